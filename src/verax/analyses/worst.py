@@ -131,18 +131,15 @@ def worst(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K), or Handle
-        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
-        `scan` has opened, in place of both `y` and `p`. The handle knows the ids.
-    p : array_like of shape (N, K) or (N,), or TopLists, optional
-        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
-        enough. Of `TopLists` a case has the list, the place of the outcome in it, and how much was left
-        for all others.
+    y
+        The handle knows the ids.
+    p
+        Of `TopLists` a case has the list, the place of the outcome in it, and how much was left for all
+        others.
     rule : Rule or str, optional
         What ranks the rows; by default the Brier score, or RPS if `ordered`. Of equal losses the first row
         comes first.
-    ordered : bool, default False
-        Whether the classes have an order.
+    ordered
     n : int, default 10
         The number of rows.
     others : sequence of Rule or str, optional

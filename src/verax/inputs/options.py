@@ -2,7 +2,8 @@
 
 A public function takes them as `**read: Unpack[Reading]` and hands them on as they are. The decorator `reads`
 puts each of them into the function's signature and its documentation, so that `help()` and editors show
-them, and refuses others as Python does.
+them, and refuses others as Python does. Parameters that mean the same in most functions, such as `y` and
+`seed`, are described here too: a documentation has their bare names, and below them what it adds.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import textwrap
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import wraps
 from typing import Any, Literal, NamedTuple, ParamSpec, TypedDict, TypeVar, get_args
@@ -70,6 +71,27 @@ _OPTIONS: dict[str, tuple[str, Any, str]] = {
     ),
 }
 
+# The type and the description of parameters that mean the same in most functions.
+_SHARED = {
+    "y": (
+        "array_like of shape (N,) or (N, K), or Handle",
+        "Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that\n"
+        "    `scan` has opened, in place of both `y` and `p`.",
+    ),
+    "p": (
+        "array_like of shape (N, K) or (N,), or TopLists, optional",
+        "Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is\n"
+        "    enough.",
+    ),
+    "ordered": ("bool, default False", "Whether the classes have an order."),
+    "confidence": ("float, default 0.95", "Confidence level of the intervals."),
+    "seed": ("int, default 0", "Random seed."),
+    "weights_are": (
+        '{"importance", "counts"}, default "importance"',
+        'What weights are. "importance": how much each row counts; only their ratios matter. "counts":\n'
+        "    a row of weight 3 is three rows.",
+    ),
+}
 
 _RAISES = """\
 Raises
@@ -211,12 +233,27 @@ def _bundle_of(function: Callable[..., Any]) -> dict[str, Any]:
     return {name: getattr(types[name], "__forward_arg__", types[name]) for name in _OPTIONS if name in types}
 
 
+def _with_shared(lines: list[str]) -> Iterator[str]:
+    """The lines of a documentation, with what all functions say of a parameter below its bare name.
+
+    What a function adds to that follows, as lines of its own.
+    """
+    inside = False
+    for i, line in enumerate(lines):
+        name = line.strip()
+        if i + 1 < len(lines) and lines[i + 1].strip().startswith("---"):
+            inside = name == "Parameters"
+        indent = line[: len(line) - len(line.lstrip())]
+        shared = _SHARED.get(name) if inside else None
+        yield line if shared is None else textwrap.indent(f"{name} : {shared[0]}\n    {shared[1]}", indent)
+
+
 def _documented(text: str | None, bundle: dict[str, Any]) -> str | None:
     """The documentation with the line `**read` replaced by what each option is, and what is refused."""
-    lines = (text or "").splitlines()
+    lines = list(_with_shared((text or "").splitlines()))
     at = next((i for i, line in enumerate(lines) if line.strip() == "**read"), None)
     if at is None:
-        return text
+        return "\n".join(lines) if text else text
     indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
     described = [f"{name} : {_OPTIONS[name][0]}\n    {_OPTIONS[name][2]}" for name in bundle]
     lines[at] = textwrap.indent("\n".join(described), indent)

@@ -38,27 +38,20 @@ def evaluate(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K), or Handle
-        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions
-        that `scan` has opened, in place of both `y` and `p`.
-    p : array_like of shape (N, K) or (N,), or TopLists, optional
-        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
-        is enough. For `TopLists` the card also says how much the lists cover (`ListCard`).
+    y
+    p
+        For `TopLists` the card also says how much the lists cover (`ListCard`).
     ordered : bool, default False
         Whether the classes have an order, so that ordinal rules, quadratic kappa and expected cost fit too.
     costs : {"quadratic", "linear", "zero_one"} or array_like of shape (K, K), optional
         The cost of each decision (column) for each outcome (row); "quadratic" if `ordered`.
     rules : sequence of Rule or str, optional
         The rules to use instead of all that fit.
-    confidence : float, default 0.95
-        Confidence level of the intervals.
+    confidence
     bootstrap : int, default 1000
         Number of bootstrap replicates, for intervals that need them.
-    seed : int, default 0
-        Random seed.
-    weights_are : {"importance", "counts"}, default "importance"
-        What weights are. "importance": how much each row counts; only their ratios matter. "counts":
-        a row of weight 3 is three rows.
+    seed
+    weights_are
     **read
 
     Returns

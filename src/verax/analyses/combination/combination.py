@@ -70,8 +70,7 @@ def fit_pool(
         lists do not name a class, it counts with the proxy probability of the list.
     folds : int, default 10
         Number of parts of the cross-validation; groups stay whole.
-    confidence : float, default 0.95
-        Confidence level of the intervals.
+    confidence
     seed : int, default 0
         Random seed of the folds.
     **read

@@ -82,8 +82,7 @@ def compare(
         `TopLists` of any length, also side by side. A single model is enough with a `reference`.
     rule : Rule, str or sequence of these, optional
         One rule or several; by default Brier and log score, or RPS and log score if `ordered`.
-    ordered : bool, default False
-        Whether the classes have an order.
+    ordered
     time_ordered : bool, default False
         The rows are in order of time and neighbours may depend on each other (the test of Diebold and
         Mariano). Standard errors come from the slowest cosines of the differences, and Student's t
@@ -101,15 +100,12 @@ def compare(
         What skill is measured against: the class "frequencies" of all other groups (of all other rows
         without groups; of two kinds of groups, those of the first), with half a row of mean weight added to
         every class; "uniform"; or the name of a model.
-    confidence : float, default 0.95
-        Confidence level of the intervals.
+    confidence
     bootstrap : int, default 2000
         Number of bootstrap replicates, or of permutations.
-    seed : int, default 0
-        Random seed.
-    weights_are : {"importance", "counts"}, default "importance"
-        What weights are. "importance": how much each row counts; only their ratios matter. "counts":
-        a row of weight 3 is three rows. With "counts" only method="moments" is possible.
+    seed
+    weights_are
+        With "counts" only method="moments" is possible.
     **read
 
     Returns

@@ -49,18 +49,14 @@ def compare_lengths(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K), or Handle
-        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
-        `scan` has opened, in place of both `y` and `p`.
-    p : array_like of shape (N, K) or (N,), or TopLists, optional
-        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
-        is enough. Lists take the place of the full distribution.
+    y
+    p
+        Lists take the place of the full distribution.
     k : sequence of int, optional
         The lengths to compare; 1, 2, 3, 5, 10, ... if not given.
     rule : Rule, str or sequence of these, optional
         Symmetric proper rules to use instead of all that are registered.
-    confidence : float, default 0.95
-        Confidence level of the intervals.
+    confidence
     **read
 
     Returns

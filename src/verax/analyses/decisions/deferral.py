@@ -38,9 +38,7 @@ def deferral(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K), or Handle
-        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
-        `scan` has opened, in place of both `y` and `p`.
+    y
     p : array_like of shape (N, K) or (N,), optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
         is enough.
@@ -48,8 +46,7 @@ def deferral(
         What deferring a case costs.
     costs : {"quadratic", "linear", "zero_one"} or array_like of shape (K, K), default "zero_one"
         What decisions cost; in a matrix each row is an outcome and each column a decision.
-    confidence : float, default 0.95
-        Confidence level of the intervals.
+    confidence
     **read
 
     Returns

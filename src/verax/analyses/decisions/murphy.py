@@ -53,10 +53,9 @@ def murphy(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K), or Handle
-        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
-        `scan` has opened, in place of both `y` and `p`. Beyond 2^20 distinct forecasts, whether a ranking is
-        the same everywhere is decided where the bins of a histogram end.
+    y
+        Beyond 2^20 distinct forecasts, whether a ranking is the same everywhere is decided where the bins of
+        a histogram end.
     p : array_like of shape (N, K) or (N,), or mapping of str to these, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
         enough. Or the forecasts of several models, by name.

@@ -76,8 +76,7 @@ def choose_thresholds(
         Number of folds of the cross-validation; rows of a group are in one fold.
     bootstrap : int, default 1000
         Number of bootstrap replicates for the interval of the gain.
-    seed : int, default 0
-        Random seed.
+    seed
     confidence : float, default 0.95
         Confidence level of the interval.
     **read

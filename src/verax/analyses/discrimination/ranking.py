@@ -47,10 +47,9 @@ def roc_auc(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K), or Handle
-        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
-        `scan` has opened, in place of both `y` and `p`. Where these have more than 2^20 distinct
-        forecasts, values come from bins of them, and `within` bounds the error.
+    y
+        Where these have more than 2^20 distinct forecasts, values come from bins of them, and `within` bounds
+        the error.
     p : array_like of shape (N, K) or (N,), or mapping of str to these, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
         enough. Or the forecasts of several models, by name, for paired differences.
@@ -60,8 +59,7 @@ def roc_auc(
     average : {"macro", "weighted"}, default "macro"
         How events are averaged: each the same, or by how often it happened. An event that always or never
         happened has no AUC and is left out.
-    confidence : float, default 0.95
-        Confidence level of the intervals.
+    confidence
     **read
 
     Returns
@@ -109,10 +107,9 @@ def average_precision(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K), or Handle
-        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
-        `scan` has opened, in place of both `y` and `p`. Where these have more than 2^20 distinct
-        forecasts, values come from bins of them, and `within` bounds the error.
+    y
+        Where these have more than 2^20 distinct forecasts, values come from bins of them, and `within` bounds
+        the error.
     p : array_like of shape (N, K) or (N,), or mapping of str to these, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
         enough. Or the forecasts of several models, by name, for paired differences.
@@ -122,8 +119,7 @@ def average_precision(
     average : {"macro", "weighted"}, default "macro"
         How events are averaged: each the same, or by how often it happened. An event that never happened is
         left out.
-    confidence : float, default 0.95
-        Confidence level of the intervals.
+    confidence
     **read
 
     Returns
@@ -157,10 +153,9 @@ def c_index(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K), or Handle
-        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
-        `scan` has opened, in place of both `y` and `p`. Where these have more than 2^20 distinct
-        forecasts, values come from bins of them, and `within` bounds the error.
+    y
+        Where these have more than 2^20 distinct forecasts, values come from bins of them, and `within` bounds
+        the error.
     p : array_like of shape (N, K) or (N,), or mapping of str to these, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
         enough. Or the forecasts of several models, by name, for paired differences.
@@ -168,8 +163,7 @@ def c_index(
         "pairs": all pairs of rows count the same (the generalised c-index). "classes": the mean over all
         pairs of classes, so that rare ones count as much as frequent ones (the ordinal c-index of Van
         Calster et al.).
-    confidence : float, default 0.95
-        Confidence level of the intervals.
+    confidence
     **read
 
     Returns

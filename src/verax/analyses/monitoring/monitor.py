@@ -214,9 +214,7 @@ class Monitor:
         y : array_like of shape (N,) or (N, K), or Handle
             Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
             `scan` has opened, in place of both `y` and `p`, with the time among the columns of `by=`.
-        p : array_like of shape (N, K) or (N,), or TopLists, optional
-            Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
-            enough.
+        p
         time : object
             The time of the rows: one for all or one for each; for a handle the name of the column.
         by : mapping of str to array_like of shape (N,), optional
@@ -346,9 +344,7 @@ class Monitor:
         y : array_like of shape (N,) or (N, K), or Handle
             Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
             `scan` has opened, in place of both `y` and `p`, with the time among the columns of `by=`.
-        p : array_like of shape (N, K) or (N,), or TopLists, optional
-            Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
-            enough.
+        p
         time : object
             The time of the rows: one for all or one for each; for a handle the name of the column. Times are
             numbers, texts, dates or datetimes, and never go back.

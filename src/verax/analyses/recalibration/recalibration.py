@@ -78,15 +78,13 @@ def recalibrate(
     rule : Rule or str, optional
         The proper rule that is minimised and measured. By default the log score where it is finite, else RPS
         for ordered classes and Brier for others. An isotonic fit is the best by every proper score.
-    ordered : bool, default False
-        Whether the classes have an order.
+    ordered
     folds : int, default 5
         Number of folds. Rows of a group stay together, so there are no more folds than groups; of two kinds
         of groups it is those of the first that do.
     seed : int, default 0
         Random seed of the folds.
-    confidence : float, default 0.95
-        Confidence level of the intervals.
+    confidence
     **read
 
     Returns

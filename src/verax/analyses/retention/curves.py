@@ -67,13 +67,10 @@ def retention(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K), or Handle
-        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
-        `scan` has opened, in place of both `y` and `p`. Beyond 2^20 rows curves then come from histograms
-        of losses; `within` says how far they can be from those of the rows.
-    p : array_like of shape (N, K) or (N,), or TopLists, optional
-        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
-        enough.
+    y
+        Beyond 2^20 rows curves then come from histograms of losses; `within` says how far they can be from
+        those of the rows.
+    p
     rule : Rule, str or sequence of these
         What ranks the rows.
     metric : str, Rule, callable or sequence of these, default "qwk"
@@ -99,13 +96,9 @@ def retention(
         are whole numbers. "order": rows that come later are removed first (a stable sort).
     bootstrap : int, default 0
         Number of bootstrap replicates; 0 gives no intervals.
-    seed : int, default 0
-        Random seed.
-    confidence : float, default 0.95
-        Confidence level of the intervals.
-    weights_are : {"importance", "counts"}, default "importance"
-        What weights are. "importance": how much each row counts; only their ratios matter. "counts": a
-        row of weight 3 is three rows.
+    seed
+    confidence
+    weights_are
     **read
 
     Returns
@@ -174,13 +167,10 @@ def selective(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K), or Handle
-        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
-        `scan` has opened, in place of both `y` and `p`. Beyond 2^20 rows curves then come from histograms;
-        `within` says how far they can be from those of the rows.
-    p : array_like of shape (N, K) or (N,), or TopLists, optional
-        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
-        enough.
+    y
+        Beyond 2^20 rows curves then come from histograms; `within` says how far they can be from those of the
+        rows.
+    p
     by : {"max_probability", "entropy"}, Rule, str or sequence of these, default "max_probability"
         What ranks the rows: the largest probability, the entropy, or the loss that each forecast itself
         expects under a rule.
@@ -202,13 +192,9 @@ def selective(
         How a cut splits rows that tie, as for `retention`.
     bootstrap : int, default 0
         Number of bootstrap replicates; 0 gives no intervals.
-    seed : int, default 0
-        Random seed.
-    confidence : float, default 0.95
-        Confidence level of the intervals.
-    weights_are : {"importance", "counts"}, default "importance"
-        What weights are. "importance": how much each row counts; only their ratios matter. "counts": a
-        row of weight 3 is three rows.
+    seed
+    confidence
+    weights_are
     **read
 
     Returns

@@ -59,13 +59,10 @@ def risk_coverage(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K), or Handle
-        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
-        `scan` has opened, in place of both `y` and `p`. Beyond 2^20 rows the curve then comes from a
-        histogram of what ranks them; `aurc_within` and `augrc_within` say how far its areas can be off.
-    p : array_like of shape (N, K) or (N,), or TopLists, optional
-        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
-        enough.
+    y
+        Beyond 2^20 rows the curve then comes from a histogram of what ranks them; `aurc_within` and
+        `augrc_within` say how far its areas can be off.
+    p
     by : {"max_probability", "entropy"}, Rule or str, default "max_probability"
         What ranks the rows, as for `selective`.
     rule : Rule or str, optional
@@ -74,10 +71,8 @@ def risk_coverage(
         The costs of decisions: the loss of each row is then what the cheapest decision costs.
     bootstrap : int, default 0
         Number of bootstrap replicates; 0 gives no intervals.
-    seed : int, default 0
-        Random seed.
-    confidence : float, default 0.95
-        Confidence level of the intervals.
+    seed
+    confidence
     **read
 
     Returns
