@@ -50,6 +50,11 @@ def test_it_draws_and_keeps_to_itself(browser, page):
         .filter(place => place.querySelectorAll("svg .mark-symbol path, svg .mark-line path").length === 0)
         .map(place => place.dataset.chart)"""
     assert browser.run(empty) == []
+    # Vega does not take their names from charts.
+    named = "return [...document.querySelectorAll('[data-chart]')].map(x => [x.role, x.ariaLabel])"
+    for role, label in browser.run(named):
+        assert role == "img"
+        assert label.endswith("in the table below.")
     # Three of them are of recalibration, before and after.
     assert browser.run("return document.querySelectorAll('[data-chart] svg').length") == 12
     # The policy is in force: neither a fetch nor a script that is not the page's own gets through.
@@ -216,15 +221,15 @@ def test_it_prints(browser, page, tmp_path):
         assert "11/54" in text  # an erratum, folded on the screen
         assert "Skip to the verdict" not in text
         # Numbers behind the charts, folded on the screen, and not torn apart.
-        assert "Calibrated would" in text
+        assert "Expected range" in text
         assert "Mean height" in text
         pages = text.split("\f")
-        (matrix,) = [page for page in pages if "Rows are what happened" in page]
+        (matrix,) = [page for page in pages if "Rows: outcomes" in page]
         assert matrix.count("cost 1") > 2
         assert all(grade in matrix for grade in GRADES)
         (checks,) = [page for page in pages if "Data checks" in page]
         assert "Subgroups of site" in checks
-        assert "Made with verax" in checks
+        assert f"verax {vx.__version__}" in checks
 
 
 def test_the_keyboard_is_enough(browser, page):

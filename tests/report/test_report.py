@@ -447,8 +447,8 @@ def test_sections_stand_in_order_and_are_readable_without_eyes(ordered):
     page = Page(report.to_html())
     sections = [a["id"] for a in page.all("section")]
     assert sections == [
-        "verdict", "card", "worst", "reliability", "recalibration", "retention", "confusion", "parts",
-        "comparison", "definitions", "checks",
+        "verdict", "comparison", "reliability", "card", "worst", "recalibration", "retention", "confusion",
+        "parts", "definitions", "checks",
     ]  # fmt: skip
     tags = [tag for tag, _ in page.elements]
     assert tags.count("main") == tags.count("h1") == 1

@@ -274,12 +274,20 @@ class _Conclusion:
                 for model in problem.models
             }
 
-        # Most of this is done outside of Python; what follows waits for calibration at its end alone.
-        with ThreadPoolExecutor(2) as pool:
-            calibration_of = pool.submit(calibrated)
-            tried = pool.submit(remedied, lambda: calibration_of.result()[1])
-            read = pool.submit(curves)
-            (parted, panels), remedies, drawn = calibration_of.result(), tried.result(), read.result()
+        if handle.kept is not None:
+            # One after the other: at once they take much memory.
+            drawn = curves()
+            give_back()
+            parted, panels = calibrated()
+            give_back()
+            remedies = remedied(lambda: panels)
+        else:
+            # Most of this is done outside of Python; what follows waits for calibration at its end alone.
+            with ThreadPoolExecutor(2) as pool:
+                calibration_of = pool.submit(calibrated)
+                tried = pool.submit(remedied, lambda: calibration_of.result()[1])
+                read = pool.submit(curves)
+                (parted, panels), remedies, drawn = calibration_of.result(), tried.result(), read.result()
         classes = [found[f"{model}/classes"] for model in problem.models]
         shown = _heaviest(
             problem, np.sum([own.losses.high[:, 0, 0] for own in classes], axis=0), classes[0].rows.high[:, 1]

@@ -17,7 +17,7 @@ from verax.analyses.retention.result import RetentionCurve
 from verax.common.packages import needed
 from verax.report.contents import Contents, Distributions, Places, inner_name
 from verax.report.reliability import ReliabilityPanel
-from verax.report.words import clean, short_of
+from verax.report.words import abbreviated, clean, short_of
 from verax.scores.registry import name_of
 
 Spec = dict[str, Any]
@@ -266,7 +266,7 @@ def finish(chart: Any, height: Any, *signals: str) -> Spec:
 def labelled(drawing: Spec, rows: Values, *, step: int | None = _STEP) -> Spec:
     """A drawing with its rows and the labels of their numbers; `step` is the height of a line."""
     texts = {row["i"]: row["label"] for row in rows}
-    labels = [texts.get(i, "") for i in range(max(texts, default=-1) + 1)]
+    labels = abbreviated([texts.get(i, "") for i in range(max(texts, default=-1) + 1)])
     params = [{**p, "value": labels} if p["name"] == "labels" else p for p in drawing["params"]]
     complete = {**filled(drawing, {"rows": rows}), "params": params}
     return complete if step is None else {**complete, "height": step * len(texts)}
@@ -277,7 +277,7 @@ def interval_chart(what: str, axis: str, *, alone: bool = False, from_zero: bool
     """Means with their intervals, one line each, and the means of the other models unless all are shown."""
     alt = altair()
     base = alt.Chart(alt.NamedData("rows")).transform_filter("datum.s == score && isValid(datum.mean)")
-    labels = alt.Axis(labelExpr=_LABEL, labelLimit=120, ticks=False, domain=False, grid=True)
+    labels = alt.Axis(labelExpr=_LABEL, labelLimit=220, ticks=False, domain=False, grid=True)
     y = alt.Y("i:N", sort=alt.EncodingSortField("order", op="min"), title=None, axis=labels)
     # Intervals end inside the plot: what touches its edge looks cut off.
     scale = alt.Scale(zero=from_zero, nice=False, padding=_PADDING)

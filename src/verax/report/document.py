@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +15,7 @@ from verax.analyses.subgroups.result import Subgroups
 from verax.common.checks import check_choice
 from verax.common.strictjson import plain
 from verax.display.writing import written
+from verax.errors import MissingPackageError
 from verax.inference.intervals import WeightsAre, check_confidence
 from verax.inputs.arrays import Ints
 from verax.inputs.skipping import Skipped
@@ -41,6 +44,12 @@ class Report:
         The title of the page.
     source : str
         Where the rows come from.
+    made : str
+        The date on which it was made.
+    command : str
+        The command that made it; empty in Python.
+    required : tuple of (str, bool)
+        What was required, such as "rps < 0.2", and whether it is met.
 
     Examples
     --------
@@ -53,6 +62,9 @@ class Report:
     contents: Contents
     title: str
     source: str
+    made: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
+    command: str = ""
+    required: tuple[tuple[str, bool], ...] = ()
 
     @classmethod
     def of(
@@ -146,7 +158,7 @@ class Report:
         >>> p = [[0.8, 0.1, 0.1], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4]] * 20
         >>> report = vx.report.Report.of([0, 1, 2] * 20, p, classes=["low", "middle", "high"], ordered=True)
         >>> report.verdict.partition(":")[0]
-        'The model is far better than knowing the class frequencies alone'
+        'The model beats predicting class frequencies'
         """
         check_confidence(confidence)
         check_choice("invalid", invalid, ("raise", "skip"))
@@ -211,7 +223,33 @@ class Report:
 
     def to_html(self) -> str:
         """The page: one HTML file that needs nothing else."""
-        return render(self.contents, title=self.title, source=self.source)
+        about = {"made": self.made, "command": self.command, "required": self.required}
+        return render(self.contents, title=self.title, source=self.source, **about)
+
+    def _repr_html_(self) -> str:
+        try:
+            page = escape(self.to_html(), quote=True)
+        except MissingPackageError:
+            return f"<p>{escape(repr(self))}</p>"
+        frame = "width: 100%; height: 40rem; border: 1px solid #ccc"
+        return f'<iframe title="verax report" srcdoc="{page}" style="{frame}"></iframe>'
+
+    def with_command(self, command: str, required: Sequence[tuple[str, bool]] = ()) -> Report:
+        """The same report, which names the command that made it and what was required.
+
+        Parameters
+        ----------
+        command : str
+            The command.
+        required : sequence of (str, bool)
+            Each requirement, and whether it is met.
+
+        Returns
+        -------
+        Report
+            A new report.
+        """
+        return replace(self, command=command, required=tuple(required))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page. A file of that name is replaced when the new one is complete, not before.
@@ -231,6 +269,9 @@ class Report:
             "title": self.title,
             "source": self.source,
             "verdict": self.verdict,
+            "made": self.made,
+            "command": self.command,
+            "required": [{"requirement": text, "met": met} for text, met in self.required],
         }
 
     def to_dict(self) -> dict[str, Any]:

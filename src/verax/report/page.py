@@ -20,11 +20,11 @@ from verax.report.contents import Contents
 from verax.report.sections import context_of
 
 
-def render(contents: Contents, *, title: str, source: str) -> str:
-    """The whole page."""
+def render(contents: Contents, **about: Any) -> str:
+    """The whole page; `about` are title, source, date, command and requirements."""
     # Altair needs jinja2, too, so it is looked for first.
     environment = _environment()
-    context = context_of(contents, title=title, source=source)
+    context = context_of(contents, **about)
     script = bundle() + "\n" + _asset("report.js")
     charts = json.dumps(all_charts(contents), allow_nan=False, separators=(",", ":"))
     return str(

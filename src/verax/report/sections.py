@@ -6,6 +6,7 @@ A section that does not apply is None, and the template leaves it out.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -45,6 +46,8 @@ from verax.scores.registry import name_of
 
 # Up to this number of classes a forecast is written in full; beyond, the most likely ones and the outcome.
 _WRITTEN, _TOP = 6, 4
+# The scores that are shown if there are more than a few; the others are folded.
+_MAIN, _FEW_SCORES = ("rps", "brier", "log_score"), 3
 # What metrics of lists are called.
 _TITLES = {
     "accuracy": "Accuracy",
@@ -55,7 +58,15 @@ _TITLES = {
 }
 
 
-def context_of(contents: Contents, *, title: str, source: str) -> dict[str, Any]:
+def context_of(
+    contents: Contents,
+    *,
+    title: str,
+    source: str,
+    made: str = "",
+    command: str = "",
+    required: Sequence[tuple[str, bool]] = (),
+) -> dict[str, Any]:
     """Everything that the template asks for."""
     findings, lists = contents.findings, contents.problem.lists
     names = [f.name for f in findings]
@@ -63,6 +74,10 @@ def context_of(contents: Contents, *, title: str, source: str) -> dict[str, Any]
         "title": clean(title),
         "source": clean(source, 400),
         "version": __version__,
+        "made": made,
+        "command": clean(command, 400),
+        "required": [(clean(text, 200), met) for text, met in required],
+        "paragraph": _paragraph(contents),
         "models": names,
         "several": len(names) > 1,
         "lists": lists,
@@ -120,8 +135,13 @@ def _card(contents: Contents, found: Findings) -> dict[str, Any]:
         for line in found.card.scores.values()
         if line.rule is not None
     ]
-    for name, line in found.card.metrics.items():
-        lines.append(_line(line, _metric_title(contents, name), math.nan, (math.nan, math.nan)))
+    names = [inner_name(line) for line in found.card.scores.values() if line.rule is not None]
+    for line, name in zip(lines, names, strict=True):
+        line["first"] = name == contents.primary
+        line["main"] = len(lines) <= _FEW_SCORES or name in (*_MAIN, contents.primary)
+    for name, metric in found.card.metrics.items():
+        own = _line(metric, _metric_title(contents, name), math.nan, (math.nan, math.nan))
+        lines.append({**own, "first": False, "main": True})
     return {"lines": lines, "zero": draw_skill(lines), "notes": _decomposed(contents, found)}
 
 
@@ -360,3 +380,43 @@ def _calibration_method(contents: Contents) -> str:
     times = {1: "once", 2: "in two ways", 3: "in three ways"}[len(tests)]
     after = " Significant means after Holm's correction over these tests." if len(tests) > 1 else ""
     return f"Calibration is tested {times}: {'; '.join(tests)}.{after} The p-values shown are uncorrected."
+
+
+def _paragraph(contents: Contents) -> str:
+    """How the figures were computed, as a paper says it."""
+    problem, level = contents.problem, f"{100 * contents.confidence:g}%"
+    scores = [
+        title_of(name_of(rule)) for rule in problem.rules if name_of(rule) in (*_MAIN, contents.primary)
+    ]
+    several = len(contents.findings) > 1
+    units = "rows"
+    against = "an empty list" if problem.lists else "predicting the class frequencies of all other rows"
+    if problem.grouped:
+        against = against.replace("rows", "groups")
+        units = f"{contents.findings[0].card.n_groups:,} groups of rows, which were resampled together"
+    texts = [
+        f"Predicted probabilities of {large(problem.n_classes)}{' ordered' if problem.ordered else ''} "
+        f"classes for {problem.n_rows:,} rows were evaluated with the "
+        f"{join([within(score) for score in scores])} (lower is better), with {level} confidence intervals "
+        f"assuming independent {units}.",
+        f"Skill is the reduction of the mean loss relative to {against}.",
+    ]
+    if several:
+        texts.append(
+            f"The {len(contents.findings)} models were compared on the same rows "
+            f"({contents.comparison.method}), with Holm's correction for all pairs."
+        )
+    if not problem.lists:
+        how = f", a consistency test with {contents.replicates} draws" if contents.replicates else ""
+        texts.append(
+            "Calibration was assessed by isotonic reliability diagrams and the CORP decomposition "
+            f"(Dimitriadis, Gneiting and Jordan, 2021){how}, the accuracy of the most likely class against "
+            "its mean probability, and calibration slopes. The gain of recalibration was estimated by nested "
+            "cross-validation."
+        )
+    if problem.skipped is not None and problem.skipped.count:
+        texts.append(
+            f"{count(problem.skipped.count, 'invalid row')} of {problem.skipped.n_given:,} left out."
+        )
+    texts.append(f"Computed with verax {__version__}, seed {contents.seed}.")
+    return " ".join(texts)

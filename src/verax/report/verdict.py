@@ -13,7 +13,7 @@ from verax.analyses.calibration.places import Claim
 from verax.analyses.recalibration.records import TITLES
 from verax.errors import join
 from verax.report.contents import Contents, Distributions, Findings, Places
-from verax.report.words import number, percent, probability, said, span
+from verax.report.words import number, percent, percent_span, probability, said, span
 from verax.scores.registry import parse
 
 # Below this share of the loss, a recalibration gain hardly matters.
@@ -50,7 +50,7 @@ def _alone(contents: Contents) -> tuple[str, bool]:
     its = f"its {name} of {number(value)} is"
     if math.isnan(low):
         return f"The {name} of the model is {number(value)}.", True
-    spread = f"{_level(contents)} {percent(low)} to {percent(min(high, 1.0))}"
+    spread = f"{_level(contents)} {percent_span(low, min(high, 1.0))}"
     if low > 0:
         return f"The model beats {against}: {its} {percent(skill)} lower ({spread}).", True
     if high < 0:
@@ -175,7 +175,7 @@ def remedy_words(found: Findings) -> str:
     title, share = TITLES[better.method], percent(remedy.share)
     if not ends.defined:
         return f"{title} may lower the loss (by {share} in nested cross-validation)"
-    spread = f"{100 * ends.confidence:g}% CI {percent(ends.low)} to {percent(ends.high)}"
+    spread = f"{100 * ends.confidence:g}% CI {percent_span(ends.low, ends.high)}"
     if ends.low > 0:
         slight = "hardly: " if remedy.share < _SLIGHT else ""
         return f"{title} lowers the loss {slight}by {share} ({spread}, cross-validated)"

@@ -172,6 +172,39 @@ def percent(x: float, digits: int | None = None) -> str:
     return f"{text}%".replace("-", "−")
 
 
+def percent_span(low: float, high: float) -> str:
+    """An interval of shares, with as many digits as it takes to tell its ends apart.
+
+    >>> percent_span(0.251, 0.374), percent_span(0.1604, 0.1623), percent_span(0.5, 0.5)
+    ('25% to 37%', '16.0% to 16.2%', '50% to 50%')
+    """
+    if percent(low) != percent(high) or low == high:
+        return f"{percent(low)} to {percent(high)}"
+    digits = next((d for d in range(1, 5) if percent(low, d) != percent(high, d)), 5)
+    return f"{percent(low, digits)} to {percent(high, digits)}"
+
+
+def abbreviated(texts: Sequence[str], longest: int = 22) -> list[str]:
+    """Texts for an axis, long ones without their middle; those that would look alike keep more.
+
+    >>> abbreviated(["moderate", "a very long name of a class, first", "a very long name of a class, second"])
+    ['moderate', 'a very long … class, first', 'a very lon… class, second']
+    """
+    longest = max(longest, 4)
+    while True:
+        shown = [_middle_cut(text, longest) for text in texts]
+        if len(set(shown)) == len(set(texts)) or longest > LONGEST:
+            return shown
+        longest += 8
+
+
+def _middle_cut(text: str, longest: int) -> str:
+    if len(text) <= longest:
+        return text
+    tail = longest // 2
+    return f"{text[: longest - tail - 1]}…{text[-tail:]}"
+
+
 def part_of(x: float) -> str:
     """A share of rows in whole percent; with decimals where it is not quite nothing or all.
 

@@ -62,6 +62,13 @@
   prefersDark.addEventListener("change", nameTheme);
   nameTheme();
 
+  const copy = document.getElementById("copy");
+  copy.hidden = !navigator.clipboard;
+  copy.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(document.getElementById("paragraph").textContent);
+    copy.textContent = "Copied";
+  });
+
   // On paper nothing can be unfolded, so the definitions are, and tables that are not long.
   const longest = 40;
   const length = (part) => [...part.querySelectorAll("tbody tr")].filter((row) => !row.closest("[hidden]")).length;
@@ -77,10 +84,15 @@
       const spec = charts[place.dataset.chart];
       const signals = new Set((spec.params ?? []).map((param) => param.name));
       for (const param of spec.params ?? []) if (param.name in chosen) param.value = chosen[param.name];
+      const label = place.getAttribute("aria-label");
+      spec.description = label;
       const { view } = await window.vegaEmbed(place, spec, {
         mode: "vega-lite", ast: true, actions: false, renderer: "svg", config, defaultStyle: false,
         tooltip: { theme: "verax" },
       });
+      // Vega names every chart a visualization; each keeps its own name.
+      for (const [name, value] of [["role", "img"], ["aria-label", label]]) place.setAttribute(name, value);
+      place.removeAttribute("aria-roledescription");
       views.push({ view, signals });
     }
     for (const signal of Object.keys(chosen)) show(signal);
