@@ -1,7 +1,7 @@
 """The frame of the command line: what holds for every command, its exit codes, and how errors leave it.
 
-Exit codes: 0 done, 1 a required bound failed, 2 bad input, 3 failure of the machine (disk full, no
-permission, out of memory, or a bug in verax), 128 + n stopped by signal n.
+Exit codes: 0 done, 1 a required bound failed, 2 bad input, 3 system error (disk full, no permission, out
+of memory, or a bug in verax), 128 + n stopped by signal n.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from verax._version import __version__
+from verax.cli.panels import arrange
 from verax.cli.progress import name_progress, progress
 from verax.cli.words import CommandWords, one_line
 from verax.errors import VeraxError
@@ -33,23 +34,22 @@ BROKEN_PIPE = 128 + 13
 # here because importing a command imports what it works with: `--help` does not wait for that.
 COMMANDS = {
     "demo": "Train four models on two problems, judge their probabilities, and write the reports.",
-    "evaluate": "Score a file of predictions by every rule that fits, with intervals, and their calibration.",
-    "merge": "Put saved sums of parts together: the scores of all rows, intervals and all, and one verdict.",
-    "compare": "Compare models by their files: which differences are real, pair by pair.",
+    "evaluate": "Score predictions with every applicable rule, confidence intervals and calibration.",
+    "merge": "Merge saved results into one scorecard, with confidence intervals for all rows.",
+    "compare": "Compare models on the same rows: which differences are significant, pair by pair.",
     "decompose": "Split a mean score into miscalibration, discrimination and uncertainty, class by class.",
     "worst": "Show the rows with the largest loss, how other rules rank them, and where the loss comes from.",
-    "retain": "Remove the worst rows step by step and see what becomes of a metric, and of the area "
-    "under it.",
-    "recalibrate": "Make probabilities better: which method, what it gains on rows it has not seen, and new "
+    "retain": "Show how metrics change as the hardest rows are dropped, with the area under the curve.",
+    "recalibrate": "Find the best recalibration method, its cross-validated gain, and write recalibrated "
     "files.",
     "monitor": "Watch losses and calibration over time, with alarms that hold however often you look.",
-    "select": "Show the best epoch by each rule, all metrics there, and correlations with F1 and accuracy.",
-    "toplist": "Score top lists: responses of language models, outputs of classifiers, ranked runs, "
-    "long tables.",
-    "certify": "Search for counterexamples to what a rule promises: that it is proper, local, superior "
+    "select": "Name the epoch to keep by each rule, with all metrics there and correlations with F1 and "
+    "accuracy.",
+    "toplist": "Score top lists: language-model responses, classifier outputs, ranked runs, long tables.",
+    "certify": "Search for counterexamples to a rule's promised properties: proper, local, superior "
     "and so on.",
     "reproduce": "Recompute a paper's published numbers and show them beside what was printed.",
-    "schema": "Print the JSON schema of what a command prints with --json.",
+    "schema": "Print the JSON schema of a command's --json output.",
 }
 
 # The base of all complaints about the command line itself; typer may bring its own copy of click.
@@ -66,9 +66,13 @@ class _Commands(TyperGroup):
         if name in COMMANDS and name not in self.commands:
             import_module(f"verax.cli.{name}")
             self.commands[name] = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
-        return super().get_command(context, name)
+        command = super().get_command(context, name)
+        if command is not None:
+            arrange(command)
+        return command
 
     def format_help(self, context: Any, formatter: Any) -> None:
+        arrange(self)
         with self._only_listed():
             super().format_help(context, formatter)
 
@@ -91,9 +95,8 @@ app: typer.Typer = typer.Typer(
     cls=_Commands,
     help="How good are a classifier's probabilities, which model to keep, what to look at first.",
     invoke_without_command=True,
-    epilog="Exit codes: 0 done, 1 a required bound failed, 2 bad input, 3 failure of the machine (disk full, "
-    "no permission, out of memory). Files of predictions are described in docs/guide/files.md; every command "
-    "has examples in its --help.",
+    epilog="Exit codes: 0 done, 1 a required bound failed, 2 bad input, 3 system error (disk full, "
+    "no permission, out of memory). Every command has examples in its --help; `man verax` has all of them.",
     pretty_exceptions_enable=False,
 )
 
@@ -118,7 +121,8 @@ def main(
         typer.echo(context.get_help())
         raise typer.Exit
     command = context.command.get_command(context, context.invoked_subcommand)  # type: ignore[attr-defined]
-    typed = [option for parameter in command.params for option in parameter.opts]
+    shown = (parameter for parameter in command.params if not getattr(parameter, "hidden", False))
+    typed = [option for parameter in shown for option in parameter.opts]
     _State.words = CommandWords([option[2:] for option in typed if option.startswith("--")])
     name_progress(f"verax {context.invoked_subcommand}")
 

@@ -25,7 +25,7 @@ def certify(
     n_classes: Annotated[int, typer.Option("--n-classes", "-k", help="Number of classes, 2 to 8.")] = 3,
     as_json: Json = False,
 ) -> None:
-    """Search for counterexamples to what a rule promises: that it is proper, local, superior and so on."""
+    """Search for counterexamples to a rule's promised properties: proper, local, superior and so on."""
     from verax.scores.certificates.certify import certify as search
     from verax.scores.registry import as_rules
 

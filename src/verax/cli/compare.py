@@ -31,7 +31,13 @@ _EXAMPLES = """Examples: `verax compare a.parquet b.parquet`,
 
 
 @app.command(epilog=_EXAMPLES)
-@reads_files(lists=True)
+@reads_files(
+    lists=True,
+    without={
+        "save": "`verax evaluate --save` saves mergeable results of one model",
+        "require": "`verax evaluate --require` checks bounds on one model",
+    },
+)
 def compare(
     given: Annotated[
         list[str],
@@ -45,31 +51,31 @@ def compare(
     shared_ids: Annotated[
         bool,
         typer.Option(
-            "--shared-ids", help="Compare the rows whose --id all files have; the others are counted."
+            "--shared-ids", help="Compare only rows whose --id is in all files; the others are counted."
         ),
     ] = False,
     rule: options.Rules = None,
     least: options.Least = 20,
     time_ordered: Annotated[
-        bool, typer.Option("--time-ordered", help="Rows are in order of time and may be autocorrelated.")
+        bool, typer.Option("--time-ordered", help="Rows are in time order and may be autocorrelated.")
     ] = False,
     method: Annotated[str, typer.Option(help="moments, bootstrap or permutation.")] = "moments",
     bootstrap: Annotated[
-        int, typer.Option(help="Replicates of the methods bootstrap and permutation.")
+        int, typer.Option(help="Replicates for the methods bootstrap and permutation.")
     ] = 2000,
     reference: Annotated[
-        str | None, typer.Option(help="What skill is measured against: frequencies, uniform, or a model.")
+        str | None, typer.Option(help="Reference for skill: frequencies, uniform, or a model.")
     ] = None,
     confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
     as_json: Json = False,
     html: options.Html = None,
 ) -> None:
-    """Compare models by their files: which differences are real, pair by pair.
+    """Compare models on the same rows: which differences are significant, pair by pair.
 
-    Rows are matched by --id, or by their order; what does not match is refused. Several models in one file
-    are named with their columns: --probs name=columns. Pairs of losses need all rows in memory. Files with a
-    list per row are recognised by their content, and may be compared with full distributions.
+    Rows are matched by --id, or by their order; rows that do not match are refused. Several models in one
+    file are named with their columns: --probs name=columns. Top lists are recognised by their content, and
+    may be compared with full distributions.
     """
     from verax.analyses.comparison.compare import compare as weigh
 
@@ -131,7 +137,7 @@ def _opened(
     files = {name: called(path) for name, path in paths.items()}
     if reading.named_probs is not None:
         handle: Any = reading.scan(next(iter(paths.values())), "model")
-        rows = GivenRows.of(handle.in_order() if ordered else handle, files)
+        rows = replace(GivenRows.of(handle.in_order() if ordered else handle, files), bins=reading.bins)
         parted = [line.partition(": ") for line in (*handle.taken, *rows.notes)]
         said = {name: [text for model, _, text in parted if model == name] for name in files}
         taken: dict[str, Any] = {name: part.roles.to_dict() for name, part in rows.parts.items()}
@@ -153,7 +159,10 @@ def _opened(
     options["groups"] = joined.first.groups
     scale = {} if all(held.lists for held in handles.values()) else reading.scale
     held_rows = GivenRows(
-        (joined.y, joined.models), options | scale, None, joined.files, files, joined.skipped, scale
+        *((joined.y, joined.models), options | scale, None, joined.files, files),
+        skipped=joined.skipped,
+        bins=reading.bins,
+        _scale=scale,
     )
     lines = {name: [*held.taken, *(f"note: {note}" for note in held.notes)] for name, held in handles.items()}
     taken = {

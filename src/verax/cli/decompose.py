@@ -24,7 +24,15 @@ _EXAMPLES = """Examples: `verax decompose preds.parquet`,
 
 
 @app.command(epilog=_EXAMPLES)
-@reads_files(lists=True, without=("by", "row_id"))
+@reads_files(
+    lists=True,
+    without={
+        "by": "`verax evaluate --by` decomposes the score of each subgroup",
+        "html": "`verax evaluate --html` writes the report, which has the decomposition",
+        "save": "`verax evaluate --save` saves mergeable results",
+        "require": "`verax evaluate --require 'miscalibration<0.01'` checks bounds",
+    },
+)
 def decompose(
     given: options.Given,
     reading: Reading,
@@ -33,7 +41,7 @@ def decompose(
         typer.Option(help="brier, log, rps or ranked_log; by default brier, or rps for ordered classes."),
     ] = None,
     bootstrap: Annotated[
-        int, typer.Option(help="Random draws behind the intervals and the test of calibration; 0 for none.")
+        int, typer.Option(help="Random draws for confidence intervals and the calibration test; 0 for none.")
     ] = 100,
     plot: Annotated[Path | None, typer.Option(help="Draw reliability curves to this file.")] = None,
     confidence: options.Confidence = 0.95,
@@ -43,8 +51,8 @@ def decompose(
     """Split a mean score into miscalibration, discrimination and uncertainty, class by class.
 
     The score is miscalibration - discrimination + uncertainty. Very large files are streamed, and the result
-    states the approximation error. The Brier score of top lists is split by what they say of listed classes
-    and of the unlisted ones together.
+    states the approximation error. The Brier score of top lists is split over the listed classes and the
+    unlisted ones together.
     """
     from verax.cli.opening import Opened
 

@@ -39,12 +39,11 @@ def evaluate(
     html: options.Html = None,
     save: options.Save = None,
 ) -> None:
-    """Score a file of predictions by every rule that fits, with intervals, and their calibration.
+    """Score predictions with every applicable rule, confidence intervals and calibration.
 
-    Rows are read in batches and only those of small files are kept, so the file may be larger than memory.
-    Bounds on calibration keep all rows, --html those of files that fit into memory, and --by all rows, unless
-    a report is made of a larger file. A file with a list per row is recognised by its content: lists that
-    name all classes are scored as distributions, others as `verax toplist` scores them.
+    Files may be larger than memory: large ones are streamed, and results that are then approximate state the
+    error bound. A file with a list per row is recognised by its content: lists that name all classes are
+    scored as distributions, others as `verax toplist` scores them.
     """
     from verax.cli.cards import show_card
     from verax.cli.opening import Opened

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from verax.common.paths import called
-from verax.errors import InputError, RuleError
+from verax.errors import InputError, Remedy, RuleError
 
 if TYPE_CHECKING:
     from verax.analyses.subgroups.result import Subgroups
@@ -32,11 +32,14 @@ class Opened:
         The name of the model.
     handle : LocalHandle
         The rows, wherever they are.
+    bins : mapping of str to int
+        Columns of subgroups that are cut into groups, and into how many.
     """
 
     file: str
     model: str
     handle: Any
+    bins: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, given: Sequence[str], reading: Reading) -> Opened:
@@ -49,7 +52,7 @@ class Opened:
             from verax.inputs.lists.rows import NO_ORDER
 
             raise RuleError(NO_ORDER)
-        return cls(called(paths), model, handle)
+        return cls(called(paths), model, handle, reading.bins)
 
     @property
     def lists(self) -> bool:
@@ -59,7 +62,7 @@ class Opened:
     def rows(self, *, ordered: bool) -> GivenRows:
         """The rows, which are read if they fit in memory; `ordered`: the order of classes matters."""
         handle = self.handle.in_order() if ordered else self.handle
-        return GivenRows.of(handle, {self.model: self.file})
+        return replace(GivenRows.of(handle, {self.model: self.file}), bins=self.bins)
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,8 @@ class GivenRows:
         The files of each model.
     skipped : Skipped or None
         Invalid rows that were left out of rows in memory.
+    bins : mapping of str to int
+        Columns of subgroups that are cut into groups, and into how many.
     """
 
     given: tuple[Any, ...]
@@ -89,6 +94,7 @@ class GivenRows:
     files: Mapping[str, str]
     skipped: Skipped | None = None
     _scale: Mapping[str, bool] = field(default_factory=dict)
+    bins: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, handle: Any, files: Mapping[str, str]) -> GivenRows:
@@ -136,7 +142,7 @@ class GivenRows:
         held = self.handle
         lists = {name: replace(read, lists=read.lists.truncate(length)) for name, read in self.parts.items()}
         about = {"name": held.name, "taken": held.taken, "notes": held.notes}
-        return GivenRows.of(type(held)(lists, held.request, **about), self.files)
+        return replace(GivenRows.of(type(held)(lists, held.request, **about), self.files), bins=self.bins)
 
     def without(self, *names: str) -> GivenRows:
         """The same without some of the options."""
@@ -163,7 +169,8 @@ class GivenRows:
 
         found = {}
         for name, column in columns.items():
-            found[name] = self.ask(subgroups, by=column, rule=rule, **how)
+            labels = cut(name, column, self.bins[name], held=self.held) if self.bins.get(name) else column
+            found[name] = self.ask(subgroups, by=labels, rule=rule, **how)
             found[name].by = name
         return found
 
@@ -203,6 +210,40 @@ class GivenRows:
         """The file, how it was read, and what a reader of results should know, for the report."""
         sentences = [f"{Path(self.handle.name).name}: {'; '.join(self.handle.taken)}", *self.notes]
         return ". ".join(sentence.removesuffix(".") for sentence in sentences)
+
+
+def cut(name: str, column: Any, n: int, *, held: bool) -> Any:
+    """Labels of groups of about equal size, by the numbers of a column; each names its range.
+
+    >>> cut("age", [20, 30, 40, 50], 2, held=True).tolist()
+    ['1: 20 to 30', '1: 20 to 30', '2: 40 to 50', '2: 40 to 50']
+    """
+    import numpy as np
+
+    if not held:
+        raise InputError(
+            "cannot be cut into groups: the file is too large to be held in memory",
+            argument="by",
+            values=[name],
+            remedies=[Remedy("Add a column of groups to the file.")],
+        )
+    try:
+        values = np.asarray(column).astype(float)
+    except ValueError:
+        values = np.array([np.nan])
+    if not np.isfinite(values).all():
+        raise InputError("must be a column of numbers to be cut into groups", argument="by", values=[name])
+    edges = np.unique(np.quantile(values, np.arange(1, n) / n, method="lower"))
+    place = np.searchsorted(edges, values, side="left")
+    order = {i: j for j, i in enumerate(np.unique(place).tolist())}
+    names = {}
+    for i, j in order.items():
+        own = values[place == i]
+        low, high = f"{own.min():g}", f"{own.max():g}"
+        # Labels are shown in the order of their texts.
+        rank = f"{j + 1:0{len(str(len(order)))}}"
+        names[i] = f"{rank}: {low}" if low == high else f"{rank}: {low} to {high}"
+    return np.array([names[i] for i in place.tolist()])
 
 
 def _taken_of_lists(handle: Any) -> dict[str, Any]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hints
 
 import typer
 
 from verax.cli.progress import advance
 from verax.common.paths import Files
-from verax.errors import InputError, show
+from verax.errors import InputError, VeraxError, show
 
 if TYPE_CHECKING:
     from verax.inputs.handles import Handle
@@ -24,48 +25,51 @@ FILES_HELP = (
 )
 Given = Annotated[list[str], typer.Argument(metavar="FILE...", help=FILES_HELP)]
 Target = Annotated[
-    str | None, typer.Option(help="The column of outcomes. By default the one called label, target, y, ...")
+    str | None, typer.Option(help="Column of outcomes. By default the one called label, target, y, ...")
 ]
 Probs = Annotated[
     list[str] | None,
     typer.Option(
-        help="The columns of probabilities: names separated by commas, or a pattern such as 'p_*'. "
-        "By default found by name."
+        help="Columns of probabilities: comma-separated names, or a pattern such as 'p_*'. By default found "
+        "by name."
     ),
 ]
 Classes = Annotated[
     str | None,
     typer.Option(
-        help="The classes, separated by commas, ordered ones lowest first; of lists, also their number."
+        help="Class names, comma-separated, ordered classes lowest first; for top lists also their number."
     ),
 ]
-Ordered = Annotated[
-    bool, typer.Option("--ordered", help="The classes have an order: use ordinal scores too.")
-]
-Positive = Annotated[
-    str | None, typer.Option(help="The class that a single column of probabilities is about.")
-]
-Weights = Annotated[str | None, typer.Option(help="The column of weights.")]
+Ordered = Annotated[bool, typer.Option("--ordered", help="The classes are ordered: use ordinal scores too.")]
+Positive = Annotated[str | None, typer.Option(help="Class of a single column of probabilities.")]
+Weights = Annotated[str | None, typer.Option(help="Column of weights.")]
 WeightsAre = Annotated[
-    str, typer.Option(help="What weights are: importance, or counts (a row of weight 3 is three rows).")
+    str, typer.Option(help="Meaning of weights: importance, or counts (a row of weight 3 is three rows).")
 ]
 Groups = Annotated[
     str | None,
     typer.Option(
-        help="The column of clusters, such as patients, whose rows belong together; "
-        "two columns, league,date, where they do in two ways."
+        help="Column of clusters, such as patients, whose rows are resampled together; two columns, such as "
+        "league,date, for two-way clustering."
     ),
 ]
-By = Annotated[list[str] | None, typer.Option(help="A column of subgroups to score separately.")]
+By = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Column of subgroups to score separately; age:4 cuts a column of numbers into 4 groups of about "
+        "equal size. May be repeated."
+    ),
+]
 Id = Annotated[
     str | None,
     typer.Option(
         "--id",
-        help="The column that identifies the rows; several, patient,visit, where they do so together.",
+        help="Column that identifies rows; several, such as patient,visit, if they do so together.",
     ),
 ]
 Logits = Annotated[bool, typer.Option("--logits", help="The columns hold logits.")]
-Normalize = Annotated[bool, typer.Option("--normalize", help="Divide every row by its sum.")]
+Normalize = Annotated[bool, typer.Option("--normalize", help="Divide each row by its sum.")]
+Percent = Annotated[bool, typer.Option("--percent", help="The columns hold percentages: divide by 100.")]
 SkipInvalid = Annotated[
     bool,
     typer.Option("--skip-invalid", help="Leave out rows that are invalid or lack a value; they are counted."),
@@ -74,51 +78,47 @@ Rules = Annotated[
     list[str] | None,
     typer.Option("--rule", help="A rule, such as rps or 'penalized(brier)'. May be repeated."),
 ]
-Least = Annotated[int, typer.Option(help="The fewest rows that a subgroup may have.")]
+Least = Annotated[int, typer.Option(help="Minimum subgroup size, in rows.")]
 Draws = Annotated[
     int,
-    typer.Option(help="The fewest random draws behind the calibration tests of subgroups; 0 for no tests."),
+    typer.Option(help="Minimum number of draws for calibration tests of subgroups; 0 for no tests."),
 ]
-Html = Annotated[Path | None, typer.Option("--html", help="Write a report to this file.")]
+Html = Annotated[Path | None, typer.Option("--html", help="Write an HTML report to this file.")]
 Save = Annotated[
-    Path | None, typer.Option("--save", help="Save the sums of the rows to this file, for `verax merge`.")
+    Path | None, typer.Option("--save", help="Save mergeable results to this file, for `verax merge`.")
 ]
-Delimiter = Annotated[str | None, typer.Option(help="The character between the columns of a CSV file.")]
-Decimal = Annotated[str, typer.Option(help="The decimal mark of a CSV file.")]
+Delimiter = Annotated[str | None, typer.Option(help="Column separator of a CSV file.")]
+Decimal = Annotated[str, typer.Option(help="Decimal mark of a CSV file.")]
 Outcomes = Annotated[
     Path | None,
-    typer.Option(help="Of files of lists: another file, with the outcomes, matched by --id or by order."),
+    typer.Option(help="Another file with the outcomes, matched by --id or by order."),
 ]
 MergeVariants = Annotated[
     str | None,
     typer.Option(
-        help="Of files of lists: add the probabilities of variants of a class. same: the same text; "
-        "space: texts that differ in white space around them; case: in case, too; punctuation: in that, too."
+        help="Add the probabilities of variants of a class. same: identical text; space: ignore surrounding "
+        "white space; case: ignore case as well; punctuation: ignore surrounding punctuation as well."
     ),
 ]
-OmitMissing = Annotated[
-    bool, typer.Option("--omit-missing", help="Of files of lists: leave out entries without a number.")
-]
+OmitMissing = Annotated[bool, typer.Option("--omit-missing", help="Leave out entries without a number.")]
 OmitOthers = Annotated[
     bool,
-    typer.Option("--omit-others", help="Of files of lists: leave out entries that are none of --classes."),
+    typer.Option("--omit-others", help="Leave out entries that are not among --classes."),
 ]
 Position = Annotated[
     int | None,
-    typer.Option(
-        help="Of files of lists: which generated token, counted from 0; -1 is the last. By default the first."
-    ),
+    typer.Option(help="Which generated token to read, counted from 0; -1 is the last. By default the first."),
 ]
 PerLength = Annotated[
     bool,
-    typer.Option("--per-length", help="Of lm-eval logs: divide log-likelihoods by the lengths of choices."),
+    typer.Option("--per-length", help="Divide log-likelihoods by the lengths of choices (lm-eval logs)."),
 ]
 ShapeName = Annotated[
-    str | None, typer.Option("--shape", help="Of files of lists: their shape, instead of recognising it.")
+    str | None, typer.Option("--shape", help="Shape of the records, instead of recognising it.")
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Confidence = Annotated[
-    float, typer.Option(callback=lambda value: _level(value), help="Confidence level of the intervals.")
+    float, typer.Option(callback=lambda value: _level(value), help="Level of the confidence intervals.")
 ]
 
 
@@ -147,6 +147,7 @@ class Reading:
     row_id: Id = None
     logits: Logits = False
     normalize: Normalize = False
+    percent: Percent = False
     skip_invalid: SkipInvalid = False
     delimiter: Delimiter = None
     decimal: Decimal = "."
@@ -203,7 +204,7 @@ class Reading:
             "classes": int(names[0]) if number else names or None,
             "weights": self.weights,
             "groups": split(self.groups) or None,
-            "by": split(self.by),
+            "by": list(self.bins),
             "shape": self.shape,
             "position": self.position,
             "per_length": self.per_length,
@@ -239,6 +240,16 @@ class Reading:
             raise two_kinds("subgroups" if self.by else "the report")
 
     @property
+    def bins(self) -> dict[str, int]:
+        """The columns of subgroups, each with the number of groups that it is cut into; 0 for its labels."""
+        found = {}
+        for text in split(self.by):
+            name, colon, number = text.rpartition(":")
+            cut = bool(colon) and number.isascii() and number.isdecimal() and 2 <= int(number) <= 100
+            found[name if cut else text] = int(number) if cut else 0
+        return found
+
+    @property
     def scale(self) -> dict[str, bool]:
         """What the numbers are, as keywords of the functions that score them."""
         return {"normalize": self.normalize, "logits": self.logits}
@@ -255,11 +266,12 @@ class Reading:
             "classes": None if self.classes is None else split(self.classes),
             "weights": self.weights,
             "groups": split(self.groups) or None,
-            "by": split(self.by),
+            "by": list(self.bins),
             "id": split(self.row_id) or None,
             "positive": self.positive,
             "logits": self.logits,
             "normalize": self.normalize,
+            "percent": self.percent,
             "invalid": "skip" if self.skip_invalid else "raise",
             **self.of_texts,
         }
@@ -271,43 +283,68 @@ _OF_LISTS = (
 )
 
 
+# Options that some commands have beside those of `Reading`.
+_MORE: dict[str, Any] = {"html": Html, "save": Save, "require": Annotated[list[str] | None, typer.Option()]}
+
+
 def reads_files(
-    *, without: Collection[str] = (), lists: bool = False
+    *, without: Mapping[str, str] | None = None, lists: bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options of `Reading`, which it receives as its parameter `reading`.
 
     Parameters
     ----------
-    without : Collection[str]
-        Fields of `Reading` that the command has no use for.
+    without : Mapping[str, str]
+        Options that the command has no use for, each with the reason, which whoever passes one is told. An
+        empty reason leaves the option out.
     lists : bool
         The command reads files of lists, too, and has their options.
     """
-    without = {*without, *(() if lists else _OF_LISTS)}
+    reasons = dict(without or {})
+    left_out = {*reasons, *(() if lists else _OF_LISTS)}
+    hints = get_type_hints(Reading, include_extras=True)
     shared = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=getattr(Reading, name), annotation=hint
-        )
-        for name, hint in get_type_hints(Reading, include_extras=True).items()
-        if name not in without
+        _keyword(name, getattr(Reading, name), hint) for name, hint in hints.items() if name not in left_out
+    ]
+    refused = [
+        _keyword(name, getattr(Reading, name, None), _hidden((hints | _MORE)[name]))
+        for name, reason in reasons.items()
+        if reason
     ]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(command)
         def run(**given: Any) -> None:
+            for parameter in refused:
+                if given.pop(parameter.name) != parameter.default:
+                    typed = "id" if parameter.name == "row_id" else parameter.name.replace("_", "-")
+                    reason = reasons[parameter.name]
+                    raise VeraxError(f"--{typed} cannot be used with `verax {command.__name__}`: {reason}.")
             reading = Reading(**{parameter.name: given.pop(parameter.name) for parameter in shared})
             command(reading=reading, **given)
 
         own = [
             p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "reading"
         ]
-        parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own] + shared
+        parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own] + shared + refused
         signature = inspect.Signature(parameters)
         run.__signature__ = signature  # type: ignore[attr-defined]
         run.__annotations__ = {p.name: p.annotation for p in parameters}
         return run
 
     return decorate
+
+
+def _keyword(name: str, default: Any, hint: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+
+
+def _hidden(hint: Any) -> Any:
+    """An option that --help does not show."""
+    kind, about = get_args(hint)
+    about = copy.copy(about)
+    about.hidden = True
+    return Annotated[kind, about]
 
 
 def split(texts: str | list[str] | None) -> list[str]:

@@ -27,7 +27,15 @@ _EXAMPLES = """Examples: `verax recalibrate preds.parquet`,
 
 
 @app.command(epilog=_EXAMPLES)
-@reads_files(lists=True, without=("by", "row_id", "weights_are"))
+@reads_files(
+    lists=True,
+    without={
+        "by": "one function is fitted to all rows; pass a file with the rows of one subgroup",
+        "weights_are": "weights are importance weights here",
+        "html": "`verax evaluate --html` writes the report, which has the gains of all methods",
+        "require": "`verax evaluate --require` checks bounds",
+    },
+)
 def recalibrate(
     reading: Reading,
     given: Annotated[
@@ -37,41 +45,39 @@ def recalibrate(
     method: Annotated[
         list[str] | None,
         typer.Option(
-            help="best (by default), none, prior, temperature, bcts, beta, vector, dirichlet or isotonic; "
-            "several are a choice among them."
+            help="best (default), none, prior, temperature, bcts, beta, vector, dirichlet or isotonic; "
+            "with several, the best of them."
         ),
     ] = None,
     rule: Annotated[
         str | None,
-        typer.Option(help="The rule to minimise and to measure by; by default the log score where finite."),
+        typer.Option(help="Rule to minimise and to measure the gain; by default the log score where finite."),
     ] = None,
     folds: Annotated[int, typer.Option(help="Number of folds; groups stay together.")] = 5,
     apply_to: Annotated[
         Path | None,
         typer.Option(
-            "--apply", help="Files to recalibrate: a file, a folder or a pattern; they need no outcomes."
+            "--apply", help="Files to recalibrate: a file, a folder or a pattern. Outcomes are not needed."
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Where it is written to: .csv, .tsv, .parquet or .arrow, all columns kept."),
+        typer.Option(help="Output file: .csv, .tsv, .parquet or .arrow. All columns are kept."),
     ] = None,
     frequencies: Annotated[
         str | None,
-        typer.Option(
-            help="Class frequencies where --apply comes from: numbers separated by commas, or 'estimate'."
-        ),
+        typer.Option(help="Class frequencies of the --apply data: comma-separated numbers, or 'estimate'."),
     ] = None,
-    save: Annotated[Path | None, typer.Option(help="Keep the recalibration in this JSON file.")] = None,
-    load: Annotated[Path | None, typer.Option(help="Use a recalibration that was kept.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Save the recalibration to this JSON file.")] = None,
+    load: Annotated[Path | None, typer.Option(help="Use a saved recalibration.")] = None,
     confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Make probabilities better: which method, what it gains on rows it has not seen, and new files.
+    """Find the best recalibration method, its cross-validated gain, and write recalibrated files.
 
-    All methods that fit are compared in cross-validation, and doing nothing is one of them. The choice is
-    cross-validated as well, so the gain that is shown includes it.
+    All applicable methods are compared by cross-validation, and doing nothing is one of them. The choice of
+    method is cross-validated as well, so the stated gain includes it.
     """
     _check(given, load, apply_to, out, frequencies)
     if load is not None:

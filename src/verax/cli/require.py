@@ -22,7 +22,7 @@ from verax.scores.base import Rule
 from verax.scores.combinators import Padded, padded
 from verax.scores.coverage import LIST_METRICS
 from verax.scores.metrics import HIGHER, LOWER, METRICS
-from verax.scores.registry import name_of, parse
+from verax.scores.registry import RULES, name_of, parse
 
 Require = Annotated[
     list[str] | None,
@@ -140,7 +140,7 @@ def _read_of_lists(text: str, strictly: bool) -> Bound:
     if name in MEASURES or (name in METRICS and name not in _OF_LISTS):
         raise _refusal(text, f"{name} needs full distributions, and the file holds lists")
     if name not in _OF_LISTS:
-        name, rule = _named(name, text)
+        name, rule = _named(name, text, list(_OF_LISTS))
         rule = rule if isinstance(rule, Padded) or rule is None else padded(rule)
         name = name if rule is None else name_of(rule)
     orientation = LOWER if rule is not None else _OF_LISTS[name].orientation
@@ -194,17 +194,19 @@ def _read(text: str, strictly: bool, ordered: bool) -> Bound:
     return Bound(text, name, end, found["sign"], bound, rule)
 
 
-def _named(text: str, whole: str) -> tuple[str, Rule | None]:
+def _named(text: str, whole: str, measures: Sequence[str] = (*METRICS, *MEASURES)) -> tuple[str, Rule | None]:
     if text in METRICS or text in MEASURES:
         return text, None
     try:
         rule = parse(text)
     except VeraxError as error:
-        near = difflib.get_close_matches(text, [*METRICS, *MEASURES], n=1)
-        if not near:
+        if "(" in text:
             raise _refusal(whole, str(error)) from None
-        hint = f"there is no score called {quote(text)}"
-        raise _refusal(whole, hint, Remedy(f"Did you mean {near[0]!r}?")) from None
+        names = list(dict.fromkeys([*RULES, "log", *measures]))
+        near = difflib.get_close_matches(text, names, n=1)
+        hint = [Remedy(f"Did you mean {near[0]!r}?")] if near else []
+        known = Remedy(f"Valid names are {', '.join(names)}, and combinations such as 'penalized(brier)'.")
+        raise _refusal(whole, f"there is no score called {quote(text)}", *hint, known) from None
     return name_of(rule), rule
 
 

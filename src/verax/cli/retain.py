@@ -33,7 +33,15 @@ _EXAMPLES = """Examples:
 
 
 @app.command(epilog=_EXAMPLES)
-@reads_files(lists=True, without=("by",))
+@reads_files(
+    lists=True,
+    without={
+        "by": "a curve is of all rows; pass a file with the rows of one subgroup",
+        "html": "`verax evaluate --html` writes the report, which has the curves; --plot draws them",
+        "save": "`verax evaluate --save` saves mergeable results",
+        "require": "`verax evaluate --require` checks bounds",
+    },
+)
 def retain(
     given: options.Given,
     reading: Reading,
@@ -50,7 +58,7 @@ def retain(
         list[str] | None,
         typer.Option(
             help=f"One of {', '.join(METRICS)}; by default qwk for ordered classes, else accuracy. "
-            "Of files of lists: accuracy, error, coverage, top_5_accuracy, top_5_error (any number). "
+            "For top lists: accuracy, error, coverage, top_5_accuracy, top_5_error (any number). "
             "May be repeated."
         ),
     ] = None,
@@ -60,7 +68,7 @@ def retain(
     area: Annotated[str, typer.Option(help="mean (the mean height) or steps (unit spacing).")] = "mean",
     ties: Annotated[
         str,
-        typer.Option(help="How rows that tie are removed: share (each in part) or order (by their order)."),
+        typer.Option(help="How tied rows are removed: share (each in part) or order (in file order)."),
     ] = "share",
     bootstrap: Annotated[int, typer.Option(help="Replicates for intervals; 0 for none.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Draw the curves to this file.")] = None,
@@ -68,11 +76,9 @@ def retain(
     seed: options.Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Remove the worst rows step by step and see what becomes of a metric, and of the area under it.
+    """Show how metrics change as the hardest rows are dropped, with the area under the curve.
 
-    The order needs all rows: of each, its loss by every rule (8 bytes), its outcome and its decision are
-    kept, not its probabilities. Very large files are read into histograms instead, and the curves say within
-    what they are exact.
+    Very large files are streamed, and the curves state the approximation error.
     """
     from verax.cli.opening import Opened
 

@@ -15,7 +15,7 @@ from verax.common.strictjson import to_json
 def schema(
     command: Annotated[str, typer.Argument(help="The command, such as evaluate.")],
 ) -> None:
-    """Print the JSON schema of what a command prints with --json."""
+    """Print the JSON schema of a command's --json output."""
     from verax.cli.schemas.outputs import COMMANDS, schema_of
     from verax.common.checks import check_choice
 

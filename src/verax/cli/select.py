@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from verax.cli.app import app, words
 from verax.cli.output import Json, draw_to, show
-from verax.errors import InputError
+from verax.errors import InputError, join
 from verax.errors import show as quote
+
+if TYPE_CHECKING:
+    from verax.selection import Selection
 
 
 @app.command(
@@ -41,7 +44,7 @@ def select(
     plot: Annotated[Path | None, typer.Option(help="Draw the rules and their optima to this file.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show the best epoch by each rule, all metrics there, and correlations with F1 and accuracy."""
+    """Name the epoch to keep by each rule, with all metrics there and correlations with F1 and accuracy."""
     from verax.selection import History, Selection
 
     read = History.read(history, directions=_directions(direction or []), run=run)
@@ -49,7 +52,20 @@ def select(
     if plot is not None:
         draw_to(plot, selection.plot())
     result = {"command": "select", "file": str(history), **selection.to_dict(stored=False)}
-    show(result, [str(selection)], as_json=as_json)
+    show(result, [_verdict(selection), "", str(selection)], as_json=as_json)
+
+
+def _verdict(selection: Selection) -> str:
+    """Which epoch to keep, by the first rule, and which others keep another."""
+    counter = selection.history.counter
+    first, *others = [selection.best[name] for name in selection.rules or selection.against]
+    best = "lowest" if first.direction == "min" else "highest"
+    text = f"Keep {counter} {first.epoch}: {best} {first.metric}, {first.value:.4g}."
+    if not others:
+        return text
+    apart = [f"{other.metric} ({counter} {other.epoch})" for other in others if other.epoch != first.epoch]
+    agreed = f"All {len(others) + 1} rules agree." if not apart else f"Another is best by {join(apart)}."
+    return f"{text} {agreed}"
 
 
 def _directions(given: list[str]) -> dict[str, Any]:

@@ -16,7 +16,13 @@ from verax.cli.require import Require, Strictly, read_bounds
 _EXAMPLES = """Examples: `verax toplist completions.jsonl --classes 50000 --json`,
 `verax toplist batch.jsonl --classes 50000 --outcomes gold.csv --id custom_id --skip-invalid`,
 `verax toplist completions.jsonl --classes 50000 --merge-variants case --require 'coverage>0.9'`"""
-_WITHOUT = ("target", "probs", "ordered", "positive", "logits", "decimal")
+_WITHOUT = {
+    "target": "--outcome names the field of outcomes",
+    "probs": "lists hold their classes and probabilities; `verax evaluate` reads columns",
+    **dict.fromkeys(("ordered", "positive"), "top lists have neither an order nor a positive class"),
+    "decimal": "records have decimal points",
+    **dict.fromkeys(("logits", "percent"), "top lists hold probabilities or log-probabilities"),
+}
 
 
 @app.command(epilog=_EXAMPLES)
@@ -34,12 +40,12 @@ def toplist(
     outcome: Annotated[
         str | None,
         typer.Option(
-            help="The field that holds the outcome; dots lead into nested fields. By default the one called "
-            "outcome, target, label, answer, ..."
+            help="Field of outcomes; dots lead into nested fields. By default the one called outcome, "
+            "target, label, answer, ..."
         ),
     ] = None,
     length: Annotated[
-        int | None, typer.Option("-k", "--length", help="Score only the first entries of each list.")
+        int | None, typer.Option("-k", "--length", help="Score only the first N entries of each list.")
     ] = None,
     invalid_penalty: Annotated[float, typer.Option(help="The loss of an invalid list.")] = 1.0,
     require: Require = None,
@@ -52,10 +58,10 @@ def toplist(
     html: options.Html = None,
     save: options.Save = None,
 ) -> None:
-    """Score top lists: responses of language models, outputs of classifiers, ranked runs, long tables.
+    """Score top lists: language-model responses, classifier outputs, ranked runs, long tables.
 
-    The shape of the records is recognised by their content; docs/guide/listfiles.md has all of them.
-    --classes is the number of classes, such as the size of a vocabulary, or their names.
+    The shape of the records is recognised by their content. --classes is the number of classes, such as the
+    size of a vocabulary, or their names.
     """
     from verax.analyses.cards.listcard import padded_rules
     from verax.cli.cards import show_card
@@ -66,7 +72,7 @@ def toplist(
     model, paths = files_of_one_model(given)
     hold: Literal["fitting", "all"] = "fitting" if length is None else "all"
     handle = replace(reading, target=outcome).scan_lists(paths, hold=hold, densify=False)
-    rows = GivenRows.of(handle, {model: called(paths)})
+    rows = replace(GivenRows.of(handle, {model: called(paths)}), bins=reading.bins)
     bounds = read_bounds(require, strictly=require_interval, ordered=False, lists=True)
     asked = [bound.rule for bound in bounds if bound.rule is not None]
     show_card(

@@ -23,21 +23,31 @@ _EXAMPLES = """Examples: `verax worst preds.parquet -n 5 --id id`,
 
 
 @app.command(epilog=_EXAMPLES)
-@reads_files(lists=True, without=("weights", "weights_are", "groups", "by"))
+@reads_files(
+    lists=True,
+    without={
+        **dict.fromkeys(("weights", "weights_are"), "rows are ranked by their own loss"),
+        "groups": "rows are ranked one by one, so groups change nothing",
+        "by": "the worst rows of all subgroups are ranked together; pass a file with the rows of one",
+        "html": "`verax evaluate --html` writes the report, which has the worst rows",
+        "save": "`verax evaluate --save` saves mergeable results",
+        "require": "`verax evaluate --require` checks bounds",
+    },
+)
 def worst(
     given: options.Given,
     reading: Reading,
-    n: Annotated[int, typer.Option("-n", "--number", help="How many rows.")] = 10,
+    n: Annotated[int, typer.Option("-n", "--number", help="Number of rows.")] = 10,
     rule: Annotated[
         str | None,
-        typer.Option(help="The rule that ranks the rows; by default brier, or rps for ordered classes."),
+        typer.Option(help="Rule that ranks the rows; by default brier, or rps for ordered classes."),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Show the rows with the largest loss, how other rules rank them, and where the loss comes from.
 
-    The file is read twice, the second time to rank the rows, and only the worst are kept. Of a file with a
-    list per row, the list is shown, the place of the outcome in it and what was left for others.
+    For top lists the output shows the list, the place of the outcome in it and the probability left for
+    unlisted classes.
     """
     from verax.cli.opening import Opened
 

@@ -17,7 +17,7 @@ from verax.files.formats.npy import Stored, find_arrays, stored_arrays, stored_c
 from verax.files.formats.several import piece_name
 from verax.files.labels import INTEGER, TEXT, Target, find_labels
 from verax.files.predictions import Array, Predictions, Request, Roles, each_name, together, together_ids
-from verax.files.single import both_classes, is_probability
+from verax.files.single import both_classes, is_probability, shares
 from verax.files.source import Source
 from verax.inputs.skipping import REASONS, Survey
 
@@ -106,7 +106,7 @@ class ArrayFile(Source):
         p, y = found[self.roles.probs[0]], found[self.roles.target]
         survey = Survey(len(p))
         if self._single and not self._logits:
-            survey.add(~is_probability(p.reshape(-1)), REASONS["p", "sign"])
+            survey.add(~is_probability(shares(p.reshape(-1), self._request)), REASONS["p", "sign"])
         y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
         if self._kind == TEXT:
             texts, codes = np.unique(y, return_inverse=True)
@@ -123,7 +123,7 @@ class ArrayFile(Source):
         def column(name: str | None) -> Array | None:
             return None if name is None else found[name].reshape(-1)
 
-        p = found[roles.probs[0]]
+        p = shares(found[roles.probs[0]], self._request)
         if self._single:
             p = both_classes(p.reshape(-1), self._place("probs", start), self._logits)
         return Predictions(

@@ -21,7 +21,7 @@ from verax.files.predictions import (
     together,
     together_ids,
 )
-from verax.files.single import both_classes, is_probability
+from verax.files.single import both_classes, is_probability, shares
 from verax.inputs.groups import Groups
 from verax.inputs.skipping import REASONS, Survey
 
@@ -107,7 +107,7 @@ class ColumnReader:
             survey.add(bad, REASONS["p", "finite"])
             if self.single and not self.request.logits:
                 usable = np.flatnonzero(~bad)
-                p = arrow.side_by_side([column.take(usable)], [place])[:, 0]
+                p = shares(arrow.side_by_side([column.take(usable)], [place]), self.request)[:, 0]
                 survey.add(usable[~is_probability(p)], REASONS["p", "sign"])
         self._add_outcomes(table[roles.target], survey)
         return survey
@@ -181,9 +181,11 @@ class ColumnReader:
 
     def _probabilities(self, table: Any, start: int) -> Array:
         places = [self._place(name, "probs", start) for name in self.roles.probs]
+        p: Array
         if self.lists:
-            return arrow.from_lists(table[self.roles.probs[0]], places[0], self.width)
-        p = arrow.side_by_side([table[name] for name in self.roles.probs], places)
+            p = shares(arrow.from_lists(table[self.roles.probs[0]], places[0], self.width), self.request)
+            return p
+        p = shares(arrow.side_by_side([table[name] for name in self.roles.probs], places), self.request)
         return both_classes(p[:, 0], places[0], self.request.logits) if self.single else p
 
     def _place(self, column: str, argument: str, start: int = 0) -> Place:

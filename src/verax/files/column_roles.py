@@ -333,7 +333,7 @@ def _by_sums(look: Look, request: Request, where: str) -> Chosen | None:
 
 
 def _refuse_percentages(family: Family, request: Request, where: str) -> None:
-    if family.total == PERCENT and not request.normalize:
+    if family.total == PERCENT and not (request.normalize or request.percent):
         raise _refusal(
             f"The columns {_listing(family.columns)} hold percentages",
             "probs",
@@ -407,7 +407,9 @@ def _possible(look: Look, columns: Sequence[str], request: Request) -> list[str]
     """Which columns may hold the probabilities of a class."""
     values = look.numbers(columns)
     return [
-        name for j, name in enumerate(columns) if can_be_a_class(values[:, j], rescaled=request.normalize)
+        name
+        for j, name in enumerate(columns)
+        if can_be_a_class(values[:, j], rescaled=request.normalize or request.percent)
     ]
 
 

@@ -49,6 +49,8 @@ class Request:
         The probabilities are logits, and are found by the names of logits.
     normalize : bool
         Rows will be divided by their sums, so a row need not sum to 1.
+    percent : bool
+        Probabilities are percentages, and are divided by 100.
     delimiter, decimal : str
         Of CSV files.
     invalid : str
@@ -66,6 +68,7 @@ class Request:
     ordered: bool = False
     logits: bool = False
     normalize: bool = False
+    percent: bool = False
     delimiter: str | None = None
     decimal: str = "."
     invalid: str = "raise"
@@ -86,7 +89,7 @@ class Request:
             _check_mark("delimiter", given["delimiter"])
         _check_mark("decimal", given["decimal"])
         check_choice("invalid", given["invalid"], ("raise", "skip"))
-        for name in ("logits", "normalize"):
+        for name in ("logits", "normalize", "percent"):
             given[name] = check_flag(name, given[name])
         return cls(**given)
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from verax.errors import Remedy, passing, show
+from verax.errors import passing, show
 from verax.files.arrow import Array, Bools, Place
+from verax.files.predictions import Request
+from verax.inputs.columns import Columns
 from verax.inputs.validity import Unity
 
 
@@ -26,9 +30,19 @@ def both_classes(p: Array, place: Place, logits: bool) -> Array:
             value=value,
             kind="value",
             count=int(bad.sum()),
-            remedies=[Remedy("Divide percentages by 100."), passing("if these are logits", logits=True)],
+            remedies=[
+                passing("if these are percentages", percent=True),
+                passing("if these are logits", logits=True),
+            ],
         )
     return np.asarray(rows)
+
+
+def shares(p: Any, request: Request) -> Any:
+    """Probabilities, from percentages where these were stated."""
+    if not request.percent:
+        return p
+    return Columns([column / 100 for column in p.columns]) if isinstance(p, Columns) else p / 100
 
 
 def is_probability(p: Array) -> Bools:

@@ -23,7 +23,7 @@ def read(path: str | Path | Sequence[str | Path], **options: Any) -> Predictions
         The file or files, as for `open`.
     **options : Any
         The other parameters of `open`: `target`, `probs`, `classes`, `weights`, `groups`, `by`, `id`,
-        `positive`, `ordered`, `logits`, `normalize`, `delimiter`, `decimal`, `invalid`.
+        `positive`, `ordered`, `logits`, `normalize`, `percent`, `delimiter`, `decimal`, `invalid`.
 
     Returns
     -------
@@ -56,6 +56,7 @@ def open(  # noqa: A001 - files.open is its name
     ordered: bool = False,
     logits: bool = False,
     normalize: bool = False,
+    percent: bool = False,
     delimiter: str | None = None,
     decimal: str = ".",
     invalid: Literal["raise", "skip"] = "raise",
@@ -92,6 +93,8 @@ def open(  # noqa: A001 - files.open is its name
         Whether to look for logits instead of probabilities.
     normalize : bool, default False
         Whether rows will be divided by their sums, so that percentages are looked for, too.
+    percent : bool, default False
+        Whether the columns hold percentages, which are divided by 100.
     delimiter : str, optional
         What separates the columns of CSV files; by default a comma, in TSV files a tab.
     decimal : str, default "."
@@ -126,6 +129,7 @@ def open(  # noqa: A001 - files.open is its name
         ordered=ordered,
         logits=logits,
         normalize=normalize,
+        percent=percent,
         delimiter=delimiter,
         decimal=decimal,
         invalid=invalid,

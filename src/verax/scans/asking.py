@@ -90,7 +90,7 @@ class Asked:
             )
         named = not isinstance(given["classes"], bool) and not is_whole(given["classes"])
         asked = cls._of_columns(probs, progress, given if named else {**given, "classes": None})
-        for name in ("positive", "logits"):
+        for name in ("positive", "logits", "percent"):
             if getattr(asked.request, name):
                 raise InputError("does not apply to top lists", argument=name)
         return asked.as_lists(lists, given["classes"])

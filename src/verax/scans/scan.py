@@ -28,6 +28,7 @@ def scan(
     lists: bool | Mapping[str, Any] | None = None,
     logits: bool = False,
     normalize: bool = False,
+    percent: bool = False,
     invalid: Literal["raise", "skip"] = "raise",
     delimiter: str | None = None,
     decimal: str = ".",
@@ -70,6 +71,8 @@ def scan(
         Whether the columns hold logits; the softmax is applied first.
     normalize : bool, default False
         Whether to divide each row by its sum first.
+    percent : bool, default False
+        Whether the columns hold percentages, which are divided by 100.
     invalid : {"raise", "skip"}, default "raise"
         What to do with rows that are invalid or lack a value.
     delimiter : str, optional
@@ -106,6 +109,7 @@ def scan(
         positive=positive,
         logits=logits,
         normalize=normalize,
+        percent=percent,
         invalid=invalid,
         delimiter=delimiter,
         decimal=decimal,

@@ -56,6 +56,10 @@ def files_of(path: Path) -> list[Path]:
         return files_in(path, _ENDINGS) if path.is_dir() else [path]
 
 
+_SHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
+_FROM_EXCEL = Remedy("Or pass the frame: scan(pandas.read_excel(path)).", python_only=True)
+
+
 def format_of(path: Path) -> str:
     """What kind of file this is, by its name."""
     path = files_of(path)[0]
@@ -66,11 +70,13 @@ def format_of(path: Path) -> str:
             raise InputError(f"{path} must be decompressed first", argument="path", kind="file")
     if suffixes and suffixes[-1] in FORMATS:
         return FORMATS[suffixes[-1]]
+    sheet = suffixes and suffixes[-1] in _SHEETS
     raise InputError(
-        f"{path} has no known ending",
+        f"{path} {'is a spreadsheet' if sheet else 'has no known ending'}",
         argument="path",
         kind="file",
         found=f"these are read: {', '.join(FORMATS)} (text also with {', '.join(COMPRESSED)})",
+        remedies=[Remedy("Save the sheet as CSV."), _FROM_EXCEL] if sheet else [],
     )
 
 

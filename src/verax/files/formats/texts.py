@@ -340,7 +340,13 @@ class JsonDocument(JsonLines):
         document = json_document(self.path)
         if not isinstance(document, list) or not document:
             found = f"it holds {'no object' if document == [] else f'a single {_json_type(document)}'}"
-            lines = Remedy("Or write one object per line, and call the file .jsonl.")
+            values = document.values() if isinstance(document, dict) else [None]
+            columns = all(isinstance(value, (list, dict)) for value in values)
+            lines = Remedy(
+                "These are columns; pandas writes rows with to_json(path, orient='records')."
+                if columns
+                else "Or write one object per line, and call the file .jsonl."
+            )
             raise refuse(self.path, "The document must be an array of objects, one per row", found, lines)
         for start in range(0, len(document), _OBJECTS):
             yield b"\n".join(json.dumps(each).encode() for each in document[start : start + _OBJECTS])

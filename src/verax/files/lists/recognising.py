@@ -132,5 +132,18 @@ def has_lists(path: Path | str, settings: Settings, *, logits: bool = False) -> 
         head = open_stream(path, Request(delimiter=settings.delimiter)).head(20)
     except InputError:
         return False
+    if ending(Path(path)) == ".json" and len(head) == 1 and _is_columns(head[0][1]):
+        return False
     found = recognise([record for _, record in head])
     return found is not None and not (found is FLAT and logits)
+
+
+def _is_columns(record: Any) -> bool:
+    """Whether a JSON object holds columns: lists of one length, or mappings of the same row labels."""
+    values = list(record.values()) if isinstance(record, dict) else []
+    if len(values) < 2:
+        return False
+    if all(isinstance(value, dict) for value in values):
+        return bool(values[0]) and all(value.keys() == values[0].keys() for value in values)
+    alike = all(isinstance(value, list) and len(value) == len(values[0]) for value in values)
+    return alike and not any(isinstance(cell, (list, dict)) for value in values for cell in value)
