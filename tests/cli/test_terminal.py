@@ -35,7 +35,17 @@ def test_every_option_has_a_panel():
     import typer
 
     group = typer.main.get_command(app)
-    for name in ("evaluate", "compare", "decompose", "worst", "retain", "recalibrate", "toplist", "merge"):
+    for name in (
+        "evaluate",
+        "compare",
+        "decompose",
+        "worst",
+        "retain",
+        "recalibrate",
+        "toplist",
+        "merge",
+        "monitor",
+    ):
         command = group.get_command(None, name)
         shown = [p for p in command.params if p.param_type_name == "option" and not p.hidden]
         assert [p.name for p in shown if p.rich_help_panel is None] == []

@@ -27,7 +27,7 @@ _BLOCK = 2**20
 
 
 @app.command(epilog=_EXAMPLES)
-@reads_files(lists=True, without=("weights_are",))
+@reads_files(lists=True, without={"weights_are": "weights are importance weights here"})
 def monitor(
     given: options.Given,
     reading: Reading,

@@ -6,7 +6,7 @@ from typing import Any
 
 # Options by the names of their parameters, in the order of the panels.
 _PANELS = {
-    "Columns": ("target", "outcome", "probs", "row_id", "weights", "weights_are", "groups", "by"),
+    "Columns": ("target", "outcome", "probs", "time", "row_id", "weights", "weights_are", "groups", "by"),
     "Classes": ("classes", "ordered", "positive"),
     "Input": (
         *("logits", "normalize", "percent", "skip_invalid", "shared_ids", "delimiter", "decimal", "apply_to"),
@@ -18,9 +18,10 @@ _PANELS = {
     ),
     "Scores": (
         *("rule", "doubt_by", "metric", "n", "against", "direction", "removed", "area", "ties", "method"),
-        *("reference", "time_ordered", "folds", "least", "bootstrap", "confidence", "seed"),
+        *("reference", "time_ordered", "folds", "tolerance", "alpha", "unit", "false_alarms"),
+        *("least", "bootstrap", "confidence", "seed"),
     ),
-    "Output": ("require", "require_interval", "html", "save", "plot", "out", "as_json"),
+    "Output": ("state", "require", "require_interval", "html", "save", "plot", "out", "as_json"),
 }
 _PLACE = {name: (panel, i) for panel, names in _PANELS.items() for i, name in enumerate(names)}
 _ORDER = list(_PANELS)
