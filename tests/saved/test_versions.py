@@ -25,6 +25,9 @@ VERSIONS = sorted(path.stem for path in HERE.glob("*.zip"))
 TWO_PASSES = ("slope", "auc", "ap", "c index")
 # What 0.2.0 kept for these is kept otherwise now; files say that they lack it.
 OUTDATED = ("auc", "ap", "c index")
+# Each step of a slope's fit is saved under the coefficients of the step before, to the last bit. Older
+# versions of NumPy round otherwise than the one that saved these files.
+ROUNDS_OTHERWISE = np.lib.NumpyVersion(np.__version__) < "2.2.0"
 # Rows are numbered within files; the accuracy of lists has another definition than in 0.2.0, and its remark.
 SKIPPED = ("row", "accuracy", "caution")
 # 0.2.0 counted all rows in bins for these; rows that are kept now are counted likewise here.
@@ -95,7 +98,7 @@ def test_saved_rows_give_the_same_numbers(version, name, what, folders, now, mon
         monkeypatch.setattr(summaries, "MOST_ROWS", 0)
     some = slice(1 if what in TWO_PASSES else None)
     old = vx.scan(shards(folders[version], name)[some])
-    if what in OUTDATED:
+    if what in OUTDATED or (what == "slope" and ROUNDS_OTHERWISE):
         with pytest.raises(vx.InputError, match="lacks summaries that this analysis needs"):
             analyse(old)
     else:
