@@ -277,7 +277,6 @@ def test_no_kernel_leaves_its_arrays_whatever_they_hold():
         start = int(rng.integers(-(2**40), 2**40)) if rng.random() < 0.5 else int(rng.integers(0, 90))
         list_kernels.pack(fixed[1], start, keys)
         list_kernels.unpack(keys, *fixed, start, codes[4 : 4 + size], held[0, 4 : 4 + size])
-        list_kernels.faults(codes[4 : 4 + size], held[0, 4 : 4 + size], frozen(offsets), 9, 0.0)
         tables = np.zeros((3, 6, 9))
         inside = tables[:, 1:5]
         given = *fixed, frozen(offsets), out[0, inner], frozen(np.arange(n)), np.ones(1)

@@ -150,20 +150,6 @@ def unpack(
 
 
 @numba.njit(**OPTIONS)
-def faults(classes: Any, confidences: Any, offsets: Any, n_codes: int, tolerance: float) -> int:
-    """How many entries are no probability, or stand for no class."""
-    size = min(classes.size, confidences.size)
-    a, _ = _bounds(offsets, 0, size)
-    _, b = _bounds(offsets, offsets.size - 2, size)
-    found = 0
-    for j in range(a, b):
-        found += not 0 <= classes[j] < n_codes
-    for j in range(a, b):
-        found += not 0.0 <= confidences[j] <= 1.0 + tolerance
-    return found
-
-
-@numba.njit(**OPTIONS)
 def survey(
     confidences: Any,
     offsets: Any,

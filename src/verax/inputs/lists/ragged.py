@@ -109,6 +109,14 @@ class _Scratch:
         return int(np.count_nonzero(Ragged(codes, values, own).rows(0, n).repeated()[0]))
 
 
+def _faulty(codes: Ints, values: Floats, n_codes: int, tolerance: float) -> bool:
+    """Whether an entry is no probability, or stands for no class. Missing values compare as false."""
+    if not codes.size:
+        return False
+    known = codes.min() >= 0 and int(codes.max()) < n_codes
+    return not (known and bool(values.min() >= 0.0) and bool(values.max() <= 1.0 + tolerance))
+
+
 @dataclass(frozen=True)
 class Ragged:
     """Class codes and confidences of all lists, and where each list begins.
@@ -186,7 +194,7 @@ class Ragged:
                 module.survey(values, own, m, off, *out)
                 faulty.append(
                     scratch.repeats(own, codes, values)
-                    or module.faults(codes, values, own, min(n_codes, 2**63 - 1), tolerance)
+                    or _faulty(codes[own[0] : own[-1]], values[own[0] : own[-1]], n_codes, tolerance)
                     or bool(part.total.max() > 1 + tolerance)
                     # Whether a list of all classes has less than all probability is for the checks to see.
                     or (full and bool(part.total.min() < 1 - tolerance))
