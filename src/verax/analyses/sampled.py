@@ -1,4 +1,4 @@
-"""Fits to predictions that are not in memory: on a random sample of their rows, of which results tell.
+"""Rows that fits are to: all rows in memory, or a random sample of others, of which results tell.
 
 The sample has the rows with the smallest hashes of their content, or of the names of their groups. So it
 does not depend on how rows are divided. Where they are few it is all of them, in their own order, and a fit
@@ -7,11 +7,12 @@ says what it says of rows in memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from verax.analyses.samples import Sample, SampleRecipe
-from verax.inputs.handles import Handle, Summaries, refuse_lists
+from verax.inputs.handles import Handle, Summaries
+from verax.inputs.memory import open_rows
 from verax.inputs.skipping import MaySkip
 
 R = TypeVar("R", bound=MaySkip)
@@ -19,21 +20,30 @@ R = TypeVar("R", bound=MaySkip)
 _ROWS, _NUMBERS = 100_000, 2**23
 
 
-def on_sample(handle: Handle, fit: Callable[..., R], *, ordered: bool, several: bool = False) -> R:
-    """What `fit(y, p, ...)` finds in a sample of the rows; with `several` models p is a dict of theirs."""
-    refuse_lists(handle)
-    handle = handle.in_order() if ordered else handle
+def rows_to_fit(
+    y: Any, p: Any, read: Mapping[str, Any], *, ordered: bool, several: bool = False
+) -> tuple[Any, Any, dict[str, Any], Callable[[R], R]]:
+    """Outcomes, forecasts and options that a fit is to, and what tells its result of a sample.
+
+    They are those given, or a sample of the rows of a handle; with `several` models, forecasts are a mapping.
+    """
+    if not isinstance(y, Handle):
+        return y, p, dict(read), lambda result: result
+    handle = open_rows(y, p, ordered=ordered, dense=True)
     models = handle.models if several else (handle.one_model(),)
     sample, found = sampled_rows(handle)
-    p: Any = {name: sample.p[:, handle.models.index(name)] for name in models}
-    y: Any = sample.y
+    drawn: Any = {name: sample.p[:, handle.models.index(name)] for name in models}
+    outcomes: Any = sample.y
     if handle.classes is not None:
-        y = [handle.classes[k] for k in sample.y.tolist()]
+        outcomes = [handle.classes[k] for k in sample.y.tolist()]
+
+    def tell(result: R) -> R:
+        if len(sample.y) < found.n_rows:
+            result = result.with_sample(len(sample.y), found.n_rows)
+        return result.with_skipped(found.skipped)
+
     own = {"classes": handle.classes, "weights": sample.weights, "groups": sample.groups}
-    result = fit(y, p if several else p[models[0]], **own)
-    if len(sample.y) < found.n_rows:
-        result = result.with_sample(len(sample.y), found.n_rows)
-    return result.with_skipped(found.skipped)
+    return outcomes, drawn if several else drawn[models[0]], own, tell
 
 
 def sampled_rows(handle: Handle) -> tuple[Sample, Summaries]:

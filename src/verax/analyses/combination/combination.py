@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Unpack, get_args
 
 import numpy as np
@@ -14,13 +13,12 @@ from verax.analyses.comparison.compare import compare_losses
 from verax.analyses.comparison.records import Difference
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.recalibration.choosing import dealt, mean_loss, n_units
-from verax.analyses.sampled import on_sample
+from verax.analyses.sampled import rows_to_fit
 from verax.common.checks import check_choice, check_count
 from verax.display.tables import Cells, FrameKind, html_table, record_frame, text_table
 from verax.errors import InputError, RuleError, join, show
 from verax.inference.intervals import check_confidence, check_seed
 from verax.inputs.arrays import Floats, to_host
-from verax.inputs.handles import Handle
 from verax.inputs.lists.pooling import Pool, PoolKind, as_lists, shares
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.options import Reading, reads
@@ -104,14 +102,12 @@ def fit_pool(
     check_count("folds", folds, least=2)
     check_confidence(confidence)
     check_seed(seed)
-    if isinstance(y, Handle):
-        again = partial(fit_pool, rule=rule, pool=pool, folds=folds, confidence=confidence, seed=seed)
-        return on_sample(y, again, ordered=False, several=True)
-    models = _check_models(forecasts)
-    rows = dict(pair_each(y, models, ordered=False, **read))
+    y, given, own, tell = rows_to_fit(y, forecasts, read, ordered=False, several=True)
+    models = _check_models(given)
+    rows = dict(pair_each(y, models, ordered=False, **own))
     first = next(iter(rows.values()))
     losses = {name: np.asarray(to_host(losses_of([chosen], own)[0]), float) for name, own in rows.items()}
-    form: dict[str, Any] = {name: read[name] for name in ("classes", "normalize", "logits") if name in read}
+    form: dict[str, Any] = {name: own[name] for name in ("classes", "normalize", "logits") if name in own}
     lists = _as_lists(models, form)
     weights = None if first.weights is None else to_host(first.batch(0, first.n_rows).weights).astype(float)
     sample = PoolSample(y, Pool.of(valid_lists(lists)), pool, _inner(chosen), weights)
@@ -126,7 +122,7 @@ def fit_pool(
         losses, chosen, weights=weights, groups=first.groups, reference=best, confidence=confidence
     )
     whole = sample.fit(np.ones(sample.n_rows, np.bool_))
-    return Combination(
+    found = Combination(
         dict(zip(models, whole.tolist(), strict=True)),
         pool,
         name_of(chosen),
@@ -135,7 +131,8 @@ def fit_pool(
         int(dealt_to.max()) + 1,
         first.n_rows,
         seed,
-    ).with_faults(faults_of(rows))
+    )
+    return tell(found.with_faults(faults_of(rows)))
 
 
 def _check_rule(rule: Rule) -> Rule:

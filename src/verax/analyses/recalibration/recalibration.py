@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Unpack
 
 import numpy as np
@@ -15,14 +14,13 @@ from verax.analyses.recalibration.fitting import MOST_ROWS, STRENGTHS, Configura
 from verax.analyses.recalibration.forms import Form
 from verax.analyses.recalibration.records import BEST, TITLES, Gain, Trial, of_nothing
 from verax.analyses.recalibration.result import Recalibration
-from verax.analyses.sampled import on_sample
+from verax.analyses.sampled import rows_to_fit
 from verax.common.checks import check_choice, check_count, check_flag
 from verax.errors import InputError, passing
 from verax.inference.intervals import check_confidence, check_seed
 from verax.inputs.arrays import Floats, Ints, to_host, widen
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups
-from verax.inputs.handles import Handle
 from verax.inputs.options import Reading, reads
 from verax.scores.base import Rule
 from verax.scores.gradients.logits import check_trainable
@@ -122,10 +120,8 @@ def recalibrate(
     asked = _asked(method)
     chosen = None if rule is None else parse(rule)
     in_order = needs_order([] if chosen is None else [chosen], ordered=ordered)
-    if isinstance(y, Handle):
-        again = partial(recalibrate, method=method, rule=rule, ordered=ordered, folds=folds, seed=seed)
-        return on_sample(y, partial(again, confidence=confidence), ordered=in_order)
-    forecasts = Forecasts(y, p, ordered=in_order, **read)
+    y, p, own, tell = rows_to_fit(y, p, read, ordered=in_order)
+    forecasts = Forecasts(y, p, ordered=in_order, **own)
     forecasts.check()
     batch, groups = forecasts.batch(0, forecasts.n_rows), forecasts.groups
     outcomes, rows = to_host(batch.y), np.ascontiguousarray(to_host(widen(batch.p)), dtype=float)
@@ -138,7 +134,7 @@ def recalibrate(
     n_folds = _n_folds(folds, units, groups, nested=nested)
     dealt_to = dealt(outcomes, groups, n_folds, seed, weights)
     sample = Sample(outcomes, rows, weights, groups, chosen, ordered, dealt_to, seed)
-    return _Study(sample, methods, asked, confidence).result(forecasts)
+    return tell(_Study(sample, methods, asked, confidence).result(forecasts))
 
 
 def _asked(method: str | Sequence[str]) -> list[str]:
