@@ -313,7 +313,7 @@ def rejections_of_sureness(n: int, n_groups: int, factor: float) -> Measure:
         p_values = []
         for i in range(replications):
             y, p, groups = grouped(n, n_groups, factor, [seed, i])
-            p_values.append(overconfidence_of(Forecasts(y, p), groups).p_value)
+            p_values.append(overconfidence_of(Forecasts(y, p, groups=groups)).p_value)
         return share_of([p is not None and p <= 0.05 for p in p_values])
 
     return measure

@@ -18,7 +18,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import verax as vx
-from verax.analyses.calibration.places import ListEvents
 from verax.display.palette import COLOURS
 
 HERE = Path(__file__).parent
@@ -38,7 +37,7 @@ def places(p: np.ndarray, y: np.ndarray, subject: np.ndarray) -> list[dict[str, 
     records = []
     for prompt, each in enumerate(p):
         lists = vx.TopLists.from_probabilities(each, 3)
-        claims = ListEvents.of(lists.with_outcomes(y, groups=subject), "this study").claims(3)
+        claims = vx.reliability(y, lists, places=3, resamples=0, groups=subject).claims
         slopes = vx.calibration_slope(y, lists, places=3, groups=subject)
         records += [
             {

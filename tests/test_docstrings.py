@@ -36,7 +36,7 @@ PLACES = {
 RESULTS = {
     "verax.adapters.boosting.catboost": ["CatBoostMetric", "CatBoostObjective"],
     "verax.adapters.boosting.trees": ["Metric", "Objective"],
-    "verax.analyses.calibration.places": ["Claim"],
+    "verax.analyses.calibration.list_results": ["Claim"],
     "verax.analyses.cards.lines": ["CardLine"],
     "verax.analyses.cases": ["Case", "ListCase"],
     "verax.analyses.comparison.records": ["Model"],

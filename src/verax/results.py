@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from verax.analyses.calibration.components import Components, Decomposition
 from verax.analyses.calibration.curves import Reliability, ReliabilityCurve
-from verax.analyses.calibration.lists import ListReliability
-from verax.analyses.calibration.mass import ListDecomposition
+from verax.analyses.calibration.list_results import ListDecomposition, ListReliability
 from verax.analyses.calibration.slope_result import CalibrationLine, CalibrationSlopes
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.scorecard import Scorecard

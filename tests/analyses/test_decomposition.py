@@ -23,11 +23,12 @@ from cases import NAMESPACES, forecasts, number
 from realdata import load
 from verax.analyses.calibration import decomposition, optimism
 from verax.analyses.calibration.components import COMPONENTS
-from verax.analyses.calibration.events import events, recalibrate, split
-from verax.analyses.calibration.optimism import Sampling, smooth_frequencies
+from verax.analyses.calibration.events import recalibrate, split
+from verax.analyses.calibration.optimism import smooth_frequencies
 from verax.analyses.calibration.refits import IndependentDraws, Refits
-from verax.analyses.table import RowTable
+from verax.analyses.calibration.sources import RowEvents
 from verax.inference.intervals import Interval
+from verax.inputs.memory import InMemory
 from verax.kernels import limits
 
 VECTORS = [
@@ -52,8 +53,11 @@ def values(decomposition):
 
 
 def pieces(y, p, rule):
-    forecast = vx.Forecasts(y, p, ordered=rule.ordinal)
-    return list(events(forecast, RowTable.of(forecast, []), split(rule, forecast.n_classes)))
+    """The events of a rule, and how they are scored."""
+    forecasts = vx.Forecasts(y, p, ordered=rule.ordinal)
+    how = split(rule, forecasts.n_classes)
+    part = InMemory({"model": forecasts}).kept
+    return list(RowEvents("model", how).read(part).each()), how
 
 
 @pytest.mark.parametrize("entry", VECTORS)
@@ -63,7 +67,7 @@ def test_vectors(entry):
     result = vx.decompose(entry["y"], p, rule=rule)
     wanted = [number(expected[key]) for key in ("score", "mcb", "dsc", "unc")]
     assert values(result) == pytest.approx(wanted, rel=1e-12, abs=1e-15)
-    recalibrated = [recalibrate(e.cells(None)).values[e.pools] for e in pieces(entry["y"], p, rule)]
+    recalibrated = [recalibrate(e.cells(None)).values[e.pools] for e in pieces(entry["y"], p, rule)[0]]
     wanted = [[number(x) for x in row] for row in expected["recalibrated"]]
     np.testing.assert_allclose(recalibrated, wanted, rtol=1e-12, atol=1e-15)
 
@@ -215,7 +219,7 @@ def test_sums_that_differ_by_rounding_are_ties():
     p = np.array([[0.1, 0.7, 0.2], [0.2, 0.6, 0.2]])
     assert p[0, :2].sum() != p[1, :2].sum()
     for dtype in (np.float64, np.float32):
-        (threshold,) = pieces([0, 2], p.astype(dtype), vx.rps)[1:]
+        _, threshold = pieces([0, 2], p.astype(dtype), vx.rps)[0]
         assert len(threshold.values) == 1
 
 
@@ -430,9 +434,8 @@ def simulated(n, seed, distort=1.0):
 def test_outcomes_are_drawn_jointly():
     y, p = simulated(20_000, 0)
     for rule in (vx.brier, vx.rps):
-        pieces_ = pieces(y, p, rule)
-        sampling = Sampling.of(20_000, None, None, 2, 0)
-        happened = np.array([next(iter(sampling._independent(e, e.given, 1, 1)))() for e in pieces_])
+        pieces_, _ = pieces(y, p, rule)
+        happened = np.array([next(iter(IndependentDraws.of(e, e.given, 1, [0, 1])))() for e in pieces_])
         chance = np.array([event.given for event in pieces_])
         assert happened.mean(axis=1) == pytest.approx(chance.mean(axis=1), abs=0.012)
         if rule is vx.brier:
@@ -449,7 +452,8 @@ def test_refits_by_runs_are_isotonic_fits(ties, weighted):
     p = np.round(p, 1) / np.round(p, 1).sum(axis=1, keepdims=True) if ties else p
     share = rng.random(500) if weighted else np.ones(500)
     share /= share.sum()
-    for event in pieces(y, p, vx.brier):
+    events, how = pieces(y, p, vx.brier)
+    for event in events:
         refits = Refits(event, share, share * event.given)
         for chance in (0.0, 0.1, 0.5, 1.0):
             happened = rng.random(500) < chance
@@ -459,7 +463,7 @@ def test_refits_by_runs_are_isotonic_fits(ties, weighted):
             assert found.weight == pytest.approx((share * happened).sum(), abs=1e-15)
             assert found.extra == pytest.approx((share * event.given * happened).sum(), abs=1e-15)
             loss = (share * (fit - happened) ** 2).sum()
-            assert found.least(event.how) == pytest.approx(loss, abs=1e-15)
+            assert found.least(how) == pytest.approx(loss, abs=1e-15)
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -472,7 +476,8 @@ def test_compiled_refits_are_those_of_array_calls(ties, weighted, monkeypatch):
     p = np.round(p, 2) / np.round(p, 2).sum(axis=1, keepdims=True) if ties else p
     share = np.random.default_rng(5).random(700) if weighted else np.ones(700)
     share /= share.sum()
-    for event in pieces(y, p, vx.brier):
+    events, how = pieces(y, p, vx.brier)
+    for event in events:
         for chance in (event.given, np.minimum(1.3 * event.given, 1.0), np.zeros(700), np.ones(700)):
             draws = IndependentDraws.of(event, chance, 3, [0, 1])
             refits = Refits(event, share, share * event.given)
@@ -480,7 +485,7 @@ def test_compiled_refits_are_those_of_array_calls(ties, weighted, monkeypatch):
             for draw in draws:
                 happened = draw()
                 ours, theirs = compiled(draw), refits.of(happened[event.order])
-                assert ours.least(event.how) == pytest.approx(theirs.least(event.how), abs=1e-14)
+                assert ours.least(how) == pytest.approx(theirs.least(how), abs=1e-14)
                 assert (ours.weight, ours.extra) == pytest.approx((theirs.weight, theirs.extra), abs=1e-14)
 
 

@@ -11,7 +11,9 @@ from sklearn.isotonic import IsotonicRegression
 
 import verax as vx
 from verax.analyses.calibration import statements
-from verax.analyses.calibration.places import ListEvents
+from verax.analyses.calibration.listsums import ListEventRecipe
+from verax.analyses.calibration.reliability import read_claims
+from verax.inputs.memory import InMemory
 
 M = 5
 
@@ -215,6 +217,11 @@ def test_many_classes_cost_nothing_and_edges_are_refused():
         vx.decompose([0, 1], empty, rule="rps")
 
 
+def claims(rows, places):
+    found = InMemory({"model": rows}).summarise({"events": ListEventRecipe("model", places)})
+    return read_claims(found["events"], places)
+
+
 def test_reliability_of_lists_knows_groups():
     """Copies of lists are no evidence where they are known to belong together."""
     rng = np.random.default_rng(4)
@@ -228,7 +235,7 @@ def test_reliability_of_lists_knows_groups():
         assert alone[name].components.p_value < 0.01
         assert grouped[name].components.p_value > 0.05
         # The page about lists has the same.
-        page = {claim.name: claim for claim in ListEvents.of(rows, "this").claims(10)}
+        page = {claim.name: claim for claim in claims(rows, 10)}
         assert grouped.claim(name) == page[name]
     assert np.diff(grouped["place 1"].band, axis=0).mean() > 2 * np.diff(alone["place 1"].band, axis=0).mean()
 
@@ -236,9 +243,9 @@ def test_reliability_of_lists_knows_groups():
 def test_the_mean_of_each_place_is_tested_with_groups():
     y, _, lists = enumerated(n=60, seed=2)
     groups = np.arange(len(y)) // M
-    found = ListEvents.of(lists.with_outcomes(y, groups=groups), "this").claims(2)
+    found = claims(lists.with_outcomes(y, groups=groups), 2)
     assert all(0 <= claim.p_value <= claim.p_adjusted <= 1 for claim in found)
-    alone = ListEvents.of(lists.with_outcomes(y, groups=np.zeros(len(y))), "this").claims(2)
+    alone = claims(lists.with_outcomes(y, groups=np.zeros(len(y))), 2)
     assert {claim.p_value for claim in alone} == {None}
 
 

@@ -13,7 +13,7 @@ from sklearn.isotonic import IsotonicRegression
 
 import verax as vx
 from cases import forecasts
-from verax.analyses.calibration import curves as diagrams
+from verax.analyses.calibration import draws
 
 
 def calibrated(n, seed=0):
@@ -77,7 +77,7 @@ def test_weights_that_count_rows_give_the_bands_of_the_rows():
     rng = np.random.default_rng(0)
     p = np.arange(1, 10) / 10
     y, w = rng.integers(0, 2, 9), rng.integers(20, 60, 9)
-    (weighted,) = vx.reliability(y, p, weights=w, seed=3)
+    (weighted,) = vx.reliability(y, p, weights=w, seed=3, weights_are="counts")
     (repeated,) = vx.reliability(np.repeat(y, w), np.repeat(p, w), seed=3)
     assert weighted.band.tolist() == repeated.band.tolist()
 
@@ -97,7 +97,7 @@ def test_a_calibrated_forecast_stays_in_its_band():
 def test_many_forecasts_are_drawn_in_cells(monkeypatch):
     y, p = calibrated(3000)
     fine = vx.reliability(y, p, resamples=300)["1"].band
-    monkeypatch.setattr(diagrams, "_BAND_CELLS", 500)
+    monkeypatch.setattr(draws, "BAND_CELLS", 500)
     coarse = vx.reliability(y, p, resamples=300)["1"].band
     assert coarse.shape == fine.shape
     middle = slice(100, -100)

@@ -286,15 +286,15 @@ def test_weights_of_rows_are_not_numbers_of_rows():
 
 def test_groups_that_repeat_one_row_are_no_more_evidence():
     y, p = sample(80, sharpness=2)
-    alone = overconfidence_of(Forecasts(y, p), np.arange(80))
+    alone = overconfidence_of(Forecasts(y, p, groups=np.arange(80)))
     rows = np.repeat(np.arange(80), 10)
-    copied = overconfidence_of(Forecasts(y[rows], p[rows]), rows)
+    copied = overconfidence_of(Forecasts(y[rows], p[rows], groups=rows))
     assert copied.gap == pytest.approx(alone.gap)
     gaps = p.max(axis=1) - (p.argmax(axis=1) == y)
     t = abs(gaps.mean()) / (gaps.std(ddof=1) / np.sqrt(80))
     assert copied.p_value == pytest.approx(2 * stdtr(79, -t))
     assert copied.p_value <= alone.p_value * 1.0001 <= 1
-    assert overconfidence_of(Forecasts(y, p), np.zeros(80)).p_value is None
+    assert overconfidence_of(Forecasts(y, p, groups=np.zeros(80))).p_value is None
 
 
 def test_with_groups_too_much_confidence_is_detected():

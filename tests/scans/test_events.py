@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -9,13 +11,12 @@ import verax as vx
 from scanned import alike
 from scannedlists import OWN, in_memory
 from scattered import Scattered, problem
-from verax.analyses.calibration import componentsums, eventsums
-from verax.analyses.calibration.class_bias import class_biases
+from verax.analyses.calibration import component_sums, eventsums
+from verax.analyses.calibration.class_bias import read_class_biases
 from verax.analyses.calibration.eventsums import EventRecipe
-from verax.analyses.calibration.overconfidence import overconfidence_of
-from verax.analyses.calibration.streams import read_class_biases, read_overconfidence
+from verax.analyses.calibration.overconfidence import read_overconfidence
 from verax.engines import histograms
-from verax.inputs.groups import Groups
+from verax.inputs.memory import InMemory
 
 
 @pytest.mark.parametrize("rule", ["brier", "rps", "log", "ranked_log"])
@@ -111,16 +112,25 @@ def test_claims_on_average_are_those_of_the_rows(kind, thresholds):
     rng, y, p = problem(400, 3, 7)
     weights = rng.random(400) if kind == "weights" else None
     groups = rng.integers(0, 12, 400) if kind == "groups" else None
-    handle = Scattered(y, p, weights=weights, groups=groups)
-    sums = handle.summarise({"events": EventRecipe("model", thresholds)})["events"]
-    forecasts = vx.Forecasts(y, p, weights=weights)
-    assert read_overconfidence(sums).to_dict() == pytest.approx(
-        overconfidence_of(forecasts, groups).to_dict(), rel=1e-5
-    )
-    coded = None if groups is None else Groups.of(groups, 400)
-    true = class_biases(y, p, thresholds=thresholds, weights=weights, groups=coded)
-    for ours, each in zip(read_class_biases(sums, 3, thresholds=thresholds), true, strict=True):
-        assert ours.to_dict() == pytest.approx(each.to_dict(), rel=1e-5)
+    own = {"weights": weights, "groups": groups}
+    handles = Scattered(y, p, **own), InMemory({"model": vx.Forecasts(y, p, **own)})
+    ours, true = (h.summarise({"events": EventRecipe("model", thresholds)})["events"] for h in handles)
+    assert read_overconfidence(ours).to_dict() == pytest.approx(read_overconfidence(true).to_dict(), rel=1e-9)
+    biases = (read_class_biases(sums, 3, thresholds=thresholds) for sums in (ours, true))
+    for one, other in zip(*biases, strict=True):
+        assert one.to_dict() == pytest.approx(other.to_dict(), rel=1e-9)
+    w, top = np.ones(400) if weights is None else weights, p.max(axis=1)
+    found = read_overconfidence(true)
+    assert found.claimed == pytest.approx(np.average(top, weights=w), rel=1e-12)
+    assert found.right == pytest.approx(np.average(p.argmax(axis=1) == y, weights=w), rel=1e-12)
+    for bias in read_class_biases(true, 3, thresholds=thresholds):
+        i = bias.position
+        given, hit = (np.cumsum(p, axis=1)[:, i], y <= i) if thresholds else (p[:, i], y == i)
+        assert bias.gap == pytest.approx(np.average(given - hit, weights=w), rel=1e-9)
+        if kind != "groups":
+            error = np.sqrt((w**2 * given * (1 - given)).sum()) / w.sum()
+            normal = math.erfc(abs(bias.gap) / error / math.sqrt(2))
+            assert bias.p_value == pytest.approx(normal, abs=0.05)
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "max"])
@@ -182,8 +192,9 @@ def agree(found, exact, near=0.12):
 def test_components_of_lists_have_the_intervals_of_those_of_the_lists(grouped):
     y, models = in_memory()
     own = OWN if grouped else {}
-    found = vx.decompose(Scattered(y, models["a"], **own), rule="brier", bootstrap=60)
-    exact = vx.decompose(y, models["a"], rule="brier", bootstrap=60, **own)
+    asked = {"rule": "brier", "bootstrap": 300, "seed": 1}
+    found = vx.decompose(Scattered(y, models["a"], **own), **asked)
+    exact = vx.decompose(y, models["a"], **asked, **own)
     agree(found, exact, near=0.2)
     assert found.p_value == pytest.approx(exact.p_value, abs=0.25)
 
@@ -193,7 +204,7 @@ def test_many_groups_are_told_apart_by_hashes(monkeypatch):
     groups = rng.integers(0, 400, len(y))
     asked = {"rule": "brier", "bootstrap": 60}
     exact = vx.decompose(y, p, groups=groups, **asked)
-    monkeypatch.setattr(componentsums, "_SLOTS", 64)
+    monkeypatch.setattr(component_sums, "_SLOTS", 64)
     found = [vx.decompose(Scattered(y, p, groups=groups, n_parts=n, seed=n), **asked) for n in (2, 9)]
     agree(found[0], exact)
     np.testing.assert_allclose(*(each.whole.calibrated for each in found), rtol=0, atol=1e-12)

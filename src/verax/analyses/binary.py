@@ -6,13 +6,15 @@ decompositions have their complements, `<= class`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from verax.analyses.parts import dense, probabilities, scaled, seen
-from verax.analyses.units import CountedUnits, SamplingUnits
+from verax.analyses.units import CountedUnits, SamplingUnits, sums_at
+from verax.common.caching import cached_property
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.inputs.groups import Groups
 from verax.inputs.handles import Part
@@ -20,12 +22,14 @@ from verax.inputs.handles import Part
 
 @dataclass(frozen=True)
 class BinaryEvent:
-    """An event in N rows.
+    """An event in N rows, or in N entries of top lists.
+
+    It is sorted by its forecasts once something asks for their order, and equal forecasts form a pool.
 
     Attributes
     ----------
     name : str
-        The class, or "> class" for a threshold.
+        The class, "<= class" or "> class" for a threshold, or the place of a list.
     given, rest : array of shape (N,)
         The probabilities of the event and of its opposite.
     ranked : array of shape (N,)
@@ -33,6 +37,11 @@ class BinaryEvent:
         equal sums are equal.
     happened : (N,) bool array
         Whether it happened.
+    owner : (N,) int array or None
+        The row that each element belongs to; None where the elements are the rows, one after the other.
+    starts : callable or None
+        Where the event's part of the unit interval of its row begins: one uniform random number per row draws
+        the outcomes of all events together. None for the beginning.
     """
 
     name: str
@@ -40,6 +49,82 @@ class BinaryEvent:
     rest: Floats
     ranked: Floats
     happened: Bools
+    owner: Ints | None = None
+    starts: Callable[[], Floats] | None = None
+
+    def of_rows(self, values: Any) -> Any:
+        """Values of the rows for each element; None stays None."""
+        return values if values is None or self.owner is None else values[self.owner]
+
+    def by_row(self, values: Floats, n_rows: int) -> Floats:
+        """The sums of values of the elements over each row."""
+        return values if self.owner is None else sums_at(self.owner, values, n_rows)
+
+    @property
+    def start(self) -> Floats:
+        """Where the event's part of the unit interval begins, (N,)."""
+        return np.broadcast_to(0.0, self.given.shape) if self.starts is None else self.starts()
+
+    # ---- in the order of the forecasts -----------------------------------------------------
+
+    @cached_property
+    def order(self) -> Ints:
+        """The elements by increasing forecast, (N,)."""
+        return np.argsort(self.ranked)
+
+    @cached_property
+    def begins(self) -> Ints:
+        """Where each of the P different forecasts begins in that order; empty where all differ."""
+        ordered = self.ranked[self.order]
+        new = np.empty(len(ordered), np.bool_)
+        new[:1] = True
+        np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+        return np.zeros(0, np.int64) if new.all() else np.flatnonzero(new)
+
+    @property
+    def all_differ(self) -> bool:
+        """Whether no two elements have the same forecast."""
+        return not len(self.begins)
+
+    @property
+    def values(self) -> Floats:
+        """The different forecasts, increasing, (P,)."""
+        return self.ranked[self.order if self.all_differ else self.order[self.begins]]
+
+    @cached_property
+    def pools(self) -> Ints:
+        """Which of the different forecasts each element has, (N,)."""
+        pools = np.empty(len(self.order), np.int64)
+        pools[self.order] = np.arange(len(self.order)) if self.all_differ else self._pools_in_order
+        return pools
+
+    @property
+    def _pools_in_order(self) -> Ints:
+        return np.repeat(np.arange(len(self.begins)), np.diff(self.begins, append=len(self.order)))
+
+    def sums(self, values: Floats) -> Floats:
+        """The sums of values of the elements over the pools, (P,)."""
+        return self.pooled(values.take(self.order))
+
+    def pooled(self, values: Floats) -> Floats:
+        """The sums over the pools of values that are in order, (P,)."""
+        return values if self.all_differ else np.add.reduceat(values, self.begins)
+
+    def spread(self, values: Floats) -> Floats:
+        """The value of each element, from those of the pools."""
+        spread = np.empty(len(self.order))
+        spread[self.order] = values if self.all_differ else values.take(self._pools_in_order)
+        return spread
+
+    def cells(self, weights: Floats | None) -> Floats:
+        """The weight of each forecast without (column 0) and with (column 1) the event: (P, 2)."""
+        happened = self.happened.take(self.order)
+        if weights is None and self.all_differ:
+            cells = np.empty((len(happened), 2))
+            cells[:, 0], cells[:, 1] = ~happened, happened
+            return cells
+        mass = np.ones(len(self.order)) if weights is None else weights.take(self.order)
+        return np.stack([self.pooled(mass * ~happened), self.pooled(mass * happened)], axis=1)
 
 
 @dataclass(frozen=True)

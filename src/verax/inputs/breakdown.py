@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,8 @@ from verax.common.summaries import (
 from verax.errors import InputError
 from verax.inputs.arrays import to_array, to_host
 from verax.inputs.groups import Groups
-from verax.inputs.handles import Part, Recipe
+from verax.inputs.handles import LATER, Part, Recipe
+from verax.inputs.rows import Rows, at_fault, without_groups
 
 MISSING = "(missing)"
 
@@ -102,14 +104,48 @@ class BreakdownRecipe(Recipe[Breakdown]):
 
     column: str
     recipes: Mapping[str, Recipe[Any]]
+    grouped: bool = field(default=True, metadata=LATER)
 
     def take(self, part: Part) -> Breakdown:
-        """Those of some rows."""
-        assert part.subset is not None
-        groups = Groups.of(part.by[self.column], part.n_rows)
+        """Those of some rows; unless they are `grouped`, rows are treated as independent."""
         found = {}
-        for code, label in enumerate(groups.labels.tolist()):
-            rows = np.flatnonzero(groups.codes == code)
-            own = part if len(rows) == part.n_rows else part.subset(rows)
-            found[label] = {name: recipe.take(own) for name, recipe in self.recipes.items()}
+        for label, own in parts_by(part, Groups.of(part.by[self.column], part.n_rows)):
+            with numbering(part):
+                rows = own if self.grouped else ungrouped(own)
+                found[label] = {name: recipe.take(rows) for name, recipe in self.recipes.items()}
         return Breakdown(found)
+
+
+def parts_by(part: Part, labels: Groups) -> Iterator[tuple[Hashable, Part]]:
+    """The rows of each label as a part of their own."""
+    assert part.subset is not None
+    order = np.argsort(labels.codes, kind="stable")
+    ends = np.cumsum(np.bincount(labels.codes, minlength=len(labels.labels)))[:-1]
+    for label, rows in zip(labels.labels.tolist(), np.split(order, ends), strict=True):
+        yield label, part if len(rows) == part.n_rows else part.subset(rows)
+
+
+def ungrouped(part: Part) -> Part:
+    """The same rows, treated as independent."""
+    models = {name: without_groups(rows) for name, rows in part.models.items()}
+    return replace(part, models=models, subset=None, _made={})
+
+
+@contextmanager
+def numbering(part: Part) -> Iterator[None]:
+    """Let errors about rows of a subgroup give their numbers among all rows of the part."""
+    try:
+        yield
+    except InputError as error:
+        if error.rows:
+            for name, rows in part.models.items():
+                _check(rows, name if part.whole and len(part.models) > 1 else "")
+        raise
+
+
+def _check(rows: Rows, model: str) -> None:
+    """Refuse invalid rows, which are those of a model where it is named."""
+    try:
+        rows.check()
+    except InputError as error:
+        raise (at_fault(model, error) if model else error) from None

@@ -241,7 +241,7 @@ class _Conclusion:
             Findings(
                 name=shown,
                 card=self.cards[shown],
-                decomposition=places.decomposed(self.found, self.problem, self.plan, model),
+                decomposition=places.decomposed(self.handle, self.found, self.problem, self.plan, model),
                 worst=self._worst(model),
                 panels=drawn,
                 dense=None,

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
-from verax.analyses.parts import dense
+from verax.analyses.subgroups.analysis import (
+    SubgroupRequest,
+    in_order_of_time,
+    read_subgroups,
+    subgroup_recipes,
+)
 from verax.analyses.subgroups.bounded import BoundedBreakdown, BoundedRecipe
 from verax.analyses.subgroups.result import Subgroups
-from verax.analyses.subgroups.streams import SubgroupRequest, read_subgroups, subgroup_recipes
-from verax.analyses.subgroups.subgroups import subgroups
 from verax.inference.intervals import Resampling
-from verax.inputs.arrays import to_host
-from verax.inputs.breakdown import Breakdown, labels_of
-from verax.inputs.handles import Handle, Part, Recipe
+from verax.inputs.breakdown import Breakdown
+from verax.inputs.handles import Handle, Recipe
 from verax.report.limits import LEAST, MOST_VALUES, most_subgroups, replicates_for
 from verax.report.problem import Problem
 from verax.scores.combinators import padded
@@ -64,56 +64,13 @@ def read_breakdowns(
             n_labels = len(parts.labels) + len(sums.beyond)
             draws = replicates_for(problem.n_copies, problem.n_classes, len(problem.models), len(kept))
             tests = replace(plan, replicates=draws)
-            if handle.kept is not None and not problem.lists:
-                shown[name] = _of_rows(handle.kept, problem, tests, column, kept, n_labels)
-                continue
-            shown[name] = read_subgroups(
-                some,
-                column,
-                handle,
-                _request(problem, column, n_labels),
-                tests,
-                within_groups=sums.alone is not None,
-                names=problem.models,
-            )
+            request, names = _request(problem, column, n_labels), problem.models
+            within = sums.alone is not None
+            found_in = read_subgroups(some, column, handle, request, tests, within_groups=within, names=names)
+            if problem.time_ordered:
+                found_in = in_order_of_time(found_in, handle, request, tests, names)
+            shown[name] = found_in
     return Breakdowns(shown, left_out, tuple(too_many))
-
-
-def _of_rows(
-    part: Part, problem: Problem, plan: Resampling, column: str, kept: list[Any], among: int
-) -> Subgroups:
-    """Of rows in memory: tests draw the outcomes of all classes together."""
-    assert part.subset is not None
-    groups = labels_of(part.by[column], part.n_rows)
-    codes = [groups.labels.tolist().index(label) for label in kept]
-    at = np.flatnonzero(np.isin(groups.codes, codes))
-    some = part.subset(at)
-    rows = {shown: dense(some, model) for model, shown in problem.models.items()}
-    first = next(iter(rows.values()))
-    batch = first.batch(0, first.n_rows)
-    y = to_host(batch.y)
-    found = subgroups(
-        y if first.classes is None else np.array([*first.classes, None], dtype=object)[y],
-        {name: to_host(own.given) for name, own in rows.items()},
-        by=groups.labels[groups.codes[at]],
-        rules=list(problem.rules),
-        ordered=problem.ordered,
-        costs=problem.costs,
-        weights=None if batch.weights is None else to_host(batch.weights),
-        groups=first.groups,
-        bootstrap=plan.replicates,
-        least=LEAST,
-        weights_are=problem.weights_are,
-        time_ordered=problem.time_ordered,
-        among=among,
-        confidence=plan.confidence,
-        seed=plan.seed,
-        normalize=problem.rescaled,
-        logits=problem.logits,
-        classes=first.classes,
-    )
-    found.by = column
-    return found
 
 
 def _request(problem: Problem, column: str | None, among: int) -> SubgroupRequest:

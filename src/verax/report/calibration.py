@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
-from verax.analyses.calibration.accuracy import Scored, accuracy_of
-from verax.analyses.calibration.class_bias import ClassBias
+from verax.analyses.calibration.class_bias import ClassBias, read_class_biases
 from verax.analyses.calibration.components import Decomposition
-from verax.analyses.calibration.componentsums import RowEvents
-from verax.analyses.calibration.decomposition import decomposition_of
-from verax.analyses.calibration.events import split
+from verax.analyses.calibration.curves import curve_of
+from verax.analyses.calibration.decomposition import accuracy_by, read_decomposition
+from verax.analyses.calibration.events import event_names, split
 from verax.analyses.calibration.eventsums import EventSums
-from verax.analyses.calibration.overconfidence import Overconfidence
+from verax.analyses.calibration.overconfidence import Overconfidence, read_overconfidence
 from verax.analyses.calibration.slope_fit import fit_slopes
 from verax.analyses.calibration.slope_result import CalibrationSlopes
-from verax.analyses.calibration.streams import (
-    event_names,
-    read_class_biases,
-    read_curve,
-    read_decomposition,
-    read_overconfidence,
-)
 from verax.inference.intervals import Resampling
-from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Handle
 from verax.kernels.threads import side_by_side
 from verax.report.limits import RESAMPLES, SLOPES
@@ -37,19 +28,12 @@ def decomposed(
     handle: Handle, problem: Problem, plan: Resampling, sums: Mapping[str, EventSums]
 ) -> dict[str, Decomposition]:
     """The decomposition of every model, by the name on the page."""
-    part, rule = handle.kept, problem.calibrated_by
-    how = split(rule, problem.n_classes)
+    rule = problem.calibrated_by
     found = {}
     for model, shown in problem.models.items():
-        rows: Any = None if part is None else part.models[model]
-        if isinstance(rows, Forecasts):
-            found[shown] = decomposition_of(rows, rule, plan)
-        else:
-            known = None
-            if problem.again:
-                events = [Scored(sums[model], i, 1.0, how.factor) for i in range(sums[model].n_events)]
-                known = accuracy_of(handle, RowEvents(model, how), how, events, plan)
-            found[shown] = read_decomposition(sums[model], rule, handle, plan, known)
+        known = accuracy_by(handle, model, rule, sums[model], plan) if problem.again else None
+        parts = read_decomposition(sums[model], rule, handle, plan, known)
+        found[shown] = replace(parts, n_rows=problem.n_rows)
     return found
 
 
@@ -62,14 +46,15 @@ def panels(
 ) -> dict[str, list[ReliabilityPanel]]:
     """The panels of every model: of all events, or of the most miscalibrated ones where there are many."""
     rule = problem.calibrated_by
-    how, names = split(rule, problem.n_classes), event_names(handle, rule)
+    how = split(rule, problem.n_classes)
+    names, drawn = event_names(handle.class_names, how), replace(plan, replicates=RESAMPLES)
     positions = all_shown(problem) or most_miscalibrated(parted)
     found = {}
     for model, shown in problem.models.items():
 
         def panel(i: int, own: EventSums = sums[model]) -> ReliabilityPanel:
             rng = np.random.default_rng([plan.seed, i])
-            return panel_of(problem, i, read_curve(own, i, names[i], how, RESAMPLES, rng, plan.confidence))
+            return panel_of(problem, i, curve_of(own.event(i, names[i]), how, drawn, rng))
 
         found[shown] = side_by_side(panel, positions, sums[model].n_rows)
     return found

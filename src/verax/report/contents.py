@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from verax.analyses.calibration.components import Decomposition
-from verax.analyses.calibration.lists import ListReliability
+from verax.analyses.calibration.list_events import ANY, WHOLE
+from verax.analyses.calibration.list_results import Claim, ListReliability
 from verax.analyses.calibration.overconfidence import Overconfidence
-from verax.analyses.calibration.places import ANY, WHOLE, Claim
 from verax.analyses.calibration.slope_result import CalibrationLine, CalibrationSlopes
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.cards.scorecard import Scorecard

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.places import Claim
+from verax.analyses.calibration.list_results import Claim
 from verax.analyses.comparison.length_result import LengthComparison
 from verax.analyses.retention.curves import SEES_THE_OUTCOME
 from verax.analyses.retention.result import RetentionCurve

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from verax.analyses.calibration.components import Decomposition
-from verax.analyses.calibration.liststreams import (
-    read_claims,
-    read_list_decomposition,
-    read_list_reliability,
-)
-from verax.analyses.calibration.listsums import LENGTH, WEIGHT, ListSums
+from verax.analyses.calibration.decomposition import read_decomposition
+from verax.analyses.calibration.list_results import ListReliability
+from verax.analyses.calibration.listsums import LENGTH, WEIGHT, ListEventRecipe, ListSums
+from verax.analyses.calibration.reliability import read_claims, read_reliability
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.comparison.length_result import LengthComparison
 from verax.analyses.comparison.lengths import LengthRecipe, compare_lengths, read_known_lengths
@@ -31,18 +29,21 @@ def find_places(
 ) -> Places:
     """What the lists of a model claim; `full` are the distributions that they were cut from, if they were."""
     stated = found[f"{model}/stated"]
-    m = problem.n_classes
-    curves = read_list_reliability(stated, CURVES_OF_PLACES, m, RESAMPLES, plan.seed, plan.confidence)
+    drawn = replace(plan, replicates=RESAMPLES)
+    curves = read_reliability(stated, ListEventRecipe(model, CURVES_OF_PLACES), handle, drawn)
+    assert isinstance(curves, ListReliability)
     return Places(curves, read_claims(stated, PLACES), _lengths(handle, problem, plan, found, model, full))
 
 
-def decomposed(found: Summaries, problem: Problem, plan: Resampling, model: str) -> Decomposition:
+def decomposed(
+    handle: Handle, found: Summaries, problem: Problem, plan: Resampling, model: str
+) -> Decomposition:
     """The decomposition of the Brier score of the events that the lists of a model define."""
     scored: ListSums = found[f"{model}/scored"]
     totals = scored.totals.high
     entries = problem.n_rows * float(totals[LENGTH] / totals[WEIGHT])
     tested = replace(plan, replicates=list_replicates(entries))
-    return read_list_decomposition(scored, RULES["brier"], problem.n_classes, tested)
+    return read_decomposition(scored, RULES["brier"], handle, tested)
 
 
 def length_rules(problem: Problem) -> tuple[Padded, ...]:

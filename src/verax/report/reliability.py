@@ -10,7 +10,7 @@ import numpy as np
 
 from verax.analyses.calibration.components import Components, Decomposition
 from verax.analyses.calibration.curves import ReliabilityCurve
-from verax.analyses.calibration.lists import ListReliability
+from verax.analyses.calibration.list_results import ListReliability
 from verax.inputs.arrays import Floats
 from verax.report.limits import PANELS
 from verax.report.problem import Problem

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from verax.analyses.calibration.components import Components
-from verax.analyses.calibration.places import Claim
+from verax.analyses.calibration.list_results import Claim
 from verax.analyses.recalibration.records import TITLES
 from verax.errors import join
 from verax.report.contents import Contents, Distributions, Findings, Places

@@ -260,8 +260,8 @@ def _merged_bytes(pieces: Iterable[bytes]) -> list[bytes]:
 
 def know_summaries() -> None:
     """Import every class of summaries, so that each is known by its kind."""
-    import verax.analyses.calibration.componentsums
-    import verax.analyses.calibration.liststreams
+    import verax.analyses.calibration.component_sums
+    import verax.analyses.calibration.listsums
     import verax.analyses.calibration.slope_fit
     import verax.analyses.comparison.lengths
     import verax.analyses.decisions.cells

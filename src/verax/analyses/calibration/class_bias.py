@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.overconfidence import p_of_groups, p_of_rows
-from verax.analyses.units import SamplingUnits
+from verax.analyses.calibration.eventsums import CLAIM, HIT, EventSums
+from verax.analyses.calibration.overconfidence import p_value_of
 from verax.inference.estimates import holm
-from verax.inputs.arrays import Floats, Ints
-from verax.inputs.groups import Groups
 
 
 @dataclass(frozen=True)
@@ -47,31 +46,25 @@ class ClassBias:
         return {**vars(self), "gap": self.gap}
 
 
-def class_biases(
-    y: Ints, p: Floats, *, thresholds: bool, weights: Floats | None = None, groups: Groups | None = None
-) -> list[ClassBias]:
-    """The leaning of every class, or of every threshold; of two classes without an order, of the second.
+def read_class_biases(found: EventSums, n_classes: int, *, thresholds: bool) -> list[ClassBias]:
+    """The bias of every class or threshold; of two classes without an order, of the second.
 
-    >>> y, p = np.array([0] * 10 + [1] * 30), np.full((40, 2), 0.5)
-    >>> (found,) = class_biases(y, p, thresholds=False)
+    >>> from verax.analyses.calibration.eventsums import EventRecipe
+    >>> from verax.inputs.memory import ONLY, open_rows
+    >>> rows = open_rows([0] * 10 + [1] * 30, np.full((40, 2), 0.5))
+    >>> sums = rows.summarise({"events": EventRecipe(ONLY, False)})["events"]
+    >>> (found,) = read_class_biases(sums, 2, thresholds=False)
     >>> found.claimed, found.happened, round(found.p_value, 4)
     (0.5, 0.75, 0.0022)
     """
-    k = p.shape[1]
-    w = np.ones(len(y)) if weights is None else weights / weights.max()
-    kept = w > 0
-    y, p, share = y[kept], p[kept], w[kept] / w[kept].sum()
-    units = None if groups is None else SamplingUnits(share, Groups(groups.codes[kept], groups.labels))
-    found = []
-    below = np.zeros(len(y))
-    for i in range(k - 1) if thresholds else range(k) if k > 2 else (1,):
-        if thresholds:
-            below = below + p[:, i]
-        # A row may sum to more than one, within its tolerance.
-        claim = np.clip(below if thresholds else p[:, i].astype(float), 0.0, 1.0)
-        hit = (y <= i if thresholds else y == i).astype(float)
-        p_value = p_of_rows(claim, hit, share) if units is None else p_of_groups(claim, hit, units)
-        known = np.nan if p_value is None else p_value
-        found.append((i, float((share * claim).sum()), float((share * hit).sum()), known))
-    adjusted = holm(np.array([each[3] for each in found])).tolist()
-    return [ClassBias(*each, p) for each, p in zip(found, adjusted, strict=True)]
+    weight = found.weight.high[0]
+    only = [1] if n_classes == 2 and not thresholds else range(found.n_events)
+    values = [
+        (i, *(found.totals.high[i, [CLAIM, HIT]] / weight).tolist(), p_value_of(found, i)) for i in only
+    ]
+    known = [math.nan if each[3] is None else each[3] for each in values]
+    adjusted = holm(np.array(known)).tolist()
+    return [
+        ClassBias(i, claimed, hit, p, q)
+        for (i, claimed, hit, _), p, q in zip(values, known, adjusted, strict=True)
+    ]

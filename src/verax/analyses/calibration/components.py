@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from verax._version import __version__
-from verax.analyses.calibration.optimism import Measured, Sampling, Uncertainty
+from verax.analyses.calibration.optimism import Uncertainty
 from verax.common.caching import cached_property
 from verax.common.results import Result
 from verax.common.texts import bound
@@ -18,15 +16,6 @@ from verax.inputs.arrays import Floats
 from verax.inputs.skipping import MaySkip
 
 COMPONENTS = ("score", "miscalibration", "discrimination", "uncertainty")
-
-
-def components_of(
-    name: str, observed: Floats, found: Measured | None, sampling: Sampling | None, plan: Resampling
-) -> Components:
-    """Components with what is known of their uncertainty."""
-    if found is None or sampling is None:
-        return Components(name, observed, None, np.zeros(0), plan.confidence)
-    return Components(name, observed, found.uncertainty(sampling.units), found.calibrated, plan.confidence)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -5,184 +5,51 @@ The curves are the isotonic fits that `decompose` is made of, so nothing depends
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
+from verax.analyses.calibration.accuracy import EventSigns
 from verax.analyses.calibration.components import Components
-from verax.analyses.calibration.events import Event, Recalibration, recalibrate
-from verax.analyses.table import RowTable
+from verax.analyses.calibration.draws import band_of
+from verax.analyses.calibration.events import Split
+from verax.analyses.calibration.eventsums import SummedEvent
 from verax.common.results import Result
 from verax.display.tables import FrameKind, band_columns, data_frame, stacked
-from verax.inference.bootstrap import percentile_interval
-from verax.inputs.arrays import Floats, Ints
+from verax.inference.intervals import Resampling
+from verax.inputs.arrays import Floats
 from verax.inputs.skipping import MaySkip
 
-# The largest number of values that a band is computed for. Beyond, neighbouring forecasts are drawn
-# together in cells of a two-thousandth of the weight, which is far finer than the blocks of the fit.
-_BAND_CELLS = 2048
 _HISTOGRAM_BINS = 20
 
 
 def curve_of(
-    event: Event,
-    fit: Recalibration,
-    rows: RowTable,
-    resamples: int,
+    event: SummedEvent,
+    how: Split,
+    plan: Resampling,
     rng: np.random.Generator,
-    confidence: float,
-    drawing: Callable[[np.random.Generator], Ints] | None = None,
+    signs: EventSigns | None = None,
 ) -> ReliabilityCurve:
-    """The curve of one event, with a band and a test of calibration where there are resamples.
+    """The curve of one event, with a band and a test of calibration where there are replicates.
 
-    `drawing` says in which rows the event happens if the forecasts are right; by default all independently.
-    With groups, the deviations of outcomes from forecasts change their signs group by group.
+    It is the isotonic regression on its distinct forecasts, or on its bins, each at its mean forecast.
     """
-    forecast = event.values
-    forecast = forecast if fit.kept.all() else forecast[fit.kept]
-    weight, with_event = fit.cells[:, 0] + fit.cells[:, 1], fit.cells[:, 1]
-    band, calibrated = None, np.zeros(0)
-    if resamples:
-        drawn = _Draws.of(event, forecast, weight, with_event, fit.kept, rows, resamples, rng, drawing)
-        band, calibrated = percentile_interval(drawn.curves, confidence)[:, drawn.cell], drawn.miscalibrations
-    histogram = shares_of(forecast, weight)
-    observed = event.components_of(fit, rows.weights)
-    # Values that are drawn together have a little less miscalibration than they have one by one.
-    if len(calibrated):
-        calibrated = calibrated + (observed[1] - drawn.observed)
-    components = Components(event.name, observed, None, calibrated, confidence)
-    return ReliabilityCurve(event.name, forecast, fit.values, weight, band, histogram, components)
+    observed, within = event.components(how)
+    band, calibrated = band_of(event, how, plan, rng, observed[1], signs)
+    forecast = event.bins.forecast if event.rows is None else event.rows.values
+    weight = event.cells.sum(axis=1)
+    components = Components(event.name, observed, None, calibrated, plan.confidence, within)
+    return ReliabilityCurve(
+        event.name, forecast, event.fit.values, weight, band, shares_of(forecast, weight), components
+    )
 
 
 def shares_of(forecast: Floats, weight: Floats) -> Floats:
     """Shares of the weight in bins from 0 to 1 of the forecast, which increases."""
-    # A forecast may exceed one by the tolerance for sums; it is in the last bin.
     edges = np.searchsorted(forecast, np.linspace(0, 1, _HISTOGRAM_BINS + 1)[1:-1])
     return np.asarray([part.sum() for part in np.split(weight, edges)] / weight.sum())
-
-
-@dataclass(frozen=True)
-class _Draws:
-    """What calibrated forecasts with these values would show.
-
-    Attributes
-    ----------
-    curves : array of shape (B, C)
-        Their curves.
-    cell : (P,) int array
-        Which column each value has. Where there are very many values, neighbours share a column.
-    miscalibrations : array of shape (B,)
-        Their miscalibrations, by the squared error.
-    observed : float
-        The miscalibration of the outcomes themselves, in the same cells.
-    """
-
-    curves: Floats
-    cell: Ints
-    miscalibrations: Floats
-    observed: float
-
-    @classmethod
-    def of(
-        cls,
-        event: Event,
-        forecast: Floats,
-        weight: Floats,
-        with_event: Floats,
-        kept: Any,
-        rows: RowTable,
-        resamples: int,
-        rng: np.random.Generator,
-        drawing: Callable[[np.random.Generator], Ints] | None,
-    ) -> _Draws:
-        """Draw outcomes from the forecasts and fit them, again and again."""
-        cell = cell_of(weight)
-        size: Floats = np.bincount(cell, weight).astype(np.float64, copy=False)
-        chance = np.clip(np.bincount(cell, weight * forecast) / size, 0, 1)
-        curves, found = np.empty((resamples, len(size))), np.empty(resamples)
-        draw: Callable[[], Any]
-        if rows.groups is not None:
-            draw = _group_by_group(event, cell, kept, rows, rng)
-        elif rows.whole and drawing is None:
-            draw = partial(rng.binomial, size.astype(np.int64), chance)
-        else:
-            draw = _row_by_row(event, cell, kept, rows, rng, drawing)
-        for i in range(resamples):
-            curves[i], found[i] = _fitted(size, draw(), chance)
-        return cls(curves, cell, found, _fitted(size, np.bincount(cell, with_event), chance)[1])
-
-
-def cell_of(weight: Floats) -> Ints:
-    """The cell of each value; neighbours share one where there are very many values."""
-    if len(weight) <= _BAND_CELLS:
-        return np.arange(len(weight))
-    middle = np.cumsum(weight)
-    middle -= weight / 2
-    middle *= _BAND_CELLS / weight.sum()
-    cell = middle.astype(np.int16)
-    # They do not decrease, so those without any value are left out by counting.
-    return np.cumsum(np.diff(cell, prepend=cell[:1]) > 0)
-
-
-def _row_by_row(
-    event: Event,
-    cell: Ints,
-    kept: Any,
-    rows: RowTable,
-    rng: np.random.Generator,
-    drawing: Callable[[np.random.Generator], Ints] | None,
-) -> Callable[[], Floats]:
-    """What draws the weight of the event in each cell: every row has one outcome and counts by its weight."""
-    w, of_row, n_cells = _cells_of_rows(event, cell, kept, rows)
-    counting = np.flatnonzero(w > 0)
-    given = event.given[counting]
-
-    def draw() -> Floats:
-        hit = counting[rng.random(len(given)) < given] if drawing is None else drawing(rng)
-        return np.bincount(of_row[hit], w[hit], n_cells).astype(np.float64, copy=False)
-
-    return draw
-
-
-def _group_by_group(
-    event: Event, cell: Ints, kept: Any, rows: RowTable, rng: np.random.Generator
-) -> Callable[[], Floats]:
-    """The same where the deviations of all rows of a group keep or change their signs (wild bootstrap)."""
-    assert rows.groups is not None
-    w, of_row, n_cells = _cells_of_rows(event, cell, kept, rows)
-    codes, n_groups = rows.groups.as_seen, len(rows.groups.labels)
-    given = np.clip(event.given, 0.0, 1.0)
-    deviation = event.happened - given
-
-    def draw() -> Floats:
-        signs = rng.choice([-1.0, 1.0], n_groups)
-        drawn = np.bincount(of_row, w * (given + signs[codes] * deviation), n_cells)
-        return drawn.astype(np.float64, copy=False)
-
-    return draw
-
-
-def _cells_of_rows(event: Event, cell: Ints, kept: Any, rows: RowTable) -> tuple[Floats, Ints, int]:
-    """The weight and the cell of each row, and the number of cells; rows of no weight may be in any."""
-    w = np.ones(len(event.order)) if rows.weights is None else rows.weights
-    place = np.maximum(np.cumsum(kept) - 1, 0)
-    return w, cell[place[event.pools]], int(cell[-1]) + 1
-
-
-def _fitted(size: Floats, happened: Any, chance: Floats) -> tuple[Floats, float]:
-    """The isotonic fit to cells, and what it gains on their forecasts: the miscalibration.
-
-    Wild outcomes may be less than nothing or more than all of a cell; frequencies are kept within 0 and 1.
-    """
-    fit = recalibrate(np.stack([size - happened, happened], axis=1))
-    loss = float(((size - happened) * chance**2 + happened * (1 - chance) ** 2).sum())
-    n, hits = fit.blocks.sum(axis=1), fit.blocks[:, 1]
-    rate = np.clip(hits / n, 0.0, 1.0)
-    least = float(((n - hits) * rate**2 + hits * (1 - rate) ** 2).sum())
-    return np.clip(fit.values, 0.0, 1.0), (loss - least) / float(size.sum())
 
 
 @dataclass(frozen=True, repr=False, eq=False)

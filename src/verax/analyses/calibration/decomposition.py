@@ -7,23 +7,29 @@ components are returned, never the recalibrated rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from threading import Lock
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
-from verax.analyses.calibration.components import Components, Decomposition, components_of
-from verax.analyses.calibration.events import Event, Recalibration, n_events, split, unsorted_events
-from verax.analyses.calibration.optimism import Measured, Sampling
-from verax.analyses.table import RowTable
+from verax.analyses.calibration.accuracy import Accuracy, accuracy_of
+from verax.analyses.calibration.components import Components, Decomposition
+from verax.analyses.calibration.draws import Drawn, draws_of
+from verax.analyses.calibration.events import Split, event_names, split
+from verax.analyses.calibration.eventsums import EventRecipe, EventSums, SummedEvent
+from verax.analyses.calibration.list_events import LISTED, UNLISTED, split_of_lists
+from verax.analyses.calibration.list_results import ListDecomposition
+from verax.analyses.calibration.listsums import ListEventRecipe, ListSums
+from verax.analyses.calibration.sources import EventSource, ListSource, RowEvents
+from verax.analyses.unitsums import check_weight
 from verax.common.memory import give_back
-from verax.errors import InputError
 from verax.inference.intervals import Resampling, WeightsAre
-from verax.inputs.forecasts import Forecasts
-from verax.inputs.handles import Handle
+from verax.inputs.handles import Handle, Recipe
+from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
-from verax.inputs.rows import pair
 from verax.kernels.threads import in_order, n_cores
 from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
@@ -121,88 +127,166 @@ def decompose(
     rule = parse(default_rules(ordered=ordered)[0] if rule is None else rule)
     ordered = needs_order([rule], ordered=ordered)
     plan = Resampling.checked(confidence, bootstrap, seed, least=2, or_none=True, weights_are=weights_are)
-    if isinstance(y, Handle):
-        handle = y.in_order() if ordered else y
-        # Most callers have distributions in memory, and need not wait for what the others import.
-        if handle.lists:
-            from verax.analyses.calibration.liststreams import decomposition_of_list_handle
-
-            return decomposition_of_list_handle(handle, rule, plan)
-        from verax.analyses.calibration.streams import decomposition_of_handle
-
-        return decomposition_of_handle(handle, rule, plan)
-    rows = pair(y, p, ordered=ordered, **read)
-    if isinstance(rows, Forecasts):
-        return decomposition_of(rows, rule, plan)
-    from verax.analyses.calibration.mass import decomposition_of_lists
-
-    return decomposition_of_lists(rows, rule, plan)
+    handle = open_rows(y, p, ordered=ordered, single=True, **read)
+    model = handle.one_model()
+    found = handle.summarise({"events": event_recipe(handle, model, rule)})
+    known = accuracy_by(handle, model, rule, found["events"], plan)
+    result = read_decomposition(found["events"], rule, handle, plan, known)
+    return replace(result, n_rows=found.n_rows).with_skipped(found.skipped)
 
 
-def decomposition_of(
-    forecasts: Forecasts,
-    rule: Rule,
-    plan: Resampling,
-    also: Callable[[int, Event, Recalibration, RowTable], None] | None = None,
-) -> Decomposition:
-    """The decomposition of forecasts.
+def event_recipe(handle: Handle, model: str, rule: Rule) -> Recipe[Any]:
+    """What the score of a model is decomposed from; rules that cannot be decomposed are refused."""
+    if model in handle.listed:
+        split_of_lists(rule, handle.n_classes)
+        return ListEventRecipe(model, scored=True)
+    how = split(rule, handle.n_classes)
+    return EventRecipe(model, how.thresholds, how.binary)
 
-    Rows are sorted and fitted once for every event, and so `also` may look at each: it is called with the
-    number of the event, the event, its fit and its rows, one event at a time.
+
+@dataclass(frozen=True)
+class _Scored:
+    """The events that a score is made of, as they were summed.
+
+    Attributes
+    ----------
+    how : Split
+        How they add up.
+    sums : tuple of EventSums
+        Their sums, in which they are one after the other.
+    names : tuple of tuple of str
+        The names of the events in each of the sums.
+    times : tuple of float
+        How many elements of each event a row has on average.
+    source : callable
+        Where the events of a model come from in another pass.
+    made : callable
+        Makes the decomposition, from what both kinds of it have.
     """
-    how = split(rule, forecasts.n_classes)
-    rows = RowTable.of(forecasts, [], decided=False)
-    if plan.copies and plan.replicates and rows.groups is None:
-        rows = rows.repeated()
+
+    how: Split
+    sums: tuple[EventSums, ...]
+    names: tuple[tuple[str, ...], ...]
+    times: tuple[float, ...]
+    source: Callable[[str], EventSource]
+    made: Callable[..., Decomposition]
+
+    @classmethod
+    def of(cls, found: EventSums | ListSums, rule: Rule, handle: Handle) -> _Scored:
+        """The classes or thresholds of distributions, or the events of lists."""
+        if isinstance(found, ListSums):
+            return cls._of_lists(found, rule, handle.n_classes)
+        if found.rows is None:
+            check_weight(float(found.weight.high[0]))
+        how = split(rule, handle.n_classes)
+        names = tuple(event_names(handle.class_names, how))
+        made = partial(Decomposition, n_rows=found.n_rows if found.rows is None else found.rows.n_rows)
+        return cls(how, (found,), (names,), (1.0,) * len(names), partial(RowEvents, how=how), made)
+
+    @classmethod
+    def _of_lists(cls, found: ListSums, rule: Rule, n_classes: int) -> _Scored:
+        how = split_of_lists(rule, n_classes)
+        weight, length, left_out = found.totals.high.tolist()
+        check_weight(weight)
+        times = {LISTED: length / weight, UNLISTED: 1.0}
+        names = tuple(name for name in times if name in found.events)
+        made = partial(
+            ListDecomposition,
+            n_rows=found.n_lists,
+            left_out=how.factor * left_out / weight,
+            mean_length=times[LISTED],
+            n_invalid=found.n_invalid,
+        )
+        return cls(
+            how,
+            tuple(found.events[name] for name in names),
+            tuple((name,) for name in names),
+            tuple(times[name] for name in names),
+            partial(ListSource, names=names, scored=True),
+            made,
+        )
+
+    def each(self) -> Iterator[Callable[[], SummedEvent]]:
+        """What gives each event, one after the other."""
+        for sums, names in zip(self.sums, self.names, strict=True):
+            yield from sums.each(names)
+
+    def repeated(self) -> _Scored:
+        """Rows in memory as often as their weights say."""
+        return replace(self, sums=tuple(sums.repeated() for sums in self.sums))
+
+
+def accuracy_by(
+    handle: Handle, model: str, rule: Rule, found: EventSums | ListSums, plan: Resampling
+) -> Accuracy | None:
+    """What another pass tells about the components; None for rows in memory, which are at hand."""
+    scored = _Scored.of(found, rule, handle)
+    if not plan.replicates or scored.sums[-1].rows is not None:
+        return None
+    events = [make() for make in scored.each()]
+    return accuracy_of(handle, scored.source(model), scored.how, events, scored.times, plan)
+
+
+def read_decomposition(
+    found: EventSums | ListSums,
+    rule: Rule,
+    handle: Handle,
+    plan: Resampling,
+    known: Accuracy | None = None,
+    also: Callable[[int, SummedEvent], None] | None = None,
+) -> Decomposition:
+    """The decomposition from sums.
+
+    `known` is what another pass told about rows that come in parts: without it there are tests of
+    independent rows, and no intervals. Events are sorted and fitted once, so `also` may look at each: it is
+    called with the number of the event and the event, one at a time.
+    """
+    scored = _Scored.of(found, rule, handle)
+    how, rows, n_groups = scored.how, scored.sums[-1].rows, scored.sums[-1].n_groups
+    if plan.copies and plan.replicates and rows is not None and rows.groups is None:
+        scored = scored.repeated()
+        rows = scored.sums[-1].rows
+    n_rows = scored.sums[-1].n_rows if rows is None else rows.n_rows
     # Two events at a time, and none that waits: more would take much memory.
-    threads = min(2, n_cores()) if len(rows.y) >= _MANY and n_events(how, rows.n_classes) > 1 else 1
-    sampling = _sampling(rows, plan, threads) if plan.replicates else None
+    threads = min(2, n_cores()) if n_rows >= _MANY and len(scored.times) > 1 else 1
+    draws = draws_of(scored.sums[-1], how, plan, known, 1 if n_rows < _MANY else max(1, n_cores() // threads))
     fitting = Lock()
 
-    def part_of(numbered: tuple[int, Callable[[], Event]]) -> tuple[Components, Measured | None]:
+    def part_of(numbered: tuple[int, Callable[[], SummedEvent]]) -> tuple[Components, Drawn]:
         i, event = numbered[0], numbered[1]()
         # Not by two threads at once, which would take much memory.
         with fitting:
-            fit = event.fit(rows.weights)
-            observed = event.components_of(fit, rows.weights)
+            observed, within = event.components(how)
             if also is not None:
-                also(i, event, fit, rows)
-            del fit
+                also(i, event)
         if threads > 1:
             give_back()
-        found = None if sampling is None else sampling.measure(event)
-        return components_of(event.name, observed, found, sampling, plan), found
+        drawn = draws.of(i, event, observed)
+        own = Components(event.name, observed, drawn.accuracy, drawn.calibrated, plan.confidence, within)
+        return own, drawn
 
-    numbered = enumerate(unsorted_events(forecasts, rows, how))
+    numbered = enumerate(scored.each())
     parts: list[Components] = []
-    total: Measured | None = None
-    for part, found in in_order(part_of, numbered, threads, 0) if threads > 1 else map(part_of, numbered):
+    for part, drawn in in_order(part_of, numbered, threads, 0) if threads > 1 else map(part_of, numbered):
+        draws.add(drawn, how.factor * scored.times[len(parts)])
         parts.append(part)
-        if total is None or found is None:
-            total = found
-        else:
-            total += found
-    whole = how.factor * np.sum([part.observed for part in parts], axis=0)
-    total = None if total is None else total.scaled(how.factor)
-    return Decomposition(
+    factors = how.factor * np.array(scored.times)
+    total = draws.whole()
+    whole = Components(
+        how.quantity,
+        np.sum([factor * part.observed for factor, part in zip(factors, parts, strict=True)], axis=0),
+        total.accuracy,
+        total.calibrated,
+        plan.confidence,
+        float(sum(factor * (part.within or 0.0) for factor, part in zip(factors, parts, strict=True))),
+    )
+    return scored.made(
         rule=repr(rule),
-        whole=components_of(how.quantity, whole, total, sampling, plan),
+        whole=whole,
         parts=tuple(parts),
         total=how.total,
         thresholds=how.thresholds,
-        n_rows=forecasts.n_rows,
-        n_classes=forecasts.n_classes,
-        n_groups=None if forecasts.groups is None else forecasts.groups.one_way_count(forecasts.weights),
+        n_classes=handle.n_classes,
+        n_groups=n_groups,
         resampling=plan,
     )
-
-
-def _sampling(rows: RowTable, plan: Resampling, at_once: int) -> Sampling:
-    if rows.groups is not None and rows.groups.one_way_count(rows.weights) < 2:
-        raise InputError(
-            "must name at least two groups for intervals",
-            argument="groups",
-            values=rows.groups.labels.tolist(),
-        )
-    threads = 1 if len(rows.y) < _MANY else max(1, n_cores() // at_once)
-    return Sampling.of(len(rows.y), rows.weights, rows.groups, plan.replicates, plan.seed, threads)

@@ -1,25 +1,22 @@
 """The binary events inside a forecast: a class against the rest, or a threshold of ordered classes.
 
-Rows are sorted once for each event, and rows with equal forecasts are pooled. For any weights of the
-rows, recalibrating an event is one isotonic fit to its pools.
+Recalibrating an event is one isotonic fit to its pools, the rows with equal forecasts.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
+from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.isotonic import isotonic_edges
-from verax.analyses.table import RowTable
-from verax.common.caching import cached_property
 from verax.errors import RuleError
 from verax.inputs.arrays import Floats, Ints
-from verax.inputs.forecasts import Forecasts
 from verax.scores.base import Rule
 from verax.scores.combinators import Penalized
 from verax.scores.properties import Holds
@@ -133,54 +130,49 @@ def _positions(how: Split, n_classes: int) -> tuple[int, int]:
     return (0, n_classes - 1) if how.thresholds else (int(n_classes == 2 and how.binary == "log"), n_classes)
 
 
-def events(
-    forecasts: Forecasts, rows: RowTable, how: Split, only: Collection[int] | None = None
-) -> Iterator[Event]:
-    """The events of valid rows, one after the other; by default all, or `only` those of some positions."""
-    return (make() for make in unsorted_events(forecasts, rows, how, only))
+def event_names(labels: Sequence[str], how: Split) -> list[str]:
+    """What the events of classes with these names are called."""
+    first, last = _positions(how, len(labels))
+    return [f"<= {label}" if how.thresholds else label for label in labels[first:last]]
 
 
-def unsorted_events(
-    forecasts: Forecasts, rows: RowTable, how: Split, only: Collection[int] | None = None
-) -> Iterator[Callable[[], Event]]:
-    """What makes the events, one after the other: they take less memory before their rows are sorted."""
-    for columns in event_columns(forecasts, rows, how, only):
-        yield partial(Event.of, *columns)
+def binary_events(
+    y: Ints, p: Floats, how: Split, names: Sequence[str], decimals: int, only: Collection[int] | None = None
+) -> Iterator[BinaryEvent]:
+    """The events of valid rows, one after the other; by default all, or `only` some by their numbers.
 
-
-# The name of an event, what it is sorted by, its probability and that of the rest, whether it happened, how
-# it is scored, and where its part of the unit interval begins.
-EventColumns = tuple[str, Floats, Floats, Floats | None, Any, Split, Floats]
-
-
-def event_columns(
-    forecasts: Forecasts, rows: RowTable, how: Split, only: Collection[int] | None = None
-) -> Iterator[EventColumns]:
-    """The columns of the events, one after the other."""
-    k = rows.n_classes
-    labels = range(k) if forecasts.classes is None else forecasts.classes
-    names = [str(label) for label in labels]
+    Thresholds are compared to so many decimals.
+    """
+    k = p.shape[1]
     first, last = _positions(how, k)
-    above = None if not how.thresholds and how.binary == "squared" else _running(rows.p[:, ::-1])[:, ::-1]
-    below = np.zeros(len(rows.y))
+    above = None if not how.thresholds and how.binary == "squared" else _running(p[:, ::-1])[:, ::-1]
+    below = np.zeros(len(y))
     for i in range(last):
         # In double precision where the forecasts' device has none.
-        given = np.ascontiguousarray(rows.p[:, i], dtype=np.float64)
+        given = np.ascontiguousarray(p[:, i], dtype=np.float64)
         start, below = below, below + given
-        if i < first or (only is not None and i not in only):
+        if i < first or (only is not None and i - first not in only):
             continue
+        name = names[i - first]
         if how.thresholds:
             assert above is not None
-            key = np.round(below, forecasts.unity.decimals)
-            name, happened = f"<= {names[i]}", rows.y <= i
-            start = np.broadcast_to(0.0, key.shape)
-            yield name, key, below, above[:, i + 1], happened, how, start
+            ranked = _up_to_one(np.round(below, decimals))
+            yield BinaryEvent(name, below, above[:, i + 1], ranked, y <= i)
             continue
-        rest = None
+        rest = 1 - given
         if above is not None:
             # Not one minus: what is left beside a nearly certain class would be rounding.
             rest = start + above[:, i + 1] if i < k - 1 else start
-        yield names[i], given, given, rest, rows.y == i, how, start
+        yield BinaryEvent(name, given, rest, _up_to_one(given), y == i, starts=partial(_itself, start))
+
+
+def _itself(values: Floats) -> Floats:
+    return values
+
+
+def _up_to_one(given: Floats) -> Floats:
+    """Probabilities of rows that sum to more than one, within their tolerance, as one."""
+    return np.minimum(given, 1.0) if given.max(initial=0.0) > 1 else given
 
 
 def _running(p: Floats) -> Floats:
@@ -192,156 +184,7 @@ def _running(p: Floats) -> Floats:
     return sums
 
 
-# ---- one event ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Event:
-    """A binary event in N rows, with the P different forecasts of it.
-
-    Attributes
-    ----------
-    name : str
-        The class, or "<= class" for a threshold.
-    key : array of shape (N,)
-        What rows are sorted by; where it is the same, forecasts are.
-    order : (N,) int array
-        The rows by increasing forecast.
-    begins : (P,) int array
-        Where the rows of each of them begin in that order; empty where all rows differ.
-    given, rest : array of shape (N,)
-        The probabilities of the event and of its opposite.
-    happened : (N,) bool array
-        Whether the event happened.
-    how : Split
-        How events are scored.
-    start : array of shape (N,)
-        Where the event's part of the unit interval begins: one uniform random number per row draws the
-        outcomes of all events together.
-    """
-
-    name: str
-    key: Floats
-    order: Ints
-    begins: Ints
-    given: Floats
-    rest: Floats
-    happened: Any
-    how: Split
-    start: Floats
-
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        key: Floats,
-        given: Floats,
-        rest: Floats | None,
-        happened: Any,
-        how: Split,
-        start: Floats,
-    ) -> Event:
-        """Sort by `key` and pool the rows where it is the same; `rest` is one minus `given` by default."""
-        rest = 1 - given if rest is None else rest
-        order = np.argsort(key)
-        ordered = key[order]
-        new = np.empty(len(key), np.bool_)
-        new[0] = True
-        np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
-        begins = np.zeros(0, np.int64) if new.all() else np.flatnonzero(new)
-        return cls(name, key, order, begins, given, rest, happened, how, start)
-
-    @property
-    def values(self) -> Floats:
-        """The different forecasts, increasing, (P,)."""
-        return self.key[self.order if self.all_differ else self.order[self.begins]]
-
-    @cached_property
-    def pools(self) -> Ints:
-        """Which of the different forecasts each row has, (N,)."""
-        pools = np.empty(len(self.order), np.int64)
-        pools[self.order] = np.arange(len(self.order)) if self.all_differ else self._pools_in_order
-        return pools
-
-    @property
-    def all_differ(self) -> bool:
-        """Whether no two rows have the same forecast."""
-        return not len(self.begins)
-
-    @property
-    def _pools_in_order(self) -> Ints:
-        return np.repeat(np.arange(len(self.begins)), np.diff(self.begins, append=len(self.order)))
-
-    @cached_property
-    def losses(self) -> Floats:
-        """What each row loses."""
-        return self.how.losses(self.given, self.rest, self.happened)
-
-    def cells(self, weights: Floats | None) -> Floats:
-        """The weight of each forecast without (column 0) and with (column 1) the event: (P, 2)."""
-        happened = self.happened.take(self.order)
-        if weights is None and self.all_differ:
-            cells = np.empty((len(happened), 2))
-            cells[:, 0], cells[:, 1] = ~happened, happened
-            return cells
-        mass = np.ones(len(self.order)) if weights is None else weights.take(self.order)
-        return np.stack([self.pooled(mass * ~happened), self.pooled(mass * happened)], axis=1)
-
-    def fit(self, weights: Floats | None) -> Recalibration:
-        """The isotonic fit to the pools."""
-        return recalibrate(self.cells(weights))
-
-    def score(self, weights: Floats | None) -> float:
-        """The mean loss; infinite where a row of positive weight has an infinite loss."""
-        if weights is None:
-            return float(self.losses.mean())
-        # No matrix product: its sums depend on the number of threads.
-        with np.errstate(invalid="ignore"):
-            total = float((weights * self.losses).sum())
-        if math.isnan(total):
-            total = float((weights * np.where(weights > 0, self.losses, 0.0)).sum())
-        return total / float(weights.sum())
-
-    def components(self, weights: Floats | None) -> Floats:
-        """Mean score, miscalibration, discrimination and uncertainty: score = mcb - dsc + unc."""
-        return self.components_of(self.fit(weights), weights)
-
-    def components_of(self, fit: Recalibration, weights: Floats | None) -> Floats:
-        """The same, from the isotonic fit to the pools with these weights."""
-        blocks = fit.blocks
-        whole = blocks.sum(axis=0, keepdims=True)
-        if not whole.any():
-            return np.full(4, np.nan)
-        score = self.score(weights)
-        uncertainty = self.how.entropy(whole) / whole.sum()
-        recalibrated = self.how.entropy(blocks) / whole.sum()
-        return np.array([score, score - recalibrated, uncertainty - recalibrated, uncertainty])
-
-    def sums(self, values: Floats) -> Floats:
-        """The sums of values of rows over the pools, (P,)."""
-        return self.pooled(values.take(self.order))
-
-    def pooled(self, values: Floats) -> Floats:
-        """The sums over the pools of values that are in order, (P,)."""
-        return values if self.all_differ else np.add.reduceat(values, self.begins)
-
-    def spread(self, values: Floats) -> Floats:
-        """The value of each row, from those of the pools."""
-        spread = np.empty(len(self.order))
-        spread[self.order] = values if self.all_differ else values.take(self._pools_in_order)
-        return spread
-
-    def among(self, rows: Any) -> Event:
-        """The event in some of the rows only, by a mask."""
-        return Event.of(
-            self.name,
-            self.key[rows],
-            self.given[rows],
-            self.rest[rows],
-            self.happened[rows],
-            self.how,
-            self.start[rows],
-        )
+# ---- isotonic fits -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -352,8 +195,6 @@ class Recalibration:
     ----------
     kept : (P,) bool array
         Which pools have a positive weight; the others have no part in the fit.
-    cells : array of shape (Q, 2)
-        The weights of these pools without and with the event.
     sizes : (B,) int array
         The number of these pools in each block of equal recalibrated value.
     blocks : array of shape (B, 2)
@@ -361,7 +202,6 @@ class Recalibration:
     """
 
     kept: Any
-    cells: Floats
     sizes: Any
     blocks: Floats
 
@@ -372,19 +212,22 @@ class Recalibration:
 
 
 def recalibrate(cells: Floats) -> Recalibration:
-    """The non-decreasing function of the forecast that fits the event best, by every proper score."""
+    """The non-decreasing function of the forecast that fits the event best, by every proper score.
+
+    `cells` are the weights of pools without and with the event, (P, 2).
+    """
     n = cells[:, 0] + cells[:, 1]
     kept = n > 0
     if not kept.all():
         cells, n = cells[kept], n[kept]
     if not len(n):
-        return Recalibration(kept, cells, np.zeros(0, np.int64), np.zeros((0, 2)))
+        return Recalibration(kept, np.zeros(0, np.int64), np.zeros((0, 2)))
     # Frequencies that do not increase from pool to pool end up in one block, so they are added up at once.
     frequency = cells[:, 1] / n
     begins = np.flatnonzero(np.concatenate([[True], frequency[1:] > frequency[:-1]]))
     del frequency
     edges, blocks = isotonic_blocks(_added(cells, begins) if len(begins) < len(n) else cells)
-    return Recalibration(kept, cells, np.diff(np.append(begins, len(n))[edges]), blocks)
+    return Recalibration(kept, np.diff(np.append(begins, len(n))[edges]), blocks)
 
 
 def isotonic_blocks(cells: Floats) -> tuple[Ints, Floats]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import itertools
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from verax.analyses.calibration.events import Split, event_columns, n_events, split
+from verax.analyses.binary import BinaryEvent
+from verax.analyses.calibration.events import Recalibration, Split, n_events, recalibrate, split
+from verax.analyses.calibration.sources import PartEvents, RowEvents
 from verax.analyses.parts import dense, probabilities, seen
-from verax.analyses.table import RowTable
 from verax.common.caching import cached_property
 from verax.common.summaries import (
     Each,
@@ -172,7 +176,7 @@ class EventSums(Summary, kind="event histograms", version=2):
         bins = Keyed((Run.merged([_one_after_the_other(runs)]),)) if runs else NO_BINS
         return replace(self, level=0, bins=bins, values={})
 
-    def _added_up(self) -> EventSums:
+    def _with_runs_added(self) -> EventSums:
         """The same with the runs of every event added up."""
         return replace(self, values={i: Keyed((own.total,)) for i, own in self.values.items()})
 
@@ -184,7 +188,7 @@ class EventSums(Summary, kind="event histograms", version=2):
     def fitting(self) -> EventSums:
         """With as few bins joined as fit into memory, whatever the order of merging."""
         if self.level == EXACT:
-            found = self if self.n_keys <= MOST_VALUES else self._added_up()
+            found = self if self.n_keys <= MOST_VALUES else self._with_runs_added()
             return found if found.n_keys <= MOST_VALUES else found._at(0).fitting()
         found = self
         while found.level < _LEVELS and sum(len(run.keys) for run in found.bins.runs) > _MOST:
@@ -200,7 +204,7 @@ class EventSums(Summary, kind="event histograms", version=2):
         if self.n_keys <= keys * spare:
             return self
         if self.level == EXACT:
-            exact = self._added_up()
+            exact = self._with_runs_added()
             return exact if exact.n_keys <= keys else exact._at(0).at_most(keys, spare)
         own, times = self.bins.total.keys, 0
         # Keys stay in order when neighbours are joined.
@@ -233,6 +237,36 @@ class EventSums(Summary, kind="event histograms", version=2):
             run, own = self._exact(i), slice(None)
         weight, happened, claimed, squares = run.sums.high[own].T
         return EventBins(weight, happened, claimed, squares, run.least[own, 0], run.most[own, 0])
+
+    # ---- what conclusions ask ----------------------------------------------------------------
+
+    @property
+    def rows(self) -> PartEvents | None:
+        """The rows themselves, where they are in memory."""
+        return None
+
+    def repeated(self) -> EventSums:
+        """The same of rows that are repeated as often as their weights say, where they are in memory."""
+        return self
+
+    @property
+    def n_groups(self) -> int | None:
+        """The number of groups; None without groups."""
+        return None if self.groups is None else len(self.groups)
+
+    def mean_loss(self, i: int, how: Split) -> float:
+        """The mean loss of an event; infinite where a row has an infinite one."""
+        totals = self.totals.high[i]
+        # Losses were summed in natural logarithms.
+        return math.inf if totals[INFINITE] > 0 else how.unit * float(totals[LOSS] / self.weight.high[0])
+
+    def event(self, i: int, name: str) -> SummedEvent:
+        """What is known of one event."""
+        return SummedEvent(name, self, i)
+
+    def each(self, names: Sequence[str]) -> Iterator[Callable[[], SummedEvent]]:
+        """What gives each event, one after the other."""
+        return (partial(self.event, i, name) for i, name in enumerate(names))
 
 
 @dataclass(frozen=True)
@@ -269,6 +303,268 @@ class EventBins:
 
 
 @dataclass(frozen=True)
+class SummedEvent:
+    """What is known of one event of sums: its distinct forecasts or bins and, in memory, its rows.
+
+    Attributes
+    ----------
+    name : str
+        What the event is called.
+    sums : EventSums
+        The sums that it belongs to.
+    i : int
+        Its number in them.
+    rows : BinaryEvent or None
+        Its rows, where they are in memory.
+    """
+
+    name: str
+    sums: EventSums
+    i: int
+    rows: BinaryEvent | None = None
+
+    @cached_property
+    def weights(self) -> Floats | None:
+        """The weight of each of its rows in memory; None where all have weight 1."""
+        assert self.rows is not None
+        assert self.sums.rows is not None
+        return None if self.sums.rows.weights is None else self.rows.of_rows(self.sums.rows.weights)
+
+    @cached_property
+    def bins(self) -> EventBins:
+        """The distinct forecasts, or the bins."""
+        if self.rows is None:
+            return self.sums.of(self.i)
+        return bins_of_rows(self.rows, self.weights)
+
+    @cached_property
+    def cells(self) -> Floats:
+        """(P, 2) weights without and with the event."""
+        return self.bins.cells if self.rows is None else self.rows.cells(self.weights)
+
+    @cached_property
+    def fit(self) -> Recalibration:
+        """The isotonic fit."""
+        return recalibrate(self.cells)
+
+    def score(self, how: Split) -> float:
+        """The mean loss; infinite where a row has an infinite loss."""
+        if self.rows is None:
+            return self.sums.mean_loss(self.i, how)
+        losses, weights = how.losses(self.rows.given, self.rows.rest, self.rows.happened), self.weights
+        # No matrix product: its sums depend on the number of threads.
+        return float(losses.mean() if weights is None else (weights * losses).sum() / weights.sum())
+
+    def components(self, how: Split) -> tuple[Floats, float]:
+        """Score, miscalibration, discrimination, uncertainty, and how much larger the middle two may be."""
+        blocks = self.fit.blocks
+        whole = blocks.sum(axis=0, keepdims=True)
+        weight, score = float(whole.sum()), self.score(how)
+        uncertainty, fitted = how.entropy(whole) / weight, how.entropy(blocks) / weight
+        within = 0.0
+        if self.rows is None and self.sums.level != EXACT:
+            best = how.entropy(recalibrate(self.bins.sorted_cells).blocks) / weight
+            within = max(fitted - best, 0.0)
+        return np.array([score, score - fitted, uncertainty - fitted, uncertainty]), within
+
+
+def bins_of_rows(event: BinaryEvent, weights: Floats | None) -> EventBins:
+    """The distinct forecasts of rows in memory."""
+    w = np.ones(len(event.given)) if weights is None else weights
+    forecast = event.values
+    weight, happened, squares = (event.sums(column) for column in (w, w * event.happened, w * w))
+    return EventBins(weight, happened, weight * forecast, squares, forecast, forecast)
+
+
+class HeldEvents(EventSums):
+    """The events of rows in memory: what they add up to is added up when it is asked for.
+
+    They may be merged and stored as others are. Conclusions ask for one event after the other, whose rows are
+    then sorted, and not for the sums of all.
+    """
+
+    def __init__(
+        self,
+        rows: PartEvents,
+        n_events: int,
+        how: Split,
+        top: Callable[[], BinaryEvent] | None = None,
+        first: int = 0,
+    ) -> None:
+        """The events from number `first` on, and `top` about the most likely class."""
+        # Frozen: what is not a field, or is made later, is put in place past the check.
+        held = {"_rows": rows, "_how": how, "_top": top, "_first": first}
+        vars(self).update(n_events=n_events, level=EXACT, bins=NO_BINS, **held)
+
+    @property
+    def rows(self) -> PartEvents:
+        """The rows themselves."""
+        found: PartEvents = vars(self)["_rows"]
+        return found
+
+    def repeated(self) -> EventSums:
+        """The same of rows that are repeated as often as their weights say."""
+        return HeldEvents(self.rows.repeated(), self.n_events, vars(self)["_how"], first=vars(self)["_first"])
+
+    @property
+    def n_groups(self) -> int | None:
+        """The number of groups; None without groups."""
+        groups = self.rows.groups
+        return None if groups is None else len(np.unique(groups.codes))
+
+    def event(self, i: int, name: str) -> SummedEvent:
+        """What is known of one event."""
+        return SummedEvent(name, self, i, next(self._own([i])))
+
+    def each(self, names: Sequence[str]) -> Iterator[Callable[[], SummedEvent]]:
+        """What gives each event, one after the other."""
+        events = zip(names, self._own(range(self.n_events)), strict=True)
+        return (partial(SummedEvent, name, self, i, event) for i, (name, event) in enumerate(events))
+
+    def of(self, i: int) -> EventBins:
+        """The distinct forecasts of one event."""
+        return self.event(i, "").bins
+
+    def numbers(self, i: int) -> Ints:
+        """The keys of one event."""
+        return exact_keys(next(self._own([i])).values)
+
+    def _own(self, only: Collection[int] | None = None) -> Iterator[BinaryEvent]:
+        """Some of the events, or all; the one about the most likely class is the last."""
+        top, first = vars(self)["_top"], vars(self)["_first"]
+        only = range(self.n_events + 1) if only is None else only
+        yield from self.rows.each([first + i for i in only if i < self.n_events])
+        if top is not None and self.n_events in only:
+            yield top()
+
+    def merge(self, other: EventSums) -> EventSums:  # type: ignore[override]
+        """The sums of the rows of both; neither is changed."""
+        own = {field.name: getattr(self, field.name) for field in fields(EventSums)}
+        return EventSums(**own).merge(other)
+
+    def fitting(self) -> EventSums:
+        """Themselves: rows in memory are not counted in bins."""
+        return self
+
+    def at_most(self, keys: int, spare: int = 1) -> EventSums:
+        """Themselves: rows in memory are not counted in bins."""
+        return self
+
+    @cached_property
+    def _added_up(self) -> EventSums:
+        """What needs no order of the rows."""
+        return sums_of(self.rows, self._own(), self.n_events, vars(self)["_how"])
+
+    @cached_property  # type: ignore[misc]
+    def weight(self) -> Sum:
+        """(3,) sums of w, of w*w, and the number of rows."""
+        w = next(self._own([0])).of_rows(self.rows.mass)
+        return Sum.of([w.sum(), (w * w).sum(), len(w)])
+
+    @cached_property  # type: ignore[misc]
+    def totals(self) -> Sum:
+        """(n_events + 1, 5) sums over all rows."""
+        return self._added_up.totals
+
+    @cached_property  # type: ignore[misc]
+    def whole(self) -> bool:
+        """Whether all weights are whole numbers."""
+        return self._added_up.whole
+
+    @cached_property  # type: ignore[misc]
+    def labels(self) -> Any:
+        """The groups."""
+        return self._added_up.labels
+
+    @cached_property  # type: ignore[misc]
+    def groups(self) -> Floats | None:
+        """The sums of each group."""
+        return self._added_up.groups
+
+    @cached_property  # type: ignore[misc]
+    def values(self) -> Mapping[int, Keyed]:
+        """The sums of every event by exact key."""
+        found = {}
+        for i, event in enumerate(self._own()):
+            bins = bins_of_rows(event, event.of_rows(self.rows.weights))
+            sums = np.stack([bins.weight, bins.happened, bins.claimed, bins.squares], axis=1)
+            least = bins.least[:, None]
+            found[i] = Keyed((Run(exact_keys(bins.least), Sum.of(sums), least, least),))
+        return found
+
+
+def sums_of(
+    rows: PartEvents,
+    events: Iterable[BinaryEvent],
+    n_events: int,
+    how: Split,
+    runs: Callable[[BinaryEvent, Sequence[Any]], None] | None = None,
+) -> EventSums:
+    """What events add up to but for their forecasts, which `runs` takes with their columns.
+
+    The event after the first `n_events` is about the most likely class and has no loss. Lists have none.
+    """
+    totals: list[list[float]] = []
+    gaps: list[Floats] = []
+    mass = total = rows.mass
+    for i, event in enumerate(events):
+        # A row may sum to more than one, within its tolerance.
+        claim = np.minimum(event.given, 1.0) if event.given.max(initial=0.0) > 1 else event.given
+        hit = event.happened.astype(float)
+        loss = how.losses(event.given, event.rest, event.happened) if i < n_events else claim
+        infinite = 0.0
+        total = event.of_rows(mass)
+        if not np.isfinite(loss.sum()):
+            lost = np.isinf(loss)
+            infinite = float(total[lost].sum())
+            loss = np.where(lost, 0.0, loss)
+        if rows.weights is None:
+            columns: list[Any] = [None, hit, claim, None]
+            variance = claim.sum() - np.einsum("i,i->", claim, claim)
+            own = [claim.sum(), hit.sum(), variance, loss.sum(), infinite]
+        else:
+            columns = [total, total * hit, total * claim, total * total]
+            variance = (columns[3] * claim * (1 - claim)).sum()
+            own = [columns[2].sum(), columns[1].sum(), variance, (total * loss).sum(), infinite]
+        totals.append([float(each) for each in own])
+        if rows.groups is not None:
+            gaps.append(claim - hit if rows.weights is None else total * (claim - hit))
+        if runs is not None:
+            runs(event, columns)
+    totals += [[0.0] * 5] * (n_events + 1 - len(totals))
+    labels = groups = None
+    if rows.groups is not None:
+        labels, groups = sums_by_label(event.of_rows(rows.labels), np.column_stack([total, *gaps]))
+    return EventSums(
+        n_events,
+        EXACT,
+        NO_BINS,
+        Sum.of(totals),
+        Sum.of([total.sum(), (total**2).sum(), len(total)]),
+        bool((mass == np.floor(mass)).all()),
+        labels,
+        groups,
+    )
+
+
+def counted_sums(
+    rows: PartEvents, events: Iterable[BinaryEvent], n_events: int, how: Split, *, exact: bool
+) -> EventSums:
+    """What events add up to, by distinct forecast or in bins."""
+    runs: list[Run] = []
+    found = sums_of(
+        rows,
+        events,
+        n_events,
+        how,
+        lambda event, columns: runs.append(run_of(event.ranked, columns, exact=exact)),
+    )
+    level, bins = counted(runs, exact=exact)
+    values = dict(enumerate(Keyed((run,)) for run in runs)) if exact else {}
+    return replace(found, level=level, bins=bins, values=values).fitting()
+
+
+@dataclass(frozen=True)
 class EventRecipe(Recipe[EventSums]):
     """The events of one model: every class, or every threshold of ordered classes."""
 
@@ -296,64 +592,15 @@ class EventRecipe(Recipe[EventSums]):
         return self.more(part, None)
 
     def more(self, part: Part, found: EventSums | None) -> EventSums:
-        """Sum up the rows of one part, in bins where the rows so far are."""
-        exact = found is None or found.level == EXACT
-        forecasts, rows = dense(part, self.model), seen(part, self.model, ())
-        check_one_way(forecasts.groups, "calibration")
-        p = probabilities(part, self.model)
-        weighted = rows.weights is not None
-        w = np.ones(len(rows.y)) if rows.weights is None else rows.weights
-        kept = None if w.all() else w > 0
-        weight = w if kept is None else w[kept]
-        how = self.how(forecasts.n_classes)
-        table = RowTable(rows.y, p, rows.decision, {}, rows.weights, None, forecasts.n_classes)
-        runs: list[Run] = []
-        totals: list[list[float]] = []
-        gaps: list[Floats] = []
-
-        def add(key: Floats, given: Floats, happened: Any, losses: Floats | None) -> None:
-            # A row may sum to more than one, within its tolerance.
-            claim = np.clip(given, 0.0, 1.0) if given.max() > 1 else given
-            columns = [claim, happened.astype(float), key, claim if losses is None else losses]
-            if kept is not None:
-                columns = [column[kept] for column in columns]
-            claim, hit, key, loss = columns
-            infinite = 0.0
-            if not np.isfinite(loss.sum()):
-                lost = np.isinf(loss)
-                infinite = float(weight[lost].sum())
-                loss = np.where(lost, 0.0, loss)
-            sums: list[Any] = [None, hit, claim, None]
-            variance = claim.sum() - np.einsum("i,i->", claim, claim)
-            total = [claim.sum(), hit.sum(), variance, loss.sum(), infinite]
-            if weighted:
-                sums = [weight, weight * hit, weight * claim, weight * weight]
-                variance = (sums[3] * claim * (1 - claim)).sum()
-                total = [sums[2].sum(), sums[1].sum(), variance, (weight * loss).sum(), infinite]
-            runs.append(run_of(key, sums, exact=exact))
-            totals.append([float(each) for each in total])
-            if forecasts.groups is not None:
-                gaps.append(weight * (claim - hit))
-
-        for _, key, given, rest, happened, _, _ in event_columns(forecasts, table, how):
-            rest = 1 - given if rest is None else rest
-            add(key, given, happened, how.losses(given, rest, happened))
-        add(rows.top, rows.top, rows.decision == rows.y, None)
-        labels = groups = None
-        if forecasts.groups is not None:
-            named = forecasts.groups.labels[forecasts.groups.codes]
-            named = named if kept is None else named[kept]
-            labels, groups = sums_by_label(named, np.column_stack([weight, *gaps]))
-        return EventSums(
-            n_events(how, forecasts.n_classes),
-            *counted(runs, exact=exact),
-            Sum.of(totals),
-            Sum.of([weight.sum(), (weight**2).sum(), len(weight)]),
-            bool((w == np.floor(w)).all()),
-            labels,
-            groups,
-            dict(enumerate(Keyed((run,)) for run in runs)) if exact else {},
-        ).fitting()
+        """Sum up the rows of one part, in bins where the rows so far are; rows in memory when asked to."""
+        n_classes = part.models[self.model].n_classes
+        how = self.how(n_classes)
+        source, n = RowEvents(self.model, how), n_events(how, n_classes)
+        rows, top = source.read(part), partial(source.most_likely, part)
+        if part.whole:
+            return HeldEvents(rows, n, how, top)
+        events = itertools.chain(rows.each(), (make() for make in [top]))
+        return counted_sums(rows, events, n, how, exact=found is None or found.level == EXACT)
 
 
 class _Gathered:
@@ -398,7 +645,7 @@ class _Gathered:
 
     def _events(self, part: Part, how: Split) -> Iterator[tuple[Floats, Floats, Floats | None, Any, float]]:
         """What ranks each event, its probability and that of the rest, where it happened, and to how many
-        digits it is rounded; as `event_columns` has them, and the most likely class in the end.
+        digits it is rounded; as `binary_events` has them, and the most likely class in the end.
         """
         model, n = self._recipe.model, len(self._tables) - 1
         rows, p = seen(part, model, ()), probabilities(part, model)

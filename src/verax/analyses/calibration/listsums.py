@@ -1,25 +1,25 @@
-"""The events of top lists that are not in memory: histograms of confidences with outcomes, which merge."""
+"""The events of top lists as summaries: histograms of confidences with outcomes, which merge."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.binsums import Binning, BinSums, binned
-from verax.analyses.calibration.eventsums import EXACT, EventSums, counted, run_of
-from verax.analyses.calibration.lists import SQUARED
-from verax.analyses.calibration.mass import LISTED, UNLISTED, as_scored, left_out_of, scored_events
-from verax.analyses.calibration.places import ListEvent, ListEvents, event_names
+from verax.analyses.calibration.eventsums import EXACT, EventSums, HeldEvents, counted_sums
+from verax.analyses.calibration.list_events import LISTED, SQUARED, UNLISTED, ListEvents, list_event_names
+from verax.analyses.calibration.sources import ListSource, lists_of
+from verax.analyses.calibration.statements import Statements
 from verax.analyses.parts import scaled
 from verax.common.summaries import Each, Summary, UnreadableError, Valued, Whole, merges
-from verax.engines.clusters import sums_by_label
-from verax.engines.histograms import Keyed
 from verax.engines.sums import Sum, Sums
 from verax.inputs.arrays import Floats
 from verax.inputs.handles import LATER, Part, Recipe
+from verax.inputs.lists.rows import ListRows
 
 # The sums over all lists.
 WEIGHT, LENGTH, LEFT_OUT = range(3)
@@ -56,11 +56,14 @@ class ListEventRecipe(Recipe[ListSums]):
         How many of the first places are events, beside any place and the whole list.
     scored : bool
         Instead the events that the score is made of: those of the largest valid sublists.
+    cells : bool
+        Whether very many lists in memory may be counted in cells of nearly equal confidences.
     """
 
     model: str
     places: int = 0
     scored: bool = False
+    cells: bool = field(default=False, metadata=LATER)
 
     def check(self, found: ListSums) -> None:
         """Refuse sums of other events."""
@@ -75,58 +78,38 @@ class ListEventRecipe(Recipe[ListSums]):
             return []
         if self.scored:
             return [*([LISTED] if found.longest else []), UNLISTED]
-        return event_names(found.longest, self.places)
+        return list_event_names(found.longest, self.places)
 
     def take(self, part: Part) -> ListSums:
         """Sum up the lists of one part."""
         return self.more(part, None)
 
     def more(self, part: Part, before: ListSums | None) -> ListSums:
-        """Sum up the lists of one part, in bins where the lists so far are."""
-        found = ListEvents.of(part.models[self.model], "calibration")
+        """Sum up the lists of one part, in bins where the lists so far are; lists in memory when asked to."""
+        found = lists_of(part, self.model)
         if not found.n_lists:
             return ListSums({}, Sum.zeros((3,)), 0, 0, 0)
         w = np.ones(found.n_lists) if found.weights is None else found.weights
         numbers = found.n_lists, found.n_invalid, found.longest
-        left_out = np.zeros(found.n_lists)
-        if self.scored:
-            found = as_scored(found)
-            left_out = left_out_of(found)
-        sums = Sum.of([w.sum(), (w * found.lists.lengths).sum(), (w * left_out).sum()])
-        binned = {} if before is None else {k: own.level != EXACT for k, own in before.events.items()}
-        events = {
-            event.name: _sums_of(found, event, exact=not binned.get(event.name, False))
-            for event in self._events(found)
-        }
+        scored = found.as_scored() if self.scored else found
+        left_out = scored.left_out if self.scored else np.zeros(1)
+        sums = Sum.of([w.sum(), (w * scored.lists.lengths).sum(), (w * left_out).sum()])
+        names = tuple(scored.scored() if self.scored else scored.stated(self.places))
+        lists = part.models[self.model]
+        assert isinstance(lists, ListRows)
+        if self.cells and Statements.fit(lists):
+            # There, weights are relative to the largest.
+            sums = Sum.of(sums.high / w.max())
+            return ListSums(Statements.of(lists).sums(self.places), sums, *numbers)
+        rows = ListSource(self.model, names, self.scored).of(part, found)
+        events: dict[str, EventSums] = {}
+        for i, name in enumerate(names):
+            if part.whole:
+                events[name] = HeldEvents(rows, 1, SQUARED, first=i)
+                continue
+            exact = before is None or name not in before.events or before.events[name].level == EXACT
+            events[name] = counted_sums(rows, rows.each([i]), 1, SQUARED, exact=exact)
         return ListSums(events, sums, *numbers)
-
-    def _events(self, found: ListEvents) -> Iterator[ListEvent]:
-        return (event for event, _ in scored_events(found)) if self.scored else found.all(self.places)
-
-
-def _sums_of(found: ListEvents, event: ListEvent, *, exact: bool) -> EventSums:
-    """The sums of one event, which is all that these are about."""
-    claim, hit = np.clip(event.given, 0.0, 1.0), event.happened.astype(float)
-    weights = event.taken(found.weights)
-    w = np.ones(len(claim)) if weights is None else weights
-    losses = SQUARED.losses(event.given, event.rest, event.happened)
-    run = run_of(claim, [w, w * hit, w * claim, w * w], exact=exact)
-    variance = (w * w * claim * (1 - claim)).sum()
-    totals = [(w * claim).sum(), (w * hit).sum(), variance, (w * losses).sum(), 0.0]
-    labels = groups = None
-    if found.groups is not None:
-        named = found.groups.labels[event.taken(found.groups.codes)]
-        labels, groups = sums_by_label(named, np.column_stack([w, w * (claim - hit)]))
-    return EventSums(
-        1,
-        *counted([run], exact=exact),
-        Sum.of([totals, [0.0] * 5]),
-        Sum.of([w.sum(), (w * w).sum(), len(w)]),
-        bool((w == np.floor(w)).all()),
-        labels,
-        groups,
-        {0: Keyed((run,))} if exact else {},
-    ).fitting()
 
 
 @dataclass(frozen=True)
@@ -148,12 +131,12 @@ class ListBinRecipe(Recipe[BinSums]):
         sums: Floats = np.zeros((4, self.bins))
         if found.n_lists and (self.kind == "mass" or found.longest):
             event = event_of_kind(found, self.kind)
-            weights: Any = event.taken(found.weights)
+            weights: Any = event.of_rows(found.weights)
             w = np.ones(len(event.given)) if weights is None else scaled(part, weights)
             sums = binned(event.given, event.happened, w, self.bins, self.binning)
         return BinSums(Sum.of(sums))
 
 
-def event_of_kind(found: ListEvents, kind: str) -> ListEvent:
+def event_of_kind(found: ListEvents, kind: str) -> BinaryEvent:
     """The event that a kind of calibration error is about."""
     return {"confidence": lambda: found.at(1), "listed": found.entries, "mass": found.whole}[kind]()

@@ -12,12 +12,14 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from verax.analyses.calibration.events import Event, Split, recalibrate
+from verax.analyses.binary import BinaryEvent
+from verax.analyses.calibration.events import Split, recalibrate
 from verax.analyses.calibration.refits import Draw, IndependentDraws, Refits, least_loss
+from verax.analyses.calibration.sources import PartEvents
 from verax.analyses.units import SamplingUnits, Units, dot, sums_at
 from verax.inference.intervals import Interval
 from verax.inputs.arrays import Floats
@@ -29,7 +31,7 @@ _BANDWIDTHS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
 _CELLS = 128
 # How many refits measure the bias: as many as there are replicates, within these bounds.
 _FEWEST, _MOST = 20, 60
-# Smaller gains of the squared error are rounding.
+# Smaller gains, of the squared error or under the smooth recalibration, are rounding.
 _ROUNDING = 1e-14
 # From this many rows on, memory matters.
 _MANY = 2**18
@@ -91,7 +93,7 @@ class Uncertainty:
         if not np.isfinite([observed, self.variance[i]]).all():
             return Interval.undefined("the score is infinite", method=method, confidence=confidence)
         estimate = observed - self.bias[i]
-        slope = self.variance[i] / self.plug_in[i] if self.plug_in[i] > 0 else 0.0
+        slope = self.variance[i] / self.plug_in[i] if self.plug_in[i] > _ROUNDING else 0.0
         t = float(-stdtrit(self.freedom, (1 - confidence) / 2))
         shift = t * t * slope / 4
         half = np.sqrt(shift**2 + t * t * self._variance_at(i, estimate, slope))
@@ -99,7 +101,7 @@ class Uncertainty:
         return Interval(low, high, method=method, confidence=confidence, caution=self.caution)
 
     def _variance_at(self, i: int, estimate: float, slope: float) -> float:
-        if not self.plug_in[i] > 0:
+        if not self.plug_in[i] > _ROUNDING:
             return float(self.variance[i] + self.noise[i])
         proportional = slope * max(estimate, 0.0)
         if self.grouped:
@@ -189,10 +191,8 @@ class Sampling:
 
     Attributes
     ----------
-    units : Units
-        What is independent, among the rows that have weight.
-    weighty : (N,) bool array or None
-        Which rows these are; None if all are.
+    units : SamplingUnits
+        What is independent among the rows, or lists.
     replicates : int
         The number of draws of outcomes from the forecast.
     seed : int
@@ -202,93 +202,122 @@ class Sampling:
     """
 
     units: SamplingUnits
-    weighty: Any
     replicates: int
     seed: int
     threads: int
 
     @classmethod
-    def of(
-        cls,
-        n_rows: int,
-        weights: Floats | None,
-        groups: Groups | None,
-        replicates: int,
-        seed: int,
-        threads: int = 1,
-    ) -> Sampling:
-        """Of rows with these weights and groups."""
-        units, weighty = SamplingUnits.of(n_rows, weights, groups)
-        return cls(units, weighty, replicates, seed, threads)
+    def of(cls, rows: PartEvents, replicates: int, seed: int, threads: int = 1) -> Sampling:
+        """Of rows that have weight."""
+        units = SamplingUnits.of(rows.n_rows, rows.weights, rows.groups)[0]
+        return cls(units, replicates, seed, threads)
 
     @property
     def wild(self) -> bool:
         """Whether the deviations of units are drawn with one sign each, not the outcomes of rows."""
         return self.units.groups is not None
 
-    def measure(self, event: Event) -> Measured:
+    def measure(self, event: BinaryEvent, how: Split) -> Measured:
         """What the uncertainty of an event's components is made of."""
-        if self.weighty is not None:
-            event = event.among(self.weighty)
-        how, share = event.how, self.units.share
-        chance, limit = self._smoothed(event)
-        optimism, calibrated = self._optimism(event, chance, limit), self._calibrated(event)
+        return _Elements.of(self, event, how).measured()
+
+
+@dataclass(frozen=True)
+class _Elements:
+    """The elements of one event: rows, or the entries of lists, of which those of a list belong together.
+
+    Attributes
+    ----------
+    share : array of shape (N,)
+        Their weights, which sum to one.
+    times : float
+        How many elements a row has on average.
+    """
+
+    sampling: Sampling
+    event: BinaryEvent
+    how: Split
+    share: Floats
+    times: float
+
+    @classmethod
+    def of(cls, sampling: Sampling, event: BinaryEvent, how: Split) -> _Elements:
+        """The elements of an event."""
+        share, times = sampling.units.share, 1.0
+        if event.owner is not None:
+            share = share[event.owner]
+            times = float(share.sum())
+            share = share / times
+        return cls(sampling, event, how, share, times)
+
+    def measured(self) -> Measured:
+        """What the uncertainty of the components is made of."""
+        event, how, share = self.event, self.how, self.share
+        chance, limit = self._smoothed()
+        optimism, calibrated = self._optimism(chance, limit), self._calibrated()
         # Rows may be many, so that no array lives longer than it must.
         expected = dot(share, how.expected(limit, 1 - limit, chance))
         given = dot(share, how.expected(event.given, event.rest, chance))
         mean = dot(share, chance)
         del chance
+        losses = how.losses(event.given, event.rest, event.happened)
         fitted = how.losses(limit, 1 - limit, event.happened)
         del limit
         # Where certain forecasts may fail, the mean over the smooth recalibration is infinite.
         certain = math.isinf(given)
         plug_in = [
-            dot(share, event.losses - fitted) if certain else given - expected,
+            dot(share, losses - fitted) if certain else given - expected,
             how.entropy(np.array([[1 - mean, mean]])) - expected,
         ]
-        rate = np.array(dot(share, event.happened))
+        rate = np.array(dot(share, event.happened.astype(float)))
         constant = how.losses(rate, 1 - rate, event.happened)
 
         def deviating() -> Iterator[Floats]:
             # One after the other, because each may be large.
-            yield event.losses
-            yield event.losses - fitted
+            yield losses
+            yield losses - fitted
             yield constant - fitted
             yield constant
 
+        units = self.sampling.units
+        n = len(units.share)
+        columns = deviating()
+        if event.owner is not None:
+            columns = (event.by_row(column, n) / self.times for column in columns)
         # Of many rows in single precision: the squares that are summed are then right to six digits.
-        many = self.units.groups is None and len(share) >= _MANY
-        influence = self._influence(deviating(), np.float32 if many else np.float64)
+        many = units.groups is None and n >= _MANY
+        influence = units.influence(columns, 4, np.float32 if many else np.float64)
         return Measured(influence, np.array(plug_in), optimism, calibrated, certain)
 
-    def _influence(self, columns: Iterator[Floats], dtype: Any) -> Floats:
-        """What each unit adds to the deviations of the means of four columns."""
-        return self.units.influence(columns, 4, dtype)
-
-    def _smoothed(self, event: Event) -> tuple[Floats, Floats]:
-        """The smooth recalibration of each row, which need not be monotone, and the isotonic fit to it."""
-        share = self.units.share
+    def _smoothed(self) -> tuple[Floats, Floats]:
+        """The smooth recalibration of each element, monotone or not, and the isotonic fit to it."""
+        event, share, groups = self.event, self.share, self.sampling.units.groups
         n, s = event.sums(share), event.sums(share * event.happened)
-        grouped = self.units.groups is not None
-        squares = self.units.squares(event.pools, len(n)) if grouped else event.sums(share**2)
+        if groups is not None:
+            groups = Groups(event.of_rows(groups.codes), groups.labels)
+        elif event.owner is not None:
+            groups = Groups(event.owner, np.arange(len(self.sampling.units.share)))
+        squares = event.sums(share**2)
+        if groups is not None:
+            squares = SamplingUnits(share, groups).squares(event.pools, len(n))
         smooth = smooth_frequencies(n, s, squares)
         # What does not decrease is its own isotonic fit.
         rises = bool((smooth[1:] >= smooth[:-1]).all())
         limit = smooth if rises else recalibrate(np.stack([n - n * smooth, n * smooth], axis=1)).values
-        if event.how.binary == "log":
+        if self.how.binary == "log":
             # Never certain, so that no loss is infinite.
             limit = np.clip(limit, 0.25 / len(share), 1 - 0.25 / len(share))
         chance = event.spread(smooth)
         return chance, chance if limit is smooth else event.spread(limit)
 
-    def _optimism(self, event: Event, chance: Floats, limit: Floats) -> Floats:
+    def _optimism(self, chance: Floats, limit: Floats) -> Floats:
         """What the isotonic fit and the frequency gain by following noise, in each refit: (R, 2)."""
-        share = self.units.share
+        share = self.share
         rate = np.array([dot(share, chance)])
 
         def gains(how: Split, draws: Draws) -> Floats:
             base, more = _odds(share, *_sides(how, limit, 1 - limit))
-            refit = Refits(event, share, more).each(draws)
+            refit = Refits(self.event, share, more).each(draws)
             del more
 
             def gain(draw: Draw) -> list[float]:
@@ -299,31 +328,31 @@ class Sampling:
 
             return np.array(list(self._each(gain, iter(draws))))
 
-        n_refits = refits_for(self.replicates)
+        n_refits = refits_for(self.sampling.replicates)
 
         def independent() -> Draws:
-            return self._independent(event, chance, SMOOTH, n_refits)
+            return self._independent(chance, SMOOTH, n_refits)
 
-        if not self.wild:
-            return gains(event.how, independent())
-        squared = replace(event.how, binary="squared", unit=1.0)
-        found = gains(squared, self._wild(event, chance, SMOOTH, n_refits))
-        if event.how.binary == "squared":
+        if not self.sampling.wild:
+            return gains(self.how, independent())
+        squared = replace(self.how, binary="squared", unit=1.0)
+        found = gains(squared, self._wild(chance, SMOOTH, n_refits))
+        if self.how.binary == "squared":
             return found
         # Wild outcomes are no zeros and ones, so log scores take theirs from the squared error.
         plain = gains(squared, independent()).mean(axis=0)
-        own = gains(event.how, independent()).mean(axis=0)
+        own = gains(self.how, independent()).mean(axis=0)
         ratio: Floats = np.divide(own, plain, out=np.ones(2), where=plain > _ROUNDING)
         return found * ratio
 
-    def _calibrated(self, event: Event) -> Floats:
+    def _calibrated(self) -> Floats:
         """Miscalibrations of outcomes drawn from the forecast; none for log scores of groups."""
-        how, share = event.how, self.units.share
+        event, how, share = self.event, self.how, self.share
         draws: Draws
-        if not self.wild:
-            draws = self._independent(event, event.given, FORECAST, self.replicates)
+        if not self.sampling.wild:
+            draws = self._independent(event.given, FORECAST, self.sampling.replicates)
         elif how.binary == "squared":
-            draws = self._wild(event, event.given, FORECAST, self.replicates)
+            draws = self._wild(event.given, FORECAST, self.sampling.replicates)
         else:
             return np.zeros(0)
         # An infinite loss belongs to an outcome that is never drawn.
@@ -339,18 +368,20 @@ class Sampling:
 
     def _each(self, gain: Callable[[Draw], B], draws: Iterator[Draw]) -> Iterator[B]:
         """What is gained in each draw, by several threads where there are many rows."""
-        return map(gain, draws) if self.threads == 1 else in_order(gain, draws, self.threads)
+        threads = self.sampling.threads
+        return map(gain, draws) if threads == 1 else in_order(gain, draws, threads)
 
-    def _independent(self, event: Event, chance: Floats, stream: int, n: int) -> Draws:
+    def _independent(self, chance: Floats, stream: int, n: int) -> Draws:
         """Outcomes of independent rows."""
-        return IndependentDraws.of(event, chance, n, [self.seed, stream])
+        return IndependentDraws.of(self.event, chance, n, [self.sampling.seed, stream])
 
-    def _wild(self, event: Event, chance: Floats, stream: int, n: int) -> Iterator[Draw]:
+    def _wild(self, chance: Floats, stream: int, n: int) -> Iterator[Draw]:
         """Outcomes whose deviations keep or change their sign group by group: the wild bootstrap."""
-        assert self.units.groups is not None
-        codes, n_groups = self.units.groups.as_seen, len(self.units.groups.labels)
-        deviation = event.happened - chance
-        rng = np.random.default_rng([self.seed, stream])
+        groups = self.sampling.units.groups
+        assert groups is not None
+        codes, n_groups = self.event.of_rows(groups.as_seen), len(groups.labels)
+        deviation = self.event.happened - chance
+        rng = np.random.default_rng([self.sampling.seed, stream])
 
         def drawn(signs: Floats) -> Floats:
             return np.asarray(chance + signs[codes] * deviation)

@@ -8,17 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.units import SamplingUnits
+from verax.analyses.calibration.eventsums import CLAIM, HIT, VARIANCE, EventRecipe, EventSums
 from verax.display.tables import FrameKind, record_frame
-from verax.engines.scan import scan_rows
-from verax.engines.stats import RowStats
-from verax.inputs.arrays import Floats, to_host
+from verax.inputs.arrays import Floats
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.groups import Groups
-from verax.inputs.rows import RowBatch
+from verax.inputs.memory import ONLY, InMemory
 
 # Up to this variance the distribution of the number of hits is computed exactly; beyond, it is normal.
 _COUNTED = 100.0
+# Up to this number of rows, the distribution of the number of hits may be computed from every one of them.
+_EACH = 2**20
 # For probabilities up to this a series of a few terms gives the logarithm: (2 x 0.05)^14 / 14 < 1e-15.
 _RARE, _TERMS = 0.05, 14
 
@@ -66,8 +65,8 @@ class Overconfidence:
         return record_frame([self.to_dict()], kind)
 
 
-def overconfidence_of(forecasts: Forecasts, groups: Any = None) -> Overconfidence:
-    """Probability and hits of the most likely class; `groups` are labels of rows that belong together.
+def overconfidence_of(forecasts: Forecasts) -> Overconfidence:
+    """Probability and hits of the most likely class of rows in memory.
 
     >>> import numpy as np
     >>> from verax.inputs.forecasts import Forecasts
@@ -75,45 +74,37 @@ def overconfidence_of(forecasts: Forecasts, groups: Any = None) -> Overconfidenc
     >>> round(found.claimed, 3), found.right, round(found.p_value, 4)
     (0.8, 0.4, 0.0127)
     """
-    rows = _Claims(forecasts.n_rows)
-    scan_rows(forecasts, {"top", "decision"}, lambda: rows)
-    kept = rows.weight > 0
-    # A row may sum to more than one, within its tolerance.
-    claim, hit = np.minimum(rows.claim[kept], 1.0), rows.hit[kept]
-    share = rows.weight[kept] / rows.weight.max()
-    share /= share.sum()
-    claimed, right = float((share * claim).sum()), float((share * hit).sum())
-    if groups is None:
-        return Overconfidence(claimed, right, p_of_rows(claim, hit, share))
-    units = SamplingUnits(share, Groups.of(np.asarray(groups)[kept], len(share)))
-    return Overconfidence(claimed, right, p_of_groups(claim, hit, units))
+    found = InMemory({ONLY: forecasts}).summarise({"events": EventRecipe(ONLY, thresholds=False)})
+    return read_overconfidence(found["events"])
 
 
-class _Claims:
-    """Probabilities and hits of the most likely class, and weights. Threads fill different rows."""
-
-    def __init__(self, n_rows: int) -> None:
-        self.claim, self.hit, self.weight = np.empty(n_rows), np.empty(n_rows), np.ones(n_rows)
-
-    def visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None:
-        """Take in a block of rows."""
-        rows = slice(batch.start, batch.start + int(batch.y.shape[0]))
-        self.claim[rows] = to_host(stats.top)
-        self.hit[rows] = to_host(stats.decision == batch.y)
-        if batch.weights is not None:
-            self.weight[rows] = to_host(batch.weights)
+def read_overconfidence(found: EventSums) -> Overconfidence:
+    """The mean probability of the most likely class, and how often it happened, from sums."""
+    i = found.n_events
+    claimed, right = found.totals.high[i, [CLAIM, HIT]] / found.weight.high[0]
+    return Overconfidence(float(claimed), float(right), p_value_of(found, i))
 
 
-def p_of_rows(claim: Floats, hit: Floats, share: Floats) -> float:
-    """The p-value if rows are independent and the probabilities are right.
+def p_value_of(found: EventSums, i: int) -> float | None:
+    """The p-value of the difference between what an event claims and how often it happened.
 
-    The variance is that of such rows, not the observed one, which is zero where all rows are right.
+    None where all rows belong to one group. The variance is that of rows whose probabilities are right, not
+    the observed one, which is zero where all rows are right.
     """
-    variance = claim * (1 - claim)
-    if variance.sum() <= _COUNTED and share.min() == share.max():
-        return _exact(claim, round(float(hit.sum())), float(variance.sum()))
-    error = math.sqrt(float((share**2 * variance).sum()))
-    return math.erfc(abs(float((share * (hit - claim)).sum())) / error / math.sqrt(2)) if error > 0 else 1.0
+    weight = float(found.weight.high[0])
+    claim, hit, variance = found.totals.high[i, [CLAIM, HIT, VARIANCE]].tolist()
+    if found.groups is not None:
+        share, gaps = found.groups[:, 0] / weight, found.groups[:, 1 + i] / weight
+        return p_of_gaps(share, gaps, variance / weight**2)
+    # The weight of each row, if all rows have the same: the squares of weights then sum to the least.
+    each = weight / found.n_rows
+    even = math.isclose(float(found.weight.high[1]), each * weight, rel_tol=1e-12)
+    if even and variance / each**2 <= _COUNTED and found.n_rows <= _EACH:
+        bins = found.of(i)
+        claims = np.repeat(np.clip(bins.forecast, 0, 1), np.rint(bins.weight / each).astype(np.int64))
+        return _exact(claims, round(hit / each), variance / each**2)
+    gap = abs(claim - hit)
+    return math.erfc(gap / math.sqrt(variance) / math.sqrt(2)) if variance > 0 else 1.0
 
 
 def _exact(claim: Floats, hits: int, variance: float) -> float:
@@ -153,19 +144,12 @@ def _log_series(q: Floats, z: Any) -> Any:
     return sum((-1) ** (j + 1) / j * float((q**j).sum()) * z**j for j in terms)
 
 
-def p_of_groups(claim: Floats, hit: Floats, units: SamplingUnits) -> float | None:
+def p_of_gaps(share: Floats, gaps: Floats, least: float) -> float | None:
     """Student's test of the mean gap, with the sandwich variance of independent groups.
 
-    The variance is not below that of independent rows that are right as often as claimed. Groups may agree
-    by chance, and all may be right.
-    """
-    least = float((units.share**2 * claim * (1 - claim)).sum())
-    return p_of_gaps(units.sums(units.share), units.sums(units.share * (claim - hit)), least)
-
-
-def p_of_gaps(share: Floats, gaps: Floats, least: float) -> float | None:
-    """The same from the share of each group and its part of the mean gap; `least` is the smallest
-    variance.
+    `share` is the share of each group, `gaps` its part of the mean gap. The variance is not below `least`,
+    that of independent rows that are right as often as claimed: groups may agree by chance, and all may be
+    right.
     """
     from scipy.special import stdtr
 

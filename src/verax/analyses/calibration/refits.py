@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.events import Event, Split, isotonic_blocks, recalibrate
+from verax.analyses.binary import BinaryEvent
+from verax.analyses.calibration.events import Split, isotonic_blocks, recalibrate
 from verax.analyses.units import dot
 from verax.common.caching import cached_property
 from verax.common.hashing import mixed
-from verax.inputs.arrays import Floats
+from verax.inputs.arrays import Floats, Ints
 from verax.kernels.ledger import compiles
 
 # So many random numbers are drawn at a time: a cache holds them.
@@ -24,7 +25,7 @@ Draw = Callable[[], Any]
 
 @dataclass(frozen=True, eq=False)
 class IndependentDraws:
-    """Outcomes of independent rows, by one uniform number per row for all events together.
+    """Outcomes of independent rows, by one uniform number per row for all events and entries together.
 
     The number comes from the place of the row and the key of the draw alone, so that it is the same for
     whoever draws, in whatever order.
@@ -36,17 +37,20 @@ class IndependentDraws:
     start, chance : (N,) arrays
         The event happens where the number is in the part of the unit interval that begins at `start` and is
         as long as `chance`. Parts that would end beyond it go on at its beginning.
+    owner : (N,) int array or None
+        The row that each element belongs to; None where the elements are the rows.
     """
 
     keys: Any
     start: Floats
     chance: Floats
+    owner: Ints | None
 
     @classmethod
-    def of(cls, event: Event, chance: Floats, n: int, seed: list[int]) -> IndependentDraws:
+    def of(cls, event: BinaryEvent, chance: Floats, n: int, seed: list[int]) -> IndependentDraws:
         """So many draws of an event with these chances."""
         keys = np.random.SeedSequence(seed).generate_state(n, np.uint64)
-        return cls(keys, event.start, chance)
+        return cls(keys, event.start, chance, event.owner)
 
     def __iter__(self) -> Iterator[Draw]:
         return (IndependentDraw(self, key) for key in self.keys)
@@ -65,7 +69,9 @@ class IndependentDraw:
         happened = np.empty(n, np.bool_)
         for first in range(0, n, _BLOCK):
             part = slice(first, min(first + _BLOCK, n))
-            rows = np.arange(part.start, part.stop, dtype=np.uint64)
+            rows: Any = np.arange(part.start, part.stop, dtype=np.uint64)
+            if self.draws.owner is not None:
+                rows = self.draws.owner[part].astype(np.uint64)
             uniform = (mixed(rows ^ self.key) >> np.uint64(11)) * 2.0**-53
             hit, start = happened[part], self.draws.start[part]
             end = start + self.draws.chance[part]
@@ -110,7 +116,7 @@ class Refits:
 
     Parameters
     ----------
-    event : Event
+    event : BinaryEvent
         The event whose rows these are.
     share : (N,) array
         The weights of the rows.
@@ -118,7 +124,7 @@ class Refits:
         What to sum over the rows where the event happens.
     """
 
-    def __init__(self, event: Event, share: Floats, more: Floats) -> None:
+    def __init__(self, event: BinaryEvent, share: Floats, more: Floats) -> None:
         self._event = event
         self._even = bool((share == share[0]).all())
         self._share = share[:1] if self._even else share.take(event.order)
@@ -135,13 +141,14 @@ class Refits:
         from verax.kernels.refits import draw, fit_rows
 
         order = self._event.order
+        rows = order if draws.owner is None else draws.owner.take(order)
         start = draws.start.take(order)
         ends = draws.chance.take(order)
         ends += start
 
         def refit(drawn: IndependentDraw) -> Refit:
             happened = np.empty(len(order), np.bool_)
-            draw(order, drawn.key, start, ends, happened)
+            draw(rows, drawn.key, start, ends, happened)
             if not (self._even and self._event.all_differ):
                 return self.of(happened)
             return self._refit(happened, self._share[0] * fit_rows(happened))

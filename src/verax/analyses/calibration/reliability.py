@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Unpack
 
 import numpy as np
 
+from verax.analyses.calibration.accuracy import GroupSigns
 from verax.analyses.calibration.curves import Reliability, curve_of
-from verax.analyses.calibration.events import events, split
-from verax.analyses.calibration.lists import reliability_of_lists
-from verax.analyses.calibration.liststreams import reliability_of_list_handle
-from verax.analyses.calibration.places import refuse_places
-from verax.analyses.calibration.streams import reliability_of_handle
-from verax.analyses.table import RowTable
+from verax.analyses.calibration.events import Split, event_names
+from verax.analyses.calibration.eventsums import CLAIM, HIT, EventRecipe, EventSums, SummedEvent
+from verax.analyses.calibration.list_events import (
+    ANY,
+    SQUARED,
+    WHOLE,
+    check_places,
+    list_event_names,
+    refuse_places,
+)
+from verax.analyses.calibration.list_results import Claim, Found, ListReliability, corrected
+from verax.analyses.calibration.listsums import WEIGHT, ListEventRecipe, ListSums
+from verax.analyses.calibration.overconfidence import p_value_of
+from verax.analyses.calibration.sources import EventSource, ListSource, RowEvents
+from verax.analyses.unitsums import check_weight
 from verax.common.checks import check_flag
-from verax.inference.intervals import Resampling
-from verax.inputs.forecasts import Forecasts
+from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.handles import Handle
+from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
-from verax.inputs.rows import pair
-from verax.scores.registry import brier, rps
 
 
 @reads
@@ -32,6 +43,7 @@ def reliability(
     resamples: int = 200,
     seed: int = 0,
     confidence: float = 0.95,
+    weights_are: WeightsAre = "importance",
     **read: Unpack[Reading],
 ) -> Reliability:
     """The reliability curve of every class, or of every threshold of ordered classes.
@@ -61,12 +73,15 @@ def reliability(
     resamples : int, default 200
         Number of draws for the consistency bands and the tests of calibration (the `p_value` of a curve's
         components); 0 for none. Outcomes are drawn from the forecasts independently. With groups, the
-        deviations of outcomes from forecasts change their signs group by group instead (wild bootstrap), but
-        not those of predictions that `scan` has opened, whose bands are then too narrow.
+        deviations of outcomes from forecasts change their signs group by group instead (wild bootstrap).
+        Predictions that `scan` has opened are then read twice, and saved summaries have no bands.
     seed : int, default 0
         Random seed.
     confidence : float, default 0.95
         Confidence level of the bands.
+    weights_are : {"importance", "counts"}, default "importance"
+        What weights are. "importance": how much each row counts; only their ratios matter. "counts":
+        a row of weight 3 is three rows. Curves are the same; bands and tests differ.
     **read
 
     Returns
@@ -93,27 +108,109 @@ def reliability(
     >>> round(curve.components.miscalibration, 4)
     0.02
     """
-    Resampling.checked(confidence, resamples, seed, or_none=True, argument="resamples")
-    ordered = check_flag("ordered", ordered)
-    if isinstance(y, Handle):
-        rule, handle = (rps, y.in_order()) if ordered else (brier, y)
-        if handle.lists:
-            return reliability_of_list_handle(handle, places, resamples, seed, confidence)
-        refuse_places(places)
-        return reliability_of_handle(handle, rule, resamples, seed, confidence)
-    forecasts = pair(y, p, ordered=ordered, **read)
-    if not isinstance(forecasts, Forecasts):
-        plan: dict[str, Any] = {"resamples": resamples, "seed": seed, "confidence": confidence}
-        return reliability_of_lists(forecasts, places=places, **plan)
-    refuse_places(places)
-    rows = RowTable.of(forecasts, [])
-    how = split(rps if ordered else brier, forecasts.n_classes)
-    rng = np.random.default_rng(seed)
-    only = None if ordered or forecasts.n_classes > 2 else [1]
-    curves = [
-        curve_of(event, event.fit(rows.weights), rows, resamples, rng, confidence)
-        for event in events(forecasts, rows, how, only)
-    ]
-    return Reliability(
-        tuple(curves), ordered, forecasts.n_rows, forecasts.n_classes, resamples, confidence, seed
+    plan = Resampling.checked(
+        confidence, resamples, seed, or_none=True, argument="resamples", weights_are=weights_are
     )
+    ordered = check_flag("ordered", ordered)
+    handle = open_rows(y, p, ordered=ordered, single=True, **read)
+    model = handle.one_model()
+    recipe: EventRecipe | ListEventRecipe = EventRecipe(model, ordered)
+    if handle.lists:
+        # Very many lists in memory are counted in cells where nothing is drawn.
+        recipe = ListEventRecipe(model, check_places(places), cells=handle.whole and not resamples)
+    else:
+        refuse_places(places)
+    found = handle.summarise({"events": recipe})
+    stated = _Stated.of(found["events"], recipe, handle)
+    signs = None
+    if plan.replicates and not handle.whole:
+        signs = GroupSigns.of(handle, stated.source, stated.how, [make() for make in stated.each()])
+    diagram = read_reliability(found["events"], recipe, handle, plan, signs)
+    return diagram.with_skipped(found.skipped)
+
+
+@dataclass(frozen=True)
+class _Stated:
+    """The events that may have curves, as they were summed.
+
+    Attributes
+    ----------
+    how : Split
+        How each is scored.
+    each : callable
+        Gives the events one after the other.
+    shown : range
+        The numbers of those that have curves.
+    source : EventSource
+        Where the events come from in another pass.
+    """
+
+    how: Split
+    each: Callable[[], Iterator[Callable[[], SummedEvent]]]
+    shown: range
+    source: EventSource
+
+    @classmethod
+    def of(
+        cls, found: EventSums | ListSums, recipe: EventRecipe | ListEventRecipe, handle: Handle
+    ) -> _Stated:
+        """The places of lists; classes, of which two have one curve, or thresholds."""
+        if isinstance(found, ListSums):
+            assert isinstance(recipe, ListEventRecipe)
+            check_weight(float(found.totals.high[WEIGHT]))
+            listed = tuple(recipe.names(found))
+            events = [partial(found.events[name].event, 0, name) for name in listed]
+            return cls(SQUARED, partial(iter, events), range(len(listed)), ListSource(recipe.model, listed))
+        assert isinstance(recipe, EventRecipe)
+        if found.rows is None:
+            check_weight(float(found.weight.high[0]))
+        how = recipe.how(handle.n_classes)
+        names = event_names(handle.class_names, how)
+        first = int(handle.n_classes == 2 and not how.thresholds)
+        return cls(how, partial(found.each, names), range(first, len(names)), RowEvents(recipe.model, how))
+
+
+def read_reliability(
+    found: EventSums | ListSums,
+    recipe: EventRecipe | ListEventRecipe,
+    handle: Handle,
+    plan: Resampling,
+    signs: GroupSigns | None = None,
+) -> Reliability:
+    """The curves from sums; where rows come in parts, those of groups have bands with their `signs` only."""
+    stated, rng = _Stated.of(found, recipe, handle), np.random.default_rng(plan.seed)
+    curves = [
+        curve_of(make(), stated.how, plan, rng, None if signs is None else signs.at(i))
+        for i, make in enumerate(stated.each())
+        if i in stated.shown
+    ]
+    about = stated.how.thresholds, handle.n_classes, plan.replicates, plan.confidence, plan.seed
+    if isinstance(found, EventSums):
+        n_rows = found.n_rows if handle.n_rows is None else handle.n_rows
+        return Reliability(tuple(curves), about[0], n_rows, *about[1:])
+    assert isinstance(recipe, ListEventRecipe)
+    return ListReliability(
+        tuple(curves),
+        about[0],
+        found.n_lists,
+        *about[1:],
+        read_claims(found, recipe.places),
+        found.longest,
+        found.n_invalid,
+        in_cells=recipe.cells and found.events[WHOLE].rows is None,
+    )
+
+
+def read_claims(found: ListSums, places: int) -> tuple[Claim, ...]:
+    """What was claimed of each event of lists on average and what happened, with tests."""
+    return corrected({name: _claim(found, name) for name in list_event_names(found.longest, places)})
+
+
+def _claim(found: ListSums, name: str) -> Found:
+    event = found.events[name]
+    weight = float(event.weight.high[0])
+    claimed, happened = (event.totals.high[0, [CLAIM, HIT]] / weight).tolist()
+    if name == ANY:
+        return found.n_lists, 1.0, claimed, happened, None
+    share = weight / float(found.totals.high[WEIGHT])
+    return event.n_rows, share, claimed, happened, p_value_of(event, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from verax.analyses.calibration.places import check_places, refuse_places
+from verax.analyses.calibration.list_events import check_places, refuse_places
 from verax.analyses.calibration.slope_fit import fit_slopes
 from verax.analyses.calibration.slope_result import CalibrationSlopes
 from verax.common.checks import check_flag

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import expit, log_expit
 
-from verax.analyses.binary import BinaryEvent, event_names, heading, rows_of_part
+from verax.analyses.binary import event_names, heading, rows_of_part
+from verax.analyses.calibration.list_events import ANY, WHOLE, ListEvents, place_name
 from verax.analyses.calibration.logistic import (
     Overlap,
     Regression,
@@ -23,7 +24,6 @@ from verax.analyses.calibration.logistic import (
     log_odds,
     undefined_line,
 )
-from verax.analyses.calibration.places import ANY, WHOLE, ListEvents, place_name
 from verax.analyses.calibration.slope_result import CalibrationLine, CalibrationSlopes
 from verax.analyses.parts import scaled
 from verax.analyses.units import sums_at
@@ -157,14 +157,14 @@ class OddsSource:
         if not found.n_lists:
             return events
         weights = np.ones(found.n_lists) if found.weights is None else scaled(part, found.weights)
-        for event in found.all(self.places):
-            odds = log_odds(BinaryEvent(event.name, event.given, event.rest, event.given, event.happened))
-            w, own = event.taken(weights), found.groups
+        for event in (make() for make in found.stated(self.places).values()):
+            odds = log_odds(event)
+            w, own = event.of_rows(weights), found.groups
             if event.name == ANY:
-                rows = OddsRows(odds, event.happened, w, event.of, own, found.n_lists)
+                rows = OddsRows(odds, event.happened, w, event.owner, own, found.n_lists)
                 events[self.places] = rows
                 continue
-            own = None if own is None else Groups(event.taken(own.codes), own.labels)
+            own = None if own is None else Groups(event.of_rows(own.codes), own.labels)
             last = event.name == WHOLE
             at = -1 if last else int(event.name.split()[-1]) - 1
             events[at] = OddsRows(odds, event.happened, w, groups=own, invalid=found.n_invalid if last else 0)

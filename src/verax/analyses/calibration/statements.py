@@ -6,17 +6,17 @@ the numbers of what happened are exact; only the isotonic fit sees cells instead
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
-from verax.analyses.calibration.components import Components
-from verax.analyses.calibration.curves import ReliabilityCurve, shares_of
-from verax.analyses.calibration.events import recalibrate
-from verax.analyses.calibration.places import ANY, WHOLE, Claim, corrected, place_name
+from verax.analyses.calibration.eventsums import EXACT, NO_BINS, EventSums
+from verax.analyses.calibration.list_events import ANY, WHOLE, place_name
+from verax.engines.histograms import Keyed, Run
+from verax.engines.ranks import exact_keys
+from verax.engines.sums import Sum
 from verax.inputs.arrays import Floats
 from verax.inputs.lists.rows import ListRows
 from verax.kernels.ledger import compiles
@@ -96,41 +96,30 @@ class Statements:
         yield ANY, slice(0, last)
         yield WHOLE, slice(last, last + 1)
 
-    def curves(self, places: int, confidence: float) -> tuple[ReliabilityCurve, ...]:
-        """The curve of every event, without bands."""
-        return tuple(self._curve(name, rows, confidence) for name, rows in self._events(places))
+    def sums(self, places: int) -> dict[str, EventSums]:
+        """What is known of every event, whose cells are like distinct confidences."""
+        return {name: self._sums(name, rows) for name, rows in self._events(places)}
 
-    def _curve(self, name: str, rows: slice, confidence: float) -> ReliabilityCurve:
+    def _sums(self, name: str, rows: slice) -> EventSums:
         weight, claimed, happened = (
             table[rows].sum(axis=0) for table in (self.weight, self.claimed, self.happened)
         )
         filled = weight > 0
         weight, claimed, happened = weight[filled], claimed[filled], happened[filled]
-        cells = np.stack([np.maximum(weight - happened, 0.0), happened], axis=1)
-        fit = recalibrate(cells)
-        whole = weight.sum()
-        squares, hits = float(self.squares[rows].sum()), float(self.hits[rows].sum())
-        score = (squares - 2 * hits + float(happened.sum())) / whole
-        least = float((fit.blocks[:, 0] * fit.blocks[:, 1] / fit.blocks.sum(axis=1)).sum()) / whole
-        rate = float(happened.sum()) / whole
-        constant = rate * (1 - rate)
-        observed = np.array([score, score - least, constant - least, constant])
-        forecast = claimed / weight
-        histogram = shares_of(forecast, weight)
-        components = Components(name, observed, None, np.zeros(0), confidence)
-        return ReliabilityCurve(name, forecast, fit.values, weight, None, histogram, components)
-
-    def claims(self, places: int) -> tuple[Claim, ...]:
-        """What was claimed of every event on average and what happened, with tests."""
-        found = {}
-        for name, rows in self._events(places):
-            weight, claimed, happened = (
-                float(table[rows].sum()) for table in (self.weight, self.claimed, self.happened)
-            )
-            error = math.sqrt(float(self.variance[rows].sum()))
-            gap = abs(happened - claimed)
-            p = math.erfc(gap / error / math.sqrt(2)) if error > 0 else 1.0
-            n_lists = int(self.lists[rows].max())
-            share = 1.0 if name == ANY else weight / float(self.weight[-1].sum())
-            found[name] = (n_lists, share, claimed / weight, happened / weight, None if name == ANY else p)
-        return corrected(found)
+        squares, hits, variance = (
+            float(each[rows].sum()) for each in (self.squares, self.hits, self.variance)
+        )
+        total, hit = float(weight.sum()), float(happened.sum())
+        totals = [float(claimed.sum()), hit, variance, squares - 2 * hits + hit, 0.0]
+        n_lists, mean = int(self.lists[rows].max()), np.minimum(claimed / weight, 1.0)
+        run = Run(
+            exact_keys(mean),
+            Sum.of(np.stack([weight, happened, claimed, weight], axis=1)),
+            mean[:, None],
+            mean[:, None],
+        )
+        # Nothing is drawn, so nobody asks for the squares of the weights.
+        sums = Sum.of([total, np.nan, n_lists])
+        return EventSums(
+            1, EXACT, NO_BINS, Sum.of([totals, [0.0] * 5]), sums, False, values={0: Keyed((run,))}
+        )

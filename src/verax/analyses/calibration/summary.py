@@ -214,36 +214,19 @@ def add_skill(
     **read
     """
     rule, plan = parse(parts.rule), parts.resampling
-    if isinstance(y, Handle):
-        return _summary_of_handle(parts, y, rule, plan)
     handle = open_rows(y, {"model": p}, ordered=needs_order([rule]), **read)
-    skill, interval = _skill(handle, rule, plan, with_interval=parts.intervals is not None)
-    values = {
-        "skill": skill,
-        "miscalibration": parts.miscalibration,
-        "discrimination": parts.discrimination,
-        "ece": ece(y, p, **_ungrouped(read)),
-    }
-    intervals = {}
-    if parts.intervals is not None:
-        intervals = {name: parts.intervals[name] for name in ("miscalibration", "discrimination")}
-    if interval is not None:
-        intervals["skill"] = interval
-    return _summary(parts, values, intervals)
-
-
-def _summary_of_handle(
-    parts: Decomposition, handle: Handle, rule: Rule, plan: Resampling
-) -> CalibrationSummary:
-    """The same for predictions that are not in memory; of all measures, skill has an interval there."""
-    skill, interval = _skill(handle, rule, plan, with_interval=True)
+    found = {} if parts.intervals is None else parts.intervals
+    skill, interval = _skill(handle, rule, plan, with_interval=bool(found))
     values = {
         "skill": skill,
         "miscalibration": parts.miscalibration,
         "discrimination": parts.discrimination,
         "ece": ece(handle),
     }
-    return _summary(parts, values, {"skill": interval} if interval else {}).with_skipped(parts.skipped)
+    intervals = {name: found[name] for name in ("miscalibration", "discrimination") if found}
+    if interval is not None:
+        intervals["skill"] = interval
+    return _summary(parts, values, intervals).with_skipped(parts.skipped)
 
 
 def _summary(

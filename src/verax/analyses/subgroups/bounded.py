@@ -15,9 +15,8 @@ import numpy as np
 from verax.analyses.calibration.eventsums import EventSums
 from verax.analyses.cards.scorecard import Scorecard
 from verax.common.summaries import Summary, Valued, Whole, merges
-from verax.inputs.breakdown import MISSING, Breakdown, labels_of
+from verax.inputs.breakdown import MISSING, Breakdown, labels_of, numbering, ungrouped
 from verax.inputs.handles import Part, Recipe
-from verax.inputs.rows import without_groups
 
 # How many bins the events of all subgroups have together, for each model; each has the same share of them.
 _BINS = 2**18
@@ -129,8 +128,9 @@ class BoundedRecipe(Recipe[BoundedBreakdown]):
         beyond = {labels[code]: int(sizes[code]) for code in largest[self.most :].tolist()}
         alone = None
         if part.rows.groups is not None and (found is None or found.alone is not None):
-            alone = self._taken({label: _ungrouped(own) for label, own in parts.items()})
-        taken = BoundedBreakdown(self.most, self._taken(parts), alone, beyond)
+            alone = self._taken({label: ungrouped(own) for label, own in parts.items()})
+        with numbering(part):
+            taken = BoundedBreakdown(self.most, self._taken(parts), alone, beyond)
         # What is merged with others is made to fit then.
         return taken.fitting() if found is None else taken
 
@@ -141,9 +141,3 @@ class BoundedRecipe(Recipe[BoundedBreakdown]):
                 for label, part in parts.items()
             }
         )
-
-
-def _ungrouped(part: Part) -> Part:
-    """Rows that are taken to be independent."""
-    models = {name: without_groups(rows) for name, rows in part.models.items()}
-    return replace(part, models=models, subset=None, _made={})

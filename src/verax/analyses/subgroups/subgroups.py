@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, Unpack
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Unpack
 
-import numpy as np
-
-from verax.analyses.calibration.decomposition import decompose
-from verax.analyses.cards.evaluation import evaluate, fitting_rules
-from verax.analyses.cards.listcard import padded_rules
-from verax.analyses.comparison.compare import compare
-from verax.analyses.subgroups.result import Subgroup, Subgroups
-from verax.analyses.subgroups.streams import SubgroupRequest, subgroups_of_handle
-from verax.analyses.subgroups.testing import check_sizes, corrected
+from verax.analyses.listfaults import faults_in, with_fault_recipes
+from verax.analyses.subgroups.analysis import (
+    SubgroupRequest,
+    cards_of,
+    in_order_of_time,
+    read_subgroups,
+    subgroup_recipes,
+)
+from verax.analyses.subgroups.result import Subgroups
 from verax.common.checks import check_count, check_flag
 from verax.errors import InputError, Remedy, join, show
 from verax.inference.intervals import Resampling, WeightsAre
-from verax.inputs.arrays import Floats, to_host
-from verax.inputs.forecasts import Forecasts
-from verax.inputs.groups import Groups, check_one_way
+from verax.inputs.breakdown import BreakdownRecipe
+from verax.inputs.groups import Groups
 from verax.inputs.handles import Handle
-from verax.inputs.lists.toplists import TopLists
+from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
-from verax.inputs.rows import Rows, faults_of, pair_each
-from verax.inputs.skipping import take_rows
 from verax.scores.base import Rule
-from verax.scores.combinators import Padded
 from verax.scores.metrics import CostsLike, needs_order
-from verax.scores.registry import as_rules, each_of, name_of, parse
+from verax.scores.registry import as_rules, each_of, parse
 
 
 @reads
@@ -115,139 +111,54 @@ def subgroups(
     ['south']
     """
     check_count("least", least)
+    plan = Resampling.checked(confidence, bootstrap, seed, least=2, or_none=True, weights_are=weights_are)
     chosen = parse(rule if rule is not None else "rps" if check_flag("ordered", ordered) else "brier")
     on_card = None
     if rule is not None or rules is not None:
-        on_card = as_rules([chosen, *each_of("zero_one" if rules is None else rules)], "rules")
-    if isinstance(y, Handle):
-        resampling = Resampling.checked(
-            confidence, bootstrap, seed, least=2, or_none=True, weights_are=weights_are
-        )
-        if check_flag("time_ordered", time_ordered):
-            raise InputError(
-                "cannot be used with predictions that are not in memory", argument="time_ordered"
-            )
-        shown = tuple(on_card or (padded_rules() if y.lists else fitting_rules(None, ordered)))
-        asked = SubgroupRequest(by, chosen, shown, ordered, costs, least, among)
-        return subgroups_of_handle(y, asked, resampling)
-    models = {str(name): value for name, value in p.items()} if isinstance(p, Mapping) else {"model": p}
-    if not models:
-        raise InputError("must hold at least one model", argument="p", kind="missing")
-    order_matters = needs_order([chosen, *(on_card or [])], costs=costs, ordered=ordered)
-    forecasts_of = dict(pair_each(y, models, ordered=order_matters, **read))
-    for forecasts in forecasts_of.values():
-        forecasts.check()
-    # As given: in another precision, rows that may sum to 1.00001 would be refused.
-    rows: dict[str, Any] = {
-        name: to_host(rows.given) if isinstance(rows, Forecasts) else models[name]
-        for name, rows in forecasts_of.items()
-    }
-    first = next(iter(forecasts_of.values()))
-    check_one_way(first.groups, "subgroups, which are decomposed")
-    batch = first.batch(0, first.n_rows)
-    names, outcomes = _outcomes(y, forecasts_of, read.get("classes"))
-    weight = None if batch.weights is None else to_host(batch.weights)
-    parts = _parts(by, first.n_rows, least)
-    cluster = None if first.groups is None else first.groups.labels[first.groups.codes]
-    _check_weights(parts, weight)
-    within = cluster is not None and _within_groups(parts, cluster, weight)
-    if among is not None:
-        check_count("among", among, least=len(parts))
+        on_card = tuple(as_rules([chosen, *each_of("zero_one" if rules is None else rules)], "rules"))
     time_ordered = check_flag("time_ordered", time_ordered)
-    plan: dict[str, Any] = {"confidence": confidence, "seed": seed}
-    weighing: dict[str, Any] = {"weights_are": weights_are}
-    written: dict[str, Any] = {name: read[name] for name in ("normalize", "logits") if name in read}
-    in_parts = chosen.rule if isinstance(chosen, Padded) else chosen
-    lines, comparisons = [], {}
-    draw: dict[tuple[Any, str], Callable[[int, int], Floats]] = {}
-    for label, part in parts.items():
-        shared: dict[str, Any] = {
-            "classes": names,
-            "weights": None if weight is None else weight[part],
-            "groups": None if cluster is None or within else cluster[part],
-            **weighing,
-        }
-        y_of, p_of = take_rows(outcomes, part), {name: p[part] for name, p in rows.items()}
-        for name, forecast in p_of.items():
-            own = shared if isinstance(forecast, TopLists) else shared | written
-            card = evaluate(y_of, forecast, ordered=ordered, costs=costs, rules=on_card, **plan, **own)
-            parted = decompose(y_of, forecast, rule=in_parts, bootstrap=bootstrap, **plan, **own)
-            lines.append(Subgroup(label, name, card, parted, parted.p_value, None, False))
-            draw[label, name] = partial(_drawn, y_of, forecast, in_parts, seed, own)
-        if len(p_of) > 1:
-            comparisons[label] = compare(
-                y_of,
-                p_of,
-                rule=chosen,
-                ordered=ordered,
-                time_ordered=time_ordered,
-                confidence=confidence,
-                **shared,
-                **written,
-            )
-    found = Subgroups(
-        corrected(lines, 1 - confidence, draw, among or len(parts)),
-        comparisons,
-        name_of(chosen),
-        getattr(by, "name", None) or "subgroup",
-        within_groups=within,
-        time_ordered=time_ordered,
-    )
-    return found.with_faults(faults_of(forecasts_of if isinstance(p, Mapping) else {"": first}))
+    order_matters = needs_order([chosen, *(on_card or [])], costs=costs, ordered=ordered)
+    models = p if isinstance(p, Mapping) else {"model": p}
+    name = getattr(by, "name", None) or "subgroup"
+    handle = open_rows(y, models, ordered=order_matters, by={name: by}, **read)
+    if time_ordered and not handle.whole:
+        raise InputError("cannot be used with predictions that are not in memory", argument="time_ordered")
+    column = _column(handle, by) if isinstance(by, str) else name
+    if not isinstance(by, str) and handle.n_rows is not None:
+        _check_labels(by, handle.n_rows)
+    asked = SubgroupRequest(by, chosen, on_card, ordered, costs, least, among)
+    recipe = BreakdownRecipe(column, subgroup_recipes(handle, asked, plan))
+    found = handle.summarise(with_fault_recipes(handle, {"by": recipe}))
+    cards = cards_of(found["by"], handle)
+    within = all(card.n_groups == 1 for card in cards.values()) and handle.has_rows
+    sums = found["by"]
+    if within:
+        sums = handle.summarise({"by": replace(recipe, grouped=False)})["by"]
+    result = read_subgroups(sums, column, handle, asked, plan, within_groups=within)
+    if time_ordered:
+        result = in_order_of_time(result, handle, asked, plan)
+    faults = faults_in(handle, found)
+    if len(handle.models) == 1 and not isinstance(p, Mapping):
+        # Nobody named the model.
+        faults = {"": own for own in faults.values()}
+    return result.with_skipped(found.skipped).with_faults(faults)
 
 
-def _outcomes(y: object, models: Mapping[str, Rows], classes: Any) -> tuple[Any, Any]:
-    """The names of the classes, and outcomes that can be taken apart; as given where there are top lists."""
-    first = next(iter(models.values()))
-    if not all(isinstance(rows, Forecasts) for rows in models.values()):
-        return classes, y
-    assert isinstance(first, Forecasts)
-    names, outcomes = first.classes, to_host(first.batch(0, first.n_rows).y)
-    return names, outcomes if names is None else np.array([*names, None], dtype=object)[outcomes]
-
-
-def _check_weights(parts: dict[Any, Any], weight: Any) -> None:
-    """Refuse subgroups in which no row has weight."""
-    empty = [] if weight is None else [label for label, part in parts.items() if not weight[part].any()]
-    if empty:
-        raise InputError(
-            "must not all be zero in a subgroup",
-            argument="weights",
-            found=f"they are in {join(show(label) for label in empty[:5])}",
-            values=empty,
-            remedies=[Remedy("Leave these rows out.")],
-        )
-
-
-def _within_groups(parts: dict[Any, Any], cluster: Any, weight: Any) -> bool:
-    """Whether each subgroup is one group; refused where that holds for some of several groups only."""
-    rows = {label: part if weight is None else part[weight[part] > 0] for label, part in parts.items()}
-    alone = [label for label, part in rows.items() if (cluster[part] == cluster[part[0]]).all()]
-    if len(alone) == len(parts):
-        return True
-    if alone:
-        raise InputError(
-            "must give at least two groups to every subgroup",
-            argument="by",
-            found=f"all rows of {join(show(label) for label in alone[:5])} belong to one group",
-            values=alone,
-            remedies=[Remedy("Join them with others, or leave out the groups.")],
-        )
-    return False
-
-
-def _drawn(y: Any, p: Any, rule: Rule, seed: int, own: dict[str, Any], n: int, stage: int) -> Floats:
-    """More miscalibrations by chance, from a random stream of their own."""
-    found = decompose(y, p, rule=rule, bootstrap=n, seed=seed + stage, **own)
-    return found.whole.calibrated
-
-
-def _parts(by: object, n_rows: int, least: int) -> dict[Any, Any]:
-    """The rows of each subgroup, in the order of their labels."""
+def _check_labels(by: object, n_rows: int) -> None:
+    """Refuse labels that are missing, or not one per row."""
     try:
-        read = Groups.of(by, n_rows)
+        Groups.of(by, n_rows)
     except InputError as error:
         raise (error.replace(argument="by") if error.argument == "groups" else error) from None
-    parts = {label: np.flatnonzero(read.codes == i) for i, label in enumerate(read.labels.tolist())}
-    check_sizes({label: len(rows) for label, rows in parts.items()}, least)
-    return parts
+
+
+def _column(handle: Handle, by: object) -> str:
+    if isinstance(by, str) and by in handle.by:
+        return by
+    raise InputError(
+        "must be a column of subgroups that `scan` was told of",
+        argument="by",
+        kind="label",
+        found=f"it is {show(by)}; there {f'are {join(map(show, handle.by))}' if handle.by else 'is none'}",
+        remedies=[Remedy("Say which when opening them: `scan(..., by=...)`.")],
+    )

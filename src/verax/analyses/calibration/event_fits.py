@@ -1,20 +1,18 @@
-"""Outcomes that are drawn bin by bin, and how far isotonic fits to bins follow their noise.
+"""How far isotonic fits to bins follow the noise of outcomes, by draws of each event on its own.
 
-`overfitting` says the same of rows in memory. Here rows of a bin have one forecast, and rows of other weights
-count as many rows of one weight as tell as much.
+`optimism` has the same for rows in memory. Here rows of a bin have one forecast, and rows of unequal weights
+count as the number of rows of one weight that are as informative.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.curves import cell_of
 from verax.analyses.calibration.events import Split, recalibrate
-from verax.analyses.calibration.eventsums import EventBins, EventSums
+from verax.analyses.calibration.eventsums import EventBins, SummedEvent
 from verax.analyses.calibration.optimism import smooth_frequencies
 from verax.analyses.calibration.refits import least_loss
 from verax.analyses.units import sums_at
@@ -24,46 +22,6 @@ from verax.inputs.arrays import Floats, Ints
 _DECIMALS = 12
 # Smaller gains of the squared error are rounding.
 _ROUNDING = 1e-14
-
-
-class BinDraws:
-    """Outcomes drawn from the forecasts of bins; very many bins are drawn together in cells."""
-
-    def __init__(self, bins: EventBins, how: Split, copies: bool) -> None:
-        self.cell: Ints = cell_of(bins.weight)
-        self._how = how
-        n = int(self.cell[-1]) + 1
-        self._size, claimed, self._happened, squares = (
-            sums_at(self.cell, column, n)
-            for column in (bins.weight, bins.claimed, bins.happened, bins.squares)
-        )
-        chance: Floats = np.clip(claimed / self._size, 0.0, 1.0)
-        self._chance = np.round(chance, _DECIMALS)
-        self._rows = effective_rows(self._size, squares, copies=copies)
-
-    def calibrated(self, n: int, rng: np.random.Generator, exact: float) -> tuple[Floats, Floats]:
-        """The curves and the miscalibrations of calibrated forecasts.
-
-        Cells are wider than bins; so the miscalibrations are moved by what `exact`, that of the bins, exceeds
-        that of the cells by.
-        """
-        curves, found = np.empty((n, len(self._rows))), np.empty(n)
-        observed = self._gain(self._happened)[1]
-        for i in range(n):
-            share = rng.binomial(self._rows, self._chance) / self._rows
-            curves[i], found[i] = self._gain(share * self._size)
-        shift = exact - observed if math.isfinite(exact) and math.isfinite(observed) else 0.0
-        return curves, found + shift
-
-    def _gain(self, happened: Floats) -> tuple[Floats, float]:
-        how, without = self._how, np.maximum(self._size - happened, 0.0)
-        fit = recalibrate(np.stack([without, happened], axis=1))
-        sides = (how.losses(self._chance, 1 - self._chance, happens) for happens in (False, True))
-        loss = sum(
-            float((mass * np.where(mass > 0, side, 0.0)).sum())
-            for mass, side in zip((without, happened), sides, strict=True)
-        )
-        return fit.values, (loss - how.entropy(fit.blocks)) / float(self._size.sum())
 
 
 def effective_rows(weight: Floats, squares: Floats, *, copies: bool) -> Ints:
@@ -102,9 +60,9 @@ class EventFit:
     rate: float
 
     @classmethod
-    def of(cls, sums: EventSums, i: int, how: Split, n_cells: int, *, copies: bool) -> EventFit:
+    def of(cls, event: SummedEvent, how: Split, n_cells: int, *, copies: bool) -> EventFit:
         """From the bins of an event."""
-        bins, n_rows = sums.of(i), sums.n_rows
+        bins, sums = event.bins, event.sums
         total = float(bins.weight.sum())
         share = bins.weight / total
         rows = effective_rows(bins.weight, bins.squares, copies=copies)
@@ -114,11 +72,11 @@ class EventFit:
             limit = recalibrate(np.stack([share - share * smooth, share * smooth], axis=1)).values
         if how.binary == "log":
             # Never certain, so that no loss is infinite.
-            limit = np.clip(limit, 0.25 / n_rows, 1 - 0.25 / n_rows)
+            limit = np.clip(limit, 0.25 / sums.n_rows, 1 - 0.25 / sums.n_rows)
         middle = (np.cumsum(share) - share / 2) * n_cells
         cell = np.minimum(middle.astype(np.int64), n_cells - 1)
         rate = float(bins.happened.sum()) / total
-        return cls(sums.numbers(i), sums.level, share, rows, smooth, limit, cell, rate)
+        return cls(sums.numbers(event.i), sums.level, share, rows, smooth, limit, cell, rate)
 
     def plug_in(self, bins: EventBins, how: Split) -> tuple[float, float]:
         """Miscalibration and discrimination under the smooth recalibration; infinite where that may be."""

@@ -1,4 +1,4 @@
-"""Whether the confidences of top lists are right: reliability of places and of whole lists, with tests."""
+"""The calibration of top lists as it is shown: claims of places and lists, curves, parts of the score."""
 
 from __future__ import annotations
 
@@ -7,72 +7,68 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.curves import Reliability, ReliabilityCurve, curve_of
-from verax.analyses.calibration.events import Event, Split
-from verax.analyses.calibration.places import ANY, Claim, ListEvent, ListEvents, check_places
-from verax.analyses.calibration.statements import Statements
-from verax.analyses.table import RowTable
+from verax.analyses.calibration.components import Decomposition
+from verax.analyses.calibration.curves import Reliability, ReliabilityCurve
+from verax.analyses.calibration.list_events import ANY, UNLISTED, WHOLE
 from verax.common.sizes import in_digits
 from verax.display.tables import Cells, FrameKind, html_table, record_frame, text_table
-from verax.inputs.arrays import Floats
-from verax.inputs.groups import Groups
-from verax.inputs.lists.rows import ListRows
-from verax.inputs.rows import Rows
+from verax.inference.estimates import holm
 
-# How an event of a list is scored, by itself.
-SQUARED = Split("squared error", "the squared error of the event", False, "squared", 1.0)
+# Of an event: the lists it is about, their share of the weight, what was claimed, what happened, the p-value.
+Found = tuple[int, float, float, float, float | None]
 
 
-def reliability_of_lists(
-    rows: Rows, *, places: int | None, resamples: int, seed: int, confidence: float
-) -> ListReliability:
-    """The curves of the first places, of any place and of the whole list, and what was claimed of each."""
-    n_places = check_places(places)
-    assert isinstance(rows, ListRows)
-    plan = resamples, confidence, seed
-    if not resamples and Statements.fit(rows):
-        many, batch = Statements.of(rows), rows.batch(0, rows.n_rows)
-        n_invalid = int(np.count_nonzero(batch.survey.kept < batch.lists.lengths))
-        return ListReliability(
-            many.curves(n_places, confidence),
-            False,
-            int(many.lists[-1]),
-            rows.n_classes,
-            *plan,
-            many.claims(n_places),
-            int(batch.lists.lengths.max()),
-            n_invalid,
-            in_cells=True,
-        )
-    found = ListEvents.of(rows, "reliability curves")
-    rng = np.random.default_rng(seed)
-    curves = []
-    for listed in found.all(n_places):
-        event, own = sorted_event(listed), rows_of(listed, found.weights, found.groups_of(listed))
-        drawing = found.draw_entries if listed.name == ANY else None
-        curves.append(curve_of(event, event.fit(own.weights), own, resamples, rng, confidence, drawing))
-    return ListReliability(
-        tuple(curves),
-        False,
-        found.n_lists,
-        found.n_classes,
-        *plan,
-        found.claims(n_places),
-        found.longest,
-        found.n_invalid,
-    )
+@dataclass(frozen=True)
+class Claim:
+    """What was claimed of an event on average, and how often it happened.
+
+    Attributes
+    ----------
+    name : str
+        "place 1", "place 2", ..., "any place" or "whole list".
+    n_lists : int
+        How many lists it is about: those that are long enough.
+    share : float
+        Their share of the weight of all lists.
+    claimed : float
+        The mean probability it was given.
+    happened : float
+        The share in which it happened.
+    p_value, p_adjusted : float or None
+        Two-sided p-value of the difference, and after Holm's correction over the places and the whole list;
+        None where all lists belong to one group. Any place has those of the whole list: it is the same sum.
+    """
+
+    name: str
+    n_lists: int
+    share: float
+    claimed: float
+    happened: float
+    p_value: float | None
+    p_adjusted: float | None
+
+    @property
+    def gap(self) -> float:
+        """Claimed minus happened: positive means too sure."""
+        return self.claimed - self.happened
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers as plain Python values."""
+        return {**vars(self), "gap": self.gap}
 
 
-def sorted_event(event: ListEvent, how: Split = SQUARED, start: Floats | None = None) -> Event:
-    """An event of lists in the order of its forecasts."""
-    start = np.broadcast_to(0.0, event.given.shape) if start is None else start
-    return Event.of(event.name, event.given, event.given, event.rest, event.happened, how, start)
-
-
-def rows_of(event: ListEvent, weights: Floats | None, groups: Groups | None = None) -> RowTable:
-    """The elements of an event as rows of their own, with the weights of their lists and their own groups."""
-    happened = event.happened.astype(np.int64)
-    return RowTable(happened, np.zeros((0, 2)), happened, {}, event.taken(weights), groups, 2)
+def corrected(found: dict[str, Found]) -> tuple[Claim, ...]:
+    """Claims by name (lists, share, claimed, happened, p-value), with Holm's correction over all tests."""
+    # Any place is the whole list in other units, so it is no test of its own.
+    p_values = {name: np.nan if p is None else p for name, (*_, p) in found.items() if name != ANY}
+    adjusted = dict(zip(p_values, holm(np.array([*p_values.values()])).tolist(), strict=True))
+    claims = []
+    for name, (n_lists, share, claimed, happened, _) in found.items():
+        test = WHOLE if name == ANY else name
+        known = not np.isnan(p_values[test])
+        tested = (p_values[test], adjusted[test]) if known else (None, None)
+        claims.append(Claim(name, n_lists, share, claimed, happened, *tested))
+    return tuple(claims)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -219,3 +215,74 @@ class ListReliability(Reliability):
 
 def _p(p: float | None) -> str:
     return "" if p is None else "< 0.0001" if p < 1e-4 else f"{p:.2g}"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ListDecomposition(Decomposition):
+    """Where the Brier score of the events that lists define comes from.
+
+    `parts` are "listed" (all listed classes together; per entry) and "not listed" (per list). The whole is
+    `mean_length` times the first plus the second.
+
+    Attributes
+    ----------
+    left_out : float
+        What the padded Brier score has more: it also asks which of the unlisted classes happened, and lists
+        say nothing about that.
+    mean_length : float
+        The mean length of the lists, as they are scored.
+    n_invalid : int
+        How many lists are invalid, and are taken as their largest valid sublist.
+
+    See Also
+    --------
+    Decomposition : What it shares with other decompositions.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> lists = vx.TopLists.from_dicts([{0: 0.6, 1: 0.2}, {1: 0.7, 2: 0.2}, {2: 0.5, 0: 0.3}], n_classes=4)
+    >>> found = vx.decompose([0, 2, 2], lists, rule="brier")
+    >>> found.mean_length, [part.name for part in found.parts]
+    (2.0, ['listed', 'not listed'])
+    """
+
+    left_out: float
+    mean_length: float
+    n_invalid: int
+
+    @property
+    def padded(self) -> float:
+        """The mean padded Brier score, without a fine for invalid lists."""
+        return self.score + self.left_out
+
+    def _as_dict(self) -> dict[str, Any]:
+        more = {name: getattr(self, name) for name in ("left_out", "padded", "mean_length", "n_invalid")}
+        return {**super()._as_dict(), **more}
+
+    @property
+    def _part(self) -> str:
+        return "event"
+
+    def _heading(self) -> str:
+        grouped = "" if self.n_groups is None else f", {self.n_groups:,} groups"
+        m = in_digits(self.n_classes)
+        return f"verax decomposition of {self.quantity}: {self.n_rows:,} top lists{grouped}, {m} classes"
+
+    def _cells(self) -> Cells:
+        header, whole, *parts = super()._cells()
+        names = {"class listed": "a listed class", "class not listed": UNLISTED}
+        return [header, whole, *([names[name], *texts] for name, *texts in parts)]
+
+    def _notes(self) -> list[str]:
+        notes = super()._notes()
+        notes.insert(
+            1,
+            f"A list has {self.mean_length:.4g} listed classes on average. Left out: which of the unlisted "
+            f"classes happened, of which lists say nothing. With it the padded brier is {self.padded:.4f}, "
+            f"that is {self.left_out:+.4f}.",
+        )
+        if self.n_invalid:
+            some = "1 list is" if self.n_invalid == 1 else f"{self.n_invalid:,} lists are"
+            notes.insert(2, f"{some} invalid, taken as the largest valid sublist, without a fine.")
+        return notes

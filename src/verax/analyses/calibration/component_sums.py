@@ -1,33 +1,28 @@
-"""How uncertain the components of a score are whose rows are not in memory: a second pass over the rows.
+"""How uncertain the components of a score are where rows come in parts: a second pass over them.
 
 The first pass gave the fits of all events. Now the losses of each row are known against those of the fits,
-and so are the variances of the components, as `overfitting` has them. Where rows belong to groups, their
+and so are the variances of the components, as `optimism` has them. Where rows belong to groups, their
 deviations are summed by group, or by a hash of it, and by a few cells of the forecast: giving each sum a
 random sign draws outcomes in which rows of a group keep together.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.bindraws import EventFit
-from verax.analyses.calibration.events import Split, event_columns
+from verax.analyses.calibration.event_fits import EventFit
+from verax.analyses.calibration.events import Split
 from verax.analyses.calibration.eventsums import keys_of
-from verax.analyses.calibration.mass import LISTED, as_scored, scored_events
-from verax.analyses.calibration.places import ListEvents
-from verax.analyses.parts import dense, probabilities, seen
-from verax.analyses.table import RowTable
+from verax.analyses.calibration.sources import EventSource
 from verax.analyses.units import sums_at
 from verax.analyses.unitsums import Columns, UnitRecipe, UnitSums
 from verax.common.hashing import name_hash
 from verax.common.summaries import Summary, merges
 from verax.engines.sums import Sum, Sums
 from verax.inputs.arrays import Floats, Ints
-from verax.inputs.groups import Groups
 from verax.inputs.handles import Part, Recipe
 
 # The sums by group, event and cell: at most so many numbers, and so many groups and cells.
@@ -37,97 +32,6 @@ _MOST, _SLOTS, _CELLS = 2**20, 512, 128
 def n_cells_for(n_events: int) -> int:
     """How many cells of the forecast the deviations of groups are summed in."""
     return max(8, min(_CELLS, _MOST // (8 * n_events)))
-
-
-@dataclass(frozen=True)
-class EventPart:
-    """An event in a part: what bins go by, forecasts of it and of the rest, and whether it happened.
-
-    Entries of lists know the list that they belong to.
-    """
-
-    key: Floats
-    given: Floats
-    rest: Floats
-    happened: Any
-    owner: Ints | None = None
-
-
-@dataclass(frozen=True)
-class PartEvents:
-    """The events of the rows, or lists, of a part that have weight."""
-
-    events: tuple[EventPart, ...]
-    weights: Floats
-    groups: Groups | None
-
-    def summed(self, event: EventPart, values: Floats) -> Floats:
-        """The sums of values of an event over each row, or list."""
-        return values if event.owner is None else sums_at(event.owner, values, len(self.weights))
-
-    def spread(self, event: EventPart, values: Any) -> Any:
-        """Values of the rows, or lists, for each element of an event."""
-        return values if event.owner is None else values[event.owner]
-
-
-class EventSource(ABC):
-    """Where the events of a part come from. Sources are sent along with recipes."""
-
-    @abstractmethod
-    def read(self, part: Part) -> PartEvents:
-        """The events of a part."""
-
-
-@dataclass(frozen=True)
-class RowEvents(EventSource):
-    """The events of distributions, as a rule is made of them."""
-
-    model: str
-    how: Split
-
-    def read(self, part: Part) -> PartEvents:
-        """The events of a part."""
-        forecasts, rows = dense(part, self.model), seen(part, self.model, ())
-        p = probabilities(part, self.model)
-        table = RowTable(rows.y, p, rows.decision, {}, rows.weights, None, forecasts.n_classes)
-        w = np.ones(len(rows.y)) if rows.weights is None else rows.weights
-        kept = np.flatnonzero(w > 0)
-        events = [
-            EventPart(key[kept], given[kept], (1 - given if rest is None else rest)[kept], happened[kept])
-            for _, key, given, rest, happened, _, _ in event_columns(forecasts, table, self.how)
-        ]
-        groups = forecasts.groups
-        own = None if groups is None else Groups(groups.codes[kept], groups.labels)
-        return PartEvents(tuple(events), w[kept], own)
-
-
-@dataclass(frozen=True)
-class ListEventsSource(EventSource):
-    """The events that the score of top lists is made of: "listed", unless all are empty, and "not listed"."""
-
-    model: str
-    listed: bool
-
-    def read(self, part: Part) -> PartEvents:
-        """The events of a part."""
-        rows = part.models[self.model]
-        found = ListEvents.of(rows, "calibration")
-        none = np.zeros(0)
-        nothing = EventPart(none, none, none, none.astype(bool))
-        if not found.n_lists:
-            groups = None if rows.groups is None else Groups(none.astype(np.int64), rows.groups.labels)
-            return PartEvents((nothing,) * (1 + self.listed), none, groups)
-        found = as_scored(found)
-        events = {
-            event.name: EventPart(
-                np.clip(event.given, 0.0, 1.0), event.given, event.rest, event.happened, event.of
-            )
-            for event, _ in scored_events(found)
-        }
-        if self.listed and LISTED not in events:
-            events = {LISTED: EventPart(none, none, none, none.astype(bool), none.astype(np.int64)), **events}
-        weights = np.ones(found.n_lists) if found.weights is None else found.weights
-        return PartEvents(tuple(events.values()), weights, found.groups)
 
 
 @dataclass(frozen=True)
@@ -161,21 +65,20 @@ class ComponentRecipe(UnitRecipe):
 
     def columns(self, part: Part) -> Columns:
         """Of some rows: the loss, less that of the fit, that of a constant less that of the fit, and it."""
-        found = part.once(("events", self.source), lambda: self.source.read(part))
-        n = len(found.weights)
-        blocks = np.zeros((len(self.fits) + 1, 4, n))
+        found = self.source.read(part)
+        blocks = np.zeros((len(self.fits) + 1, 4, found.n_rows))
         with np.errstate(invalid="ignore"):
-            for i, (event, fit) in enumerate(zip(found.events, self.fits, strict=True)):
-                limit = fit.limit[bins_of(event.key, fit)]
+            for i, (event, fit) in enumerate(zip(found.each(), self.fits, strict=True)):
+                limit = fit.limit[bins_of(event.ranked, fit)]
                 rate = np.full(len(limit), fit.rate)
                 loss, fitted, constant = (
                     self.how.losses(given, rest, event.happened)
                     for given, rest in ((event.given, event.rest), (limit, 1 - limit), (rate, 1 - rate))
                 )
                 for j, column in enumerate((loss, loss - fitted, constant - fitted, constant)):
-                    blocks[i, j] = found.summed(event, column) / self.times[i]
+                    blocks[i, j] = event.by_row(column, found.n_rows) / self.times[i]
                 blocks[-1] += self.factors[i] * blocks[i]
-            return Columns(found.weights, blocks * found.weights, found.groups)
+            return Columns(found.mass, blocks * found.mass, found.groups)
 
 
 def bins_of(key: Floats, fit: EventFit) -> Ints:
@@ -224,15 +127,15 @@ class DeviationRecipe(Recipe[Deviations]):
 
     def take(self, part: Part) -> Deviations:
         """Of some rows."""
-        found = part.once(("events", self.source), lambda: self.source.read(part))
+        found = self.source.read(part)
         assert found.groups is not None
         cells = max(int(fit.cell[-1]) + 1 for fit in self.fits)
         sums = np.zeros((self.slots, len(self.fits), cells, 2))
         slot = self._slots(found.groups.labels)[found.groups.codes]
-        for i, (event, fit) in enumerate(zip(found.events, self.fits, strict=True)):
-            at = bins_of(event.key, fit)
-            place = found.spread(event, slot) * cells + fit.cell[at]
-            w = found.spread(event, found.weights)
+        for i, (event, fit) in enumerate(zip(found.each(), self.fits, strict=True)):
+            at = bins_of(event.ranked, fit)
+            place = event.of_rows(slot) * cells + fit.cell[at]
+            w = event.of_rows(found.mass)
             for j, chance in enumerate((fit.chance[at], np.clip(event.given, 0.0, 1.0))):
                 own = sums_at(place, w * (event.happened - chance), self.slots * cells)
                 sums[:, i, :, j] = own.reshape(self.slots, cells)

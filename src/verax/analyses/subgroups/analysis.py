@@ -1,4 +1,4 @@
-"""Subgroups of predictions that are not in memory, from one pass over them."""
+"""What is summed up in every subgroup, and what follows from it."""
 
 from __future__ import annotations
 
@@ -8,54 +8,44 @@ from functools import partial
 from typing import Any
 
 from verax.analyses.calibration.components import Decomposition
-from verax.analyses.calibration.events import split
-from verax.analyses.calibration.eventsums import EventRecipe
-from verax.analyses.calibration.liststreams import read_list_decomposition
-from verax.analyses.calibration.listsums import ListEventRecipe, ListSums
-from verax.analyses.calibration.mass import split_of_lists
-from verax.analyses.calibration.streams import read_decomposition
+from verax.analyses.calibration.decomposition import event_recipe, read_decomposition
+from verax.analyses.cards.evaluation import fitting_rules
+from verax.analyses.cards.listcard import padded_rules
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.cards.scorecard import Scorecard, check_whole
+from verax.analyses.comparison.compare import compare
 from verax.analyses.comparison.conclusions import read_comparison
 from verax.analyses.comparison.paired import PairedRecipe
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.listfaults import faults_in, with_fault_recipes
 from verax.analyses.subgroups.result import Subgroup, Subgroups
 from verax.analyses.subgroups.testing import check_sizes, corrected
 from verax.common.checks import check_count
 from verax.errors import InputError, Remedy, join, show
 from verax.inference.intervals import Resampling
 from verax.inputs.arrays import Floats
-from verax.inputs.breakdown import Breakdown, BreakdownRecipe
+from verax.inputs.breakdown import Breakdown, labels_of, parts_by, ungrouped
 from verax.inputs.handles import Handle, Recipe
+from verax.inputs.memory import InMemory
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded
-from verax.scores.metrics import CostsLike, needs_order
+from verax.scores.metrics import CostsLike
 from verax.scores.registry import name_of
 
 
 @dataclass(frozen=True)
 class SubgroupRequest:
-    """What is asked about the subgroups of one column; the names are those of `subgroups`."""
+    """What is asked about the subgroups of one column; the names are those of `subgroups`.
+
+    Without `rules`, cards have all that fit.
+    """
 
     by: object
     rule: Rule
-    rules: tuple[Rule, ...]
+    rules: tuple[Rule, ...] | None
     ordered: bool
     costs: CostsLike | None
     least: int
     among: int | None
-
-
-def subgroups_of_handle(handle: Handle, asked: SubgroupRequest, plan: Resampling) -> Subgroups:
-    """`subgroups` for predictions that are not in memory."""
-    ordered = needs_order([asked.rule, *asked.rules], costs=asked.costs, ordered=asked.ordered)
-    handle = handle.in_order() if ordered else handle
-    column = _column(handle, asked.by)
-    recipes = {"by": BreakdownRecipe(column, subgroup_recipes(handle, asked, plan))}
-    found = handle.summarise(with_fault_recipes(handle, recipes))
-    parts = read_subgroups(found["by"], column, handle, asked, plan)
-    return parts.with_skipped(found.skipped).with_faults(faults_in(handle, found))
 
 
 def subgroup_recipes(handle: Handle, asked: SubgroupRequest, plan: Resampling) -> dict[str, Recipe[Any]]:
@@ -64,27 +54,25 @@ def subgroup_recipes(handle: Handle, asked: SubgroupRequest, plan: Resampling) -
     # The draws asked for are those of the tests of calibration; cards have their own.
     of_card = Resampling(plan.confidence, seed=plan.seed, weights_are=plan.weights_are)
     for model in handle.models:
-        recipes[f"card:{model}"] = CardRecipe(model, asked.rules, asked.ordered, asked.costs, of_card)
-        recipes[f"events:{model}"] = _event_recipe(handle, model, asked.rule)
+        rules = asked.rules
+        if rules is None:
+            rules = tuple(padded_rules() if model in handle.listed else fitting_rules(None, asked.ordered))
+        recipes[f"card:{model}"] = CardRecipe(model, rules, asked.ordered, asked.costs, of_card)
+        recipes[f"events:{model}"] = event_recipe(handle, model, asked.rule)
     if len(handle.models) > 1:
-        recipes["pairs"] = PairedRecipe(handle.models, (asked.rule,), traits=not handle.lists)
+        traits = len(handle.listed) < len(handle.models)
+        recipes["pairs"] = PairedRecipe(handle.models, (asked.rule,), traits=traits)
     return recipes
 
 
-def _event_recipe(handle: Handle, model: str, rule: Rule) -> Recipe[Any]:
-    """What the score of a model is decomposed from."""
-    if handle.lists:
-        split_of_lists(rule, handle.n_classes)
-        return ListEventRecipe(model, scored=True)
-    how = split(rule, handle.n_classes)
-    return EventRecipe(model, how.thresholds, how.binary)
-
-
 def _decomposition(events: Any, rule: Rule, handle: Handle, plan: Resampling) -> Decomposition:
-    if isinstance(events, ListSums):
-        inner = rule.rule if isinstance(rule, Padded) else rule
-        return read_list_decomposition(events, inner, handle.n_classes, plan)
-    return read_decomposition(events, rule, handle, plan)
+    inner = rule.rule if isinstance(rule, Padded) else rule
+    return read_decomposition(events, inner, handle, plan)
+
+
+def cards_of(found: Breakdown, handle: Handle) -> dict[Any, Scorecard]:
+    """The card of the first model in every subgroup."""
+    return {label: found[label][f"card:{handle.models[0]}"] for label in found.labels}
 
 
 def read_subgroups(
@@ -101,9 +89,10 @@ def read_subgroups(
     have other names in the result.
     """
     shown = {model: model if names is None else names[model] for model in handle.models}
-    first = f"card:{handle.models[0]}"
-    check_sizes({label: found[label][first].n_rows for label in found.labels}, asked.least)
-    _check_groups({label: found[label][first] for label in found.labels})
+    cards = cards_of(found, handle)
+    check_sizes({label: card.n_rows for label, card in cards.items()}, asked.least)
+    _check_weights(cards)
+    check_groups(cards)
     if asked.among is not None:
         check_count("among", asked.among, least=len(found.labels))
     lines: list[Subgroup] = []
@@ -125,9 +114,46 @@ def read_subgroups(
                 ordered=asked.ordered,
                 reference=None,
                 plan=plan,
+                dense=[shown[model] for model in handle.models if model not in handle.listed],
             )
     tested = corrected(lines, 1 - plan.confidence, draw, asked.among or len(found.labels))
     return Subgroups(tested, comparisons, name_of(asked.rule), column, within_groups=within_groups)
+
+
+def in_order_of_time(
+    found: Subgroups,
+    handle: Handle,
+    asked: SubgroupRequest,
+    plan: Resampling,
+    names: Mapping[str, str] | None = None,
+) -> Subgroups:
+    """The same of rows in memory, whose models are compared as series. Models may have other names."""
+    part = handle.kept
+    assert part is not None
+    comparisons = {}
+    labels = {line.label for line in found.lines}
+    if len(handle.models) > 1:
+        for label, own in parts_by(part, labels_of(part.by[found.by], part.n_rows)):
+            if label not in labels:
+                continue
+            rows = ungrouped(own) if found.within_groups else own
+            models = {name if names is None else names[name]: each for name, each in rows.models.items()}
+            comparisons[label] = compare(
+                InMemory(models, several=True),
+                rule=asked.rule,
+                ordered=asked.ordered,
+                time_ordered=True,
+                confidence=plan.confidence,
+                weights_are=plan.weights_are,
+            )
+    return Subgroups(
+        found.lines,
+        comparisons,
+        found.rule,
+        found.by,
+        within_groups=found.within_groups,
+        time_ordered=True,
+    )
 
 
 def _drawn(events: Any, rule: Rule, handle: Handle, plan: Resampling, n: int, stage: int) -> Floats:
@@ -136,19 +162,21 @@ def _drawn(events: Any, rule: Rule, handle: Handle, plan: Resampling, n: int, st
     return _decomposition(events, rule, handle, more).whole.calibrated
 
 
-def _column(handle: Handle, by: object) -> str:
-    if isinstance(by, str) and by in handle.by:
-        return by
-    raise InputError(
-        "must be a column of subgroups that `scan` was told of",
-        argument="by",
-        kind="label",
-        found=f"it is {show(by)}; there {f'are {join(map(show, handle.by))}' if handle.by else 'is none'}",
-        remedies=[Remedy("Say which when opening them: `scan(..., by=...)`.")],
-    )
+def _check_weights(cards: Mapping[Any, Scorecard]) -> None:
+    """Refuse subgroups in which no row has weight."""
+    empty = [label for label, card in cards.items() if not card.weight > 0]
+    if empty:
+        raise InputError(
+            "must not all be zero in a subgroup",
+            argument="weights",
+            found=f"they are in {join(show(label) for label in empty[:5])}",
+            values=empty,
+            remedies=[Remedy("Leave these rows out.")],
+        )
 
 
-def _check_groups(cards: dict[Any, Scorecard]) -> None:
+def check_groups(cards: Mapping[Any, Scorecard]) -> None:
+    """Refuse subgroups that are one group each, where others have several."""
     alone = [label for label, card in cards.items() if card.n_groups == 1]
     if alone:
         raise InputError(
@@ -156,5 +184,5 @@ def _check_groups(cards: dict[Any, Scorecard]) -> None:
             argument="by",
             found=f"all rows of {join(show(label) for label in alone[:5])} belong to one group",
             values=alone,
-            remedies=[Remedy("Open the predictions without groups.")],
+            remedies=[Remedy("Join them with others, or leave out the groups.")],
         )
