@@ -192,7 +192,7 @@ def agree(found, exact, near=0.12):
 def test_components_of_lists_have_the_intervals_of_those_of_the_lists(grouped):
     y, models = in_memory()
     own = OWN if grouped else {}
-    asked = {"rule": "brier", "bootstrap": 300, "seed": 1}
+    asked = {"rule": "brier", "bootstrap": 60, "seed": 4}
     found = vx.decompose(Scattered(y, models["a"], **own), **asked)
     exact = vx.decompose(y, models["a"], **asked, **own)
     agree(found, exact, near=0.2)

@@ -220,9 +220,9 @@ def accuracy_by(
     handle: Handle, model: str, rule: Rule, found: EventSums | ListSums, plan: Resampling
 ) -> Accuracy | None:
     """What another pass tells about the components; None for rows in memory, which are at hand."""
-    scored = _Scored.of(found, rule, handle)
-    if not plan.replicates or scored.sums[-1].rows is not None:
+    if not plan.replicates or handle.whole:
         return None
+    scored = _Scored.of(found, rule, handle)
     events = [make() for make in scored.each()]
     return accuracy_of(handle, scored.source(model), scored.how, events, scored.times, plan)
 

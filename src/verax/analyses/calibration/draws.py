@@ -22,9 +22,9 @@ from verax.analyses.calibration.accuracy import Accuracy, EventSigns, check_unit
 from verax.analyses.calibration.event_fits import effective_rows
 from verax.analyses.calibration.events import Split, recalibrate
 from verax.analyses.calibration.eventsums import EventBins, EventSums, SummedEvent
-from verax.analyses.calibration.optimism import Measured, Sampling, Uncertainty
+from verax.analyses.calibration.optimism import Measured, Sampling, Uncertainty, finite, sides
 from verax.analyses.calibration.refits import least_loss
-from verax.analyses.units import sums_at
+from verax.analyses.units import dot, sums_at
 from verax.inference.bootstrap import percentile_interval
 from verax.inference.intervals import Resampling
 from verax.inputs.arrays import Floats, Ints
@@ -151,6 +151,9 @@ class CellDraws:
         )
         chance: Floats = np.clip(self.claimed / self._size, 0.0, 1.0)
         self._chance = np.round(chance, _DECIMALS)
+        # An infinite loss belongs to an outcome that is never drawn.
+        self._never, self._ever = (finite(each) for each in sides(how, self._chance, 1 - self._chance))
+        self._weight = float(self._size.sum())
 
     def binomial(self, rng: np.random.Generator, *, copies: bool) -> Callable[[], Floats]:
         """What draws the weight of the event in each cell from independent rows."""
@@ -175,15 +178,12 @@ class CellDraws:
 
         Wild outcomes may be less than nothing or more than all of a cell: frequencies are kept in [0, 1].
         """
-        how, without = self._how, self._size - happened
-        fit = recalibrate(np.stack([without, happened], axis=1))
-        sides = (how.losses(self._chance, 1 - self._chance, happens) for happens in (False, True))
-        loss = sum(
-            float((mass * np.where(mass != 0, side, 0.0)).sum())
-            for mass, side in zip((without, happened), sides, strict=True)
-        )
-        gain = (loss - least_loss(how, fit.blocks)) / float(self._size.sum())
-        return np.clip(fit.values, 0.0, 1.0), gain
+        cells = np.empty((self.n, 2))
+        np.subtract(self._size, happened, out=cells[:, 0])
+        cells[:, 1] = happened
+        fit = recalibrate(cells)
+        loss = dot(cells[:, 0], self._never) + dot(happened, self._ever)
+        return np.clip(fit.values, 0.0, 1.0), (loss - least_loss(self._how, fit.blocks)) / self._weight
 
 
 def _cell_of(weight: Floats) -> Ints:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -83,6 +83,7 @@ class Split:
         return -self.unit * float((xlogy(without, without / n) + xlogy(happened, happened / n)).sum())
 
 
+@cache
 def split(rule: Rule, n_classes: int) -> Split:
     """The binary events that `rule` is made of; other rules are refused with the reason."""
     largest = rule.bounds(n_classes)[1]

@@ -316,7 +316,7 @@ class _Elements:
         rate = np.array([dot(share, chance)])
 
         def gains(how: Split, draws: Draws) -> Floats:
-            base, more = _odds(share, *_sides(how, limit, 1 - limit))
+            base, more = _odds(share, *sides(how, limit, 1 - limit))
             refit = Refits(self.event, share, more).each(draws)
             del more
 
@@ -356,7 +356,7 @@ class _Elements:
         else:
             return np.zeros(0)
         # An infinite loss belongs to an outcome that is never drawn.
-        base, more = _odds(share, *(_finite(loss) for loss in _sides(how, event.given, event.rest)))
+        base, more = _odds(share, *(finite(loss) for loss in sides(how, event.given, event.rest)))
         refit = Refits(event, share, more).each(draws)
         del more
 
@@ -394,12 +394,12 @@ def refits_for(replicates: int) -> int:
     return min(max(replicates, _FEWEST), _MOST)
 
 
-def _sides(how: Split, given: Floats, rest: Floats) -> tuple[Floats, Floats]:
+def sides(how: Split, given: Floats, rest: Floats) -> tuple[Floats, Floats]:
     """The losses if the event does not happen, and if it does."""
     return how.losses(given, rest, False), how.losses(given, rest, True)
 
 
-def _finite(losses: Floats) -> Floats:
+def finite(losses: Floats) -> Floats:
     """The losses, zero instead of infinite."""
     infinite = np.isinf(losses)
     return np.where(infinite, 0.0, losses) if infinite.any() else losses

@@ -13,12 +13,13 @@ import numpy as np
 from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.events import Split, binary_events, event_names
 from verax.analyses.calibration.list_events import ListEvents
-from verax.analyses.parts import dense, probabilities, scaled, seen
+from verax.analyses.parts import dense, naming, probabilities, scaled, seen
 from verax.errors import InputError, passing
-from verax.inputs.arrays import Floats, Ints
+from verax.inputs.arrays import Floats, Ints, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, check_one_way
 from verax.inputs.handles import Part
+from verax.scores.base import losses_of
 
 # The number of rows that weights may count as copies.
 _MOST_COPIES = 10_000_000
@@ -90,10 +91,11 @@ class RowEvents(EventSource):
 
     def read(self, part: Part, *, copies: bool = False) -> PartEvents:
         """The events of a part; with `copies` every row as often as its weight says."""
-        forecasts, rows = dense(part, self.model), seen(part, self.model, ())
+        forecasts = dense(part, self.model)
         check_one_way(forecasts.groups, "calibration")
-        y, p, groups = rows.y, probabilities(part, self.model), forecasts.groups
-        weights = rows.weights if copies else usable(part, rows.weights)
+        y, weights = outcomes(part, self.model)
+        p, groups = probabilities(part, self.model), forecasts.groups
+        weights = weights if copies else usable(part, weights)
         at = rows_taken(weights, copies=copies)
         if at is not None:
             y, p, groups = y[at], p[at], None if groups is None else Groups(groups.codes[at], groups.labels)
@@ -153,6 +155,22 @@ def _each_of(
     makes: Sequence[Callable[[], BinaryEvent]], only: Collection[int] | None = None
 ) -> Iterator[BinaryEvent]:
     return (make() for i, make in enumerate(makes) if only is None or i in only)
+
+
+def outcomes(part: Part, model: str) -> tuple[Ints, Floats | None]:
+    """Outcomes and weights of rows, which are checked; of rows in memory nothing else is computed."""
+    if not part.whole:
+        rows = seen(part, model, ())
+        return rows.y, rows.weights
+
+    def read() -> tuple[Ints, Floats | None]:
+        forecasts = dense(part, model)
+        with naming(part, model):
+            losses_of((), forecasts)
+        batch = forecasts.batch(0, forecasts.n_rows)
+        return to_host(batch.y), None if batch.weights is None else to_host(batch.weights)
+
+    return part.once(("outcomes", model), read)
 
 
 def rows_taken(weights: Floats | None, *, copies: bool = False) -> Ints | None:

@@ -140,7 +140,7 @@ def subgroups(
     faults = faults_in(handle, found)
     if len(handle.models) == 1 and not isinstance(p, Mapping):
         # Nobody named the model.
-        faults = {"": own for own in faults.values()}
+        faults = dict(zip([""], faults.values(), strict=False))
     return result.with_skipped(found.skipped).with_faults(faults)
 
 
