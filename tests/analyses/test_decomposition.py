@@ -325,6 +325,16 @@ def test_what_weights_and_groups_mean(rule):
     assert ten["discrimination"] == pytest.approx(alone["discrimination"], rel=1e-9)
 
 
+def test_components_without_discrimination_have_finite_intervals():
+    """A discrimination that is zero but for rounding has no variance that is proportional to it."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(100, 3))
+    p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    found = vx.decompose(rng.integers(0, 3, 100), p, rule="rps", bootstrap=20)
+    for part in (found.whole, *found.parts):
+        assert all(interval.high < 1 for interval in part.intervals.values())
+
+
 def test_cautions():
     y, p = forecasts(30, 3, ties=False)
     assert vx.decompose(y[:10], p[:10], rule="rps", bootstrap=5).intervals["score"].caution == "only 10 rows"

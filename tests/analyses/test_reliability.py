@@ -13,6 +13,7 @@ from sklearn.isotonic import IsotonicRegression
 
 import verax as vx
 from cases import forecasts
+from scattered import Scattered
 from verax.analyses.calibration import draws
 
 
@@ -80,6 +81,58 @@ def test_weights_that_count_rows_give_the_bands_of_the_rows():
     (weighted,) = vx.reliability(y, p, weights=w, seed=3, weights_are="counts")
     (repeated,) = vx.reliability(np.repeat(y, w), np.repeat(p, w), seed=3)
     assert weighted.band.tolist() == repeated.band.tolist()
+
+
+def test_whole_weights_are_no_copies_unless_said_so():
+    """A row with an importance weight of 50 is not 50 rows: calibrated forecasts are seldom rejected."""
+    rejected = {"importance": 0, "counts": 0}
+    for seed in range(40):
+        y, p = calibrated(120, seed)
+        w = np.random.default_rng(seed).integers(50, 100, 120)
+        for meaning in rejected:
+            found = vx.reliability(y, p, weights=w, weights_are=meaning, resamples=60, seed=seed)["1"]
+            rejected[meaning] += found.components.p_value <= 0.05
+    assert rejected["importance"] <= 6
+    assert rejected["counts"] >= 30
+
+
+def test_rows_without_weight_are_as_if_absent():
+    y, p = calibrated(200)
+    w = np.r_[np.ones(150), np.zeros(50)]
+    found = vx.reliability(y, p, weights=w, resamples=20)["1"]
+    alone = vx.reliability(y[:150], p[:150], weights=w[:150], resamples=20)["1"]
+    handle = vx.reliability(Scattered(y, p_of(p), weights=w), resamples=0)["1"]
+    for name in ("forecast", "frequency", "weight"):
+        assert getattr(found, name) == pytest.approx(getattr(alone, name), abs=1e-12)
+        assert getattr(handle, name) == pytest.approx(getattr(alone, name), abs=1e-12)
+    assert found.band == pytest.approx(alone.band)
+    for ask in (vx.reliability, vx.decompose):
+        with pytest.raises(vx.InputError, match="must not all be zero"):
+            ask(Scattered(y, p_of(p), weights=np.zeros(200)))
+
+
+def p_of(q):
+    return np.column_stack([1 - q, q])
+
+
+def test_bands_of_groups_that_come_in_parts_are_those_in_memory():
+    """Bands of groups are drawn by groups wherever rows are: half as wide ones would be those of rows."""
+    rng = np.random.default_rng(3)
+    groups = np.repeat(np.arange(25), 16)
+    p = np.round(rng.uniform(0.1, 0.9, 400), 1)
+    lean = rng.normal(0, 1.2, 25)[groups]
+    y = (rng.random(400) < 1 / (1 + np.exp(-np.log(p / (1 - p)) - lean))).astype(int)
+    exact, plain = (vx.reliability(y, p_of(p), groups=g)["1"] for g in (groups, None))
+    handle = Scattered(y, p_of(p), groups=groups)
+    found = vx.reliability(handle)["1"]
+    widths = [np.diff(curve.band, axis=0).mean() for curve in (found, exact, plain)]
+    assert widths[0] == pytest.approx(widths[1], rel=0.15)
+    assert widths[1] > 1.3 * widths[2]
+    assert found.components.p_value == pytest.approx(exact.components.p_value, abs=0.1)
+    handle.has_rows = False
+    saved = vx.reliability(handle)["1"]
+    assert saved.band is None
+    assert saved.components.p_value is None
 
 
 def test_a_calibrated_forecast_stays_in_its_band():

@@ -10,6 +10,7 @@ import pytest
 
 import verax as vx
 from cases import forecasts
+from scattered import Scattered
 from verax.analyses.subgroups.chance import Chance
 
 
@@ -252,3 +253,50 @@ def test_holm_counts_the_subgroups_that_are_not_here():
     assert min(line.p_adjusted for line in among.lines) == min(1.0, 300 * smallest)
     with pytest.raises(vx.InputError, match="among"):
         vx.subgroups(y, q, by=site, among=2)
+
+
+@pytest.mark.parametrize("lists", [False, True])
+def test_subgroups_in_parts_are_those_in_memory(lists):
+    """The same numbers and the same refusals: of one-group subgroups, weights and invalid rows."""
+    rng = np.random.default_rng(7)
+    p = rng.dirichlet(np.ones(3), 150)
+    y = rng.integers(0, 3, 150)
+    q = vx.TopLists.from_probabilities(p, 2) if lists else p
+    site = np.repeat(["a", "b", "c"], 50)
+    asked = {"rules": ["brier"], "bootstrap": 5}
+    for own in ({}, {"groups": site}, {"groups": np.arange(150) // 5}):
+        exact = vx.subgroups(y, q, by=site, **own, **asked)
+        found = vx.subgroups(Scattered(y, q, by=site, **own), by="by", **asked)
+        assert found.within_groups == exact.within_groups == (own.get("groups") is site)
+        for ours, true in zip(found.lines, exact.lines, strict=True):
+            assert ours.label == true.label
+            assert ours.card["brier"] == pytest.approx(true.card["brier"], rel=1e-12)
+            assert list(ours.card.scores["brier"].interval) == pytest.approx(
+                list(true.card.scores["brier"].interval), rel=1e-9
+            )
+            assert ours.decomposition.whole.observed == pytest.approx(
+                true.decomposition.whole.observed, rel=1e-9
+            )
+    refused = {
+        "by": {"groups": np.where(site == "a", 0, np.arange(150))},
+        "weights": {"weights": (site != "a").astype(float)},
+    }
+    for argument, own in refused.items():
+        for call in (
+            lambda own=own: vx.subgroups(y, q, by=site, **own, **asked),
+            lambda own=own: vx.subgroups(Scattered(y, q, by=site, **own), by="by", **asked),
+        ):
+            with pytest.raises(vx.InputError) as caught:
+                call()
+            assert (caught.value.argument, caught.value.values) == (argument, ("a",))
+
+
+def test_invalid_rows_of_subgroups_have_their_numbers_in_the_whole():
+    y, q, _ = calibrated(120)
+    p = np.column_stack([1 - q, q])
+    p[77] = [0.9, 0.9]
+    site = np.tile(["a", "b", "c"], 40)
+    for models in (p, {"one": p, "two": p[:, ::-1]}):
+        with pytest.raises(vx.InputError) as caught:
+            vx.subgroups(y, models, by=site)
+        assert caught.value.rows == (77,)
