@@ -82,21 +82,22 @@ class GroupSigns:
         return cls(fits, handle.summarise({"deviations": recipe})["deviations"].sums.high)
 
     def at(self, i: int) -> EventSigns:
-        """Those of one event."""
-        cell = self.fits[i].cell
-        return EventSigns(cell, self.sums[:, i, : int(cell[-1]) + 1])
+        """Those of one event, in the cells that have bins."""
+        used, cell = np.unique(self.fits[i].cell, return_inverse=True)
+        return EventSigns(cell, self.sums[:, i, used, 1])
 
 
 @dataclass(frozen=True)
 class EventSigns:
-    """The same of one event: the cell of each bin, and (S, C, 2) deviations."""
+    """The same of one event, around the forecast: the cell of each bin, and (S, C) deviations."""
 
     cell: Ints
     sums: Floats
 
-    def drawn(self, kind: int, base: Floats, signs: Floats) -> Floats:
-        """(n, C) the weights of the event in cells around `base`, with these (n, S) signs of deviations."""
-        return np.asarray(base + np.einsum("ns,sc->nc", signs, self.sums[:, :, kind]))
+    def drawn(self, claimed: Floats, rng: np.random.Generator) -> Floats:
+        """(C,) the weights of the event in cells where `claimed` is expected, with random signs."""
+        signs = rng.choice([-1.0, 1.0], len(self.sums))
+        return np.asarray(claimed + np.einsum("s,sc->c", signs, self.sums))
 
 
 def fits_of(how: Split, events: Sequence[SummedEvent], *, copies: bool) -> tuple[EventFit, ...]:
@@ -215,4 +216,5 @@ def _wild(
     total = float(event.bins.weight.sum())
     rng = np.random.default_rng([plan.seed, stream])
     drawn = np.array([rng.choice([-1.0, 1.0], len(signs.sums)) for _ in range(n)])
-    return signs.at(i).drawn(kind, base, drawn / total)
+    own = signs.sums[:, i, : len(base), kind] / total
+    return np.asarray(base + np.einsum("ns,sc->nc", drawn, own))

@@ -216,7 +216,7 @@ def band_of(
     cells = CellDraws(event.bins, how, None if signs is None else signs.cell)
     draw: Callable[[], Floats]
     if signs is not None:
-        draw = partial(_signed, signs, cells.claimed, rng)
+        draw = partial(signs.drawn, cells.claimed, rng)
     elif event.rows is not None and grouped:
         draw = _group_by_group(event, cells, rng)
     elif event.rows is not None and (_entries(event.rows) or _weighted(event, plan)):
@@ -234,10 +234,6 @@ def _entries(rows: BinaryEvent) -> bool:
 
 def _weighted(event: SummedEvent, plan: Resampling) -> bool:
     return event.weights is not None and not plan.copies
-
-
-def _signed(signs: EventSigns, claimed: Floats, rng: np.random.Generator) -> Floats:
-    return np.asarray(signs.drawn(1, claimed, rng.choice([-1.0, 1.0], (1, len(signs.sums))))[0])
 
 
 def _row_by_row(event: SummedEvent, cells: CellDraws, rng: np.random.Generator) -> Callable[[], Floats]:
