@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Unpack
 
@@ -126,6 +126,8 @@ def reliability(
     if plan.replicates and not handle.whole:
         signs = GroupSigns.of(handle, stated.source, stated.how, [make() for make in stated.each()])
     diagram = read_reliability(found["events"], recipe, handle, plan, signs)
+    if not handle.lists:
+        diagram = replace(diagram, n_rows=found.n_rows)
     return diagram.with_skipped(found.skipped)
 
 
@@ -186,8 +188,7 @@ def read_reliability(
     ]
     about = stated.how.thresholds, handle.n_classes, plan.replicates, plan.confidence, plan.seed
     if isinstance(found, EventSums):
-        n_rows = found.n_rows if handle.n_rows is None else handle.n_rows
-        return Reliability(tuple(curves), about[0], n_rows, *about[1:])
+        return Reliability(tuple(curves), about[0], found.n_rows, *about[1:])
     assert isinstance(recipe, ListEventRecipe)
     return ListReliability(
         tuple(curves),
