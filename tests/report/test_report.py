@@ -33,7 +33,7 @@ from verax.report.exhibits import comparison_exhibit
 from verax.report.limits import most_subgroups
 from verax.report.survey import SurveyRecipe
 from verax.report.verdict import miscalibrated, remedy_words
-from verax.report.words import percent
+from verax.report.words import abbreviated, percent
 
 
 @pytest.fixture
@@ -810,3 +810,34 @@ def test_the_scripts_are_made_once_and_kept(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert bundle.__wrapped__() == text
+
+
+# ---- where the page comes from -----------------------------------------------------------------
+
+
+def test_the_page_names_date_version_command_and_requirements(ordered):
+    made = ordered[-1].with_command(
+        "verax compare a.csv b.csv", [("rps<0.2 (0.14)", True), ("ece<0.01", False)]
+    )
+    text = Page(made.to_html()).text
+    assert f"{made.made}, verax {vx.__version__}: verax compare a.csv b.csv" in text
+    assert "met rps<0.2 (0.14) not met ece<0.01" in text
+    assert made.to_dict()["required"][1] == {"requirement": "ece<0.01", "met": False}
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", made.made)
+    assert "The 2 models were compared on the same rows" in text
+    frame = made._repr_html_()
+    assert frame.startswith('<iframe title="verax report" srcdoc="&lt;!doctype html')
+    assert frame.count("<") == 2
+
+
+def test_secondary_scores_are_folded(ordered):
+    html = ordered[-1].to_html()
+    folded = html.index("Secondary, improper and penalised scores")
+    assert html.index("Brier score<small>") < folded < html.index("Squared absolute RPS<small>")
+
+
+def test_long_names_on_axes_do_not_look_alike():
+    names = ["a class with a long name, stage one", "a class with a long name, stage two", "short"]
+    shown = abbreviated(names)
+    assert len(set(shown)) == 3
+    assert max(map(len, shown)) < 30

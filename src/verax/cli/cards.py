@@ -10,7 +10,7 @@ import typer
 
 from verax.cli.app import FAILED, words
 from verax.cli.opening import GivenRows
-from verax.cli.output import show
+from verax.cli.output import command_line, show
 from verax.cli.require import Bound
 from verax.cli.shards import report_on_shard
 from verax.scores.base import Rule
@@ -68,6 +68,7 @@ def show_card(
         rule = asked[0] if asked else None
         parts = rows.subgroups(rule, least=least, bootstrap=bootstrap, **settings)
     notes = _notes(rows, card, computed=calibration is not None or not dense)
+    verdicts = [bound.hold(card, calibration) for bound in bounds]
     if html is not None and save is not None:
         no_report = report_on_shard(html, save, card, rows.handle, rows.source, None if dense else parts)
         if no_report is not None:
@@ -75,7 +76,8 @@ def show_card(
             notes.append(f"There is no report on this part alone. {words().say(no_report)}")
     elif html is not None:
         report = rows.report(parts, source=rows.source, rules=asked, **settings)
-        report.save(html)
+        held = [(f"{each.bound.text} ({each.value:.4g})", each.met) for each in verdicts]
+        report.with_command(command_line(command), held).save(html)
         parts = report.subgroups or parts
         if dense and not rows.held:
             notes.append(
@@ -84,7 +86,6 @@ def show_card(
             )
     elif save is not None:
         card.save(save)
-    verdicts = [bound.hold(card, calibration) for bound in bounds]
     file = next(iter(rows.files.values()))
     found, by = card.to_dict(stored=False), {name: part.to_dict(stored=False) for name, part in parts.items()}
     result: dict[str, Any] = {"command": command, "file": file}

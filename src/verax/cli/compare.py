@@ -13,7 +13,7 @@ import typer
 from verax.cli import options
 from verax.cli.app import app
 from verax.cli.options import Reading, reads_files, split
-from verax.cli.output import Json, show
+from verax.cli.output import Json, command_line, show
 from verax.common.paths import Files, called
 from verax.errors import InputError, Remedy
 from verax.inference.estimates import Method
@@ -94,7 +94,7 @@ def compare(
     if html is not None:
         lines = [", ".join(map(_short, paths.values())), *next(iter(about.said.values()))]
         report = rows.report(parts, source="; ".join(lines), rules=rule, **settings)
-        report.save(html)
+        report.with_command(command_line("compare")).save(html)
         parts = report.subgroups or parts
     result = {
         "command": "compare",

@@ -5,6 +5,7 @@ All text for a terminal passes through `echo` and `make_table`, which escape wha
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -91,6 +92,13 @@ def _text(text: str) -> str:
 def to_json(result: Mapping[str, Any]) -> str:
     """A result as JSON, with the version that made it first."""
     return strictjson.to_json({"verax": __version__, **result})
+
+
+def command_line(command: str) -> str:
+    """The command as it was typed, for the report; its name where verax was not started from a shell."""
+    name = Path(sys.argv[0]).name
+    typed = sys.argv[1:] if name in ("verax", "verax.exe", "__main__.py") else [command]
+    return shlex.join(["verax", *typed])
 
 
 def draw_to(path: Path, figure: Any) -> None:
