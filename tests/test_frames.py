@@ -56,7 +56,7 @@ RESULTS = {
     "Selection": (lambda: History.from_columns(LOG).select(), 2),
 }
 # Parts of results, which the frame of the whole has, and what is to become a result.
-PARTS = {"CalibrationLine", "Counterexample", "DecisionCurve", "Interval", "Tally"}
+PARTS = {"CalibrationLine", "Counterexample", "DecisionCurve", "Interval", "Monitor", "Tally"}
 
 
 def classes():

@@ -81,12 +81,14 @@ class Table:
         """The table as a data frame; values of different types in a column become texts."""
         columns: dict[str, list[Any]] = {}
         for column in self.columns:
+            if not column.name:
+                continue
             values = [column.of(line) for line in self.lines]
             low, _, high = column.name.partition(" ")
             if high:
                 columns[low] = [None if value is None else value[0] for value in values]
                 columns[high] = [None if value is None else value[1] for value in values]
-            elif low:
+            else:
                 columns[low] = _of_one_type(values)
         return data_frame(columns, kind)
 
@@ -105,15 +107,15 @@ class Tabled:
         raise NotImplementedError
 
     def _tables(self) -> Sequence[Table]:
-        """What readers see."""
-        raise NotImplementedError
+        """What readers see; none where the notes say everything."""
+        return ()
 
     def _notes(self) -> Sequence[str]:
         """What readers of the tables should know."""
         return ()
 
-    def _frame(self) -> Table:
-        """What data frames hold: the first table, if nothing else is said."""
+    def _frame(self) -> Table | dict[str, list[Any]]:
+        """What data frames hold, as a table or as columns; the first table, if nothing else is said."""
         return self._tables()[0]
 
     def to_frame(self, kind: FrameKind = "pandas") -> Any:
@@ -129,7 +131,8 @@ class Tabled:
         DataFrame or Table
             The table, as that package has it.
         """
-        return self._frame().frame(kind)
+        found = self._frame()
+        return found.frame(kind) if isinstance(found, Table) else data_frame(found, kind)
 
     def __repr__(self) -> str:
         lines = [self._heading()]
@@ -142,7 +145,7 @@ class Tabled:
     def _repr_html_(self) -> str:
         tables, heading, notes = self._tables(), self._heading(), self._notes()
         if not tables:
-            return html_table([[heading]], notes=notes)
+            return f"<pre>{html.escape(repr(self))}</pre>"
         # A table with a title has it in place of the heading, which then stands above.
         above = f"<p>{html.escape(heading)}</p>" if tables[0].title else ""
         captions = [tables[0].title or heading, *(table.title for table in tables[1:])]

@@ -231,7 +231,7 @@ def read_together(
 
 
 def match(parts: Mapping[str, Predictions | ListFile], *, shared_ids: bool = False) -> Joined:
-    """Match the rows of files by their ids where all have some, otherwise by their order.
+    r"""Match the rows of files by their ids where all have some, otherwise by their order.
 
     Parameters
     ----------
@@ -244,6 +244,16 @@ def match(parts: Mapping[str, Predictions | ListFile], *, shared_ids: bool = Fal
     -------
     Joined
         The matched rows.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from verax import files
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "rows.csv")
+    >>> _ = path.write_text("id,label,p_cat,p_dog\n7,cat,0.8,0.2\n8,dog,0.4,0.6\n")
+    >>> joined = files.match({"old": files.read(path, id="id"), "new": files.read(path, id="id")})
+    >>> list(joined.models), joined.y.tolist()
+    (['old', 'new'], [0, 1])
     """
     dense = [part for part in parts.values() if isinstance(part, Predictions)]
     for other in dense[1:]:

@@ -241,7 +241,7 @@ class Report:
         ----------
         command : str
             The command.
-        required : sequence of (str, bool)
+        required : sequence of (str, bool), default ()
             Each requirement, and whether it is met.
 
         Returns

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from verax.common.checks import check_n_classes
-from verax.display.tables import FrameKind, data_frame
+from verax.display.tables import Tabled
 from verax.errors import InputError, passing
 from verax.inputs.arrays import Floats, to_host
 from verax.scores.base import Rule, distributions
@@ -111,7 +111,7 @@ class Lowest:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Landscape:
+class Landscape(Tabled):
     """The losses of a rule at many forecasts.
 
     Attributes
@@ -176,24 +176,11 @@ class Landscape:
         best = f"{in_words(self.lowest.forecast)} is expected to lose least, {loss}{others}."
         return f"{best} The truth is expected to lose {own}."
 
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per forecast: its probabilities, the loss for each outcome, and the expected loss.
-
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
-            The package of the data frame.
-
-        Returns
-        -------
-        DataFrame or Table
-            The table, as that package has it.
-        """
+    def _frame(self) -> dict[str, list[Any]]:
+        """One row per forecast: its probabilities, the loss for each outcome, and the expected loss."""
         columns = {f"p_{j}": self.points[:, j].tolist() for j in range(self.n_classes)}
         columns |= {f"loss_{j}": self.losses[:, j].tolist() for j in range(self.n_classes)}
-        if self.expected is not None:
-            columns["expected"] = self.expected.tolist()
-        return data_frame(columns, kind)
+        return columns if self.expected is None else columns | {"expected": self.expected.tolist()}
 
     def plot(self, ax: Any = None) -> Any:
         """Draw a panel for each outcome, or one for the expected loss.
@@ -212,9 +199,12 @@ class Landscape:
 
         return draw_landscape(self, ax)
 
-    def __repr__(self) -> str:
+    def _heading(self) -> str:
         truth = "" if self.truth is None else f", truth {in_words(self.truth)}"
-        return f"Landscape of {self.rule} over {self.n_classes} classes{truth}.\n{self.sentence}"
+        return f"Landscape of {self.rule} over {self.n_classes} classes{truth}."
+
+    def _notes(self) -> list[str]:
+        return [self.sentence]
 
 
 def in_words(p: Floats) -> str:

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
-from operator import itemgetter
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from verax.analyses.binary import EventRows, ScannedRows
 from verax.analyses.decisions.cells import Counted
 from verax.common.results import Result
-from verax.display.tables import Column, Table, Tabled
+from verax.display.tables import Tabled, stacked
 from verax.inputs.arrays import Floats
 from verax.inputs.skipping import MaySkip
 
@@ -210,21 +209,19 @@ class EventCurves(Tabled, MaySkip, ABC, Generic[Curve, Gap]):
             **self._noted(),
         }
 
-    def _frame(self) -> Table:
-        """One line per model, event and threshold."""
-        names = ["model", "event", "threshold", self.quantity, "low", "high", *self.beside]
-        lines = [
-            (curve.model, curve.event, *numbers)
-            for curve in self.curves
-            for numbers in zip(
-                curve.thresholds.tolist(),
-                curve.values.tolist(),
-                *curve.interval.tolist(),
-                *(getattr(curve, name).tolist() for name in self.beside),
-                strict=True,
-            )
-        ]
-        return Table([Column(name, value=itemgetter(i)) for i, name in enumerate(names)], lines)
+    def _frame(self) -> dict[str, list[Any]]:
+        """One row per model, event and threshold."""
+        parts = []
+        for curve in self.curves:
+            n, (low, high) = len(curve.thresholds), curve.interval.tolist()
+            part = {
+                "model": [curve.model] * n,
+                "event": [curve.event] * n,
+                "threshold": curve.thresholds.tolist(),
+            }
+            part |= {self.quantity: curve.values.tolist(), "low": low, "high": high}
+            parts.append(part | {name: getattr(curve, name).tolist() for name in self.beside})
+        return stacked(parts)
 
     def _notes(self) -> list[str]:
         return [*self.sentences, *self._said()]

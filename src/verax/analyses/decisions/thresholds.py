@@ -245,9 +245,6 @@ class Thresholds(Tabled, MaySkip):
         ]
         return Table(columns, range(len(self.values)))
 
-    def _tables(self) -> list[Table]:
-        return []
-
     def _heading(self) -> str:
         shown = ", ".join(f"{t:.3g}" for t in self.values)
         better = "higher is better" if self.higher_is_better else "lower is better"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Unpack
@@ -17,7 +17,7 @@ from verax.analyses.recalibration.forms import Form
 from verax.analyses.recalibration.records import BEST, TITLES, Gain, Trial
 from verax.analyses.recalibration.shift import estimated, shifted
 from verax.analyses.recalibration.storing import FORMAT, VERSION, facts_in, text_of
-from verax.display.tables import Cells, FrameKind, data_frame, html_table, text_table
+from verax.display.tables import Column, Table, Tabled, interval_head
 from verax.display.writing import written
 from verax.errors import InputError, show
 from verax.inputs.arrays import Floats, to_array, to_host, widen
@@ -29,7 +29,7 @@ from verax.inputs.skipping import MaySkip
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Recalibration(MaySkip):
+class Recalibration(Tabled, MaySkip):
     """A way to better probabilities, and what it gains.
 
     Made by `recalibrate`, or by `Recalibration.load` from a file.
@@ -297,32 +297,6 @@ class Recalibration(MaySkip):
         found = cls(**facts)
         return found if sampled is None else found.with_sample(*sampled)
 
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """A data frame with one row for each method tried.
-
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
-            The package of the data frame.
-
-        Returns
-        -------
-        DataFrame or Table
-            The table, as that package has it.
-        """
-        lines = self.trials
-        columns: dict[str, list[Any]] = {
-            "method": [line.method for line in lines],
-            "loss": [line.loss for line in lines],
-            "gain": [line.gain.value for line in lines],
-            "low": [line.gain.interval.low for line in lines],
-            "high": [line.gain.interval.high for line in lines],
-            "share": [line.gain.share for line in lines],
-            "p_value": [line.gain.p_value for line in lines],
-            "detail": [line.detail for line in lines],
-        }
-        return data_frame(columns, kind)
-
     def plot(self, ax: Any = None) -> Any:
         """Draw what each method gains, with intervals.
 
@@ -373,25 +347,44 @@ class Recalibration(MaySkip):
         rows = f"{self.n_rows:,} rows{groups}, {self.n_classes:,} {kind}"
         return f"verax recalibration: {rows}; {self.rule} on held-out rows, {self.folds} folds"
 
-    def _cells(self) -> Cells:
-        level = f"{100 * self.confidence:g}% interval"
-        header = ["", "method", self.rule, "gain", "gain in %", level, "p", "fitted to all rows"]
-        return [header, *(self._line(trial) for trial in self.trials)]
+    def _tables(self) -> list[Table]:
+        def text(of: Callable[[Trial], str]) -> Callable[[Trial], str]:
+            """Nothing for what was not recalibrated."""
+            return lambda trial: "" if trial.method == "none" else of(trial)
 
-    def _line(self, trial: Trial) -> list[str]:
-        mark = "->" if trial.method == self.method else ""
-        loss, gain = f"{trial.loss:.5f}", trial.gain
-        if trial.method == "none":
-            return [mark, trial.method, loss, "", "", "", "", ""]
-        name = f"{trial.method} (nested)" if trial.method == BEST else trial.method
-        share = "" if math.isnan(gain.share) else f"{100 * gain.share:z.1f}"
-        spread = f"{100 * gain.share_interval.low:z.1f} to {100 * gain.share_interval.high:z.1f}"
-        spread = spread if gain.share_interval.defined else ""
-        p = "" if math.isnan(gain.p_value) else "<0.0001" if gain.p_value < 1e-4 else f"{gain.p_value:.4f}"
-        value = "" if math.isnan(gain.value) else f"{gain.value:z.5f}"
-        return [mark, name, loss, value, share, spread, p, trial.detail]
+        def spread(trial: Trial) -> str:
+            low, high = trial.gain.share_interval
+            return f"{100 * low:z.1f} to {100 * high:z.1f}" if trial.gain.share_interval.defined else ""
 
-    def _remarks(self) -> list[str]:
+        def called(trial: Trial) -> str:
+            return f"{trial.method} (nested)" if trial.method == BEST else trial.method
+
+        def known(value: float, shown: str) -> str:
+            return "" if math.isnan(value) else shown
+
+        columns = [
+            Column("", " ", lambda trial: "->" if trial.method == self.method else "", right=False),
+            Column("method", "method", called, right=False),
+            Column("loss", self.rule, ".5f"),
+            Column(
+                "gain", "gain", text(lambda t: known(t.gain.value, f"{t.gain.value:z.5f}")), _gain("value")
+            ),
+            Column("low high", value=_gain("interval")),
+            Column(
+                "share",
+                "gain in %",
+                text(lambda t: known(t.gain.share, f"{100 * t.gain.share:z.1f}")),
+                _gain("share"),
+            ),
+            Column("", interval_head(self.confidence), text(spread), right=False),
+            Column(
+                "p_value", "p", text(lambda t: known(t.gain.p_value, _p(t.gain.p_value))), _gain("p_value")
+            ),
+            Column("detail", "fitted to all rows", text(lambda t: t.detail), right=False),
+        ]
+        return [Table(columns, self.trials)]
+
+    def _notes(self) -> list[str]:
         remarks = [self.verdict]
         caution = self.gain.interval.caution
         if caution and self.method != "none":
@@ -402,11 +395,13 @@ class Recalibration(MaySkip):
             remarks.append(f"Choices of the folds: {picked}.")
         return [*remarks, *self.notes, *self._said()]
 
-    def __repr__(self) -> str:
-        return "\n".join([self._heading(), *text_table(self._cells(), right=(2, 3, 4, 6)), *self._remarks()])
 
-    def _repr_html_(self) -> str:
-        return html_table(self._cells(), caption=self._heading(), notes=self._remarks())
+def _gain(name: str) -> Callable[[Trial], Any]:
+    return lambda trial: getattr(trial.gain, name)
+
+
+def _p(value: float) -> str:
+    return "<0.0001" if value < 1e-4 else f"{value:.4f}"
 
 
 def _capital(text: str) -> str:

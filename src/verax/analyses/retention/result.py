@@ -10,7 +10,7 @@ import numpy as np
 
 from verax.analyses.retention.cuts import Area, Options, Ties
 from verax.common.texts import bound
-from verax.display.tables import FrameKind, band_columns, data_frame, stacked
+from verax.display.tables import Tabled, band_columns, stacked
 from verax.errors import InputError, passing
 from verax.inference.bootstrap import percentile_interval
 from verax.inputs.arrays import Floats, Ints
@@ -19,7 +19,7 @@ from verax.inputs.skipping import MaySkip, Skipped
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class RetentionCurve(MaySkip):
+class RetentionCurve(Tabled, MaySkip):
     """A metric over the rows kept, for growing shares of rows removed.
 
     Attributes
@@ -84,8 +84,11 @@ class RetentionCurve(MaySkip):
     within: Floats | None = None
     area_within: float | None = None
 
-    def __repr__(self) -> str:
-        return "\n".join([self._line(), *self._said()])
+    def _heading(self) -> str:
+        return self._line()
+
+    def _notes(self) -> list[str]:
+        return self._said()
 
     def _line(self) -> str:
         interval = "" if self.interval is None else f" ({self.interval[0]:.4f} to {self.interval[1]:.4f})"
@@ -123,27 +126,12 @@ class RetentionCurve(MaySkip):
             **self._noted(),
         }
 
-    def columns(self) -> dict[str, list[Any]]:
-        """The curve as columns of a table, with one row per share removed."""
+    def _frame(self) -> dict[str, list[Any]]:
+        """One row per share of rows removed."""
         n = len(self.removed)
         names: dict[str, list[Any]] = {"order": [self.order] * n, "metric": [self.metric] * n}
         points = {"removed": self.removed.tolist(), "value": self.values.tolist()}
         return {**names, **points, **band_columns(self.band, n)}
-
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per share of rows removed, with the band.
-
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
-            The package of the data frame.
-
-        Returns
-        -------
-        DataFrame or Table
-            The table, as that package has it.
-        """
-        return data_frame(self.columns(), kind)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the curve with its band.
@@ -161,7 +149,7 @@ class RetentionCurve(MaySkip):
         return RetentionCurves({self.order: self}).plot(ax)
 
 
-class RetentionCurves(MaySkip, Mapping[Any, RetentionCurve]):
+class RetentionCurves(Tabled, MaySkip, Mapping[Any, RetentionCurve]):
     """Several curves over the same rows, by the name of the order, or by (order, metric).
 
     Parameters
@@ -225,8 +213,11 @@ class RetentionCurves(MaySkip, Mapping[Any, RetentionCurve]):
         low, high = percentile_interval(first.areas - second.areas, first.confidence)
         return first.area - second.area, (float(low), float(high))
 
-    def __repr__(self) -> str:
-        return "\n".join([*(curve._line() for curve in self._curves.values()), *self._said()])
+    def _heading(self) -> str:
+        return "\n".join(curve._line() for curve in self._curves.values())
+
+    def _notes(self) -> list[str]:
+        return self._said()
 
     def with_skipped(self, skipped: Skipped | None, rows: Ints | None = None) -> Self:
         """The curves, each of which knows what rows were left out.
@@ -267,20 +258,9 @@ class RetentionCurves(MaySkip, Mapping[Any, RetentionCurve]):
     def _as_dict(self) -> dict[str, Any]:
         return {"curves": [curve._as_dict() for curve in self._curves.values()], **self._noted()}
 
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per order, metric and share of rows removed, with the bands.
-
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
-            The package of the data frame.
-
-        Returns
-        -------
-        DataFrame or Table
-            The table, as that package has it.
-        """
-        return data_frame(stacked(curve.columns() for curve in self.values()), kind)
+    def _frame(self) -> dict[str, list[Any]]:
+        """One row per order, metric and share of rows removed."""
+        return stacked(curve._frame() for curve in self.values())
 
     def _given(self) -> dict[str, Any]:
         return {"curves": self._curves}

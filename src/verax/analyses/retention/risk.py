@@ -18,7 +18,7 @@ from verax.analyses.table import RowTable
 from verax.common.caching import cached_property
 from verax.common.checks import check_number
 from verax.common.sorting import rounded_order
-from verax.display.tables import FrameKind, data_frame
+from verax.display.tables import Tabled
 from verax.errors import InputError
 from verax.inference.bootstrap import bootstrap_interval, percentile_interval
 from verax.inference.intervals import Interval, Resampling
@@ -133,7 +133,7 @@ def _loss_name(scored: Rule | None, costs: CostsLike | None) -> str:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class RiskCoverage(MaySkip):
+class RiskCoverage(Tabled, MaySkip):
     """The risk of the rows kept, by their share.
 
     Attributes
@@ -370,20 +370,9 @@ class RiskCoverage(MaySkip):
             **self._noted(),
         }
 
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per row kept, as a data frame of the kind named.
-
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
-            The package of the data frame.
-
-        Returns
-        -------
-        DataFrame or Table
-            The table, as that package has it.
-        """
-        return data_frame({"coverage": self.coverage.tolist(), "risk": self.risk.tolist()}, kind)
+    def _frame(self) -> dict[str, list[Any]]:
+        """One row per row kept."""
+        return {"coverage": self.coverage.tolist(), "risk": self.risk.tolist()}
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the curve, with its band if there was a bootstrap.
@@ -402,7 +391,10 @@ class RiskCoverage(MaySkip):
 
         return draw_risk(self, ax)
 
-    def __repr__(self) -> str:
+    def _heading(self) -> str:
+        return f"verax risk and coverage: {self.loss} by {self.order}, {self.n_rows:,} rows"
+
+    def _notes(self) -> list[str]:
         areas = [
             f"{name} {value:.4f}{f' ({interval:.4f})' if interval.defined else ''}"
             for name, value, interval in (
@@ -411,11 +403,10 @@ class RiskCoverage(MaySkip):
             )
         ]
         risks = ", ".join(f"{self.risk_at(c):.4f} at {100 * c:g}%" for c in (1.0, 0.9, 0.8, 0.5))
-        first = f"verax risk and coverage: {self.loss} by {self.order}, {self.n_rows:,} rows"
-        lines = [first, ", ".join(areas), f"risk {risks} coverage"]
+        lines = [", ".join(areas), f"risk {risks} coverage"]
         if self.bins is not None:
             lines.append(f"AURC from a histogram: within {self.aurc_within:.1g} of that of the rows.")
-        return "\n".join([*lines, *self._said()])
+        return [*lines, *self._said()]
 
 
 def _share(argument: str, value: object) -> float:

@@ -273,9 +273,6 @@ class Certificate(Tabled, Result):
         ]
         return Table(columns, list(self.findings.items()))
 
-    def _tables(self) -> list[Table]:
-        return []
-
     def _heading(self) -> str:
         return f"{self.rule}, {self.n_classes} classes"
 
