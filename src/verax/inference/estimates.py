@@ -10,11 +10,20 @@ import numpy as np
 
 from verax.common.checks import check_count
 from verax.engines.clusters import leave_one_out, sums_by_label
-from verax.engines.differences import PairedTally, with_differences
+from verax.engines.differences import PairedTally, all_pairs, with_differences
 from verax.engines.sums import relative
 from verax.errors import InputError, passing, show
 from verax.inference.bootstrap import block_multiplicities, bootstrap_interval, multiplicities, widened
-from verax.inference.intervals import Interval, Resampling, bent, few, few_groups, straightened
+from verax.inference.intervals import (
+    Interval,
+    Resampling,
+    bent,
+    few,
+    few_groups,
+    skewed,
+    straightened,
+    unequal,
+)
 from verax.inference.series import LongRun, Memory
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups, is_two_way
@@ -118,11 +127,13 @@ class Estimate:
             series = LongRun.of(with_differences(losses), units.lags)
             return cls(tally.means, series.error, series.freedom, series.cautions)
         error, freedom = tally.standard_errors(copies=copies)
-        caution = "" if tally.n_groups is None else few_groups(tally.n_groups)
-        cautions = (caution,) * len(tally.means) if caution else None
         shapes = tally.shapes()
-        freedom, skewness = (freedom, 0.0) if shapes is None else shapes
-        return cls(tally.means, error, freedom, cautions, skewness)
+        if shapes is None or tally.n_groups is None:
+            return cls(tally.means, error, freedom, _cautions_of_rows(tally, float(np.max(freedom)) + 1))
+        caution = few_groups(tally.n_groups)
+        return cls(
+            tally.means, error, shapes[0], (caution,) * len(tally.means) if caution else None, shapes[1]
+        )
 
     def like(
         self, column: int, mean: float, error: float, freedom: float | None = None, skewness: float = 0.0
@@ -154,6 +165,14 @@ class Estimate:
         rounding = _ROUNDING * np.abs(self.mean[np.isfinite(self.mean)]).max(initial=0.0)
         t = np.where((self.error <= rounding) & (np.abs(self.mean) <= rounding), 0.0, t)
         return np.asarray(2 * stdtr(self.freedom, -np.abs(t)))
+
+
+def _cautions_of_rows(tally: PairedTally, n: float) -> tuple[str, ...]:
+    """Why intervals over `n` rows in effect cannot be trusted: those of models, then of their differences."""
+    shared = few(n, "independent unit", "independent units") or unequal(n, tally.n_positive)
+    moments = zip(tally.means[: tally.n_models], tally.moments.std[1:], strict=False)
+    own = [shared or skewed(n, float(mean), float(std)) for mean, std in moments]
+    return (*own, *(own[a] or own[b] for a, b in (all_pairs(tally.n_models) if tally.pairs else ())))
 
 
 def _t_interval(

@@ -410,6 +410,17 @@ def skewed(n: float, mean: float, std: float) -> str:
     return f"heavy tails: the losses vary {ratio:.2g} times their mean, and there are only {n:.4g} rows"
 
 
+def unequal(n: float, n_rows: float) -> str:
+    """The caution about weights of which a few rows have most; `n` is the effective number of rows.
+
+    With lognormal weights of standard deviation 1.5, 5 % tests of 500 to 5,000 rows reject 8 to 9 %.
+
+    >>> unequal(66, 500), unequal(180, 500)
+    ('unequal weights: 500 rows tell as much as 66', '')
+    """
+    return "" if n >= n_rows / 5 else f"unequal weights: {n_rows:.4g} rows tell as much as {n:.4g}"
+
+
 def few_groups(count: GroupCount) -> str:
     """The caution about intervals from few groups, of either kind; empty where there are enough.
 
