@@ -418,7 +418,7 @@ def unequal(n: float, n_rows: float) -> str:
     >>> unequal(66, 500), unequal(180, 500)
     ('unequal weights: 500 rows tell as much as 66', '')
     """
-    return "" if n >= n_rows / 5 else f"unequal weights: {n_rows:.4g} rows tell as much as {n:.4g}"
+    return "" if n >= n_rows / 4 else f"unequal weights: {n_rows:.4g} rows tell as much as {n:.4g}"
 
 
 def few_groups(count: GroupCount) -> str:

@@ -1,0 +1,44 @@
+"""Every interval and band of a result has a simulated coverage, or is named as without one."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+import runpy
+from pathlib import Path
+
+import pytest
+
+import verax.analyses
+
+
+@pytest.fixture(scope="module")
+def study():
+    return runpy.run_path(str(Path(__file__).parents[1] / "studies" / "covering.py"))
+
+
+def with_intervals():
+    """The attributes of results that are intervals or bands: "Class.attribute"."""
+    found = set()
+    for module in pkgutil.walk_packages(verax.analyses.__path__, "verax.analyses."):
+        for name, own in vars(importlib.import_module(module.name)).items():
+            if name[0] == "_" or not inspect.isclass(own) or own.__module__ != module.name:
+                continue
+            fields = dataclasses.fields(own) if dataclasses.is_dataclass(own) else ()
+            names = {*(field.name for field in fields), *vars(own)}
+            found |= {f"{name}.{a}" for a in names if ("interval" in a or a == "band") and a[0] != "_"}
+    return found
+
+
+def test_every_public_interval_has_a_simulated_coverage(study):
+    """A new result with an interval needs a claim of the study, by name."""
+    measured, missing = study["MEASURED"], study["NOT_MEASURED"]
+    assert not measured.keys() & missing
+    assert with_intervals() == measured.keys() | missing
+
+
+def test_the_claims_that_measure_intervals_exist(study):
+    for attribute, claim in study["MEASURED"].items():
+        assert any(claim in name for name in study["CLAIMS"]), (attribute, claim)
