@@ -81,6 +81,7 @@ bench: .venv/tools ## speed and memory against the peers
 	$(BIN)/python benchmarks/files.py
 	$(BIN)/python benchmarks/engines.py
 	$(BIN)/python benchmarks/report.py
+	$(BIN)/python benchmarks/monitoring.py
 	$(BIN)/python benchmarks/gpu.py
 
 fuzz: .venv/tools ## the long tests and hostile calls; CALLS=... for more

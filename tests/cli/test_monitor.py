@@ -80,6 +80,7 @@ def test_days_out_of_order_are_refused_and_the_state_stays(folder):
         (["--rule", "log"], "must be what the state was made with"),
         (["--reference", "0.3"], "must be what the state was made with"),
         (["--target", "nothing"], "nothing"),
+        (["--by", "site:4"], "differ from file to file"),
     ],
 )
 def test_other_settings_than_those_of_the_state_are_refused(folder, options, message):

@@ -69,6 +69,12 @@ def monitor(
     from verax.cli.opening import Opened
     from verax.report.monitoring import save_monitor_page
 
+    if any(reading.bins.values()):
+        raise InputError(
+            "must be columns of labels here: groups cut from numbers would differ from file to file",
+            argument="by",
+            found=f"it is {', '.join(reading.by or ())}",
+        )
     made = Monitor(
         _reference(reference),
         rule=rule,
@@ -106,7 +112,7 @@ def monitor(
         **{name: value for name, value in found.to_dict().items() if name != "verax"},
     }
     lines = [found.verdict]
-    if found.alarm is not None:
+    if found.alarm is not None and len(found.alarm.reasons) > 1:
         lines += [f"- {reason}" for reason in found.alarm.reasons]
     lines += [found.lateness] if found.lateness else []
     lines += [f"{known} files were taken in before and left out."] if known > 1 else []
