@@ -137,7 +137,7 @@ class StepRecipe(Recipe[Breakdown]):
     def take(self, part: Part) -> Breakdown:
         """Of some rows."""
         rows = self._columns(part)
-        times = labels_of(in_plain_times(part.by[self.time]), part.n_rows)
+        times = _times(part.by[self.time], part.n_rows)
         names = times.labels.tolist()
         found: dict[Any, dict[str, Any]] = {
             time: {ALL: sums} for time, sums in zip(names, rows.sums(times.codes, len(names)), strict=True)
@@ -187,7 +187,7 @@ class _Rows:
         first, second = np.zeros((2, n, OF_EVENT + PER_EVENT * e))
         for c, column in enumerate(self.columns):
             first[:, c] = _summed(column, w, codes, n)
-            second[:, c] = _summed(column * column, w, codes, n)
+            second[:, c] = _squared(column, w, codes, n)
         bins = np.zeros((n, e, BINS, 2))
         for i, (x, h) in enumerate(zip(self.stated, self.happened, strict=True)):
             own = slice(OF_EVENT + PER_EVENT * i, OF_EVENT + PER_EVENT * (i + 1))
@@ -218,8 +218,17 @@ def _summed(values: Floats, w: Floats | None, codes: Ints, n: int) -> Any:
     return weighted.sum(keepdims=True) if n == 1 else np.bincount(codes, weighted, n)
 
 
+def _squared(values: Floats, w: Floats | None, codes: Ints, n: int) -> Any:
+    """The sums of weighted squares by cell."""
+    if n == 1 and w is None:
+        return np.einsum("i,i->", values, values)
+    return _summed(values * values, w, codes, n)
+
+
 def _bets(x: Floats, h: Bools) -> tuple[Floats, Floats, Floats, Floats]:
     """The columns of an event: its probability, whether it happened, and both bets on the difference."""
+    # Sums of probabilities may be a little off.
+    x = np.clip(x, 0, 1)
     gap = h - x
     return x, h.astype(float), gap, (1 - 2 * x) * gap
 
@@ -238,11 +247,20 @@ def _add_event(
     columns = _bets(x, h)
     for c, column in enumerate(columns):
         first[:, c] += _summed(column, w, codes, n)
-        second[:, c] += _summed(column * column, w, codes, n)
+        second[:, c] += _squared(column, w, codes, n)
     gap = columns[SHIFT]
-    place = codes * BINS + np.minimum(x * BINS, BINS - 1).astype(np.int64)
+    place = codes * BINS + np.minimum(columns[STATED] * BINS, BINS - 1).astype(np.int64)
     for j, values in enumerate((gap, gap * gap)):
         bins[:, :, j] += _summed(values, w, place, n * BINS).reshape(n, BINS)
+
+
+def _times(column: Any, n_rows: int) -> Groups:
+    """The time step of each row; most parts have one."""
+    values = in_plain_times(column)
+    if values.dtype.kind in "iufMU" and bool((values == values[0]).all()):
+        one = labels_of(values[:1], 1)
+        return Groups(np.zeros(n_rows, np.int64), one.labels)
+    return labels_of(values, n_rows)
 
 
 def in_plain_times(column: Any) -> Any:
@@ -263,18 +281,13 @@ def _of_distributions(
     """The losses and weights of rows, and of each event its probabilities and whether it happened."""
     rows, p = seen(part, model, (rule,)), probabilities(part, model)
     k = p.shape[1]
-    stated, happened = [_probability(rows.top)], [rows.decision == rows.y]
+    stated, happened = [rows.top], [rows.decision == rows.y]
     if k <= MOST_EVENTS:
         for i in range(1 if ordered or k == 2 else 0, k):
             x = p[:, i:].sum(axis=1) if ordered else p[:, i]
-            stated.append(_probability(x))
+            stated.append(x)
             happened.append(rows.y >= i if ordered else rows.y == i)
     return rows.losses[rule], rows.weights, stated, happened
-
-
-def _probability(x: Floats) -> Floats:
-    """Probabilities from 0 to 1: sums may be a little off."""
-    return x if not len(x) or (x.min() >= 0 and x.max() <= 1) else np.clip(x, 0, 1)
 
 
 def _of_lists(rows: ListRows, rule: Rule) -> tuple[Floats, Floats | None, list[Floats], list[Bools]]:
@@ -287,7 +300,7 @@ def _of_lists(rows: ListRows, rule: Rule) -> tuple[Floats, Floats | None, list[F
     top = np.zeros(rows.n_rows)
     some = lists.lengths > 0
     top[some] = lists.confidences[lists.offsets[:-1][some]]
-    stated = [_probability(top), _probability(1 - unaccounted)]
+    stated = [top, 1 - unaccounted]
     weights = None if batch.weights is None else np.asarray(to_host(batch.weights), float)
     return losses, weights, stated, [right > 0.5, listed > 0.5]
 
