@@ -10,6 +10,7 @@ import re
 
 import pytest
 
+import verax as vx
 from pages import DOCS, PAGES, ROOT, name_of
 
 LIBRARIES = "polars|pandas|DuckDB|Spark|Dask|PyTorch|JAX|CuPy|NumPy|xarray|scikit-learn|XGBoost|LightGBM"
@@ -44,7 +45,10 @@ PATTERNS = {
 }
 FOUND = {re.compile(pattern, re.MULTILINE): better for pattern, better in PATTERNS.items()}
 # Rooms of the source whose docstrings are clean, private helpers aside.
-ROOMS = ("scores", "selection", "adapters", "errors.py", "compat.py")
+ROOMS = (
+    *("scores", "selection", "adapters", "inference", "display"),
+    *("errors.py", "compat.py", "results.py", "rules.py"),
+)
 BESIDE = [ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md")]
 EXAMPLES = sorted((DOCS / "gallery").glob("*/plot_*.py"))
 SOURCES = sorted(
@@ -99,6 +103,12 @@ def test_examples(path):
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(ROOT / "src/verax").as_posix())
 def test_docstrings_of_public_names(path):
     assert complaints(docstrings(path)) == []
+
+
+# What a public function says of itself, wherever it is.
+@pytest.mark.parametrize("name", sorted(vx.__all__))
+def test_first_lines_of_public_names(name):
+    assert complaints(without_code((getattr(vx, name).__doc__ or "").strip().split("\n\n")[0])) == []
 
 
 @pytest.mark.parametrize(

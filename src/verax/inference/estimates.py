@@ -265,7 +265,7 @@ def permutation_p(losses: Floats, units: Units, n: int, seed: int) -> Floats:
 def holm(p: Floats, among: int = 0) -> Floats:
     """Holm's adjusted p-values; NaN stays NaN and does not count.
 
-    Where these are some of more p-values, `among` so many, the others are taken to be larger.
+    If these are some of `among` p-values, the others are assumed to be larger.
 
     >>> holm(np.array([0.01, 0.04])), holm(np.array([0.01, 0.04]), 5)
     (array([0.02, 0.04]), array([0.05, 0.16]))

@@ -120,7 +120,7 @@ class Report:
         ids : array_like of shape (N,), optional
             Names of the rows; by default their numbers.
         rules : sequence of Rule or str, optional
-            The rules to use instead of all that fit.
+            Rules to use instead of all applicable ones.
         title : str, default "How good are these probabilities?"
             The title of the page.
         source : str, default ""

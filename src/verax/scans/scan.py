@@ -40,11 +40,11 @@ def scan(
     ----------
     source : path, list of paths, frame, table, data set or query
         Files (CSV, Parquet, Arrow, JSON, NPZ): one, those in a folder, those that fit a pattern such as
-        `"preds/*.parquet"`, or a list. Folders called `site=a` give a column `site`. Or a table, data set or
-        record batch reader of pyarrow, a frame of pandas or polars, a lazy frame of polars, a relation of
-        DuckDB: these are read in batches, and queries are run when the result is asked for. Or a frame of
-        Dask or Spark, whose partitions are scored where they are; their rows are numbered
-        partition * 2^33 + place in it.
+        `"preds/*.parquet"`, or a list. Folders called `site=a` give a column `site`. Or a pyarrow table,
+        dataset or record batch reader, a pandas or polars DataFrame, a polars LazyFrame, a DuckDB
+        relation: these are read in batches, and queries run when the result is requested. Or a Dask or
+        Spark DataFrame, whose partitions are scored where they are; their rows are numbered
+        partition * 2^33 + position.
     target : str, optional
         The column of outcomes. By default found by name, as all others are that may be left out.
     probs : str, sequence or dict, optional
@@ -85,7 +85,7 @@ def scan(
     Returns
     -------
     Handle
-        What was found, without any rows; it says what was taken for what.
+        A handle without rows; it shows how each column was read.
 
     Examples
     --------

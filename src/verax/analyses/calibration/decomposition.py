@@ -68,7 +68,7 @@ def decompose(
     much of the padded score that is.
 
     An isotonic fit follows noise, so miscalibration and discrimination are estimated too large, and a
-    calibrated forecast shows some miscalibration, too. Intervals and `corrected` estimates are for what many
+    calibrated forecast also shows some miscalibration. Intervals and `corrected` estimates are for what many
     more rows would show, and `p_value` says how often a calibrated forecast would show as much.
 
     Parameters

@@ -25,7 +25,7 @@ def calibration_slope(
 ) -> CalibrationSlopes:
     """Calibration slope and intercept: logit P(event) = intercept + slope x logit(forecast).
 
-    A slope below 1 says that the forecasts are too extreme, above 1 that they are too timid. The intercept
+    A slope below 1 means overconfident (too extreme), above 1 underconfident. The intercept
     with the slope held at 1 (calibration in the large) says whether they are too low (above 0) or too high
     on the whole. Calibrated forecasts have slope 1 and intercept 0.
 

@@ -34,7 +34,7 @@ def evaluate(
     weights_are: WeightsAre = "importance",
     **read: Unpack[Reading],
 ) -> Scorecard:
-    """Score forecasts `p` of outcomes `y` by every rule that fits, in one pass, with intervals.
+    """Score forecasts `p` of outcomes `y` with every applicable rule, with confidence intervals.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def evaluate(
     costs : {"quadratic", "linear", "zero_one"} or array_like of shape (K, K), optional
         The cost of each decision (column) for each outcome (row); "quadratic" if `ordered`.
     rules : sequence of Rule or str, optional
-        The rules to use instead of all that fit.
+        Rules to use instead of all applicable ones.
     confidence
     bootstrap : int, default 1000
         Number of bootstrap replicates, for intervals that need them.

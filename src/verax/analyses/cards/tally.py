@@ -64,7 +64,7 @@ class Tally(MaySkip):
         costs : {"quadratic", "linear", "zero_one"} or array_like of shape (K, K), optional
             The cost of each decision (column) for each outcome (row).
         rules : sequence of Rule or str, optional
-            The rules to use instead of all that fit.
+            Rules to use instead of all applicable ones.
         confidence
         bootstrap : int, default 1000
             Number of bootstrap replicates, for intervals that need them.

@@ -48,7 +48,7 @@ def fit_pool(
     """Weights of forecasters that lose least by a proper rule, and whether their pool beats its parts.
 
     The weights are not negative and sum to 1. They are fitted to all rows; what the pool loses is measured in
-    cross-validation, on rows that the fit has not seen, and compared with every forecaster and with equal
+    cross-validation, on held-out rows, and compared with every forecaster and with equal
     weights.
 
     Parameters
@@ -56,7 +56,7 @@ def fit_pool(
     y : array_like of shape (N,) or (N, K), or Handle
         Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions of
         several models that `scan` has opened, in place of both `y` and `forecasts`; of more than 100,000
-        rows, or 8 million probabilities, the fit is to a random sample, and the result says so.
+        rows, or 8 million probabilities, the fit uses a random sample (`sampled`).
     forecasts : mapping of str to forecasts, optional
         The forecasts of each forecaster, by name, row for row the same cases: full distributions or
         `TopLists`. An invalid list counts as its largest valid sublist in the pool.

@@ -64,7 +64,7 @@ def choose_thresholds(
     y : array_like of shape (N,) or (N, K), or Handle
         Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
         `scan` has opened, in place of both `y` and `p`; of more than 100,000 rows, or 8 million
-        probabilities, thresholds are chosen on a random sample, and the result says so.
+        probabilities, thresholds are chosen on a random sample (`sampled`).
     p : array_like of shape (N, K) or (N,), optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
         is enough. The columns are ordered from lowest to highest.

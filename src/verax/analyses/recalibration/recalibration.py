@@ -1,4 +1,4 @@
-"""`recalibrate`: which method makes probabilities better, and by how much on rows that it has not seen."""
+"""`recalibrate`: which method improves the probabilities, and by how much on held-out rows."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def recalibrate(
     confidence: float = 0.95,
     **read: Unpack[Reading],
 ) -> Recalibration:
-    """Make probabilities better, and say by how much on rows that the fit has not seen.
+    """Recalibrate probabilities, with the cross-validated gain of each method.
 
     Gains are measured in cross-validation. "best" finds the method with the smallest cross-validated loss. If
     its gain is not beyond noise (a one-sided t test at the level of 5 %), nothing is done; if it is, the
@@ -67,7 +67,7 @@ def recalibrate(
     y : array_like of shape (N,) or (N, K), or Handle
         Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. The model was not
         trained on these rows. Or predictions that `scan` has opened, in place of both `y` and `p`; of more
-        than 100,000 rows, or 8 million probabilities, the fit is to a random sample, and the result says so.
+        than 100,000 rows, or 8 million probabilities, the fit uses a random sample (`sampled`).
     p : array_like of shape (N, K) or (N,), optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
         is enough.

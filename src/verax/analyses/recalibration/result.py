@@ -1,4 +1,4 @@
-"""A recalibration: the method, what it gains on rows it has not seen, and its use on new rows."""
+"""A recalibration: the method, its held-out gain, and its application to new rows."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Recalibration(Tabled, MaySkip):
 
     @property
     def gain(self) -> Gain:
-        """What it takes off the loss of rows that it has not seen; of a choice, that of choosing, too."""
+        """Reduction of the held-out loss; for a choice of methods, including the choice."""
         return self.trials[-1].gain
 
     def trial(self, method: str) -> Trial:
