@@ -99,3 +99,20 @@ def test_numbers_survive_what_is_done_to_their_bits():
     assert kernel(-2.5) == (2.5, True)
     assert kernel(-0.0) == (0.0, True)
     assert kernel(-math.inf) == (math.inf, True)
+
+
+def test_signs_of_integers_and_missing_numbers():
+    text = """\
+def kernel(x, codes) -> (int, bool, bool, float, bool):
+    top = np.int64(bits(x) >> U(60))
+    larger = bits(x) > 1
+    other = x != x
+    code = np.float64(codes[0])
+    below = codes[0] < 0
+    return top, larger, other, code, below
+"""
+    kernel = compile_text(text, __file__)
+    codes = np.array([-3], np.int32)
+    # The first bits of a negative number are 1100: an unsigned integer, which is large.
+    assert kernel(-2.5, codes) == (12, True, False, -3.0, True)
+    assert kernel(math.nan, codes)[2]
