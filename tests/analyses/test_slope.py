@@ -146,7 +146,7 @@ def test_results_as_data():
     y, p = forecasts(100, 3, ties=False)
     found = vx.calibration_slope(y, p, classes=["a", "b", "c"])
     json.dumps(plain(found.to_dict()))
-    assert found.to_frame().shape == (3, 11)
+    assert found.to_frame().shape == (3, 12)
     assert "class a" in repr(found)
     assert "class a" in found._repr_html_()
     with pytest.raises(KeyError, match="there are a, b, c"):

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from verax.common.results import Result
 from verax.display.tables import FrameKind, data_frame, html_table, text_table
+from verax.inference.estimates import holm
 from verax.inference.intervals import Interval
 from verax.inputs.skipping import MaySkip
 
@@ -34,7 +37,7 @@ class CalibrationLine(Result):
     in_the_large_interval : Interval
         The confidence interval of `in_the_large`.
     p_value : float
-        The p-value of slope 1 and intercept 0 together (Wald test).
+        The p-value of slope 1 and intercept 0 together (Wald test), of this event alone.
     certain : int
         How many rows with a forecast of 0 or 1, which was right, were left out.
 
@@ -139,17 +142,25 @@ class CalibrationSlopes(MaySkip):
             columns[f"{name}_low"] = [interval.low for interval in intervals]
             columns[f"{name}_high"] = [interval.high for interval in intervals]
         columns["p_value"] = [line.p_value for line in self.lines]
+        columns["p_adjusted"] = self._adjusted
         return data_frame(columns, kind)
 
+    @property
+    def _adjusted(self) -> list[float]:
+        """P-values with Holm's correction over the events."""
+        found: list[float] = holm(np.array([line.p_value for line in self.lines])).tolist()
+        return found
+
     def _cells(self) -> list[list[str]]:
-        header = ["", "slope", "intercept", "intercept if the slope is 1", "p (calibrated)"]
+        test = "p (calibrated)" if len(self.lines) == 1 else "p (calibrated, Holm)"
+        header = ["", "slope", "intercept", "intercept if the slope is 1", test]
         lines = []
-        for line in self.lines:
+        for line, adjusted in zip(self.lines, self._adjusted, strict=True):
             values = [
                 _text(getattr(line, name), getattr(line, f"{name}_interval"))
                 for name in ("slope", "intercept", "in_the_large")
             ]
-            p = "" if math.isnan(line.p_value) else f"{line.p_value:.2g}"
+            p = "" if math.isnan(adjusted) else f"{adjusted:.2g}"
             lines.append([self.prefix + line.name, *values, p])
         return [header, *lines]
 

@@ -279,6 +279,10 @@ class Subgroups(MaySkip, Mapping[Any, Any]):
             leader = comparison.leader(self.rule)
             verdict = "no single best model can be told" if leader is None else f"{leader} is best"
             notes.append(f"{label}: {verdict} by {self.rule}.")
+        if len(self.comparisons) > 1:
+            notes.append(
+                f"Models are compared in each of {len(self.comparisons)} subgroups alone: {_CHANCE}."
+            )
         return notes + self._said()
 
     def __repr__(self) -> str:
@@ -286,6 +290,9 @@ class Subgroups(MaySkip, Mapping[Any, Any]):
 
     def _repr_html_(self) -> str:
         return html_table(self._cells(), caption=f"verax subgroups by {self.by}", notes=self._notes())
+
+
+_CHANCE = "the more there are, the likelier is a best model by chance"
 
 
 def score_of(card: Scorecard, rule: str) -> CardLine:
