@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack, get_args
 
@@ -15,7 +15,7 @@ from verax.analyses.comparison.result import Comparison
 from verax.analyses.recalibration.choosing import dealt, mean_loss, n_units
 from verax.analyses.sampled import rows_to_fit
 from verax.common.checks import check_choice, check_count
-from verax.display.tables import Cells, FrameKind, html_table, record_frame, text_table
+from verax.display.tables import Column, Table, Tabled
 from verax.errors import InputError, RuleError, join, show
 from verax.inference.intervals import check_confidence, check_seed
 from verax.inputs.arrays import Floats, to_host
@@ -176,7 +176,7 @@ def _as_lists(models: Mapping[str, object], form: Mapping[str, Any]) -> list[Top
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Combination(MaySkip):
+class Combination(Tabled, MaySkip):
     """The weights of a pool of forecasters, and what it loses on rows that no fit has seen.
 
     Attributes
@@ -299,68 +299,43 @@ class Combination(MaySkip):
             **self._noted(),
         }
 
-    def _records(self) -> list[dict[str, Any]]:
-        means = {model.name: model for model in self.comparison.models[self.rule]}
-        records = []
-        for i, name in enumerate([*self.weights, EQUAL, POOL]):
-            part = name in self.weights
-            gap = None if name == POOL else self.against(name)
-            records.append(
-                {
-                    "forecaster": name,
-                    "weight": self.weights[name] if part else None,
-                    "least_weight": float(self.fold_weights[:, i].min()) if part else None,
-                    "most_weight": float(self.fold_weights[:, i].max()) if part else None,
-                    "mean": means[name].mean,
-                    "difference": None if gap is None else gap.difference,
-                    "low": None if gap is None else gap.interval.low,
-                    "high": None if gap is None else gap.interval.high,
-                    "p_adjusted": None if gap is None else gap.p_adjusted,
-                }
-            )
-        return records
+    def _tables(self) -> list[Table]:
+        means = {model.name: model.mean for model in self.comparison.models[self.rule]}
+        folds = zip(self.weights, self.fold_weights.T, strict=True)
+        spans = {name: (float(own.min()), float(own.max())) for name, own in folds}
 
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per forecaster, and two for the pools: weight, mean loss, what the combination changes.
+        def gap(name: str) -> Difference | None:
+            return None if name == POOL else self.against(name)
 
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
-            The package of the data frame.
+        def of_gap(field: str) -> Callable[[str], Any]:
+            return lambda name: getattr(gap(name), field, None)
 
-        Returns
-        -------
-        DataFrame or Table
-            The table, as that package has it.
-        """
-        return record_frame(self._records(), kind)
+        def in_folds(name: str) -> str:
+            return "{:.3f} to {:.3f}".format(*spans[name]) if name in spans else ""
 
-    def _cells(self) -> Cells:
-        cells = [["forecaster", "weight", "in folds", self.rule, "combination less this", "p (Holm)"]]
-        for line in self._records():
-            part, gap = line["weight"] is not None, line["difference"] is not None
-            span = f"{line['low']:+.5f} to {line['high']:+.5f}" if gap else ""
-            cells.append(
-                [
-                    line["forecaster"],
-                    f"{line['weight']:.3f}" if part else "",
-                    f"{line['least_weight']:.3f} to {line['most_weight']:.3f}" if part else "",
-                    f"{line['mean']:.5f}",
-                    f"{line['difference']:+.5f} ({span})" if gap else "",
-                    f"{line['p_adjusted']:.4f}" if gap else "",
-                ]
-            )
-        return cells
+        def change(name: str) -> str:
+            found = gap(name)
+            if found is None:
+                return ""
+            low, high = found.interval
+            return f"{found.difference:+.5f} ({low:+.5f} to {high:+.5f})"
+
+        columns = [
+            Column("forecaster", "forecaster", value=str, right=False),
+            Column("weight", "weight", ".3f", self.weights.get),
+            Column("least_weight most_weight", "in folds", in_folds, spans.get, right=False),
+            Column("mean", self.rule, ".5f", means.__getitem__),
+            Column("difference", "combination less this", change, of_gap("difference"), right=False),
+            Column("low high", value=of_gap("interval")),
+            Column("p_adjusted", "p (Holm)", ".4f", of_gap("p_adjusted"), right=False),
+        ]
+        return [Table(columns, [*self.weights, EQUAL, POOL])]
+
+    def _notes(self) -> list[str]:
+        return [self.verdict(), *self._said()]
 
     def _heading(self) -> str:
         return (
             f"verax {self.pool} pool of {len(self.weights)} forecasters by {self.rule}: {self.n_rows:,} "
             f"rows, losses cross-validated in {self.folds} parts"
         )
-
-    def __repr__(self) -> str:
-        lines = text_table(self._cells(), right=(1, 3))
-        return "\n".join([self._heading(), *lines, self.verdict(), *self._said()])
-
-    def _repr_html_(self) -> str:
-        return html_table(self._cells(), caption=self._heading(), notes=[self.verdict(), *self._said()])
