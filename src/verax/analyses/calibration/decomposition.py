@@ -73,30 +73,23 @@ def decompose(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K), or Handle
-        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions
-        that `scan` has opened, in place of both `y` and `p`. Where these have more than 2^20 distinct
-        forecasts, the fit is made to bins of them, and `within` bounds what that takes off miscalibration
-        and discrimination. Intervals take another pass over the rows, so saved summaries have none.
-    p : array_like of shape (N, K) or (N,), or TopLists, optional
-        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
-        is enough.
+    y
+        Where these have more than 2^20 distinct forecasts, the fit is made to bins of them, and `within`
+        bounds what that takes off miscalibration and discrimination. Intervals take another pass over the
+        rows, so saved summaries have none.
+    p
     rule : Rule or str, optional
         `brier`, `rps` (any scale), `log` (any base) or `ranked_log`; by default `brier`, or `rps` if
         `ordered`.
-    ordered : bool, default False
-        Whether the classes have an order.
+    ordered
     bootstrap : int, default 0
         Number of random draws for the p-value of calibration; 0 for no p-value and no intervals. The
         intervals take from 20 to 60 more draws, which measure how far the isotonic fit follows noise.
-    seed : int, default 0
-        Random seed.
-    confidence : float, default 0.95
-        Confidence level of the intervals.
-    weights_are : {"importance", "counts"}, default "importance"
-        What weights are. "importance": how much each row counts; only their ratios matter. "counts":
-        a row of weight 3 is three rows. With "counts" every number is that of the repeated rows; for
-        intervals the weights must be whole numbers, because the rows are repeated.
+    seed
+    confidence
+    weights_are
+        With "counts" every number is that of the repeated rows; for intervals the weights must be whole
+        numbers, because the rows are repeated.
     **read
 
     Returns

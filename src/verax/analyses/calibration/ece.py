@@ -47,13 +47,9 @@ def ece(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K), or Handle
-        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions
-        that `scan` has opened, in place of both `y` and `p`. Only bins of equal width are possible
-        then.
-    p : array_like of shape (N, K) or (N,), or TopLists, optional
-        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
-        is enough.
+    y
+        Only bins of equal width are possible then.
+    p
     bins : int, default 15
         The number of bins.
     kind : {"confidence", "classwise", "listed", "mass"}, default "confidence"

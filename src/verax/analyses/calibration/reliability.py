@@ -59,13 +59,10 @@ def reliability(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K), or Handle
-        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions
-        that `scan` has opened, in place of both `y` and `p`. Where these have more than 2^20 distinct
-        forecasts, the curves are fitted to bins that are at most a thousandth of the forecast wide.
-    p : array_like of shape (N, K) or (N,), or TopLists, optional
-        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
-        is enough.
+    y
+        Where these have more than 2^20 distinct forecasts, the curves are fitted to bins that are at most a
+        thousandth of the forecast wide.
+    p
     ordered : bool, default False
         Whether to draw curves of P(Y <= class), which the RPS is made of, instead of P(Y = class).
     places : int, optional
@@ -75,13 +72,11 @@ def reliability(
         components); 0 for none. Outcomes are drawn from the forecasts independently. With groups, the
         deviations of outcomes from forecasts change their signs group by group instead (wild bootstrap).
         Predictions that `scan` has opened are then read twice, and saved summaries have no bands.
-    seed : int, default 0
-        Random seed.
+    seed
     confidence : float, default 0.95
         Confidence level of the bands.
-    weights_are : {"importance", "counts"}, default "importance"
-        What weights are. "importance": how much each row counts; only their ratios matter. "counts":
-        a row of weight 3 is three rows. Curves are the same; bands and tests differ.
+    weights_are
+        Curves are the same; bands and tests differ.
     **read
 
     Returns

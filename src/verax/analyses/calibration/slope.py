@@ -35,21 +35,17 @@ def calibration_slope(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K), or Handle
-        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
-        `scan` has opened, in place of both `y` and `p`. They are read about four times: for a first fit to
-        bins, and for each of Newton's steps from there to the fit to the rows.
-    p : array_like of shape (N, K) or (N,), or TopLists, optional
-        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
-        is enough.
+    y
+        They are read about four times: for a first fit to bins, and for each of Newton's steps from there to
+        the fit to the rows.
+    p
     ordered : bool, default False
         Whether to take thresholds of ordered classes, Y > class, instead of each class. Two classes have one
         event, class 1.
     places : int, optional
         For top lists: how many of the first places have a slope; 10 if not given. Lists also have one for any
         listed class, and one for the whole list, whose sum is the forecast that the outcome is listed.
-    confidence : float, default 0.95
-        Confidence level of the intervals.
+    confidence
     **read
 
     Returns

@@ -51,9 +51,7 @@ def subgroups(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K), or Handle
-        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
-        `scan` has opened, in place of both `y` and `p`.
+    y
     p : array_like of shape (N, K) or (N,), TopLists, or mapping of str to these, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
         enough. Or the forecasts of several models, by name. Models are then compared in every subgroup.
@@ -66,8 +64,7 @@ def subgroups(
     rules : sequence of Rule or str, optional
         The rules on the cards, beside `rule`; by default all that fit, or the zero-one loss if `rule` is
         given.
-    ordered : bool, default False
-        Whether the classes have an order.
+    ordered
     costs : {"quadratic", "linear", "zero_one"} or array_like of shape (K, K), optional
         The cost of each decision (column) for each outcome (row).
     confidence : float, default 0.95
@@ -76,15 +73,12 @@ def subgroups(
         The fewest draws behind a p-value of calibration; 0 for no tests. Where the decision is not clear
         after so many, more are drawn. What is far beyond all draws has the p-value of a gamma
         distribution fitted to them, made larger to be safe.
-    seed : int, default 0
-        Random seed.
+    seed
     least : int, default 20
         Subgroups with fewer rows are refused, because nothing can be said about them.
     among : int, optional
         How many subgroups there are, where these are some of them: Holm's correction counts them all.
-    weights_are : {"importance", "counts"}, default "importance"
-        What weights are. "importance": how much each row counts; only their ratios matter. "counts": a
-        row of weight 3 is three rows.
+    weights_are
     time_ordered : bool, default False
         Whether the rows are in order of time: models are compared in each subgroup as `compare` does it then.
         Cards and tests of calibration still take rows to be independent.
