@@ -53,14 +53,17 @@ EXCEPT = {
         for way in WAYS
     },
 }
+_drawn, _why = EXCEPT["subgroups", "many parts"]
+EXCEPT["Report.of", "one part"] = {*_drawn, "points"}, _why
+# Of parts, the page ranks rows by one uncertainty score only.
+EXCEPT["Report.of", "many parts"] = {*_drawn, "points", "row", "selective"}, f"{_why}; rows are known by ids"
 _drawn, _why = EXCEPT["subgroups", "saved and merged"]
 EXCEPT["subgroups", "saved and merged"] = {*_drawn, "model"}, f"{_why}; saved models have names"
 PLACES = "folds follow the order of rows, and shards know only their own"
-APART = "rows in memory and elsewhere have code of their own"
 # Results that differ, and why.
 DIFFERS = {
     **{(name, "saved and merged"): PLACES for name in ("choose_thresholds", "fit_pool", "recalibrate")},
-    **{("Report.of", way): APART for way in WAYS},
+    ("Report.of", "saved and merged"): "saved models have names, and nothing is drawn again without rows",
 }
 # Refusals that differ, and why.
 REFUSES_ALONE = {
