@@ -27,12 +27,13 @@ from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads_ranking
 from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule
-from verax.scores.coverage import find_list_metric, refuse_costs
-from verax.scores.metrics import CostsLike, cost_matrix, expected_cost_metric, needs_order
+from verax.scores.coverage import RowMetric, find_list_metric, refuse_costs
+from verax.scores.metrics import CostsLike, DecisionMetric, cost_matrix, expected_cost_metric, needs_order
 from verax.scores.registry import name_of, parse
 
 _BOOTSTRAP = "bootstrap"
 _WRONG = "share of wrong decisions"
+_WRONG_DECISION = expected_cost_metric("zero_one")
 
 
 @reads_ranking
@@ -107,8 +108,13 @@ def risk_coverage(
     elif costs is not None:
         cost_matrix(costs, n_classes)
     # Of classes that tie for the first place of a list, each counts in part.
-    cost = expected_cost_metric("zero_one" if costs is None else costs)
-    measure = scored or (find_list_metric("error") if handle.lists else cost)
+    measure: Rule | RowMetric | DecisionMetric
+    if scored is not None:
+        measure = scored
+    elif handle.lists:
+        measure = find_list_metric("error")
+    else:
+        measure = _WRONG_DECISION if costs is None else expected_cost_metric(costs)
     measures = Measures.of([measure], n_classes)
     recipe = CurveRecipe(handle.one_model(), (key,), measures, costs, plan.replicates, plan.seed)
     found = handle.summarise(with_fault_recipes(handle, {"curves": recipe}))

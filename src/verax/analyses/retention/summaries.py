@@ -45,7 +45,7 @@ from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import Groups, check_one_way
 from verax.inputs.handles import LATER, Gathering, Part, Recipe
 from verax.inputs.lists.rows import ListRows
-from verax.scores.base import Rule, losses_of
+from verax.scores.base import Rule
 from verax.scores.coverage import RowMetric
 from verax.scores.decisions import cheapest
 from verax.scores.metrics import METRICS, CostsLike, DecisionMetric
@@ -53,6 +53,8 @@ from verax.scores.registry import name_of
 
 # The number of rows that are kept; of more, there are histograms.
 MOST_ROWS = 2**20
+# Fewer rows in memory are read by array calls alone, which start sooner.
+_FEW = 2**11
 # By how much bins are joined in replicates of groups, which every row adds to.
 _JOINED = 4
 # How many kinds of rows the tables tell apart that rows are added to in place.
@@ -375,7 +377,7 @@ class CurveRecipe(Recipe[Histograms]):
 
     def take(self, part: Part) -> Histograms:
         """Keep or count the rows of one part."""
-        return self.fitting(Histograms({}, {}, self.rows(part)))
+        return self.fitting(Histograms({}, {}, self.rows(part), self))
 
     def fitting(self, found: Histograms) -> Histograms:
         """The same with its rows in bins if there are too many, or if there are bins already."""
@@ -383,7 +385,7 @@ class CurveRecipe(Recipe[Histograms]):
         if rows is not None and self.bounded and rows.bounded and (found.orders or len(rows) > MOST_ROWS):
             binned = self.binned(rows)
             found = binned if not found.orders else _MERGED(replace(found, rows=None), binned)
-        return replace(found, recipe=self)
+        return found if found.recipe is self else replace(found, recipe=self)
 
     def rows(self, part: Part) -> CurveRows:
         """The rows of a part, as far as curves need them."""
@@ -392,30 +394,41 @@ class CurveRecipe(Recipe[Histograms]):
         numbers = part.numbers
         if numbers is None:
             numbers = np.arange(part.start, part.start + part.n_rows)
-        if isinstance(forecasts, ListRows):
-            valued = [*self.keys, *self.measures.values]
-            formulas = list(dict.fromkeys(each for each in valued if isinstance(each, (Rule, RowMetric))))
-            losses = dict(zip(formulas, map(np.asarray, losses_of(formulas, forecasts)), strict=True))
-            ranks = {
-                named(key): losses[key] if isinstance(key, Rule) else key.of_lists(forecasts)
-                for key in self.keys
-            }
-            values = {named(each): losses[each] for each in self.measures.values}  # type: ignore[index]
-            weights = None if forecasts.weights is None else np.asarray(forecasts.weights)
-            groups = forecasts.groups
-            return CurveRows(0, numbers, ranks, values, None, None, weights, groups, bounded=bounded)
-        own = [key for key in self.keys if isinstance(key, Rule)]
-        rows = seen(part, self.model, [*own, *self.measures.rules])
+        measured = [each for each in self.measures.values if not isinstance(each, DecisionMetric)]
+        formulas = list(dict.fromkeys([*(key for key in self.keys if isinstance(key, Rule)), *measured]))
+        lists, p = isinstance(forecasts, ListRows), None
+        if lists or (part.whole and part.n_rows < _FEW):
+            table = RowTable.of(forecasts, formulas, self.decision_costs)
+            y, decisions, weights, losses = table.y, table.decisions, table.weights, table.losses
+            top, p = None, table.p
+        else:
+            rows = seen(part, self.model, [each for each in formulas if isinstance(each, Rule)])
+            y, weights, top = rows.y, rows.weights, rows.top
+            losses = dict(rows.losses.items())
+            decisions = self._decided(part, rows)
+
+        def ranks(key: Rule | UncertaintyScore) -> Floats:
+            if isinstance(key, Rule):
+                return losses[key]
+            if isinstance(forecasts, ListRows):
+                return key.of_lists(forecasts)
+            if top is not None and key.name == "max_probability":
+                return 1 - top
+            blocks = list(key.by_blocks(probabilities(part, self.model) if p is None else p))
+            return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+        if self.forecasts and p is None:
+            p = probabilities(part, self.model)
         return CurveRows(
-            forecasts.n_classes,
+            0 if lists else forecasts.n_classes,
             numbers,
-            {named(key): self._ranks(key, part, rows) for key in self.keys},
-            {named(rule): rows.losses[rule] for rule in self.measures.rules},
-            rows.y,
-            self._decided(part, rows),
-            rows.weights,
+            {named(key): ranks(key) for key in self.keys},
+            {named(each): losses[each] for each in measured},
+            None if lists else y,
+            None if lists else decisions,
+            weights,
             forecasts.groups,
-            probabilities(part, self.model) if self.forecasts else None,
+            p if self.forecasts else None,
             bounded,
         )
 
@@ -454,14 +467,6 @@ class CurveRecipe(Recipe[Histograms]):
         if self.decision_costs is None:
             return rows.decision
         return np.asarray(cheapest(probabilities(part, self.model), self.decision_costs))
-
-    def _ranks(self, key: Rule | UncertaintyScore, part: Part, rows: RowPass) -> Floats:
-        """What ranks the rows."""
-        if isinstance(key, Rule):
-            return rows.losses[key]
-        if key.name == "max_probability":
-            return 1 - rows.top
-        return np.concatenate(list(key.by_blocks(probabilities(part, self.model))))
 
     def values_of(self, measure: Rule | DecisionMetric | RowMetric, rows: CurveRows) -> Floats:
         """The value of each row by what is measured."""
