@@ -193,6 +193,7 @@ def test_compiled_histograms_are_those_of_array_calls(weighted, monkeypatch):
 
 
 def test_compiled_runs_merge_to_the_same_sums(monkeypatch):
+    pytest.importorskip("numba")
     rng = np.random.default_rng(0)
     runs = [
         histograms.Run.of(rng.integers(0, 500, 4000), [None, rng.random(4000)], [rng.random(4000)])
