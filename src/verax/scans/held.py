@@ -68,7 +68,8 @@ class Held(LocalHandle):
         first = next(iter(rows.values()))
         if not len(first):
             _refuse_none(first, name)
-        self.rows, self.request = dict(rows), request
+        self.rows: dict[str, Predictions | ListFile] = dict(rows)
+        self.request: Request = request
         self.name, self.taken, self._notes = name, taken, notes
         self.models, self.n_rows, self.by = tuple(rows), len(first), tuple(first.by)
         self.lists: bool = isinstance(first, ListFile)

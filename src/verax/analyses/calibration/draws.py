@@ -144,7 +144,8 @@ class CellDraws:
     def __init__(self, bins: EventBins, how: Split, cell: Ints | None = None) -> None:
         self.cell: Ints = _cell_of(bins.weight) if cell is None else cell
         self._how = how
-        self.n = int(self.cell[-1]) + 1
+        self.n: int = int(self.cell[-1]) + 1
+        self.claimed: Floats
         self._size, self.claimed, self._happened, self._squares = (
             sums_at(self.cell, column, self.n)
             for column in (bins.weight, bins.claimed, bins.happened, bins.squares)
