@@ -48,7 +48,8 @@ def folder(tmp_path_factory):
 def test_a_card_as_a_table(folder):
     result = verax("evaluate", folder / "preds.parquet", "--groups", "site")
     assert (result.returncode, result.stderr) == (0, "")
-    first, heading, *_ = result.stdout.splitlines()
+    verdict, first, heading, *_ = filter(None, result.stdout.splitlines())
+    assert verdict.startswith("The model is not significantly better than predicting class frequencies: its")
     taken = "outcomes: label; probabilities: p_cat (cat), p_dog (dog), p_fox (fox); groups: site"
     assert first == f"{folder / 'preds.parquet'}: {taken}"
     assert heading == "verax scorecard: 240 rows, 2 groups, 3 classes"
@@ -79,8 +80,13 @@ def test_json_is_what_the_library_says(folder):
 
 
 # Two rows, by hand: p_true 0.5 and 0, so brier (0.5 + 2) / 2 and an infinite log score.
+VERDICT = (
+    "The model is not significantly better than predicting class frequencies: its Brier score of 1.2500 is "
+    "900% higher (95% CI \u22128524% to 100%)."
+)
 GOLDEN = """
 {"verax": "VERSION", "command": "evaluate", "file": "two.csv",
+ "verdict": "VERDICT",
  "taken": {"target": "label", "probs": ["p_a", "p_b"], "logits": false, "weights": null, "groups": null,
            "by": [], "id": null, "outcomes_are": "names", "not_taken": [], "found_by": "name"},
  "normalize": false, "logits": false,
@@ -119,7 +125,7 @@ def test_golden_json(tmp_path, monkeypatch):
     rules = ["--rule", "brier", "--rule", "log", "--require", "brier.high<2.5"]
     code, out, _ = quickly("evaluate", "two.csv", *rules, "--json")
     found = json.loads(re.sub(r'("reference": )"[^"]+"', r'\1"REFERENCE"', out), parse_constant=pytest.fail)
-    expected = json.loads(GOLDEN.replace("VERSION", vx.__version__))
+    expected = json.loads(GOLDEN.replace("VERSION", vx.__version__).replace("VERDICT", VERDICT))
     assert code == 0
     assert found == expected
     assert list(found) == list(expected)
@@ -153,7 +159,7 @@ def test_two_kinds_of_groups(tmp_path):
         (["evaluate", path, "--by", "league"], "subgroups"),
         (["evaluate", path, "--html", tmp_path / "r.html"], "the report"),
         (["compare", path, f"b={path}", "--by", "league"], "subgroups"),
-        (["retain", path], "decompositions, curves and rankings"),
+        (["retain", path], "curves"),
     ):
         refused = verax(*options, "--groups", "league,date")
         assert refused.returncode == 2

@@ -60,8 +60,8 @@ def show_card(
     card = tally.card(part=save is not None)
     dense = not rows.handle.lists
     settings = {"ordered": ordered, **plan} if dense else plan
-    calibration = None
-    if dense and card.weight and (_is_small(card) or any(bound.on_calibration for bound in bounds)):
+    calibration, report, verdict, small = None, None, None, _is_small(card)
+    if dense and card.weight and (small or any(bound.on_calibration for bound in bounds)):
         calibration = _calibration(rows, asked, bounds, bootstrap, **settings)
     parts = {}
     if rows.held or not dense or html is None:
@@ -78,7 +78,7 @@ def show_card(
         report = rows.report(parts, source=rows.source, rules=asked, **settings)
         held = [(f"{each.bound.text} ({each.value:.4g})", each.met) for each in verdicts]
         report.with_command(command_line(command), held).save(html)
-        parts = report.subgroups or parts
+        parts, verdict = report.subgroups or parts, report.verdict
         if dense and not rows.held:
             notes.append(
                 "The file is large, so its report was computed by streaming; it states the approximation "
@@ -86,9 +86,11 @@ def show_card(
             )
     elif save is not None:
         card.save(save)
+    if report is None and (small or not dense):
+        verdict = rows.verdict(_primary(asked, ordered), ordered=ordered, **plan)
     file = next(iter(rows.files.values()))
     found, by = card.to_dict(stored=False), {name: part.to_dict(stored=False) for name, part in parts.items()}
-    result: dict[str, Any] = {"command": command, "file": file}
+    result: dict[str, Any] = {"command": command, "file": file, "verdict": verdict}
     if dense:
         scale = {name: rows.options.get(name, False) for name in ("normalize", "logits")}
         measures = None if calibration is None else calibration.to_dict(stored=False)
@@ -104,7 +106,8 @@ def show_card(
         "save": None if save is None else str(save),
         "notes": notes,
     }
-    texts = [f"{file}: {'; '.join(rows.handle.taken)}", str(card)]
+    texts = [] if verdict is None else [f"{verdict}\n"]
+    texts += [f"{file}: {'; '.join(rows.handle.taken)}", str(card)]
     texts += [] if calibration is None else [f"\n{calibration}"]
     texts += [f"Note: {note}" for note in notes]
     texts += [f"\n{part}" for part in parts.values()]
@@ -114,6 +117,15 @@ def show_card(
     show(result, texts, as_json=as_json)
     if not result["met"]:
         raise typer.Exit(FAILED)
+
+
+def _primary(asked: list[str] | None, ordered: bool) -> Rule:
+    """The rule of the verdict: the first that was asked for, or the usual one."""
+    from verax.scores.combinators import Padded
+    from verax.scores.registry import default_rules, parse
+
+    rule = parse(asked[0] if asked else default_rules(ordered=ordered)[0])
+    return rule.rule if isinstance(rule, Padded) else rule
 
 
 def _is_small(card: Scorecard) -> bool:

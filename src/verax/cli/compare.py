@@ -91,13 +91,18 @@ def compare(
     found = found.with_skipped(rows.skipped)
     settings = {"ordered": reading.ordered, **in_time, **plan}
     parts = rows.subgroups(rule[0] if rule else None, least=least, bootstrap=100, **settings)
+    report = None
     if html is not None:
         lines = [", ".join(map(_short, paths.values())), *next(iter(about.said.values()))]
         report = rows.report(parts, source="; ".join(lines), rules=rule, **settings)
         report.with_command(command_line("compare")).save(html)
         parts = report.subgroups or parts
+    verdict = rows.verdict(rules[0], found, ordered=order_matters, time_ordered=time_ordered, **plan)
+    if report is not None:
+        verdict = report.verdict
     result = {
         "command": "compare",
+        "verdict": verdict,
         "files": {name: called(path) for name, path in paths.items()},
         "matched": about.matched,
         "left_out": {name: vars(left) for name, left in about.left_out.items()},
@@ -106,7 +111,8 @@ def compare(
         "subgroups": {name: part.to_dict(stored=False) for name, part in parts.items()},
         "html": None if html is None else str(html),
     }
-    texts = [f"{name}: {'; '.join(lines)}" for name, lines in about.said.items()]
+    texts = [] if verdict is None else [f"{verdict}\n"]
+    texts += [f"{name}: {'; '.join(lines)}" for name, lines in about.said.items()]
     texts += [f"Rows were matched {about.matched}."]
     texts += [
         f"{name}: {left} left out, which another file lacks."

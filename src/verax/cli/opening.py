@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from verax.common.paths import called
-from verax.errors import InputError, Remedy, RuleError
+from verax.errors import InputError, Remedy, RuleError, VeraxError
 
 if TYPE_CHECKING:
+    from verax.analyses.comparison.result import Comparison
     from verax.analyses.subgroups.result import Subgroups
     from verax.cli.options import Reading
     from verax.inputs.skipping import MaySkip, Skipped
     from verax.report import Report
+    from verax.scores.base import Rule
 
 T = TypeVar("T")
 M = TypeVar("M", bound="MaySkip")
@@ -173,6 +175,35 @@ class GivenRows:
             found[name] = self.ask(subgroups, by=labels, rule=rule, **how)
             found[name].by = name
         return found
+
+    def verdict(self, primary: Rule, found: Comparison | None = None, **how: Any) -> str | None:
+        """How the report's verdict begins, for rows in memory; None where there is nothing to compare with.
+
+        `found` compares several models; one is compared with class frequencies alone, or with empty lists.
+        """
+        from verax.analyses.comparison.compare import compare
+        from verax.report.opening import opening_of
+        from verax.scores.registry import name_of
+
+        if not self.held:
+            return None
+        lists = all(hasattr(part, "places") for part in self.parts.values())
+        (y, p), reference = self.given, "uniform" if lists else "frequencies"
+        models = p if isinstance(p, dict) else {next(iter(self.files)): p}
+        try:
+            known = replace(self, given=(y, models)).ask(compare, rule=primary, reference=reference, **how)
+        except VeraxError:
+            # Results say what speaks against the rows.
+            return None
+        first = self.first
+        return opening_of(
+            known if found is None else found,
+            name_of(primary),
+            lists=lists,
+            confidence=known.confidence,
+            n_classes=first.lists.n_classes if hasattr(first, "places") else first.p.shape[1],
+            skills=known,
+        )[0]
 
     def report(self, parts: Mapping[str, Subgroups], **how: Any) -> Report:
         """The report on all models, with their subgroups."""

@@ -203,10 +203,13 @@ def _named(text: str, whole: str, measures: Sequence[str] = (*METRICS, *MEASURES
         if "(" in text:
             raise _refusal(whole, str(error)) from None
         names = list(dict.fromkeys([*RULES, "log", *measures]))
-        near = difflib.get_close_matches(text, names, n=1)
-        hint = [Remedy(f"Did you mean {near[0]!r}?")] if near else []
+        near = difflib.get_close_matches(text, measures, n=1)
         known = Remedy(f"Valid names are {', '.join(names)}, and combinations such as 'penalized(brier)'.")
-        raise _refusal(whole, f"there is no score called {quote(text)}", *hint, known) from None
+        if near or "Did you mean" not in str(error):
+            hint = [Remedy(f"Did you mean {near[0]!r}?")] if near else []
+            raise _refusal(whole, f"there is no score called {quote(text)}", *hint, known) from None
+        # The parser knows what rules are called elsewhere.
+        raise _refusal(whole, str(error).removesuffix("."), known) from None
     return name_of(rule), rule
 
 

@@ -22,6 +22,7 @@ from verax.inference.intervals import (
     few_groups,
     skewed,
     straightened,
+    t_quantile,
     unequal,
 )
 from verax.inference.series import LongRun, Memory
@@ -145,10 +146,10 @@ class Estimate:
 
     def intervals(self, confidence: float) -> list[Interval]:
         """The interval of every column, by Student's t distribution."""
-        from scipy.special import stdtrit
-
+        freedoms = np.asarray(self.freedom, float)
+        known = {freedom: t_quantile(freedom, confidence) for freedom in np.unique(freedoms).tolist()}
         with np.errstate(invalid="ignore"):
-            quantile = -stdtrit(self.freedom, (1 - confidence) / 2)
+            quantile = np.vectorize(lambda freedom: known.get(freedom, np.nan), otypes=[float])(freedoms)
             skewness = np.broadcast_to(self.skewness, self.mean.shape)
             low, high = (self.mean - self.error * bent(t, skewness) for t in (quantile, -quantile))
         freedom = np.broadcast_to(self.freedom, self.mean.shape).tolist()

@@ -13,8 +13,8 @@ from verax.analyses.calibration.list_results import Claim
 from verax.analyses.recalibration.records import TITLES
 from verax.errors import join
 from verax.report.contents import Contents, Distributions, Findings, Places
-from verax.report.words import number, percent, percent_span, probability, said, span
-from verax.scores.registry import parse
+from verax.report.opening import level, opening_of
+from verax.report.words import number, percent, percent_span, probability, span
 
 # Below this share of the loss, a recalibration gain hardly matters.
 _SLIGHT = 0.02
@@ -28,87 +28,14 @@ _POWER = 2.8
 
 def verdict_of(contents: Contents) -> str:
     """What to keep, by how much it is better and how sure that is; then calibration and what would help."""
-    opening, good = _alone(contents) if len(contents.findings) == 1 else _among(contents)
+    opening, good = opening_of(
+        contents.comparison,
+        contents.primary,
+        lists=contents.problem.lists,
+        confidence=contents.confidence,
+        n_classes=contents.problem.n_classes,
+    )
     return f"{opening} {_calibration(contents, contents.best, good)}"
-
-
-def _reference(contents: Contents) -> str:
-    return "an empty list" if contents.problem.lists else "predicting class frequencies"
-
-
-def _level(contents: Contents) -> str:
-    return f"{100 * contents.confidence:g}% CI"
-
-
-def _alone(contents: Contents) -> tuple[str, bool]:
-    """How one model does against the simplest forecast, and whether that is good news."""
-    found, against = contents.best, _reference(contents)
-    name, value = said(contents.primary), found.score(contents.primary).mean
-    skill, (low, high) = contents.skill(found.name, contents.primary)
-    if not math.isfinite(value):
-        return f"The model gave probability zero to an outcome that occurred: its {name} is infinite.", False
-    its = f"its {name} of {number(value)} is"
-    if math.isnan(low):
-        return f"The {name} of the model is {number(value)}.", True
-    spread = f"{_level(contents)} {percent_span(low, min(high, 1.0))}"
-    if low > 0:
-        return f"The model beats {against}: {its} {percent(skill)} lower ({spread}).", True
-    if high < 0:
-        more = f"{percent(-skill)} higher" if skill > -1 else f"{1 - skill:,.1f} times as high"
-        return f"The model is worse than {against}: {its} {more} ({spread}).", False
-    apart = f"{percent(abs(skill))} {'lower' if skill >= 0 else 'higher'}"
-    return f"The model is not significantly better than {against}: {its} {apart} ({spread}).", False
-
-
-def _among(contents: Contents) -> tuple[str, bool]:
-    """Which of several models to keep, whether its lead is significant, and whether that is good news."""
-    best, against = contents.comparison.models[contents.primary][0], _reference(contents)
-    name = said(contents.primary)
-    if not math.isfinite(best.mean):
-        return (
-            f"Every model gave probability zero to an outcome that occurred: every {name} is infinite.",
-            False,
-        )
-    low, high = best.skill_interval
-    told = f"{name} {number(best.mean)}"
-    good = math.isnan(low) or low > 0
-    if low > 0:
-        told += f", {percent(best.skill)} lower than {against}"
-    opening = f"Keep {best.name}: {told}." if good else f"{best.name} has the lowest {told}."
-    if high < 0:
-        opening = f"None of the models beats {against}. {opening}"
-    elif not good:
-        opening = f"No model is significantly better than {against}. {opening}"
-    return " ".join(filter(None, [opening, _lead(contents), _disagreement(contents)])), good
-
-
-def _lead(contents: Contents) -> str:
-    """Whether the best model's lead is significant, after the correction for the number of pairs."""
-    best, *others = contents.comparison.models[contents.primary]
-    gaps = {m.name: contents.comparison.difference(m.name, best.name, contents.primary) for m in others}
-    tied = [n for n, gap in gaps.items() if not gap.p_adjusted <= 1 - contents.confidence]
-    runner = gaps[others[0].name]
-    size = f"{number(runner.difference)}, {_level(contents)} {span(runner.interval)}"
-    if not math.isfinite(runner.difference):
-        size = "the other is infinite"
-    if len(others) == 1:
-        return f"Its lead over {runner.a} is {'not ' if tied else ''}significant ({size})."
-    if tied:
-        shown = tied if len(tied) <= 3 else [*tied[:2], f"{len(tied) - 2} others"]
-        return f"Its lead over {join(shown)} is not significant."
-    return f"Its lead over all others is significant (over {runner.a} {size})."
-
-
-def _disagreement(contents: Contents) -> str:
-    """Which strictly proper rules put another model first."""
-    best = contents.best.name
-    other: dict[str, list[str]] = {}
-    for rule, (first, *_) in contents.comparison.models.items():
-        proper = parse(rule).properties.at(contents.problem.n_classes)["strictly_proper"]
-        if proper and first.name != best:
-            other.setdefault(first.name, []).append(said(rule))
-    texts = [f"{name} is best by {join(rules)}" for name, rules in other.items()]
-    return f"The scores disagree: {join(texts)}." if texts else ""
 
 
 # ---- calibration -------------------------------------------------------------------------------
@@ -148,9 +75,9 @@ def _what_is_off(contents: Contents, found: Findings, off: Mapping[str, bool]) -
     if off.get("slope") and found.dense.slope is not None:
         line = found.dense.slope
         way = "too extreme" if line.slope < 1 else "too timid"
-        level = f"{_level(contents)} {span(line.slope_interval, 2)}"
+        ends = f"{level(contents.confidence)} {span(line.slope_interval, 2)}"
         told = (
-            f"miscalibrated: its probabilities are {way} (calibration slope {number(line.slope, 2)}, {level})"
+            f"miscalibrated: its probabilities are {way} (calibration slope {number(line.slope, 2)}, {ends})"
         )
         return f"{told}; {leans}" if leans else told
     if leans:

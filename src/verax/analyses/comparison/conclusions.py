@@ -164,7 +164,9 @@ def conclude(
     if draws is not None:
         intervals = bootstrap_intervals(draws, estimate, confidence)
         p_values = bootstrap_p(draws, estimate.mean)
-    p_values = estimate.p_values() if p_values is None else p_values
+    if p_values is None:
+        # A single model has no differences, and nobody waits for the distribution of their tests.
+        p_values = estimate.p_values() if len(names) > 1 else np.full(len(estimate.mean), np.nan)
     skill = _skill(estimate, tally, names, reference, confidence, draws)
     # Where a difference is undefined the mean itself is not: it is infinite.
     of_models = np.arange(len(estimate.mean)) < tally.n_models

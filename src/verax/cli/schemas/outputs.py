@@ -39,7 +39,8 @@ def _output(command: str, **fields: Schema | Maybe) -> Schema:
 
 
 def _evaluate() -> Schema:
-    own: dict[str, Schema | Maybe] = {"file": TEXT, "notes": TEXTS, **_HELD, **_KEPT}
+    own: dict[str, Schema | Maybe] = {"file": TEXT, "verdict": or_none(TEXT), "notes": TEXTS}
+    own |= {**_HELD, **_KEPT}
     dense = _output(
         "evaluate",
         **own,
@@ -59,7 +60,7 @@ def _toplist() -> Schema:
     own = {name: field for name, field in LIST_CARD.items() if name not in ("verax", "lists")}
     by = Maybe(mapped(ref("subgroups")))
     more = {**_HELD, **_KEPT, "lists": ref("list_file"), "subgroups": by}
-    return _output("toplist", file=TEXT, notes=TEXTS, **own, **more)
+    return _output("toplist", file=TEXT, verdict=or_none(TEXT), notes=TEXTS, **own, **more)
 
 
 def _merge() -> Schema:
@@ -70,6 +71,7 @@ def _merge() -> Schema:
 def _compare() -> Schema:
     return _output(
         "compare",
+        verdict=or_none(TEXT),
         files=mapped(TEXT),
         matched=TEXT,
         left_out=mapped(record(count=COUNT, ids=TEXTS)),
