@@ -127,7 +127,7 @@ def test_order_is_given_numbered_or_stored_never_guessed(write, tmp_path):
         (CSV + "B,0.5,0.5\n", {}, "target label row=2"),
         ("label,p_0,p_1\nno,0.5,0.5\n", {}, "classes label classes"),
         ("label,prob\nyes,0.5\nno,0.4\n", {}, "positive missing positive"),
-        ("label,prob\n1,50\n0,40\n", {}, "probs value row=0 logits"),
+        ("label,prob\n1,50\n0,40\n", {}, "probs value row=0 percent logits"),
         ("label,p_0,p_1\n0.5,0.5,0.5\n", {}, "classes label classes"),
         ("label,p_1,p_2\n1,0.5,0.5\n3,0.5,0.5\n", {"classes": ["x", "y"]}, "target label row=1"),
         (CSV, {"target": 5}, "target type"),
@@ -346,7 +346,7 @@ def test_lists_are_recognised_by_their_sums(tmp_path):
 
 def test_one_column_has_the_tolerance_that_rows_have(write):
     assert files.read(write("y,p\n1,1.0000009\n0,0.5\n")).p.tolist() == [[0, 1.0000009], [0.5, 0.5]]
-    refuses(write("y,p\n1,0.5\n1,1.00001\n"), "probs value row=1 logits")
+    refuses(write("y,p\n1,0.5\n1,1.00001\n"), "probs value row=1 percent logits")
 
 
 def test_names_of_classes_have_no_separators_at_their_ends(write):

@@ -58,7 +58,8 @@ def same(found):
     for name in ("card", "worst", "compare"):
         alike(found[name].to_dict(), exact[name].to_dict())
     curve, other = found["curve"], exact["curve"]
-    assert (np.abs(curve.values - other.values) <= curve.within + 1e-12).all()
+    assert curve.within is None
+    assert np.allclose(curve.values, other.values, rtol=0, atol=1e-12)
     assert found["decompose"].score == pytest.approx(exact["decompose"].score, rel=1e-10)
     gap = exact["decompose"].miscalibration - found["decompose"].miscalibration
     assert -1e-12 <= gap <= found["decompose"].whole.within + 1e-12

@@ -45,7 +45,8 @@ def test_tags_of_a_long_table_are_metrics_of_their_own(tmp_path):
     assert history.best("brier").epoch == 1
     result = verax("select", path)
     assert result.returncode == 0, result.stderr
-    assert result.stdout.splitlines()[1].split() == ["best", "by", "is", "step", "val_brier", "val_f1"]
+    header = ["best", "by", "is", "step", "val_brier", "val_f1"]
+    assert header in [line.split() for line in result.stdout.splitlines()]
     assert "verax selection: 3 steps" in result.stdout
 
 
