@@ -48,7 +48,7 @@ def expected():
         "compare": vx.compare(y, models, rule=["brier", "log"], reference="uniform", **OWN),
         "curve": vx.retention(y, lists, rule="brier", metric="coverage", removed=[0, 0.1], **OWN),
         "decompose": vx.decompose(y, lists, rule="brier", **OWN),
-        "report": Report.of(y, models, ids=IDS, **OWN),
+        "report": Report.of(y, models, ids=IDS, by={"site": table()["site"].to_pylist()}, **OWN),
     }
 
 
