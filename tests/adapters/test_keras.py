@@ -14,7 +14,9 @@ pytestmark = pytest.mark.frameworks
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["torch", "jax", "tensorflow"])
+@pytest.mark.parametrize(
+    "backend", ["torch", *(pytest.param(name, marks=pytest.mark.long) for name in ("jax", "tensorflow"))]
+)
 def test_the_suite_passes_on(backend):
     for package in ("keras", backend):
         if importlib.util.find_spec(package) is None:
