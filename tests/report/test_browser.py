@@ -287,7 +287,8 @@ def test_texts_from_outside_stay_texts(browser, tmp_path):
     assert browser.driver.title == EVIL[0]
     assert EVIL[0] in browser.run("return document.querySelector('h1').textContent")
     labels = "return [...document.querySelectorAll('[data-chart=classes] svg text')].map(x => x.textContent)"
-    assert any(text.startswith("<script>alert(1)") for text in browser.run(labels))
+    # Long names lose their middle.
+    assert any(text.startswith("<script>al") and text.endswith("</script>") for text in browser.run(labels))
     worst = browser.run("return document.querySelector('.cases .id bdi').textContent")
     assert worst == str(report.contents.findings[0].worst[0].id)
     assert browser.run("return document.querySelectorAll('[onload], b').length") == 0
@@ -327,7 +328,7 @@ def test_names_that_javascript_objects_have_already(browser, tmp_path):
     ):
         assert browser.run(means, chart) >= len(names), chart
         assert set(names) <= set(browser.run(labels, chart)), chart
-    ranked = [curve.order for curve in report.contents.findings[0].retained]
+    ranked = [curve.order for curve in report.contents.findings[0].dense.retained]
     shown = browser.run(labels, "retained")
     assert {short_of(order) for order in ranked} <= set(shown)
     lines = "return document.querySelectorAll('[data-chart=retained] .mark-line path').length"

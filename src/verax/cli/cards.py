@@ -87,7 +87,7 @@ def show_card(
     elif save is not None:
         card.save(save)
     if report is None and (small or not dense):
-        verdict = rows.verdict(_primary(asked, ordered), ordered=ordered, **plan)
+        verdict = rows.verdict([_primary(asked, ordered)], ordered=ordered, **plan)
     file = next(iter(rows.files.values()))
     found, by = card.to_dict(stored=False), {name: part.to_dict(stored=False) for name, part in parts.items()}
     result: dict[str, Any] = {"command": command, "file": file, "verdict": verdict}

@@ -97,7 +97,7 @@ def compare(
         report = rows.report(parts, source="; ".join(lines), rules=rule, **settings)
         report.with_command(command_line("compare")).save(html)
         parts = report.subgroups or parts
-    verdict = rows.verdict(rules[0], found, ordered=order_matters, time_ordered=time_ordered, **plan)
+    verdict = rows.verdict(rules, found, ordered=order_matters, time_ordered=time_ordered, **plan)
     if report is not None:
         verdict = report.verdict
     result = {

@@ -176,14 +176,14 @@ class GivenRows:
             found[name].by = name
         return found
 
-    def verdict(self, primary: Rule, found: Comparison | None = None, **how: Any) -> str | None:
+    def verdict(self, rules: Sequence[Rule], found: Comparison | None = None, **how: Any) -> str | None:
         """How the report's verdict begins, for rows in memory; None where there is nothing to compare with.
 
-        `found` compares several models; one is compared with class frequencies alone, or with empty lists.
+        `found` compares several models by all `rules`; one is compared with class frequencies alone, or with
+        empty lists, by the first.
         """
         from verax.analyses.comparison.compare import compare
         from verax.report.opening import opening_of
-        from verax.scores.registry import name_of
 
         if not self.held:
             return None
@@ -191,14 +191,14 @@ class GivenRows:
         (y, p), reference = self.given, "uniform" if lists else "frequencies"
         models = p if isinstance(p, dict) else {next(iter(self.files)): p}
         try:
-            known = replace(self, given=(y, models)).ask(compare, rule=primary, reference=reference, **how)
+            known = replace(self, given=(y, models)).ask(compare, rule=rules[0], reference=reference, **how)
         except VeraxError:
             # Results say what speaks against the rows.
             return None
         first = self.first
         return opening_of(
             known if found is None else found,
-            name_of(primary),
+            rules,
             lists=lists,
             confidence=known.confidence,
             n_classes=first.lists.n_classes if hasattr(first, "places") else first.p.shape[1],

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from verax.analyses.comparison.result import Comparison
 from verax.errors import join
 from verax.report.words import number, percent, percent_span, said, span
-from verax.scores.registry import parse
+from verax.scores.base import Rule
+from verax.scores.registry import name_of
 
 
 def opening_of(
     comparison: Comparison,
-    primary: str,
+    rules: Sequence[Rule],
     *,
     lists: bool,
     confidence: float,
@@ -26,11 +28,12 @@ def opening_of(
     ----------
     comparison : Comparison
         All models by all rules; it may be one model.
-    primary : str
-        The rule that ranks the models.
+    rules : sequence of Rule
+        The rules of the comparison; the first ranks the models.
     skills : Comparison or None
         The same with skill against class frequencies, or against empty lists; by default `comparison` has it.
     """
+    primary = name_of(rules[0])
     against = "an empty list" if lists else "predicting class frequencies"
     known = {model.name: model for model in (skills or comparison).models[primary]}
     best, *others = comparison.models[primary]
@@ -40,7 +43,7 @@ def opening_of(
     opening, good = _among(best, skill, interval, primary, against)
     if not math.isfinite(best.mean):
         return opening, good
-    more = [_lead(comparison, primary, confidence), _disagreement(comparison, primary, n_classes)]
+    more = [_lead(comparison, primary, confidence), _disagreement(comparison, rules, n_classes)]
     return " ".join(filter(None, [opening, *more])), good
 
 
@@ -108,13 +111,13 @@ def _lead(comparison: Comparison, primary: str, confidence: float) -> str:
     return f"Its lead over all others is significant (over {runner.a} {size})."
 
 
-def _disagreement(comparison: Comparison, primary: str, n_classes: int) -> str:
+def _disagreement(comparison: Comparison, rules: Sequence[Rule], n_classes: int) -> str:
     """Which strictly proper rules put another model first."""
-    best = comparison.best(primary)
+    best = comparison.best(name_of(rules[0]))
     other: dict[str, list[str]] = {}
-    for rule, (first, *_) in comparison.models.items():
-        proper = parse(rule).properties.at(n_classes)["strictly_proper"]
-        if proper and first.name != best:
-            other.setdefault(first.name, []).append(said(rule))
-    texts = [f"{name} is best by {join(rules)}" for name, rules in other.items()]
+    for rule in rules:
+        name, proper = name_of(rule), rule.properties.at(n_classes)["strictly_proper"]
+        if proper and (first := comparison.best(name)) != best:
+            other.setdefault(first, []).append(said(name))
+    texts = [f"{name} is best by {join(scores)}" for name, scores in other.items()]
     return f"The scores disagree: {join(texts)}." if texts else ""

@@ -30,7 +30,7 @@ def verdict_of(contents: Contents) -> str:
     """What to keep, by how much it is better and how sure that is; then calibration and what would help."""
     opening, good = opening_of(
         contents.comparison,
-        contents.primary,
+        contents.problem.rules,
         lists=contents.problem.lists,
         confidence=contents.confidence,
         n_classes=contents.problem.n_classes,
