@@ -152,8 +152,12 @@ def test_the_report_on_all_shards_is_that_on_the_whole_file(shards, tmp_path):
     merged = verax("merge", four[3], tmp_path / "three.verax", "--html", tmp_path / "week.html")
     assert merged.returncode == 0, merged.stderr
     verdict = Report.of(vx.scan(tmp_path / "whole.verax"), ordered=True, confidence=0.9).verdict
-    for name in ("week", "whole"):
-        assert verdict in html.unescape((tmp_path / f"{name}.html").read_text())
+    assert verdict in html.unescape((tmp_path / "week.html").read_text())
+    # With the rows there are more tests of calibration, so each has less of the level: how the model does is
+    # the same, and what is said about calibration may differ.
+    opening = verdict[: verdict.index("). ") + 2]
+    assert "RPS" in opening
+    assert opening in html.unescape((tmp_path / "whole.html").read_text())
 
 
 def test_parts_without_a_report_have_no_report(shards, tmp_path):

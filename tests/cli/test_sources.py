@@ -110,12 +110,14 @@ def found(ran):
     """What a command found, without what its files are called."""
     assert ran.returncode == 0, ran.stderr
     result = json.loads(ran.stdout)
+    verdict = result.pop("verdict", None) or ""
     text = json.dumps({k: v for k, v in result.items() if k not in ("file", "files", "taken")})
     # A model is called like its file, or as it was named.
     for kind in KINDS:
         for model in "mn":
             text = text.replace(f'"{model}-{kind}"', f'"{model}"')
-    return text
+            verdict = verdict.replace(f"{model}-{kind}", model)
+    return text, verdict
 
 
 TAKES_LISTS = [name for name in COMMANDS if name != "recalibrate"]

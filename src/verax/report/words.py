@@ -188,7 +188,7 @@ def abbreviated(texts: Sequence[str], longest: int = 22) -> list[str]:
     """Texts for an axis, long ones without their middle; those that would look alike keep more.
 
     >>> abbreviated(["moderate", "a very long name of a class, first", "a very long name of a class, second"])
-    ['moderate', 'a very long … class, first', 'a very lon… class, second']
+    ['moderate', 'a very lon…lass, first', 'a very lon…ass, second']
     """
     longest = max(longest, 4)
     while True:
