@@ -97,7 +97,14 @@ class Parts(PartitionedHandle):
 def opened(case: Case, seed: int, several: bool) -> Parts:
     """The rows of a case behind a handle."""
     options = ("target", "classes", "weights", "groups", "id", "positive", "delimiter")
-    rest = {"by": (), "logits": False, "normalize": False, "invalid": "raise", "decimal": "."}
+    rest = {
+        "by": (),
+        "logits": False,
+        "percent": False,
+        "normalize": False,
+        "invalid": "raise",
+        "decimal": ".",
+    }
     given = dict.fromkeys(options) | rest | case.asked(several)
     table = case.table()
     return Parts("the rows", (table, seed), Asked.of(given.pop("probs"), None, None, **given), table)

@@ -167,6 +167,10 @@ class Recipe(ABC, Generic[S]):
         """
         return self.take(part)
 
+    def spellings(self) -> tuple[str, ...]:
+        """Texts under which its summaries are saved: the first now, the others by earlier versions."""
+        return (repr(self),)
+
     def sizes(self, known: Mapping[str, int]) -> dict[str, int]:
         """Sizes of its summaries, by the names that their fields use; some are known of the rows."""
         return {}

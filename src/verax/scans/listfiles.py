@@ -116,7 +116,7 @@ def opened(source: object, asked: Asked) -> Handle | None:
     """The handle on files that hold lists, by what is said or by their content; None for anything else."""
     if asked.settings is None and not asked.may_be_lists:
         return None
-    named = ([], STDIN) if str(source) == STDIN else files_named(source)
+    named = ([], STDIN) if isinstance(source, (str, Path)) and str(source) == STDIN else files_named(source)
     if named is None:
         return None
     paths, name = named

@@ -88,7 +88,7 @@ class Recorded(Handle):
         return same
 
     def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
-        keys = {name: _key(recipe, self.models) for name, recipe in recipes.items()}
+        keys = {name: _keys(recipe, self.models)[0] for name, recipe in recipes.items()}
         new = {key: recipes[name] for name, key in keys.items() if key not in self._record}
         if new:
             names = dict(zip(self._handle.models, self.models, strict=True))
@@ -209,16 +209,19 @@ class SavedHandle(Handle):
         return self
 
     def knows(self, recipe: Recipe[Any]) -> bool:
-        key = _key(recipe, self.models)
-        return all(key in stored for _, stored in self._stored)
+        keys = _keys(recipe, self.models)
+        return all(any(key in stored for key in keys) for _, stored in self._stored)
 
     def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
         found = {name: self._merged(recipe) for name, recipe in recipes.items()} if self._stored else {}
         return Summaries(found, self.n_rows or 0, self._skipped)
 
     def _merged(self, recipe: Recipe[Any]) -> Any:
-        key = _key(recipe, self.models)
-        pieces = [(path, _pieces(stored, key)) for path, stored in self._stored]
+        keys = _keys(recipe, self.models)
+        pieces = [
+            (path, next(filter(None, (_pieces(stored, key) for key in keys)), []))
+            for path, stored in self._stored
+        ]
         lacking = [path for path, found in pieces if not found]
         if lacking:
             raise InputError(
@@ -308,13 +311,17 @@ def _about_bytes(handle: Handle, n_rows: int, skipped: Skipped | None) -> bytes:
     )
 
 
-def _key(recipe: Recipe[Any], models: Sequence[str]) -> str:
-    """A name for what a recipe makes, the same in every process.
+def _keys(recipe: Recipe[Any], models: Sequence[str]) -> list[str]:
+    """Names for what a recipe makes, the same in every process: its name now, then those of earlier versions.
 
     Models without a name are called like their files, so where a recipe is about one, its place counts.
     """
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
-        text = re.sub(r" at 0x[0-9a-f]+", "", repr(recipe))
+        return [_key(recipe, text, models) for text in recipe.spellings()]
+
+
+def _key(recipe: Recipe[Any], text: str, models: Sequence[str]) -> str:
+    text = re.sub(r" at 0x[0-9a-f]+", "", text)
     # What recipes were given since must not change the names of what was saved before.
     later: Any = recipe
     for own in fields(later) if is_dataclass(later) else ():

@@ -39,6 +39,8 @@ from verax.inputs.handles import Handle, Part, Recipe
 _WIDTH = 2.0**-6
 # A step that moves no coefficient by more is the last; the largest number of steps.
 _SMALL, _STEPS = 1e-10, 60
+# So many digits of coefficients say which step a saved summary belongs to.
+_DIGITS = 8
 # The columns that are summed: scores and information of the intercept if the slope is 1, scores and curvature
 # of intercept and slope, and both losses.
 _SCORES, _INFORMATION, _CURVATURE, _LOSSES = slice(0, 3), 3, slice(4, 7), slice(7, 9)
@@ -231,6 +233,20 @@ class FitRecipe(UnitRecipe):
     i: int
     level: float
     regression: Regression
+    step: int = field(default=0, repr=False)
+
+    def spellings(self) -> tuple[str, ...]:
+        """The number of the step, and coefficients without their last digits, in which sums in another order
+        or another NumPy differ. 0.2.0 saved all digits.
+        """
+        own = self.regression
+        rounded = Regression(
+            np.round(own.coefficients, _DIGITS) + 0.0,
+            round(own.centre, _DIGITS) + 0.0,
+            float(f"{own.scale:.{_DIGITS}e}"),
+        )
+        near = replace(self, level=round(self.level, _DIGITS) + 0.0, regression=rounded)
+        return f"step {self.step} of {near!r}", repr(self)
 
     def columns(self, part: Part) -> Columns:
         """Of some rows. Those with a forecast of 0 or 1 have no part in the fit."""
@@ -320,7 +336,8 @@ class _Fit:
         if not self.both.done:
             self.both.step(float(losses[1]), -total[1:3], self._curvature)
         regression = replace(self.recipe.regression, coefficients=self.both.point)
-        self.recipe = replace(self.recipe, level=float(self.level.point[0]), regression=regression)
+        level, step = float(self.level.point[0]), self.recipe.step + 1
+        self.recipe = replace(self.recipe, level=level, regression=regression, step=step)
 
     @property
     def _curvature(self) -> Floats:
