@@ -22,6 +22,13 @@ OTHER = np.full((120, 3), 1 / 3)
 BY = np.array(["north", "south", "west"])[np.arange(120) % 3]
 LOG = {"epoch": [1, 2, 3], "val_pbs": [0.5, 0.3, 0.4], "val_f1": [0.2, 0.4, 0.5]}
 
+
+def monitored():
+    monitor = vx.Monitor(0.5)
+    monitor.update(Y, P, time=np.arange(120) // 40)
+    return monitor.history
+
+
 # A result of every class, by its name, and how many rows its frame has.
 RESULTS = {
     "Scorecard": (lambda: vx.evaluate(Y, P, rules=["brier", "log"]), 3),
@@ -52,11 +59,12 @@ RESULTS = {
     "Thresholds": (lambda: vx.choose_thresholds(Y, P, metric="qwk"), 2),
     "Deferral": (lambda: vx.deferral(Y, P, defer=[0.2, 0.3]), 2),
     "Recalibration": (lambda: vx.recalibrate(Y, P, method="temperature"), None),
+    "MonitorHistory": (monitored, 3),
     "History": (lambda: History.from_columns(LOG), 3),
     "Selection": (lambda: History.from_columns(LOG).select(), 2),
 }
 # Parts of results, which the frame of the whole has, and what is to become a result.
-PARTS = {"CalibrationLine", "Counterexample", "DecisionCurve", "Interval", "Monitor", "Tally"}
+PARTS = {"Alarm", "CalibrationLine", "Counterexample", "DecisionCurve", "Interval", "Monitor", "Tally"}
 
 
 def classes():

@@ -23,6 +23,7 @@ from verax.analyses.decisions.murphy import Murphy
 from verax.analyses.decisions.net_benefit import DecisionCurve, DecisionCurves
 from verax.analyses.decisions.thresholds import Thresholds
 from verax.analyses.discrimination.result import RankScore, RankScores
+from verax.analyses.monitoring.result import Alarm, MonitorHistory
 from verax.analyses.recalibration.result import Recalibration
 from verax.analyses.retention.result import RetentionCurve, RetentionCurves
 from verax.analyses.retention.risk import RiskCoverage
@@ -33,6 +34,7 @@ from verax.scores.certificates.certify import Certificate
 from verax.scores.landscape import Landscape
 
 __all__ = [
+    "Alarm",
     "CalibrationLine",
     "CalibrationSlopes",
     "Certificate",
@@ -50,6 +52,7 @@ __all__ = [
     "ListCard",
     "ListDecomposition",
     "ListReliability",
+    "MonitorHistory",
     "Murphy",
     "RankScore",
     "RankScores",

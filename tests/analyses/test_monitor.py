@@ -98,7 +98,7 @@ def changed(rng, n, how):
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ("shift", "one class has changed: 2|frequencies have shifted"),
+        ("shift", "One class has changed: 2|frequencies have shifted"),
         ("confident", "overconfident|miscalibrated"),
     ],
 )
@@ -121,7 +121,7 @@ def test_changes_are_found_dated_and_named(how, words, false_alarms):
     assert monitor.update(*draw(rng, 10), time=start + timedelta(50)).time == start + timedelta(day)
     monitor.acknowledge()
     assert monitor.alarm is None
-    assert len(monitor.history.periods) == day + 2
+    assert len(monitor.history.lines) == day + 2
 
 
 def test_forecasts_that_tell_less_raise_the_loss_but_stay_calibrated():
@@ -131,7 +131,7 @@ def test_forecasts_that_tell_less_raise_the_loss_but_stay_calibrated():
         if monitor.update(*draw(rng, 300, spread=0.3 if day < 10 else 3.0), time=day) is not None:
             break
     assert monitor.alarm.targets == (("", None, "loss"),)
-    assert "tell less" in monitor.alarm.kind
+    assert "less informative" in monitor.alarm.kind
 
 
 def test_a_subgroup_that_changes_is_named_and_no_other():
@@ -214,7 +214,7 @@ def test_top_lists_are_monitored_by_their_answers():
         if monitor.update(y, vx.TopLists.from_probabilities(p, 3), time=day) is not None:
             break
     assert day >= 5
-    assert set(monitor.history.records()[0]["events"]) == {"most likely class", "any listed class"}
+    assert set(monitor.history.lines[0].events) == {"most likely class", "any listed class"}
 
 
 def test_compiled_sums_are_those_of_array_calls(monkeypatch):
@@ -239,7 +239,7 @@ def test_ordered_classes_are_monitored_by_thresholds():
     monitor = vx.Monitor(ordered=True)
     monitor.update(*draw(rng, 50), time=0, classes=None)
     assert monitor.rule == vx.rps
-    assert list(monitor.history.records()[0]["events"]) == ["most likely class", "> 0", "> 1"]
+    assert list(monitor.history.lines[0].events) == ["most likely class", "> 0", "> 1"]
 
 
 # ---- state ---------------------------------------------------------------------------------------------
@@ -385,7 +385,7 @@ def test_infinite_losses_are_capped_and_raise_an_alarm():
     for day in range(40):
         monitor.update([1, 0], [0.0, 0.1], time=day)
     assert monitor.alarm is not None
-    assert math.isfinite(monitor.history.records()[0]["loss"])
+    assert math.isfinite(monitor.history.lines[0].loss)
 
 
 def test_the_figure_shows_losses_and_evidence():

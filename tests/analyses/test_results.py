@@ -39,6 +39,12 @@ def history():
     return History.from_columns({"val_pbs": [0.9, 0.6, np.nan], "val_f1": [0.3, 0.5, 0.6]})
 
 
+def monitored():
+    monitor = vx.Monitor(0.5)
+    monitor.update(Y, Q, time=datetime.date(2026, 3, 1))
+    return monitor.history
+
+
 RESULTS = {
     "card": lambda: vx.evaluate(Y, P, ordered=True, groups=GROUPS, weights=WEIGHTS),
     "card of labels": lambda: vx.evaluate(np.array(NAMES)[Y], P, classes=NAMES, ordered=True),
@@ -84,6 +90,7 @@ RESULTS = {
     "worst": lambda: vx.worst(Y, P, rule="log", n=3, ids=GROUPS),
     "worst lists": lambda: vx.worst(Y, LISTS, rule="brier", n=3),
     "history": history,
+    "monitored": monitored,
     "selection": lambda: history().select(),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
@@ -46,24 +47,30 @@ def monitor(
     rule: Annotated[
         str | None, typer.Option(help="The rule; by default rps for ordered classes, else brier.")
     ] = None,
-    tolerance: Annotated[float, typer.Option(help="By how much the mean loss may rise.")] = 0.0,
+    tolerance: Annotated[
+        float | None, typer.Option(help="By how much the mean loss may rise; by default 0.")
+    ] = None,
     alpha: Annotated[
-        float,
-        typer.Option(help="The probability of ever raising a false alarm, or their rate per time step."),
-    ] = 0.05,
+        float | None,
+        typer.Option(
+            help="The probability of ever raising a false alarm, or their rate per step; by default 0.05."
+        ),
+    ] = None,
     unit: Annotated[
         str | None, typer.Option(help="What is independent given the past: row, group or time.")
     ] = None,
     false_alarms: Annotated[
-        str, typer.Option(help="What --alpha bounds: ever (a probability) or rate (per time step).")
-    ] = "ever",
+        str | None,
+        typer.Option(help="What --alpha bounds: ever (a probability, the default) or rate (per time step)."),
+    ] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write a page to this file.")] = None,
     as_json: Json = False,
 ) -> None:
     """Watch losses and calibration over time, with alarms that hold however often you look.
 
-    Each file is taken in once: a file of the same content is left out. The state is written when all files
-    have been read; until then the old one stays. Exit code 1 means an alarm.
+    Each file is taken in once: a file of the same content is left out. The state keeps the settings, which
+    need not be given again. It is written when all files have been read; until then the old one stays. Exit
+    code 1 means an alarm.
     """
     from verax.analyses.monitoring.monitor import Monitor
     from verax.cli.opening import Opened
@@ -75,18 +82,19 @@ def monitor(
             argument="by",
             found=f"it is {', '.join(reading.by or ())}",
         )
-    made = Monitor(
-        _reference(reference),
-        rule=rule,
-        tolerance=tolerance,
-        alpha=alpha,
-        ordered=reading.ordered,
-        unit=unit or ("group" if reading.groups else "time" if reading.weights else None),  # type: ignore[arg-type]
-        by=split(reading.by),
-        false_alarms=false_alarms,  # type: ignore[arg-type]
-    )
-    found = _continued(state, made) if state.exists() else made
-    reading = replace(reading, by=[time, *split(reading.by)])
+    given_settings: dict[str, Any] = {
+        "reference": _reference(reference),
+        "rule": rule,
+        "tolerance": tolerance,
+        "alpha": alpha,
+        "ordered": reading.ordered or None,
+        "unit": unit or ("group" if reading.groups else "time" if reading.weights else None),
+        "by": tuple(split(reading.by)) or None,
+        "false_alarms": false_alarms,
+    }
+    told = {name: value for name, value in given_settings.items() if value is not None}
+    found = _continued(state, told) if state.exists() else Monitor(**told)
+    reading = _as_before(reading, found, time)
     known, said, paths = 0, [], _files(given)
     for path in paths:
         digest = _digest(path)
@@ -99,7 +107,7 @@ def monitor(
         except InputError as error:
             raise error.replace(source=error.source or str(path)) from None
         found.note_file(digest, str(path))
-        said.append(f"{path}: {'; '.join(handle.taken)}")
+        said.append(f"{path}: {'; '.join(_taken(handle.taken, time))}")
     found.save(state)
     if html is not None:
         save_monitor_page(found, html, source=", ".join(given))
@@ -132,23 +140,40 @@ def _reference(text: str | None) -> float | str | None:
         return text
 
 
-def _continued(state: Path, made: Monitor) -> Monitor:
-    """The monitor of an earlier run, which must have the same settings."""
+def _continued(state: Path, told: dict[str, Any]) -> Monitor:
+    """The monitor of an earlier run, whose settings must be those that are given now."""
     from verax.analyses.monitoring.monitor import Monitor
 
     found = Monitor.load(state)
-    names = ("rule", "reference", "tolerance", "alpha", "ordered", "by", "false_alarms")
-    for name in (*names, *(("unit",) if made.unit is not None else ())):
-        before, now = getattr(found, name), getattr(made, name)
-        # The state remembers the reference and the rule: they need not be given again.
-        if now != before and now is not None:
+    before = found.settings
+    kept = {name: getattr(before, name) for name in ("ordered", "rule", "alpha", "false_alarms")}
+    now = Monitor(**{**kept, **told}).settings
+    for name in told:
+        if getattr(now, name) != getattr(before, name) and (name != "unit" or before.unit is not None):
             raise InputError(
-                f"must be what the state was made with, {quote(before)}",
+                f"must be what the state was made with, {quote(getattr(before, name))}",
                 argument=name,
-                found=f"now it is {quote(now)}",
+                found=f"now it is {quote(getattr(now, name))}",
                 source=str(state),
             )
     return found
+
+
+def _as_before(reading: Reading, found: Monitor, time: str) -> Reading:
+    """How files are read: as before, with the time and the subgroups among the columns."""
+    told, names = found.settings, reading.classes
+    if (
+        names is None
+        and told.ordered
+        and all(isinstance(c, str) and "," not in c for c in found.classes or ())
+    ):
+        names = ",".join(map(str, found.classes or ())) or None
+    return replace(reading, ordered=told.ordered, classes=names, by=[time, *told.by])
+
+
+def _taken(lines: Sequence[str], time: str) -> list[str]:
+    """How columns were read; that of times is no subgroup."""
+    return [f"times: {time}" if line == f"subgroups: {time}" else line for line in lines]
 
 
 def _files(given: list[str]) -> list[Path]:

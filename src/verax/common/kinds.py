@@ -35,6 +35,7 @@ _CLASSES = {
     "verax.analyses.decisions.net_benefit": ("DecisionCurve", "DecisionCurves"),
     "verax.analyses.decisions.thresholds": ("Thresholds",),
     "verax.analyses.discrimination.result": ("RankPart", "RankScore", "RankScores"),
+    "verax.analyses.monitoring.result": ("MonitorHistory", "MonitoredEvent", "MonitoredStep"),
     "verax.analyses.recalibration.forms": ("Isotonic", "LogLinear", "Unchanged"),
     "verax.analyses.recalibration.records": ("Gain", "Trial"),
     "verax.analyses.recalibration.result": ("Recalibration",),

@@ -8,38 +8,40 @@ from typing import Any, Protocol
 from verax.display.palette import COLOURS, GREY, pyplot
 
 
-class MonitorHistory(Protocol):
-    """What is drawn."""
+class Monitored(Protocol):
+    """What is drawn: time steps, the tolerated loss, and the evidence that raises an alarm."""
 
     @property
     def rule(self) -> str: ...
     @property
     def tolerated(self) -> float | None: ...
     @property
-    def level(self) -> float: ...
-    def records(self, confidence: float = 0.95) -> list[dict[str, Any]]:
-        """One mapping per time step."""
+    def threshold(self) -> float: ...
+    @property
+    def lines(self) -> Sequence[Any]: ...
 
 
-def draw_monitor(history: MonitorHistory, began: tuple[Any, Any, Any] | None, ax: Any = None) -> Any:
+def draw_monitor(history: Monitored, began: tuple[Any, Any, Any] | None, ax: Any = None) -> Any:
     """Draw losses and evidence; the time when a change began is shaded."""
     plt = pyplot()
     if ax is None:
         _, ax = plt.subplots(2, 1, figsize=(7, 5), sharex=True, layout="constrained")
     losses, evidence = ax
-    records = history.records()
-    places = range(len(records))
-    times = [record["time"] for record in records]
-    loss = [record["loss"] for record in records]
-    low, high = ([record[end] or record["loss"] for record in records] for end in ("low", "high"))
+    lines = history.lines
+    places = range(len(lines))
+    times = [str(line.time) for line in lines]
+    loss = [line.loss for line in lines]
+    low, high = zip(
+        *(line.interval if line.interval.defined else (line.loss,) * 2 for line in lines), strict=True
+    )
     losses.fill_between(places, low, high, color=COLOURS[0], alpha=0.2, linewidth=0)
     losses.plot(places, loss, color=COLOURS[0], linewidth=1.4, marker="o", markersize=3)
     if history.tolerated is not None:
         losses.axhline(history.tolerated, color=GREY, linewidth=1, linestyle="--", label="tolerated")
         losses.legend(frameon=False, fontsize=9)
     losses.set(ylabel=f"mean {history.rule}")
-    evidence.plot(places, [record["evidence"] for record in records], color=COLOURS[1], linewidth=1.4)
-    evidence.axhline(1 / history.level, color=GREY, linewidth=1, linestyle="--", label="alarm")
+    evidence.plot(places, [line.evidence for line in lines], color=COLOURS[1], linewidth=1.4)
+    evidence.axhline(history.threshold, color=GREY, linewidth=1, linestyle="--", label="alarm")
     evidence.set(yscale="log", ylabel="evidence of a change", xlabel="time")
     evidence.legend(frameon=False, fontsize=9)
     if began is not None:

@@ -11,10 +11,9 @@ from typing import Any
 
 from verax._version import __version__
 from verax.analyses.monitoring.monitor import Monitor
+from verax.analyses.monitoring.result import MonitorHistory
 from verax.display.writing import written
 
-# How many time steps the table shows; the drawings show all.
-_SHOWN = 60
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 10, 26
 
 
@@ -36,8 +35,7 @@ def monitor_page(monitor: Monitor, *, title: str = "Is it still good?", source: 
         HTML that needs nothing else.
     """
     history = monitor.history
-    records = history.records()
-    times = [record["time"] for record in records]
+    times = [str(line.time) for line in history.lines]
     began = None if monitor.began is None else tuple(times.index(str(each)) for each in monitor.began)
     marked = None if began is None else (began[1], began[2])
     alarm = monitor.alarm
@@ -49,9 +47,9 @@ def monitor_page(monitor: Monitor, *, title: str = "Is it still good?", source: 
         lines += ["<ul>", *(f"<li>{escape(reason)}</li>" for reason in alarm.reasons), "</ul>"]
     for note in (monitor.lateness, _expected(monitor)):
         lines += [f"<p>{escape(note)}</p>"] if note else []
-    if records:
-        lines += _drawings(monitor, records, times, marked)
-        lines += ["<h2>Time steps</h2>", _table(records, history.rule)]
+    if times:
+        lines += _drawings(history, times, marked)
+        lines += ["<h2>Time steps</h2>", _table(history)]
     foot = f"verax {__version__}" + (f"; {escape(source)}" if source else "")
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     head = (
@@ -84,17 +82,18 @@ def save_monitor_page(monitor: Monitor, path: str | Path, *, source: str = "") -
 
 
 def _settings(monitor: Monitor) -> str:
+    told = monitor.settings
     reference = (
         "Without a reference, only calibration is monitored."
-        if monitor.reference is None
-        else f"Reference {monitor.reference:.4g}, tolerance {monitor.tolerance:.4g}."
+        if told.reference is None
+        else f"Reference {told.reference:.4g}, tolerance {told.tolerance:.4g}."
     )
     kept = (
-        f"The probability of ever raising a false alarm is at most {100 * monitor.alpha:g}%."
-        if monitor.false_alarms == "ever"
-        else f"False alarms are at least {1 / monitor.alpha:,.0f} time steps apart on average."
+        f"The probability of ever raising a false alarm is at most {100 * told.alpha:g}%."
+        if told.false_alarms == "ever"
+        else f"False alarms are at least {1 / told.alpha:,.0f} time steps apart on average."
     )
-    units = {"row": "Rows", "group": "Groups", "time": "Time steps", None: "Rows"}[monitor.unit]
+    units = {"row": "Rows", "group": "Groups", "time": "Time steps", None: "Rows"}[told.unit]
     return f"{reference} {kept} {units} are assumed to be independent given the past."
 
 
@@ -107,25 +106,22 @@ def _expected(monitor: Monitor) -> str:
     )
 
 
-def _drawings(monitor: Monitor, records: list[dict[str, Any]], times: list[str], marked: Any) -> list[str]:
-    history = monitor.history
-    loss = [record["loss"] for record in records]
-    ends = [
-        [record["loss"] if record[end] is None else record[end] for record in records]
-        for end in ("low", "high")
-    ]
-    expected = [record["expected_loss"] for record in records]
+def _drawings(history: MonitorHistory, times: list[str], marked: Any) -> list[str]:
+    steps = history.lines
+    loss = [step.loss for step in steps]
+    ends = [[step.interval[end] if step.interval.defined else step.loss for step in steps] for end in (0, 1)]
+    expected = [step.expected_loss for step in steps]
     lines = [{"values": loss, "colour": "var(--accent)", "width": 2}]
     if all(value is not None for value in expected):
         lines.append({"values": expected, "colour": "var(--soft)", "width": 1.2})
     level = [] if history.tolerated is None else [(history.tolerated, "tolerated")]
     shown = _both(lines, times, 260, levels=level, band=ends, marked=marked)
-    evidence = [max(record["evidence"], 1e-12) for record in records]
+    evidence = [max(step.evidence, 1e-12) for step in steps]
     below = _both(
         [{"values": evidence, "colour": "var(--warn)", "width": 2}],
         times,
         200,
-        levels=[(monitor.threshold, "alarm")],
+        levels=[(history.threshold, "alarm")],
         marked=marked,
         log=True,
     )
@@ -142,8 +138,8 @@ def _drawings(monitor: Monitor, records: list[dict[str, Any]], times: list[str],
         '<h2>What was forecast and what happened</h2><div class="events">',
     ]
     for name in history.events:
-        own = [record["events"][name] for record in records]
-        stated, happened = ([each[what] for each in own] for what in ("stated", "happened"))
+        own = [step.events[name] for step in steps]
+        stated, happened = [event.stated for event in own], [event.happened for event in own]
         drawn = _chart(
             [
                 {"values": stated, "colour": "var(--soft)", "width": 1.5},
@@ -253,27 +249,14 @@ def _ticks(low: float, high: float, *, log: bool) -> list[tuple[float, str]]:
     return [(place, f"{place:.4g}") for place in places]
 
 
-def _table(records: list[dict[str, Any]], rule: str) -> str:
-    rows = []
-    for record in records[-_SHOWN:]:
-        interval = "" if record["low"] is None else f"{record['low']:.4f} to {record['high']:.4f}"
-        expected = "" if record["expected_loss"] is None else f"{record['expected_loss']:.4f}"
-        cells = (
-            record["time"],
-            f"{record['n_rows']:,}",
-            f"{record['loss']:.4f}",
-            interval,
-            expected,
-            f"{record['evidence']:.3g}",
-        )
-        rows.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
-    left_out = len(records) - len(rows)
-    note = f'<p class="soft">The last {_SHOWN} of {len(records):,} time steps.</p>' if left_out else ""
-    head = "".join(
-        f"<th>{escape(name)}</th>"
-        for name in ("time", "rows", rule, "95% interval", "expected loss", "evidence")
-    )
+def _table(history: MonitorHistory) -> str:
+    (shown,), notes = history._tables(), history._notes()
+    head, *rows = shown.cells()
+    above = "".join(f'<p class="soft">{escape(note)}</p>' for note in notes)
+    names = "".join(f"<th>{escape(name)}</th>" for name in head)
+    cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
     return (
-        f'{note}<div class="scroll" tabindex="0" role="region" aria-label="Time steps"><table>'
-        f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        f'{above}<div class="scroll" tabindex="0" role="region" aria-label="Time steps"><table>'
+        f"<thead><tr>{names}</tr></thead><tbody>{body}</tbody></table></div>"
     )

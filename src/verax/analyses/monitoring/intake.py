@@ -1,0 +1,140 @@
+"""Rows as a monitor takes them in: of one kind, with their times and subgroups, in order of time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.monitoring.settings import Unit
+from verax.analyses.monitoring.state import Kind
+from verax.errors import InputError, Remedy, join, show
+from verax.inputs.arrays import to_array, to_host
+from verax.inputs.breakdown import Breakdown
+from verax.inputs.handles import Handle, Part
+
+TIME = "time"
+
+
+def kind_of(handle: Handle, before: Kind | None, *, ordered: bool) -> Kind:
+    """What rows these are; another kind than `before` is refused."""
+    names = None if handle.classes is None else tuple(handle.classes)
+    found = Kind(names, handle.n_classes, handle.lists)
+    if before is None:
+        if ordered and handle.lists:
+            raise InputError("does not apply to top lists", argument="ordered")
+        return found
+    named = names is not None and before.classes is not None
+    if (found.n_classes, found.lists) != (before.n_classes, before.lists) or (
+        named and names != before.classes
+    ):
+        raise InputError(
+            "must have the classes that the monitor began with",
+            argument="classes",
+            kind="label",
+            found=f"these were {_classes(before)}; now there are {_classes(found)}",
+            remedies=[Remedy("Begin a new monitor, with a reference that knows the new classes.")],
+        )
+    return before
+
+
+def _classes(kind: Kind) -> str:
+    return join(map(show, kind.classes)) if kind.classes else f"{kind.n_classes:,}"
+
+
+def column_of(handle: Handle, time: Any, by: tuple[str, ...]) -> str:
+    """The column of times of rows that `scan` has opened."""
+    missing = [name for name in (time, *by) if name not in handle.by]
+    if missing:
+        raise InputError(
+            "must be a column that `scan` was told of",
+            argument="time" if missing[0] == time else "by",
+            kind="missing",
+            found=f"there is no {show(missing[0])}",
+            remedies=[Remedy("Open the predictions with `scan(..., by=[...])`.")],
+        )
+    return str(time)
+
+
+def labels_of(n_rows: int, time: Any, by: Mapping[str, Any] | None, names: tuple[str, ...]) -> dict[str, Any]:
+    """A label per row for the time and each subgroup."""
+    given = dict(by or {})
+    if set(given) != set(names):
+        raise InputError(
+            f"must name {join(map(show, names)) if names else 'no subgroups'}, as the monitor does",
+            argument="by",
+            found=f"it names {join(map(show, given)) if given else 'none'}",
+        )
+    labels = {TIME: time if np.ndim(time) else np.full(n_rows, time), **given}
+    found = {}
+    for name, column in labels.items():
+        values = to_host(to_array(column, name)[0])
+        if values.shape != (n_rows,):
+            raise InputError(
+                f"must have one value per row, {n_rows:,}",
+                argument=name if name == TIME else "by",
+                kind="length",
+                found=f"the shape is {values.shape}",
+            )
+        found[name] = values
+    return found
+
+
+def unit_of(part: Part, unit: Unit | None) -> Unit:
+    """What is independent among rows in memory; settings that do not fit them are refused."""
+    grouped, weighted = part.rows.groups is not None, part.rows.weights is not None
+    found: Unit = unit or ("group" if grouped else "time" if weighted else "row")
+    if found == "group" and not grouped:
+        raise InputError("must be given: groups enter one by one", argument="groups", kind="missing")
+    if found == "row" and weighted:
+        raise InputError(
+            "cannot be used where rows enter one by one",
+            argument="weights",
+            remedies=[Remedy('Make a monitor with unit="time" or unit="group": weighted means enter then.')],
+        )
+    return found
+
+
+def in_order(steps: Breakdown) -> list[Any]:
+    """The times of steps, in order."""
+    times: list[Any] = list(steps.found)
+    return sorted(times)
+
+
+def check_times(steps: Breakdown, last: Any, unit: Unit) -> None:
+    """Refuse times before the last one, and parts of a step that enters as a whole."""
+    try:
+        times = in_order(steps)
+        early = [time for time in times if time < last]
+        again = last in times
+    except TypeError:
+        raise InputError(
+            "must be of one kind",
+            argument="time",
+            kind="type",
+            found=f"the last was {show(last)}, now there is {show(next(iter(steps.found)))}",
+        ) from None
+    if early:
+        raise InputError(
+            "must not go back",
+            argument="time",
+            kind="order",
+            found=f"{show(early[0])} comes after {show(last)}",
+            values=early,
+            remedies=[
+                Remedy(
+                    "Late outcomes enter when they arrive: pass the time of the outcome, or use "
+                    "`predict` and `outcomes`.",
+                    python_only=True,
+                )
+            ],
+        )
+    if again and unit == "time":
+        raise InputError(
+            "must be new: a time step enters as a whole",
+            argument="time",
+            kind="order",
+            found=f"{show(last)} was taken in before",
+            remedies=[Remedy("Merge the shards of a step first: `observe(...).merge(...)`, then `add`.")],
+        )

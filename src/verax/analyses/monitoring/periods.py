@@ -1,0 +1,163 @@
+"""Time steps that a monitor has taken in, and when a change began."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.monitoring.evidence import OF_LOSS, Scope, Target, began
+from verax.analyses.monitoring.steps import (
+    ASKED,
+    BINS,
+    CLAIMED,
+    EXCESS,
+    HAPPENED,
+    LOSS,
+    OF_EVENT,
+    PER_EVENT,
+    SHIFT,
+    STATED,
+    TILT,
+    Step,
+)
+from verax.inference.betting import log_factors
+from verax.inference.intervals import Interval, t_quantile
+from verax.inputs.arrays import Floats
+
+# Steps from which bets gain at most this much less than from the likeliest one are plausible beginnings.
+_PLAUSIBLE = 3.0
+_NO_BINS: Floats = np.zeros((0, BINS, 2))
+
+
+@dataclass(frozen=True)
+class Period:
+    """One time step: the sums of all rows and of subgroups, and the evidence after it (logarithms)."""
+
+    time: Any
+    steps: Mapping[Scope, Step]
+    evidence: float
+    logs: Mapping[Target, float]
+
+    def __post_init__(self) -> None:
+        # What adapts to the past is in the capital.
+        bare = {scope: replace(step, bins=_NO_BINS) for scope, step in self.steps.items()}
+        object.__setattr__(self, "steps", bare)
+
+    @property
+    def whole(self) -> Step:
+        """All rows."""
+        return self.steps["", None]
+
+    def plus(self, later: Period) -> Period:
+        """With more rows of the same time."""
+        both = dict(self.steps)
+        for scope, step in later.steps.items():
+            both[scope] = added(both[scope], step) if scope in both else step
+        return Period(self.time, both, later.evidence, later.logs)
+
+    def to_values(self) -> dict[str, Any]:
+        """The fields, to be stored."""
+        return {
+            "time": self.time,
+            "scopes": [list(scope) for scope in self.steps],
+            "counts": np.array([[s.n_rows, s.n_units] for s in self.steps.values()], np.int64),
+            "sums": np.stack([[s.means, s.first, s.second] for s in self.steps.values()]),
+            "variances": np.array([s.variance for s in self.steps.values()]),
+            "evidence": self.evidence,
+            "targets": [list(target) for target in self.logs],
+            "logs": np.array(list(self.logs.values())),
+        }
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Period:
+        """The time step as it was stored."""
+        columns = values["scopes"], values["counts"].tolist(), values["sums"], values["variances"].tolist()
+        steps = {
+            (str(scope[0]), scope[1]): Step(n, units, sums[0], sums[1], sums[2], variance, _NO_BINS)
+            for scope, (n, units), sums, variance in zip(*columns, strict=True)
+        }
+        targets = [(str(a), b, str(c)) for a, b, c in values["targets"]]
+        logs = dict(zip(targets, values["logs"].tolist(), strict=True))
+        return cls(values["time"], steps, float(values["evidence"]), logs)
+
+
+def added(one: Step, other: Step) -> Step:
+    """The rows of both."""
+    n = one.n_rows + other.n_rows
+    a, b = one.n_rows / n, other.n_rows / n
+    return Step(
+        n,
+        one.n_units + other.n_units,
+        a * one.means + b * other.means,
+        one.first + other.first,
+        one.second + other.second,
+        a * a * one.variance + b * b * other.variance,
+        one.bins,
+    )
+
+
+def onset_of(periods: Sequence[Period], target: Target, events: Sequence[str]) -> tuple[Any, Any, Any]:
+    """When a change began: the likeliest time, and the earliest and latest plausible one."""
+    column, label, name = target
+    own = [period for period in periods if (column, label) in period.steps]
+    steps = [period.steps[column, label] for period in own]
+    n = [step.n_units for step in steps]
+    if name == OF_LOSS:
+        places = [(EXCESS, 1.0)]
+    else:
+        at = OF_EVENT + PER_EVENT * events.index(name)
+        places = [(at + bet, sign) for bet in (SHIFT, TILT) for sign in (1.0, -1.0)]
+    sums = [
+        (
+            np.array([sign * step.first[place] for step in steps]),
+            np.array([step.second[place] for step in steps]),
+        )
+        for place, sign in places
+    ]
+    first, second = max(sums, key=lambda pair: _gain(pair[0], pair[1], n))
+    best, low, high = began(first, second, n, _PLAUSIBLE)
+    return own[best].time, own[low].time, own[high].time
+
+
+def since_onset(
+    periods: Sequence[Period], target: Target, events: Sequence[str]
+) -> tuple[float, float, float]:
+    """The mean probability, frequency and loss since a change began; NaN where there is no event."""
+    column, label, name = target
+    start, _, _ = onset_of(periods, target, events)
+    steps = [p.steps[column, label] for p in periods if (column, label) in p.steps and not p.time < start]
+    weights = np.array([float(step.n_rows) for step in steps])
+    means = np.average([step.means for step in steps], axis=0, weights=weights)
+    if name == OF_LOSS:
+        return math.nan, math.nan, float(means[LOSS])
+    at = OF_EVENT + PER_EVENT * events.index(name)
+    return float(means[at + STATED]), float(means[at + HAPPENED]), float(means[LOSS])
+
+
+def _gain(first: Floats, second: Floats, n: Any) -> float:
+    """What the best bet from the best time on gains."""
+    tails = [np.cumsum(np.asarray(each, float)[::-1])[::-1] for each in (first, second, n)]
+    return float(log_factors(*tails).max())
+
+
+def loss_interval(step: Step, confidence: float) -> Interval:
+    """The interval of the mean loss of one time step."""
+    if not step.n_units > 1 or not math.isfinite(step.variance):
+        return Interval.undefined("the time step is a single unit", confidence=confidence)
+    half = t_quantile(step.n_units - 1, confidence) * math.sqrt(step.variance)
+    mean = float(step.means[LOSS])
+    return Interval(mean - half, mean + half, method="t", confidence=confidence)
+
+
+def loss_ratio(periods: Sequence[Period]) -> float:
+    """The mean loss over the loss that forecasts expect of themselves; NaN where that is not known."""
+    rows = np.array([float(period.whole.n_rows) for period in periods])
+    means = np.array([period.whole.means for period in periods])
+    if not len(periods) or not (rows @ means[:, CLAIMED] > 0 and rows @ means[:, ASKED] > 0):
+        return math.nan
+    loss, claimed, asked = (float(rows @ means[:, each]) for each in (LOSS, CLAIMED, ASKED))
+    return (loss / float(rows.sum())) / (claimed / asked)

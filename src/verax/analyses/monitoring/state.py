@@ -1,0 +1,108 @@
+"""The state of a monitor: what it keeps between runs, as bytes without pickle."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from verax.analyses.monitoring.evidence import Ledger
+from verax.analyses.monitoring.pending import Pending
+from verax.analyses.monitoring.periods import Period
+from verax.analyses.monitoring.result import Alarm
+from verax.analyses.monitoring.settings import Settings
+from verax.analyses.monitoring.steps import events_of
+from verax.common.packing import dump, load, refusing
+
+_KIND, _VERSION = "monitor", 1
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What rows are monitored: their classes, and whether they are top lists."""
+
+    classes: tuple[Hashable, ...] | None
+    n_classes: int
+    lists: bool
+
+    def events(self, *, ordered: bool) -> tuple[str, ...]:
+        """The names of the events whose probabilities are monitored."""
+        names = tuple(map(str, range(self.n_classes) if self.classes is None else self.classes))
+        return events_of(names, ordered=ordered, lists=self.lists)
+
+
+@dataclass
+class State:
+    """Everything that a monitor knows.
+
+    Attributes
+    ----------
+    settings : Settings
+        What it was told.
+    kind : Kind or None
+        What rows it takes; None before the first.
+    ledger : Ledger or None
+        The bets; None before the first.
+    periods : list of Period
+        The time steps, in order.
+    alarm : Alarm or None
+        The first alarm.
+    pending : Pending
+        Forecasts whose outcomes come later, and names of rows.
+    files : dict of str to str
+        The names of files that were taken in, by a hash of their content.
+    """
+
+    settings: Settings
+    kind: Kind | None = None
+    ledger: Ledger | None = None
+    periods: list[Period] = field(default_factory=list)
+    alarm: Alarm | None = None
+    pending: Pending = field(default_factory=Pending)
+    files: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def events(self) -> tuple[str, ...]:
+        """The events whose probabilities are monitored; none before the first rows."""
+        return () if self.kind is None else self.kind.events(ordered=self.settings.ordered)
+
+    def new_ledger(self) -> Ledger:
+        """Bets at their beginning."""
+        told = self.settings
+        return Ledger(self.events, told.reference is not None, told.by, told.restarts)
+
+    def to_bytes(self) -> bytes:
+        """As bytes that `from_bytes` reads, without pickle."""
+        kind, alarm = self.kind, self.alarm
+        values = {
+            "settings": self.settings.to_values(),
+            "classes": None if kind is None or kind.classes is None else list(kind.classes),
+            "n_classes": 0 if kind is None else kind.n_classes,
+            "lists": kind is not None and kind.lists,
+            "capital": None if self.ledger is None else self.ledger.to_values(),
+            "periods": [period.to_values() for period in self.periods],
+            "alarm": None if alarm is None else alarm.to_values(),
+            "pending": self.pending.to_values(),
+            "files": dict(self.files),
+        }
+        return dump(_KIND, values, version=_VERSION)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> State:
+        """The state that `to_bytes` wrote; other bytes are refused."""
+        values = load(data, _KIND, version=_VERSION)
+        with refusing("is missing or of another type"):
+            classes = None if values["classes"] is None else tuple(values["classes"])
+            n_classes = int(values["n_classes"])
+            made = cls(
+                Settings.from_values(values["settings"]),
+                Kind(classes, n_classes, bool(values["lists"])) if n_classes else None,
+                None,
+                [Period.from_values(each) for each in values["periods"]],
+                None if values["alarm"] is None else Alarm.from_values(values["alarm"]),
+                Pending.from_values(values["pending"]),
+                {str(k): str(v) for k, v in values["files"].items()},
+            )
+            if values["capital"] is not None:
+                made.ledger = made.new_ledger()
+                made.ledger.restore(values["capital"])
+        return made
