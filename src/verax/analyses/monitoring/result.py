@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from verax.analyses.monitoring.evidence import Target
 from verax.analyses.monitoring.periods import Period, loss_interval
 from verax.analyses.monitoring.steps import ASKED, CLAIMED, HAPPENED, LOSS, OF_EVENT, PER_EVENT, STATED
+from verax.common.checks import check_choice
 from verax.common.results import Result
-from verax.display.tables import Column, Table, Tabled, interval_head
+from verax.display.tables import Column, FrameKind, Table, Tabled, data_frame, interval_head
 from verax.inference.intervals import Interval
 
 # How many time steps readers see; data frames and JSON have all.
@@ -213,17 +214,35 @@ class MonitorHistory(Tabled, Result):
     def _tables(self) -> list[Table]:
         return [Table(self._columns(), self.lines[-SHOWN:])]
 
-    def _frame(self) -> dict[str, list[Any]]:
-        lines = self.lines
-        names = ("time", "n_rows", "loss", "interval", "expected_loss", "evidence")
-        columns: dict[str, list[Any]] = {name: [getattr(line, name) for line in lines] for name in names}
-        ends = columns.pop("interval")
-        columns |= {"low": [low for low, _ in ends], "high": [high for _, high in ends]}
-        for name in self.events:
-            own = [line.events[name] for line in lines]
-            columns[f"{name}: stated"] = [event.stated for event in own]
-            columns[f"{name}: happened"] = [event.happened for event in own]
-        return columns
+    def _frame(self) -> Table:
+        return Table(self._columns(), self.lines)
+
+    def to_frame(self, kind: FrameKind = "pandas", *, of: Literal["steps", "events"] = "steps") -> Any:
+        """One row per time step, or per time step and event, as a data frame of the kind named.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+        of : {"steps", "events"}, default "steps"
+            What a row is: a time step, or an event in a time step.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
+        check_choice("of", of, ("steps", "events"))
+        if of == "steps":
+            return super().to_frame(kind)
+        pairs = [(line.time, name, event) for line in self.lines for name, event in line.events.items()]
+        columns: dict[str, list[Any]] = {
+            "time": [time for time, _, _ in pairs],
+            "event": [name for _, name, _ in pairs],
+        }
+        for what in ("stated", "happened", "evidence"):
+            columns[what] = [getattr(event, what) for _, _, event in pairs]
+        return data_frame(columns, kind)
 
     def _heading(self) -> str:
         return f"verax monitor of {self.rule}"
