@@ -14,7 +14,7 @@ import pytest
 
 import verax as vx
 from cases import forecasts
-from verax.analyses.calibration import overconfidence, summary
+from verax.analyses.calibration import summary
 from verax.selection import History
 
 Y, P = forecasts(120, 3, seed=4, ties=False)
@@ -43,7 +43,7 @@ RESULTS = {
     "Reliability": (lambda: vx.reliability(Y, P, resamples=20), 360),
     "ReliabilityCurve": (lambda: vx.reliability(Y, P, resamples=0)["1"], 120),
     "CalibrationSummary": (lambda: summary.summarize(Y, P), 4),
-    "Overconfidence": (lambda: overconfidence.overconfidence_of(vx.Forecasts(Y, P)), 1),
+    "CalibrationLine": (lambda: vx.calibration_slope(Y, P)["1"], 1),
     "CalibrationSlopes": (lambda: vx.calibration_slope(Y, P), 3),
     "RiskCoverage": (lambda: vx.risk_coverage(Y, P), None),
     "RetentionCurve": (lambda: vx.retention(Y, P, rule="rps", metric="accuracy", bootstrap=20), 21),
@@ -64,7 +64,7 @@ RESULTS = {
     "Selection": (lambda: History.from_columns(LOG).select(), 2),
 }
 # Parts of results, which the frame of the whole has, and what is to become a result.
-PARTS = {"Alarm", "CalibrationLine", "Counterexample", "DecisionCurve", "Interval", "Monitor", "Tally"}
+PARTS = {"Alarm", "Counterexample", "DecisionCurve", "Interval", "Monitor", "Tally"}
 
 
 def classes():
@@ -175,3 +175,12 @@ def test_labels_of_several_types_become_texts():
     for kind in ("pandas", "polars", "pyarrow"):
         column = found.to_frame(kind)["outcome"]
         assert set(map(str, column.to_pylist() if kind == "pyarrow" else column.to_list())) == {"a", "1"}
+
+
+def test_results_declare_their_table_once():
+    """`repr`, `to_frame` and notebooks are made from the table; the exceptions have none, or ask for more."""
+    methods = ("__repr__", "to_frame", "_repr_html_")
+    own = {f"{cls.__name__}.{method}" for cls in classes() for method in methods if method in vars(cls)}
+    # The notebook shows the selection of a history, and a comparison has two frames. Others are no tables.
+    more = {"Comparison.to_frame", "History._repr_html_"}
+    assert own == {"Alarm.__repr__", "Interval.__repr__", "Monitor.__repr__", "Tally.__repr__", *more}

@@ -38,14 +38,11 @@ def certify(
 
 
 def _table(certificate: Certificate) -> Table:
-    rows = [
-        (name.replace("_", " "), "yes" if finding.holds else "no", str(finding.counterexample or ""))
-        for name, finding in certificate.findings.items()
-    ]
+    header, *rows = certificate._tables()[0].cells()
     resolution = [] if certificate.resolution is None else [str(certificate.resolution)]
     return make_table(
-        f"{certificate.rule}, {certificate.n_classes} classes",
-        ("property", "holds", "counterexample"),
+        certificate._heading(),
+        header,
         rows,
         caption="\n".join(["yes: no counterexample was found", *resolution, *certificate.notes, NUMBERED]),
     )

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from verax.analyses.retention.curves import SEES_THE_OUTCOME
-from verax.analyses.retention.result import RetentionCurves
+from verax.analyses.retention.result import SEES_THE_OUTCOME, RetentionCurves
 from verax.cli.app import app
 from verax.cli.output import NUMBERED, Json, draw_to, make_table, show
 from verax.cli.papers.number import PublishedNumber

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from verax.analyses.retention.curves import (
-    SEES_THE_OUTCOME,
     as_list_metrics,
     as_metrics,
     retention,
@@ -21,7 +20,6 @@ from verax.cli import options
 from verax.cli.app import app
 from verax.cli.options import Reading, reads_files, split
 from verax.cli.output import Json, draw_to, show
-from verax.display.tables import text_table
 from verax.errors import InputError, VeraxError
 from verax.errors import show as quote
 from verax.scores.metrics import METRICS, needs_order
@@ -106,7 +104,7 @@ def retain(
         "curves": curves.to_dict(stored=False)["curves"],
         "plot": None if plot is None else str(plot),
     }
-    show(result, [*rows.said(), _table(curves)], as_json=as_json)
+    show(result, [*rows.said(), repr(curves)], as_json=as_json)
 
 
 def _keys(rules: list[str] | None, doubts: list[str] | None, ordered: bool) -> list[Any]:
@@ -132,22 +130,3 @@ def _shares(removed: str | None) -> list[float] | None:
             values=[removed],
         )
     return shares
-
-
-def _table(curves: RetentionCurves) -> str:
-    """A line per curve: its area, and its value at up to six cuts."""
-    drawn = list(curves.values())
-    shares = drawn[0].removed
-    shown = sorted({round(i * (len(shares) - 1) / 5) for i in range(6)})
-    header = ["rows ranked by", "metric", f"area ({drawn[0].area_kind})", "interval"]
-    header += [f"{100 * shares[i]:g}% removed" for i in shown]
-    lines = [header]
-    for curve in drawn:
-        interval = "" if curve.interval is None else f"{curve.interval[0]:.4f} to {curve.interval[1]:.4f}"
-        values = [f"{curve.values[i]:.4f}" for i in shown]
-        lines.append([curve.order, curve.metric, f"{curve.area:.4f}", interval, *values])
-    better = {c.metric: "higher" if c.higher_is_better else "lower" for c in drawn}
-    notes = [f"{metric}: {which} is better." for metric, which in better.items()]
-    notes += [SEES_THE_OUTCOME] if drawn[0].sees_outcome else []
-    notes += curves.remarks
-    return "\n".join([*text_table(lines, right=range(2, len(header))), *notes])

@@ -17,6 +17,8 @@ from verax.errors import MissingPackageError
 
 Cells = list[list[str]]
 FrameKind = Literal["pandas", "polars", "pyarrow"]
+# The heading of a column for readers that has none.
+NO_HEADING = " "
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,8 @@ class Tabled:
     _notes_apart: ClassVar[bool] = False
 
     def _heading(self) -> str:
-        raise NotImplementedError
+        """What stands above the tables; nothing where it is empty."""
+        return ""
 
     def _tables(self) -> Sequence[Table]:
         """What readers see; none where the notes say everything."""
@@ -135,7 +138,8 @@ class Tabled:
         return found.frame(kind) if isinstance(found, Table) else data_frame(found, kind)
 
     def __repr__(self) -> str:
-        lines = [self._heading()]
+        heading = self._heading()
+        lines = [heading] if heading else []
         for i, table in enumerate(self._tables()):
             lines += [""] if i or table.title else []
             lines += [*([table.title] if table.title else []), *table.text(closed=not self._notes_apart)]
@@ -160,6 +164,12 @@ class Tabled:
 def interval_head(confidence: float) -> str:
     """The heading of a column of intervals."""
     return f"{100 * confidence:g}% interval"
+
+
+def value_with_interval(value: float, interval: Any, spec: str) -> str:
+    """A number with its confidence interval in brackets, where it has one."""
+    known = interval is not None and interval.defined
+    return f"{value:{spec}} ({interval:{spec}})" if known else f"{value:{spec}}"
 
 
 def text_table(cells: Cells, *, right: Collection[int] = ()) -> list[str]:
@@ -201,15 +211,6 @@ def stacked(parts: Iterable[Mapping[str, list[Any]]]) -> dict[str, list[Any]]:
         for name, values in part.items():
             columns.setdefault(name, []).extend(values)
     return columns
-
-
-def record_frame(records: Sequence[Mapping[str, Any]], kind: FrameKind) -> Any:
-    """One row per record, all with the same names, as a data frame of the kind named.
-
-    Values of different types in one column, such as class names that are texts and numbers, become texts.
-    """
-    columns = {name: _of_one_type([record[name] for record in records]) for name in records[0]}
-    return data_frame(columns, kind)
 
 
 def _of_one_type(values: list[Any]) -> list[Any]:

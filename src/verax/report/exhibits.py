@@ -9,8 +9,7 @@ import numpy as np
 
 from verax.analyses.calibration.list_results import Claim
 from verax.analyses.comparison.length_result import LengthComparison
-from verax.analyses.retention.curves import SEES_THE_OUTCOME
-from verax.analyses.retention.result import RetentionCurve
+from verax.analyses.retention.result import SEES_THE_OUTCOME, RetentionCurve
 from verax.analyses.subgroups.result import WITHIN_GROUPS, Subgroup, Subgroups, score_of
 from verax.errors import join
 from verax.report.contents import Contents, Distributions, Findings, Places

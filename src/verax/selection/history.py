@@ -9,7 +9,7 @@ from typing import Any
 
 from verax.common.paths import check_regular
 from verax.common.results import Result
-from verax.display.tables import FrameKind, data_frame
+from verax.display.tables import Tabled
 from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import Floats
 from verax.scores.base import Rule
@@ -24,7 +24,7 @@ _READERS = {".csv": read_csv, ".jsonl": read_json_lines, ".ndjson": read_json_li
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class History(Result, Epochs):
+class History(Tabled, Result, Epochs):
     """Metric values over the epochs of a training run.
 
     The direction of a metric is never guessed. Rule names (`vx.rules.RULES`, or any text for `vx.parse`)
@@ -348,26 +348,15 @@ class History(Result, Epochs):
             "notes": list(self.notes),
         }
 
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """Return a data frame with one row per epoch or step.
-
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
-            The package of the data frame.
-
-        Returns
-        -------
-        DataFrame or Table
-            The table.
-        """
+    def _frame(self) -> dict[str, list[Any]]:
+        """One row per epoch or step."""
         plain = self._as_dict()
-        return data_frame({self.counter: plain["epochs"], **plain["values"]}, kind)
+        return {self.counter: plain["epochs"], **plain["values"]}
 
     def __str__(self) -> str:
         return str(self.select())
 
-    def __repr__(self) -> str:
+    def _heading(self) -> str:
         return f"History of {self.n_epochs} {self.counter}s: {', '.join(self.values)}"
 
     def _repr_html_(self) -> str:

@@ -10,7 +10,7 @@ from verax.analyses.calibration.optimism import Uncertainty
 from verax.common.caching import cached_property
 from verax.common.results import Result
 from verax.common.texts import bound
-from verax.display.tables import Cells, FrameKind, html_table, record_frame, text_table
+from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
 from verax.inference.intervals import Interval, Resampling
 from verax.inputs.arrays import Floats
 from verax.inputs.skipping import MaySkip
@@ -19,7 +19,7 @@ COMPONENTS = ("score", "miscalibration", "discrimination", "uncertainty")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Components(Result):
+class Components(Tabled, Result):
     """A mean score and what it is made of, for one event or for all of them.
 
     Attributes
@@ -130,49 +130,37 @@ class Components(Result):
             **({} if self.within is None else {"within": self.within}),
         }
 
-    def record(self) -> dict[str, Any]:
-        """The components as one row of a table; None where there are no intervals."""
-        plain = self._as_dict()
-        intervals = self.intervals or {}
-        row: dict[str, Any] = {"event": self.name}
-        for name in COMPONENTS:
-            row[name] = plain[name]
-            for end, value in zip(("low", "high"), intervals.get(name, (None, None)), strict=True):
-                row[f"{name}_{end}"] = value
-        return row | {name: plain[name] for name in ("expected_miscalibration", "p_value")}
+    def _heading(self) -> str:
+        return f"{self.name}: {', '.join(f'{name} {self.text(name)}' for name in COMPONENTS)}"
 
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row: the components with the ends of their intervals.
+    def _frame(self) -> Table:
+        """One row: the components with the ends of their intervals."""
+        return Table(_COLUMNS, [self])
 
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
-            The package of the data frame.
+    def text(self, name: str) -> str:
+        """One of the four numbers with its interval, for tables."""
+        return value_with_interval(getattr(self, name), (self.intervals or {}).get(name), "z.4f")
 
-        Returns
-        -------
-        DataFrame or Table
-            The table, as that package has it.
-        """
-        return record_frame([self.record()], kind)
 
-    def __repr__(self) -> str:
-        values = ", ".join(f"{name} {text}" for name, text in zip(COMPONENTS, self.texts(), strict=True))
-        return f"{self.name}: {values}"
+def _columns_of(name: str) -> tuple[Column, Column]:
+    """A component, and the ends of its interval."""
+    return (
+        Column(name, name, lambda line: line.text(name)),
+        Column(f"{name}_low {name}_high", value=lambda line: (line.intervals or {}).get(name)),
+    )
 
-    def texts(self) -> list[str]:
-        """The four numbers with their intervals, for tables."""
-        intervals = self.intervals or {}
-        texts = []
-        for name, value in zip(COMPONENTS, self.observed, strict=True):
-            interval = intervals.get(name)
-            known = interval is not None and interval.defined
-            texts.append(f"{value:z.4f} ({interval:z.4f})" if known else f"{value:z.4f}")
-        return texts
+
+# Readers see the components with their intervals; frames have everything.
+_COLUMNS = (
+    Column("event", value="name"),
+    *(column for name in COMPONENTS for column in _columns_of(name)),
+    Column("expected_miscalibration"),
+    Column("p_value"),
+)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Decomposition(MaySkip):
+class Decomposition(Tabled, MaySkip):
     """Where a mean score comes from: score = miscalibration - discrimination + uncertainty.
 
     The score is infinite, and the miscalibration with it, where an event that was given probability
@@ -285,37 +273,34 @@ class Decomposition(MaySkip):
             **self._noted(),
         }
 
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row for the whole, then one per class or threshold: components and their intervals.
-
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
-            The package of the data frame.
-
-        Returns
-        -------
-        DataFrame or Table
-            The table, as that package has it.
-        """
-        rows = [("whole", self.whole), *((self._part, found) for found in self.parts)]
-        return record_frame([{"part": what, **found.record()} for what, found in rows], kind)
+    def _tables(self) -> list[Table]:
+        """One row for the whole, then one per class or threshold: components and their intervals."""
+        columns = (
+            Column(
+                "part",
+                NO_HEADING,
+                self._label,
+                lambda line: "whole" if line is self.whole else self._part,
+                False,
+            ),
+            *_COLUMNS,
+        )
+        return [Table(columns, [self.whole, *self.parts])]
 
     @property
     def _part(self) -> str:
         """What a part is called."""
         return "threshold" if self.thresholds else "class"
 
+    def _label(self, line: Components) -> str:
+        """What a line is called for readers."""
+        return self.quantity if line is self.whole else f"{'y' if self.thresholds else 'class'} {line.name}"
+
     def _heading(self) -> str:
         kind = "ordered classes" if self.thresholds else "classes"
         grouped = "" if self.n_groups is None else f", {self.n_groups:,} groups"
         rows = f"{self.n_rows:,} rows{grouped}, {self.n_classes:,} {kind}"
         return f"verax decomposition of {self.quantity}: {rows}"
-
-    def _cells(self) -> Cells:
-        prefix = "y " if self.thresholds else "class "
-        lines = [(self.quantity, self.whole), *((prefix + part.name, part) for part in self.parts)]
-        return [["", *COMPONENTS], *([name, *line.texts()] for name, line in lines)]
 
     def _notes(self) -> list[str]:
         notes = [f"score = miscalibration - discrimination + uncertainty; {self.quantity} is {self.total}."]
@@ -343,9 +328,3 @@ class Decomposition(MaySkip):
                 "repairs that, so the miscalibration is infinite too."
             )
         return notes + self._said()
-
-    def __repr__(self) -> str:
-        return "\n".join([self._heading(), *text_table(self._cells(), right=(1, 2, 3, 4)), *self._notes()])
-
-    def _repr_html_(self) -> str:
-        return html_table(self._cells(), caption=self._heading(), notes=self._notes())

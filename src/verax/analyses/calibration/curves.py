@@ -17,7 +17,7 @@ from verax.analyses.calibration.draws import band_of
 from verax.analyses.calibration.events import Split
 from verax.analyses.calibration.eventsums import SummedEvent
 from verax.common.results import Result
-from verax.display.tables import FrameKind, band_columns, data_frame, stacked
+from verax.display.tables import Tabled, band_columns, stacked
 from verax.inference.intervals import Resampling
 from verax.inputs.arrays import Floats
 from verax.inputs.skipping import MaySkip
@@ -53,7 +53,7 @@ def shares_of(forecast: Floats, weight: Floats) -> Floats:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ReliabilityCurve(Result):
+class ReliabilityCurve(Tabled, Result):
     """How often one event happened, against the probability it had been given.
 
     Attributes
@@ -90,7 +90,7 @@ class ReliabilityCurve(Result):
     histogram: Floats
     components: Components
 
-    def __repr__(self) -> str:
+    def _heading(self) -> str:
         return f"ReliabilityCurve of {self.components!r}"
 
     def _as_dict(self) -> dict[str, Any]:
@@ -103,31 +103,16 @@ class ReliabilityCurve(Result):
             **self.components._as_dict(),
         }
 
-    def columns(self) -> dict[str, list[Any]]:
-        """The curve as columns of a table, with one row per forecast."""
+    def _frame(self) -> dict[str, list[Any]]:
+        """One row per forecast: how often the event happened, and the band of a calibrated forecast."""
         n = len(self.forecast)
         columns = {"forecast": self.forecast, "frequency": self.frequency, "weight": self.weight}
         listed = {name: values.tolist() for name, values in columns.items()}
         return {"event": [self.name] * n, **listed, **band_columns(self.band, n)}
 
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per forecast: how often the event happened, and the band of a calibrated forecast.
-
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
-            The package of the data frame.
-
-        Returns
-        -------
-        DataFrame or Table
-            The table, as that package has it.
-        """
-        return data_frame(self.columns(), kind)
-
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Reliability(MaySkip):
+class Reliability(Tabled, MaySkip):
     """The reliability curves of all classes, or thresholds; `diagram["name"]` is one of them.
 
     Attributes
@@ -175,12 +160,15 @@ class Reliability(MaySkip):
     def __len__(self) -> int:
         return len(self.curves)
 
-    def __repr__(self) -> str:
+    def _heading(self) -> str:
         kind = "ordered classes" if self.ordered else "classes"
         title = (
             f"verax reliability: {self.n_rows:,} rows, {self.n_classes:,} {kind}; squared error of each event"
         )
-        return "\n".join([title, *(repr(curve.components) for curve in self.curves), *self._said()])
+        return "\n".join([title, *(repr(curve.components) for curve in self.curves)])
+
+    def _notes(self) -> list[str]:
+        return self._said()
 
     def _as_dict(self) -> dict[str, Any]:
         return {
@@ -192,20 +180,9 @@ class Reliability(MaySkip):
             **self._noted(),
         }
 
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per event and forecast: frequency, weight and the band of a calibrated forecast.
-
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
-            The package of the data frame.
-
-        Returns
-        -------
-        DataFrame or Table
-            The table, as that package has it.
-        """
-        return data_frame(stacked(curve.columns() for curve in self.curves), kind)
+    def _frame(self) -> dict[str, list[Any]]:
+        """One row per event and forecast: frequency, weight and the band of a calibrated forecast."""
+        return stacked(curve._frame() for curve in self.curves)
 
     def title_of(self, curve: ReliabilityCurve) -> str:
         """The title of a curve's panel.

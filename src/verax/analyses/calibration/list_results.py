@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.components import Decomposition
+from verax.analyses.calibration.components import Components, Decomposition
 from verax.analyses.calibration.curves import Reliability, ReliabilityCurve
-from verax.analyses.calibration.list_events import ANY, UNLISTED, WHOLE
+from verax.analyses.calibration.list_events import ANY, LISTED, UNLISTED, WHOLE
 from verax.common.sizes import in_digits
-from verax.display.tables import Cells, FrameKind, html_table, record_frame, text_table
+from verax.display.tables import NO_HEADING, Column, FrameKind, Table
 from verax.inference.estimates import holm
 
 # Of an event: the lists it is about, their share of the weight, what was claimed, what happened, the p-value.
@@ -137,24 +137,33 @@ class ListReliability(Reliability):
         """
         return curve.name
 
-    def _cells(self) -> Cells:
-        header = ["", "lists", "claimed", "happened", "gap", "p", "miscalibration", "p"]
-        lines = []
-        for curve, claim in zip(self.curves, self.claims, strict=True):
-            shape = curve.components
-            lines.append(
-                [
-                    claim.name,
-                    f"{claim.n_lists:,}",
-                    f"{claim.claimed:.4f}",
-                    f"{claim.happened:.4f}",
-                    f"{claim.gap:+.4f}",
-                    _p(claim.p_adjusted),
-                    f"{shape.miscalibration:z.5f}",
-                    _p(shape.p_value),
-                ]
-            )
-        return [header, *lines]
+    def _tables(self) -> list[Table]:
+        """One row per event: claimed, happened, the test of the gap, and the miscalibration of the curve."""
+        curves = {claim.name: curve.components for claim, curve in zip(self.claims, self.curves, strict=True)}
+        columns = [
+            Column("name", NO_HEADING, right=False),
+            Column("n_lists", "lists", ","),
+            Column("share"),
+            Column("claimed", "claimed", ".4f"),
+            Column("happened", "happened", ".4f"),
+            Column("p_value"),
+            Column("p_adjusted"),
+            Column("gap", "gap", "+.4f"),
+            Column("", "p", lambda claim: _p(claim.p_adjusted)),
+            Column(
+                "miscalibration",
+                "miscalibration",
+                lambda claim: f"{curves[claim.name].miscalibration:z.5f}",
+                lambda claim: curves[claim.name].miscalibration,
+            ),
+            Column(
+                "p_miscalibration",
+                "p",
+                lambda claim: _p(curves[claim.name].p_value),
+                lambda claim: curves[claim.name].p_value,
+            ),
+        ]
+        return [Table(columns, self.claims)]
 
     def _heading(self) -> str:
         m = in_digits(self.n_classes)
@@ -173,12 +182,6 @@ class ListReliability(Reliability):
         if self.in_cells:
             notes.append("There are so many that confidences within 0.8 % of each other are pooled.")
         return notes + self._said()
-
-    def __repr__(self) -> str:
-        return "\n".join([self._heading(), *text_table(self._cells(), right=range(1, 8)), *self._notes()])
-
-    def _repr_html_(self) -> str:
-        return html_table(self._cells(), caption=self._heading(), notes=self._notes())
 
     def _as_dict(self) -> dict[str, Any]:
         found = super()._as_dict()
@@ -200,21 +203,15 @@ class ListReliability(Reliability):
         DataFrame or Table
             The table, as that package has it.
         """
-        return record_frame(
-            [
-                {
-                    **claim.to_dict(),
-                    "miscalibration": curve.components.miscalibration,
-                    "p_miscalibration": curve.components.p_value,
-                }
-                for curve, claim in zip(self.curves, self.claims, strict=True)
-            ],
-            kind,
-        )
+        return self._tables()[0].frame(kind)
 
 
 def _p(p: float | None) -> str:
     return "" if p is None else "< 0.0001" if p < 1e-4 else f"{p:.2g}"
+
+
+# What readers call the parts.
+_LABELS = {LISTED: "a listed class", UNLISTED: UNLISTED}
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -269,10 +266,8 @@ class ListDecomposition(Decomposition):
         m = in_digits(self.n_classes)
         return f"verax decomposition of {self.quantity}: {self.n_rows:,} top lists{grouped}, {m} classes"
 
-    def _cells(self) -> Cells:
-        header, whole, *parts = super()._cells()
-        names = {"class listed": "a listed class", "class not listed": UNLISTED}
-        return [header, whole, *([names[name], *texts] for name, *texts in parts)]
+    def _label(self, line: Components) -> str:
+        return self.quantity if line is self.whole else _LABELS[line.name]
 
     def _notes(self) -> list[str]:
         notes = super()._notes()

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.calibration.eventsums import CLAIM, HIT, VARIANCE, EventRecipe, EventSums
-from verax.display.tables import FrameKind, record_frame
 from verax.inputs.arrays import Floats
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.memory import ONLY, InMemory
@@ -48,21 +47,6 @@ class Overconfidence:
     def to_dict(self) -> dict[str, Any]:
         """The numbers as plain Python values."""
         return {"claimed": self.claimed, "right": self.right, "gap": self.gap, "p_value": self.p_value}
-
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row with the numbers.
-
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
-            The package of the data frame.
-
-        Returns
-        -------
-        DataFrame or Table
-            The table, as that package has it.
-        """
-        return record_frame([self.to_dict()], kind)
 
 
 def overconfidence_of(forecasts: Forecasts) -> Overconfidence:

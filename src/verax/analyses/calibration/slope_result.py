@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from verax.common.results import Result
-from verax.display.tables import FrameKind, data_frame, html_table, text_table
+from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
 from verax.inference.estimates import holm
 from verax.inference.intervals import Interval
 from verax.inputs.skipping import MaySkip
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class CalibrationLine(Result):
+class CalibrationLine(Tabled, Result):
     """Slope and intercept of one event.
 
     Attributes
@@ -62,9 +62,37 @@ class CalibrationLine(Result):
     def _as_dict(self) -> dict[str, Any]:
         return {k: v.to_dict() if isinstance(v, Interval) else v for k, v in vars(self).items()}
 
+    def _heading(self) -> str:
+        return f"{self.name}: {', '.join(f'{head} {self.text(name)}' for name, head in _ESTIMATES.items())}"
+
+    def _frame(self) -> Table:
+        """One row: slope and intercepts with the ends of their intervals, and the test."""
+        return Table(_COLUMNS, [self])
+
+    def text(self, name: str) -> str:
+        """An estimate with its interval, for tables."""
+        return value_with_interval(getattr(self, name), getattr(self, f"{name}_interval"), ".3f")
+
+
+def _columns_of(name: str, head: str) -> tuple[Column, Column]:
+    """An estimate, and the ends of its interval."""
+    return (
+        Column(name, head, lambda line: line.text(name)),
+        Column(f"{name}_low {name}_high", value=f"{name}_interval"),
+    )
+
+
+_ESTIMATES = {"slope": "slope", "intercept": "intercept", "in_the_large": "intercept if the slope is 1"}
+# Readers see the estimates with their intervals; frames have everything.
+_COLUMNS = (
+    Column("event", value="name"),
+    *(column for name, head in _ESTIMATES.items() for column in _columns_of(name, head)),
+    Column("p_value"),
+)
+
 
 @dataclass(frozen=True, repr=False, eq=False)
-class CalibrationSlopes(MaySkip):
+class CalibrationSlopes(Tabled, MaySkip):
     """Slopes and intercepts of all events; `slopes["name"]` is one of them.
 
     Attributes
@@ -122,47 +150,22 @@ class CalibrationSlopes(MaySkip):
             **self._noted(),
         }
 
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per event, as a data frame of the kind named.
-
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
-            The package of the data frame.
-
-        Returns
-        -------
-        DataFrame or Table
-            The table, as that package has it.
-        """
-        columns: dict[str, list[Any]] = {"event": [line.name for line in self.lines]}
-        for name in ("slope", "intercept", "in_the_large"):
-            intervals = [getattr(line, f"{name}_interval") for line in self.lines]
-            columns[name] = [getattr(line, name) for line in self.lines]
-            columns[f"{name}_low"] = [interval.low for interval in intervals]
-            columns[f"{name}_high"] = [interval.high for interval in intervals]
-        columns["p_value"] = [line.p_value for line in self.lines]
-        columns["p_adjusted"] = self._adjusted
-        return data_frame(columns, kind)
-
-    @property
-    def _adjusted(self) -> list[float]:
-        """P-values with Holm's correction over the events."""
-        found: list[float] = holm(np.array([line.p_value for line in self.lines])).tolist()
-        return found
-
-    def _cells(self) -> list[list[str]]:
+    def _tables(self) -> list[Table]:
+        """One row per event: slope and intercepts with their intervals, and the test."""
+        p_values = np.array([line.p_value for line in self.lines])
+        adjusted = {line.name: float(p) for line, p in zip(self.lines, holm(p_values), strict=True)}
         test = "p (calibrated)" if len(self.lines) == 1 else "p (calibrated, Holm)"
-        header = ["", "slope", "intercept", "intercept if the slope is 1", test]
-        lines = []
-        for line, adjusted in zip(self.lines, self._adjusted, strict=True):
-            values = [
-                _text(getattr(line, name), getattr(line, f"{name}_interval"))
-                for name in ("slope", "intercept", "in_the_large")
-            ]
-            p = "" if math.isnan(adjusted) else f"{adjusted:.2g}"
-            lines.append([self.prefix + line.name, *values, p])
-        return [header, *lines]
+        columns = (
+            Column("", NO_HEADING, lambda line: self.prefix + line.name, right=False),
+            *_COLUMNS,
+            Column(
+                "p_adjusted", test, lambda line: _p(adjusted[line.name]), lambda line: adjusted[line.name]
+            ),
+        )
+        return [Table(columns, self.lines)]
+
+    def _heading(self) -> str:
+        return self.heading
 
     def _notes(self) -> list[str]:
         notes = ["Slope below 1: too extreme; above 1: too timid. Intercept above 0: too low on the whole."]
@@ -171,15 +174,8 @@ class CalibrationSlopes(MaySkip):
         certain = max(line.certain for line in self.lines)
         if certain:
             notes.append(f"Forecasts of 0 or 1, which were right, were left out: up to {certain:,} rows.")
-        return notes
-
-    def __repr__(self) -> str:
-        table = text_table(self._cells(), right=(1, 2, 3, 4))
-        return "\n".join([self.heading, *table, *self._notes(), *self._said()])
-
-    def _repr_html_(self) -> str:
-        return html_table(self._cells(), caption=self.heading, notes=self._notes())
+        return notes + self._said()
 
 
-def _text(value: float, interval: Interval) -> str:
-    return f"{value:.3f} ({interval:.3f})" if interval.defined else f"{value:.3f}"
+def _p(p: float) -> str:
+    return "" if math.isnan(p) else f"{p:.2g}"

@@ -12,7 +12,7 @@ from verax.analyses.calibration.decomposition import decompose
 from verax.analyses.calibration.ece import ece
 from verax.analyses.comparison.references import FREQUENCIES
 from verax.common.checks import check_flag
-from verax.display.tables import FrameKind, record_frame, text_table
+from verax.display.tables import Column, Table, Tabled
 from verax.errors import InputError, VeraxError
 from verax.inference.intervals import Interval, Resampling, WeightsAre
 from verax.inputs.handles import Handle
@@ -56,7 +56,7 @@ class Measure:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class CalibrationSummary(MaySkip):
+class CalibrationSummary(Tabled, MaySkip):
     """Skill, miscalibration, discrimination and ECE of one model; `summary["skill"]` is a number.
 
     Attributes
@@ -93,52 +93,24 @@ class CalibrationSummary(MaySkip):
             **self._noted(),
         }
 
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """A row per measure, with the ends of its interval.
-
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
-            The package of the data frame.
-
-        Returns
-        -------
-        DataFrame or Table
-            The table, as that package has it.
-        """
-        return record_frame(
-            [
-                {
-                    "rule": self.rule,
-                    "measure": found.name,
-                    "value": found.mean,
-                    "low": found.interval.low,
-                    "high": found.interval.high,
-                    "orientation": found.orientation,
-                }
-                for found in self.measures.values()
-            ],
-            kind,
-        )
-
-    def __repr__(self) -> str:
+    def _tables(self) -> list[Table]:
+        """A row per measure, with the ends of its interval."""
         of = self.rule if self.rule == self.quantity else f"{self.rule} and {self.quantity}"
-        header = [f"calibration by {of}", "value", "interval", "what it is"]
-        lines = [
-            [
-                found.name,
-                f"{found.mean:z.4f}",
-                f"{found.interval:z.4f}" if found.interval.defined else "",
-                found.summary,
-            ]
-            for found in self.measures.values()
+        measures = list(self.measures.values())
+        known = any(found.interval.defined for found in measures)
+        columns = [
+            Column("rule", value=lambda _: self.rule),
+            Column("measure", f"calibration by {of}", value="name", right=False),
+            Column("value", "value", "z.4f", "mean"),
+            Column("low high", "interval" if known else "", "z.4f", "interval"),
+            Column("orientation"),
+            Column("", "what it is", lambda found: found.summary, right=False),
         ]
-        if not any(line[2] for line in lines):
-            header, *lines = ([*line[:2], line[3]] for line in (header, *lines))
+        return [Table(columns, measures)]
+
+    def _notes(self) -> list[str]:
         note = "Higher skill and discrimination are better, and lower miscalibration and ece."
-        return "\n".join(
-            [*text_table([header, *lines], right=range(1, len(header) - 1)), note, *self._said()]
-        )
+        return [note, *self._said()]
 
 
 def decomposable(rule: Rule, n_classes: int = 3) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from verax.analyses.binary import EventRows, ScannedRows
 from verax.analyses.comparison.records import Difference
 from verax.common.texts import bound
-from verax.display.tables import Column, Table, Tabled, interval_head
+from verax.display.tables import NO_HEADING, Column, Table, Tabled, interval_head
 from verax.inference.estimates import holm
 from verax.inference.intervals import Interval
 from verax.inputs.arrays import Floats
@@ -115,8 +115,7 @@ class RankScore(Tabled, MaySkip):
         prefix = "y " if self.rows.ordered else "class "
         parts = [RankPart(prefix + x.name, x.value, x.interval) for x in self.parts]
         lines = [RankPart(self.average, self.value, self.interval), *(parts if len(parts) > 1 else [])]
-        # The first column has no heading.
-        columns = [Column("name", " ", right=False), Column("value", self.metric, ".4f")]
+        columns = [Column("name", NO_HEADING, right=False), Column("value", self.metric, ".4f")]
         columns.append(Column("low high", interval_head(self.interval.confidence), ".4f", "interval"))
         return [Table(columns, lines)]
 

@@ -17,7 +17,7 @@ from verax.analyses.recalibration.forms import Form
 from verax.analyses.recalibration.records import BEST, TITLES, Gain, Trial
 from verax.analyses.recalibration.shift import estimated, shifted
 from verax.analyses.recalibration.storing import FORMAT, VERSION, facts_in, text_of
-from verax.display.tables import Column, Table, Tabled, interval_head
+from verax.display.tables import NO_HEADING, Column, Table, Tabled, interval_head
 from verax.display.writing import written
 from verax.errors import InputError, show
 from verax.inputs.arrays import Floats, to_array, to_host, widen
@@ -363,7 +363,7 @@ class Recalibration(Tabled, MaySkip):
             return "" if math.isnan(value) else shown
 
         columns = [
-            Column("", " ", lambda trial: "->" if trial.method == self.method else "", right=False),
+            Column("", NO_HEADING, lambda trial: "->" if trial.method == self.method else "", right=False),
             Column("method", "method", called, right=False),
             Column("loss", self.rule, ".5f"),
             Column(

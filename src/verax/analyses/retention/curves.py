@@ -24,12 +24,6 @@ from verax.scores.registry import as_rules
 
 MetricLike = str | Metric
 
-SEES_THE_OUTCOME = (
-    "The order uses the outcome. The curve shows which rows a rule calls worst; it cannot certify the rule, "
-    "because ordering by the hard cost itself, which ignores probabilities, does best or nearly so."
-)
-
-
 # ---- the two questions -------------------------------------------------------------------------
 
 

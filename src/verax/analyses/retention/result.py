@@ -10,12 +10,17 @@ import numpy as np
 
 from verax.analyses.retention.cuts import Area, Options, Ties
 from verax.common.texts import bound
-from verax.display.tables import Tabled, band_columns, stacked
+from verax.display.tables import Column, Table, Tabled, band_columns, stacked
 from verax.errors import InputError, passing
 from verax.inference.bootstrap import percentile_interval
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.lists.rows import ListFaults
 from verax.inputs.skipping import MaySkip, Skipped
+
+SEES_THE_OUTCOME = (
+    "The order uses the outcome. The curve shows which rows a rule calls worst; it cannot certify the rule, "
+    "because ordering by the hard cost itself, which ignores probabilities, does best or nearly so."
+)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -84,14 +89,11 @@ class RetentionCurve(Tabled, MaySkip):
     within: Floats | None = None
     area_within: float | None = None
 
-    def _heading(self) -> str:
-        return self._line()
-
     def _notes(self) -> list[str]:
         return self._said()
 
-    def _line(self) -> str:
-        interval = "" if self.interval is None else f" ({self.interval[0]:.4f} to {self.interval[1]:.4f})"
+    def _heading(self) -> str:
+        interval = "" if self.interval is None else f" ({_interval(self)})"
         unit = "mean height" if self.area_kind == "mean" else "steps"
         last = f"{100 * self.removed[-1]:g}% removed: {self.values[-1]:.4f}"
         return (
@@ -213,11 +215,26 @@ class RetentionCurves(Tabled, MaySkip, Mapping[Any, RetentionCurve]):
         low, high = percentile_interval(first.areas - second.areas, first.confidence)
         return first.area - second.area, (float(low), float(high))
 
-    def _heading(self) -> str:
-        return "\n".join(curve._line() for curve in self._curves.values())
+    def _tables(self) -> list[Table]:
+        """A line per curve: its area, and its value at up to six cuts."""
+        first = next(iter(self.values()))
+        last = len(first.removed) - 1
+        columns = [
+            Column("order", "rows ranked by", right=False),
+            Column("metric", "metric", right=False),
+            Column("area", f"area ({first.area_kind})", ".4f"),
+            Column("low high", "interval", _interval),
+            *(_cut(i, first.removed[i]) for i in sorted({round(i * last / 5) for i in range(6)})),
+        ]
+        return [Table(columns, list(self.values()))]
 
     def _notes(self) -> list[str]:
-        return self._said()
+        better = {curve.metric: curve.higher_is_better for curve in self.values()}
+        notes = [f"{metric}: {'higher' if more else 'lower'} is better." for metric, more in better.items()]
+        notes += [SEES_THE_OUTCOME] if next(iter(self.values())).sees_outcome else []
+        off = [float(np.max(curve.within)) for curve in self.values() if curve.within is not None]
+        notes += [f"From histograms: within {bound(max(off))}."] if off else []
+        return notes + self._said()
 
     def with_skipped(self, skipped: Skipped | None, rows: Ints | None = None) -> Self:
         """The curves, each of which knows what rows were left out.
@@ -285,6 +302,15 @@ class RetentionCurves(Tabled, MaySkip, Mapping[Any, RetentionCurve]):
         from verax.display.retention import draw_retention
 
         return draw_retention(list(self._curves.values()), ax)
+
+
+def _interval(curve: RetentionCurve) -> str:
+    return "" if curve.interval is None else f"{curve.interval[0]:.4f} to {curve.interval[1]:.4f}"
+
+
+def _cut(i: int, removed: float) -> Column:
+    """The values of the curves at one share of rows removed."""
+    return Column("", f"{100 * removed:g}% removed", lambda curve: f"{curve.values[i]:.4f}")
 
 
 def curve_of(

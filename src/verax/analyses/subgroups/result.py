@@ -10,7 +10,7 @@ from verax.analyses.calibration.components import Decomposition
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.result import Comparison
-from verax.display.tables import Cells, FrameKind, html_table, record_frame, text_table
+from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
 from verax.errors import join
 from verax.inputs.skipping import MaySkip
 from verax.scores.combinators import padded
@@ -57,7 +57,7 @@ class Subgroup:
     undecided: bool = False
 
 
-class Subgroups(MaySkip, Mapping[Any, Any]):
+class Subgroups(Tabled, MaySkip, Mapping[Any, Any]):
     """Subgroups by label; (label, model) where there are several models, whose comparisons are beside.
 
     Parameters
@@ -192,45 +192,6 @@ class Subgroups(MaySkip, Mapping[Any, Any]):
         given = ("lines", "comparisons", "rule", "by", "within_groups", "time_ordered")
         return {name: getattr(self, name) for name in given}
 
-    def to_frame(self, kind: FrameKind = "pandas") -> Any:
-        """One row per subgroup and model: rows, score, accuracy, components and the test of calibration.
-
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
-            The package of the data frame.
-
-        Returns
-        -------
-        DataFrame or Table
-            The table, as that package has it.
-        """
-        rows = []
-        for line in self.lines:
-            score, whole = score_of(line.card, self.rule), line.decomposition.whole
-            rows.append(
-                {
-                    "by": self.by,
-                    "subgroup": line.label.item() if hasattr(line.label, "item") else line.label,
-                    "model": line.model,
-                    "n_rows": line.card.n_rows,
-                    "rule": self.rule,
-                    "mean": score.mean,
-                    "low": score.interval.low,
-                    "high": score.interval.high,
-                    "accuracy": line.card.accuracy,
-                    "miscalibration": whole.miscalibration,
-                    "discrimination": whole.discrimination,
-                    "uncertainty": whole.uncertainty,
-                    "expected_miscalibration": whole.expected_miscalibration,
-                    "p_value": line.p_value,
-                    "p_adjusted": line.p_adjusted,
-                    "stands_out": line.stands_out,
-                    "undecided": line.undecided,
-                }
-            )
-        return record_frame(rows, kind)
-
     def plot(self) -> Any:
         """Draw the miscalibration of each subgroup beside what a calibrated forecast would show there.
 
@@ -248,28 +209,39 @@ class Subgroups(MaySkip, Mapping[Any, Any]):
             lines.append((name, line.decomposition.whole, line))
         return draw_subgroups(lines, self.rule)
 
-    def _cells(self) -> Cells:
-        header = [self.by, *(["model"] if self._several else []), "rows", self.rule, "accuracy"]
-        header += ["miscalibration", "expected by chance", "p (Holm)", ""]
-        rows = []
-        for line in self.lines:
-            score = score_of(line.card, self.rule)
-            whole = line.decomposition.whole
-            chance = whole.expected_miscalibration
-            rows.append(
-                [
-                    str(line.label),
-                    *([line.model] if self._several else []),
-                    f"{line.card.n_rows:,}",
-                    f"{score.mean:.4f} ({score.interval[0]:.4f} to {score.interval[1]:.4f})",
-                    f"{line.card.accuracy:.3f}",
-                    f"{whole.miscalibration:.4f}" if chance is not None else whole.texts()[1],
-                    "-" if chance is None else f"{chance:.4f}",
-                    "-" if line.p_adjusted is None else f"{line.p_adjusted:.3f}",
-                    "stands out" if line.stands_out else "",
-                ]
-            )
-        return [header, *rows]
+    def _heading(self) -> str:
+        return f"verax subgroups by {self.by}"
+
+    def _tables(self) -> list[Table]:
+        """One row per subgroup and model: rows, score, accuracy, components and the test of calibration."""
+        columns = [
+            Column("by", value=lambda _: self.by),
+            Column("subgroup", self.by, lambda line: str(line.label), _label, right=False),
+            Column("model", "model" if self._several else "", right=False),
+            Column("n_rows", "rows", ",", lambda line: line.card.n_rows),
+            Column("rule", value=lambda _: self.rule),
+            Column("mean", self.rule, self._score_text, lambda line: self._score(line).mean),
+            Column("low high", value=lambda line: self._score(line).interval),
+            Column("accuracy", "accuracy", ".3f", lambda line: line.card.accuracy),
+            Column("miscalibration", "miscalibration", _miscalibration, _part("miscalibration")),
+            Column("discrimination", value=_part("discrimination")),
+            Column("uncertainty", value=_part("uncertainty")),
+            Column(
+                "expected_miscalibration", "expected by chance", _expected, _part("expected_miscalibration")
+            ),
+            Column("p_value"),
+            Column("p_adjusted", "p (Holm)", lambda line: _or_dash(line.p_adjusted, ".3f")),
+            Column("stands_out", NO_HEADING, lambda line: "stands out" * line.stands_out, right=False),
+            Column("undecided"),
+        ]
+        return [Table(columns, self.lines)]
+
+    def _score(self, line: Subgroup) -> CardLine:
+        return score_of(line.card, self.rule)
+
+    def _score_text(self, line: Subgroup) -> str:
+        score = self._score(line)
+        return value_with_interval(score.mean, score.interval, ".4f")
 
     def _notes(self) -> list[str]:
         notes = [WITHIN_GROUPS] if self.within_groups else []
@@ -285,12 +257,6 @@ class Subgroups(MaySkip, Mapping[Any, Any]):
             )
         return notes + self._said()
 
-    def __repr__(self) -> str:
-        return "\n".join([f"verax subgroups by {self.by}", *text_table(self._cells()), *self._notes()])
-
-    def _repr_html_(self) -> str:
-        return html_table(self._cells(), caption=f"verax subgroups by {self.by}", notes=self._notes())
-
 
 _CHANCE = "the more there are, the likelier is a best model by chance"
 
@@ -298,3 +264,28 @@ _CHANCE = "the more there are, the likelier is a best model by chance"
 def score_of(card: Scorecard, rule: str) -> CardLine:
     """The line of a rule on a card; on that of top lists the rule is padded."""
     return card.scores[rule] if rule in card.scores else card.scores[name_of(padded(parse(rule)))]
+
+
+def _label(line: Subgroup) -> Any:
+    """The label of a subgroup, as Python has it."""
+    return line.label.item() if hasattr(line.label, "item") else line.label
+
+
+def _part(name: str) -> Callable[[Subgroup], Any]:
+    """A number of the decomposition of a subgroup."""
+    return lambda line: getattr(line.decomposition.whole, name)
+
+
+def _miscalibration(line: Subgroup) -> str:
+    """The miscalibration; with its interval where calibration was not tested."""
+    whole = line.decomposition.whole
+    tested = whole.expected_miscalibration is not None
+    return f"{whole.miscalibration:.4f}" if tested else whole.text("miscalibration")
+
+
+def _expected(line: Subgroup) -> str:
+    return _or_dash(line.decomposition.whole.expected_miscalibration, ".4f")
+
+
+def _or_dash(value: float | None, spec: str) -> str:
+    return "-" if value is None else format(value, spec)

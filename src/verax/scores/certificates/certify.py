@@ -261,28 +261,33 @@ class Certificate(Tabled, Result):
             "resolution": self.resolution and asdict(self.resolution),
         }
 
-    def _frame(self) -> Table:
+    def _tables(self) -> list[Table]:
         """One line per property: whether it holds, and the counterexample where it does not."""
+        found = self.findings
         columns = [
             Column("rule", value=lambda _: self.rule),
             Column("n_classes", value=lambda _: self.n_classes),
-            Column("property", value=lambda item: item[0]),
-            Column("holds", value=lambda item: item[1].holds),
-            Column("checked", value=lambda item: item[1].checked),
-            Column("counterexample", value=lambda item: str(item[1].counterexample or "")),
+            Column("property", "property", lambda name: name.replace("_", " "), str, right=False),
+            Column(
+                "holds", "holds", lambda name: "yes" if found[name].holds else "no", self._holds, right=False
+            ),
+            Column("checked", value=lambda name: found[name].checked),
+            Column("counterexample", "counterexample", "", self._counterexample, right=False),
         ]
-        return Table(columns, list(self.findings.items()))
+        return [Table(columns, list(found))]
+
+    def _holds(self, name: str) -> bool:
+        return self.findings[name].holds
+
+    def _counterexample(self, name: str) -> str:
+        return str(self.findings[name].counterexample or "")
 
     def _heading(self) -> str:
         return f"{self.rule}, {self.n_classes} classes"
 
     def _notes(self) -> list[str]:
-        lines = []
-        for name, finding in self.findings.items():
-            verdict = "yes" if finding.holds else f"no    {finding.counterexample}"
-            lines.append(f"{name.replace('_', ' '):<20}{verdict}")
-        lines += [f"note: {note}" for note in self.notes]
-        return lines if self.resolution is None else [*lines, f"search: {self.resolution}"]
+        notes = [f"note: {note}" for note in self.notes]
+        return notes if self.resolution is None else [*notes, f"search: {self.resolution}"]
 
 
 def _row(p: Distribution) -> str:
