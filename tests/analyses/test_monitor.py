@@ -304,6 +304,25 @@ def test_late_outcomes_enter_when_they_come():
     assert late.to_bytes() == before
 
 
+def test_late_outcomes_keep_their_groups_weights_and_subgroups():
+    rng = np.random.default_rng(21)
+    y, p = draw(rng, 60)
+    groups, weights = np.arange(60) // 3, rng.random(60)
+    site, names = np.array(["a", "b"])[rng.integers(0, 2, 60)], np.arange(60)
+    late, direct = (vx.Monitor(0.5, by="site") for _ in range(2))
+    late.predict(p, names, time=date(2026, 1, 1), by={"site": site}, groups=groups, weights=weights)
+    late.predict(p[:5], names[:5], by={"site": site[:5]})
+    late = vx.Monitor.from_bytes(late.to_bytes())
+    with pytest.raises(vx.InputError, match="must not change the forecast"):
+        late.predict(p[1:2], names[:1], by={"site": site[:1]})
+    day = np.where(names < 30, "2026-01-02", "2026-01-03").astype("datetime64[D]")
+    late.outcomes(names, y, time=day)
+    direct.update(y, p, time=day, by={"site": site}, groups=groups, weights=weights)
+    near(late, direct)
+    assert late.unit == "group"
+    assert late.evidence == pytest.approx(direct.evidence, rel=1e-9)
+
+
 def test_rows_known_by_name_are_taken_in_once():
     rng = np.random.default_rng(14)
     y, p = draw(rng, 30)

@@ -111,3 +111,51 @@ def test_a_state_of_something_else_is_refused(folder):
     )
     assert refused.returncode == 2
     assert "reference.verax" in refused.stderr
+
+
+def test_late_outcomes_are_matched_by_id_and_nothing_is_taken_in_twice(folder):
+    rng = np.random.default_rng(3)
+    p = rng.dirichlet(np.ones(3), 40)
+    y = np.array(["a", "b", "c"])[np.minimum((p.cumsum(axis=1) <= rng.random((40, 1))).sum(axis=1), 2)]
+    names, own = [f"case {i}" for i in range(40)], folder / "late"
+    own.mkdir()
+
+    def write(name, **columns):
+        path = own / f"{name}.csv"
+        rows = zip(*columns.values(), strict=True)
+        path.write_text("\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]))
+        return path
+
+    forecasts = {"case": names, "day": ["d1"] * 40, **{f"p_{c}": p[:, i] for i, c in enumerate("abc")}}
+    site = ["n", "s"] * 20
+    first = write("forecasts", **forecasts, site=site)
+    state, told = own / "late.state", ["--time", "day", "--id", "case", "--json"]
+    told += ["--state", state]
+    waiting = json.loads(verax("monitor", first, "--late", "--by", "site", *told).stdout)
+    assert (waiting["n_rows"], waiting["pending"]) == (0, 40)
+    known = write("outcomes", case=names[:30], label=y[:30], day=["d2"] * 30)
+    found = json.loads(verax("monitor", first, "--outcomes", known, *told).stdout)
+    assert (found["n_rows"], found["pending"], found["known"]) == (30, 10, 1)
+    direct = write("direct", **{k: v[:30] for k, v in forecasts.items()}, label=y[:30], site=site[:30])
+    direct.write_text(direct.read_text().replace("d1", "d2"))
+    whole = run(folder, direct, "--by", "site", state="direct.state")
+    assert found["evidence"] == pytest.approx(whole["evidence"], rel=1e-9)
+    before = state.read_bytes()
+    # All outcomes so far, in a new file: the known ones are ignored.
+    again = verax(
+        "monitor", "--outcomes", write("all", case=names[:30], label=y[:30], day=["d3"] * 30), *told
+    )
+    assert json.loads(again.stdout)["n_rows"] == 30
+    state.write_bytes(before)
+    other = ["c" if each == "a" else "a" for each in y]
+    for columns, message in [
+        ({"case": names[:2], "label": other[:2], "day": ["d3"] * 2}, "'case 0' and 'case 1' had other"),
+        ({"case": ["x"], "label": ["a"], "day": ["d3"]}, "'x' is not known"),
+        ({"case": names[35:36], "label": ["z"], "day": ["d3"]}, "'z' is not, the outcome of 'case 35'"),
+        ({"case": names[35:36], "label": ["a"]}, "there is no 'day'"),
+        ({"case": names[35:36], "label": ["a"], "day": ["d1"]}, "must not go back"),
+    ]:
+        refused = verax("monitor", "--outcomes", write("bad", **columns), *told)
+        assert refused.returncode == 2
+        assert message in refused.stderr
+        assert state.read_bytes() == before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
@@ -22,21 +22,37 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """Examples:
 `verax monitor february.parquet --time day --reference monday.verax --state model.state`, then every day
-with the next file; `verax monitor 'feb*.parquet' --time day --state all.state --by site --html days.html`"""
+with the next file; `verax monitor 'feb*.parquet' --time day --state all.state --by site --html days.html`;
+with outcomes that come later: `verax monitor today.csv --late --time day --id case --state late.state`, then
+`verax monitor next.csv --outcomes known.csv --time day --id case --state late.state`"""
 # How many bytes of a file are hashed at a time.
 _BLOCK = 2**20
 
 
 @app.command(epilog=_EXAMPLES)
-@reads_files(lists=True, without={"weights_are": "weights are importance weights here"})
+@reads_files(lists=True, without={"weights_are": "weights are importance weights here", "outcomes": ""})
 def monitor(
-    given: options.Given,
     reading: Reading,
     time: Annotated[str, typer.Option(help="The column of times, which never go back: a day, a number.")],
     state: Annotated[
         Path,
         typer.Option(help="The file that keeps the state between runs. It is made by the first run."),
     ],
+    given: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE...", help=f"{options.FILES_HELP} None with --outcomes alone."),
+    ] = None,
+    outcomes: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="A file with outcomes of forecasts, matched by --id; its --time column is when they came. "
+            "FILE then holds forecasts without outcomes. May be repeated."
+        ),
+    ] = None,
+    late: Annotated[
+        bool,
+        typer.Option("--late", help="FILE holds forecasts whose outcomes come later, with --outcomes."),
+    ] = False,
     reference: Annotated[
         str | None,
         typer.Option(
@@ -73,9 +89,10 @@ def monitor(
     code 1 means an alarm.
     """
     from verax.analyses.monitoring.monitor import Monitor
-    from verax.cli.opening import Opened
     from verax.report.monitoring import save_monitor_page
 
+    paths, late_paths = _files(given or []), _files(map(str, outcomes or []))
+    _check_late(reading, given, late=late, outcomes=outcomes)
     if any(reading.bins.values()):
         raise InputError(
             "must be columns of labels here: groups cut from numbers would differ from file to file",
@@ -95,25 +112,32 @@ def monitor(
     told = {name: value for name, value in given_settings.items() if value is not None}
     found = _continued(state, told) if state.exists() else Monitor(**told)
     reading = _as_before(reading, found, time)
-    known, said, paths = 0, [], _files(given)
-    for path in paths:
+    if paths and late_paths and reading.holds_lists(paths[0]):
+        # Outcomes of top lists are matched when these are read.
+        reading, late_paths = replace(reading, outcomes=late_paths[0]), []
+    known, said = 0, []
+    for path in [*paths, *late_paths]:
         digest = _digest(path)
         if found.knows_file(digest):
             known += 1
             continue
-        handle = Opened.of([str(path)], reading).handle
         try:
-            found.update(handle, time=time)
+            if path in late_paths:
+                said.append(_take_outcomes(found, path, reading, time))
+            elif late or late_paths:
+                said.append(_take_forecasts(found, path, reading, time))
+            else:
+                said.append(_take_rows(found, path, reading, time))
         except InputError as error:
             raise error.replace(source=error.source or str(path)) from None
         found.note_file(digest, str(path))
-        said.append(f"{path}: {'; '.join(_taken(handle.taken, time))}")
     found.save(state)
     if html is not None:
-        save_monitor_page(found, html, source=", ".join(given))
+        save_monitor_page(found, html, source=", ".join(given or map(str, late_paths)))
     result: dict[str, Any] = {
         "command": "monitor",
         "files": [str(path) for path in paths],
+        "outcomes": [str(path) for path in late_paths],
         "known": known,
         "state": str(state),
         "html": None if html is None else str(html),
@@ -123,14 +147,63 @@ def monitor(
     if found.alarm is not None and len(found.alarm.reasons) > 1:
         lines += [f"- {reason}" for reason in found.alarm.reasons]
     lines += [found.lateness] if found.lateness else []
+    if found.pending:
+        lines.append(
+            f"{found.pending:,} forecasts have no outcome yet. Their estimated mean loss is "
+            f"{found.expected_loss:.4g}, assuming that calibration stays as it was."
+        )
     lines += [f"{known} files were taken in before and left out."] if known > 1 else []
     lines += ["1 file was taken in before and left out."] if known == 1 else []
-    lines += [*said[:1], *([f"... and {len(said) - 1} more files"] if len(said) > 1 else [])]
-    lines += [repr(found.history)]
+    more = len(said) - 1
+    lines += [*said[:1], *([f"... and {more} more file{'s' if more > 1 else ''}"] if more > 0 else [])]
+    lines += [repr(found.history)] if found.n_rows else []
     lines += [f"The page is in {html}."] if html is not None else []
     show(result, lines, as_json=as_json)
     if found.alarm is not None:
         raise typer.Exit(FAILED)
+
+
+def _check_late(
+    reading: Reading, given: list[str] | None, *, late: bool, outcomes: list[Path] | None
+) -> None:
+    """Refuse what does not go together, before anything is read."""
+    if not given and not outcomes:
+        raise InputError("A file must be given, or --outcomes", argument="path", kind="missing")
+    if (late or outcomes) and not reading.row_id:
+        raise InputError(
+            "must name the column by which outcomes find their forecasts", argument="id", kind="missing"
+        )
+
+
+def _take_rows(found: Monitor, path: Path, reading: Reading, time: str) -> str:
+    """Take in a file of forecasts with their outcomes."""
+    from verax.cli.opening import Opened
+
+    handle = Opened.of([str(path)], reading).handle
+    found.update(handle, time=time)
+    return f"{path}: {'; '.join(_taken(handle.taken, time))}"
+
+
+def _take_forecasts(found: Monitor, path: Path, reading: Reading, time: str) -> str:
+    """Note the forecasts of a file, whose outcomes come later."""
+    from verax.files.late import read_forecasts
+    from verax.files.scoring import forecasts_of
+
+    rows = read_forecasts(path, reading.request)
+    forecasts_of(rows, **reading.scale).check()
+    by = {name: rows.by[name] for name in found.settings.by}
+    beside: dict[str, Any] = {"weights": rows.weights, "groups": rows.groups, "classes": rows.classes}
+    found.predict(rows.p, rows.ids, time=rows.by[time], by=by, **beside, **dict[str, Any](reading.scale))
+    return f"{path}: {'; '.join(_taken(rows.taken, time))}"
+
+
+def _take_outcomes(found: Monitor, path: Path, reading: Reading, time: str) -> str:
+    """Take in outcomes of forecasts that were noted before."""
+    from verax.files.late import read_outcomes
+
+    read = read_outcomes(path, reading.request, time)
+    found.outcomes(read.ids, read.among(found.classes), time=read.times)
+    return f"{path}: {len(read.ids):,} outcomes"
 
 
 def _reference(text: str | None) -> float | str | None:
@@ -176,7 +249,7 @@ def _taken(lines: Sequence[str], time: str) -> list[str]:
     return [f"times: {time}" if line == f"subgroups: {time}" else line for line in lines]
 
 
-def _files(given: list[str]) -> list[Path]:
+def _files(given: Iterable[str]) -> list[Path]:
     """The files that are named, in the order of their names."""
     from verax.common.paths import files_named
 

@@ -17,6 +17,7 @@ from verax.common.paths import Files
 from verax.errors import InputError, VeraxError, show
 
 if TYPE_CHECKING:
+    from verax.files.predictions import Request
     from verax.inputs.handles import Handle
 
 FILES_HELP = (
@@ -168,11 +169,10 @@ class Reading:
         hold: Literal["fitting", "all"] = "fitting",
     ) -> Handle:
         """Files as a handle; lists are recognised by their content where no columns are named."""
-        from verax.files.lists import holds_lists
         from verax.scans.asking import Asked
         from verax.scans.scan import FILES, open_asked
 
-        if not self.probs and holds_lists(path, logits=self.logits, **self._of_lists()):
+        if self.holds_lists(path):
             return self.scan_lists(path, hold=hold)
         named = self.named_probs
         given = {**self._request(), **({} if classes is None else {"classes": classes})}
@@ -180,6 +180,19 @@ class Reading:
         if named is None:
             asked = replace(asked, probs={model: asked.request.probs})
         return open_asked(path, asked, FILES)
+
+    def holds_lists(self, path: Files) -> bool:
+        """Whether files hold top lists, by their content."""
+        from verax.files.lists import holds_lists
+
+        return not self.probs and holds_lists(path, logits=self.logits, **self._of_lists())
+
+    @property
+    def request(self) -> Request:
+        """The options as readers of files take them."""
+        from verax.files.predictions import Request
+
+        return Request.of(probs=split(self.probs) or None, ordered=self.ordered, **self._request())
 
     def scan_lists(
         self, path: Files, *, hold: Literal["fitting", "all"] = "fitting", densify: bool = True

@@ -35,11 +35,18 @@ class ColumnFile(Source):
         self.n_rows: int | None = self._table.n_rows
         self.n_bytes: int = self._table.n_bytes
         kinds = self._table.kinds()
-        self._target = self._look(column_roles.find_target(list(kinds), request, self.path))
+        self._target = (
+            self._look(column_roles.find_target(list(kinds), request, self.path))
+            if request.outcomes
+            else Target("", INTEGER)
+        )
         look = column_roles.Look(kinds, self._table.numbers, self._table.lists, self._target.seen)
         self.roles: Roles = column_roles.find_roles(look, request, where=self.path)
         self._lists = kinds[self.roles.probs[0]] == column_roles.LIST
         n_columns = None if self._lists else len(self.roles.probs)
+        if not request.outcomes and n_columns != 1 and (self.roles.names or request.classes):
+            # Outcomes will be called like the classes.
+            self._target = Target("", TEXT)
         self._labels = find_labels(self._target, self.roles.names, n_columns, request, self.path)
         self.classes: tuple[Hashable, ...] | None = self._labels.classes
         if self._labels.columns is not None:

@@ -109,7 +109,8 @@ class ColumnReader:
                 usable = np.flatnonzero(~bad)
                 p = shares(arrow.side_by_side([column.take(usable)], [place]), self.request)[:, 0]
                 survey.add(usable[~is_probability(p)], REASONS["p", "sign"])
-        self._add_outcomes(table[roles.target], survey)
+        if roles.target:
+            self._add_outcomes(table[roles.target], survey)
         return survey
 
     def _add_outcomes(self, column: Any, survey: Survey) -> None:
@@ -173,6 +174,8 @@ class ColumnReader:
         return arrow.side_by_side([table[name]], [self._place(name, "weights", start)])[:, 0]
 
     def _outcomes(self, table: Any, start: int) -> Array:
+        if not self.roles.target:
+            return np.zeros(table.num_rows, np.int64)
         column, place = table[self.roles.target], self._place(self.roles.target, "target", start)
         if not arrow.is_text(column.type):
             return self.labels.encode_integers(arrow.integers(column, place), place)

@@ -78,7 +78,7 @@ def find_roles(look: Look, request: Request, *, where: str) -> Roles:
         The file, for messages.
     """
     columns = list(look.kinds)
-    target = find_target(columns, request, where)
+    target = find_target(columns, request, where) if request.outcomes else ""
     groups, ids = each_name(request.groups), each_name(request.id)
     named = [request.weights, *groups, *request.by, *ids]
     options = ["weights", *["groups"] * len(groups), *["by"] * len(request.by), *["id"] * len(ids)]
@@ -86,6 +86,7 @@ def find_roles(look: Look, request: Request, *, where: str) -> Roles:
         if name is not None:
             _require(name, columns, option, where)
     others = {target, *(name for name in named if name is not None)}
+    others |= set() if request.outcomes else {name for name in columns if spoken(name) in TARGETS}
     left = look.less(others)
     by_sums = False
     not_taken: tuple[str, ...] = ()

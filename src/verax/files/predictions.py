@@ -55,6 +55,8 @@ class Request:
         Of CSV files.
     invalid : str
         "raise", or "skip" to leave out rows that are invalid.
+    outcomes : bool
+        The file holds outcomes; if not, forecasts alone are read, and a column of outcomes is left out.
     """
 
     target: str | None = None
@@ -72,6 +74,7 @@ class Request:
     delimiter: str | None = None
     decimal: str = "."
     invalid: str = "raise"
+    outcomes: bool = True
 
     @classmethod
     def of(cls, **given: Any) -> Request:
@@ -163,6 +166,8 @@ class Roles:
 
     Attributes
     ----------
+    target : str
+        The column of outcomes; empty where forecasts alone are read.
     names : tuple[str, ...] | None
         The names of the columns of probabilities without their common prefix; None where they have no
         names of their own.
@@ -193,7 +198,8 @@ class Roles:
     def columns(self) -> list[str]:
         """Every column that is needed, once."""
         others = (self.weights, *each_name(self.groups), *self.by, *each_name(self.id))
-        return list(dict.fromkeys([self.target, *self.probs, *(c for c in others if c is not None)]))
+        outcomes = [self.target] if self.target else []
+        return list(dict.fromkeys([*outcomes, *self.probs, *(c for c in others if c is not None)]))
 
     @property
     def id_name(self) -> str:
@@ -219,7 +225,7 @@ class Roles:
         """A line for everything that was taken for something."""
         positions = self.outcomes_are == "positions" and classes is not None
         how = f" (positions: {short([f'{i} = {c}' for i, c in enumerate(classes or ())])})"
-        lines = [f"outcomes: {self.target}{how if positions else ''}"]
+        lines = [f"outcomes: {self.target}{how if positions else ''}"] if self.target else []
         what = "logits" if self.logits else "probabilities"
         if len(self.probs) == 1:
             about = "" if classes is None or self.names is None else f", of {short(classes)}"

@@ -21,20 +21,22 @@ from verax.analyses.monitoring.intake import (
     labels_of,
     unit_of,
 )
+from verax.analyses.monitoring.pending import Waiting, lags_of
 from verax.analyses.monitoring.periods import Period, loss_ratio, onset_of
 from verax.analyses.monitoring.result import Alarm, MonitoredStep, MonitorHistory
 from verax.analyses.monitoring.settings import Settings, Unit
 from verax.analyses.monitoring.state import State
-from verax.analyses.monitoring.steps import Step, StepRecipe, expected_losses, scopes_of
+from verax.analyses.monitoring.steps import Step, StepRecipe, expected_losses, in_plain_times, scopes_of
 from verax.analyses.monitoring.wording import alarm_at, evidence_of, lateness_of, verdict_of
+from verax.analyses.parts import probabilities
 from verax.common.paths import as_path, check_regular
 from verax.display.writing import written
 from verax.errors import InputError
-from verax.inputs.arrays import to_host
+from verax.inputs.arrays import to_array, to_host
 from verax.inputs.breakdown import Breakdown
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.memory import open_rows
-from verax.inputs.options import Form, Reading, reads
+from verax.inputs.options import Reading, reads
 from verax.scores.base import Rule
 from verax.scores.registry import name_of
 
@@ -233,19 +235,20 @@ class Monitor:
         Alarm or None
             The alarm, as in `alarm`.
         """
+        names, outcomes = [], np.zeros(0)
         if ids is not None:
-            new = self._state.pending.new_rows(ids, y)
-            if not new.any():
+            outcomes = to_host(to_array(y, "y")[0])
+            names = self._state.pending.names(ids, len(outcomes))
+            new = self._state.pending.new_rows(names, outcomes)
+            if not len(new):
                 return self.alarm
-            if not new.all():
-                kept = np.flatnonzero(new)
-                y, p, time, ids = (_some(each, kept) for each in (y, p, time, ids))
-                by = None if by is None else {name: _some(labels, kept) for name, labels in by.items()}
-                read = {k: _some(v, kept) if k in ("weights", "groups") else v for k, v in read.items()}  # type: ignore[assignment]
-        found = self.observe(y, p, time=time, by=by, **read)
-        alarm = self.add(found)
-        if ids is not None:
-            self._state.pending.note(ids, y)
+            if len(new) < len(names):
+                names, outcomes = [names[i] for i in new.tolist()], outcomes[new]
+                y, p, time = (_some(each, new) for each in (y, p, time))
+                by = None if by is None else {name: _some(labels, new) for name, labels in by.items()}
+                read = {k: _some(v, new) if k in ("weights", "groups") else v for k, v in read.items()}  # type: ignore[assignment]
+        alarm = self.add(self.observe(y, p, time=time, by=by, **read))
+        self._state.pending.note(names, outcomes)
         return alarm
 
     def add(self, steps: Breakdown) -> Alarm | None:
@@ -285,8 +288,18 @@ class Monitor:
     # ---- outcomes that come late ---------------------------------------------------------------------
 
     @reads
-    def predict(self, p: object, ids: object, *, time: Any = None, **read: Unpack[Form]) -> None:
+    def predict(
+        self,
+        p: object,
+        ids: object,
+        *,
+        time: Any = None,
+        by: Mapping[str, Any] | None = None,
+        **read: Unpack[Reading],
+    ) -> None:
         """Note forecasts whose outcomes are not known yet.
+
+        Forecasts given twice are ignored; another forecast of the same row is an error.
 
         Parameters
         ----------
@@ -295,18 +308,37 @@ class Monitor:
         ids : array_like of shape (N,)
             Names of the rows, by which `outcomes` finds them.
         time : object, optional
-            When the forecasts were made.
+            When the forecasts were made: one time for all or one for each. `lateness` uses it.
+        by : mapping of str to array_like of shape (N,), optional
+            Labels of subgroups, by the names that the monitor was told.
         **read
         """
-        names = self._state.pending.names(ids)
-        rows = Forecasts(np.zeros(len(names), np.int64), p, ordered=self.settings.ordered, **_fitting(read))
+        state, n = self._state, len(to_host(to_array(p, "p")[0]))
+        names = state.pending.names(ids, n)
+        handle = open_rows(np.zeros(n, np.int64), p, single=True, dense=True, **read)
+        kind = kind_of(handle, state.kind, ordered=self.settings.ordered)
+        part = handle.kept
+        assert part is not None
+        rows = part.rows
         rows.check()
-        handle = open_rows(np.zeros(len(names), np.int64), p, single=True, **read)
-        self._state.kind = kind_of(handle, self._state.kind, ordered=self.settings.ordered)
-        values = np.asarray(to_host(rows.batch(0, rows.n_rows).p), float)
-        self._state.pending.predict(
-            names, values, expected_losses(self.rule, values), len(self._state.periods), time
+        columns = labels_of(n, time, by, self.settings.by)
+        values = probabilities(part, handle.one_model())
+        groups = [None] * n if rows.groups is None else rows.groups.labels[rows.groups.codes].tolist()
+        weights = [None] * n if rows.weights is None else np.asarray(to_host(rows.weights), float).tolist()
+        waiting = map(
+            Waiting,
+            values,
+            expected_losses(self.rule, values).tolist(),
+            [len(state.periods)] * n,
+            [None] * n if time is None else in_plain_times(columns[TIME]).tolist(),
+            zip(*(columns[name].tolist() for name in self.settings.by), strict=True)
+            if self.settings.by
+            else [()] * n,
+            groups,
+            weights,
         )
+        state.pending.predict(names, list(waiting))
+        state.kind = kind
 
     def outcomes(self, ids: object, y: object, *, time: Any) -> Alarm | None:
         """Take in outcomes of forecasts that `predict` noted; they enter now.
@@ -320,23 +352,31 @@ class Monitor:
         y : array_like of shape (N,)
             Outcomes: class positions, or labels found in the classes.
         time : object
-            When the outcomes came.
+            When the outcomes came: one time for all or one for each.
 
         Returns
         -------
         Alarm or None
             The alarm, as in `alarm`.
         """
-        taken = self._state.pending.match(ids, y)
-        if taken is None:
+        pending, given = self._state.pending, to_host(to_array(y, "y")[0])
+        names = pending.names(ids, len(given))
+        new, rows = pending.waiting(names, given)
+        if not rows:
             return self.alarm
-        names, outcomes, p, steps = taken
-        classes = self.classes
-        rows = Forecasts(outcomes, p, classes=classes, ordered=self.settings.ordered)
-        rows.check()
-        alarm = self.update(outcomes, p, time=time, classes=classes)
-        losses = np.asarray(to_host(self.rule.samples(outcomes, p, classes=classes)), float)
-        self._state.pending.resolve(names, outcomes, len(self._state.periods) - 1 - steps, losses)
+        found, time = given[new], _some(time, new)
+        p, classes = np.stack([row.p for row in rows]), self.classes
+        told: dict[str, Any] = {
+            "by": {name: [row.by[i] for row in rows] for i, name in enumerate(self.settings.by)},
+            "groups": None if rows[0].group is None else [row.group for row in rows],
+            "weights": None if rows[0].weight is None else [row.weight for row in rows],
+        }
+        Forecasts(found, p, classes=classes, ordered=self.settings.ordered).check()
+        alarm = self.update(found, p, time=time, classes=classes, **told)
+        times = in_plain_times(np.full(len(rows), time) if np.ndim(time) == 0 else time).tolist()
+        losses = np.asarray(to_host(self.rule.samples(found, p, classes=classes)), float)
+        pending.note([names[i] for i in new.tolist()], found)
+        pending.note_late(lags_of(rows, times, len(self._state.periods) - 1), losses)
         return alarm
 
     @property
@@ -355,7 +395,7 @@ class Monitor:
         if not pending.n:
             return math.nan
         ratio = loss_ratio(self._state.periods)
-        return pending.claimed * (1.0 if math.isnan(ratio) else ratio)
+        return pending.expected * (1.0 if math.isnan(ratio) else ratio)
 
     @property
     def lateness(self) -> str:
@@ -556,7 +596,3 @@ def _some(values: Any, kept: Any) -> Any:
     if values is None or np.ndim(values) == 0:
         return values
     return np.asarray(values)[kept]
-
-
-def _fitting(read: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in read.items() if name != "invalid"}

@@ -3,13 +3,48 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 
 from verax.common.hashing import label_hash
-from verax.errors import InputError, Remedy, show
+from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import Floats, Ints, to_array, to_host
+
+# How many names of rows an error lists.
+_LISTED = 5
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A forecast without an outcome.
+
+    Attributes
+    ----------
+    p : array of shape (K,)
+        The probabilities.
+    expected : float
+        The loss that it expects.
+    step : int
+        The number of time steps before it.
+    time : object
+        When it was made; None if that is not known.
+    by : tuple
+        Its labels of subgroups.
+    group, weight : object or None
+        Its group and its weight.
+    """
+
+    p: Floats
+    expected: float
+    step: int
+    time: Any
+    by: tuple[Any, ...]
+    group: Any
+    weight: float | None
 
 
 class Pending:
@@ -20,7 +55,7 @@ class Pending:
     """
 
     def __init__(self) -> None:
-        self._rows: dict[Any, tuple[Floats, float, int]] = {}
+        self._rows: dict[Any, Waiting] = {}
         self._known: dict[int, int] = {}
         # Of outcomes that came late: their number, the sums of lags, losses, products and squares.
         self._late = np.zeros(6)
@@ -31,111 +66,92 @@ class Pending:
         return len(self._rows)
 
     @property
-    def claimed(self) -> float:
+    def expected(self) -> float:
         """The mean loss that they expect."""
-        return float(np.mean([claimed for _, claimed, _ in self._rows.values()]))
+        return float(np.mean([row.expected for row in self._rows.values()]))
 
     @staticmethod
-    def names(ids: object) -> list[Any]:
+    def names(ids: object, n_rows: int) -> list[Any]:
         """Names of rows, each once."""
         values = to_host(to_array(ids, "ids")[0])
-        if values.ndim != 1:
+        if values.shape != (n_rows,):
             raise InputError(
-                "must be one name per row",
+                f"must be {n_rows:,} names, one per row",
                 argument="ids",
                 kind="length",
-                found=f"its shape is {values.shape}",
+                found=f"the shape is {values.shape}",
             )
         names: list[Any] = values.tolist()
         seen: set[Any] = set()
-        twice = [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+        twice = [i for i, name in enumerate(names) if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
         if twice:
-            raise InputError(
-                "must name each row once", argument="ids", found=f"{show(twice[0])} repeats", values=twice
-            )
+            raise _refusal("must name each row once", "ids", names, twice, "repeats", "repeat")
         return names
 
-    def predict(self, names: list[Any], p: Floats, claimed: Floats, step: int, time: Any) -> None:
-        """Note forecasts; a name that is known already is refused."""
-        if len(names) != len(p):
-            raise InputError(
-                f"must be {len(p):,} names, one per row",
-                argument="ids",
-                kind="length",
-                found=f"there are {len(names):,}",
-            )
-        known = [name for name in names if name in self._rows or label_hash(name) in self._known]
+    def predict(self, names: list[Any], rows: Sequence[Waiting]) -> None:
+        """Note forecasts. Those that are noted already are ignored; other forecasts of them are refused."""
+        known = [i for i, name in enumerate(names) if label_hash(name) in self._known]
         if known:
-            raise InputError(
-                "must be new rows",
-                argument="ids",
-                found=f"{show(known[0])} was forecast before ({len(known):,} in all)",
-                values=known,
+            raise _refusal("must be new rows", "ids", names, known, "has its outcome", "have their outcomes")
+        changed = [
+            i
+            for i, (name, row) in enumerate(zip(names, rows, strict=True))
+            if name in self._rows and not np.array_equal(self._rows[name].p, row.p)
+        ]
+        if changed:
+            raise _refusal(
+                "must not change the forecast of a row",
+                "p",
+                names,
+                changed,
+                "was forecast before",
+                "were forecast before",
             )
-        for name, row, loss in zip(names, p, claimed.tolist(), strict=True):
-            self._rows[name] = row, loss, step
+        self._rows |= {name: row for name, row in zip(names, rows, strict=True) if name not in self._rows}
 
-    def match(self, ids: object, y: object) -> tuple[list[Any], Any, Floats, Ints] | None:
-        """The rows whose outcomes are new: their names, outcomes, forecasts and steps; None if none is."""
-        names, outcomes = self.names(ids), to_host(to_array(y, "y")[0])
-        if outcomes.shape != (len(names),):
-            raise InputError(
-                "must have one outcome per name",
-                argument="y",
-                kind="length",
-                found=f"there are {len(names):,} names, and the shape is {outcomes.shape}",
-            )
-        new = self.new_rows(ids, y)
-        unknown = [name for name, is_new in zip(names, new, strict=True) if is_new and name not in self._rows]
+    def waiting(self, names: list[Any], y: Any) -> tuple[Ints, list[Waiting]]:
+        """The places of outcomes that are new, and the forecasts that they belong to."""
+        places = self.new_rows(names, y)
+        unknown = [i for i in places.tolist() if names[i] not in self._rows]
         if unknown:
-            raise InputError(
+            raise _refusal(
                 "must name rows that were forecast",
-                argument="ids",
-                kind="missing",
-                found=f"{show(unknown[0])} is not known ({len(unknown):,} in all)",
-                values=unknown,
-                remedies=[Remedy("Call `predict` first, or `update` with forecasts and outcomes.")],
+                "ids",
+                names,
+                unknown,
+                "is not known",
+                "are not known",
+                Remedy("Call `predict` first, or `update` with forecasts and outcomes.", python_only=True),
             )
-        kept = [name for name, is_new in zip(names, new, strict=True) if is_new]
-        if not kept:
-            return None
-        rows = [self._rows[name] for name in kept]
-        return kept, outcomes[new], np.stack([row[0] for row in rows]), np.array([row[2] for row in rows])
+        return places, [self._rows[names[i]] for i in places.tolist()]
 
-    def new_rows(self, ids: object, y: object) -> Any:
-        """Which rows were not taken in before; another outcome for one that was is an error."""
-        names, outcomes = self.names(ids), to_host(to_array(y, "y")[0]).tolist()
-        if len(outcomes) != len(names):
-            raise InputError(
-                "must have one outcome per name",
-                argument="ids",
-                kind="length",
-                found=f"there are {len(names):,} names and {len(outcomes):,} outcomes",
+    def new_rows(self, names: list[Any], y: Any) -> Ints:
+        """The places of rows that were not taken in before; another outcome for one that was is an error."""
+        before = [self._known.get(label_hash(name)) for name in names]
+        changed = [
+            i
+            for i, (known, outcome) in enumerate(zip(before, y.tolist(), strict=True))
+            if known is not None and known != _hash(outcome)
+        ]
+        if changed:
+            raise _refusal(
+                "must not change the outcome of a row",
+                "y",
+                names,
+                changed,
+                f"had another outcome before than {show(y.tolist()[changed[0]])}",
+                "had other outcomes before",
             )
-        new = np.ones(len(names), bool)
-        for i, (name, outcome) in enumerate(zip(names, outcomes, strict=True)):
-            before = self._known.get(label_hash(name))
-            if before is not None:
-                new[i] = False
-                if before != _hash(outcome):
-                    raise InputError(
-                        "must not change the outcome of a row",
-                        argument="y",
-                        found=f"{show(name)} had another outcome before than {show(outcome)}",
-                        values=[name],
-                    )
-        return new
+        return np.flatnonzero([known is None for known in before])
 
-    def note(self, ids: object, y: object) -> None:
+    def note(self, names: Sequence[Any], y: Any) -> None:
         """Note rows that were taken in with their outcomes."""
-        for name, outcome in zip(self.names(ids), to_host(to_array(y, "y")[0]).tolist(), strict=True):
+        for name, outcome in zip(names, y.tolist(), strict=True):
             self._known[label_hash(name)] = _hash(outcome)
+            self._rows.pop(name, None)
 
-    def resolve(self, names: list[Any], y: Any, lags: Ints, losses: Floats) -> None:
-        """Note that outcomes have come, how late, and with which losses."""
-        for name in names:
-            del self._rows[name]
-        self.note(np.array(names), y)
+    def note_late(self, lags: Floats, losses: Floats) -> None:
+        """Note how late outcomes came, and with which losses."""
         finite = np.isfinite(losses)
         a, b = lags[finite].astype(float), losses[finite]
         self._late += [len(a), a.sum(), b.sum(), (a * b).sum(), (a * a).sum(), (b * b).sum()]
@@ -154,9 +170,13 @@ class Pending:
         rows = list(self._rows.values())
         return {
             "names": list(self._rows),
-            "p": np.stack([row[0] for row in rows]) if rows else np.zeros((0, 0)),
-            "claimed": np.array([row[1] for row in rows]),
-            "steps": np.array([row[2] for row in rows], np.int64),
+            "p": np.stack([row.p for row in rows]) if rows else np.zeros((0, 0)),
+            "claimed": np.array([row.expected for row in rows]),
+            "steps": np.array([row.step for row in rows], np.int64),
+            "times": [row.time for row in rows],
+            "by": [list(row.by) for row in rows],
+            "groups": [row.group for row in rows],
+            "weights": [row.weight for row in rows],
             "known": np.array(list(self._known), np.uint64),
             "outcomes": np.array(list(self._known.values()), np.uint64),
             "late": self._late,
@@ -166,11 +186,47 @@ class Pending:
     def from_values(cls, values: Any) -> Pending:
         """The state as it was stored."""
         made = cls()
-        columns = (values["names"], values["p"], values["claimed"].tolist(), values["steps"].tolist())
-        made._rows = {name: (p, loss, step) for name, p, loss, step in zip(*columns, strict=True)}
+        columns = (
+            *(values["p"], values["claimed"].tolist(), values["steps"].tolist(), values["times"]),
+            *(map(tuple, values["by"]), values["groups"], values["weights"]),
+        )
+        rows = (Waiting(*row) for row in zip(*columns, strict=True))
+        made._rows = dict(zip(values["names"], rows, strict=True))
         made._known = dict(zip(values["known"].tolist(), values["outcomes"].tolist(), strict=True))
         made._late = np.asarray(values["late"], float).reshape(6)
         return made
+
+
+def lags_of(rows: Sequence[Waiting], times: Sequence[Any], step: int) -> Floats:
+    """How late outcomes came: in units of time where times can be subtracted, else in time steps."""
+    try:
+        between = [time - row.time for row, time in zip(rows, times, strict=True)]
+        return np.array([d.total_seconds() if isinstance(d, timedelta) else float(d) for d in between])
+    except TypeError:
+        return np.array([float(step - row.step) for row in rows])
+
+
+def _refusal(
+    requirement: str,
+    argument: str,
+    names: Sequence[Any],
+    places: Sequence[int],
+    one: str,
+    several: str,
+    *remedies: Remedy,
+) -> InputError:
+    """An error about rows, which it names."""
+    own = [names[i] for i in places]
+    listed = join([*map(show, own[:_LISTED]), *([f"{len(own) - _LISTED:,} more"] if own[_LISTED:] else [])])
+    return InputError(
+        requirement,
+        argument=argument,
+        kind="missing" if one.startswith("is not") else "value",
+        found=f"{listed} {one if len(own) == 1 else several}",
+        rows=places,
+        values=own,
+        remedies=remedies,
+    )
 
 
 def _hash(outcome: Any) -> int:

@@ -146,6 +146,7 @@ def _monitor() -> Schema:
     return _output(
         "monitor",
         files=TEXTS,
+        outcomes=TEXTS,
         known=COUNT,
         state=TEXT,
         html=PATH,
