@@ -68,8 +68,29 @@ def test_several_models_are_compared_in_each_subgroup():
     rows = site == "north"
     assert north.difference == pytest.approx(vx.brier(y[rows], q[rows]) - vx.brier(y[rows], noisy[rows]))
     assert found.comparisons["south"].difference("good", "noisy").difference == 0
-    assert "north: good is best by brier." in repr(found)
-    assert "south: no single best model can be told by brier." in repr(found)
+    p = found.comparisons["north"].difference("good", "noisy").p_adjusted
+    assert f"north: good is best by brier (Holm p {'< 0.0001' if p < 1e-4 else f'= {p:.4f}'})." in repr(found)
+    assert "south: no single best model can be told by brier (Holm p = 1.0000)." in repr(found)
+
+
+def test_differences_between_models_are_corrected_for_all_subgroups():
+    """Holm over three pairs in each of four subgroups, by its definition; letters follow."""
+    y, q, rng = calibrated(400)
+    noise = {"a": 0.0, "b": 0.1, "c": 0.6}
+    models = {name: np.clip(q + s * rng.normal(size=400), 0.01, 0.99) for name, s in noise.items()}
+    found = vx.subgroups(y, models, by=np.arange(400) % 4, bootstrap=0)
+    gaps = [d for each in found.comparisons.values() for d in each.differences["brier"]]
+    order = sorted(gaps, key=lambda d: d.p_value)
+    steps = np.maximum.accumulate([(12 - i) * d.p_value for i, d in enumerate(order)])
+    np.testing.assert_allclose([d.p_adjusted for d in order], np.minimum(steps, 1), rtol=1e-12)
+    assert len({d.p_adjusted <= 0.05 for d in gaps}) == 2
+    for each in found.comparisons.values():
+        letters = {model.name: set(model.letters) for model in each.models["brier"]}
+        for d in each.differences["brier"]:
+            assert bool(letters[d.a] & letters[d.b]) == (d.p_adjusted > 0.05)
+    of_many = vx.subgroups(y, models, by=np.arange(400) % 4, bootstrap=0, among=40)
+    least = min(d.p_adjusted for each in of_many.comparisons.values() for d in each.differences["brier"])
+    assert least == pytest.approx(min(1.0, 120 * order[0].p_value))
 
 
 def test_the_best_model_is_told_by_p_values():

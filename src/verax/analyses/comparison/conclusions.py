@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -303,11 +304,36 @@ def results(
         for (a, b, c), p in zip(pairs, adjusted, strict=True)
     ]
     order = sorted(range(len(names)), key=lambda i: (finite[i][0], finite[i][1] if finite[i][0] else mean[i]))
-    told_apart = [names[i] for i in order if math.isfinite(mean[i])]
-    seen = [(d.a, d.b) for d in found if d.p_adjusted <= level]
-    letters = {**dict.fromkeys(names, ""), **letter_display(told_apart, seen)}
     models = [
-        Model(names[i], float(mean[i]), intervals[i], rank + 1, letters[names[i]], *skill[i], *finite[i])
+        Model(names[i], float(mean[i]), intervals[i], rank + 1, "", *skill[i], *finite[i])
         for rank, i in enumerate(order)
     ]
-    return models, found
+    return _lettered(models, found, level), found
+
+
+def _lettered(models: list[Model], differences: list[Difference], level: float) -> list[Model]:
+    """Models in order of their means, with the letters that the adjusted p-values of differences give."""
+    told_apart = [model.name for model in models if math.isfinite(model.mean)]
+    letters = letter_display(told_apart, [(d.a, d.b) for d in differences if d.p_adjusted <= level])
+    return [replace(model, letters=letters.get(model.name, "")) for model in models]
+
+
+def in_subgroups(comparisons: Mapping[Any, Comparison], among: int) -> dict[Any, Comparison]:
+    """Comparisons of the same models in each of some subgroups, with Holm's correction over all of them.
+
+    If these are some of `among` subgroups, the p-values of the others are assumed to be larger.
+    """
+    found = dict(comparisons)
+    for rule in next(iter(found.values())).differences if found else ():
+        own = [d for each in found.values() for d in each.differences[rule]]
+        n_pairs = len(own) // len(found)
+        adjusted = iter(holm(np.array([d.p_value for d in own]), among * n_pairs).tolist())
+        for label, each in found.items():
+            differences = [replace(d, p_adjusted=next(adjusted)) for d in each.differences[rule]]
+            models = _lettered(each.models[rule], differences, 1 - each.confidence)
+            found[label] = replace(
+                each,
+                differences={**each.differences, rule: differences},
+                models={**each.models, rule: models},
+            )
+    return found

@@ -64,7 +64,7 @@ class Difference:
     p_value : float
         The two-sided p-value.
     p_adjusted : float
-        The same, corrected for all pairs under this rule (Holm).
+        The same, corrected for all pairs under this rule (Holm); in subgroups, for the pairs of all of them.
     infinite_a : int
         In how many rows of positive weight the loss of `a` is infinite.
     infinite_b : int

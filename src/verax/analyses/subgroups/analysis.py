@@ -14,7 +14,7 @@ from verax.analyses.cards.listcard import padded_rules
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.cards.scorecard import Scorecard, check_whole
 from verax.analyses.comparison.compare import compare
-from verax.analyses.comparison.conclusions import read_comparison
+from verax.analyses.comparison.conclusions import in_subgroups, read_comparison
 from verax.analyses.comparison.paired import PairedRecipe
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.subgroups.result import Subgroup, Subgroups
@@ -116,7 +116,9 @@ def read_subgroups(
                 plan=plan,
                 dense=[shown[model] for model in handle.models if model not in handle.listed],
             )
-    tested = corrected(lines, 1 - plan.confidence, draw, asked.among or len(found.labels))
+    among = asked.among or len(found.labels)
+    tested = corrected(lines, 1 - plan.confidence, draw, among)
+    comparisons = in_subgroups(comparisons, among)
     return Subgroups(tested, comparisons, name_of(asked.rule), column, within_groups=within_groups)
 
 
@@ -148,7 +150,7 @@ def in_order_of_time(
             )
     return Subgroups(
         found.lines,
-        comparisons,
+        in_subgroups(comparisons, asked.among or len(labels)),
         found.rule,
         found.by,
         within_groups=found.within_groups,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -65,7 +66,8 @@ class Subgroups(Tabled, MaySkip, Mapping[Any, Any]):
     lines : list of Subgroup
         A line for each subgroup and model.
     comparisons : dict of label to Comparison
-        The comparison of the models in each subgroup; empty for one model.
+        The comparison of the models in each subgroup, with Holm's correction over the pairs of all subgroups;
+        empty for one model.
     rule : str
         The rule that was decomposed.
     by : str
@@ -247,18 +249,35 @@ class Subgroups(Tabled, MaySkip, Mapping[Any, Any]):
         notes = [WITHIN_GROUPS] if self.within_groups else []
         notes += [TIME_ORDERED] if self.time_ordered else []
         notes.append(self.verdict())
+        return [*notes, *self.leaders(), *self._said()]
+
+    def leaders(self, name: Callable[[object], str] = str, rule: str = "") -> list[str]:
+        """Which model is significantly best in each subgroup, in words.
+
+        Parameters
+        ----------
+        name : callable, default str
+            What writes a label as a text.
+        rule : str, default ""
+            What the rule is called; by default its name.
+
+        Returns
+        -------
+        list of str
+            A sentence for each subgroup, and one about the correction; none for one model.
+        """
+        found = []
         for label, comparison in self.comparisons.items():
-            leader = comparison.leader(self.rule)
+            leader, best = comparison.leader(self.rule), comparison.best(self.rule)
+            others = [other for other in comparison.names if other != best]
+            p_values = [comparison.difference(best, other, self.rule).p_adjusted for other in others]
+            p = math.nan if any(map(math.isnan, p_values)) else max(p_values)
             verdict = "no single best model can be told" if leader is None else f"{leader} is best"
-            notes.append(f"{label}: {verdict} by {self.rule}.")
+            shown = "" if math.isnan(p) else " (Holm p < 0.0001)" if p < 1e-4 else f" (Holm p = {p:.4f})"
+            found.append(f"{name(label)}: {verdict} by {rule or self.rule}{shown}.")
         if len(self.comparisons) > 1:
-            notes.append(
-                f"Models are compared in each of {len(self.comparisons)} subgroups alone: {_CHANCE}."
-            )
-        return notes + self._said()
-
-
-_CHANCE = "the more there are, the likelier is a best model by chance"
+            found.append("The p-values of differences between models are corrected for all subgroups (Holm).")
+        return found
 
 
 def score_of(card: Scorecard, rule: str) -> CardLine:
