@@ -491,8 +491,8 @@ def test_a_mean_has_one_interval_wherever_it_is(ordered):
 
 def test_bands_say_whose_they_are(ordered):
     text = Page(ordered[-1].to_html()).text
-    assert "The shaded band is the 95% interval of the line RPS." in text
-    assert "The shaded band is the 95% interval of the line Largest probability." in text
+    assert "The shaded area is the 95% simultaneous confidence band of the line RPS." in text
+    assert "The shaded area is the 95% simultaneous confidence band of the line Largest probability." in text
 
 
 def test_subgroups_with_groups_are_tested():

@@ -30,3 +30,15 @@ def poisson_copies(groups: Groups, n: int, seed: int) -> Iterator[Floats]:
         (stream,) = mixed(np.array([seed * 1_000_003 + replicate], np.uint64))
         uniform = (mixed(names ^ stream) >> np.uint64(11)) * 2.0**-53
         yield np.searchsorted(_STEPS, uniform, side="right").astype(float)[groups.codes]
+
+
+def drawn_groups(weights: Floats, whole: float) -> float:
+    """How many groups of equal weight tell as much, from the weights of Poisson replicates and of all rows.
+
+    A replicate varies by the sum of the squared weights of the groups.
+
+    >>> drawn_groups(np.array([6.0, 10.0, 8.0, 8.0, 4.0, 12.0]), 8.0)
+    9.6
+    """
+    spread = float(np.mean((weights - whole) ** 2))
+    return whole**2 / spread if spread > 0 else np.inf

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from verax.common.caching import cached_property
+from verax.engines.clusters import effective_groups
 from verax.engines.stats import Formula
 from verax.errors import InputError, passing
 from verax.inference.bootstrap import drawn_copies, multiplicities
@@ -150,6 +151,13 @@ class RowTable:
     def whole(self) -> bool:
         """Whether all weights are whole numbers, so that they are numbers of copies."""
         return self.weights is None or bool((self.weights == np.floor(self.weights)).all())
+
+    @property
+    def effective_groups(self) -> float | None:
+        """How many groups of equal weight tell as much as those of the rows; None without groups."""
+        if self.groups is None:
+            return None
+        return effective_groups(np.bincount(self.groups.codes, self.weights).astype(float))
 
     def multiplicities(self, n: int, seed: int, *, copies: bool = False) -> Iterator[Floats]:
         """Weights of the rows in each bootstrap replicate; with `copies` weights are numbers of rows."""

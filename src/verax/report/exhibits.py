@@ -227,7 +227,8 @@ def _band(curves: list[RetentionCurve], confidence: float) -> str:
     first = curves[0]
     if first.band is None:
         return ""
-    return f"The shaded band is the {100 * confidence:g}% interval of the line {short_of(first.order)}."
+    line = short_of(first.order)
+    return f"The shaded area is the {100 * confidence:g}% simultaneous confidence band of the line {line}."
 
 
 def _metric_title(curve: RetentionCurve) -> str:
@@ -394,12 +395,14 @@ def subgroups_exhibit(contents: Contents, name: str) -> dict[str, Any]:
         verdict = "Calibration was not tested: with so many rows and classes it would have taken too long."
     if found.within_groups:
         words = f"{WITHIN_GROUPS} {words}".strip()
+    rule = title_of(found.rule.removeprefix("padded(").removesuffix(")"))
     return {
         "name": clean(name),
         "lines": lines,
         "words": words,
         "flagged": verdict,
-        "rule": title_of(found.rule.removeprefix("padded(").removesuffix(")")),
+        "leaders": found.leaders(lambda label: clean(label, 40), rule),
+        "rule": rule,
     }
 
 

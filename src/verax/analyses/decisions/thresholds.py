@@ -14,8 +14,8 @@ from verax.analyses.table import RowTable
 from verax.common.checks import check_count
 from verax.display.tables import Column, Table, Tabled, interval_head
 from verax.errors import InputError
-from verax.inference.bootstrap import bootstrap_interval, resampled_metrics
-from verax.inference.intervals import Interval, Resampling
+from verax.inference.bootstrap import bootstrap_interval, resampled_metrics, widened_over_groups
+from verax.inference.intervals import Interval, Resampling, few_groups
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
@@ -277,12 +277,17 @@ def _result(
         return np.array([float(sample.metric.of(sample.table(d, w))) for d in decisions])
 
     honest, reference = measured(sample.weights).tolist()
+    gain, n_groups = sign * (honest - reference), rows.effective_groups
     if rows.groups is None and sample.n_classes <= _COUNTED:
         gains = sign * _resampled(sample, decisions, plan)
     else:
         drawn = np.array([measured(w) for w in rows.multiplicities(plan.replicates, plan.seed)])
         gains = sign * (drawn[:, 0] - drawn[:, 1])
-    method = "bootstrap" if rows.groups is None else f"bootstrap of {len(rows.groups.labels):,} groups"
+    method, caution = "bootstrap", ""
+    if rows.groups is not None and n_groups is not None:
+        gains = widened_over_groups(gains, gain, n_groups, plan.confidence)
+        count = len(rows.groups.labels)
+        method, caution = f"bootstrap of {count:,} groups", few_groups(count)
     return Thresholds(
         values,
         sample.metric.name,
@@ -290,8 +295,8 @@ def _result(
         in_sample,
         honest,
         reference,
-        sign * (honest - reference),
-        bootstrap_interval(gains, plan.confidence, method),
+        gain,
+        bootstrap_interval(gains, plan.confidence, method, caution),
         per_fold,
         "the cheapest decisions" if by_cost else "the most likely class",
         len(rows.y),

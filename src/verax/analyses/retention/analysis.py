@@ -13,11 +13,21 @@ import numpy as np
 
 from verax.analyses.listfaults import faults_in, with_fault_recipes
 from verax.analyses.retention.bins import binned_curves
-from verax.analyses.retention.cuts import CurveMetric, Cuts, Metric, Options, Order, Sample, measured
+from verax.analyses.retention.cuts import (
+    CurveMetric,
+    Cuts,
+    Metric,
+    Options,
+    Order,
+    Sample,
+    bounds_of,
+    measured,
+)
 from verax.analyses.retention.result import RetentionCurve, RetentionCurves, curve_of
 from verax.analyses.retention.summaries import CurveRecipe, CurveRows, Histograms, Measures
 from verax.analyses.retention.uncertainty_scores import MANY, UncertaintyScore
 from verax.errors import InputError
+from verax.inference.bootstrap import widened_over_groups
 from verax.inputs.arrays import Floats
 from verax.inputs.handles import Handle
 from verax.kernels.threads import in_order, n_cores
@@ -103,6 +113,9 @@ def _curves_of_rows(
     # Functions of users are not called by several threads at once.
     threads = len(kept) >= MANY and all(map(_own, metrics))
     replicates = np.array(list(in_order(values, draws, n_cores()) if threads else map(values, draws)))
+    n_groups = rows.effective_groups
+    if n_groups is not None and options.bootstrap:
+        replicates = widened_over_groups(replicates, observed, n_groups, options.confidence)
     curves: dict[Any, RetentionCurve] = {}
     by_outcome = {name_of(key) for key in recipe.keys if isinstance(key, Rule)}
     for i, name in enumerate(orders):
@@ -111,7 +124,7 @@ def _curves_of_rows(
             key = name if len(measures) == 1 else (name, measure.name)
             curves[key] = curve_of(
                 name,
-                (measure.name, measure.higher_is_better),
+                (measure.name, measure.higher_is_better, bounds_of(metrics[j], n_classes)),
                 observed[j, i],
                 drawn,
                 options,

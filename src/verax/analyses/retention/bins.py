@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from verax.analyses.replicates import drawn_groups
 from verax.analyses.retention.bounds import RANGES, removed_sums, table_bounds
-from verax.analyses.retention.cuts import Metric, Options, higher_is_better
+from verax.analyses.retention.cuts import Metric, Options, bounds_of, higher_is_better
 from verax.analyses.retention.result import RetentionCurve, RetentionCurves, curve_of
 from verax.analyses.retention.summaries import MOST_ROWS, CurveRecipe, Histograms, Measures, named
 from verax.engines.histograms import Histogram
 from verax.errors import InputError
+from verax.inference.bootstrap import widened_over_groups
 from verax.inputs.arrays import Floats, Ints
 from verax.kernels.threads import side_by_side
 from verax.scores.base import Rule
@@ -192,7 +194,7 @@ def binned_curves(
                 values=[metric.name],
             )
     names, measures = [named(metric) for metric in metrics], recipe.measures
-    better = {named(metric): higher_is_better(metric) for metric in metrics}
+    about = {named(m): (named(m), higher_is_better(m), bounds_of(m, n_classes)) for m in metrics}
     by_outcome = {named(key) for key in recipe.keys if isinstance(key, Rule)}
 
     def drawn(order: str) -> dict[str, Floats]:
@@ -209,13 +211,20 @@ def binned_curves(
             replicates = np.zeros((0, len(exact)))
             if deviations:
                 replicates = options.fill(exact + deviations[name])
-            curve = curve_of(
-                order, (name, better[name]), exact, replicates, options, sees_outcome=order in by_outcome
-            )
+                if found.replicates[order]:
+                    n_groups = effective_groups(histogram, found.replicates[order])
+                    replicates = widened_over_groups(replicates, exact, n_groups, options.confidence)
+            curve = curve_of(order, about[name], exact, replicates, options, sees_outcome=order in by_outcome)
             within = np.where(np.isnan(exact), 0.0, bounds[name])
             curve = replace(curve, within=within, area_within=options.area_of(within))
             curves[order if len(names) == 1 else (order, name)] = curve
     return RetentionCurves(curves)
+
+
+def effective_groups(histogram: Histogram, drawn: Sequence[Histogram]) -> float:
+    """How many groups of equal weight tell as much as those that replicates were drawn of."""
+    own, *weights = (float(each.bins.total.sums.high[:, 1].sum()) for each in (histogram, *drawn))
+    return drawn_groups(np.array(weights), own)
 
 
 def _measured(

@@ -312,6 +312,13 @@ def higher_is_better(metric: Metric) -> bool:
     return not isinstance(metric, Rule)
 
 
+def bounds_of(metric: Metric, n_classes: int) -> tuple[float, float]:
+    """The smallest and the largest value of a metric; unknown of functions that users pass."""
+    if isinstance(metric, (DecisionMetric, Rule, RowMetric)):
+        return metric.bounds(n_classes)
+    return -math.inf, math.inf
+
+
 class CurveMetric:
     """A metric along orders: the same for every vector of weights."""
 

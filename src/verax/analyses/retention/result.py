@@ -12,7 +12,7 @@ from verax.analyses.retention.cuts import Area, Options, Ties
 from verax.common.texts import bound
 from verax.display.tables import Column, Table, Tabled, band_columns, stacked
 from verax.errors import InputError, passing
-from verax.inference.bootstrap import percentile_interval
+from verax.inference.bootstrap import percentile_interval, simultaneous_band
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.lists.rows import ListFaults
 from verax.inputs.skipping import MaySkip, Skipped
@@ -50,9 +50,9 @@ class RetentionCurve(Tabled, MaySkip):
     interval : tuple of two floats or None
         The interval of the area, from the bootstrap.
     band : array of shape (2, C) or None
-        The intervals of the values, from the bootstrap.
+        The band of the whole curve, from the bootstrap: it is to cover all values at once.
     areas : array of shape (B,)
-        The area of each bootstrap replicate.
+        The area of each bootstrap replicate; of few groups, spread as Student's t distribution is.
     confidence : float
         Confidence level of the intervals.
     seed : int
@@ -315,21 +315,24 @@ def _cut(i: int, removed: float) -> Column:
 
 def curve_of(
     order: str,
-    metric: tuple[str, bool],
+    metric: tuple[str, bool, tuple[float, float]],
     values: Floats,
     replicates: Floats,
     options: Options,
     *,
     sees_outcome: bool,
 ) -> RetentionCurve:
-    """The curve with these values, and those of its replicates; `metric` is its name and whether more is
-    better.
+    """The curve with these values, and those of its replicates; `metric` is its name, whether more is better,
+    and its smallest and largest value.
     """
     areas = np.array([options.area_of(replicate) for replicate in replicates])
     interval, band = None, None
     if len(areas):
-        low, high = percentile_interval(areas, options.confidence)
-        interval, band = (float(low), float(high)), percentile_interval(replicates, options.confidence)
+        bounds = np.array(metric[2])
+        most = bounds * (len(values) - 1) if options.area == "steps" else bounds
+        low, high = np.clip(percentile_interval(areas, options.confidence), *most).tolist()
+        interval = low, high
+        band = np.clip(simultaneous_band(replicates, values, options.confidence), *bounds)
     return RetentionCurve(
         order=order,
         metric=metric[0],

@@ -20,8 +20,8 @@ from verax.common.checks import check_number
 from verax.common.sorting import rounded_order
 from verax.display.tables import Tabled
 from verax.errors import InputError
-from verax.inference.bootstrap import bootstrap_interval, percentile_interval
-from verax.inference.intervals import Interval, Resampling
+from verax.inference.bootstrap import bootstrap_interval, simultaneous_band, widened_over_groups
+from verax.inference.intervals import Interval, Resampling, few_groups
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads_ranking
@@ -284,10 +284,10 @@ class RiskCoverage(Tabled, MaySkip):
         Interval
             The confidence interval.
         """
-        return self._interval(lambda curve: curve.coverage_at(risk), most=1.0)
+        return self._interval(lambda curve: curve.coverage_at(risk), (0.0, 1.0))
 
     def band(self, coverages: Floats) -> Floats | None:
-        """Intervals of the risk at some coverages.
+        """A band of the risk that is to cover it at all of some coverages at once.
 
         Parameters
         ----------
@@ -297,25 +297,44 @@ class RiskCoverage(Tabled, MaySkip):
         Returns
         -------
         array of shape (2, C) or None
-            The intervals; None without a bootstrap.
+            The lower and the upper end; None without a bootstrap.
         """
         if not self.resampling.replicates:
             return None
-        drawn = np.array([[curve.risk_at(c) for c in coverages] for curve in self._replicates])
-        if self.bins is not None:
-            drawn = drawn[1:] - drawn[0] + [self.risk_at(c) for c in coverages]
-        return percentile_interval(drawn, self.resampling.confidence)
+        drawn = self._drawn(lambda curve: [curve.risk_at(c) for c in coverages])
+        risks = np.array([self.risk_at(c) for c in coverages])
+        return np.clip(simultaneous_band(drawn, risks, self.resampling.confidence), *self._range)
 
-    def _interval(self, of: Callable[[RiskCurve], float], most: float = math.inf) -> Interval:
+    def _interval(
+        self, of: Callable[[RiskCurve], float], bounds: tuple[float, float] | None = None
+    ) -> Interval:
         plan = self.resampling
         if not plan.replicates:
             return Interval.undefined("there was no bootstrap", method=_BOOTSTRAP, confidence=plan.confidence)
-        values = np.array([of(curve) for curve in self._replicates])
+        caution, groups = "", self.rows.groups
+        if groups is not None:
+            caution = few_groups(len(groups.labels))
+        found = bootstrap_interval(self._drawn(of), plan.confidence, _BOOTSTRAP, caution)
+        return found.within(self._range if bounds is None else bounds)
+
+    def _drawn(self, of: Callable[[RiskCurve], Any]) -> Floats:
+        """Numbers of all replicates, (B, ...)."""
+        drawn = np.array([of(curve) for curve in self._replicates])
+        observed = np.array(of(self._observed))
         if self.bins is not None:
-            # How far replicates are from what was observed in the same bins; a share stays one.
+            # How far replicates are from what was observed in the same bins.
             with np.errstate(invalid="ignore"):
-                values = np.clip(values[1:] - values[0] + of(self._observed), 0.0, most)
-        return bootstrap_interval(values, plan.confidence, _BOOTSTRAP)
+                drawn = drawn[1:] - drawn[0] + observed
+        n_groups = self.bins.n_groups if self.bins is not None else self.rows.effective_groups
+        if n_groups is None:
+            return drawn
+        return widened_over_groups(drawn, observed, n_groups, self.resampling.confidence)
+
+    @property
+    def _range(self) -> tuple[float, float]:
+        """What risks and areas are between: all losses, and zero for rows that are not kept."""
+        least, most = (self.losses, self.losses) if self.bins is None else (self.bins.least, self.bins.most)
+        return min(0.0, float(least.min())), float(most.max())
 
     @cached_property
     def _order(self) -> tuple[Ints, Ints]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from verax.analyses.retention.bins import Bins
+from verax.analyses.retention.bins import Bins, effective_groups
 from verax.analyses.retention.risk_curve import RiskCurve
 from verax.analyses.retention.summaries import Histograms
 from verax.analyses.retention.uncertainty_scores import UncertaintyScore
@@ -45,6 +45,8 @@ class RiskBins:
         The numbers of rows in these.
     n_rows : int
         The number of rows.
+    n_groups : float or None
+        The effective number of groups that replicates were drawn of; None for independent rows.
     """
 
     weight: Floats
@@ -58,6 +60,7 @@ class RiskBins:
     drawn_total: Floats
     drawn_count: Floats
     n_rows: int
+    n_groups: float | None = None
 
     @property
     def curve(self) -> RiskCurve:
@@ -105,7 +108,7 @@ class RiskBins:
 
 def risk_bins(histograms: Histograms, key: UncertaintyScore, plan: Resampling, n_rows: int) -> RiskBins:
     """The histogram of rows by their doubts, with replicates."""
-    order = histograms.orders[key.name]
+    order, groups = histograms.orders[key.name], histograms.replicates[key.name]
     fine = _Columns(order)
     check_weight(float(fine.weight.sum()))
     squares = fine.squares
@@ -117,8 +120,9 @@ def risk_bins(histograms: Histograms, key: UncertaintyScore, plan: Resampling, n
         fine.most,
         fine.tied,
         bool(np.ptp(squares / fine.weight) <= 1e-12 * float((squares / fine.weight).max())),
-        *_drawn(order, histograms.replicates[key.name], plan),
+        *_drawn(order, groups, plan),
         n_rows,
+        effective_groups(order, groups) if groups else None,
     )
 
 
