@@ -445,7 +445,7 @@ def test_outcomes_are_drawn_jointly():
     y, p = simulated(20_000, 0)
     for rule in (vx.brier, vx.rps):
         pieces_, _ = pieces(y, p, rule)
-        happened = np.array([next(iter(IndependentDraws.of(e, e.given, 1, [0, 1])))() for e in pieces_])
+        happened = np.array([next(iter(IndependentDraws.of(e, e.given, 1, [0, 1])))()[0] for e in pieces_])
         chance = np.array([event.given for event in pieces_])
         assert happened.mean(axis=1) == pytest.approx(chance.mean(axis=1), abs=0.012)
         if rule is vx.brier:
@@ -465,15 +465,15 @@ def test_refits_by_runs_are_isotonic_fits(ties, weighted):
     events, how = pieces(y, p, vx.brier)
     for event in events:
         refits = Refits(event, share, share * event.given)
-        for chance in (0.0, 0.1, 0.5, 1.0):
-            happened = rng.random(500) < chance
+        drawn = rng.random((4, 500)) < np.array([[0.0], [0.1], [0.5], [1.0]])
+        found = refits.of(drawn[:, event.order])
+        for i, happened in enumerate(drawn):
             pools = np.stack([event.sums(share), event.sums(share * happened)])
             fit = isotonic_regression(pools[1] / pools[0], weights=pools[0]).x[event.pools]
-            found = refits.of(happened[event.order])
-            assert found.weight == pytest.approx((share * happened).sum(), abs=1e-15)
-            assert found.extra == pytest.approx((share * event.given * happened).sum(), abs=1e-15)
+            assert found.weight[i] == pytest.approx((share * happened).sum(), abs=1e-15)
+            assert found.extra[i] == pytest.approx((share * event.given * happened).sum(), abs=1e-15)
             loss = (share * (fit - happened) ** 2).sum()
-            assert found.least(how) == pytest.approx(loss, abs=1e-15)
+            assert found.least(how)[i] == pytest.approx(loss, abs=1e-15)
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -494,9 +494,10 @@ def test_compiled_refits_are_those_of_array_calls(ties, weighted, monkeypatch):
             compiled = refits.each(draws)
             for draw in draws:
                 happened = draw()
-                ours, theirs = compiled(draw), refits.of(happened[event.order])
+                ours, theirs = compiled(draw), refits.of(happened[:, event.order])
                 assert ours.least(how) == pytest.approx(theirs.least(how), abs=1e-14)
-                assert (ours.weight, ours.extra) == pytest.approx((theirs.weight, theirs.extra), abs=1e-14)
+                assert ours.weight == pytest.approx(theirs.weight, abs=1e-14)
+                assert ours.extra == pytest.approx(theirs.extra, abs=1e-14)
 
 
 def test_threads_change_no_refit(monkeypatch):

@@ -90,7 +90,9 @@ def simultaneous_band(draws: Floats, observed: Floats, confidence: float) -> Flo
         ratio = np.where(room > 0, np.abs(away) / room, 0.0)
         furthest = np.nan_to_num(ratio, nan=0.0, posinf=0.0).max(axis=1)
         factor = max(1.0, float(np.percentile(furthest, 100 * confidence)))
-        return np.stack([centre - factor * (centre - low), centre + factor * (high - centre)])
+        band = np.stack([centre - factor * (centre - low), centre + factor * (high - centre)])
+    # Infinite ends stay.
+    return np.where(np.isnan(band), [low, high], band)
 
 
 def bootstrap_interval(replicates: Floats, confidence: float, method: str, caution: str = "") -> Interval:

@@ -20,11 +20,11 @@ import numpy as np
 from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.accuracy import Accuracy, EventSigns, check_units
 from verax.analyses.calibration.event_fits import effective_rows
-from verax.analyses.calibration.events import Split, recalibrate
+from verax.analyses.calibration.events import Split
 from verax.analyses.calibration.eventsums import EventBins, EventSums, SummedEvent
 from verax.analyses.calibration.optimism import Measured, Sampling, Uncertainty, finite, sides
-from verax.analyses.calibration.refits import least_loss
-from verax.analyses.units import dot, sums_at
+from verax.analyses.calibration.refits import at_once, block_losses, first_of_each, isotonic_fits
+from verax.analyses.units import sums_at
 from verax.inference.bootstrap import percentile_interval
 from verax.inference.intervals import Resampling
 from verax.inputs.arrays import Floats, Ints
@@ -168,23 +168,28 @@ class CellDraws:
         that of the cells by.
         """
         curves, found = np.empty((n, self.n)), np.empty(n)
-        observed = self._gain(self._happened)[1]
-        for i in range(n):
-            curves[i], found[i] = self._gain(draw())
+        observed = self._gains(self._happened[None, :])[1][0]
+        step = at_once(self.n)
+        for i in range(0, n, step):
+            part = slice(i, min(i + step, n))
+            curves[part], found[part] = self._gains(np.array([draw() for _ in range(part.start, part.stop)]))
         shift = exact - observed if math.isfinite(exact) and math.isfinite(observed) else 0.0
         return curves, found + shift
 
-    def _gain(self, happened: Floats) -> tuple[Floats, float]:
-        """The isotonic fit to cells, and what it gains on their forecasts.
+    def _gains(self, happened: Floats) -> tuple[Floats, Floats]:
+        """The isotonic fits to weights of the event in cells, (b, n), and what they gain on the forecasts.
 
         Wild outcomes may be less than nothing or more than all of a cell: frequencies are kept in [0, 1].
         """
-        cells = np.empty((self.n, 2))
-        np.subtract(self._size, happened, out=cells[:, 0])
-        cells[:, 1] = happened
-        fit = recalibrate(cells)
-        loss = dot(cells[:, 0], self._never) + dot(happened, self._ever)
-        return np.clip(fit.values, 0.0, 1.0), (loss - least_loss(self._how, fit.blocks)) / self._weight
+        without = self._size - happened
+        cells = np.stack([without, happened]).reshape(2, -1)
+        blocks, begins, pools = isotonic_fits(cells, first_of_each(happened.shape))
+        fit = np.clip(blocks[:, 1] / blocks.sum(axis=1), 0.0, 1.0)
+        curves = np.repeat(fit, np.diff(pools, append=happened.size)).reshape(happened.shape)
+        # No matrix product: its sums depend on the number of threads.
+        loss = np.einsum("bi,i->b", without, self._never) + np.einsum("bi,i->b", happened, self._ever)
+        least = np.add.reduceat(block_losses(self._how, blocks), begins)
+        return curves, (loss - least) / self._weight
 
 
 def _cell_of(weight: Floats) -> Ints:

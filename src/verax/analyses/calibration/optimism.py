@@ -12,13 +12,12 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
 
 import numpy as np
 
 from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.events import Split, recalibrate
-from verax.analyses.calibration.refits import Draw, IndependentDraws, Refits, least_loss
+from verax.analyses.calibration.refits import Draw, IndependentDraws, Refits, at_once, block_losses
 from verax.analyses.calibration.sources import PartEvents
 from verax.analyses.units import SamplingUnits, Units, dot, sums_at
 from verax.inference.intervals import Interval
@@ -39,7 +38,6 @@ _MANY = 2**18
 FORECAST, SMOOTH = 1, 2
 
 Draws = Iterator[Draw] | IndependentDraws
-B = TypeVar("B")
 
 
 # ---- intervals ---------------------------------------------------------------------------------
@@ -313,20 +311,21 @@ class _Elements:
     def _optimism(self, chance: Floats, limit: Floats) -> Floats:
         """What the isotonic fit and the frequency gain by following noise, in each refit: (R, 2)."""
         share = self.share
-        rate = np.array([dot(share, chance)])
+        rate = dot(share, chance)
 
         def gains(how: Split, draws: Draws) -> Floats:
             base, more = _odds(share, *sides(how, limit, 1 - limit))
             refit = Refits(self.event, share, more).each(draws)
             del more
 
-            def gain(draw: Draw) -> list[float]:
+            def gain(draw: Draw) -> Floats:
                 found = refit(draw)
-                s = np.array([[1 - found.weight, found.weight]])
-                constant = how.expected(rate, 1 - rate, s[:, 1]).sum() - least_loss(how, s)
-                return [base + found.extra - found.least(how), constant]
+                s = np.stack([1 - found.weight, found.weight], axis=1)
+                frequency = np.full(len(s), rate)
+                constant = how.expected(frequency, 1 - frequency, s[:, 1]) - block_losses(how, s)
+                return np.stack([base + found.extra - found.least(how), constant], axis=1)
 
-            return np.array(list(self._each(gain, iter(draws))))
+            return np.concatenate(list(self._each(gain, iter(draws))))
 
         n_refits = refits_for(self.sampling.replicates)
 
@@ -360,14 +359,14 @@ class _Elements:
         refit = Refits(event, share, more).each(draws)
         del more
 
-        def gain(draw: Draw) -> float:
+        def gain(draw: Draw) -> Floats:
             found = refit(draw)
-            return base + found.extra - found.least(how)
+            return np.asarray(base + found.extra - found.least(how))
 
-        return np.array(list(self._each(gain, iter(draws))))
+        return np.concatenate([np.zeros(0), *self._each(gain, iter(draws))])
 
-    def _each(self, gain: Callable[[Draw], B], draws: Iterator[Draw]) -> Iterator[B]:
-        """What is gained in each draw, by several threads where there are many rows."""
+    def _each(self, gain: Callable[[Draw], Floats], draws: Iterator[Draw]) -> Iterator[Floats]:
+        """What is gained in some draws at a time, by several threads where there are many rows."""
         threads = self.sampling.threads
         return map(gain, draws) if threads == 1 else in_order(gain, draws, threads)
 
@@ -384,9 +383,13 @@ class _Elements:
         rng = np.random.default_rng([self.sampling.seed, stream])
 
         def drawn(signs: Floats) -> Floats:
-            return np.asarray(chance + signs[codes] * deviation)
+            return np.asarray(chance + signs[:, codes] * deviation)
 
-        return (partial(drawn, rng.choice([-1.0, 1.0], n_groups)) for _ in range(n))
+        step = at_once(len(codes))
+        sizes = [min(step, n - i) for i in range(0, n, step)]
+        return (
+            partial(drawn, np.array([rng.choice([-1.0, 1.0], n_groups) for _ in range(b)])) for b in sizes
+        )
 
 
 def refits_for(replicates: int) -> int:
@@ -432,9 +435,10 @@ def smooth_frequencies(n: Floats, s: Floats, squares: Floats) -> Floats:
     n_cells = int(cell[-1]) + 1
     mass, event, spread, place = (sums_at(cell, column, n_cells) for column in (n, s, squares, n * rank))
     frequency, spread, place = event / mass, spread / mass, place / mass
+    apart = place[None, :] - place[:, None]
     best, least, kept = frequency, np.inf, np.inf
     for bandwidth in _BANDWIDTHS:
-        smoother = _local_linear(place, mass, bandwidth)
+        smoother = _local_linear(apart, mass, bandwidth)
         fit = np.clip(smoother @ frequency, 0.0, 1.0)
         noise = spread * _binomial(fit, spread)
         error = dot(mass, (frequency - fit) ** 2) + 2 * dot(np.diag(smoother), noise)
@@ -452,13 +456,16 @@ def _binomial(chance: Floats, spread: Floats) -> Floats:
     return np.asarray(inner * (1 - inner))
 
 
-def _local_linear(place: Floats, mass: Floats, bandwidth: float) -> Floats:
+def _local_linear(apart: Floats, mass: Floats, bandwidth: float) -> Floats:
     """The matrix that turns the frequencies of cells into local linear fits with a Gaussian kernel."""
-    apart = place[None, :] - place[:, None]
     kernel = np.exp(-0.5 * (apart / bandwidth) ** 2) * mass
-    zeroth, first, second = (np.sum(kernel * apart**k, axis=1, keepdims=True) for k in range(3))
+    slanted = kernel * apart
+    zeroth, first = kernel.sum(axis=1, keepdims=True), slanted.sum(axis=1, keepdims=True)
+    second = np.einsum("ij,ij->i", slanted, apart)[:, None]
     determinant = zeroth * second - first**2
     # Where there is no other cell within reach, the fit is constant.
     linear = determinant > 1e-9 * zeroth * second
-    slanted = kernel * (second - first * apart) / np.where(linear, determinant, 1.0)
-    return np.asarray(np.where(linear, slanted, kernel / zeroth))
+    if linear.all():
+        return np.asarray((second * kernel - first * slanted) / determinant)
+    divisor = np.where(linear, determinant, 1.0)
+    return np.asarray(np.where(linear, (second * kernel - first * slanted) / divisor, kernel / zeroth))

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.binary import BinaryEvent
-from verax.analyses.calibration.events import Split, isotonic_blocks, recalibrate
-from verax.analyses.units import dot
+from verax.analyses.calibration.events import Split
 from verax.common.caching import cached_property
 from verax.common.hashing import mixed
 from verax.inputs.arrays import Floats, Ints
@@ -19,8 +18,14 @@ from verax.kernels.ledger import compiles
 # So many random numbers are drawn at a time: a cache holds them.
 _BLOCK = 2**14
 
-# Outcomes that are drawn when they are needed: which rows the event happens in, or, of wild ones, how much.
+# Some draws of outcomes, made when they are needed: (b, N), which rows the event happens in, or how much
+# where outcomes are wild.
 Draw = Callable[[], Any]
+
+
+def at_once(n_rows: int) -> int:
+    """How many draws of so many rows are made and fitted together."""
+    return max(1, _BLOCK // max(n_rows, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,27 +58,28 @@ class IndependentDraws:
         return cls(keys, event.start, chance, event.owner)
 
     def __iter__(self) -> Iterator[Draw]:
-        return (IndependentDraw(self, key) for key in self.keys)
+        step = at_once(len(self.chance))
+        return (IndependentDraw(self, self.keys[i : i + step]) for i in range(0, len(self.keys), step))
 
 
 @dataclass(frozen=True, eq=False)
 class IndependentDraw:
-    """One of these draws."""
+    """Some of these draws."""
 
     draws: IndependentDraws
-    key: np.uint64
+    keys: Any
 
     def __call__(self) -> Any:
-        """Which rows the event happens in."""
+        """Which rows the event happens in, (b, N)."""
         n = len(self.draws.chance)
-        happened = np.empty(n, np.bool_)
+        happened = np.empty((len(self.keys), n), np.bool_)
         for first in range(0, n, _BLOCK):
             part = slice(first, min(first + _BLOCK, n))
             rows: Any = np.arange(part.start, part.stop, dtype=np.uint64)
             if self.draws.owner is not None:
                 rows = self.draws.owner[part].astype(np.uint64)
-            uniform = (mixed(rows ^ self.key) >> np.uint64(11)) * 2.0**-53
-            hit, start = happened[part], self.draws.start[part]
+            uniform = (mixed(rows ^ self.keys[:, None]) >> np.uint64(11)) * 2.0**-53
+            hit, start = happened[:, part], self.draws.start[part]
             end = start + self.draws.chance[part]
             np.greater_equal(uniform, start, out=hit)
             hit &= uniform < end
@@ -83,32 +89,65 @@ class IndependentDraw:
 
 @dataclass(frozen=True)
 class Refit:
-    """The isotonic fit to one draw.
+    """The isotonic fits to some draws.
 
     Attributes
     ----------
-    weight : float
+    weight : (b,) array
         The weight of the rows where the event happened.
-    extra : float
+    extra : (b,) array
         The sum over these rows of what was asked for.
-    blocks : (B, 2) array
-        The weights of the blocks of the fit without and with the event.
+    blocks : (M, 2) array
+        The weights of the blocks of the fits without and with the event, one fit after the other.
+    begins : (b,) int array
+        Where the blocks of each fit begin.
     """
 
-    weight: float
-    extra: float
+    weight: Floats
+    extra: Floats
     blocks: Floats
+    begins: Ints
 
-    def least(self, how: Split) -> float:
-        """The total loss of the fit."""
-        return least_loss(how, self.blocks)
+    def least(self, how: Split) -> Floats:
+        """The total loss of each fit, (b,)."""
+        return np.asarray(np.add.reduceat(block_losses(how, self.blocks), self.begins))
+
+
+def block_losses(how: Split, blocks: Floats) -> Floats:
+    """The loss of forecasting each block's frequency. Wild ones may be less than 0 or more than 1."""
+    n = blocks.sum(axis=1)
+    fit = np.clip(blocks[:, 1] / n, 0.0, 1.0)
+    return np.asarray(n * how.expected(fit, 1 - fit, blocks[:, 1] / n))
 
 
 def least_loss(how: Split, blocks: Floats) -> float:
-    """The total loss of forecasting each block's frequency. Wild ones may be less than 0 or more than 1."""
-    n = blocks.sum(axis=1)
-    fit = np.clip(blocks[:, 1] / n, 0.0, 1.0)
-    return dot(n, how.expected(fit, 1 - fit, blocks[:, 1] / n))
+    """The total loss of forecasting each block's frequency."""
+    return float(block_losses(how, blocks).sum())
+
+
+def isotonic_fits(cells: Floats, first: Any) -> tuple[Floats, Ints, Ints]:
+    """The blocks of several isotonic fits, (M, 2), where those of each begin, and the first pool of each.
+
+    `cells` has the weights of the pools of all fits without and with the event, (2, P), and `first` says
+    which pools begin a fit. Frequencies that do not increase from pool to pool end up in one block, so they
+    are added up at once, again and again until all increase.
+
+    >>> cells = np.array([[1.0, 0.0, 2.0, 0.0, 1.0], [0.0, 1.0, 1.0, 1.0, 0.0]])
+    >>> isotonic_fits(cells, np.array([True, False, False, True, False]))
+    (array([[1., 0.],
+           [2., 2.],
+           [1., 1.]]), array([0, 2]), array([0, 1, 3]))
+    """
+    pools = np.arange(len(first))
+    while True:
+        with np.errstate(invalid="ignore"):
+            frequency = cells[1] / (cells[0] + cells[1])
+        rises = first.copy()
+        rises[1:] |= frequency[1:] > frequency[:-1]
+        if rises.all():
+            return np.ascontiguousarray(cells.T), np.flatnonzero(first), pools
+        begins = np.flatnonzero(rises)
+        cells, first, pools = np.add.reduceat(cells, begins, axis=1), first[begins], pools[begins]
 
 
 class Refits:
@@ -132,10 +171,10 @@ class Refits:
         self._more = more.take(event.order)
 
     def each(self, draws: Iterator[Draw] | IndependentDraws) -> Callable[[Draw], Refit]:
-        """What fits each of these draws: compiled loops where they pay."""
+        """What fits these draws, some at a time: compiled loops where they pay."""
         if isinstance(draws, IndependentDraws) and compiles(draws.keys.size * draws.chance.size, "refits"):
             return self._compiled(draws)
-        return lambda draw: self.of(draw().take(self._event.order))
+        return lambda draw: self.of(draw().take(self._event.order, axis=1))
 
     def _compiled(self, draws: IndependentDraws) -> Callable[[Any], Refit]:
         from verax.kernels.refits import draw, fit_rows
@@ -147,42 +186,63 @@ class Refits:
         ends += start
 
         def refit(drawn: IndependentDraw) -> Refit:
-            happened = np.empty(len(order), np.bool_)
-            draw(rows, drawn.key, start, ends, happened)
+            happened = np.empty((len(drawn.keys), len(order)), np.bool_)
+            for key, row in zip(drawn.keys, happened, strict=True):
+                draw(rows, key, start, ends, row)
             if not (self._even and self._event.all_differ):
                 return self.of(happened)
-            return self._refit(happened, self._share[0] * fit_rows(happened))
+            fits = [fit_rows(row) for row in happened]
+            begins = np.cumsum([0, *map(len, fits)])[:-1]
+            return self._refit(happened, self._share[0] * np.concatenate(fits), begins)
 
         return refit
 
     def of(self, happened: Any) -> Refit:
-        """The fit to outcomes of all rows, in the order of the forecasts."""
+        """The fits to outcomes of all rows, (b, N), in the order of the forecasts."""
         if happened.dtype == np.bool_ and self._event.all_differ:
-            blocks = isotonic_blocks(self._runs(happened))[1]
-        else:
-            s = self._event.pooled(self._share * happened)
-            blocks = recalibrate(np.stack([self._n - s, s], axis=1)).blocks
-        return self._refit(happened, blocks)
+            return self._refit(happened, *self._of_rows(happened))
+        s = self._pooled(self._share * happened)
+        cells = np.stack([self._n - s, s]).reshape(2, -1)
+        return self._refit(happened, *isotonic_fits(cells, first_of_each(s.shape))[:2])
 
-    def _refit(self, happened: Any, blocks: Floats) -> Refit:
-        return Refit(float(blocks[:, 1].sum()), dot(self._more, happened), blocks)
+    def _refit(self, happened: Any, blocks: Floats, begins: Ints) -> Refit:
+        weight = np.add.reduceat(blocks[:, 1], begins)
+        # No matrix product: its sums depend on the number of threads.
+        return Refit(weight, np.einsum("bi,i->b", happened, self._more), blocks, begins)
 
     @cached_property
     def _n(self) -> Floats:
         share = np.broadcast_to(self._share, self._event.order.shape)
         return self._event.pooled(share)
 
-    def _runs(self, drawn: Any) -> Floats:
-        """The weights of rows where the event did not happen after rows where it did, run by run.
+    def _pooled(self, values: Floats) -> Floats:
+        """The sums over the pools of values of the rows, (b, P)."""
+        event = self._event
+        return values if event.all_differ else np.add.reduceat(values, event.begins, axis=1)
 
-        The isotonic fit is the same everywhere in such a run, so that it need not see the rows.
+    def _of_rows(self, drawn: Any) -> tuple[Floats, Ints]:
+        """The fits where no forecasts are equal.
+
+        Rows where the event happened and those where it did not that follow are in one block, so that the fit
+        need not see the rows.
         """
-        changes = np.flatnonzero(drawn[1:] != drawn[:-1]) + 1
-        begins = np.concatenate([[0], changes])
+        first = first_of_each(drawn.shape)
+        flat = drawn.ravel()
+        begins = first.copy()
+        begins[1:] |= flat[1:] & ~flat[:-1]
+        at = np.flatnonzero(begins)
         if self._even:
-            mass = self._share[0] * np.diff(begins, append=len(drawn))
-        else:
-            mass = np.add.reduceat(self._share, begins)
-        # Pairs of rows with the event and without: the first may lack the former, the last the latter.
-        mass = np.concatenate([[0.0][: int(not drawn[0])], mass, [0.0][: int(drawn[-1])]])
-        return mass.reshape(-1, 2)[:, ::-1]
+            happened = np.add.reduceat(flat, at, dtype=float)
+            cells = np.stack([np.diff(at, append=len(flat)) - happened, happened])
+            blocks, places, _ = isotonic_fits(cells, first[at])
+            return self._share[0] * blocks, places
+        mass = np.tile(self._share, len(drawn))
+        cells = np.stack([np.add.reduceat(mass * each, at) for each in (~flat, flat)])
+        return isotonic_fits(cells, first[at])[:2]
+
+
+def first_of_each(shape: tuple[int, ...]) -> Any:
+    """Which elements of b rows, one after the other, begin a row."""
+    first = np.zeros(shape, np.bool_)
+    first[:, 0] = True
+    return first.ravel()
