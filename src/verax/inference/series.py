@@ -14,8 +14,8 @@ from verax.inputs.arrays import Floats
 # hardly any power.
 _FLAT, _DAMPED = 0.75, 0.65
 _FEWEST_COSINES, _FEWEST_BLOCKS = 4, 8
-# Slow drift under noise shows in no shorter series: 5% tests of 200 rows reject up to 25%.
-_FEW_ROWS = 500
+# Slow drift under noise shows in no shorter series: 5% tests of 200 rows reject up to 29%, of 500 up to 19%.
+_FEW_ROWS = 1000
 # Series are noise, or drift by an autoregression of order one and noise. Long-run variances of the drift
 # relative to that of the noise, how many speeds of drift are told apart, and the probability of noise alone.
 _DRIFTS = (0.5, 1.25, 3.0, 8.0, 20.0, 50.0, 125.0, 300.0, math.inf)

@@ -88,7 +88,7 @@ def compare(
         Mariano). Standard errors come from the slowest cosines of the differences, and Student's t
         distribution has as many degrees of freedom as cosines: 0.4 n^(2/3), fewer where the
         differences drift slowly. Resampling draws as many blocks of neighbours as that, at least 8. A
-        caution says where the series is too short to show slow drift: always below 500 rows.
+        caution says where the series is too short to show slow drift: always below 1,000 rows.
     lags : int, optional
         How far rows depend on each other, if that is known: there are then n / (2 lags + 1) degrees of
         freedom and blocks. 0 gives the test of independent rows.
