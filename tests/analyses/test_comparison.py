@@ -274,7 +274,8 @@ def test_a_series_that_is_too_short_is_said_to_be():
     for n, lags, caution in (
         (400, None, "only 400 rows: slow drift may go unseen"),
         (400, 3, ""),
-        (600, None, ""),
+        (999, None, "only 999 rows: slow drift may go unseen"),
+        (1000, None, ""),
     ):
         y, p = models(n=n)
         found = vx.compare(y, p, rule="rps", time_ordered=True, lags=lags)
