@@ -21,6 +21,8 @@ from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import Groups
 from verax.inputs.handles import Handle, Part
 
+# A single row of an outcome, up to rounding: its influence on average precision cannot be corrected.
+_ONE = 1 + 1e-9
 # The number of influences that are held at a time.
 _HELD = 2**24
 
@@ -167,8 +169,8 @@ def rank_events(handle: Handle, *, ordered: bool, precise: bool, weighted: bool)
         )
         parts.append(
             tuple(
-                Influence(i, estimated[i][0].influence, None if precise else each.sizes)
-                for i, each in enumerate(cells)
+                Influence(i, part.influence, None if precise and part.n <= _ONE else each.sizes)
+                for i, (each, (part, _)) in enumerate(zip(cells, estimated, strict=True))
             )
         )
         averages.append(Average(tuple(known), None if rates is None else tuple(rates), tuple(values), value))

@@ -14,7 +14,7 @@ from verax.analyses.comparison.records import Difference
 from verax.common.texts import bound
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, interval_head
 from verax.inference.estimates import holm
-from verax.inference.intervals import Interval
+from verax.inference.intervals import Interval, unequal
 from verax.inputs.arrays import Floats
 from verax.inputs.skipping import MaySkip
 
@@ -196,7 +196,8 @@ class RankScores(Tabled, MaySkip, Mapping[str, RankScore]):
         units = first.rows.units
         gap = first.value - second.value
         variance = float(units.variances((first.influence - second.influence)[:, None])[0])
-        interval = units.interval(gap, variance, first.interval.confidence)
+        caution = "" if units.grouped else unequal(units.freedom + 1, units.n)
+        interval = units.interval(gap, variance, first.interval.confidence, caution=caution)
         return gap, interval, units.p_value(gap, variance)
 
     def _as_dict(self) -> dict[str, Any]:
