@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 from sklearn.metrics import cohen_kappa_score, f1_score
 
 import verax as vx
@@ -104,7 +105,9 @@ def test_groups_are_drawn_together():
             y, p, vx.brier, METRICS["accuracy"], [0, 0.25, 0.5], np.repeat(np.arange(60), drawn)
         )
         areas.append(np.trapezoid(values, [0, 0.25, 0.5]) / 0.5)
-    assert curve.areas == pytest.approx(areas, rel=1e-12)
+    # Twelve groups are few: their replicates are spread as Student's t distribution with 11 degrees of freedom.
+    factor = np.sqrt(12 / 11) * stats.t.ppf(0.975, 11) / stats.norm.ppf(0.975)
+    assert curve.areas == pytest.approx(curve.area + factor * (np.array(areas) - curve.area), rel=1e-12)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5))
