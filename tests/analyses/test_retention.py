@@ -105,7 +105,7 @@ def test_groups_are_drawn_together():
             y, p, vx.brier, METRICS["accuracy"], [0, 0.25, 0.5], np.repeat(np.arange(60), drawn)
         )
         areas.append(np.trapezoid(values, [0, 0.25, 0.5]) / 0.5)
-    # Twelve groups are few: their replicates are spread as Student's t distribution with 11 degrees of freedom.
+    # Replicates of twelve groups are spread as Student's t distribution with 11 degrees of freedom.
     factor = np.sqrt(12 / 11) * stats.t.ppf(0.975, 11) / stats.norm.ppf(0.975)
     assert curve.areas == pytest.approx(curve.area + factor * (np.array(areas) - curve.area), rel=1e-12)
 
