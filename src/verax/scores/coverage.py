@@ -87,6 +87,11 @@ class OneMinus:
     def formula(self, stats: RowStats) -> Array:
         return 1 - self.of.formula(stats)
 
+    def bounds(self, n_classes: int) -> tuple[float, float]:
+        """The smallest and the largest value."""
+        least, most = self.of.bounds(n_classes)
+        return 1 - most, 1 - least
+
 
 RowMetric = ListMetric | TopKError | OneMinus
 
