@@ -66,7 +66,7 @@ CHECKS = {
 WORDS = {
     "y": "Outcomes: ",
     "p": "Forecasts: ",
-    "bootstrap": ("Number of bootstrap replicates", "Number of random draws", "The fewest draws"),
+    "bootstrap": ("Number of bootstrap replicates", "Number of random draws", "Minimum number of draws"),
     "classes": ("Names of the c", "The names of the classes"),
     "confidence": "Confidence level of ",
     "groups": ("Labels of clusters", "The column of clusters"),

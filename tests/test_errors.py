@@ -516,7 +516,7 @@ def test_frames_that_would_be_read_wrongly():
     # Whole numbers as column names are labels.
     assert vx.rps(Y + 1, pd.DataFrame(GOOD, columns=[1, 2, 3])) == vx.rps(Y, GOOD)
     assert vx.brier(Y, pd.DataFrame(GOOD[:, [2, 0, 1]], columns=[2, 0, 1])) == pytest.approx(right)
-    with pytest.raises(vx.InputError, match="which is no order"):
+    with pytest.raises(vx.InputError, match="which states no order"):
         vx.rps(Y, pd.DataFrame(GOOD, columns=[2, 0, 1]))
     # The same rows in another order.
     shuffled = pd.Series(Y).iloc[[1, 0, 3, 2]]

@@ -44,20 +44,9 @@ PATTERNS = {
     r"\brows? that (?:it|they|the fit) ha(?:s|ve) not seen\b": "held-out rows",
 }
 FOUND = {re.compile(pattern, re.MULTILINE): better for pattern, better in PATTERNS.items()}
-# Rooms of the source whose docstrings are clean, private helpers aside.
-ROOMS = (
-    *("scores", "selection", "adapters", "inference", "display"),
-    *("errors.py", "compat.py", "results.py", "rules.py"),
-)
 BESIDE = [ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md")]
 EXAMPLES = sorted((DOCS / "gallery").glob("*/plot_*.py"))
-SOURCES = sorted(
-    path
-    for room in ROOMS
-    for path in (
-        [ROOT / "src/verax" / room] if room.endswith(".py") else (ROOT / "src/verax" / room).rglob("*.py")
-    )
-)
+SOURCES = sorted((ROOT / "src/verax").rglob("*.py"))
 
 
 def without_code(text: str) -> str:
@@ -66,16 +55,12 @@ def without_code(text: str) -> str:
     return re.sub(r"`[^`\n]*`", "X", text)
 
 
-def docstrings(path) -> str:
-    """The docstrings of a file that users see, without their examples."""
-    found = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-            if getattr(node, "name", "").startswith("_") and not isinstance(node, ast.Module):
-                continue
-            text = ast.get_docstring(node) or ""
-            found.append(re.sub(r"^ *>>>.*(?:\n(?! *\n).*)*", "", text, flags=re.MULTILINE))
-    return without_code("\n\n".join(found))
+def texts(path) -> str:
+    """The texts of a source file, docstrings and messages, without examples, names and code."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    found = [text for text in found if isinstance(text, str) and text.count(" ") >= 3]
+    return without_code(re.sub(r"^ *>>>.*(?:\n(?! *\n).*)*", "", "\n\n".join(found), flags=re.MULTILINE))
 
 
 def complaints(text: str) -> list[str]:
@@ -101,8 +86,8 @@ def test_examples(path):
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(ROOT / "src/verax").as_posix())
-def test_docstrings_of_public_names(path):
-    assert complaints(docstrings(path)) == []
+def test_texts_of_the_source(path):
+    assert complaints(texts(path)) == []
 
 
 # What a public function says of itself, wherever it is.

@@ -261,7 +261,7 @@
       }
     });
     note.textContent = !honest ? "A bar is full at the largest loss; where losses have no bound, at one that 97 % of all forecasts stay below."
-      : beaten.length ? `This forecast is expected to lose less than the truth by: ${beaten.join(", ")}. These rules are not proper.`
+      : beaten.length ? `This forecast has a lower expected loss than the truth by: ${beaten.join(", ")}. These rules are not proper.`
         : "No rule prefers this forecast to the truth. The line in a bar is the expected loss of the truth.";
   }
 

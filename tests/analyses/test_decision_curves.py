@@ -198,7 +198,7 @@ def test_where_a_forecast_is_useful():
     assert low < 0.2
     assert high > 0.8
     assert found.curve(model="noise").useful == []
-    assert "noise: nowhere better, beyond chance," in repr(found)
+    assert "noise: nowhere significantly better than" in repr(found)
     assert (found.difference("model", "noise").band[0] > 0).any()
 
 
@@ -277,15 +277,15 @@ def test_rankings_in_words():
     y = (rng.random(4000) < chance).astype(int)
     flat = np.full(4000, y.mean())
     found = vx.murphy(y, {"good": chance, "flat": flat, "again": chance})
-    assert "good is better beyond chance at thresholds 0.02 to 0.95, flat nowhere" in found.sentences[0]
+    assert "good is significantly better at thresholds 0.02 to 0.95, flat nowhere" in found.sentences[0]
     assert found.difference("good", "again").order == "same"
     assert "good and again have the same elementary scores" in repr(found)
     # One is right about low chances, the other about high ones.
     low, high = np.where(chance < 0.5, chance, 0.75), np.where(chance < 0.5, 0.25, chance)
     (crossing,) = vx.murphy(y, {"low": low, "high": high}).sentences
-    assert crossing.startswith("class 1: the ranking depends on the score: beyond chance, low is better at")
+    assert crossing.startswith("class 1: the ranking depends on the score: low is better at")
     few = vx.murphy(y[:6], {"p": chance[:6], "q": np.clip(chance[:6] + 0.01, 0, 1)})
-    assert "no difference is beyond chance; in these rows" in few.sentences[0]
+    assert "no difference is significant; in these rows" in few.sentences[0]
 
 
 @pytest.mark.slow

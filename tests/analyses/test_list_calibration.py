@@ -107,7 +107,7 @@ def test_curves_are_isotonic_fits_to_the_statements(weighted):
         assert curve.components.score == pytest.approx(loss, rel=1e-12)
         assert curve.components.miscalibration == pytest.approx(loss - least, abs=1e-12)
     assert diagram.n_invalid == (lists if w is None else lists[w > 0]).n_invalid > 0
-    assert f"{diagram.n_invalid} lists are invalid; the confidences are taken as stated." in repr(diagram)
+    assert f"{diagram.n_invalid} lists are invalid; the confidences are used as stated." in repr(diagram)
     json.dumps(diagram.to_dict())
     assert len(diagram.claims_frame()) == 5
 

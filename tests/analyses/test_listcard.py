@@ -222,7 +222,7 @@ def test_lengths_are_compared_on_the_same_outcomes():
     assert f"ruled out happened in {np.sum(p.argmax(axis=1) != y)} rows" in words["log_score"]
     assert f"lists of {near} have" in words["brier"]
     assert json.loads(json.dumps(comparison.to_dict()))["length_within_1_percent"]["brier"] == near
-    assert str(comparison).startswith("what longer lists buy: 400 rows, 12 classes\nprediction")
+    assert str(comparison).startswith("gain from longer lists: 400 rows, 12 classes\nprediction")
 
 
 @pytest.mark.parametrize("units", ["rows", "weights", "groups"])

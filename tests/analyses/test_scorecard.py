@@ -91,8 +91,8 @@ def test_zero_probability_outcomes_are_counted_and_located():
     assert card.scores["log_score"].finite_mean == pytest.approx((math.log(2) - math.log(0.75)) / 2)
     assert card.scores["log_score"].infinite_weight == 1
     assert (card.n_zero_probability, card.zero_probability_rows) == (1, (1,))
-    assert "Probability zero had been given to 1 outcome (row 1)." in str(card)
-    assert "Without the rows of infinite loss: log_score 0.4904" in str(card)
+    assert "Probability zero was given to 1 outcome (row 1)." in str(card)
+    assert "Without rows of infinite loss: log_score 0.4904" in str(card)
 
 
 def test_the_table():

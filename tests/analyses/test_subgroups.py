@@ -70,7 +70,7 @@ def test_several_models_are_compared_in_each_subgroup():
     assert found.comparisons["south"].difference("good", "noisy").difference == 0
     p = found.comparisons["north"].difference("good", "noisy").p_adjusted
     assert f"north: good is best by brier (Holm p {'< 0.0001' if p < 1e-4 else f'= {p:.4f}'})." in repr(found)
-    assert "south: no single best model can be told by brier (Holm p = 1.0000)." in repr(found)
+    assert "south: no single best model is evident by brier (Holm p = 1.0000)." in repr(found)
 
 
 def test_differences_between_models_are_corrected_for_all_subgroups():
@@ -111,7 +111,7 @@ def test_any_number_of_subgroups_can_be_flagged(m):
     y[wrong] = rng.random(100) < q[wrong] ** 3
     found = vx.subgroups(y, q, by=site, rules=["brier"])
     assert [line.label for line in found.flagged] == [7]
-    assert found.verdict() == "Miscalibrated beyond chance: 7."
+    assert found.verdict() == "Significantly miscalibrated: 7."
     assert found.verdict() in repr(found)
     assert not any(line.undecided for line in found.lines)
 
@@ -121,7 +121,7 @@ def test_what_cannot_be_decided_is_not_called_calibrated(monkeypatch):
     y, q, _ = calibrated(20 * 40)
     found = vx.subgroups(y, q, by=np.repeat(np.arange(40), 20), bootstrap=10, rules=["brier"])
     assert any(line.undecided for line in found.lines)
-    assert found.verdict().startswith("Not decided")
+    assert found.verdict().startswith("Undecided")
 
 
 def test_p_values_far_beyond_the_draws_are_not_too_small():

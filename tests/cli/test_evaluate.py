@@ -93,7 +93,7 @@ GOLDEN = """
  "card": {"verax": "VERSION", "n_rows": 2, "weight": 2.0, "n_groups": null, "n_classes": 2,
   "classes": ["a", "b"], "ordered": false,
   "intervals": {"confidence": 0.95, "replicates": 1000, "seed": 0,
-   "method": "means: t, from moments; accuracy: Wilson; decisions: bootstrap of confusion counts",
+   "method": "means: Student's t; accuracy: Wilson; decisions: bootstrap of the confusion matrix",
    "weights_are": "importance"},
   "scores": {
    "brier": {"mean": 1.25, "interval": [0.0, 2.0], "std": 0.75, "range": [0.0, 2.0],
@@ -177,7 +177,7 @@ def test_the_page_has_the_subgroups_of_the_terminal(tmp_path):
     for options in ([], ["--rule", "log", "--bootstrap", 40]):
         asked = ("evaluate", tmp_path / "a.csv", "--by", "site", "--html", tmp_path / "a.html", *options)
         code, out, _ = quickly(*asked)
-        said = next(line for line in out.splitlines() if "beyond chance" in line)
+        said = next(line for line in out.splitlines() if "significantly miscalibrated" in line.lower())
         assert code == 0
         assert html.escape(said) in (tmp_path / "a.html").read_text()
 
@@ -278,7 +278,7 @@ def test_what_cannot_be_known_is_not_kept(tmp_path):
         ("brier.low<0.3", "the high end of the interval is the one to bound"),
         ("rps<0.3", "rps is for ordered classes. Pass --ordered."),
         ("qwk>0.3", "qwk is for ordered classes. Pass --ordered."),
-        ("brier", "is no bound, such as 'rps<0.06'"),
+        ("brier", "is not a bound, such as 'rps<0.06'"),
         ("brier<low", "'low' is not a number"),
         ("brier<nan", "'nan' is not a number"),
     ],
@@ -322,7 +322,7 @@ def test_a_number_of_rows_that_sum_to_1_00002(tmp_path):
     (tmp_path / "a.csv").write_text("label,p_a,p_b\n" + lines)
     code, _, error = quickly("evaluate", tmp_path / "a.csv")
     assert code == 2
-    assert error.endswith("the columns taken are p_a, p_b. Pass --normalize to rescale.")
+    assert error.endswith("the columns used are p_a, p_b. Pass --normalize to rescale.")
     assert quickly("evaluate", tmp_path / "a.csv", "--normalize")[0] == 0
 
 
@@ -572,7 +572,7 @@ def test_positions_are_said_and_doubted(tmp_path):
 @pytest.mark.parametrize(
     ("header", "row", "words"),
     [
-        ("p_a,p_b,p_value", "a,0.5,0.5,0.1", "the columns taken are p_a, p_b, p_value. Is a column missing"),
+        ("p_a,p_b,p_value", "a,0.5,0.5,0.1", "the columns used are p_a, p_b, p_value. Is a column missing"),
         ("p_a,p_b", "a,50,50", "These are percentages. Pass --normalize to divide every row by its sum."),
     ],
 )

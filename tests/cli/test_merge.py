@@ -41,7 +41,7 @@ def shards(tmp_path_factory):
         papq.write_table(table.filter(pa.array(site == i)), path)
         result = verax("evaluate", path, *OPTIONS, "--save", path.with_suffix(".verax"))
         assert result.returncode == 0, result.stderr
-        assert f"The sums are in {path.with_suffix('.verax')}." in result.stdout
+        assert f"Saved results are in {path.with_suffix('.verax')}." in result.stdout
         saved.append(path.with_suffix(".verax"))
     return folder, saved
 
@@ -80,7 +80,7 @@ def test_bounds_are_held_by_the_merged_card(shards):
     for bound in ("skill>0.1", "log(base=10)<3"):
         refused = verax("merge", *saved, "--require", bound)
         assert refused.returncode == 2
-        assert "the saved sums do not tell" in refused.stderr
+        assert "the saved results do not include" in refused.stderr
 
 
 def test_files_that_do_not_go_together_are_named(shards, tmp_path):

@@ -343,7 +343,7 @@ def test_several_models_in_one_file(tmp_path, monkeypatch):
     book = vx.brier(y, [[0.4, 0.3, 0.3], [0.3, 0.3, 0.4], [0.5, 0.2, 0.3]])
     assert means(found) == pytest.approx({"model": model, "book": book})
     for options, complaint in (
-        ([], "Of two models in one file: --probs a='A*' --probs b='B*'."),
+        ([], "For two models in one file: --probs a='A*' --probs b='B*'."),
         (["--probs", "a=Model*", "--probs", "a=Book*"], "'a' is there twice"),
         (["--probs", "a=Model*", "--probs", "b=Bank*"], "There is no column 'Bank*'"),
         (["odds.csv", "--probs", "a=Model*", "--probs", "b=Book*"], "in one file only"),

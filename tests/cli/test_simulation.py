@@ -183,7 +183,7 @@ def test_the_command(tmp_path):
     assert min(values) < 0.4 < 0.7 < max(values)
     table = verax(*command).stdout
     assert "from a sampler that is not stated. 2 rounds, seed 3." in table
-    assert "so that any number can be had" in table
+    assert "so any number is possible" in table
     for arguments, said in (
         (["ahmadian", "--rounds", 1], "at least 2"),
         (["resin", "--plot", figure], "no sim"),

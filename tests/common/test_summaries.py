@@ -93,7 +93,7 @@ def test_bytes_give_the_same_summary():
         ({"sums": np.zeros((2, 4, 3))}, "`sums` has shape"),
         ({"most": np.zeros(7)}, "`most` has shape"),
         ({"most": np.zeros(3, "f4")}, "`most` is an array of float32"),
-        ({"most": np.array([0.0, np.nan, 1.0])}, "`most` has numbers that are none"),
+        ({"most": np.array([0.0, np.nan, 1.0])}, "`most` has invalid numbers"),
         ({"inner": {"x": {"n": 0.5}}}, "`inner.x.n` is 0.5"),
         ({"labels": None}, "`groups` does not belong"),
         ({"labels": np.array(["b", "a"])}, "`labels` has names that repeat or are not in order"),

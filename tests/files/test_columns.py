@@ -279,7 +279,7 @@ REASONS = {
     "missing groups": 1,
     "probabilities that are missing or not finite": 2,
     "missing outcomes": 1,
-    "outcomes that are no class": 1,
+    "outcomes not among the classes": 1,
     "probabilities that do not sum to 1": 1,
     "weights that are missing, negative or not finite": 1,
 }

@@ -72,7 +72,7 @@ def test_questions_with_several_right_choices_are_refused(tmp_path):
     targets = {"choices": [text.strip() for text in LETTERS], "labels": [1, 1, 0, 0]}
     record = sample(CONDITIONAL[0], 0, LETTERS, doc={"mc2_targets": targets})
     path = write(tmp_path / "samples.jsonl", [record])
-    with pytest.raises(vx.InputError, match="must have one right choice; line 1 has 2 of 4"):
+    with pytest.raises(vx.InputError, match="must have one correct choice; line 1 has 2 of 4"):
         open_lists(path)
     targets["labels"] = [1, 0, 0, 0]
     assert open_lists(write(path, [record])).y == ["A"]
@@ -267,7 +267,7 @@ def test_names_that_occur_are_not_silently_all_classes(tmp_path):
     path = write(tmp_path / "records.jsonl", records)
     read = open_lists(path)
     assert read.lists.n_classes == 6
-    assert read.notes[0].startswith("The 6 names that occur are taken as all classes; penalized scores")
+    assert read.notes[0].startswith("The 6 names that occur are assumed to be all classes; penalized scores")
     assert open_lists(path, classes=1000).notes == ()
     # An outcome that no list names is a class, too: to leave it out would drop what the model missed.
     write(path, [*records, {**records[0], "label": "unseen"}])
@@ -437,7 +437,7 @@ def test_records_of_one_question_in_several_files_are_noted(tmp_path):
     )
     vx.evaluate(handle)
     assert handle.notes[0].startswith(
-        "The 12 records are about 6 questions, and are taken as independent rows"
+        "The 12 records are about 6 questions, and are treated as independent rows"
     )
 
 

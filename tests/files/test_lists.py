@@ -311,7 +311,7 @@ def test_a_file_of_columns_holds_no_lists(tmp_path):
     assert not holds_lists(flat, logits=True)
 
 
-# ---- sample logs of lm-evaluation-harness ----------------------------------------------------------
+# ---- lm-evaluation-harness sample logs ----------------------------------------------------------
 
 
 def test_sample_logs_of_multiple_choice(tmp_path):

@@ -100,7 +100,7 @@ def test_lists_of_all_classes_are_rescaled_and_others_are_not():
     assert arrays.to_dicts() == lists.to_dicts()
     with pytest.raises(vx.InputError, match=r"row 0 sums to 1\.5\. Pass normalize=True to rescale"):
         vx.TopLists.from_dicts([{"a": 0.9, "b": 0.6}], n_classes=2)
-    with pytest.raises(vx.InputError, match=r"row 1 sums to 1\.5\. Lists of some classes are not rescaled"):
+    with pytest.raises(vx.InputError, match=r"row 1 sums to 1\.5\. Partial lists are not rescaled"):
         vx.TopLists.from_dicts([{}, {"a": 0.9, "b": 0.6}], n_classes=3, normalize=True)
     with pytest.raises(vx.InputError, match="row 1 lists 'X', which is not among the names 'a', 'b' and 'c'"):
         vx.TopLists.from_dicts([{}, {"a": 0.5, "X": 0.1}], n_classes=3, names=["a", "b", "c"])

@@ -25,7 +25,7 @@ REASONS = {
     "probabilities that are missing or not finite": 1,
     "probabilities below 0 or above 1": 1,
     "probabilities that do not sum to 1": 1,
-    "outcomes that are no class": 1,
+    "outcomes not among the classes": 1,
 }
 
 
@@ -183,7 +183,7 @@ def test_a_row_is_left_out_for_all_models_and_counted_once():
     other[50] = 2
     found = vx.compare(y, {"a": p, "b": other}, rule="brier", invalid="skip")
     assert (found.n_rows, found.skipped.rows) == (N - 5, (*BAD, 50))
-    assert found.skipped.reasons["outcomes that are no class"] == 1
+    assert found.skipped.reasons["outcomes not among the classes"] == 1
 
 
 def test_nothing_to_leave_out_is_said_too():

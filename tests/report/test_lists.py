@@ -81,7 +81,7 @@ def test_the_checks_of_lists():
     foreign = Report.of(["A"] * 7, lists)
     check = next(c for c in foreign.contents.checks if c.question == "Outcomes not listed")
     assert check.kind == "look"
-    assert "Are the classes named alike?" in check.answer
+    assert "Do lists and outcomes use the same class names?" in check.answer
 
 
 def test_sums_that_are_one_but_for_rounding_are_not_more_than_one():

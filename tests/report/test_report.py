@@ -754,7 +754,7 @@ def test_a_gain_that_a_part_of_the_rows_does_not_show_is_undecided(monkeypatch):
     assert (remedy.recalibration.method, remedy.undecided) == ("none", (600, 800))
     assert "Undecided on 600 of 800 rows: no significant gain." in report.to_html()
     words = remedy_words(report.contents.best)
-    assert words == "whether recalibration helps cannot be told from 600 of 800 rows"
+    assert words == "it is unclear whether recalibration helps, from 600 of 800 rows"
     assert "Do nothing" not in report.to_html()
 
 

@@ -210,7 +210,7 @@ def test_invalid_lists_are_named_or_left_out(tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"classes": None}, "must be stated for lists that stay where they are"),
+        ({"classes": None}, "must be stated for a file of lists"),
         ({"lists": {"shapes": "chat"}}, "must have options that lists have: shape"),
         ({"logits": True}, "does not apply to top lists"),
         ({"probs": ["a_labels", "a_scores", "w"]}, "must be the column of lists, or those of"),

@@ -174,7 +174,7 @@ def test_errors_name_the_file_and_the_row_in_the_whole(ending, tmp_path):
     with pytest.raises(vx.InputError) as caught:
         vx.evaluate(handle)
     assert caught.value.rows == (1300,)
-    assert f"3.{ending} (from row 701 on)" in caught.value.source
+    assert f"3.{ending} (starting at row 701)" in caught.value.source
     assert not named or "1300" in caught.value.found.rpartition("(number ")[2]
 
 

@@ -120,7 +120,7 @@ def test_sa_rps_is_improper_with_the_minimal_counterexample():
     assert found.truth == fractions("1/3", "1/3", "1/3")
     assert found.forecasts == (fractions("0", "1", "0"), found.truth)
     assert found.losses == pytest.approx((1 / 6, 11 / 54), rel=1e-15)
-    assert str(found) == "truth (1/3, 1/3, 1/3): (0, 1, 0) is expected to lose 1/6, the truth 11/54"
+    assert str(found) == "truth (1/3, 1/3, 1/3): (0, 1, 0) has an expected loss of 1/6, the truth of 11/54"
 
 
 def test_abs_rps_is_improper_for_two_classes():
@@ -515,7 +515,9 @@ def test_the_table_has_a_line_for_every_property():
     lines = str(certificate).splitlines()
     assert lines[0] == "sa_rps, 3 classes"
     assert [line[:20].strip() for line in lines[1:]] == [name.replace("_", " ") for name in NAMES]
-    assert lines[1].endswith("truth (1/3, 1/3, 1/3): (0, 1, 0) is expected to lose 1/6, the truth 11/54")
+    assert lines[1].endswith(
+        "truth (1/3, 1/3, 1/3): (0, 1, 0) has an expected loss of 1/6, the truth of 11/54"
+    )
     assert lines[7] == "bounded             yes"
     assert repr(certificate) == str(certificate)
 

@@ -108,7 +108,7 @@ def test_the_lowest_place_of_improper_rules(rule, truth, best, loss):
     if loss is not None:
         assert found.lowest.loss == pytest.approx(loss, abs=1e-12)
     assert found.lowest.loss < found.lowest.of_truth
-    assert "The truth is expected to lose" in repr(found)
+    assert "The truth has an expected loss of" in repr(found)
     # Random forecasts, which the search has not seen, do no better.
     others = np.random.default_rng(1).dirichlet(np.ones(len(truth)), 2000)
     if isinstance(rule, (str, vx.rules.Rule)):

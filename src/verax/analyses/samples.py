@@ -18,7 +18,7 @@ from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Gathering, Part, Recipe
 
-# How many different hashes a sketch keeps: up to so many different rows are counted exactly.
+# Number of hashes that a sketch keeps: fewer distinct rows are counted exactly.
 KEPT = 2**14
 # So many rows are hashed at a time: a cache holds them.
 _BLOCK = 2**14
@@ -226,7 +226,7 @@ class Sample(Summary, kind="row sample"):
         )
 
     def whole_groups(self) -> Sample:
-        """Without the group that is there in part only, if any."""
+        """Without the group of which only a part was kept, if any."""
         if self.groups is None or self.n_rows == len(self.y):
             return self
         whole = self.units != self.units.max()

@@ -45,7 +45,7 @@ class Units(ABC):
 
     @property
     def caution(self) -> str:
-        """Why intervals from so few units cannot be trusted; empty where there are enough."""
+        """Why intervals are unreliable with few units; empty where there are enough."""
         return few(self.n, "group", "groups") if self.grouped else few(self.n, "row", "rows")
 
     # ---- intervals of estimates whose influence functions are known --------------------------------

@@ -113,7 +113,7 @@ def show_card(
     texts += [f"\n{part}" for part in parts.values()]
     texts += map(str, verdicts)
     texts += [] if html is None else [f"The report is in {html}."]
-    texts += [] if save is None else [f"The sums are in {save}."]
+    texts += [] if save is None else [f"Saved results are in {save}."]
     show(result, texts, as_json=as_json)
     if not result["met"]:
         raise typer.Exit(FAILED)

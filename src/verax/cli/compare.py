@@ -194,7 +194,7 @@ def _paths(given: list[str], reading: Reading) -> dict[str, Files]:
             raise InputError(
                 "Compare takes two models or more; evaluate takes one",
                 argument="path",
-                remedies=[Remedy("Of two models in one file: --probs a='A*' --probs b='B*'.")],
+                remedies=[Remedy("For two models in one file: --probs a='A*' --probs b='B*'.")],
             )
         return paths
     if len(given) > 1:

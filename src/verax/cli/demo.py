@@ -29,7 +29,7 @@ def demo(
     """Train four models on two problems, judge their probabilities, and write the reports.
 
     An ordered problem (disease progression in four stages) and a nominal one (ten digits), on data that
-    come with scikit-learn, two models each. The predictions are written, too, as files to try the other
+    come with scikit-learn, two models each. The predictions are also written as files, to try the other
     commands on.
     """
     from verax.cli.tour import digits, progression, tour
@@ -40,7 +40,7 @@ def demo(
     for problem in (progression(), digits()):
         files = write_predictions(problem, out)
         if not as_json:
-            title = f"== {problem.question} {len(problem.outcomes):,} rows that the models had not seen"
+            title = f"== {problem.question} {len(problem.outcomes):,} held-out rows"
             show({}, [title, *(f"\n{text}" for text in tour(problem))], as_json=False)
         try:
             report, verdict = _write_report(problem, out)

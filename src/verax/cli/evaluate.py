@@ -1,4 +1,4 @@
-"""`verax evaluate`: a file of predictions scored by every rule that fits."""
+"""`verax evaluate`: a file of predictions scored by every applicable rule."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def evaluate(
 
 
 def _rules(asked: list[str] | None, bounds: list[Bound], ordered: bool, *, lists: bool) -> list[Rule]:
-    """The rules asked for, or all that fit, and those that bounds are about."""
+    """The requested rules or all applicable ones, and those that bounds are about."""
     from verax.analyses.cards.evaluation import fitting_rules
 
     if lists:

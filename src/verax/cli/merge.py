@@ -64,7 +64,7 @@ def merge(
     }
     texts = [str(card), *(f"Note: {note}" for note in notes), *map(str, verdicts)]
     texts += [] if html is None else [f"The report is in {html}."]
-    texts += [] if save is None else [f"The sums are in {save}."]
+    texts += [] if save is None else [f"Saved results are in {save}."]
     show(result, texts, as_json=as_json)
     if not result["met"]:
         raise typer.Exit(FAILED)
@@ -88,7 +88,7 @@ def _check_on_card(bound: Bound, card: Scorecard) -> None:
     if not bound.on_calibration and (bound.rule is None or bound.name in card.scores):
         return
     raise InputError(
-        f"--require {bound.text!r}: the saved sums do not tell {bound.name}",
+        f"--require {bound.text!r}: the saved results do not include {bound.name}",
         argument="require",
         values=[bound.text],
         found=f"they have {', '.join([*card.scores, *card.metrics])}",

@@ -41,7 +41,7 @@ Classes = Annotated[
         help="Class names, comma-separated, ordered classes lowest first; for top lists also their number."
     ),
 ]
-Ordered = Annotated[bool, typer.Option("--ordered", help="The classes are ordered: use ordinal scores too.")]
+Ordered = Annotated[bool, typer.Option("--ordered", help="The classes are ordered: add ordinal scores.")]
 Positive = Annotated[str | None, typer.Option(help="Class of a single column of probabilities.")]
 Weights = Annotated[str | None, typer.Option(help="Column of weights.")]
 WeightsAre = Annotated[
@@ -311,7 +311,7 @@ def reads_files(
         Options that the command has no use for, each with the reason, which whoever passes one is told. An
         empty reason leaves the option out.
     lists : bool
-        The command reads files of lists, too, and has their options.
+        The command also reads files of lists, and has their options.
     """
     reasons = dict(without or {})
     left_out = {*reasons, *(() if lists else _OF_LISTS)}

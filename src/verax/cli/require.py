@@ -156,7 +156,7 @@ def _parts(text: str) -> tuple[re.Match[str], float]:
     """The parts of a bound, and its number."""
     found = _FORM.fullmatch(text)
     if found is None:
-        raise _refusal(text, "it is no bound, such as 'rps<0.06' or 'accuracy>=0.8'")
+        raise _refusal(text, "it is not a bound, such as 'rps<0.06' or 'accuracy>=0.8'")
     try:
         bound = float(found["bound"])
     except ValueError:

@@ -136,4 +136,4 @@ def tour(problem: Example) -> Iterator[str]:
     yield f"Where the loss comes from, {best}\n{parts}"
     methods = ["temperature", "bcts", "isotonic"]
     better = recalibrate(y, problem.models[best], method=methods, rule=problem.rule, **known)
-    yield f"What recalibration would bring, {best}\n{better}"
+    yield f"Recalibration gain, {best}\n{better}"

@@ -66,7 +66,7 @@ def load(data: bytes, kind: str, *, version: int = 1) -> dict[str, Any]:
             raise unfit(*_newer(its_version, version))
         values = Reader(body).value(stored)
         if not isinstance(values, dict):
-            raise TypeError("the values are no mapping")
+            raise TypeError("the values are not a mapping")
     return values
 
 
@@ -380,5 +380,5 @@ class Reader:
 
 def _shape(stored: Any) -> tuple[int, ...]:
     if not all(type(n) is int and n >= 0 for n in stored):
-        raise ValueError("a shape that is none")
+        raise ValueError("an invalid shape")
     return tuple(stored)

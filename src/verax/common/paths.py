@@ -40,7 +40,7 @@ def refusing_wrong_names(path: str | Path, argument: str = "path") -> Iterator[N
             raise
         raise _wrong_name(path, argument, str(error.strerror)) from None
     except UnicodeEncodeError:
-        raise _wrong_name(path, argument, "A character that no name of a file can have") from None
+        raise _wrong_name(path, argument, "A character that file names cannot have") from None
     except ValueError:
         # Python refuses a null character before the system sees it.
         if "\0" not in str(path):

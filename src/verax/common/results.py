@@ -1,6 +1,6 @@
 """Results as JSON: what they say, and what it takes to make them again.
 
-`to_dict` gives strict JSON. What a reader wants to know stands under plain names; infinities are the texts
+`to_dict` gives strict JSON. What a reader wants to know has plain names; infinities are the texts
 "inf" and "-inf", NaN is null. Under "stored" stand the fields of the result itself, arrays as base64 of
 their bytes, from which `from_dict` makes an equal one. Reading runs no code from the dict.
 """
@@ -23,7 +23,7 @@ from verax.common.packing import Reader, Writer
 from verax.common.strictjson import plain
 from verax.errors import InputError, show
 
-# The version of what stands under "stored".
+# The version of what is stored as "stored".
 VERSION = 1
 # What a result may know that is not one of its fields.
 _BESIDE = ("skipped", "faults", "sampled")
@@ -114,7 +114,7 @@ class Result:
 
 
 def given_to(value: Any) -> dict[str, Any]:
-    """What the class of a value takes to make it again, and what stands beside its fields."""
+    """What the class of a value needs to rebuild it, and what is kept besides its fields."""
     own = (
         value._given()
         if hasattr(value, "_given")

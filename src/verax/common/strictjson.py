@@ -49,7 +49,7 @@ def number(value: Any) -> float:
     if value is None:
         return math.nan
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise TypeError(f"{show(value)} is no number")
+        raise TypeError(f"{show(value)} is not a number")
     if isinstance(value, str) and value not in ("inf", "-inf"):
-        raise ValueError(f"{show(value)} is no number")
+        raise ValueError(f"{show(value)} is not a number")
     return float(value)

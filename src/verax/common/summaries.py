@@ -194,7 +194,7 @@ class Array(Spec):
     def read(self, stored: Any, sizes: Sizes) -> Any:
         array = numbers(stored, self._dtype, self._shape, sizes)
         if not self._nan and array.dtype.kind == "f" and np.isnan(array).any():
-            raise UnreadableError("has numbers that are none")
+            raise UnreadableError("has invalid numbers")
         most = sized(self._most, sizes) if isinstance(self._most, str) else self._most
         within(array, self._least, most)
         if self._increasing and not bool((array[1:] > array[:-1]).all()):
@@ -491,13 +491,13 @@ def within(array: Any, least: float, most: float) -> None:
 def only_weights(array: Any) -> None:
     """Refuse sums of weights that are none, or so large that their squares are no numbers."""
     if not bool(((array >= 0) & (array <= HEAVIEST)).all()):
-        raise UnreadableError("has sums of weights that are none")
+        raise UnreadableError("has invalid sums of weights")
 
 
 def only_counts(counts: Any) -> None:
     """Refuse floats that are no counts of rows."""
     if not bool(((counts >= 0) & (counts <= LARGEST) & (counts == np.floor(counts))).all()):
-        raise UnreadableError("has numbers of rows that are no whole numbers")
+        raise UnreadableError("has numbers of rows that are not whole")
 
 
 # ---- classes ---------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ def visible(text: str) -> str:
 
 
 def on_a_line(text: str) -> str:
-    r"""The same, with line breaks and tabs as escapes, too.
+    r"""The same, with line breaks and tabs also as escapes.
 
     >>> on_a_line("two\nlines")
     'two\\nlines'

@@ -58,7 +58,7 @@ def draw_ranking(found: Ranking, rules: Sequence[str]) -> Any:
     level = f"{100 * found.confidence:g}%"
     several = any(len(found.models[rule]) > 1 for rule in rules)
     bars = f"bars: {level} intervals of the difference from the best model (dashed)"
-    note = f"\n({bars}; grey: worse beyond chance)" if several else ""
+    note = f"\n({bars}; grey: significantly worse)" if several else ""
     figure.supxlabel(f"mean loss, lower is better{note}", fontsize=8)
     return figure
 

@@ -44,7 +44,7 @@ def draw_subgroups(lines: Sequence[tuple[str, Parts, DrawnSubgroup]], rule: str)
     ax.set_ylim(len(lines) - 0.5, -0.5)
     ax.set_xlim(left=0)
     tested = any(parts.expected_miscalibration is not None for _, parts, _ in lines)
-    note = "\n(open circles: expected by chance; diamonds: beyond chance)" if tested else ""
+    note = "\n(open circles: expected by chance; diamonds: significant)" if tested else ""
     ax.set_xlabel(f"miscalibration by {rule}, lower is better{note}", fontsize=9)
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.tick_params(axis="y", length=0)

@@ -106,7 +106,7 @@ class Tabled:
     _notes_apart: ClassVar[bool] = False
 
     def _heading(self) -> str:
-        """What stands above the tables; nothing where it is empty."""
+        """Text above the tables; nothing where it is empty."""
         return ""
 
     def _tables(self) -> Sequence[Table]:

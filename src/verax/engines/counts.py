@@ -161,7 +161,7 @@ _STORED = {
 
 
 def n_cells(n_classes: int) -> int:
-    """How many weights `Counts` keeps for so many classes."""
+    """Number of weights that `Counts` keeps, given the number of classes."""
     return n_classes**2 if n_classes <= CONFUSION_UP_TO else n_classes + 1
 
 

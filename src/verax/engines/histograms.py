@@ -38,7 +38,7 @@ from verax.kernels.ledger import compiles
 # plus 2**-10.
 _NEAR, _SHIFT = 2.0**-10, 42
 _FIRST = int(np.array(_NEAR).view(np.int64)) >> _SHIFT
-# Finite values from 2**40 on share a bin, and infinite ones have the next but 1,023.
+# Finite values of at least 2**40 share a bin, and infinite ones have the next but 1,023.
 _TOP = (40 + 10) << 10
 _INFINITE = _TOP + (1 << 10)
 LAYOUT = (_NEAR, _SHIFT, _FIRST, _TOP, _INFINITE)
@@ -78,7 +78,7 @@ def share_numbers(q: Floats, one: int) -> Ints:
 
 
 def compiled(n_rows: int) -> bool:
-    """Whether compiled loops should sum up so many rows."""
+    """Whether compiled loops should sum up this number of rows."""
     return compiles(_WORK * n_rows, "histograms")
 
 
@@ -91,7 +91,7 @@ def _numbers(key: Floats, one: int) -> Ints:
 
 
 def joined(numbers: Ints, times: int) -> Ints:
-    """The numbers of wider bins: neighbours are joined in pairs, so many times; zero stays alone."""
+    """The numbers of wider bins: neighbours are joined in pairs, `times` times; zero stays alone."""
     size = np.abs(numbers)
     return np.asarray(np.where(numbers == 0, 0, np.sign(numbers) * (((size - 1) >> times) + 1)))
 
@@ -421,7 +421,7 @@ class Histogram(Summary):
         return replace(self, bins=Keyed((bins,)), cells=Keyed((cells,)))
 
     def coarser(self, times: int) -> Histogram:
-        """With neighbouring bins joined so many times more."""
+        """With neighbouring bins joined `times` times more."""
         if times == 0:
             return self
         bins, cells = self.bins.total, self.cells.total

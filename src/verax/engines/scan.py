@@ -71,7 +71,7 @@ def scan_rows(
         forecasts.check()
     seen = sum(share.n_seen for share in shares)
     if seen != forecasts.n_rows:
-        raise VeraxError(f"Only {seen} of {forecasts.n_rows} rows were scored; this is a defect of verax.")
+        raise VeraxError(f"Only {seen} of {forecasts.n_rows} rows were scored; this is a bug in verax.")
     return [share.visitor for share in shares]
 
 

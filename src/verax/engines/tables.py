@@ -15,9 +15,9 @@ from verax.engines.histograms import DECIMALS, LAYOUT, Histogram, Run, bin_numbe
 from verax.engines.sums import Sum
 from verax.inputs.arrays import Floats, Ints
 
-# Tables grow by so many bins.
+# Growth step of tables, in bins.
 _STEP = 2**10
-# After so many rows sums are moved to pairs of doubles, which lose nothing; counts hold so many rows.
+# Rows after which sums move to pairs of doubles, which lose nothing; counts hold this number of rows.
 _SETTLED, _COUNTED = 2**18, 2**32 - 1
 
 
@@ -35,7 +35,7 @@ class _Table:
         self._unsettled = 0
 
     def grow(self, before: int, after: int) -> None:
-        """By so many empty bins on either side."""
+        """Add empty bins on either side."""
 
         def longer(table: Floats, fill: Floats | float) -> Floats:
             found = np.empty((before + len(table) + after, table.shape[1]))
@@ -61,7 +61,7 @@ class _Table:
 
 
 def _room(first: int, size: int, least: int, most: int) -> tuple[int, int, int]:
-    """Where a table of bins begins that has these, too, and by how many it grows on either side."""
+    """Where a table that also has these bins begins, and by how many it grows on either side."""
     first = first if size else least - least % _STEP
     begin = min(first, least - least % _STEP)
     end = max(first + size, most - most % _STEP + _STEP)

@@ -89,8 +89,8 @@ class Tally:
     weights are 1, because they are the same then. `n_positive` counts the rows with a positive weight.
 
     Rows are known by their place among all rows. Rows that do not say where they are follow those of the
-    same tally. Where two tallies that are merged claim the same places, the numbers of rows are unknown
-    from then on, and the rows with an outcome of probability zero are counted but not named.
+    same tally. Where two tallies that are merged claim the same places, the numbers of rows become
+    unknown, and the rows with an outcome of probability zero are counted but not named.
 
     >>> import verax as vx
     >>> from verax.engines.tally import Tally

@@ -102,7 +102,7 @@ class ArrayFile(Source):
             start += n
 
     def _unusable(self, found: dict[str, Array]) -> Survey:
-        """The rows whose outcome is no class or whose only probability is none."""
+        """The rows with an invalid outcome, or an invalid probability in a single column."""
         p, y = found[self.roles.probs[0]], found[self.roles.target]
         survey = Survey(len(p))
         if self._single and not self._logits:

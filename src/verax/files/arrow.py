@@ -149,7 +149,7 @@ def unusable(column: Any, place: Place) -> Bools:
 
 
 def _is_number(cell: str) -> bool:
-    """Whether Arrow reads a cell as a number; Python would read 1_0 and digits of other scripts, too.
+    """Whether Arrow reads a cell as a number; Python would also read 1_0 and digits of other scripts.
 
     >>> [_is_number(cell) for cell in (" 1e-3", "1_0", "٣", "x", "")]
     [True, False, False, False, False]
@@ -197,7 +197,7 @@ def _as_numbers(column: Any, place: Place) -> Any:
 
 
 def _no_number(column: Any, place: Place) -> InputError:
-    """The error that names the first text that is no number."""
+    """The error that names the first text that is not numeric."""
     low, high = 0, len(column)
     while high - low > 1:
         middle = (low + high) // 2

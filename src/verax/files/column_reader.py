@@ -89,7 +89,7 @@ class ColumnReader:
         return tuple(map(id_of, zip(*columns, strict=True)))
 
     def _unusable(self, table: Any) -> Survey:
-        """The rows that cannot be read: a value is missing, or is no number, no list or no class."""
+        """The rows that cannot be read: a value is missing, or is not a number, list or class."""
         survey, roles = Survey(table.num_rows), self.roles
         for argument, names in (
             ("groups", each_name(roles.groups)),
@@ -114,7 +114,7 @@ class ColumnReader:
         return survey
 
     def _add_outcomes(self, column: Any, survey: Survey) -> None:
-        """Note the rows without an outcome, or with one that is no class."""
+        """Note the rows without an outcome, or with one outside the classes."""
         column = arrow.plain(column)
         bad = arrow.missing(column)
         survey.add(bad, REASONS["y", "missing"])

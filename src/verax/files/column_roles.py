@@ -128,7 +128,7 @@ def find_target(columns: Sequence[str], request: Request, where: str) -> str:
         )
     others = [c for c in columns if not prefix_of(c, PROBS)] or columns
     raise _refusal(
-        "No column is called like outcomes (label, target, y, ...)",
+        "No column has a usual name of outcomes (label, target, y, ...)",
         "target",
         where,
         f"it has {_listing(others)}",
@@ -229,7 +229,7 @@ def _guessed(look: Look, request: Request, where: str) -> tuple[Chosen, bool]:
     called = [] if request.logits else _called(kinds, logits) or _single(look, logits)
     if called:
         raise _refusal(
-            "There are columns that are called like logits and none like probabilities",
+            "Some columns are named like logits, and none like probabilities",
             "logits",
             where,
             _listing(called[0][0]),
@@ -243,7 +243,7 @@ def _guessed(look: Look, request: Request, where: str) -> tuple[Chosen, bool]:
     pattern = "logit_*" if request.logits else "p_*, prob_*, ..."
     sums = "" if request.logits else ", and no columns have rows that sum to 1"
     raise _refusal(
-        f"No columns are called like {_what(request)} ({pattern}), nor like the classes{sums}",
+        f"No columns are named like {_what(request)} ({pattern}), nor like the classes{sums}",
         "probs",
         where,
         f"it has {_listing(list(kinds))}",
@@ -380,8 +380,8 @@ def _like_classes(look: Look, request: Request, where: str) -> tuple[list[Chosen
     sums = [sum(x for x in row if x == x) for row in given[:3].tolist()]
     lists = "to read lists, where a blank cell is a class that is not listed"
     raise _refusal(
-        f"The columns {_listing(like)} are called like classes, and their rows do not sum to 1: is one of "
-        f"the other columns a class that never happened ({_listing(maybe, 4)})?",
+        f"The columns {_listing(like)} are named like classes, and their rows do not sum to 1: is one of "
+        f"the other columns a class that never occurred ({_listing(maybe, 4)})?",
         "probs",
         where,
         f"rows 0, 1, ... sum to {', '.join(map(show, sums))}, ...",
@@ -395,7 +395,7 @@ def _refuse_other_logits(look: Look, like: Sequence[str], where: str) -> None:
     others = [name for name in look.numeric if name not in like and look.kinds[name] == REAL]
     if others:
         raise _refusal(
-            f"The columns {_listing(like)} are called like classes: is one of the other columns a class that "
+            f"The columns {_listing(like)} are named like classes: is one of the other columns a class that "
             f"never happened ({_listing(others, 4)})?",
             "probs",
             where,

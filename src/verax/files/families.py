@@ -14,9 +14,9 @@ Array = np.ndarray[Any, Any]
 ONE, PERCENT = 1.0, 100.0
 # Sums that are further from 1 than this are not explained by rounding.
 NEARLY = 0.02
-# Of the rows at most so many may be broken, for other checks to complain about.
+# Most broken rows, which other checks complain about.
 _BROKEN = 0.1
-# All subsets of at most so many columns are tried; of more columns, neighbours.
+# Most columns of which all subsets are tried; of more columns, neighbours.
 _SUBSETS, _NEIGHBOURS = 12, 100
 # So many rows tell subsets from each other.
 _ROWS = 200
@@ -59,7 +59,7 @@ def families(columns: Sequence[str], values: Array, must: Collection[str] = ()) 
     columns : Sequence[str]
         The columns of numbers that have no other role.
     values : numpy.ndarray
-        (n, m) some of their rows; NaN where a cell is no number.
+        (n, m) some of their rows; NaN where a cell is not a number.
     must : Collection[str]
         Columns that a set must contain.
     """
@@ -92,7 +92,7 @@ def completions(columns: Sequence[str], values: Array, taken: Sequence[str]) -> 
     columns : Sequence[str]
         The columns of numbers that have no other role.
     values : numpy.ndarray
-        (n, m) some of their rows; NaN where a cell is no number.
+        (n, m) some of their rows; NaN where a cell is not a number.
     taken : Sequence[str]
         Columns that surely hold probabilities.
 

@@ -294,7 +294,7 @@ def _n_given(part: Predictions | ListFile) -> int:
 
 
 class _Read(Protocol):
-    """Predictions, or what reads them: it knows what was taken for what."""
+    """Predictions, or what reads them: it knows how each column was read."""
 
     @property
     def roles(self) -> Roles: ...

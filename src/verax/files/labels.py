@@ -67,7 +67,7 @@ class Target:
     def integers(self, names: Sequence[str] | None) -> tuple[int | None, ...] | None:
         """What it holds for classes of these names, if any of them is a number; None for positions.
 
-        A class such as the X of 1, X and 2 has no number, so no whole number is ever taken for it.
+        A class such as the X of 1, X and 2 has no number, so no whole number is ever read as it.
         """
         if names is None:
             return None
@@ -367,7 +367,7 @@ def _by_columns(target: Target, names: tuple[str, ...] | None) -> Labels:
         blanks = any(label.strip() in names for label in target.seen)
         held = [repr(label) if label != label.strip() else label for label in target.seen]
         raise _refusal(
-            f"The outcomes in {show(target.name)} must be called like the columns ({_some(names)})",
+            f"The outcomes in {show(target.name)} must match the column names ({_some(names)})",
             "classes",
             f"they are {_some(held)}",
             Remedy("Remove the blanks around the labels.")

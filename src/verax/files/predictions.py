@@ -176,7 +176,7 @@ class Roles:
     renamed : tuple[str, ...]
         The names of columns that the caller calls otherwise; empty where nothing was renamed.
     not_taken : tuple[str, ...]
-        Columns that may hold probabilities, too, and were not used.
+        Other columns that may hold probabilities and were not used.
     found_by : str
         How the columns of probabilities were found: by their "name", or by the "sums" of their rows.
     """
@@ -222,7 +222,7 @@ class Roles:
         }
 
     def in_words(self, classes: Sequence[Hashable] | None) -> tuple[str, ...]:
-        """A line for everything that was taken for something."""
+        """How each column was read, one line each."""
         positions = self.outcomes_are == "positions" and classes is not None
         how = f" (positions: {short([f'{i} = {c}' for i, c in enumerate(classes or ())])})"
         lines = [f"outcomes: {self.target}{how if positions else ''}"] if self.target else []
@@ -338,7 +338,7 @@ class Predictions:
         return self.start + row if self.rows is None else int(self.rows[row])
 
     def moved(self, start: int) -> Predictions:
-        """The same rows where so many others come before the file.
+        """The same rows, numbered after those of earlier files.
 
         Parameters
         ----------
@@ -420,7 +420,7 @@ class Predictions:
 
     @property
     def taken(self) -> tuple[str, ...]:
-        """What was taken for what, in words: a line each."""
+        """How each column was read, in words, one line each."""
         return self.roles.in_words(self.classes)
 
 

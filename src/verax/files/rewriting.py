@@ -1,4 +1,4 @@
-"""A file of predictions written anew with other probabilities; every other column stays as it is."""
+"""A file of predictions rewritten with other probabilities; every other column stays as it is."""
 
 from __future__ import annotations
 

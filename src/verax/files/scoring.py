@@ -63,7 +63,7 @@ class FileForecasts(Forecasts):
             remedies = (ask, passing("to choose the columns", probs=...), logits)
         return error.replace(
             requirement=f"The probabilities of a row must sum to 1 within {self.unity.tolerance:g}",
-            found=f"{error.found}; the columns taken are {short(probs)}",
+            found=f"{error.found}; the columns used are {short(probs)}",
             remedies=remedies,
         )
 

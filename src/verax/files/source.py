@@ -16,7 +16,7 @@ _ROWS, _PROBABILITIES = 2**17, 2**21
 
 
 def rows_at_a_time(width: int) -> int:
-    """How many rows of so many probabilities are read at a time."""
+    """Number of rows read at a time, given the number of probabilities per row."""
     return max(1, min(_ROWS, _PROBABILITIES // width))
 
 
@@ -70,7 +70,7 @@ class Source(ABC):
 
     @property
     def taken(self) -> tuple[str, ...]:
-        """What was taken for what: a line each."""
+        """How each column was read, one line each."""
         return self.roles.in_words(self.classes)
 
     @property
@@ -115,7 +115,7 @@ class Source(ABC):
             )
 
     def given(self, rows: int, *, coded: bool) -> Iterator[Predictions]:
-        """The same without a look at probabilities and weights: rows that have invalid ones are there, too.
+        """The same without checking probabilities and weights: rows with invalid ones are included.
 
         Parameters
         ----------

@@ -92,7 +92,7 @@ def open(  # noqa: A001 - files.open is its name
     logits : bool, default False
         Whether to look for logits instead of probabilities.
     normalize : bool, default False
-        Whether rows will be divided by their sums, so that percentages are looked for, too.
+        Whether rows will be divided by their sums, so percentages are also looked for.
     percent : bool, default False
         Whether the columns hold percentages, which are divided by 100.
     delimiter : str, optional

@@ -27,7 +27,7 @@ Namespace = Any
 # Arrays that do not name their namespace themselves, and containers that narwhals reads.
 _ARRAY_PACKAGES = frozenset({"torch", "cupy"})
 _FRAME_PACKAGES = frozenset({"pandas", "polars", "pyarrow", "modin", "cudf", "narwhals"})
-# Relations of DuckDB, under the names of its older and newer modules.
+# DuckDB relations, under the names of its older and newer modules.
 _RELATION_PACKAGES = frozenset({"duckdb", "_duckdb"})
 
 
@@ -43,7 +43,7 @@ def to_array(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None]:
 
 
 def is_relation(x: Any) -> bool:
-    """Whether it is a relation of DuckDB."""
+    """Whether it is a DuckDB relation."""
     package = type(x).__module__.partition(".")[0]
     return package in _RELATION_PACKAGES and hasattr(x, "fetch_arrow_table") and not isinstance(x, type)
 
@@ -73,10 +73,10 @@ def _to_array(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None]:
     if hasattr(x, "summarise") and not isinstance(x, type):
         # A handle; its class is defined further up.
         raise InputError(
-            "must be an array in memory: one number per row is asked for, or all rows at once",
+            "must be an array in memory: this call needs all rows at once or returns one number per row",
             argument=argument,
             kind="type",
-            found=f"it stands for {getattr(x, 'name', 'predictions')}, which `scan` has opened",
+            found=f"it is {getattr(x, 'name', 'predictions')}, opened by `scan`",
             remedies=[
                 Remedy(
                     "Pass it alone, in place of outcomes and forecasts, to functions such as `evaluate` and "
@@ -109,7 +109,7 @@ def _to_array(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None]:
 
 
 def _of_relation(x: Any, argument: str) -> Any:
-    """The table of a relation of DuckDB, or its only column; the values of an ENUM are texts."""
+    """The table of a DuckDB relation, or its only column; the values of an ENUM are texts."""
     table = x.to_arrow_table() if hasattr(x, "to_arrow_table") else x.fetch_arrow_table()
     if argument == "p" or table.num_columns != 1:
         return table
@@ -123,7 +123,7 @@ def _from_frame(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None
     try:
         native: Any = nw.from_native(x, pass_through=True, allow_series=True)
     except nw.exceptions.DuplicateError:
-        raise InputError("must not have two columns of one name", argument=argument) from None
+        raise InputError("must not have two columns with the same name", argument=argument) from None
     if isinstance(native, nw.LazyFrame):
         advice = Remedy("Call its collect() first.", python_only=True)
         raise InputError("must not be a lazy frame", argument=argument, kind="type", remedies=[advice])

@@ -33,7 +33,7 @@ MISSING = "(missing)"
 
 
 def labels_of(column: Any, n_rows: int) -> Groups:
-    """The subgroups that rows belong to; rows without a label have one that says so."""
+    """The subgroups that rows belong to; rows without a label have a label of their own."""
     raw = to_host(to_array(column, "by")[0])
     if raw.dtype.kind in "fO":
         values = [MISSING if v is None or v != v else v for v in raw.tolist()]
@@ -68,7 +68,7 @@ class _Subgroups(Spec):
         if len(found) < len(values["labels"]) or len({type(label) for label in found}) > 1:
             raise UnreadableError("has labels that repeat, or of several types", "labels")
         if any(own != alike[0] for own in alike):
-            raise UnreadableError("has other summaries of some subgroups than of others", "summaries")
+            raise UnreadableError("has different summaries for some subgroups", "summaries")
         return found
 
 

@@ -70,7 +70,7 @@ class Groups:
         return each_count(self.count_with(weights))[0]
 
     def at(self, rows: Ints) -> Groups:
-        """The groups of some rows, numbered anew."""
+        """The groups of some rows, renumbered."""
         return Groups.of(self.labels[self.codes[rows]], len(rows))
 
     @classmethod
@@ -93,7 +93,7 @@ class Groups:
                 kind="length" if raw.ndim == 1 else "type",
                 found=f"its shape is {raw.shape}{fields}",
             )
-        return cls.of_labels(raw, "groups", "must name a group for every row")
+        return cls.of_labels(raw, "groups", "must have a group label in every row")
 
     @classmethod
     def of_labels(cls, raw: np.ndarray[Any, Any], argument: str, requirement: str) -> Groups:

@@ -292,7 +292,7 @@ class Handle(ABC):
     n_rows : int or None
         The number of rows; None where only reading tells.
     taken : tuple of str
-        What was taken for what: a line each.
+        How each column was read, one line each.
     by : tuple of str
         The columns of subgroups.
     lists : bool
@@ -388,7 +388,7 @@ class Handle(ABC):
         return f"{what} in {self.name}: {rows}{in_digits(self.n_classes)} classes\n" + "\n".join(self.taken)
 
     def one_model(self) -> str:
-        """The only model; where there are several, an error that says so."""
+        """The only model; an error if there are several."""
         if len(self.models) == 1:
             return self.models[0]
         raise InputError(

@@ -270,7 +270,7 @@ def _numbered(columns: tuple[Any, ...] | None, ordered: bool, kind: str) -> tupl
         return None
     if ordered and list(names) != sorted(names):
         raise InputError(
-            f"The columns of probabilities are called {', '.join(map(str, names))}, which is no order",
+            f"The columns of probabilities are called {', '.join(map(str, names))}, which states no order",
             argument="classes",
             kind="order",
             remedies=[passing("lowest first", classes=...)],
@@ -323,7 +323,7 @@ def _refuse_lookalikes(classes: tuple[Hashable, ...], kind: str, who: Literal["c
         argument="classes",
         kind="order",
         remedies=[
-            Remedy("Pass labels as texts, too; for positions pass whole numbers and no names."),
+            Remedy("Pass labels as texts as well; for positions pass whole numbers and no names."),
             passing("as values of the same type as the outcomes", classes=...),
         ],
     )

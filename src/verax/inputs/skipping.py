@@ -48,7 +48,7 @@ REASONS = {
     ("p", "sign"): "probabilities below 0 or above 1",
     ("p", "sum"): "probabilities that do not sum to 1",
     ("weights", "sign"): "weights that are missing, negative or not finite",
-    ("y", "label"): "outcomes that are no class",
+    ("y", "label"): "outcomes not among the classes",
     ("y", "missing"): "missing outcomes",
     ("groups", "missing"): "missing groups",
     ("by", "missing"): "missing subgroups",
@@ -129,7 +129,7 @@ class Skipped(Summary, kind="skipped rows"):
         return self.merge(other)
 
     def moved(self, start: int) -> Skipped:
-        """The same where so many other rows come first.
+        """The same, numbered after earlier rows.
 
         Parameters
         ----------
@@ -372,7 +372,7 @@ def _models(given: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def marked(result: Any, skipped: Skipped, kept: Ints, *, per_row: bool = False) -> Any:
-    """A result of the rows `kept` that says so; of results per row NaN stands for the others."""
+    """A result of the rows `kept` that notes the others; results per row have NaN for them."""
     if isinstance(result, MaySkip):
         return result.with_skipped(skipped, kept)
     return _spread(result, kept, skipped.n_given) if per_row else result

@@ -25,7 +25,7 @@ _DECIMALS = {1e-2: 3, 1e-4: 6, 1e-6: 12}
 
 
 def tolerance_of(bits: int) -> float:
-    """How far a sum of probabilities of so many bits may be from 1."""
+    """How far a sum of probabilities may be from 1, given their precision in bits."""
     return _TOLERANCES.get(bits, 1e-6)
 
 
@@ -42,7 +42,7 @@ class Unity:
 
     @classmethod
     def at(cls, bits: int) -> Unity:
-        """The requirement for probabilities of so many bits."""
+        """The requirement for probabilities of a given precision in bits."""
         return cls(tolerance_of(bits))
 
     @property

@@ -23,7 +23,7 @@ def _keeps_code() -> bool:
         numba.njit(cache=True)(_keeps_code)
     except RuntimeError:
         warnings.warn(
-            "numba finds no writable folder for compiled code, so verax compiles anew in every process; "
+            "numba finds no writable folder for compiled code, so verax compiles in every process; "
             "NUMBA_CACHE_DIR can name one.",
             RuntimeWarning,
             stacklevel=2,

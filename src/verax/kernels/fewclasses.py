@@ -23,7 +23,7 @@ _TINY = 2.0**-960
 
 
 def strip_rows(n_classes: int) -> int:
-    """How many rows of so many classes are held at a time: what the nearest cache holds."""
+    """Number of rows held at a time, given the number of classes: what the nearest cache holds."""
     return 512 if n_classes <= 5 else 256
 
 

@@ -128,7 +128,7 @@ def fill_replicates(
 ) -> Any:
     """Add rows to all replicates, each as often as its group is in it.
 
-    `numbers` are those of bins; neighbours are joined in pairs, so many `times`, and the numbers of these
+    `numbers` are those of bins; neighbours are joined in pairs, `times` times, and the numbers of these
     bins take their place. `copies` has the replicates of each group, `weights` may be empty. The table has
     for every bin the weights of rows of each code, and for each of the `values` its sum, all by replicate.
     Returns the bins that are needed; where the table lacks some of them nothing is added.

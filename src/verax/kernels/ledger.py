@@ -9,7 +9,7 @@ from typing import Any
 from verax.kernels import limits
 from verax.kernels.loading import kernels
 
-# How many kinds of work are counted before all counts begin anew.
+# Number of kinds of work that are counted before all counts restart.
 _MOST_KINDS = 1000
 
 
@@ -26,7 +26,7 @@ class _Ledger:
         self.expected = 0
 
     def spend(self, kind: Hashable, numbers: int) -> int:
-        """Count so many more numbers of a kind of work; what it comes to."""
+        """Add n to the tally of a kind of work; return it."""
         if len(self._spent) > _MOST_KINDS:
             self._spent.clear()
         total = self._spent.get(kind, 0) + numbers
@@ -50,7 +50,7 @@ def compiles(numbers: int, kind: Hashable) -> bool:
 
 @contextmanager
 def expecting(numbers: int) -> Iterator[None]:
-    """Say that so many probabilities will be scored in parts: kernels may then pay from the first part on."""
+    """Announce probabilities to be scored in parts: kernels may then pay from the first part."""
     _LEDGER.expected += numbers
     try:
         yield

@@ -49,7 +49,7 @@ def in_order(work: Callable[[A], B], items: Iterable[A], n_threads: int, ahead: 
 
 
 def side_by_side(work: Callable[[A], B], items: Sequence[A], size: float) -> list[B]:
-    """The work on each item, by one thread per core where an item is large: so many rows, or bins.
+    """The work on each item, by one thread per core where an item is large, in rows or bins.
 
     >>> side_by_side(lambda x: x * x, [1, 2, 3], size=1e6)
     [1, 4, 9]

@@ -89,7 +89,7 @@ def look_at(
 
 
 def _load_packages() -> None:
-    """Import what the page takes long to import; where something is missing, whoever needs it says so."""
+    """Import what the page takes long to import; missing ones are reported where needed."""
     for name in _PACKAGES:
         with suppress(ImportError):
             import_module(name)

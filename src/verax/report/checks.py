@@ -325,5 +325,5 @@ def _uncovered(cards: Mapping[str, Scorecard]) -> Check:
         texts.append(f"{_of(name, cards)}{percent(1 - card.coverage, 1)} of the rows")
         if card.coverage == 0:
             kind = "look"
-            texts[-1] += "; no list names any outcome. Are the classes named alike?"
+            texts[-1] += "; no list names any outcome. Do lists and outcomes use the same class names?"
     return Check(question, kind, f"{'; '.join(texts)}.")

@@ -52,7 +52,7 @@ class Distributions:
     Attributes
     ----------
     slopes : CalibrationSlopes or None
-        None where there are so many rows and classes that fitting them takes too long.
+        None where fitting them takes too long, with many rows and classes.
     """
 
     sureness: Overconfidence

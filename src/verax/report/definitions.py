@@ -27,15 +27,16 @@ ERRATA: dict[str, tuple[str, ...]] = {
     ),
     "sa_rps": (
         f"{_GALDRAN} calls it a proper scoring rule. For three classes and more it is not: under a uniform "
-        "truth over three classes, all mass on the middle one is expected to lose 1/6, the truth 11/54.",
+        "truth over three classes, all mass on the middle one has an expected loss "
+        "of 1/6, the truth of 11/54.",
         f"{_GALDRAN}: Eq. 7 reaches K−1, not 1 as the text says. Here it is divided so that it does reach 1; "
         "the order of models is the same.",
         f"{_GALDRAN}: the asymmetric example must be (9/20, 1/2, 1/20); the one printed sums to 3/2.",
     ),
     "abs_rps": (
         f"The argument that {_GALDRAN} gives for propriety would make this score proper as well, and it is "
-        "not, for two classes already: truth (3/5, 2/5) is expected to lose 12/25, certainty of the first "
-        "class 2/5.",
+        "not, for two classes already: truth (3/5, 2/5) has an expected loss of 12/25, certainty of the "
+        "first class of 2/5.",
     ),
     "brier": (
         "Three scales are in use: the sum over the classes (here, and Brier's own), half of it, and the "
@@ -49,7 +50,7 @@ ERRATA: dict[str, tuple[str, ...]] = {
         f"{_AHMADIAN}: Algorithm 2 is Eq. 4 divided by K, but the released code weighs the penalty K times "
         "more. Here it is Eq. 4.",
         f"{_AHMADIAN}: a tie with the true class counts as right, which makes the score improper: believing "
-        "in (3/5, 2/5), one does better by saying (1/2, 1/2). Here ties share the penalty, and Theorem 5 "
+        "in (3/5, 2/5), the forecast (1/2, 1/2) scores better. Here ties share the penalty, and Theorem 5 "
         "holds.",
         "Superiority holds row by row: a model with fewer right decisions can still have the smaller mean.",
     ),

@@ -134,7 +134,7 @@ class Report:
             a row of weight 3 is three rows.
         time_ordered : bool, default False
             Whether the rows are in order of time, for `compare`, which compares the models. All other
-            intervals take rows to be independent.
+            intervals assume independent rows.
         confidence : float, default 0.95
             Confidence level of all intervals and tests.
         seed : int, default 0

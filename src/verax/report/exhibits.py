@@ -94,7 +94,7 @@ def _calibration_verdict(contents: Contents, found: Findings) -> str:
     off = miscalibrated(found, contents.confidence)
     kind = "thresholds" if contents.problem.ordered else "classes"
     if "parts" not in off:
-        says = f"The {kind} were not tested: with so many rows and classes it would have taken too long."
+        says = f"The {kind} were not tested: with this many rows and classes it would take too long."
     elif off["parts"]:
         says = f"The {kind} are significantly miscalibrated{_tested(found)}."
     else:
@@ -392,7 +392,7 @@ def subgroups_exhibit(contents: Contents, name: str) -> dict[str, Any]:
     lines = subgroup_lines(found, several=len(contents.findings) > 1)
     verdict = found.verdict(lambda label: clean(label, 40))
     if found.untested and not contents.problem.grouped:
-        verdict = "Calibration was not tested: with so many rows and classes it would have taken too long."
+        verdict = "Calibration was not tested: with this many rows and classes it would take too long."
     if found.within_groups:
         words = f"{WITHIN_GROUPS} {words}".strip()
     rule = title_of(found.rule.removeprefix("padded(").removesuffix(")"))

@@ -73,7 +73,7 @@ def sample_size(n_classes: int, n_models: int) -> int:
 
 
 def recalibrated(n_rows: int, n_classes: int, n_models: int) -> bool:
-    """Whether recalibration can be tried in time: not where a sample is too small for so many classes."""
+    """Whether recalibration can be tried in time: a sample must suffice for all classes."""
     most = sample_size(n_classes, n_models)
     if n_rows > most and _PROBABILITIES // (n_classes * n_models) < _ENOUGH:
         return False

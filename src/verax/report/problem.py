@@ -152,7 +152,7 @@ class Problem:
 
 
 def fitting(ordered: bool) -> list[Rule]:
-    """The rules that fit classes with or without an order."""
+    """The rules applicable to the classes, ordered or not."""
     return [rule for rule in RULES.values() if ordered or not rule.ordinal]
 
 

@@ -13,7 +13,7 @@ from verax.report.remedies import Curve, Remedy
 from verax.report.words import clean, number, percent, probability, title_of, within
 
 _SKIPPED = (
-    "Recalibration was not tried: there are too few rows, or too many classes. `verax recalibrate` does it."
+    "Recalibration was not tried: there are too few rows, or too many classes. Use `verax recalibrate`."
 )
 
 

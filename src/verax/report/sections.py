@@ -199,7 +199,7 @@ def _decomposed(contents: Contents, found: Findings) -> str:
     )
     if contents.problem.lists:
         padded: Any = d
-        text += f" With which of the unlisted classes happened, it is {number(padded.padded)}."
+        text += f" Including which unlisted class happened, it is {number(padded.padded)}."
     if whole.expected_miscalibration is not None:
         text += (
             f" A calibrated forecast would show {number(whole.expected_miscalibration)} of miscalibration by "

@@ -74,7 +74,7 @@ def _what_is_off(contents: Contents, found: Findings, off: Mapping[str, bool]) -
     leans = lean_words(contents, found)
     if off.get("slope") and found.dense.slope is not None:
         line = found.dense.slope
-        way = "too extreme" if line.slope < 1 else "too timid"
+        way = "too extreme" if line.slope < 1 else "not extreme enough"
         ends = f"{level(contents.confidence)} {span(line.slope_interval, 2)}"
         told = (
             f"miscalibrated: its probabilities are {way} (calibration slope {number(line.slope, 2)}, {ends})"
@@ -95,7 +95,7 @@ def remedy_words(found: Findings) -> str:
         return ""
     if remedy.undecided is not None:
         tried, rows = remedy.undecided
-        return f"whether recalibration helps cannot be told from {tried:,} of {rows:,} rows"
+        return f"it is unclear whether recalibration helps, from {tried:,} of {rows:,} rows"
     if not remedy.helps:
         return f"no recalibration method helps significantly with {better.n_rows:,} rows"
     ends = better.gain.share_interval

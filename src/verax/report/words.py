@@ -122,7 +122,7 @@ def distinct(values: Iterable[object]) -> tuple[str, ...]:
 
 
 def number(x: float | None, digits: int = 4) -> str:
-    """A number with so many decimals, more where they would all be zero; a dash where there is none.
+    """A number with a given number of decimals, more where all would be zero; a dash if undefined.
 
     >>> number(0.04057), number(0.00001234), number(float("inf")), number(float("nan")), number(-0.25, 2)
     ('0.0406', '0.000012', '∞', '–', '−0.25')
@@ -153,7 +153,7 @@ def span(interval: Sequence[float] | None, digits: int = 4) -> str:
 
 
 def percent(x: float, digits: int | None = None) -> str:
-    """A share in percent, with two significant digits or so many decimals.
+    """A share in percent, with two significant digits or a given number of decimals.
 
     >>> percent(0.7412), percent(0.00123), percent(-0.05), percent(0.5, 1), percent(1.0)
     ('74%', '0.12%', '−5%', '50.0%', '100%')

@@ -59,7 +59,7 @@ class Asked:
         number = is_whole(given["classes"])
         if progress is not None and not callable(progress):
             raise InputError(
-                f"must be a function of a number of rows, not {show(progress)}",
+                f"must be a function that takes a number of rows, not {show(progress)}",
                 argument="progress",
                 kind="type",
                 values=[progress],

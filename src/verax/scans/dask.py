@@ -1,4 +1,4 @@
-"""Frames of Dask: partitions are scored where they are, and their summaries merge as a tree."""
+"""Dask frames: partitions are scored where they are, and their summaries merge as a tree."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _merge(work: Work, stored: list[bytes]) -> bytes:
 
 
 def _parts(frame: Any) -> Sequence[Any]:
-    """The partitions of a frame: local Parquet files to be read, or delayed frames of pandas."""
+    """The partitions of a frame: local Parquet files to be read, or delayed pandas frames."""
     parts: Sequence[Any] | None = parquet_parts(frame)
     if parts is None:
         parts = list(frame.to_delayed())

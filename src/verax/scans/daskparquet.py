@@ -1,4 +1,4 @@
-"""Parquet files behind a Dask frame: its partitions read batch by batch, without frames of pandas."""
+"""Parquet files behind a Dask frame: its partitions read batch by batch, without pandas frames."""
 
 from __future__ import annotations
 
@@ -60,6 +60,6 @@ def _part(part: Any) -> ParquetPart:
     for each in part if isinstance(part, list) else [part]:
         ((_, (path, row_groups, keys)),) = each.items()
         if keys or not isinstance(path, str):
-            raise ValueError("a file in a folder that is named by values")
+            raise ValueError("a file in a partitioned folder (name=value)")
         pieces.append((path, None if row_groups is None else tuple(map(int, row_groups))))
     return ParquetPart(tuple(pieces))

@@ -99,7 +99,7 @@ class Stream:
 
 
 class PandasFrame:
-    """A frame of pandas, converted slice by slice."""
+    """A pandas frame, converted slice by slice."""
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
@@ -135,7 +135,7 @@ class PandasFrame:
 
 
 class PolarsFrame:
-    """A frame of polars."""
+    """A polars frame."""
 
     n_rows: Any
 
@@ -150,7 +150,7 @@ class PolarsFrame:
 
 
 class PolarsQuery:
-    """A lazy frame of polars, run by its streaming engine."""
+    """A polars LazyFrame, run by its streaming engine."""
 
     n_rows = None
 
@@ -173,7 +173,7 @@ def _literally(columns: Sequence[str]) -> Any:
 
 
 class DuckQuery:
-    """A relation of DuckDB."""
+    """A DuckDB relation."""
 
     n_rows = None
 

@@ -96,7 +96,7 @@ class ListReader:
 
     @property
     def taken(self) -> tuple[str, ...]:
-        """What was taken for what: a line each."""
+        """How each column was read, one line each."""
         return taken_by({name: reader.taken for name, reader in self.readers.items()})
 
     @property

@@ -83,7 +83,7 @@ class PartReader:
 
     @property
     def taken(self) -> tuple[str, ...]:
-        """What was taken for what: a line each."""
+        """How each column was read, one line each."""
         return taken_by({name: reader.roles.in_words(self.classes) for name, reader in self.readers.items()})
 
     @property
@@ -139,7 +139,7 @@ def default_name(source: str) -> str:
 
 
 def taken_by(models: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """What was taken for what: the lines of the only model, or those of several with their names."""
+    """How each column was read: the lines of the only model, or of several with their names."""
     if len(models) == 1:
         return next(iter(models.values()))
     return tuple(dict.fromkeys(f"{name}: {line}" for name, lines in models.items() for line in lines))

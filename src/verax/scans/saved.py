@@ -168,7 +168,7 @@ def _renamed(part: Part, names: Mapping[str, str]) -> Part:
 
 
 class SavedHandle(Handle):
-    """Summaries in files, merged. It gives what was recorded, and says so where something was not."""
+    """Summaries in files, merged. It gives what was recorded, and refuses what was not."""
 
     lists: bool
     models: tuple[str, ...]
@@ -336,13 +336,13 @@ def _key(recipe: Recipe[Any], text: str, models: Sequence[str]) -> str:
 
 def _about(path: Path, stored: Mapping[str, bytes]) -> dict[str, Any]:
     if _ABOUT not in stored:
-        error = InputError("", argument="data", found="it has a card alone, which `load` reads")
+        error = InputError("", argument="data", found="it holds a card only; read it with `load`")
         raise not_saved(path, error)
     values = load(stored[_ABOUT], _KIND)
     with refusing("is missing or of another type"):
         found = fields_of(_STORED, {"lists": False, **values}, {})
         if not found["n_classes"].isdecimal() or not found["models"]:
-            raise UnreadableError("is no number, or there is no model", "n_classes")
+            raise UnreadableError("is not a number, or has no model", "n_classes")
         found["n_classes"] = int(found["n_classes"])
         if found["classes"] is not None and len(set(found["classes"])) != found["n_classes"]:
             raise UnreadableError("is about other classes", "classes")

@@ -1,4 +1,4 @@
-"""Frames of Spark: partitions are scored by `mapInArrow`, and their summaries merge after a shuffle."""
+"""Spark frames: partitions are scored by `mapInArrow`, and their summaries merge after a shuffle."""
 
 from __future__ import annotations
 

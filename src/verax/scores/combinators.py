@@ -252,7 +252,7 @@ class Padded(Rule):
 
     use = (
         "Very many classes, of which a model names only the most likely ones: language models, species, "
-        "diagnoses. A true list is expected to lose least among all lists of its length."
+        "diagnoses. A true list has the lowest expected loss of all lists of its length."
     )
     avoid = (
         "Ordered classes: a list does not say where its unlisted probability lies. Comparing lists with a "

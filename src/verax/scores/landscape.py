@@ -68,7 +68,7 @@ def landscape(
     >>> import verax as vx
     >>> vx.landscape("sa_rps", truth=[0.5, 0.2, 0.3])
     Landscape of sa_rps over 3 classes, truth (0.5, 0.2, 0.3).
-    (0.2, 0.8, 0) is expected to lose least, 0.19. The truth is expected to lose 0.22.
+    (0.2, 0.8, 0) has the lowest expected loss, 0.19. The truth has an expected loss of 0.22.
     >>> vx.landscape("rps", truth=[0.5, 0.2, 0.3]).minimiser.tolist()
     [0.5, 0.2, 0.3]
     """
@@ -172,9 +172,9 @@ class Landscape(Tabled):
         loss, own = _number(self.lowest.loss), _number(self.lowest.of_truth)
         others = "" if self.lowest.alone else "; other forecasts are expected to lose as little"
         if self.truth_is_best:
-            return f"No forecast is expected to lose less than the truth, {loss}{others}."
-        best = f"{in_words(self.lowest.forecast)} is expected to lose least, {loss}{others}."
-        return f"{best} The truth is expected to lose {own}."
+            return f"No forecast has a lower expected loss than the truth, {loss}{others}."
+        best = f"{in_words(self.lowest.forecast)} has the lowest expected loss, {loss}{others}."
+        return f"{best} The truth has an expected loss of {own}."
 
     def _frame(self) -> dict[str, list[Any]]:
         """One row per forecast: its probabilities, the loss for each outcome, and the expected loss."""

@@ -480,11 +480,12 @@ class AbsRPS(OrdinalRule):
     summary = "expected distance from the outcome"
     description = (
         "The expected distance of the forecast from the outcome, in classes, divided by K - 1. Not "
-        "proper, for two classes already: all mass on the median class is expected to lose least."
+        "proper, for two classes already: all mass on the median class has the lowest expected loss."
     )
     use = "Reading how far a forecast lies from the outcome, in classes, for forecasts that are given."
     avoid = (
-        "Selecting or training models: certainty of the median class is expected to lose less than the truth."
+        "Selecting or training models: certainty of the median class has a lower expected loss than the "
+        "truth."
     )
     reference = "doi:10.1007/978-3-031-43898-1_33"
     needs: ClassVar[frozenset[str]] = frozenset({"cdf_l1"})
@@ -544,13 +545,13 @@ class SaRPS(OrdinalRule):
     summary = "squared expected distance from the outcome"
     description = (
         "The square of the expected distance of the forecast from the outcome, in classes, divided by "
-        "K - 1. Proper for two classes only. Beyond, all mass next to the mean class is expected to "
-        "lose least, whatever the spread. Use it to find mistakes, not to choose models."
+        "K - 1. Proper for two classes only. For more, all mass next to the mean class has the lowest "
+        "expected loss, whatever the spread. Use it to find mistakes, not to choose models."
     )
     use = "Ranking rows by how far off they are, to look at the worst first."
     avoid = (
         "Selecting, comparing or training models of three classes and more: all mass next to the mean "
-        "class is expected to lose less than the truth."
+        "class has a lower expected loss than the truth."
     )
     reference = "doi:10.1007/978-3-031-43898-1_33"
     needs: ClassVar[frozenset[str]] = frozenset({"cdf_l1"})

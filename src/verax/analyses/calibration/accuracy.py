@@ -116,7 +116,7 @@ def accuracy_of(
 ) -> Accuracy | None:
     """From another pass over the rows of a handle; None where there are no rows, only summaries.
 
-    A row has so many elements of each event on average.
+    Mean number of elements of each event per row.
     """
     if not plan.replicates or not handle.has_rows:
         return None
@@ -141,7 +141,7 @@ def accuracy_of(
 
 
 def check_units(found: EventSums, *, copies: bool) -> None:
-    """Refuse a single group, and weights that are no numbers of copies, where intervals are asked for."""
+    """Refuse a single group and fractional copies where intervals are requested."""
     if found.n_groups == 1:
         raise InputError("must name at least two groups for intervals", argument="groups")
     if copies and not found.whole:

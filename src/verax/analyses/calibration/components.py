@@ -92,7 +92,7 @@ class Components(Tabled, Result):
 
     @property
     def corrected(self) -> dict[str, float] | None:
-        """Estimates less what the isotonic fit gains by following noise; None without a bootstrap.
+        """Estimates corrected for the optimism of the isotonic fit; None without a bootstrap.
 
         They estimate the values for many more rows, and may be slightly negative.
         """
@@ -238,7 +238,7 @@ class Decomposition(Tabled, MaySkip):
 
     @property
     def corrected(self) -> dict[str, float] | None:
-        """Estimates less what the isotonic fit gains by following noise; None without a bootstrap."""
+        """Estimates corrected for the optimism of the isotonic fit; None without a bootstrap."""
         return self.whole.corrected
 
     @property
@@ -324,7 +324,7 @@ class Decomposition(Tabled, MaySkip):
             )
         if self.score == float("inf"):
             notes.append(
-                "Infinite: something happened that had been given probability zero. Recalibration "
-                "repairs that, so the miscalibration is infinite too."
+                "Infinite: an outcome with probability zero happened. Recalibration "
+                "repairs this, so the miscalibration is also infinite."
             )
         return notes + self._said()

@@ -142,7 +142,7 @@ def binary_events(
 ) -> Iterator[BinaryEvent]:
     """The events of valid rows, one after the other; by default all, or `only` some by their numbers.
 
-    Thresholds are compared to so many decimals.
+    Number of decimals to which thresholds are compared.
     """
     k = p.shape[1]
     first, last = _positions(how, k)

@@ -49,7 +49,7 @@ class Claim:
 
     @property
     def gap(self) -> float:
-        """Claimed minus happened: positive means too sure."""
+        """Claimed minus happened: positive means overconfident."""
         return self.claimed - self.happened
 
     def to_dict(self) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class ListReliability(Reliability):
     n_invalid : int
         How many lists are invalid; their confidences are taken as they were stated.
     in_cells : bool
-        Whether there were so many lists that confidences within 0.8 % of each other were pooled.
+        Whether confidences within 0.8 % of each other were pooled, because there were many lists.
 
     See Also
     --------
@@ -178,9 +178,9 @@ class ListReliability(Reliability):
         ]
         if self.n_invalid:
             some = "1 list is" if self.n_invalid == 1 else f"{self.n_invalid:,} lists are"
-            notes.append(f"{some} invalid; the confidences are taken as stated.")
+            notes.append(f"{some} invalid; the confidences are used as stated.")
         if self.in_cells:
-            notes.append("There are so many that confidences within 0.8 % of each other are pooled.")
+            notes.append("Because of their number, confidences within 0.8% of each other are pooled.")
         return notes + self._said()
 
     def _as_dict(self) -> dict[str, Any]:
@@ -274,7 +274,7 @@ class ListDecomposition(Decomposition):
         notes.insert(
             1,
             f"A list has {self.mean_length:.4g} listed classes on average. Left out: which of the unlisted "
-            f"classes happened, of which lists say nothing. With it the padded brier is {self.padded:.4f}, "
+            f"classes happened, because lists do not say. With it the padded brier is {self.padded:.4f}, "
             f"that is {self.left_out:+.4f}.",
         )
         if self.n_invalid:

@@ -393,7 +393,7 @@ class _Elements:
 
 
 def refits_for(replicates: int) -> int:
-    """How many refits measure the bias, for so many replicates."""
+    """Number of refits that measure the bias, given the number of replicates."""
     return min(max(replicates, _FEWEST), _MOST)
 
 

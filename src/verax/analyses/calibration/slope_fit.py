@@ -129,7 +129,7 @@ class OddsRows:
 
 @dataclass(frozen=True)
 class OddsSource:
-    """The events of one model, by their number: those of rows, or of lists with so many places."""
+    """The events of one model, by number: of rows, or of lists with `places` places."""
 
     model: str
     ordered: bool

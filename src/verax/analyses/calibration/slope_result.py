@@ -168,12 +168,12 @@ class CalibrationSlopes(Tabled, MaySkip):
         return self.heading
 
     def _notes(self) -> list[str]:
-        notes = ["Slope below 1: too extreme; above 1: too timid. Intercept above 0: too low on the whole."]
+        notes = ["Slope below 1: overconfident; above 1: underconfident. Intercept above 0: too low overall."]
         reasons = dict.fromkeys(x.slope_interval.caution for x in self.lines if x.slope_interval.caution)
         notes += [f"Caution: {reason}." for reason in reasons]
         certain = max(line.certain for line in self.lines)
         if certain:
-            notes.append(f"Forecasts of 0 or 1, which were right, were left out: up to {certain:,} rows.")
+            notes.append(f"Correct forecasts of 0 or 1 were left out: up to {certain:,} rows.")
         return notes + self._said()
 
 

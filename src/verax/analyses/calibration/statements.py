@@ -53,7 +53,7 @@ class Statements:
 
     @classmethod
     def fit(cls, rows: ListRows) -> bool:
-        """Whether there are so many that counting pays. Groups need the single lists."""
+        """Whether there are enough lists for counting to pay. Groups need the single lists."""
         batch = rows.batch(0, rows.n_rows)
         n_entries, longest = batch.lists.confidences.size, int(batch.lists.lengths.max())
         if n_entries < FROM_ENTRIES or longest > _LONGEST or rows.groups is not None:

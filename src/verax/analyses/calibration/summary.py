@@ -25,10 +25,10 @@ from verax.scores.registry import brier, name_of, parse, rps
 
 # What each measure is, and which direction is better, in the order in which they are shown.
 MEASURES = {
-    "skill": (HIGHER, "share of the loss of class frequencies that is saved; 1 is perfect"),
-    "miscalibration": (LOWER, "what isotonic recalibration gains, with the noise that it follows"),
-    "discrimination": (HIGHER, "what the recalibrated forecast gains on class frequencies"),
-    "ece": (LOWER, "mean gap of confidence and accuracy in 15 bins; not a proper score"),
+    "skill": (HIGHER, "loss reduction versus predicting class frequencies; 1 is perfect"),
+    "miscalibration": (LOWER, "in-sample isotonic gain (biased upward)"),
+    "discrimination": (HIGHER, "gain of the recalibrated forecast over class frequencies"),
+    "ece": (LOWER, "mean gap between confidence and accuracy in 15 bins; not a proper score"),
 }
 # Measures that an interval is known for.
 WITH_INTERVAL = ("skill", "miscalibration", "discrimination")
@@ -205,7 +205,7 @@ def _summary(
     parts: Decomposition, values: Mapping[str, float], intervals: Mapping[str, Interval]
 ) -> CalibrationSummary:
     rule, plan = parse(parts.rule), parts.resampling
-    none = Interval.undefined("no interval was asked for, or none is known", confidence=plan.confidence)
+    none = Interval.undefined("no interval was requested, or none is known", confidence=plan.confidence)
     measures = {
         name: Measure(name, values[name], intervals.get(name, none), *about)
         for name, about in MEASURES.items()

@@ -40,7 +40,7 @@ def read_summaries(path: str | Path) -> dict[str, bytes]:
 
 
 def has_old_accuracy(path: str | Path) -> bool:
-    """Whether a file of top lists was saved before their accuracy was defined anew."""
+    """Whether a file of top lists was saved before their accuracy was redefined."""
     return load(as_path(path).read_bytes(), _KIND).get("edition") is None
 
 

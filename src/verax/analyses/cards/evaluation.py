@@ -99,7 +99,7 @@ def score(
 
 
 def fitting_rules(rules: Sequence[Rule | str] | None, ordered: bool) -> list[Rule]:
-    """The rules asked for; if none are, all that fit classes with or without an order."""
+    """The requested rules; if there are none, all applicable ones."""
     ordered = check_flag("ordered", ordered)
     if rules is None:
         return [rule for rule in RULES.values() if ordered or not rule.ordinal]

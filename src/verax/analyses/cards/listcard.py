@@ -37,7 +37,7 @@ def padded_rules(invalid_penalty: float = FINE) -> list[Padded]:
 def score_lists(
     rows: ListRows, rules: Sequence[Rule] | None, costs: object | None, plan: Resampling
 ) -> ListCard:
-    """The card of lists that have met their outcomes; by every rule that fits if none are given."""
+    """The card of lists and their outcomes, by the given rules or all applicable ones."""
     refuse_costs("costs", costs)
     given = padded_rules() if rules is None else rules
     chosen: list[Formula] = [rule if {"invalid", "answered"} & rule.needs else padded(rule) for rule in given]
@@ -219,7 +219,7 @@ class ListCard(Scorecard):
         return {**result, **own}
 
     def _method(self) -> str:
-        return super()._method() if self.n_groups is not None else "t, from the moments of the means"
+        return super()._method() if self.n_groups is not None else "Student's t"
 
     def _heading(self) -> str:
         weighed = "" if self.weight == self.n_rows else f", total weight {self.weight:,.6g}"

@@ -81,5 +81,5 @@ def merge_files(paths: Iterable[str | Path]) -> dict[str, Any]:
         except VeraxError as error:
             raise VeraxError(f"{first} and {path} cannot be merged: {error}") from None
     if merged is None or CARD not in merged:
-        raise not_saved(Path(first or ""), InputError("", argument="data", found="some file has no card"))
+        raise not_saved(Path(first or ""), InputError("", argument="data", found="a file has no card"))
     return merged

@@ -471,7 +471,7 @@ class Scorecard(Tabled, MaySkip):
     def _method(self) -> str:
         if self.n_groups is not None:
             return self._intervals.jackknife
-        return "means: t, from moments; accuracy: Wilson; decisions: bootstrap of confusion counts"
+        return "means: Student's t; accuracy: Wilson; decisions: bootstrap of the confusion matrix"
 
     @property
     def _all(self) -> list[CardLine]:
@@ -514,11 +514,11 @@ class Scorecard(Tabled, MaySkip):
             what, where = ("outcome", "row") if self.n_zero_probability == 1 else ("outcomes", "rows")
             # Merged parts and sums from a device do not know their rows.
             known = f" ({where} {shown}{more})" if shown else ""
-            notes.append(f"Probability zero had been given to {self.n_zero_probability:,} {what}{known}.")
+            notes.append(f"Probability zero was given to {self.n_zero_probability:,} {what}{known}.")
         infinite = [s for s in self.scores.values() if s.infinite_weight > 0]
         if infinite:
             finite = ", ".join(f"{s.name} {s.finite_mean:.4f}" for s in infinite)
-            notes.append(f"Without the rows of infinite loss: {finite}.")
+            notes.append(f"Without rows of infinite loss: {finite}.")
         return notes + self._said()
 
 

@@ -275,13 +275,13 @@ class Combination(Tabled, MaySkip):
         beaten = [name for name in self.weights if self._beats(name)]
         others = [name for name in self.weights if name not in beaten]
         if not others:
-            said = "The combination is better than each of its parts, beyond chance."
+            said = "The combination is significantly better than each of its parts."
         elif beaten:
-            said = f"The combination is better than {join(beaten)}, beyond chance, "
-            said += f"and not shown to be better than {join(others)}."
+            said = f"The combination is significantly better than {join(beaten)} "
+            said += f"but not significantly better than {join(others)}."
         else:
-            said = "The combination is not shown to be better than any of its parts."
-        fitted = "better" if self._beats(EQUAL) else "not shown to be better"
+            said = "The combination is not significantly better than any of its parts."
+        fitted = "better" if self._beats(EQUAL) else "not significantly better"
         return f"{said} Fitted weights are {fitted} than equal ones."
 
     def _as_dict(self) -> dict[str, Any]:

@@ -190,7 +190,7 @@ class LengthComparison(Tabled, MaySkip):
         if abs(gain) <= 1e-12 * max(abs(first), abs(last)):
             return "The other classes change nothing."
         if gain < 0:
-            return f"The other classes take it up again, to {last:.4g}: they do more harm than good."
+            return f"The remaining classes raise it again, to {last:.4g}: they do more harm than good."
         near = self.length_within(name)
         if near is None:
             shares = [f"lists of {k} have {100 * (first - m) / gain:.3g} %" for k, m in self._pairs(lists)]
@@ -262,7 +262,7 @@ class LengthComparison(Tabled, MaySkip):
         return [Table(columns, range(len(self.predictions)), ruled=True)]
 
     def _heading(self) -> str:
-        return f"what longer lists buy: {self.n_rows:,} rows, {in_digits(self.n_classes)} classes"
+        return f"gain from longer lists: {self.n_rows:,} rows, {in_digits(self.n_classes)} classes"
 
     def _notes(self) -> list[str]:
         level = f"Against each other, with {100 * self.confidence:g}% intervals:"

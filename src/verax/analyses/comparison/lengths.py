@@ -72,7 +72,7 @@ def compare_lengths(
     >>> [round(mean, 4) for mean in comparison["brier"]]
     [1.3333, 0.77, 0.5314, 0.5318, 0.5318]
     >>> print(comparison)
-    what longer lists buy: 3 rows, 4 classes
+    gain from longer lists: 3 rows, 4 classes
     prediction   brier
     ------------------
     hard        1.3333

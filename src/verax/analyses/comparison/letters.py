@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 def letter_display(ranked: Sequence[str], different: Collection[tuple[str, str]]) -> dict[str, str]:
     """The compact letter display of names in the order of their ranks.
 
-    Each letter stands for a set of names that cannot be told apart. For every pair that differs, a set
+    Each letter marks a set of names that do not differ significantly. For every pair that differs, a set
     that holds both is split in two, and sets within others are dropped (insert and absorb).
 
     References

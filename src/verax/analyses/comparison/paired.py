@@ -105,7 +105,7 @@ class PairedRecipe(_ColumnRecipe):
     counts : OtherGroups, optional
         The reference "frequencies", which needs the class counts of all rows.
     traits : bool
-        Sum the traits of full distributions, too; with their differences where there are several rules, which
+        Also sum the traits of full distributions; with their differences where there are several rules, which
         may disagree.
     """
 

@@ -242,7 +242,7 @@ class Comparison(Tabled, MaySkip):
             Column("name", "model", right=False),
             Column("mean", "mean", _mean),
             Column("low high", head, ".5f", "interval", right=False),
-            Column("letters", "same letter: no difference seen", right=False),
+            Column("letters", "same letter: not significantly different", right=False),
         ]
         if against is not None:
             ranking.append(Column("skill", f"skill against {against}", _skill, right=False))

@@ -33,7 +33,7 @@ def names_of(lengths: Sequence[int], *, lists: bool) -> tuple[str, ...]:
 
 
 def check_lengths(k: Sequence[int] | None, longest: int) -> list[int]:
-    """The lengths to compare, of lists of which the longest has so many classes."""
+    """The lengths to compare, given the length of the longest list."""
     if k is None:
         return [length for length in LENGTHS if length < max(longest, 2)]
     given: list[Any] = to_host(to_array(k, "k")[0]).reshape(-1).tolist()

@@ -236,7 +236,7 @@ class Mixture:
         return np.where(enough, self.limits(quantile), np.nan)
 
     def limits(self, quantile: float) -> Floats:
-        """Limits so many standard errors away, as far as shares are normal, (2, T)."""
+        """Limits at a given number of standard errors, as far as shares are normal, (2, T)."""
         if self.states.cells.units.n < 2 or math.isnan(quantile):
             return np.full((2, len(self.mean)), np.nan)
         steps = self._steps(quantile)

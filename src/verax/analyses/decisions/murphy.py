@@ -92,7 +92,7 @@ def murphy(
     >>> found.difference("sharp", "dull").order
     'a'
     >>> found.sentences
-    ['class 1: no difference is beyond chance; in these rows every proper score prefers sharp.']
+    ['class 1: no difference is significant; in these rows every proper score prefers sharp.']
     """
     check_confidence(confidence)
     check_seed(seed)
@@ -144,14 +144,14 @@ class MurphyDifference(CurveDifference):
             return f"{self.a} and {self.b} have the same elementary scores."
         if self.a_better and self.b_better:
             return (
-                f"the ranking depends on the score: beyond chance, {self.a} is better at thresholds "
+                f"the ranking depends on the score: {self.a} is better at thresholds "
                 f"{in_words(self.a_better)} and {self.b} at {in_words(self.b_better)}."
             )
-        chance = "no difference is beyond chance"
+        chance = "no difference is significant"
         if self.a_better or self.b_better:
             better, worse = (self.a, self.b) if self.a_better else (self.b, self.a)
             where = in_words(self.a_better or self.b_better)
-            chance = f"{better} is better beyond chance at thresholds {where}, {worse} nowhere"
+            chance = f"{better} is significantly better at thresholds {where}, {worse} nowhere"
         return f"{chance}; in these rows {self._in_sample()}."
 
     def _in_sample(self) -> str:

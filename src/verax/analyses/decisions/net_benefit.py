@@ -215,7 +215,7 @@ def _value_at(i: int, curve: DecisionCurve) -> float:
 
 def _sentence(curve: DecisionCurve) -> str:
     if not curve.useful:
-        return "nowhere better, beyond chance, than acting in all rows or in none."
+        return "nowhere significantly better than acting in all rows or in none."
     return f"better than acting in all rows or in none at thresholds {in_words(curve.useful)}."
 
 

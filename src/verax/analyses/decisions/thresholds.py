@@ -330,7 +330,7 @@ class _Sample:
     Attributes
     ----------
     tails : array of shape (N, K - 1)
-        P(Y >= k) for k from 1 on, rounded so that equal sums are equal.
+        P(Y >= k) for k = 1 to K - 1, rounded so that equal sums are equal.
     """
 
     y: Ints

@@ -26,7 +26,7 @@ class Estimated:
 
     @classmethod
     def undefined(cls, n_rows: int) -> Estimated:
-        """No value, of so many rows."""
+        """An undefined value, with its number of rows."""
         return cls(math.nan, np.zeros(n_rows), 0.0)
 
 

@@ -20,15 +20,15 @@ from verax.scores.gradients.logits import losses_with_gradient
 _RIDGE = 0.01
 # The strengths of the penalty on a matrix, among which cross-validation chooses; the stronger, the simpler.
 STRENGTHS = (1.0, 0.1, 0.01)
-# Forms with slopes and offsets are fitted to at most so many rows, drawn at random: their error is then far
+# Most rows that forms with slopes and offsets are fitted to, drawn at random: their error is then far
 # below anything that could be measured.
 MOST_ROWS = 100_000
 # The first temperatures tried, as logarithms of their inverse; some rules have a flat part far from the best.
 _FIRST = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)
 _WIDEST = 6.0
-# The search ends where the mean loss is known to so many digits, far below its standard error.
+# Relative precision of the mean loss at which the search ends, far below its standard error.
 _ITERATIONS, _GAIN, _FLAT, _HALVINGS = 500, 1e-11, 1e-7, 40
-# The curvature that scales the search for a matrix comes from at most so many rows.
+# Most rows used for the curvature that scales the search for a matrix.
 _CURVATURE_ROWS = 2**12
 
 
@@ -63,7 +63,7 @@ class Rows:
         return int(self.p.shape[1])
 
     def some(self, most: int, seed: int) -> Rows:
-        """At most so many of the rows, drawn at random."""
+        """A random sample of the rows, if there are more than `most`."""
         if len(self.y) <= most:
             return self
         drawn = np.sort(np.random.default_rng(seed).choice(len(self.y), most, replace=False))

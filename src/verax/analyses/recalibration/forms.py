@@ -60,7 +60,7 @@ class LogLinear(Form):
     offsets : array of shape (K,)
         One for each class.
     floor : float
-        Smaller probabilities count as this one: the logarithm of zero is no number.
+        Smaller probabilities count as this one, because the logarithm of zero is infinite.
     """
 
     kind = "log-linear"

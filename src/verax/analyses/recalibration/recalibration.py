@@ -27,7 +27,7 @@ from verax.scores.gradients.logits import check_trainable
 from verax.scores.metrics import needs_order
 from verax.scores.registry import RULES, each_of, name_of, parse
 
-# Up to so many classes "best" tries a matrix, which has a number for each pair of them.
+# Most classes for which "best" tries a matrix, which has a number for each pair of them.
 _MATRIX = 16
 
 
@@ -47,9 +47,9 @@ def recalibrate(
     """Recalibrate probabilities, with the cross-validated gain of each method.
 
     Gains are measured in cross-validation. "best" finds the method with the smallest cross-validated loss. If
-    its gain is not beyond noise (a one-sided t test at the level of 5 %), nothing is done; if it is, the
-    simplest method is taken that gains, too, and loses at most a standard error more than that one. What the
-    choice gains is cross-validated as well: it is made anew without each fold. The methods, simplest first:
+    its gain is not significant (one-sided t test, 5 %), it does nothing. Otherwise it takes the simplest
+    method that also gains and whose loss is within one standard error of the smallest. The gain of the choice
+    is cross-validated as well, by repeating it without each fold. The methods, simplest first:
 
     - "none": nothing;
     - "temperature": the logarithms of the probabilities divided by one number;
@@ -107,7 +107,7 @@ def recalibrate(
     >>> z = rng.normal(size=(2000, 3))
     >>> q = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
     >>> y = np.array([rng.choice(3, p=row) for row in q])
-    >>> p = q**2 / (q**2).sum(axis=1, keepdims=True)  # too sure
+    >>> p = q**2 / (q**2).sum(axis=1, keepdims=True)  # overconfident
     >>> found = vx.recalibrate(y, p)
     >>> found.method, found.trial("temperature").detail
     ('temperature', 'temperature 2.01')

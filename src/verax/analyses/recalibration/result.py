@@ -327,7 +327,7 @@ class Recalibration(Tabled, MaySkip):
             return f"{title}: the loss falls from {before:.4g} to {after:.4g} in {how}."
         said = f"{gain} of {self.rule} in {how}"
         if gain.share < 0:
-            sure = " beyond chance" if gain.interval.high < 0 else ""
+            sure = " and is significantly worse" if gain.interval.high < 0 else ""
             return f"{title} gains nothing{sure}: {said}."
         sure = "" if gain.certain else ", which may be chance"
         return f"{title} gains {said}{sure}."

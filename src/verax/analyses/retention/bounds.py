@@ -53,7 +53,7 @@ def _kappa(costs: str, kept: Floats, table: Floats, share: float) -> Range:
 
     B is the sum of cost_ij row_i column_j over the margins of what is kept. Let d = r - share * t, which sums
     to zero; the sum of its positive parts is at most D = share (1 - share) m, with m the weight of the bin.
-    The margins of d sum to zero, too, so that the product of both with the costs is at most
+    The margins of d also sum to zero, so that the product of both with the costs is at most
     1/2 |d|_1 * 1/2 |d|_1 * 2 max(cost) = 2 D^2 max(cost).
     """
     cost = cost_matrix(costs, len(kept))  # type: ignore[arg-type]

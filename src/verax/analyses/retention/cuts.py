@@ -292,7 +292,7 @@ class Cuts:
             copies[end:] *= run // common
             if copies.sum() > _REPEATED:
                 raise InputError(
-                    "must be the name of a metric or a rule where so many rows tie",
+                    "must be the name of a metric or a rule where many rows tie",
                     argument="metric",
                     found=f"{end - start:,} rows tie at a cut, and a function cannot count them in part",
                     remedies=[passing("to split ties by the order of the rows", ties="order")],

@@ -165,7 +165,7 @@ class CurveRows(Summary):
         if (self.y is None) != (self.decisions is None) or not len(self.numbers):
             raise UnreadableError("has no rows, or outcomes without decisions", "y")
         if self.weights is not None and not np.isfinite(self.weights).all():
-            raise UnreadableError("has weights that are none", "weights")
+            raise UnreadableError("has invalid weights", "weights")
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -567,7 +567,7 @@ class _Kinds:
 
     @classmethod
     def of(cls, measures: Measures, n_classes: int) -> _Kinds:
-        """The kinds of rows of so many classes."""
+        """Number of kinds of rows, given the number of classes."""
         rules = tuple(measures.rules)
         if n_classes > _KINDS:
             return cls(_KINDS + 1, 0, np.zeros(0, np.uint8), (), rules)

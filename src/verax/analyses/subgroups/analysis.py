@@ -36,7 +36,7 @@ from verax.scores.registry import name_of
 class SubgroupRequest:
     """What is asked about the subgroups of one column; the names are those of `subgroups`.
 
-    Without `rules`, cards have all that fit.
+    Without `rules`, cards have all applicable ones.
     """
 
     by: object

@@ -66,7 +66,7 @@ class Chance:
         return self.reached >= _ENOUGH or self.tail <= level
 
     def could_pass(self, level: float) -> bool:
-        """Whether so many draws can give a p-value within the level."""
+        """Whether this number of draws can give a p-value within the level."""
         return self.settled(level) or 1 / (1 + len(self.draws)) <= level
 
 
@@ -77,7 +77,7 @@ class Work:
     left: float
 
     def affordable(self, n_rows: int, n_classes: int) -> int:
-        """How many draws of so many rows that is."""
+        """Draws the remaining budget allows."""
         return int(self.left // self._cost(n_rows, n_classes))
 
     def spend(self, draws: int, n_rows: int, n_classes: int) -> None:

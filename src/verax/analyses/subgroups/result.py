@@ -17,10 +17,10 @@ from verax.inputs.skipping import MaySkip
 from verax.scores.combinators import padded
 from verax.scores.registry import name_of, parse
 
-WITHIN_GROUPS = "Each subgroup is one group: within it, rows are taken to be independent."
+WITHIN_GROUPS = "Each subgroup is one group: rows within it are assumed independent."
 TIME_ORDERED = (
-    "Models are compared on the rows of a subgroup in order of time; scores and tests of calibration take "
-    "rows to be independent."
+    "Models are compared on the rows of a subgroup in order of time; scores and calibration tests assume "
+    "independent rows."
 )
 
 
@@ -155,12 +155,10 @@ class Subgroups(Tabled, MaySkip, Mapping[Any, Any]):
         undecided = [line for line in self.lines if line.undecided]
         found = []
         if self.flagged:
-            found.append(f"Miscalibrated beyond chance: {self._names(self.flagged, name)}.")
+            found.append(f"Significantly miscalibrated: {self._names(self.flagged, name)}.")
         if undecided:
-            found.append(
-                f"Not decided, because it would take too many draws: {self._names(undecided, name)}."
-            )
-        return " ".join(found) or "No subgroup is miscalibrated beyond chance."
+            found.append(f"Undecided, because it would take too many draws: {self._names(undecided, name)}.")
+        return " ".join(found) or "No subgroup is significantly miscalibrated."
 
     def _names(self, lines: list[Subgroup], name: Callable[[object], str]) -> str:
         return join(name(line.label) + (f" ({line.model})" if self._several else "") for line in lines)
@@ -272,7 +270,7 @@ class Subgroups(Tabled, MaySkip, Mapping[Any, Any]):
             others = [other for other in comparison.names if other != best]
             p_values = [comparison.difference(best, other, self.rule).p_adjusted for other in others]
             p = math.nan if any(map(math.isnan, p_values)) else max(p_values)
-            verdict = "no single best model can be told" if leader is None else f"{leader} is best"
+            verdict = "no single best model is evident" if leader is None else f"{leader} is best"
             shown = "" if math.isnan(p) else " (Holm p < 0.0001)" if p < 1e-4 else f" (Holm p = {p:.4f})"
             found.append(f"{name(label)}: {verdict} by {rule or self.rule}{shown}.")
         if len(self.comparisons) > 1:

@@ -47,7 +47,7 @@ def subgroups(
     time_ordered: bool = False,
     **read: Unpack[Reading],
 ) -> Subgroups:
-    """The card and the decomposition of every subgroup, and which are miscalibrated beyond chance.
+    """The card and the decomposition of every subgroup, and which are significantly miscalibrated.
 
     Parameters
     ----------
@@ -62,17 +62,17 @@ def subgroups(
     rule : Rule or str, optional
         What is decomposed and compared; by default RPS for ordered classes, else Brier.
     rules : sequence of Rule or str, optional
-        The rules on the cards, beside `rule`; by default all that fit, or the zero-one loss if `rule` is
-        given.
+        The rules on the cards, besides `rule`; by default all applicable ones, or the zero-one loss if
+        `rule` is given.
     ordered
     costs : {"quadratic", "linear", "zero_one"} or array_like of shape (K, K), optional
         The cost of each decision (column) for each outcome (row).
     confidence : float, default 0.95
         Confidence level of the intervals and of the tests.
     bootstrap : int, default 100
-        The fewest draws behind a p-value of calibration; 0 for no tests. Where the decision is not clear
-        after so many, more are drawn. What is far beyond all draws has the p-value of a gamma
-        distribution fitted to them, made larger to be safe.
+        Minimum number of draws for a calibration test; 0 for no tests. More are drawn where the decision
+        is unclear. Far beyond all draws, the p-value comes from a gamma distribution fitted to them, and is
+        conservative.
     seed
     least : int, default 20
         Subgroups with fewer rows are refused, because nothing can be said about them.
@@ -81,7 +81,7 @@ def subgroups(
     weights_are
     time_ordered : bool, default False
         Whether the rows are in order of time: models are compared in each subgroup as `compare` does it then.
-        Cards and tests of calibration still take rows to be independent.
+        Cards and calibration tests still assume independent rows.
     **read
 
     Returns

@@ -1,4 +1,4 @@
-"""Which subgroups are miscalibrated beyond chance: p-values from enough draws, corrected for their number."""
+"""Which subgroups are significantly miscalibrated: p-values from enough draws, corrected for their number."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def _ties() -> list[PublishedNumber]:
             "PBS of the truth (3/5, 2/5) in expectation",
             12 / 25,
             pbs.entropy(_TRUTH),
-            "Eqs. 38-39 forget the penalty, which the truth pays, too",
+            "Eqs. 38-39 forget the penalty, which the truth also pays",
         ),
         PublishedNumber("Alg. 1", "the same, ties counted as right: the truth", None, _lenient(_TRUTH)),
         PublishedNumber(

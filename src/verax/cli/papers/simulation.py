@@ -41,7 +41,7 @@ TITLES = (
 
 @dataclass(frozen=True)
 class Sampler:
-    """A law of pairs of forecasts; the number of classes is None where it is drawn, too."""
+    """A law of pairs of forecasts; the number of classes is None where it is also drawn."""
 
     name: str
     n_classes: int | None
@@ -131,8 +131,8 @@ def conclusion(shares: Sequence[Share]) -> str:
     under = f"agree with {'; '.join(both)}" if both else "do not agree with any of these samplers"
     return (
         f"The shares depend on the sampler, which the paper does not state: {', '.join(texts)}. "
-        f"The two printed numbers together {under}. From four classes on, single pairs of forecasts "
-        "give 0 % and 100 % in both sections, so that any number can be had."
+        f"The two printed numbers together {under}. With four classes or more, single pairs of forecasts "
+        "give 0 % and 100 % in both sections, so any number is possible."
     )
 
 

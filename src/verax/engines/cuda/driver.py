@@ -172,9 +172,9 @@ def _driver() -> Any:
     try:
         library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     except OSError:
-        raise CompilerMissingError("NVIDIA's driver is not there.") from None
+        raise CompilerMissingError("The NVIDIA driver is not installed.") from None
     if library.cuInit(0) != 0:
-        raise CompilerMissingError("NVIDIA's driver did not start.")
+        raise CompilerMissingError("The NVIDIA driver did not start.")
     # Types that are known beforehand make calls quicker.
     pointer, size = ctypes.c_void_p, ctypes.c_size_t
     library.cuLaunchKernel.argtypes = [pointer, *[ctypes.c_uint] * 7, *[pointer] * 3]

@@ -1,4 +1,4 @@
-"""Arrays of PyTorch, CuPy and JAX as memory on a GPU: pointers, types, strides, and the caller's stream."""
+"""PyTorch, CuPy and JAX arrays as memory on a GPU: pointers, types, strides, and the caller's stream."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Place:
     view : callable
         An array of the library as memory; None if it is not on this GPU.
     scratch : callable
-        Memory of so many bytes.
+        Memory of a given number of bytes.
     """
 
     device: Device
@@ -75,7 +75,7 @@ class Place:
 
 
 def locate(x: Array) -> Place | None:
-    """Where an array is; None if it is not on a GPU of NVIDIA that kernels can be compiled for."""
+    """Where an array is; None if it is not on an NVIDIA GPU that kernels can be compiled for."""
     package = type(x).__module__.partition(".")[0]
     find = {"torch": _of_torch, "cupy": _of_cupy, "jaxlib": _of_jax, "jax": _of_jax}.get(package)
     return None if find is None else find(x)

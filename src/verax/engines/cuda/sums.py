@@ -329,7 +329,7 @@ class _Run:
             return None
         if number[ROWS] != self._rows.n_rows:
             raise VeraxError(
-                f"Only {number[ROWS]:.0f} of {self._rows.n_rows} rows were scored; this is a defect of verax."
+                f"Only {number[ROWS]:.0f} of {self._rows.n_rows} rows were scored; this is a bug in verax."
             )
         if self._weighted and not number[POSITIVE]:
             return None

@@ -162,7 +162,7 @@ class Stored:
 
     def _buffer(self, n: int) -> Array:
         if n * self.dtype.itemsize > _memory():
-            raise self.refusal(f"needs more memory than there is; its shape is {self.shape}")
+            raise self.refusal(f"does not fit in memory; its shape is {self.shape}")
         return np.empty(n, self.dtype)
 
 
@@ -199,7 +199,7 @@ def stored_arrays(path: Path) -> dict[str, Stored]:
         with zipfile.ZipFile(path) as archive:
             members = [name[: -len(".npy")] for name in archive.namelist() if name.endswith(".npy")]
     except _BROKEN:
-        kind = "a pickle, which is never opened" if _is_pickle(path) else "no .npz file, or a truncated one"
+        kind = "a pickle, which is never opened" if _is_pickle(path) else "not an .npz file, or truncated"
         raise InputError(
             f"{path} is {kind}",
             argument="path",

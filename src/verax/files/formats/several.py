@@ -85,7 +85,7 @@ class Places:
 
 def piece_name(name: str, start: int) -> str:
     """What a piece of the whole is called in errors that give the numbers of rows in the whole."""
-    return f"{name} (from row {start:,} on)" if start else name
+    return f"{name} (starting at row {start:,})" if start else name
 
 
 class Files:

@@ -266,7 +266,7 @@ class Table:
                 raise
             raise self._unreadable(error) from None
         except MemoryError as error:
-            raise self._unreadable(error, "it needs more memory than there is") from None
+            raise self._unreadable(error, "it does not fit in memory") from None
         except (pa.ArrowException, ValueError, KeyError, OverflowError, IndexError) as error:
             raise self._unreadable(error) from None
 

@@ -34,7 +34,7 @@ _SHOWN = 80
 
 @contextmanager
 def decompressed(path: Path) -> Iterator[Any]:
-    """The bytes of a file, decompressed if its ending says so; never mapped into memory."""
+    """The bytes of a file, decompressed according to its ending; never mapped into memory."""
     codec = _CODECS.get(path.suffix.lower())
     with pa.OSFile(str(path)) as file:
         if codec is None:
@@ -137,7 +137,7 @@ class Csv:
                         done += batch.num_rows
                 return
             except pa.ArrowInvalid:
-                # A cell that is no number is found by reading it as text.
+                # A cell that is not a number is found by reading it as text.
                 pass
         with self._explained(), self._reader(columns) as reader:
             for batch in reader:
@@ -204,7 +204,7 @@ class Csv:
         )
         raise refuse(
             self.path,
-            "Every line must have as many cells as the header",
+            "Every line must have the same number of cells as the header",
             f"line {row.number} has {cells} and the header {header}: {show(row.text, _SHOWN)}",
             remedy,
         )

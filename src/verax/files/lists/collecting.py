@@ -34,7 +34,7 @@ RESCALE = passing("to rescale lists of all classes", normalize=True)
 
 @dataclass(slots=True)
 class Row:
-    """What stands beside a list in its record."""
+    """What a record holds besides its list."""
 
     outcome: Hashable | None = None
     id: str | None = None
@@ -54,14 +54,14 @@ class Collector:
     source, word : str
         The file, and what its records are called in messages: "line", "row", "item".
     first : int, optional
-        These are some of the records, and so many come before them: what only all of them tell is not asked.
+        Number of records before these, which are a part of all: what only all of them tell is not asked.
 
     Attributes
     ----------
     rows : list of Row
-        What stands beside the lists that were kept.
+        What the records hold besides the lists that were kept.
     numbers, places : array
-        Where these stand in the file: the numbers of their lines, and which records they are, from 0.
+        Where these are in the file: the numbers of their lines, and which records they are, from 0.
     same_order : bool
         All lists name the same classes in the same order.
     """
@@ -287,7 +287,7 @@ class Collector:
             return
         named = join([*map(show, names[:6]), *([f"{len(names) - 6:,} more"] if len(names) > 6 else [])])
         raise InputError(
-            f"must be {len(names):,} at least, because the lists name so many",
+            f"must be at least {len(names):,}, the number of classes that the lists name",
             argument="classes",
             kind="length",
             found=f"it is {m:,}, and they name {named}",

@@ -43,7 +43,7 @@ class ListFile:
     counts : dict
         How many records and entries were merged, divided, left out, and so on.
     taken : tuple of str
-        What was taken for what: a line each.
+        How each part was read, one line each.
     notes : tuple of str
         What a reader of results should know: a sentence each.
     skipped : Skipped or None

@@ -123,7 +123,7 @@ def _records(table: Table, columns: LongColumns, settings: Settings) -> Iterator
     if ids.null_count:
         row = int(np.argmax(np.asarray(ids.indices.is_null())))
         raise InputError(
-            "must be there in every line",
+            "must be present in every line",
             argument="id",
             kind="missing",
             found=f"row {row} has none",

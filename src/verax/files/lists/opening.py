@@ -80,7 +80,7 @@ def open_lists(
         counted, with their probability.
     merge_variants : {"same", "space", "case", "punctuation"}, optional
         Add the probabilities of entries with the same text; of texts that differ in white space around them;
-        in case, too; in punctuation around them, too. Outcomes are changed in the same way.
+        also in case; also in punctuation around them. Outcomes are changed in the same way.
     delimiter : str, optional
         Of CSV files.
 

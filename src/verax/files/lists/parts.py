@@ -52,7 +52,7 @@ class ListParts:
         """Find out what is needed from the first records."""
         if settings.names is None and settings.n_classes is None:
             raise InputError(
-                "must be stated for lists that stay where they are: only all of them name all classes",
+                "must be stated for a file of lists, unless every list names every class",
                 argument="classes",
                 kind="missing",
                 source=stream.source,
@@ -77,7 +77,7 @@ class ListParts:
 
     @property
     def taken(self) -> tuple[str, ...]:
-        """What was taken for what: a line each."""
+        """How each part was read, one line each."""
         names = Vocabulary(self.settings.names or (), complete=True) if self.positions else None
         lines = taken(ALL_SHAPES[self.shape], self.settings, self.outcome, self.gold, names)
         columns = self.settings.columns

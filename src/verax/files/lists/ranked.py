@@ -81,7 +81,7 @@ def _queries(path: Path) -> Iterator[tuple[int, Any]]:
             query, start, classes, values = cells[0], number, [], []
             if query in seen:
                 raise _refusal(
-                    path, number, f"has {show(query)} again", "The lines of a query must stand together"
+                    path, number, f"has {show(query)} again", "The lines of a query must be contiguous"
                 )
             seen.add(query)
         try:

@@ -287,7 +287,7 @@ class Reader:
             raise RecordError(
                 "must name one class",
                 f"holds {show(value)}",
-                reason="outcomes that are no class",
+                reason="outcomes not among the classes",
                 kind="label",
                 argument="outcome",
                 values=[value],
@@ -394,7 +394,7 @@ class Reader:
                 source=self.stream.source,
                 remedies=[*other_spelling(y, vocabulary, self.settings.merge_variants), SKIP],
             )
-        self.collector.leave_out(kept[bad].tolist(), "outcomes that are no class")
+        self.collector.leave_out(kept[bad].tolist(), "outcomes not among the classes")
         good = np.setdiff1d(np.arange(len(y)), bad)
         chosen = good.tolist()
         return lists[good], kept[good], [rows[i] for i in chosen], numbers[good], [y[i] for i in chosen]

@@ -49,7 +49,7 @@ class Gold:
             if row_id is None or row_id not in self.outcomes:
                 raise RecordError(
                     f"must have an outcome for every record; {self.path}",
-                    f"has the id {show(row_id)}, which is not there",
+                    f"has the id {show(row_id)}, which is missing there",
                     reason="missing outcomes",
                     kind="missing",
                     argument="outcomes",

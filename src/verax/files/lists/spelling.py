@@ -119,5 +119,5 @@ def other_spelling(y: list[Any], vocabulary: Vocabulary, rule: str | None) -> li
         assert called is not None
         known = {called(label) for label in vocabulary.names}
         if any(called(value) in known for value in y[:10_000]):
-            return [passing(f"to take {RULES[name]} for the same", merge_variants=name)]
+            return [passing(f"to merge {RULES[name]}", merge_variants=name)]
     return []

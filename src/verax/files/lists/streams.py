@@ -80,7 +80,7 @@ def open_stream(path: Path | str, request: Request | None = None) -> Stream:
 
 
 def text_lines(path: Path, *, empty: bool = False) -> Iterator[tuple[int, str]]:
-    """The lines of a text with their numbers from 1; `empty` ones, too, where asked for."""
+    """The lines of a text with their numbers from 1; with `empty`, empty ones as well."""
     number = 0
     try:
         with refusing_wrong_names(path), decompressed(path) as stream:
@@ -155,7 +155,7 @@ def _plain(column: Any) -> list[Any]:
     if not pa.types.is_map(column.type):
         return list(values)
     if any(pairs is not None and len({key for key, _ in pairs}) < len(pairs) for pairs in values):
-        raise KeyError("a key is there twice")
+        raise KeyError("a key occurs twice")
     return [None if pairs is None else dict(pairs) for pairs in values]
 
 
@@ -187,7 +187,7 @@ def _rows_of_text(path: Path, request: Request, *, tabs: bool) -> Iterator[tuple
         for cells in reader:
             if cells and len(cells) != len(header):
                 raise InputError(
-                    "Every line must have as many cells as the header",
+                    "Every line must have the same number of cells as the header",
                     argument="path",
                     kind="file",
                     found=f"line {reader.line_num} has {len(cells)} and the header {len(header)}",

@@ -27,7 +27,7 @@ _ENOUGH = 10
 def taken(
     shape: Shape, settings: Settings, outcome: str | None, gold: Gold | None, positions: Vocabulary | None
 ) -> tuple[str, ...]:
-    """A line for everything that was taken for something; `positions` are those that outcomes stand for."""
+    """How each part was read, one line each; `positions` are those that outcomes refer to."""
     if gold is not None:
         how = f"by {', '.join(each_name(settings.id))}" if gold.by_id else "in order"
         outcomes = f"{gold.column + ' of ' if gold.column else ''}{gold.path}, matched {how}"
@@ -56,8 +56,8 @@ def notes(
     found = counted(counts, lists.n_rows, merge_variants)
     if assumed is not None:
         found.append(
-            f"The {assumed:,} names that occur are taken as all classes; penalized scores depend on their "
-            "number. State the classes if there are more."
+            f"The {assumed:,} names that occur are assumed to be all classes; penalized scores depend on "
+            "their number. State the classes if there are more."
         )
     vocabulary = lists.vocabulary
     if vocabulary is not None and not vocabulary.complete and none_named(y, vocabulary):
@@ -96,7 +96,7 @@ def counted(counts: Mapping[str, float], n_rows: int, merge_variants: str | None
         found.append(Rescaled(n_rows, int(counts["divided"]), *sums).said("lists"))
     if counts.get("entries_omitted"):
         found.append(
-            f"Entries left out, because they are none of the classes: {counts['entries_omitted']:,}, with "
+            f"Entries left out, because they are not among the classes: {counts['entries_omitted']:,}, with "
             f"{counts.get('probability_omitted', 0.0) / n_rows:.3g} of the probability on average."
         )
     if merge_variants is not None:
@@ -125,7 +125,7 @@ def added(counts: Iterable[Mapping[str, float]]) -> dict[str, float]:
 def ungrouped_questions(n_rows: int, n_questions: int) -> str:
     """The sentence about several records of one question, where each counts as a row of its own."""
     return (
-        f"The {n_rows:,} records are about {n_questions:,} questions, and are taken as independent rows: "
+        f"The {n_rows:,} records are about {n_questions:,} questions, and are treated as independent rows: "
         "confidence intervals are too narrow. Name a field of groups, such as doc_id."
     )
 

@@ -153,7 +153,7 @@ class Ragged:
             codes[index], values[index] = self.classes[moved], self.confidences[moved]
 
     def rising(self) -> int:
-        """How many entries stand below one with less confidence."""
+        """Number of entries that follow one with less confidence."""
         confidences, starts = self.confidences, self.offsets[1:-1]
         falling = confidences[1:] <= confidences[:-1]
         falling[starts[(starts > 0) & (starts < confidences.size)] - 1] = True

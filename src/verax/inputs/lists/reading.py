@@ -42,7 +42,7 @@ def flatten(x: object, offsets: object | None, argument: str) -> tuple[np.ndarra
             argument=argument,
             kind="type",
             found=f"its shape is {array.shape}",
-            remedies=[Remedy("For lists one after the other, pass offsets, too.", python_only=True)],
+            remedies=[Remedy("For concatenated lists, also pass offsets.", python_only=True)],
         )
     return array.reshape(-1), np.arange(array.shape[0] + 1, dtype=np.int64) * array.shape[1]
 
@@ -329,7 +329,7 @@ def check_totals(total: Floats, lengths: Ints, n_classes: int, tolerance: float)
     verbs, limit = ("sums to", "sum to"), Unity(tolerance).limit
     whole = lengths >= as_float(n_classes)
     rescale = passing("to rescale lists of all classes", normalize=True)
-    advice = Remedy("Lists of some classes are not rescaled: what they leave is for all others.")
+    advice = Remedy("Partial lists are not rescaled: the rest belongs to the unlisted classes.")
     unequal = Offenders(
         "confidences",
         f"of a list of all {n_classes} classes must sum to 1 within {tolerance:g}",

@@ -20,7 +20,7 @@ NOT_FINED = "Accuracy and the zero-one loss do not depend on validity."
 NO_ORDER = (
     "A top list has no cumulative probabilities: it does not say where among the ordered classes its "
     "unlisted probability lies, and padding it evenly would reward lists that are not true "
-    "(m=3, truth (0, 1/2, 1/2): the true top-1 list expects an RPS of 5/32, a list that overstates its "
+    "(m=3, truth (0, 1/2, 1/2): the true top-1 list has an expected RPS of 5/32, one that overstates its "
     "class 11/72). Ordinal rules need the full distribution; for lists use a symmetric rule such as brier."
 )
 
@@ -219,7 +219,7 @@ class ListRows:
         listed = show(next(iter(self.entries(row))))
         happened = f"in row {self.first_row + row} {show(self.outcome(row))} happened"
         example = f"{happened}, and its list begins with {listed}"
-        return f"No outcome is in any list: {example}. Are the classes named alike?"
+        return f"No outcome is in any list: {example}. Do lists and outcomes use the same class names?"
 
 
 def check_weights(weights: object, n: int, *, part: bool = False) -> Floats:

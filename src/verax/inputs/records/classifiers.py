@@ -152,7 +152,7 @@ def held(record: Any, columns: tuple[str, ...]) -> Any:
 
 PIPELINE = Shape(
     "pipeline",
-    "{label, score} objects (pipelines of Hugging Face)",
+    "{label, score} objects (Hugging Face pipelines)",
     "a list of objects with label and score, as the record or in a field of it",
     lambda record: _find_scored(record) is not None,
     _read_pipeline,

@@ -142,12 +142,12 @@ def _check_one_right(record: Any, texts: tuple[str, ...] | None) -> None:
         same = [str(option).strip() for option in options] == [text.strip() for text in texts or ()]
         if options and same and len(labels) == len(options) and list(labels).count(1) > 1:
             raise RecordError(
-                "must have one right choice",
+                "must have one correct choice",
                 f"has {list(labels).count(1)} of {len(labels)}",
                 reason="several right choices",
                 kind="label",
                 argument="y",
-                remedies=[Remedy("Score a task with one right choice each, such as truthfulqa_mc1.")],
+                remedies=[Remedy("Score a task with one correct choice each, such as truthfulqa_mc1.")],
             )
 
 
@@ -161,7 +161,7 @@ def _outcome_of(record: Any, target: Any) -> Hashable:
         raise RecordError(
             f"must be the number (0 to {n - 1}) or the text of one choice, and not of two",
             f"has {show(target)}",
-            reason="outcomes that are no class",
+            reason="outcomes not among the classes",
             kind="label",
             argument="y",
             values=[target],
@@ -171,7 +171,7 @@ def _outcome_of(record: Any, target: Any) -> Hashable:
 
 
 def _question_of(record: Any) -> Hashable | None:
-    """The question of a record, of which there is one for every filter; numbers start anew in every task."""
+    """The question of a record, of which there is one for every filter; numbers restart in every task."""
     fields = mapping(record)
     if not isinstance(fields.get("doc_id"), (int, str)):
         return None
@@ -182,7 +182,7 @@ def _question_of(record: Any) -> Hashable | None:
 
 HARNESS = Shape(
     "lm-eval",
-    "sample logs of lm-evaluation-harness (softmax of the choices' log-likelihoods)",
+    "lm-evaluation-harness sample logs (softmax of the choices' log-likelihoods)",
     "filtered_resps or resps with a [log-likelihood, is greedy] pair per choice, target, arguments",
     lambda record: _pairs(record) is not None,
     _read,

@@ -27,7 +27,7 @@ class Listed:
     labels, values : list
         The listed classes and their probabilities.
     outcome : Hashable or None
-        What happened, where the shape itself says so.
+        What happened, where the shape itself tells.
     alone : bool
         The record has the chosen token and no alternatives.
     unlikely : int
@@ -70,7 +70,7 @@ class Choices:
     per_length : bool
         Divide log-likelihoods of answers by their numbers of characters.
     fields : frozenset of str
-        Fields of the record that are no classes: its outcome, id, weight, group.
+        Fields of the record other than classes: its outcome, id, weight, group.
     names : tuple of hashable or None
         The names of all classes, where they are known.
     beside : bool

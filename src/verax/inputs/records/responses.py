@@ -222,7 +222,7 @@ RESPONSES = (
     ),
     Shape(
         "vllm",
-        "outputs of vLLM without a server",
+        "offline vLLM outputs",
         "outputs[0].logprobs[i] of {token id: {logprob, decoded_token}}",
         _is_vllm,
         _read_vllm,

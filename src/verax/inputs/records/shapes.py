@@ -79,7 +79,5 @@ def unrecognised(record: Any, where: str, source: str) -> InputError:
         found=f"{where} has none of them: {fields_of(record)}",
         rows=[0],
         source=source,
-        remedies=[
-            Remedy(f"Known shapes are {', '.join(SHAPES)}; docs/guide/listfiles.md has a record of each.")
-        ],
+        remedies=[Remedy(f"Known shapes are {', '.join(SHAPES)}; docs/guide/listfiles.md shows each.")],
     )

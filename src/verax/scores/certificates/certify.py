@@ -97,7 +97,8 @@ class Counterexample:
         shown = _numbers(self.losses)
         if self.truth is not None:
             other = _row(self.forecasts[0])
-            return f"truth {_row(self.truth)}: {other} is expected to lose {shown[0]}, the truth {shown[1]}"
+            losses = f"{other} has an expected loss of {shown[0]}, the truth of {shown[1]}"
+            return f"truth {_row(self.truth)}: {losses}"
         terms = zip(self.forecasts, shown, self.outcomes, strict=True)
         text = " and ".join(f"{_row(p)} loses {loss} for outcome {y}" for p, loss, y in terms)
         return f"{text}: {self.reason}"
@@ -636,7 +637,7 @@ def certify(
     >>> certificate.proper
     False
     >>> print(certificate.findings["proper"].counterexample)
-    truth (1/3, 1/3, 1/3): (0, 1, 0) is expected to lose 1/6, the truth 11/54
+    truth (1/3, 1/3, 1/3): (0, 1, 0) has an expected loss of 1/6, the truth of 11/54
     """
     text, losses = losses_function(rule)
     # With more classes the grids of the search are too coarse to find anything.
