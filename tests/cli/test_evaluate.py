@@ -607,7 +607,7 @@ def test_a_class_that_never_happens_keeps_its_column(options, tmp_path):
     # Of numbers that are not probabilities yet, nothing says that Draw belongs to them.
     (tmp_path / "b.csv").write_text("result,Home,Draw,Away\nHome,5,1,2\nAway,3,5,1\nHome,6,2,2\n")
     code, _, error = quickly("evaluate", tmp_path / "b.csv", "--target", "result", *options)
-    assert (code, "never happened (Draw)?" in error) == (2, bool(options)), error
+    assert (code, "never occurred (Draw)?" in error) == (2, bool(options)), error
     code, out, _ = quickly(
         "evaluate", tmp_path / "b.csv", "--target", "result", "--probs", "Home,Draw,Away", "--normalize"
     )
