@@ -450,7 +450,7 @@ class Monitor:
         return verdict_of(self._state)
 
     def acknowledge(self, reference: float | Scorecard | str | Path | None = None) -> None:
-        """Begin anew after an alarm: history stays, bets start again.
+        """Start again after an alarm: history stays, bets are reset.
 
         Each new beginning has its own `alpha`.
 
