@@ -164,6 +164,7 @@ TABLE = {
     "compare_lengths": Asked(vx.compare_lengths, {"k": [1, 2]}),
     "decompose": Asked(vx.decompose),
     "decompose with intervals": Asked(vx.decompose, {"bootstrap": 20, "ordered": True}, takes=DENSE),
+    "confidence_curve": Asked(vx.confidence_curve, models=2, takes=DENSE),
     "deferral": Asked(vx.deferral, {"defer": [0.2, 0.4]}, takes=DENSE),
     "ece": Asked(vx.ece),
     "evaluate": Asked(vx.evaluate),
@@ -173,11 +174,17 @@ TABLE = {
     "net_benefit of thresholds": Asked(
         vx.net_benefit, {"thresholds": [0.2], "ordered": True, "standardized": True}, models=2, takes=DENSE
     ),
+    "operating_points": Asked(vx.operating_points, {"threshold": [0.2, 0.5]}, models=2, takes=DENSE),
+    "operating_points of thresholds": Asked(
+        vx.operating_points, {"threshold": "youden", "ordered": True}, models=2, takes=DENSE
+    ),
+    "precision_recall_curve": Asked(vx.precision_recall_curve, {"points": 20}, models=2, takes=DENSE),
     "recalibrate": Asked(vx.recalibrate, {"method": "temperature"}, takes=DENSE),
     "reliability": Asked(vx.reliability, {"resamples": 20}),
     "retention": Asked(vx.retention, {"rule": "brier", "metric": "accuracy", "bootstrap": 20}),
     "risk_coverage": Asked(vx.risk_coverage, {"bootstrap": 20}),
     "roc_auc": Asked(vx.roc_auc, models=2, takes=DENSE),
+    "roc_curve": Asked(vx.roc_curve, {"points": 20, "ordered": True}, models=2, takes=DENSE),
     "roc_auc of thresholds": Asked(
         vx.roc_auc, {"ordered": True, "average": "weighted"}, models=2, takes=DENSE
     ),

@@ -45,6 +45,7 @@ RESULTS = {
     "verax.analyses.decisions.deferral": ["DeferralLine"],
     "verax.analyses.decisions.murphy": ["MurphyDifference"],
     "verax.analyses.discrimination.result": ["RankPart"],
+    "verax.analyses.operating.result": ["Rate", "RateDifference"],
     "verax.analyses.recalibration.records": ["Gain", "Trial"],
     "verax.analyses.subgroups.result": ["Subgroup"],
     "verax.inference.intervals": ["Resampling"],

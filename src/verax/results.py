@@ -24,6 +24,8 @@ from verax.analyses.decisions.net_benefit import DecisionCurve, DecisionCurves
 from verax.analyses.decisions.thresholds import Thresholds
 from verax.analyses.discrimination.result import RankScore, RankScores
 from verax.analyses.monitoring.result import Alarm, MonitorHistory
+from verax.analyses.operating.curve_result import RateCurve, RateCurves
+from verax.analyses.operating.result import OperatingPoint, OperatingPoints
 from verax.analyses.recalibration.result import Recalibration
 from verax.analyses.retention.result import RetentionCurve, RetentionCurves
 from verax.analyses.retention.risk import RiskCoverage
@@ -54,8 +56,12 @@ __all__ = [
     "ListReliability",
     "MonitorHistory",
     "Murphy",
+    "OperatingPoint",
+    "OperatingPoints",
     "RankScore",
     "RankScores",
+    "RateCurve",
+    "RateCurves",
     "Recalibration",
     "Reliability",
     "ReliabilityCurve",

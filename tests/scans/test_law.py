@@ -23,7 +23,9 @@ REFUSED_SAVED = {
     "c_index",
     "calibration_slope",
     "calibration_slope of thresholds",
+    "precision_recall_curve",
     "roc_auc",
+    "roc_curve",
     "roc_auc of thresholds",
     "compare with class frequencies",
 }
@@ -60,9 +62,10 @@ EXCEPT["Report.of", "many parts"] = {*_drawn, "points", "row", "selective"}, f"{
 _drawn, _why = EXCEPT["subgroups", "saved and merged"]
 EXCEPT["subgroups", "saved and merged"] = {*_drawn, "model"}, f"{_why}; saved models have names"
 PLACES = "folds follow the order of rows, and shards know only their own"
+CROSS_VALIDATED = ("choose_thresholds", "fit_pool", "operating_points of thresholds", "recalibrate")
 # Results that differ, and why.
 DIFFERS = {
-    **{(name, "saved and merged"): PLACES for name in ("choose_thresholds", "fit_pool", "recalibrate")},
+    **{(name, "saved and merged"): PLACES for name in CROSS_VALIDATED},
     ("Report.of", "saved and merged"): "saved models have names, and nothing is drawn again without rows",
 }
 # Refusals that differ, and why.

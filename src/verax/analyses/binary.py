@@ -197,6 +197,12 @@ class EventRows:
             events.append(BinaryEvent(name, given, rest, given, self.y == i))
         return events
 
+    def right(self) -> BinaryEvent:
+        """The event that the most likely class happens, the lowest where several are."""
+        decided = np.argmax(self.p, axis=1)
+        given = self.p[np.arange(len(self.y)), decided]
+        return BinaryEvent("right", given, 1 - given, given, self.y == decided)
+
 
 @dataclass(frozen=True)
 class ScannedRows:

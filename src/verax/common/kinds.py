@@ -36,6 +36,8 @@ _CLASSES = {
     "verax.analyses.decisions.thresholds": ("Thresholds",),
     "verax.analyses.discrimination.result": ("RankPart", "RankScore", "RankScores"),
     "verax.analyses.monitoring.result": ("MonitorHistory", "MonitoredEvent", "MonitoredStep"),
+    "verax.analyses.operating.curve_result": ("RateCurve", "RateCurves"),
+    "verax.analyses.operating.result": ("OperatingPoint", "OperatingPoints", "Rate", "RateDifference"),
     "verax.analyses.recalibration.forms": ("Isotonic", "LogLinear", "Unchanged"),
     "verax.analyses.recalibration.records": ("Gain", "Trial"),
     "verax.analyses.recalibration.result": ("Recalibration",),

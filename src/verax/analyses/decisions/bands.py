@@ -81,8 +81,8 @@ class States:
 
     Attributes
     ----------
-    share : array of shape (S, T)
-        The shares.
+    share, squares : arrays of shape (S, T)
+        The shares, and the sums of the squared shares of the rows.
     covariance : array of shape (S, S, T)
         Their sandwich covariance at each threshold.
     acts : (M, S, 1) bool array
@@ -105,7 +105,8 @@ class States:
             for number in range(len(numbers)):
                 sums[:, number] += columns[:, block] @ (states == number)
         self.share: Floats = sums[0]
-        self._squares, self._leverages = sums[1], sums[2]
+        self.squares: Floats = sums[1]
+        self._leverages = sums[2]
 
     @cached_property
     def covariance(self) -> Floats:
@@ -137,8 +138,19 @@ class States:
 
     def effective(self, among: Bools) -> Floats:
         """The effective number of rows in some of the states at each threshold, (T,)."""
-        share, squares = ((each * among).sum(axis=0) for each in (self.share, self._squares))
+        share, squares = ((each * among).sum(axis=0) for each in (self.share, self.squares))
         return np.asarray(np.divide(share**2, squares, out=np.zeros_like(share), where=squares > 0))
+
+    def effective_groups(self, among: Bools) -> Floats:
+        """The effective number of groups with rows in some of the states at each threshold, (T,)."""
+        states = self.cells.states(slice(None), self.n_thresholds)
+        inside = np.broadcast_to(among, self.share.shape)[states, np.arange(self.n_thresholds)].astype(float)
+        total, squares = np.zeros(self.n_thresholds), np.zeros(self.n_thresholds)
+        for own, _ in _by_groups(self.cells.groups):
+            sums = own @ inside
+            total += sums.sum(axis=0)
+            squares += (sums**2).sum(axis=0)
+        return np.asarray(np.divide(total**2, squares, out=np.ones_like(total), where=squares > 0))
 
     def rows(self, among: Bools) -> Floats:
         """The number of independent rows that tell as much about each share as these rows do, (S, T).

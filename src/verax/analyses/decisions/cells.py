@@ -7,8 +7,8 @@ whether the event happened. So the sums of weights by cell, and by group and cel
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -18,14 +18,14 @@ from verax.analyses.binary import ScannedRows, event_names, rows_of_part
 from verax.analyses.decisions.bands import Cells, States
 from verax.analyses.decisions.grid import Side, places_of
 from verax.analyses.discrimination.counts import Ranked, RankRecipe, RankSource
-from verax.analyses.units import CountedUnits, sums_at
+from verax.analyses.units import CountedUnits, SamplingUnits, sums_at
 from verax.analyses.unitsums import check_weight
 from verax.common.summaries import Summary, UnreadableError, Valued, Whole, merges, only_weights, within
 from verax.engines.clusters import ByLabel, Labels
 from verax.engines.histograms import Keyed, Run
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.inputs.groups import check_one_way, distinct, paired
-from verax.inputs.handles import Handle, Part, Recipe
+from verax.inputs.handles import LATER, Handle, Part, Recipe, Summaries
 from verax.inputs.skipping import Skipped
 
 # Smaller parts of a whole are rounding.
@@ -114,9 +114,16 @@ class CellSums(Summary, kind="cells of thresholds"):
         )
 
 
+# In place of the number of an event: that the most likely class happened, by its probability.
+RIGHT = -1
+
+
 @dataclass(frozen=True)
 class GridRecipe(Recipe[CellSums]):
-    """The cells of one event, by the forecasts of one or two models."""
+    """The cells of one event, by the forecasts of one or two models.
+
+    Forecasts are rounded before they are compared with thresholds, or are `ranked`, as for ranking scores.
+    """
 
     models: tuple[str, ...]
     event: int
@@ -124,39 +131,55 @@ class GridRecipe(Recipe[CellSums]):
     grid: Floats
     side: Side
     total: float | None = None
+    ranked: bool = field(default=False, metadata=LATER)
 
     def check(self, found: CellSums) -> None:
         """Refuse cells of other thresholds."""
         within(found.cells.total.keys, 0, 2 * (len(self.grid) + 1) ** len(self.models) - 1)
 
     def take(self, part: Part) -> CellSums:
-        """Of some rows."""
+        """Count the rows of one part."""
         places, happened = zip(*(self._placed(part, model) for model in self.models), strict=True)
         units = rows_of_part(part, self.models[0], ordered=self.ordered).units
-        codes, w = codes_of(places, happened[0], len(self.grid) + 1), units.share
-        total = float(w.sum()) if part.whole else self.total
-        share = w / total if total else np.zeros(len(w))
-        run = Run.of(codes, [w, w * w, share**2 / np.maximum(1 - share, 1e-300)], [w])
-        labels = sums = None
-        if units.groups is not None:
-            check_one_way(units.groups, "curves over thresholds")
-            cell = np.searchsorted(run.keys, codes)
-            both, place = np.unique(units.groups.codes * len(run.keys) + cell, return_inverse=True)
-            group, cell = np.divmod(both, len(run.keys))
-            labels = paired(units.groups.labels[group], run.keys[cell])
-            sums = sums_at(place.ravel(), w, len(both))[:, None]
-        return CellSums(Keyed((run,)), len(w), labels, sums)
+        total = float(units.share.sum()) if part.whole else self.total
+        return cell_sums(places, happened[0], units, len(self.grid) + 1, total)
 
     def _placed(self, part: Part, model: str) -> tuple[Ints, Bools]:
         """At how many thresholds a model acts in each row, and whether the event happened."""
 
         def found() -> tuple[Ints, Bools]:
             rows = rows_of_part(part, model, ordered=self.ordered)
-            event = part.once(("binary events", model, self.ordered), rows.events)[self.event]
+            if self.event == RIGHT:
+                event = rows.right()
+            else:
+                event = part.once(("binary events", model, self.ordered), rows.events)[self.event]
+            if self.ranked:
+                return np.searchsorted(self.grid, np.clip(event.ranked, 0.0, 1.0), self.side), event.happened
             return places_of(event.given, self.grid, rows.decimals, self.side), event.happened
 
-        key = ("places", model, self.ordered, self.event, self.side, self.grid.tobytes())
+        key = ("places", model, self.ordered, self.event, self.side, self.ranked, self.grid.tobytes())
         return part.once(key, found)
+
+
+def cell_sums(
+    places: Sequence[Ints], happened: Bools, units: SamplingUnits, n_places: int, total: float | None
+) -> CellSums:
+    """The cells of rows, from the place of each model's forecast and whether the event happened.
+
+    `total` is the weight of all rows, where it is known.
+    """
+    codes, w = codes_of(places, happened, n_places), units.share
+    share = w / total if total else np.zeros(len(w))
+    run = Run.of(codes, [w, w * w, share**2 / np.maximum(1 - share, 1e-300)], [w])
+    labels = sums = None
+    if units.groups is not None:
+        check_one_way(units.groups, "curves over thresholds")
+        cell = np.searchsorted(run.keys, codes)
+        both, place = np.unique(units.groups.codes * len(run.keys) + cell, return_inverse=True)
+        group, cell = np.divmod(both, len(run.keys))
+        labels = paired(units.groups.labels[group], run.keys[cell])
+        sums = sums_at(place.ravel(), w, len(both))[:, None]
+    return CellSums(Keyed((run,)), len(w), labels, sums)
 
 
 def codes_of(places: Sequence[Ints], happened: Bools, n_places: int) -> Ints:
@@ -165,6 +188,23 @@ def codes_of(places: Sequence[Ints], happened: Bools, n_places: int) -> Ints:
     for place in places:
         key = key * n_places + place
     return key
+
+
+def read_cells(
+    handle: Handle, recipes: Mapping[Any, GridRecipe], also: Mapping[str, Recipe[Any]] | None = None
+) -> tuple[dict[Any, CellSums], Summaries]:
+    """The cells of every recipe, and all that one pass found; two passes where parts have unequal weights."""
+    named: dict[str, Recipe[Any]] = {str(i): recipe for i, recipe in enumerate(recipes.values())}
+    found = handle.summarise({**named, **(also or {})})
+    first: CellSums = found["0"]
+    check_weight(first.total)
+    sums = found
+    if first.groups is None and not first.even and not first.cells.total.sums.high[:, 2].any():
+        # Leverages need the weight of all rows, which is now known.
+        again = {str(i): replace(recipe, total=first.total) for i, recipe in enumerate(recipes.values())}
+        if all(map(handle.knows, again.values())):
+            sums = handle.summarise(again)
+    return {key: sums[str(i)] for i, key in enumerate(recipes)}, found
 
 
 class Counted:
@@ -181,20 +221,13 @@ class Counted:
             for models in chosen
             for i in range(len(self.events))
         }
-        named: dict[str, Recipe[Any]] = {str(i): recipe for i, recipe in enumerate(recipes.values())}
+        ranks: dict[str, Recipe[Any]] = {}
         if stretches and len(handle.models) > 1:
             sources = [RankSource(name, ordered, False, len(self.events), 2) for name in handle.models]
-            named |= {f"ranks of {source.model}": RankRecipe(source) for source in sources}
-        found = handle.summarise(named)
-        first: CellSums = found["0"]
-        check_weight(first.total)
-        sums = found
-        if first.groups is None and not first.even and not first.cells.total.sums.high[:, 2].any():
-            # Leverages need the weight of all rows, which is now known.
-            again = {str(i): replace(recipe, total=first.total) for i, recipe in enumerate(recipes.values())}
-            if all(map(handle.knows, again.values())):
-                sums = handle.summarise(again)
-        self._sums: dict[Any, CellSums] = {key: sums[str(i)] for i, key in enumerate(recipes)}
+            ranks = {f"ranks of {source.model}": RankRecipe(source) for source in sources}
+        self._sums: dict[Any, CellSums]
+        self._sums, found = read_cells(handle, recipes, ranks)
+        first = next(iter(self._sums.values()))
         self._states: dict[Any, States] = {}
         counts = {n: found.found[key] for n in self.models if (key := f"ranks of {n}") in found.found}
         if not all(each.exact for each in counts.values()):

@@ -1,0 +1,250 @@
+"""What decisions at a threshold get right, for thresholds that are given or chosen on the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Unpack
+
+import numpy as np
+
+from verax.analyses.binary import EventRows, ScannedRows, event_names
+from verax.analyses.decisions.bands import States
+from verax.analyses.decisions.cells import Counted, cell_sums
+from verax.analyses.operating.choice import Aim, check_thresholds
+from verax.analyses.operating.rates import COMPARED, RATES, Gaps, Rates, quantile_of
+from verax.analyses.operating.result import OperatingPoint, OperatingPoints, RateDifference, rate_of
+from verax.analyses.recalibration.choosing import dealt
+from verax.analyses.sampled import sampled_rows
+from verax.analyses.table import RowTable
+from verax.analyses.units import SamplingUnits
+from verax.common.checks import check_count, check_flag
+from verax.errors import InputError
+from verax.inference.estimates import holm
+from verax.inference.intervals import check_confidence, check_seed
+from verax.inputs.handles import Handle
+from verax.inputs.memory import open_rows
+from verax.inputs.options import Reading, reads
+from verax.scores.metrics import CostsLike
+
+
+@reads
+def operating_points(
+    y: object,
+    p: object = None,
+    *,
+    threshold: float | Sequence[float] | str = 0.5,
+    costs: CostsLike | None = None,
+    ordered: bool = False,
+    folds: int = 5,
+    confidence: float = 0.95,
+    seed: int = 0,
+    **read: Unpack[Reading],
+) -> OperatingPoints:
+    """Sensitivity, specificity, predictive values, F1 and likelihood ratios of decisions at a threshold.
+
+    A row is acted on where the probability of the event is at least the threshold. Thresholds are given, or
+    chosen on the rows: for a rate to reach (`"sensitivity>=0.9"`), for the best value of a rate (`"youden"`,
+    `"f1"`, `"balanced_accuracy"`, `"accuracy"`), or for the lowest cost (`"cost"`). The rates of a threshold
+    that was chosen are cross-validated: each row is decided by a threshold that was chosen without its fold.
+
+    Rates that are shares of rows have Wilson's intervals. Youden's J, likelihood ratios and the paired
+    differences of models combine these limits (MOVER). With weights or groups they are those of the number of
+    independent rows that would give the same variance. An interval of a threshold that was chosen takes the
+    thresholds of the folds as they are.
+
+    Parameters
+    ----------
+    y : array_like of shape (N,) or (N, K), or Handle
+        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that
+        `scan` has opened, in place of both `y` and `p`; of more than 100,000 rows, or 8 million
+        probabilities, thresholds are chosen on a random sample (`sampled`).
+    p : array_like of shape (N, K) or (N,), or mapping of str to these, optional
+        Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
+        enough. Or the forecasts of several models, by name, for paired differences.
+    threshold : float, sequence of floats, or str, default 0.5
+        Probabilities from 0 to 1, or what to choose one for: a rate to reach, such as "sensitivity>=0.9",
+        "specificity>=0.95", "ppv>=0.5" or "npv>=0.99"; a rate to maximise; or "cost".
+    costs : array_like of shape (2, 2), optional
+        For "cost": what leaving alone and acting (columns) cost without and with the event (rows), such as
+        [[0, 1], [5, 0]] where a miss costs five false alarms.
+    ordered : bool, default False
+        Whether events are thresholds of ordered classes, Y > class, instead of classes. Two classes have one
+        event, class 1.
+    folds : int, default 5
+        Number of folds of the cross-validation; rows of a group are in one fold.
+    confidence
+    seed : int, default 0
+        Random seed of the folds.
+    **read
+
+    Returns
+    -------
+    OperatingPoints
+        The rates with their intervals.
+
+    See Also
+    --------
+    roc_curve : Sensitivity and specificity at all thresholds.
+    net_benefit : What decisions are worth at all thresholds.
+    choose_thresholds : Thresholds between ordered classes, by a metric of decisions.
+
+    References
+    ----------
+    Wilson (1927), doi:10.1080/01621459.1927.10502953; Zou and Donner (2008), doi:10.1002/sim.3095
+
+    Examples
+    --------
+    >>> import numpy as np, verax as vx
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(400)
+    >>> y = (rng.random(400) < p).astype(int)
+    >>> points = vx.operating_points(y, p, threshold=0.3)
+    >>> round(points["sensitivity"], 3), round(points["specificity"], 3), round(points["ppv"], 3)
+    (0.948, 0.495, 0.675)
+    >>> chosen = vx.operating_points(y, p, threshold="sensitivity>=0.9").points[0]
+    >>> round(chosen.threshold, 3), f"{chosen.rate('sensitivity').interval:.2f}"
+    (0.395, '0.86 to 0.94')
+    """
+    check_confidence(confidence)
+    check_seed(seed)
+    check_flag("ordered", ordered)
+    if isinstance(threshold, str):
+        aim = Aim.of(threshold, costs)
+        check_count("folds", folds, least=2)
+        handle = open_rows(y, p, ordered=ordered, dense=True, **read)
+        return _chosen(handle, aim, ordered, folds, confidence, seed)
+    if costs is not None:
+        raise InputError(
+            'are for threshold="cost"', argument="costs", found="the threshold is given", kind="value"
+        )
+    grid = np.array(check_thresholds(threshold))
+    handle = open_rows(y, p, ordered=ordered, dense=True, **read)
+    counted = Counted(handle, grid, "right", ordered=ordered, stretches=False)
+    names, pairs = counted.models, list(combinations(counted.models, 2))
+    points, gaps = [], []
+    for i, event in enumerate(counted.events):
+        own = {name: _Known(counted.states(i, name), event, grid) for name in names}
+        points += [own[name].point(name, t, confidence) for name in names for t in range(len(grid))]
+        both = {pair: counted.states(i, *pair) for pair in pairs}
+        gaps += _differences(both, event, dict.fromkeys(names, grid), confidence)
+    found = OperatingPoints(tuple(points), tuple(gaps), counted.rows, confidence)
+    return found.with_skipped(counted.skipped)
+
+
+# ---- from states -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The states of the rows for one model and event at thresholds."""
+
+    states: States
+    event: str
+    grid: Any
+    per_fold: Any = None
+
+    def point(self, model: str, t: int, confidence: float) -> OperatingPoint:
+        """The rates at one of the thresholds."""
+        states = self.states
+        rates, quantile = Rates(states), quantile_of(states, confidence)
+        method, caution = _method(states), states.cells.units.caution
+        found = tuple(
+            rate_of(
+                name,
+                float(rates.value(name)[t]),
+                rates.limits(name, quantile)[:, t],
+                confidence,
+                method,
+                caution,
+            )
+            for name in RATES
+        )
+        acts, happened = states.acts[0], states.happened
+        kinds = (acts & happened, acts & ~happened, ~acts & happened, ~acts & ~happened)
+        tp, fp, fn, tn = (float((states.share * kind).sum(axis=0)[t]) for kind in kinds)
+        return OperatingPoint(model, self.event, float(self.grid[t]), found, (tp, fp, fn, tn), self.per_fold)
+
+
+def _method(states: States) -> str:
+    units = states.cells.units
+    return f"Wilson and MOVER, over {units.n:,} groups" if units.grouped else "Wilson and MOVER"
+
+
+def _differences(
+    both: dict[tuple[str, str], States], event: str, at: dict[str, Any], confidence: float
+) -> list[RateDifference]:
+    """The paired differences of all rates at the thresholds of each model."""
+    if not both:
+        return []
+    gaps, found = {pair: Gaps(states) for pair, states in both.items()}, []
+    first = next(iter(both.values()))
+    quantile, method, caution = quantile_of(first, confidence), _method(first), first.cells.units.caution
+    for name in COMPARED:
+        values = {pair: gap.value(name) for pair, gap in gaps.items()}
+        limits = {pair: gap.limits(name, quantile) for pair, gap in gaps.items()}
+        p_values = np.stack([gap.p_values(name) for gap in gaps.values()])
+        for t in range(first.n_thresholds):
+            for (a, b), p, q in zip(gaps, p_values[:, t].tolist(), holm(p_values[:, t]), strict=True):
+                value, ends = float(values[a, b][t]), limits[a, b][:, t]
+                interval = rate_of(name, value, ends, confidence, method, caution).interval
+                thresholds = float(at[a][t]), float(at[b][t])
+                found.append(RateDifference(a, b, event, thresholds, name, value, interval, p, float(q)))
+    return found
+
+
+# ---- chosen thresholds -------------------------------------------------------------------------
+
+
+def _chosen(
+    handle: Handle, aim: Aim, ordered: bool, folds: int, confidence: float, seed: int
+) -> OperatingPoints:
+    kept, found = sampled_rows(handle)
+    tables, decimals = {}, 0
+    for i, name in enumerate(handle.models):
+        forecasts = kept.forecasts(i, ordered=ordered)
+        tables[name], decimals = RowTable.of(forecasts, []).weighty(), forecasts.unity.decimals
+    first = next(iter(tables.values()))
+    w = np.ones(len(first.y)) if first.weights is None else first.weights / first.weights.max()
+    units = SamplingUnits(w, first.groups)
+    n_units = len(first.y) if first.groups is None else len(first.groups.labels)
+    if n_units < 2:
+        raise InputError(
+            "must be at least two rows or groups to cross-validate",
+            argument="p" if first.groups is None else "groups",
+            kind="length",
+            found=f"there is {n_units}",
+        )
+    fold = dealt(first.y, first.groups, min(folds, n_units), seed)
+    labels = tuple(map(str, range(handle.n_classes)))
+    names, pairs = handle.models, list(combinations(handle.models, 2))
+    events = {
+        name: EventRows(table.y, table.p, units, labels, ordered, decimals).events()
+        for name, table in tables.items()
+    }
+    points, gaps = [], []
+    for i, event in enumerate(event_names(handle.class_names, ordered=ordered)):
+        happened = events[names[0]][i].happened
+        chosen = {name: aim.chosen(events[name][i].ranked, happened, w, fold) for name in names}
+        acts = {name: own[2].astype(np.int64) for name, own in chosen.items()}
+        at = {name: [own[0]] for name, own in chosen.items()}
+        for name, (threshold, per_fold, _) in chosen.items():
+            states = _states([acts[name]], happened, units)
+            points.append(_Known(states, event, [threshold], per_fold).point(name, 0, confidence))
+        both = {(a, b): _states([acts[a], acts[b]], happened, units) for a, b in pairs}
+        gaps += _differences(both, event, at, confidence)
+    counted = _states([acts[names[0]]], happened, units).cells.units
+    rows = ScannedRows(
+        len(first.y), counted.n if counted.grouped else None, handle.n_classes, ordered, counted
+    )
+    result = OperatingPoints(tuple(points), tuple(gaps), rows, confidence, aim.text)
+    if len(kept.y) < found.n_rows:
+        result = result.with_sample(len(kept.y), found.n_rows)
+    return result.with_skipped(found.skipped)
+
+
+def _states(acts: list[Any], happened: Any, units: SamplingUnits) -> States:
+    """The states of rows whose decisions are known."""
+    sums = cell_sums(acts, happened, units, 2, float(units.share.sum()))
+    return States(sums.as_cells(len(acts), 2), 1)

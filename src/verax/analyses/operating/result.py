@@ -1,0 +1,336 @@
+"""Rates of decisions at thresholds, with their intervals and the paired differences of models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.binary import EventRows, ScannedRows
+from verax.analyses.operating.rates import RATES
+from verax.common.results import Result
+from verax.display.tables import Column, Table, Tabled, interval_head
+from verax.inference.intervals import Interval
+from verax.inputs.arrays import Floats
+from verax.inputs.skipping import MaySkip
+
+# Beyond this number of points, rates stand in columns without their intervals.
+_SIDE_BY_SIDE = 3
+
+
+@dataclass(frozen=True)
+class Rate:
+    """One rate of decisions.
+
+    Attributes
+    ----------
+    name : str
+        Its name, such as "sensitivity".
+    value : float
+        The value; NaN where it is undefined.
+    interval : Interval
+        Its confidence interval.
+    """
+
+    name: str
+    value: float
+    interval: Interval
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class OperatingPoint(Result):
+    """The rates of one model for one event at one threshold; `point["sensitivity"]` is a number.
+
+    Attributes
+    ----------
+    model : str
+        The name of the model.
+    event : str
+        The class, or "> class".
+    threshold : float
+        Rows with at least this probability of the event are acted on.
+    rates : tuple of Rate
+        All rates with their intervals. Those of a threshold that was chosen are cross-validated.
+    shares : tuple of four floats
+        The shares of true alarms, false alarms, misses, and rows rightly left alone.
+    per_fold : array of shape (folds,) or None
+        The thresholds chosen without each fold: how much they vary. None for a threshold that was given.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> point = vx.operating_points([0, 0, 0, 1, 1, 1], [0.1, 0.2, 0.6, 0.4, 0.7, 0.9]).points[0]
+    >>> point.event, point.threshold, round(point["ppv"], 4), point["lr_positive"]
+    ('1', 0.5, 0.6667, 2.0)
+    """
+
+    model: str
+    event: str
+    threshold: float
+    rates: tuple[Rate, ...]
+    shares: tuple[float, float, float, float]
+    per_fold: Floats | None = None
+
+    def __getitem__(self, name: str) -> float:
+        return self.rate(name).value
+
+    def rate(self, name: str) -> Rate:
+        """A rate with its interval.
+
+        Parameters
+        ----------
+        name : str
+            Its name, such as "ppv".
+
+        Returns
+        -------
+        Rate
+            The rate.
+        """
+        for found in self.rates:
+            if found.name == name:
+                return found
+        raise KeyError(f"there is no rate {name!r}; there are {', '.join(RATES)}")
+
+    def _as_dict(self) -> dict[str, Any]:
+        return {
+            "model": self.model,
+            "event": self.event,
+            "threshold": self.threshold,
+            **{each.name: {"value": each.value, "interval": list(each.interval)} for each in self.rates},
+            "shares": dict(zip(("tp", "fp", "fn", "tn"), self.shares, strict=True)),
+            "per_fold": None if self.per_fold is None else self.per_fold.tolist(),
+        }
+
+
+@dataclass(frozen=True)
+class RateDifference:
+    """A rate of model `a` minus that of model `b` for one event.
+
+    Attributes
+    ----------
+    a : str
+        The name of a model.
+    b : str
+        The name of the other.
+    event : str
+        The class, or "> class".
+    thresholds : tuple of two floats
+        The threshold of each model.
+    rate : str
+        The name of the rate.
+    difference : float
+        The difference; NaN where a rate is undefined.
+    interval : Interval
+        Its confidence interval.
+    p_value : float
+        The two-sided p-value: one minus the confidence at which the interval ends at zero.
+    p_adjusted : float
+        The same, corrected for all pairs of models (Holm).
+    """
+
+    a: str
+    b: str
+    event: str
+    thresholds: tuple[float, float]
+    rate: str
+    difference: float
+    interval: Interval
+    p_value: float
+    p_adjusted: float
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class OperatingPoints(Tabled, MaySkip):
+    """Rates of decisions at thresholds, for all models and events; `points["ppv"]` is that of the first.
+
+    Attributes
+    ----------
+    points : tuple of OperatingPoint
+        The points of all models, events and thresholds.
+    differences : tuple of RateDifference
+        The paired differences of all pairs of models.
+    rows : EventRows or ScannedRows
+        The rows and the events.
+    confidence : float
+        Confidence level of the intervals.
+    aim : str
+        What thresholds were chosen for; empty for thresholds that were given.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> y, p = [0, 0, 0, 1, 1, 1], [0.1, 0.2, 0.6, 0.4, 0.7, 0.9]
+    >>> point = vx.operating_points(y, p).points[0]
+    >>> round(point["sensitivity"], 4), f"{point.rate('sensitivity').interval:.2f}"
+    (0.6667, '0.21 to 0.94')
+    """
+
+    points: tuple[OperatingPoint, ...]
+    differences: tuple[RateDifference, ...]
+    rows: EventRows | ScannedRows
+    confidence: float
+    aim: str = ""
+
+    def __iter__(self) -> Iterator[OperatingPoint]:
+        return iter(self.points)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __getitem__(self, name: str) -> float:
+        return self.points[0][name]
+
+    def point(self, event: object | None = None, model: str | None = None) -> OperatingPoint:
+        """The point of an event and a model; the first of those that fit.
+
+        Parameters
+        ----------
+        event : str, optional
+            The class, or "> class"; by default the first.
+        model : str, optional
+            The name of a model; by default the first.
+
+        Returns
+        -------
+        OperatingPoint
+            The point.
+        """
+        for found in self.points:
+            if (event is None or str(event) == found.event) and model in (None, found.model):
+                return found
+        raise KeyError(f"there is no point of {event!r} and {model!r}")
+
+    def difference(self, a: str, b: str, rate: str, event: object | None = None) -> RateDifference:
+        """The difference of a rate between two models; the first of those that fit.
+
+        Parameters
+        ----------
+        a : str
+            The name of a model.
+        b : str
+            The name of another.
+        rate : str
+            The name of the rate.
+        event : str, optional
+            The class, or "> class"; by default the first.
+
+        Returns
+        -------
+        RateDifference
+            The rate of `a` minus that of `b`, with interval and p-value.
+        """
+        for found in self.differences:
+            fits = found.rate == rate and (event is None or str(event) == found.event)
+            if fits and (found.a, found.b) == (a, b):
+                return found
+            if fits and (found.a, found.b) == (b, a):
+                return RateDifference(
+                    a,
+                    b,
+                    found.event,
+                    found.thresholds[::-1],
+                    rate,
+                    -found.difference,
+                    -found.interval,
+                    found.p_value,
+                    found.p_adjusted,
+                )
+        raise KeyError(f"there is no difference of {a!r} and {b!r} in {rate!r}")
+
+    def _as_dict(self) -> dict[str, Any]:
+        return {
+            "n_rows": self.rows.n_rows,
+            "n_groups": self.rows.n_groups,
+            "ordered": self.rows.ordered,
+            "confidence": self.confidence,
+            "aim": self.aim,
+            "points": [point._as_dict() for point in self.points],
+            "differences": [{**vars(gap), "interval": list(gap.interval)} for gap in self.differences],
+            **self._noted(),
+        }
+
+    def _frame(self) -> Table:
+        """One line per model, event, threshold and rate."""
+        lines = [(point, each) for point in self.points for each in point.rates]
+        columns = [
+            Column("model", value=lambda line: line[0].model),
+            Column("event", value=lambda line: line[0].event),
+            Column("threshold", value=lambda line: line[0].threshold),
+            Column("rate", value=lambda line: line[1].name),
+            Column("value", value=lambda line: line[1].value),
+            Column("low high", value=lambda line: line[1].interval),
+        ]
+        return Table(columns, lines)
+
+    def _heading(self) -> str:
+        what = "operating point" if len(self.points) == 1 else "operating points"
+        return self.rows.heading(what)
+
+    def _tables(self) -> list[Table]:
+        head = interval_head(self.confidence)
+        if len(self.points) <= _SIDE_BY_SIDE:
+            found = []
+            for point in self.points:
+                columns = [
+                    Column("rate", "rate", value="name", right=False),
+                    Column("value", "value", ".4f"),
+                    Column("low high", head, ".4f", "interval"),
+                    Column("", "what it is", lambda each: RATES[each.name].summary, right=False),
+                ]
+                found.append(Table(columns, point.rates, self._said_of(point)))
+        else:
+            columns = [Column(name, name, right=False) for name in ("model", "event")]
+            columns.append(Column("threshold", "threshold", ".4g"))
+            columns += [Column(name, name, ".4f", _value_of(name)) for name in RATES]
+            found = [Table(columns, self.points)]
+        if self.differences:
+            pairs = [
+                Column("", "a - b", lambda gap: f"{gap.a} - {gap.b}", right=False),
+                Column("event", "event", right=False),
+                Column("rate", "rate", right=False),
+                Column("difference", "difference", "+.4f"),
+                Column("low high", head, ".4f", "interval"),
+                Column("p_value", "p", ".2g"),
+                Column("p_adjusted", "p (Holm)", ".2g"),
+            ]
+            found.append(Table(pairs, self.differences, "Paired differences"))
+        return found
+
+    def _said_of(self, point: OperatingPoint) -> str:
+        """What a point is, in words."""
+        event = f"y {point.event}" if self.rows.ordered else f"class {point.event}"
+        model = "" if point.model == "forecast" else f"{point.model}, "
+        return f"{model}{event} at a probability of at least {point.threshold:.4g}"
+
+    def _notes(self) -> list[str]:
+        notes = []
+        if self.aim:
+            notes.append(f"Thresholds were chosen for {self.aim}; the rates at them are cross-validated.")
+            for point in self.points[:_SIDE_BY_SIDE]:
+                if point.per_fold is not None:
+                    low, high = float(point.per_fold.min()), float(point.per_fold.max())
+                    notes.append(f"Thresholds of the folds: {low:.4g} to {high:.4g}.")
+        notes += self.cautions
+        return [*notes, *self._said()]
+
+    @property
+    def cautions(self) -> list[str]:
+        """Why intervals may be unreliable."""
+        found = {each.interval.caution for point in self.points for each in point.rates}
+        return [f"Caution: {text}." for text in sorted(found) if text]
+
+
+def _value_of(name: str) -> Any:
+    return lambda point: point[name]
+
+
+def rate_of(name: str, value: float, ends: Floats, confidence: float, method: str, caution: str) -> Rate:
+    """A rate with its interval."""
+    if math.isnan(value) or np.isnan(ends).any():
+        why = caution or f"{name} is undefined"
+        return Rate(name, value, Interval.undefined(why, method=method, confidence=confidence))
+    return Rate(name, value, Interval(*ends.tolist(), method=method, confidence=confidence, caution=caution))
