@@ -54,6 +54,8 @@ RESULTS = {
     "Landscape": (lambda: vx.landscape("sa_rps", truth=[0.5, 0.2, 0.3]), 16471),
     "RankScore": (lambda: vx.roc_auc(Y, P), None),
     "RankScores": (lambda: vx.roc_auc(Y, {"a": P, "b": OTHER}), 2),
+    "OperatingPoints": (lambda: vx.operating_points(Y, P), 30),
+    "RateCurves": (lambda: vx.confidence_curve(Y, P), 100),
     "DecisionCurves": (lambda: vx.net_benefit(Y == 1, P[:, 1]), None),
     "Murphy": (lambda: vx.murphy(Y, {"a": P, "b": OTHER}), None),
     "Thresholds": (lambda: vx.choose_thresholds(Y, P, metric="qwk"), 2),
@@ -64,7 +66,16 @@ RESULTS = {
     "Selection": (lambda: History.from_columns(LOG).select(), 2),
 }
 # Parts of results, which the frame of the whole has, and what is to become a result.
-PARTS = {"Alarm", "Counterexample", "DecisionCurve", "Interval", "Monitor", "Tally"}
+PARTS = {
+    "Alarm",
+    "Counterexample",
+    "DecisionCurve",
+    "Interval",
+    "Monitor",
+    "OperatingPoint",
+    "RateCurve",
+    "Tally",
+}
 
 
 def classes():

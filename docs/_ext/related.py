@@ -30,6 +30,8 @@ GUIDES = {
     "decisions": """decide expected_cost choose_thresholds Thresholds deferral Deferral net_benefit
         DecisionCurve DecisionCurves murphy Murphy risk_coverage RiskCoverage roc_auc average_precision
         c_index RankScore RankScores""",
+    "twoclass": """operating_points OperatingPoint OperatingPoints roc_curve precision_recall_curve
+        confidence_curve RateCurve RateCurves""",
     "comparison": "compare Comparison Difference Interval ConfidenceSequence subgroups Subgroups",
     "monitoring": "Monitor",
     "boosting": "gradient expected_hessian",
@@ -63,6 +65,10 @@ MAKERS = {
     "Subgroups": "subgroups",
     "Thresholds": "choose_thresholds",
     "Deferral": "deferral",
+    "OperatingPoint": "operating_points",
+    "OperatingPoints": "operating_points",
+    "RateCurve": "roc_curve",
+    "RateCurves": "roc_curve",
     "DecisionCurve": "net_benefit",
     "DecisionCurves": "net_benefit",
     "Murphy": "murphy",

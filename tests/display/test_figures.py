@@ -74,7 +74,7 @@ def test_a_hard_prediction_far_above_all_lists_is_written():
 def test_legends_stay_within_the_figure():
     y, p = [0, 1, 1, 0], [0.2, 0.6, 0.9, 0.4]
     models = {f"a model with quite a long name, number {i}": p for i in range(4)}
-    for function in (vx.net_benefit, vx.murphy):
+    for function in (vx.net_benefit, vx.murphy, vx.roc_curve):
         figure = function(y, models).plot()
         figure.canvas.draw()
         box = figure.legends[0].get_window_extent()

@@ -159,6 +159,8 @@ ONE: dict[str, Call] = {
     "ece": lambda *a, **o: vx.ece(*a, **_without(o, "groups")),
     "ece classes": lambda *a, **o: vx.ece(*a, bins=4, kind="classwise", **_without(o, "groups")),
     "net_benefit": lambda *a, **o: vx.net_benefit(*a, thresholds=[0.1, 0.3, 0.7], **o),
+    "operating_points": lambda *a, **o: vx.operating_points(*a, threshold=[0.1, 0.3, 0.7], **o),
+    "roc_curve": lambda *a, **o: vx.roc_curve(*a, points=10, **o),
     "murphy": lambda *a, **o: vx.murphy(*a, thresholds=[0.1, 0.3, 0.7], **o),
     "deferral": lambda *a, **o: vx.deferral(*a, defer=[0.1, 0.4], **o),
     "decompose": lambda *a, **o: vx.decompose(*a, rule="brier", **o),

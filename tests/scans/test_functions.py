@@ -217,6 +217,8 @@ EDGES = {
     "compare_lengths": lambda *rows, **own: vx.compare_lengths(*rows, rule="brier", **own),
     "roc_auc": vx.roc_auc,
     "net_benefit": vx.net_benefit,
+    "operating_points": vx.operating_points,
+    "roc_curve": vx.roc_curve,
     "deferral": lambda *rows, **own: vx.deferral(*rows, defer=0.3, **own),
 }
 

@@ -63,7 +63,7 @@ class OperatingPoint(Result):
     --------
     >>> import verax as vx
     >>> point = vx.operating_points([0, 0, 0, 1, 1, 1], [0.1, 0.2, 0.6, 0.4, 0.7, 0.9]).points[0]
-    >>> point.event, point.threshold, round(point["ppv"], 4), point["lr_positive"]
+    >>> point.event, point.threshold, round(point["ppv"], 4), round(point["lr_positive"], 4)
     ('1', 0.5, 0.6667, 2.0)
     """
 
