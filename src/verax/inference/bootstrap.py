@@ -54,8 +54,8 @@ def widened(draws: Floats, mean: Floats, error: Floats, freedom: float, confiden
 def widened_over_groups(draws: Floats, observed: Any, n_groups: float, confidence: float) -> Floats:
     """Bootstrap replicates over groups, (B, ...), with the spread of Student's t distribution.
 
-    `n_groups` is the effective number of groups: the bootstrap variance of a mean over so many is too small
-    by one part in that. Undefined and infinite replicates stay.
+    `n_groups` is the effective number of groups: the bootstrap variance of a mean over n groups is too
+    small by one part in n. Undefined and infinite replicates stay.
 
     >>> draws = np.array([0.4, 0.5, 0.6])
     >>> widened_over_groups(draws, 0.5, 8.0, 0.95).round(3), widened_over_groups(draws, 0.5, 1e9, 0.95)

@@ -24,7 +24,7 @@ Draw = Callable[[], Any]
 
 
 def at_once(n_rows: int) -> int:
-    """How many draws of so many rows are made and fitted together."""
+    """Number of draws made and fitted together, given the number of rows."""
     return max(1, _BLOCK // max(n_rows, 1))
 
 
