@@ -17,6 +17,7 @@ from cases import RULES
 from timing import (  # noqa: F401
     pytest_addoption,
     pytest_collection_modifyitems,
+    pytest_configure_node,
     pytest_runtest_logreport,
     pytest_runtest_makereport,
     pytest_runtest_setup,

@@ -10,7 +10,7 @@ import hashlib
 import shutil
 import subprocess
 import tempfile
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +23,12 @@ from verax.engines.cuda.places import Place, Scratch, View
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 FOLDER = Path(__file__).parent / "emulation"
 _HEADERS = "".join(path.read_text() for path in sorted(FOLDER.iterdir()))
+_OPTIONS = ["-std=c++17", "-O0", "-ffp-contract=off", "-fPIC", "-w"]
+
+
+def _name(text):
+    """A name for what is compiled from a text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class EmulatedDevice:
@@ -45,25 +51,32 @@ class EmulatedDevice:
         text = f'#include "gpu.h"\n{source}\n#include "launch.h"\n{calls}\n'.replace(
             "extern __shared__ double arena[];", ""
         )
-        command = [
-            COMPILER,
-            "-std=c++17",
-            "-O0",
-            "-ffp-contract=off",
-            "-shared",
-            "-fPIC",
-            "-w",
-            f"-I{FOLDER}",
-        ]
         # Every worker and every later run takes what one has compiled from the same text.
-        library = self.folder / f"{hashlib.sha256((text + _HEADERS).encode()).hexdigest()[:16]}.so"
+        library = self.folder / f"{_name(text + _HEADERS)}.so"
         if not library.exists():
             with tempfile.TemporaryDirectory(dir=self.folder) as own:
                 file, made = Path(own) / "kernels.cpp", Path(own) / "kernels.so"
                 file.write_text(text)
-                subprocess.run([*command, str(file), "-o", str(made)], check=True)
+                places = [f"-I{self.headers()}", f"-I{FOLDER}"]
+                subprocess.run(
+                    [COMPILER, *_OPTIONS, "-shared", *places, str(file), "-o", str(made)], check=True
+                )
                 made.replace(library)
         self.libraries[source] = ctypes.CDLL(str(library))
+
+    def headers(self):
+        """A folder with the header as g++ has read it, which takes as long as the kernels of one text."""
+        folder = self.folder / f"{_name(_HEADERS)}-headers"
+        if not folder.exists():
+            with tempfile.TemporaryDirectory(dir=self.folder) as own:
+                made = Path(own) / "headers"
+                made.mkdir()
+                if Path(COMPILER).name == "g++":
+                    header = ["-x", "c++-header", str(FOLDER / "gpu.h"), "-o", str(made / "gpu.h.gch")]
+                    subprocess.run([COMPILER, *_OPTIONS, *header], check=True)
+                with suppress(OSError):  # another worker was faster
+                    made.rename(folder)
+        return folder
 
     def current(self):
         return nullcontext()

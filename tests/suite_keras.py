@@ -1,29 +1,32 @@
-"""Rules as Keras metrics and losses, on one backend; `test_adapters_keras.py` runs this on each."""
+"""Rules as Keras metrics and losses, on one backend; `adapters/test_keras.py` runs this on each."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import keras
 import numpy as np
 import pytest
-from keras import ops
 
 import verax as vx
 from cases import RULES, forecasts, number
-from verax.adapters.keras import Loss, Score
+from lazily import lazily
 from verax.scores.properties import Holds, Properties
 
+keras, ops, adapter = map(lazily, ("keras", "keras.ops", "verax.adapters.keras"))
 VECTORS = json.loads((Path(__file__).parent / "vectors.json").read_text())
 GRADIENTS = [case for case in VECTORS if case["rule"] == "grad_logits"]
 SMOOTH = [rule for rule in RULES if not isinstance(rule, vx.ZeroOne)]
-BACKEND = keras.backend.backend()
+BACKEND = os.environ["KERAS_BACKEND"]
 
-# Keras's own variables, when NumPy reads them.
-pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy keyword")
+pytestmark = [
+    pytest.mark.frameworks,
+    # Keras's own variables, when NumPy reads them.
+    pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy keyword"),
+]
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,7 +51,7 @@ def rows(n=200, k=4, seed=0):
 
 
 def score(rule, *batches, **options):
-    metric = Score(rule, **options)
+    metric = adapter.Score(rule, **options)
     for batch in batches:
         metric.update_state(*batch)
     return float(metric.result())
@@ -82,7 +85,7 @@ def test_the_columns_of_binary_models():
     z = np.random.default_rng(1).normal(size=(200, 1)).astype(np.float32)
     expected = vx.log_score(y, z[:, 0], logits=True)
     assert score("log_score", (y[:, None], z), from_logits=True) == pytest.approx(expected, rel=1e-6)
-    assert float(Loss("log_score", from_logits=True)(y, z)) == pytest.approx(expected, rel=1e-6)
+    assert float(adapter.Loss("log_score", from_logits=True)(y, z)) == pytest.approx(expected, rel=1e-6)
 
 
 def test_sequences_weights_and_masks():
@@ -99,7 +102,7 @@ def test_sequences_weights_and_masks():
     keras.src.backend.set_keras_mask(tensor, ops.convert_to_tensor(mask))
     kept = mask.reshape(-1)
     assert score("rps", (labels, tensor)) == pytest.approx(vx.rps(y[kept], p[kept]), rel=1e-6)
-    losses = Loss("rps", reduction=None)(y.reshape(12, 5), steps)
+    losses = adapter.Loss("rps", reduction=None)(y.reshape(12, 5), steps)
     np.testing.assert_allclose(ops.convert_to_numpy(losses).reshape(-1), vx.rps.samples(y, p), rtol=1e-5)
 
 
@@ -124,7 +127,7 @@ def test_infinite_losses_and_rows_that_are_none():
         assert math.isnan(score("brier", (np.array([0]), np.array([logits], np.float32)), from_logits=True))
     masked = np.array([[0.0, -math.inf, 1.0]], np.float32)
     assert score("brier", (np.array([0]), masked), from_logits=True) == pytest.approx(2 * 0.7310586**2)
-    assert math.isnan(float(Score("brier").result()))
+    assert math.isnan(float(adapter.Score("brier").result()))
     assert math.isnan(score("brier", (*good, np.array([0.0]))))
     with pytest.raises(vx.InputError, match=r"`y_true` must be class positions or one-hot rows of 3 classes"):
         score("brier", (np.zeros((1, 2)), good[1]))
@@ -159,7 +162,7 @@ def compiled(metric):
 
 
 def test_compilers_leave_the_sums_exact():
-    metric = Score("brier")
+    metric = adapter.Score("brier")
     update = compiled(metric)
     y, p = np.array([0]), np.array([[0.75, 0.25]], np.float32)
     update(y, p, np.array([2.0**26], np.float32))
@@ -171,11 +174,11 @@ def test_compilers_leave_the_sums_exact():
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
 def test_metrics_and_losses_go_by_their_text(rule):
-    copy = Score.from_config(Score(rule, from_logits=True, name="mine").get_config())
+    copy = adapter.Score.from_config(adapter.Score(rule, from_logits=True, name="mine").get_config())
     assert (copy.rule, copy.from_logits, copy.name) == (rule, True, "mine")
-    assert Score(rule).name == Score(vx.parse(repr(rule))).name
+    assert adapter.Score(rule).name == adapter.Score(vx.parse(repr(rule))).name
     if rule in SMOOTH:
-        again = keras.losses.deserialize(keras.losses.serialize(Loss(rule, reduction="sum")))
+        again = keras.losses.deserialize(keras.losses.serialize(adapter.Loss(rule, reduction="sum")))
         assert (again.rule, again.from_logits, again.reduction) == (rule, False, "sum")
 
 
@@ -215,7 +218,7 @@ def test_losses_and_gradients_of_the_vectors():
     for (base, _), cases in groups.items():
         z = np.array([[number(v) for v in case["params"]["logits"]] for case in cases], np.float32)
         y = np.array([case["y"] for case in cases])
-        loss = Loss(base, from_logits=True, reduction="sum")
+        loss = adapter.Loss(base, from_logits=True, reduction="sum")
         value, slope = gradient(lambda z, loss=loss, y=y: loss(y, z), z, compiled=True)
         expected = [case["expected"] for case in cases]
         assert value == pytest.approx(sum(number(e["score"]) for e in expected), rel=1e-5, abs=1e-7)
@@ -226,10 +229,10 @@ def test_losses_and_gradients_of_the_vectors():
 @pytest.mark.parametrize("rule", [*SMOOTH, Sharp()], ids=repr)
 def test_losses_are_what_verax_says_and_extreme_logits_harmless(rule):
     y, p, _ = rows()
-    assert float(Loss(rule)(y, p)) == pytest.approx(rule(y, p), rel=2e-6)
+    assert float(adapter.Loss(rule)(y, p)) == pytest.approx(rule(y, p), rel=2e-6)
     extreme = np.array([[1e4, -1e4, 0.0], [-1e4, 1e4, 1e4], [1e4, 0.0, -1e4]] * 3, np.float32)
     outcomes = np.repeat(np.arange(3), 3)
-    value, slope = gradient(lambda z: Loss(rule, from_logits=True)(outcomes, z), extreme)
+    value, slope = gradient(lambda z: adapter.Loss(rule, from_logits=True)(outcomes, z), extreme)
     assert value == pytest.approx(rule(outcomes, extreme, logits=True), rel=1e-5)
     assert np.isfinite(slope).all()
 
@@ -239,14 +242,14 @@ def test_the_log_loss_is_cross_entropy():
     z = np.random.default_rng(1).normal(size=(200, 4)).astype(np.float32)
     for reduction in ("sum_over_batch_size", "sum", "mean_with_sample_weight"):
         theirs = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction=reduction)
-        ours = Loss("log_score", from_logits=True, reduction=reduction)
+        ours = adapter.Loss("log_score", from_logits=True, reduction=reduction)
         assert float(ours(y, z, w)) == pytest.approx(float(theirs(y, z, w)), rel=1e-5)
 
 
 def test_bad_losses():
     with pytest.raises(vx.errors.RuleError, match="must change with the probabilities"):
-        Loss("zero_one")
-    assert math.isnan(float(Loss("brier")(np.array([0, 3]), np.full((2, 3), 1 / 3, np.float32))))
+        adapter.Loss("zero_one")
+    assert math.isnan(float(adapter.Loss("brier")(np.array([0, 3]), np.full((2, 3), 1 / 3, np.float32))))
 
 
 def test_the_numbers_of_the_package_of_the_paper():
@@ -259,15 +262,16 @@ def test_the_numbers_of_the_package_of_the_paper():
 # ---- training ----------------------------------------------------------------------------------
 
 
-class Predictions(keras.callbacks.Callback):
-    """What the model forecasts after each epoch."""
+def predictions(x):
+    """A callback that keeps what the model forecasts after each epoch."""
 
-    def __init__(self, x):
-        super().__init__()
-        self.x, self.kept = x, []
+    class Predictions(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            self.kept.append(self.model.predict(x, batch_size=BATCH, verbose=0))
 
-    def on_epoch_end(self, epoch, logs=None):
-        self.kept.append(self.model.predict(self.x, batch_size=BATCH, verbose=0))
+    callback = Predictions()
+    callback.kept = []
+    return callback
 
 
 BATCH = 20
@@ -291,11 +295,11 @@ def test_callbacks_watch_a_score_and_keep_the_best_epoch(tmp_path):
     model = network()
     model.compile(
         keras.optimizers.Adam(0.05),
-        loss=Loss("rps", from_logits=True),
-        metrics=[Score("pbs", from_logits=True)],
-        weighted_metrics=[Score("brier", from_logits=True)],
+        loss=adapter.Loss("rps", from_logits=True),
+        metrics=[adapter.Score("pbs", from_logits=True)],
+        weighted_metrics=[adapter.Score("brier", from_logits=True)],
     )
-    predictions = Predictions(held_x)
+    watched = predictions(held_x)
     stop = keras.callbacks.EarlyStopping("val_pbs", mode="min", patience=3, restore_best_weights=True)
     keep = keras.callbacks.ModelCheckpoint(
         tmp_path / "best.keras", monitor="val_pbs", mode="min", save_best_only=True
@@ -303,29 +307,33 @@ def test_callbacks_watch_a_score_and_keep_the_best_epoch(tmp_path):
     w = np.linspace(0.5, 1.5, len(held_y)).astype(np.float32)
     history = model.fit(
         x, y, batch_size=BATCH, epochs=30, verbose=0,
-        validation_data=(held_x, held_y, w), callbacks=[predictions, stop, keep],
+        validation_data=(held_x, held_y, w), callbacks=[watched, stop, keep],
     ).history  # fmt: skip
-    values = [vx.pbs(held_y, z, logits=True) for z in predictions.kept]
+    values = [vx.pbs(held_y, z, logits=True) for z in watched.kept]
     assert history["val_pbs"] == pytest.approx(values, rel=1e-5)
-    weighted = [vx.brier(held_y, z, logits=True, weights=w) for z in predictions.kept]
+    weighted = [vx.brier(held_y, z, logits=True, weights=w) for z in watched.kept]
     assert history["val_brier"] == pytest.approx(weighted, rel=1e-5)
     best = int(np.argmin(values))
     assert len(values) == best + 1 + 3 < 30
     np.testing.assert_allclose(
-        model.predict(held_x, batch_size=BATCH, verbose=0), predictions.kept[best], rtol=1e-5, atol=1e-6
+        model.predict(held_x, batch_size=BATCH, verbose=0), watched.kept[best], rtol=1e-5, atol=1e-6
     )
     loaded = keras.models.load_model(tmp_path / "best.keras")
     assert loaded.loss.rule == vx.rps
     results = loaded.evaluate(held_x, held_y, batch_size=BATCH, verbose=0, return_dict=True)
     assert results["pbs"] == pytest.approx(values[best], rel=1e-5)
-    assert results["loss"] == pytest.approx(vx.rps(held_y, predictions.kept[best], logits=True), rel=1e-5)
+    assert results["loss"] == pytest.approx(vx.rps(held_y, watched.kept[best], logits=True), rel=1e-5)
 
 
 def test_probabilities_one_hot_rows_and_a_rule_of_ones_own(tmp_path, monkeypatch):
     x, y, held_x, held_y = data()
     hot = np.eye(3, dtype=np.float32)
     model = network("softmax")
-    model.compile("adam", loss=Loss(Sharp()), metrics=[Score("pbs"), Score("pll"), Score(Sharp())])
+    model.compile(
+        "adam",
+        loss=adapter.Loss(Sharp()),
+        metrics=[adapter.Score("pbs"), adapter.Score("pll"), adapter.Score(Sharp())],
+    )
     # Without a mode these callbacks ask the metric which way is better.
     callbacks = [keras.callbacks.EarlyStopping("val_pbs"), keras.callbacks.ReduceLROnPlateau("val_pll")]
     history = model.fit(

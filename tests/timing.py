@@ -1,4 +1,4 @@
-"""Where the time of a run goes: processor seconds per folder and of the slowest tests, at the end of it."""
+"""Where the time of a run goes, printed at its end; which tests begin first, and which are left out."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ _FEW = 200
 _SHOWN = 20
 # Where costs are kept between runs, and from which on.
 _KEPT, _KEPT_FROM = "verax/costs", 0.02
+# Seconds of a test whose cost is not known, or that waits for others, by its mark.
+_GUESSED = {"slow": 5.0, "browser": 3.0, "frameworks": 1.0}
 
 
 def spent():
@@ -53,30 +55,78 @@ class _Compilations:
         self._listening = True
 
 
+_START = time.time()
+_LATE = "the time is over"
 _compilations = _Compilations()
 _began = {}
 _tests = {}
 
 
 def pytest_addoption(parser):
-    """Let a run leave out what earlier runs found to be dear."""
+    """Let a run leave out what earlier runs found to be dear, and end in time."""
     parser.addoption(
         "--cheap",
         type=float,
         metavar="SECONDS",
         help="leave out tests that took longer in an earlier run, without the compiling of kernels",
     )
+    parser.addoption(
+        "--within",
+        type=float,
+        metavar="SECONDS",
+        help="begin no test later; one case of every test comes before the other cases",
+    )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    """Tell each worker what is known, so that all have the same order and the same clock."""
+    node.workerinput["costs"] = _costs(node.config)
+    node.workerinput["start"] = _START
+
+
+def _costs(config):
+    """Processor seconds of tests in earlier runs."""
+    if hasattr(config, "workerinput"):
+        return config.workerinput["costs"]
+    kept = getattr(config, "cache", None)
+    return kept.get(_KEPT, {}) if kept is not None else {}
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out what is known to take longer than asked for."""
-    most, kept = config.getoption("--cheap"), getattr(config, "cache", None)
-    if most is None or kept is None:
-        return
-    costs = kept.get(_KEPT, {})
-    dear = [item for item in items if costs.get(item.nodeid, 0.0) > most]
-    config.hook.pytest_deselected(items=dear)
-    items[:] = [item for item in items if costs.get(item.nodeid, 0.0) <= most]
+    """Leave out what is known to take longer than asked for, and bring the rest into order."""
+    most, costs = config.getoption("--cheap"), _costs(config)
+    if most is not None:
+        config.hook.pytest_deselected(items=[i for i in items if costs.get(i.nodeid, 0.0) > most])
+        items[:] = [item for item in items if costs.get(item.nodeid, 0.0) <= most]
+    if config.getoption("--within") is not None:
+        _one_of_each_first(items)
+    elif hasattr(config, "workerinput"):
+        _dear_first(items, costs)
+
+
+def _dear_first(items, costs):
+    """Begin with the files of the dearest tests: one that begins last keeps a core idle."""
+    dearest = Counter()
+    for item in items:
+        guess = max((_GUESSED.get(mark.name, 0.0) for mark in item.iter_markers()), default=0.0)
+        file = _file(item)
+        dearest[file] = max(dearest[file], guess, costs.get(item.nodeid, 0.0))
+    items.sort(key=lambda item: (-dearest[_file(item)], _file(item)))
+
+
+def _one_of_each_first(items):
+    """Begin with one case of every test."""
+    seen, rest = set(), {}
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        rest[item] = test in seen
+        seen.add(test)
+    items.sort(key=rest.__getitem__)
+
+
+def _file(item):
+    return item.nodeid.partition("::")[0]
 
 
 def _keep(config):
@@ -89,9 +139,13 @@ def _keep(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    """Note when a test begins."""
+    """Note when a test begins, unless that is too late."""
     _compilations.listen()
     _began[item.nodeid] = (spent(), _compilations.count, _compilations.seconds)
+    within = item.config.getoption("--within")
+    start = getattr(item.config, "workerinput", {}).get("start", _START)
+    if within is not None and time.time() - start > within:
+        pytest.skip(_LATE)
 
 
 @pytest.hookimpl(tryfirst=True)

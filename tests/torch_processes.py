@@ -85,12 +85,14 @@ def in_lightning(folder: Path) -> None:
     (folder / "lightning.json").write_text(json.dumps(report))
 
 
-def main(folder: Path) -> None:
+def main(what: str, folder: Path) -> None:
+    if what == "lightning":
+        in_lightning(folder)
+        return
     torch.multiprocessing.start_processes(in_torch, (folder,), nprocs=2, start_method="fork")
     reports = [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(2)]
     (folder / "torch.json").write_text(json.dumps(reports))
-    in_lightning(folder)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(sys.argv[1], Path(sys.argv[2]))

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import verax as vx
+from lazily import lazily
 
 torch = pytest.importorskip("torch")
-lightning = pytest.importorskip("lightning")
-callbacks = pytest.importorskip("lightning.pytorch.callbacks")
+lightning, callbacks = lazily("lightning"), lazily("lightning.pytorch.callbacks")
 
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
@@ -31,38 +31,43 @@ pytestmark = [
 EPOCHS = 8
 
 
-class Classifier(lightning.LightningModule):
+def classifier():
     """A small network that overfits, scored after each epoch, with what it forecast kept for the test."""
 
-    def __init__(self):
-        super().__init__()
-        self.network = torch.nn.Sequential(torch.nn.Linear(4, 64), torch.nn.ReLU(), torch.nn.Linear(64, 3))
-        self.loss = Loss("log_score")
-        self.val_pbs = Score("pbs", logits=True)
-        self.val_log = Score("log_score", logits=True)
-        self.card = Card(3, ordered=True, rules=["rps"], logits=True, prefix="val_")
-        self.forecasts = {}
+    class Classifier(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.network = torch.nn.Sequential(
+                torch.nn.Linear(4, 64), torch.nn.ReLU(), torch.nn.Linear(64, 3)
+            )
+            self.loss = Loss("log_score")
+            self.val_pbs = Score("pbs", logits=True)
+            self.val_log = Score("log_score", logits=True)
+            self.card = Card(3, ordered=True, rules=["rps"], logits=True, prefix="val_")
+            self.forecasts = {}
 
-    def training_step(self, batch):
-        x, y = batch
-        return self.loss(self.network(x), y)
+        def training_step(self, batch):
+            x, y = batch
+            return self.loss(self.network(x), y)
 
-    def validation_step(self, batch):
-        x, y = batch
-        logits = self.network(x)
-        for metric in (self.val_pbs, self.val_log, self.card):
-            metric.update(logits, y)
-        self.log("val_pbs", self.val_pbs)
-        self.log("val_log", self.val_log)
-        if not self.trainer.sanity_checking:
-            self.forecasts.setdefault(self.current_epoch, []).append(logits)
+        def validation_step(self, batch):
+            x, y = batch
+            logits = self.network(x)
+            for metric in (self.val_pbs, self.val_log, self.card):
+                metric.update(logits, y)
+            self.log("val_pbs", self.val_pbs)
+            self.log("val_log", self.val_log)
+            if not self.trainer.sanity_checking:
+                self.forecasts.setdefault(self.current_epoch, []).append(logits)
 
-    def on_validation_epoch_end(self):
-        self.log_dict(self.card.compute())
-        self.card.reset()
+        def on_validation_epoch_end(self):
+            self.log_dict(self.card.compute())
+            self.card.reset()
 
-    def configure_optimizers(self):
-        return torch.optim.Adam(self.parameters(), lr=0.03)
+        def configure_optimizers(self):
+            return torch.optim.Adam(self.parameters(), lr=0.03)
+
+    return Classifier()
 
 
 def loaders():
@@ -75,7 +80,7 @@ def loaders():
 
 def fit(folder, *watchers, epochs=EPOCHS):
     train, held_out, y = loaders()
-    model = Classifier()
+    model = classifier()
     trainer = lightning.Trainer(
         max_epochs=epochs,
         accelerator="cpu",
@@ -133,28 +138,26 @@ def test_early_stopping_watches_a_score(tmp_path):
 # ---- two processes -----------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def both(tmp_path_factory):
-    """What two processes report together, in plain torch and in Lightning."""
+def reported(what, folder):
+    """What two processes report together, in plain torch or in Lightning."""
     script = Path(__file__).parents[1] / "torch_processes.py"
     environment = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     for name in ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "LOCAL_RANK"):
         environment.pop(name, None)
-    folder = tmp_path_factory.mktemp("processes")
     result = subprocess.run(
-        [sys.executable, "-W", "ignore", script, folder],
+        [sys.executable, "-W", "ignore", script, what, folder],
         capture_output=True,
         text=True,
         timeout=600,
         env=environment,
     )
     assert result.returncode == 0, result.stderr
-    return [json.loads((folder / name).read_text()) for name in ("torch.json", "lightning.json")]
+    return json.loads((folder / f"{what}.json").read_text())
 
 
 @pytest.mark.slow
-def test_processes_together_score_what_verax_scores_of_all_rows(both):
-    reports, _ = both
+def test_processes_together_score_what_verax_scores_of_all_rows(tmp_path):
+    reports = reported("torch", tmp_path)
     p, y, w = (torch.cat(parts) for parts in zip(*uneven_parts(), strict=True))
     card = vx.evaluate(y, p, weights=w, ordered=True)
     assert len(reports) == 2
@@ -169,8 +172,9 @@ def test_processes_together_score_what_verax_scores_of_all_rows(both):
         assert "1 of 2 rows" in report["error"]
 
 
-def test_a_trainer_of_two_processes(both):
-    _, report = both
+@pytest.mark.long
+def test_a_trainer_of_two_processes(tmp_path):
+    report = reported("lightning", tmp_path)
     p, y, w = (torch.cat(parts) for parts in zip(*uneven_parts(), strict=True))
     expected = vx.evaluate(y, p, weights=w, ordered=True)
     assert report["val_pbs"] == pytest.approx(expected["pbs"], rel=1e-6)

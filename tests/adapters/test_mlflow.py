@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 import verax as vx
+from lazily import lazily
+from verax.adapters.mlflow import log_card, log_comparison
+from verax.common.strictjson import plain
 
-mlflow = pytest.importorskip("mlflow")
-
-from verax.adapters.mlflow import log_card, log_comparison  # noqa: E402
-from verax.common.strictjson import plain  # noqa: E402
-
+mlflow = lazily("mlflow")
 pytestmark = pytest.mark.frameworks
 
 

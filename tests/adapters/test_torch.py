@@ -459,21 +459,20 @@ def test_training_by_rps_lowers_it():
     ("missing", "use", "message"),
     [
         ("torch", "from verax.adapters.torch import Loss", "verax.adapters.torch needs PyTorch"),
-        ("torchmetrics", "from verax.adapters.torch import Score", "Score needs torchmetrics"),
+        # Losses do without it.
+        (
+            "torchmetrics",
+            "from verax.adapters import torch; print(torch.Loss('rps')); torch.Score",
+            "Loss(rps, reduction='mean')\nScore needs torchmetrics",
+        ),
     ],
+    ids=["torch", "torchmetrics"],
 )
 def test_missing_packages_are_named(missing, use, message):
     code = f"import sys; sys.modules[{missing!r}] = None\nimport verax as vx\ntry:\n    {use}\n"
     code += "except vx.errors.MissingPackageError as error:\n    print(error)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout == f"{message}: pip install 'verax-scores[torch]'.\n"
-
-
-def test_losses_do_without_torchmetrics():
-    code = "import sys; sys.modules['torchmetrics'] = None\n"
-    code += "from verax.adapters.torch import Loss\nprint(Loss('rps'))"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout == "Loss(rps, reduction='mean')\n"
 
 
 # ---- rows to leave out -------------------------------------------------------------------------

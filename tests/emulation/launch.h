@@ -2,10 +2,27 @@
 static void (*kernel)(Args);
 static Args arguments;
 
+// A fiber runs its thread of one block after the other.
 static void fiber() {
-    kernel(arguments);
-    finished[current] = 1;
-    while (true) pause();
+    while (true) {
+        kernel(arguments);
+        finished[current] = 1;
+        pause();
+    }
+}
+
+static void resume() {
+    if (_setjmp(scheduler)) return;
+    Fiber& next = *fibers[current];
+    if (next.begun) _longjmp(next.place, 1);
+    next.begun = true;
+    ucontext_t start;
+    getcontext(&start);
+    start.uc_stack.ss_sp = next.stack;
+    start.uc_stack.ss_size = sizeof(next.stack);
+    start.uc_link = nullptr;
+    makecontext(&start, fiber, 0);
+    setcontext(&start);
 }
 
 static void run(void (*which)(Args), unsigned blocks, unsigned threads, const Args* args) {
@@ -13,25 +30,17 @@ static void run(void (*which)(Args), unsigned blocks, unsigned threads, const Ar
     arguments = *args;
     gridDim.x = blocks;
     blockDim.x = threads;
-    std::vector<std::vector<char>> stacks(threads, std::vector<char>(1 << 16));
+    while (fibers.size() < threads) fibers.push_back(new Fiber);
     for (unsigned block = 0; block < blocks; ++block) {
-        fibers.assign(threads, ucontext_t());
         finished.assign(threads, 0);
         of_block = Barrier();
         for (auto& barrier : of_warp) barrier = Barrier();
-        for (unsigned t = 0; t < threads; ++t) {
-            getcontext(&fibers[t]);
-            fibers[t].uc_stack.ss_sp = stacks[t].data();
-            fibers[t].uc_stack.ss_size = stacks[t].size();
-            fibers[t].uc_link = nullptr;
-            makecontext(&fibers[t], fiber, 0);
-        }
         for (unsigned left = threads; left;) {
             for (current = 0; current < threads; ++current) {
                 if (finished[current]) continue;
                 threadIdx.x = current;
                 blockIdx.x = block;
-                swapcontext(&scheduler, &fibers[current]);
+                resume();
                 left -= finished[current];
             }
         }

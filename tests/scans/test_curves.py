@@ -70,7 +70,7 @@ def test_saved_rows_merge_to_the_curves_of_all(tmp_path, monkeypatch):
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("kind", ["plain", "few values", "weights", "whole weights", "costs"])
 def test_curves_lie_within_their_bounds_of_those_of_the_rows(kind, seed):
-    rng, y, p = problem(int(100 * 3**seed), 2 + seed, seed, decimals=1 if kind == "few values" else None)
+    rng, y, p = problem(int(60 * 2.5**seed), 2 + seed, seed, decimals=1 if kind == "few values" else None)
     p[:2] = np.eye(p.shape[1])[:2]
     weights = {"weights": rng.exponential(size=len(y)), "whole weights": rng.integers(0, 3, len(y))}.get(kind)
     shared = {"metric": METRICS, "removed": [0, 0.03, 0.1, 0.5, 0.9]}
@@ -95,7 +95,7 @@ def test_curves_lie_within_their_bounds_of_those_of_the_rows(kind, seed):
 
 @pytest.mark.usefixtures("binned")
 def test_bounds_of_many_rows_are_small_and_intervals_those_of_the_rows():
-    _, y, p = problem(100_000, 4, 0)
+    _, y, p = problem(30_000, 4, 0)
     shared = {"metric": ["qwk", "accuracy", vx.brier], "bootstrap": 100}
     exact, found = (
         vx.retention(y, p, rule="brier", **shared),
@@ -118,7 +118,7 @@ def test_replicates_do_not_depend_on_how_rows_are_divided(grouped):
     groups = np.array(["a", "b", "c", "d", "e", "f"])[rng.integers(0, 6, 600)] if grouped else None
     found = [
         vx.retention(
-            Scattered(y, p, groups=groups, n_parts=n, seed=n), rule="rps", metric="qwk", bootstrap=40
+            Scattered(y, p, groups=groups, n_parts=n, seed=n), rule="rps", metric="qwk", bootstrap=15
         )
         for n in (2, 9)
     ]

@@ -44,7 +44,7 @@ def test_a_handle_in_memory_answers_one_question_after_the_other():
     y, p, own = case("weights", n=60)
     models = {"a": p, "b": p[:, ::-1]}
     handle, single = open_rows(y, models, **own), open_rows(y, p, **own)
-    for i in range(30):
+    for i in range(6):
         rule = ("brier", "log", "rps")[i % 3]
         found, exact = vx.compare(handle, rule=rule), vx.compare(y, models, rule=rule, **own)
         alike(found.to_dict(stored=False), exact.to_dict(stored=False))
@@ -121,7 +121,7 @@ def test_risk_of_few_doubts_is_exact_and_has_the_intervals_of_the_rows(kind, mon
     y, p, own = case(kind, n=900)
     p = np.round(p, 1)
     p[:, 0] = np.round(1 - p[:, 1:].sum(axis=1), 1)
-    found, exact = both(vx.risk_coverage, y, p, own, bootstrap=200)
+    found, exact = both(vx.risk_coverage, y, p, own, bootstrap=100)
     if own["weights"] is None:
         assert found.aurc_within == found.augrc_within == 0
         for c in (0.01, 0.2, 0.55, 0.9, 1):

@@ -61,10 +61,16 @@ PARTS = np.split(np.arange(2000), [700, 701])
 
 
 @pytest.mark.parametrize(
-    ("k", "metrics"), [(2, ["accuracy"]), (4, ["qwk", "ec", vx.rps]), (4, [vx.brier, vx.rps])]
-)
-@pytest.mark.parametrize(
-    ("weighted", "grouped"), [(False, False), (True, False), (False, True), (True, True)]
+    ("k", "metrics", "weighted", "grouped"),
+    [
+        (2, ["accuracy"], False, False),
+        (2, ["accuracy"], True, True),
+        (4, ["qwk", "ec", vx.rps], False, False),
+        (4, ["qwk", "ec", vx.rps], True, False),
+        (4, ["qwk", "ec", vx.rps], True, True),
+        (4, [vx.brier, vx.rps], False, True),
+        (4, [vx.brier, vx.rps], True, False),
+    ],
 )
 def test_curves(k, metrics, weighted, grouped, monkeypatch):
     # Most rows are added in place, those of the first part once the second is there.
