@@ -64,10 +64,10 @@ EXCEPT["subgroups", "saved and merged"] = {*_drawn, "model"}, f"{_why}; saved mo
 PLACES = "folds follow the order of rows, and shards know only their own"
 CROSS_VALIDATED = ("choose_thresholds", "fit_pool", "operating_points of thresholds", "recalibrate")
 # Results that differ, and why.
-DIFFERS = {
-    **{(name, "saved and merged"): PLACES for name in CROSS_VALIDATED},
-    ("Report.of", "saved and merged"): "saved models have names, and nothing is drawn again without rows",
-}
+DIFFERS = {(name, "saved and merged"): PLACES for name in CROSS_VALIDATED}
+# Reports take seconds. Saved, they have names of models and no new draws: `test_saved.py` holds merged ones
+# to that of all rows saved at once. `tests/report/test_elsewhere.py` has reports without weights and groups.
+ELSEWHERE = [("Report.of", "dense", "saved and merged"), ("Report.of", "plain", "many parts")]
 # Refusals that differ, and why.
 REFUSES_ALONE = {
     ("worst", "a negative weight"): "it has no weights in memory",
@@ -76,6 +76,7 @@ REFUSES_ALONE = {
 
 CASES = [(name, kind, way) for name, asked in TABLE.items() for kind in asked.takes for way in WAYS]
 CASES += [(name, "plain", "many parts") for name, asked in TABLE.items() if "dense" in asked.takes]
+CASES = [case for case in CASES if case not in ELSEWHERE]
 
 
 @pytest.fixture(autouse=True)
