@@ -1,7 +1,7 @@
 """Thresholds chosen on rows: by a rate to reach, by the best value of a rate, or by costs.
 
 A threshold is chosen without each fold and used on it, so the rates of these decisions are those of a
-threshold on rows that it has not seen.
+threshold on held-out rows.
 """
 
 from __future__ import annotations

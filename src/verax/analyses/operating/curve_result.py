@@ -264,7 +264,7 @@ class RateCurves(Tabled, MaySkip):
 
 
 def _value_at(x: float, curve: RateCurve, *, upward: bool) -> float:
-    """The curve at `x`: of an increasing one the best value up to there, of others the best from there on."""
+    """The best value of an increasing curve up to `x`, and of another one at `x` or more."""
     among = curve.x <= x + 1e-12 if upward else curve.x >= x - 1e-12
     found = curve.values[among & ~np.isnan(curve.values)]
     if not len(found):
