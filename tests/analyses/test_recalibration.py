@@ -20,6 +20,8 @@ from reports import sample
 from verax.analyses.recalibration.choosing import dealt
 from verax.analyses.recalibration.fitting import STRENGTHS, Configuration, Rows, fit
 from verax.analyses.recalibration.forms import nearest_monotone
+from verax.analyses.recalibration.records import Gain, of_nothing
+from verax.inference.intervals import Interval
 from verax.inputs.groups import Groups
 
 
@@ -514,3 +516,20 @@ def test_invalid_rows_are_skipped_on_request():
     assert "1 of 100 rows was left out" in repr(found)
     assert np.isnan(found.apply(bad, invalid="skip")[3]).all()
     np.testing.assert_array_equal(found.apply(bad, invalid="skip")[4:], found.apply(p)[4:])
+
+
+def test_a_choice_that_differs_between_folds_is_as_uncertain_as_its_parts():
+    """The fit to all rows is one method, so the interval of the choice includes that method's own."""
+
+    def gain(low, high, caution=""):
+        interval = Interval(low, high, method="t", confidence=0.9, caution=caution)
+        return Gain(0.1, interval, 0.2, Interval(2 * low, 2 * high, method="t", confidence=0.9), 0.5)
+
+    wider = gain(0.05, 0.15, "only 8 groups").undecided(gain(0.1, 0.3))
+    assert tuple(wider.interval) == (0.05, 0.3)
+    assert tuple(wider.share_interval) == (0.1, 0.6)
+    assert wider.interval.caution == "only 8 groups; the choice differs between folds"
+    assert (wider.value, wider.share, wider.interval.confidence) == (0.1, 0.2, 0.9)
+    undone = gain(0.05, 0.15).undecided(of_nothing(0.9))
+    assert tuple(undone.interval) == (0.0, 0.15)
+    assert not undone.certain

@@ -80,15 +80,28 @@ class Components(Tabled, Result):
         """Intervals of the score and the components, by name; None without a bootstrap.
 
         They are about the values for many more rows. The isotonic fit follows noise, so the miscalibration
-        and the discrimination observed may lie above their intervals.
+        and the discrimination observed may lie above their intervals. That of the miscalibration includes
+        zero unless draws of calibrated forecasts refute it.
         """
         if self.accuracy is None:
             return None
         observed = zip(COMPONENTS, self.observed.tolist(), strict=True)
-        return {
+        found = {
             name: self.accuracy.interval(i, value, self.confidence)
             for i, (name, value) in enumerate(observed)
         }
+        own = found["miscalibration"]
+        if own.low > 0 and self._reached > (1 - self.confidence) / 2 * len(self.calibrated):
+            found["miscalibration"] = Interval(
+                0.0, own.high, method=own.method, confidence=own.confidence, caution=own.caution
+            )
+        return found
+
+    @property
+    def _reached(self) -> int:
+        """How many draws of calibrated forecasts show at least this miscalibration."""
+        # What differs by rounding alone is equal.
+        return int((self.calibrated >= self.miscalibration - 1e-12 * (1 + abs(self.score))).sum())
 
     @property
     def corrected(self) -> dict[str, float] | None:
@@ -113,9 +126,7 @@ class Components(Tabled, Result):
         """
         if not len(self.calibrated):
             return None
-        # What differs by rounding alone is equal.
-        reached = self.calibrated >= self.miscalibration - 1e-12 * (1 + abs(self.score))
-        return (1 + int(reached.sum())) / (1 + len(self.calibrated))
+        return (1 + self._reached) / (1 + len(self.calibrated))
 
     def _as_dict(self) -> dict[str, Any]:
         intervals = self.intervals

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Unpack
 
 import numpy as np
@@ -235,12 +236,16 @@ class _Study:
             )
         final = outcome[-1]
         forms = {name: self.trials.whole[picks[-1]] for name, picks in self.within.items()}
+        trials = [self._trial(name, losses[name], comparison, forms) for name in losses]
+        if self.choice and any(how.method != final.method for how in outcome):
+            own = next(trial for trial in trials if trial.method == final.method)
+            trials[-1] = replace(trials[-1], gain=trials[-1].gain.undecided(own.gain))
         return Recalibration(
             method=final.method,
             asked=", ".join(self.asked),
             form=self.trials.whole[final],
             rule=name_of(sample.rule),
-            trials=tuple(self._trial(name, losses[name], comparison, forms) for name in losses),
+            trials=tuple(trials),
             classes=forecasts.classes,
             ordered=sample.ordered,
             frequencies=_frequencies(sample),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from verax.inference.intervals import Interval
@@ -20,6 +20,7 @@ TITLES = {
     "isotonic": "isotonic regression",
 }
 BEST = "best"
+_UNDECIDED = "the choice differs between folds"
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ class Gain:
     value : float
         Mean loss before minus mean loss after.
     interval : Interval
-        Its interval.
+        Its interval. Where the choice of a method differs between folds, it also includes that of the
+        method chosen by all rows.
     share : float
         The gain as a share of the mean loss before.
     share_interval : Interval
@@ -53,6 +55,29 @@ class Gain:
     def certain(self) -> bool:
         """Whether the interval lies above zero."""
         return self.interval.low > 0
+
+    def undecided(self, final: Gain) -> Gain:
+        """The gain of a choice that differs between folds: its intervals include that of the final choice.
+
+        The gain in nested cross-validation is then that of several methods, and the fit to all rows is one of
+        them: its gain may be that of no fold.
+        """
+        interval, share = (
+            Interval(
+                min(own.low, other.low),
+                max(own.high, other.high),
+                method=own.method,
+                confidence=own.confidence,
+                caution="; ".join(filter(None, [own.caution, _UNDECIDED])),
+            )
+            if own.defined and other.defined
+            else own
+            for own, other in (
+                (self.interval, final.interval),
+                (self.share_interval, final.share_interval),
+            )
+        )
+        return replace(self, interval=interval, share_interval=share)
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers as plain Python values."""
