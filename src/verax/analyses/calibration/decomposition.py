@@ -227,12 +227,15 @@ def read_decomposition(
     plan: Resampling,
     known: Accuracy | None = None,
     also: Callable[[int, SummedEvent], None] | None = None,
+    *,
+    tests_only: bool = False,
 ) -> Decomposition:
     """The decomposition from sums.
 
     `known` is what another pass told about rows that come in parts: without it there are tests of
     independent rows, and no intervals. Events are sorted and fitted once, so `also` may look at each: it is
-    called with the number of the event and the event, one at a time.
+    called with the number of the event and the event, one at a time. With `tests_only` there are draws for
+    the test of calibration, and no intervals.
     """
     scored = _Scored.of(found, rule, handle)
     how, rows, n_groups = scored.how, scored.sums[-1].rows, scored.sums[-1].n_groups
@@ -242,7 +245,8 @@ def read_decomposition(
     n_rows = scored.sums[-1].n_rows if rows is None else rows.n_rows
     # Two events at a time, and none that waits: more would take much memory.
     threads = min(2, n_cores()) if n_rows >= _MANY and len(scored.times) > 1 else 1
-    draws = draws_of(scored.sums[-1], how, plan, known, 1 if n_rows < _MANY else max(1, n_cores() // threads))
+    refitting = 1 if n_rows < _MANY else max(1, n_cores() // threads)
+    draws = draws_of(scored.sums[-1], how, plan, known, refitting, tests_only=tests_only)
     fitting = Lock()
 
     def part_of(numbered: tuple[int, Callable[[], SummedEvent]]) -> tuple[Components, Drawn]:

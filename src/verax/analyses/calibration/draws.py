@@ -64,13 +64,24 @@ class Draws(ABC):
         """The draws of what all events add up to."""
 
 
-def draws_of(sums: EventSums, how: Split, plan: Resampling, known: Accuracy | None, threads: int) -> Draws:
-    """The draws of the events of sums; `known` comes from another pass where rows come in parts."""
+def draws_of(
+    sums: EventSums,
+    how: Split,
+    plan: Resampling,
+    known: Accuracy | None,
+    threads: int,
+    *,
+    tests_only: bool = False,
+) -> Draws:
+    """The draws of the events of sums; `known` comes from another pass where rows come in parts.
+
+    With `tests_only` there are those of calibrated forecasts alone.
+    """
     rows = sums.rows
     if rows is None or not plan.replicates:
         return _Separate(how, plan, known)
     check_units(sums, copies=False)
-    return _Joint(Sampling.of(rows, plan.replicates, plan.seed, threads), how)
+    return _Joint(Sampling.of(rows, plan.replicates, plan.seed, threads), how, tests_only)
 
 
 @dataclass
@@ -79,23 +90,30 @@ class _Joint(Draws):
 
     sampling: Sampling
     how: Split
+    tests_only: bool
     total: Measured | None = None
+    calibrated: Floats | float = 0.0
 
     def of(self, i: int, event: SummedEvent, observed: Floats) -> Drawn:
         assert event.rows is not None
+        if self.tests_only:
+            return Drawn(None, self.sampling.calibrated(event.rows, self.how))
         return self._drawn(self.sampling.measure(event.rows, self.how))
 
     def _drawn(self, found: Measured) -> Drawn:
         return Drawn(found.uncertainty(self.sampling.units), found.calibrated, found)
 
     def add(self, drawn: Drawn, factor: float) -> None:
-        assert drawn.measured is not None
-        if self.total is None:
+        if drawn.measured is None:
+            self.calibrated = self.calibrated + factor * drawn.calibrated
+        elif self.total is None:
             self.total = drawn.measured.scaled(factor)
         else:
             self.total += drawn.measured.scaled(factor)
 
     def whole(self) -> Drawn:
+        if self.tests_only:
+            return Drawn(None, np.asarray(self.calibrated))
         assert self.total is not None
         return self._drawn(self.total)
 

@@ -219,6 +219,10 @@ class Sampling:
         """What the uncertainty of an event's components is made of."""
         return _Elements.of(self, event, how).measured()
 
+    def calibrated(self, event: BinaryEvent, how: Split) -> Floats:
+        """Miscalibrations of outcomes drawn from an event's forecast, alone."""
+        return _Elements.of(self, event, how).calibrated()
+
 
 @dataclass(frozen=True)
 class _Elements:
@@ -252,7 +256,7 @@ class _Elements:
         """What the uncertainty of the components is made of."""
         event, how, share = self.event, self.how, self.share
         chance, limit = self._smoothed()
-        optimism, calibrated = self._optimism(chance, limit), self._calibrated()
+        optimism, calibrated = self._optimism(chance, limit), self.calibrated()
         # Rows may be many, so that no array lives longer than it must.
         expected = dot(share, how.expected(limit, 1 - limit, chance))
         given = dot(share, how.expected(event.given, event.rest, chance))
@@ -344,7 +348,7 @@ class _Elements:
         ratio: Floats = np.divide(own, plain, out=np.ones(2), where=plain > _ROUNDING)
         return found * ratio
 
-    def _calibrated(self) -> Floats:
+    def calibrated(self) -> Floats:
         """Miscalibrations of outcomes drawn from the forecast; none for log scores of groups."""
         event, how, share = self.event, self.how, self.share
         draws: Draws

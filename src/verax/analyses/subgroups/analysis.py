@@ -65,9 +65,11 @@ def subgroup_recipes(handle: Handle, asked: SubgroupRequest, plan: Resampling) -
     return recipes
 
 
-def _decomposition(events: Any, rule: Rule, handle: Handle, plan: Resampling) -> Decomposition:
+def _decomposition(
+    events: Any, rule: Rule, handle: Handle, plan: Resampling, *, tests_only: bool = False
+) -> Decomposition:
     inner = rule.rule if isinstance(rule, Padded) else rule
-    return read_decomposition(events, inner, handle, plan)
+    return read_decomposition(events, inner, handle, plan, tests_only=tests_only)
 
 
 def cards_of(found: Breakdown, handle: Handle) -> dict[Any, Scorecard]:
@@ -161,7 +163,7 @@ def in_order_of_time(
 def _drawn(events: Any, rule: Rule, handle: Handle, plan: Resampling, n: int, stage: int) -> Floats:
     """More miscalibrations by chance, from a random stream of their own."""
     more = replace(plan, replicates=n, seed=plan.seed + stage)
-    return _decomposition(events, rule, handle, more).whole.calibrated
+    return _decomposition(events, rule, handle, more, tests_only=True).whole.calibrated
 
 
 def _check_weights(cards: Mapping[Any, Scorecard]) -> None:
