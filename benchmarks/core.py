@@ -23,7 +23,7 @@ from sklearn.metrics import brier_score_loss, cohen_kappa_score, log_loss
 
 import verax as vx
 from machine import describe
-from verax.engines.tally import Tally
+from verax.engines.tally import RuleSums
 
 RULES = ["brier", "log", "spherical", "rps", "sa_rps", "pbs", "pll"]
 ROUNDS = 3
@@ -132,7 +132,7 @@ def start_up() -> None:
 def accuracy(n: int) -> None:
     rng = np.random.default_rng(0)
     block = 1_000_000
-    tally, exact = Tally([vx.brier, vx.log_score], 2, counts=False), ([], [])
+    tally, exact = RuleSums([vx.brier, vx.log_score], 2, counts=False), ([], [])
     for _ in range(n // block):
         p1 = rng.random(block, dtype=np.float32)
         p = np.stack([1 - p1, p1], axis=1)

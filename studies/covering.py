@@ -31,7 +31,7 @@ from verax.analyses.calibration.overconfidence import overconfidence_of
 from verax.analyses.calibration.summary import summarize
 from verax.analyses.cards.intervals import CardIntervals
 from verax.engines.differences import PairedTally
-from verax.engines.tally import Tally
+from verax.engines.tally import RuleSums
 from verax.inference.estimates import Estimate, Units, bootstrap_means, bootstrap_p, permutation_p
 from verax.inference.intervals import Resampling
 from verax.inference.series import LongRun
@@ -307,7 +307,7 @@ def rejections_of_calibration(rule: str, n: int, n_groups: int, factor: float) -
     return measure
 
 
-def rejections_of_sureness(n: int, n_groups: int, factor: float) -> Measure:
+def rejections_of_overconfidence(n: int, n_groups: int, factor: float) -> Measure:
     """How often the report's test of the most likely class has a p-value of at most 5 percent."""
 
     def measure(replications: int, seed: int) -> tuple[float, float]:
@@ -335,8 +335,14 @@ for n, n_groups in ((300, 8), (300, 20), (1000, 50)):
         1.0,
         rejections_of_calibration("brier", n, n_groups, 1.5),
     )
-    claim(f"too sure test: size, {where}", 0.03, 0.065, rejections_of_sureness(n, n_groups, 1.0), 2000)
-    claim(f"too sure test: power at 1.5, {where}", 0.5, 1.0, rejections_of_sureness(n, n_groups, 1.5), 2000)
+    claim(f"too sure test: size, {where}", 0.03, 0.065, rejections_of_overconfidence(n, n_groups, 1.0), 2000)
+    claim(
+        f"too sure test: power at 1.5, {where}",
+        0.5,
+        1.0,
+        rejections_of_overconfidence(n, n_groups, 1.5),
+        2000,
+    )
 
 
 # ---- cards with two kinds of groups ------------------------------------------------------------
@@ -416,7 +422,7 @@ def rare_hits(
     for i in range(replications):
         table = np.random.default_rng([seed, i]).multinomial(n, chance.ravel()).reshape(chance.shape)
         y, decided = np.repeat(np.indices(chance.shape).reshape(2, -1), table.ravel(), axis=1)
-        tally = Tally([], len(shares)).update(Forecasts(y, np.eye(len(shares))[decided]))
+        tally = RuleSums([], len(shares)).update(Forecasts(y, np.eye(len(shares))[decided]))
         intervals = CardIntervals(tally, metrics, Resampling(replicates=400, seed=i))
         for j, metric in enumerate(metrics):
             low, high = intervals.of_metric(j, float(metric.of(table[None])[0]))

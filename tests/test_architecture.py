@@ -118,6 +118,26 @@ def test_no_circles_between_the_parts_of_a_package(package):
         pytest.fail(" -> ".join(error.args[1]))
 
 
+# Pairs of classes that are one thing at two places.
+SAME_NAME = {
+    "Loss": "for PyTorch and for Keras",
+    "Reading": "options of reading, as functions take them and as the command line does",
+    "Score": "for PyTorch and for Keras",
+}
+
+
+def test_classes_of_different_modules_have_different_names():
+    """Classes that only their module sees, with an underscore, are free."""
+    places: dict[str, list[str]] = {}
+    for name, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(name)
+    shared = {name: modules for name, modules in places.items() if len(modules) > 1}
+    assert {name: modules for name, modules in shared.items() if name not in SAME_NAME} == {}
+    assert set(SAME_NAME) == set(shared)
+
+
 def is_code(node: ast.stmt) -> bool:
     """Whether a statement of a package's `__init__` is more than text, imports, names and their types."""
     if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":

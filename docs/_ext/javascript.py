@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from verax.engines.arrays import reduce_rows
-from verax.engines.tracing import Step, Trace, record
+from verax.engines.tracing import Operation, Trace, record
 from verax.scores.base import Rule
 
 # How each operation is written. The last two are of statistics only: equality, and a choice.
@@ -83,12 +83,12 @@ class Pen:
     """The array namespace that statistics are computed with: it writes down what is done."""
 
     def __init__(self) -> None:
-        self.steps: dict[tuple[str, tuple[str, ...]], Step] = {}
+        self.steps: dict[tuple[str, tuple[str, ...]], Operation] = {}
 
     def emit(self, operation: str, *operands: Any) -> Symbol:
         """A step, the same as before if it has been taken before."""
         key = operation, tuple(each.name if isinstance(each, Symbol) else literal(each) for each in operands)
-        return Symbol(self.steps.setdefault(key, Step(f"s{len(self.steps)}", *key)).name)
+        return Symbol(self.steps.setdefault(key, Operation(f"s{len(self.steps)}", *key)).name)
 
     def each(self, operation: str, *operands: Any) -> Grid:
         """A step for each element; numbers alone are computed at once."""
@@ -165,7 +165,9 @@ def literal(value: Any) -> str:
     return f"{'-' if number < 0 else ''}Infinity" if math.isinf(number) else repr(number)
 
 
-def statistics_of(names: Sequence[str], n_classes: int, outcome: int) -> tuple[list[Step], dict[str, str]]:
+def statistics_of(
+    names: Sequence[str], n_classes: int, outcome: int
+) -> tuple[list[Operation], dict[str, str]]:
     """The steps from the probabilities p0, p1, ... of a row to its statistics, and what each is called."""
     pen = Pen()
     row = Grid(pen, [[Symbol(f"p{j}") for j in range(n_classes)]])
@@ -189,7 +191,7 @@ def trace_of(rules: Mapping[str, Rule], n_classes: int) -> Trace:
     return trace
 
 
-def _lines(steps: Sequence[Step]) -> list[str]:
+def _lines(steps: Sequence[Operation]) -> list[str]:
     return [f"  const {step.name} = {TEXTS[step.operation].format(*step.operands)};" for step in steps]
 
 

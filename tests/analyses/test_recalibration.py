@@ -18,7 +18,7 @@ import verax as vx
 from recalibrations import METHODS, drawn, softmax
 from reports import sample
 from verax.analyses.recalibration.choosing import dealt
-from verax.analyses.recalibration.fitting import STRENGTHS, Configuration, Rows, fit
+from verax.analyses.recalibration.fitting import STRENGTHS, Configuration, FittingRows, fit
 from verax.analyses.recalibration.forms import nearest_monotone
 from verax.analyses.recalibration.records import Gain, of_nothing
 from verax.inference.intervals import Interval
@@ -72,7 +72,7 @@ def test_a_matrix_without_penalty_is_multinomial_logistic_regression_of_the_loga
         3000, 3, seed=2, distort=lambda z: z @ np.array([[1.2, 0.2, 0], [0, 0.7, 0.3], [0, 0, 1]])
     )
     theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000).fit(np.log(p), y)
-    ours = fit(Configuration("dirichlet", 0.0), Rows.of(y, p, None), vx.log_score, ordered=False)
+    ours = fit(Configuration("dirichlet", 0.0), FittingRows.of(y, p, None), vx.log_score, ordered=False)
     np.testing.assert_allclose(ours.apply(p), theirs.predict_proba(np.log(p)), atol=5e-4)
 
 
@@ -144,7 +144,7 @@ def test_the_nearest_monotone_rows(rows):
 @pytest.mark.parametrize("rule", ["log", "brier", "rps"])
 def test_no_other_numbers_near_the_fit_lose_less(method, rule):
     y, p, _ = drawn(400, 3, seed=10, distort=lambda z: 1.4 * z + [0.5, 0, 0])
-    rows, chosen = Rows.of(y, p, None), vx.parse(rule)
+    rows, chosen = FittingRows.of(y, p, None), vx.parse(rule)
     # Without its penalty; the small ridge towards "unchanged" is weaker than one row.
     form = fit(Configuration(method, 0.0 if method == "dirichlet" else None), rows, chosen, ordered=False)
     best = chosen(y, form.apply(p))
@@ -212,7 +212,7 @@ def test_gains_are_those_of_a_plain_cross_validation(grouped):
     folds = dealt(y, None if labels is None else Groups.of(labels, 300), 5, 4)
     held_out = np.empty_like(p)
     for v in range(5):
-        rows = Rows.of(y[folds != v], p[folds != v], None)
+        rows = FittingRows.of(y[folds != v], p[folds != v], None)
         form = fit(Configuration("temperature"), rows, vx.brier, ordered=False)
         held_out[folds == v] = form.apply(p[folds == v])
     np.testing.assert_allclose(found.held_out, held_out, atol=1e-5)
@@ -235,7 +235,7 @@ def test_the_choice_is_cross_validated_with_all_that_leads_to_it():
     hows = [Configuration(m, s) for m in tried for s in (STRENGTHS if m == "dirichlet" else (None,))]
 
     def losses(how, train, test):
-        form = fit(how, Rows.of(y[train], p[train], None), vx.brier, ordered=False)
+        form = fit(how, FittingRows.of(y[train], p[train], None), vx.brier, ordered=False)
         return vx.brier.samples(y[test], form.apply(p[test]))
 
     expected, picks = np.empty(240), []
@@ -405,8 +405,10 @@ def test_weights_are_repeats_in_the_fit(method):
     y, p, _ = drawn(150, 3, seed=21, distort=lambda z: 2 * z)
     w = np.random.default_rng(0).integers(1, 4, 150)
     how = Configuration(method, 0.1 if method == "dirichlet" else None)
-    weighted = fit(how, Rows.of(y, p, 7.0 * w), vx.log_score, ordered=False)
-    repeated = fit(how, Rows.of(np.repeat(y, w), np.repeat(p, w, axis=0), None), vx.log_score, ordered=False)
+    weighted = fit(how, FittingRows.of(y, p, 7.0 * w), vx.log_score, ordered=False)
+    repeated = fit(
+        how, FittingRows.of(np.repeat(y, w), np.repeat(p, w, axis=0), None), vx.log_score, ordered=False
+    )
     np.testing.assert_allclose(weighted.apply(p), repeated.apply(p), atol=3e-3)
 
 
@@ -419,9 +421,10 @@ def test_rows_without_weight_do_not_count(method):
     found = vx.recalibrate(*both, method=method, weights=w)
     other = vx.recalibrate(both[0], np.roll(both[1], 0, axis=0), method=method, weights=5 * w)
     np.testing.assert_allclose(found.apply(p), other.apply(p), atol=1e-9)
-    form = fit(Configuration("isotonic"), Rows.of(*both, w), vx.brier, ordered=False)
+    form = fit(Configuration("isotonic"), FittingRows.of(*both, w), vx.brier, ordered=False)
     np.testing.assert_allclose(
-        form.apply(p), fit(Configuration("isotonic"), Rows.of(y, p, None), vx.brier, ordered=False).apply(p)
+        form.apply(p),
+        fit(Configuration("isotonic"), FittingRows.of(y, p, None), vx.brier, ordered=False).apply(p),
     )
 
 

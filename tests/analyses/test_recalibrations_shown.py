@@ -13,8 +13,8 @@ from hypothesis.extra import numpy as hnp
 import realdata
 import verax as vx
 from recalibrations import METHODS, drawn
-from verax.analyses.recalibration.choosing import Sample, dealt
-from verax.analyses.recalibration.fitting import Configuration, Rows, fit
+from verax.analyses.recalibration.choosing import FoldedRows, dealt
+from verax.analyses.recalibration.fitting import Configuration, FittingRows, fit
 
 # ---- files -------------------------------------------------------------------------------------
 
@@ -186,7 +186,10 @@ def test_retinopathy_grades():
     assert -0.03 < found.trial("isotonic").gain.share < 0.03
     # In sample, isotonic regression would promise ten percent.
     in_sample = fit(
-        Configuration("isotonic"), Rows.of(stored["labels"], stored["probs"], None), vx.rps, ordered=True
+        Configuration("isotonic"),
+        FittingRows.of(stored["labels"], stored["probs"], None),
+        vx.rps,
+        ordered=True,
     )
     promised = 1 - vx.rps(stored["labels"], in_sample.apply(stored["probs"])) / found.trials[0].loss
     assert promised > 0.08
@@ -197,9 +200,9 @@ def test_retinopathy_grades():
 
 def test_the_folds_of_a_sample_see_no_row_of_their_own():
     y, p, _ = drawn(100, 3, seed=29)
-    sample = Sample(y, p, None, None, vx.brier, False, dealt(y, None, 5, 0), 0)
+    sample = FoldedRows(y, p, None, None, vx.brier, False, dealt(y, None, 5, 0), 0)
     before = sample.fitted(Configuration("isotonic"), [2]).apply(p)
     spoiled_rows = p.copy()
     spoiled_rows[sample.folds == 2] = [0.98, 0.01, 0.01]
-    other = Sample(y, spoiled_rows, None, None, vx.brier, False, sample.folds, 0)
+    other = FoldedRows(y, spoiled_rows, None, None, vx.brier, False, sample.folds, 0)
     np.testing.assert_array_equal(other.fitted(Configuration("isotonic"), [2]).apply(p), before)

@@ -17,7 +17,7 @@ from sklearn.metrics import cohen_kappa_score, f1_score
 import verax as vx
 from cases import forecasts, number
 from scattered import Scattered
-from verax.analyses.retention.cuts import Cuts, Options, Order, Sample
+from verax.analyses.retention.cuts import Cuts, Options, RowOrder, RowWeights
 from verax.analyses.retention.uncertainty_scores import doubt
 from verax.analyses.table import RowTable
 from verax.inference.bootstrap import multiplicities
@@ -188,7 +188,7 @@ def test_sums_of_finite_values_are_those_of_rows_in_order(ties):
     options = Options([0, 0.1, 0.3, 0.8], "mean", "nan", 0, 0, 0.95, ties=ties)
     values = table.losses[vx.brier]
     for weights in (np.ones(400), rng.integers(0, 4, 400).astype(float)):
-        cuts = Cuts(Order(values, ties), Sample(table, weights, options, counting=False))
+        cuts = Cuts(RowOrder(values, ties), RowWeights(table, weights, options, counting=False))
         assert cuts.sums(values, finite=True) == pytest.approx(cuts.sums(values, finite=False), rel=1e-12)
 
 

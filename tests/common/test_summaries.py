@@ -25,7 +25,7 @@ from verax.common.summaries import (
     from_bytes,
     merges,
 )
-from verax.engines.clusters import ByLabel, Labels
+from verax.engines.clusters import ByLabel, GroupLabels
 from verax.engines.sums import Sum, Sums
 
 
@@ -40,7 +40,7 @@ class Example(Summary, kind="example of the tests"):
     sums: Sum = merges(Sums("k", 2))
     most: Any = merges(Array("f8", "k", how="most"))
     inner: Any = merges(Each(Valued(Inner), "union"))
-    labels: Any = merges(Labels(), default=None)
+    labels: Any = merges(GroupLabels(), default=None)
     groups: Any = merges(ByLabel("k"), default=None)
 
 

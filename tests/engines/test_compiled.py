@@ -19,7 +19,7 @@ from cases import forecasts
 from verax.engines import fusion, plans
 from verax.engines.arrays import compute
 from verax.engines.scan import scan_rows
-from verax.engines.tally import Tally
+from verax.engines.tally import RuleSums
 from verax.engines.tracing import OPERATIONS, record
 from verax.kernels import ledger, limits
 from verax.kernels.fewclasses import FEW
@@ -314,7 +314,7 @@ def test_memory_does_not_grow_with_the_rows():
         p, y = np.full((n, 4), 0.25, np.float32), np.zeros(n, np.int32)
         vx.brier(y, p)
         tracemalloc.start()
-        Tally(list(vx.rules.RULES.values()), 4).update(vx.Forecasts(y, p))
+        RuleSums(list(vx.rules.RULES.values()), 4).update(vx.Forecasts(y, p))
         extra.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert max(extra) < 64e6
@@ -401,7 +401,7 @@ def test_what_is_odd_to_the_logarithm_is_left_to_numpy(tiny):
     y, p = forecasts(COMPILED_FROM // 2, 2, ties=False)
     p[1000, :] = tiny, 1 - tiny
     y[1000] = 0
-    moments = Tally([vx.log_score, vx.ranked_log], 2).update(vx.Forecasts(y, p)).moments
+    moments = RuleSums([vx.log_score, vx.ranked_log], 2).update(vx.Forecasts(y, p)).moments
     with np.errstate(divide="ignore"):
         losses = -np.log(p[np.arange(len(y)), y])
     finite = losses[np.isfinite(losses)]

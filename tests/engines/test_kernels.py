@@ -13,9 +13,9 @@ from cases import RULES, facts_of, forecasts, number
 from emulator import emulated, gpu, only_on_gpu  # noqa: F401 - fixtures
 from test_vectors import MAKERS, close, entries
 from verax.engines.cuda import sums
-from verax.engines.cuda.printer import Form, sums_program
+from verax.engines.cuda.printer import RowLayout, sums_program
 from verax.engines.derivatives import differentiate
-from verax.engines.tally import Tally
+from verax.engines.tally import RuleSums
 from verax.engines.tracing import record
 from verax.scores.properties import Holds, Properties
 
@@ -59,13 +59,13 @@ def by_arrays(p, y, w=None, rules=(), **options):
     ]
     rows = rows_of(*host, **options)
     rows.unity = vx.Forecasts(y, p, **options).unity
-    return Tally(rules, rows.n_classes).update(rows)
+    return RuleSums(rules, rows.n_classes).update(rows)
 
 
 def by_kernel(gpu, p, y, w=None, rules=(), **options):
     gpu.launches.clear()
     rows = rows_of(p, y, w, **options)
-    tally = Tally(rules, rows.n_classes).update(rows)
+    tally = RuleSums(rules, rows.n_classes).update(rows)
     assert "finish" in gpu.launches
     return tally
 
@@ -237,9 +237,9 @@ def test_invalid_rows_are_named(gpu, spoil):
     else:
         w[:] = 0
     with pytest.raises(vx.InputError) as wanted:
-        Tally([vx.brier], 5).update(rows_of(p, y, w))
+        RuleSums([vx.brier], 5).update(rows_of(p, y, w))
     with pytest.raises(vx.InputError) as found:
-        Tally([vx.brier], 5).update(rows_of(gpu.put(p), gpu.put(y), gpu.put(w)))
+        RuleSums([vx.brier], 5).update(rows_of(gpu.put(p), gpu.put(y), gpu.put(w)))
     like = ["argument", "kind", "rows"]
     assert facts_of(found.value, like) == facts_of(wanted.value, like)
 
@@ -248,7 +248,7 @@ def test_rows_that_are_valid_by_a_hair(gpu):
     # The kernel leaves what is not clear to the one definition.
     y, p = forecasts(300, 5, ties=False)
     p[3] *= 1 + 1e-6
-    by_second_look = Tally([vx.brier], 5).update(rows_of(gpu.put(p), gpu.put(y)))
+    by_second_look = RuleSums([vx.brier], 5).update(rows_of(gpu.put(p), gpu.put(y)))
     assert by_second_look.moments.mean[0] == pytest.approx(vx.brier(y, p), rel=1e-13)
 
 
@@ -284,7 +284,7 @@ def test_small_inputs_and_formulas_without_a_trace_take_array_calls(gpu, monkeyp
 
 
 def test_rows_too_long_for_shared_memory_take_array_calls():
-    assert sums_program([vx.brier], Form(60_000, "float32", "int64"), decisions=True, most=1024) is None
+    assert sums_program([vx.brier], RowLayout(60_000, "float32", "int64"), decisions=True, most=1024) is None
 
 
 def test_streams_of_the_caller(gpu):
@@ -310,7 +310,7 @@ def test_other_libraries_on_a_gpu(gpu, library):
     found = by_kernel(gpu, module.asarray(p), module.asarray(y.astype(np.int32)), module.asarray(w), ALL)
     rows = rows_of(p.astype(np.float64), y, w)
     rows.unity = rows_of(p, y).unity
-    assert_same(found, Tally(ALL, 5).update(rows))
+    assert_same(found, RuleSums(ALL, 5).update(rows))
 
 
 # ---- derivatives of traces ---------------------------------------------------------------------

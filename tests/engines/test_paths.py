@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import verax as vx
-from verax.engines.tally import Tally
+from verax.engines.tally import RuleSums
 from verax.inputs.columns import Columns
 from verax.inputs.rows import pair
 from verax.kernels import limits
@@ -128,7 +128,7 @@ def refused(kind, rule):
 
 def tally(y, p, rules, options):
     rows = pair(y, p, **options)
-    return Tally(rules, rows.n_classes, decisions=not isinstance(p, vx.TopLists)).update(rows)
+    return RuleSums(rules, rows.n_classes, decisions=not isinstance(p, vx.TopLists)).update(rows)
 
 
 def assert_same(compiled, plain):

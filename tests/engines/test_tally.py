@@ -17,7 +17,7 @@ from cases import RULES, forecasts
 from verax.engines import scan
 from verax.engines.counts import CONFUSION_UP_TO, ROWS_KEPT
 from verax.engines.sums import Moments, Sum
-from verax.engines.tally import Tally
+from verax.engines.tally import RuleSums
 
 # With losses of all kinds: bounded, infinite, ordinal, and with a penalty.
 FEW = [vx.brier, vx.log_score, vx.rps, vx.pll]
@@ -25,7 +25,7 @@ FEW = [vx.brier, vx.log_score, vx.rps, vx.pll]
 
 def tally(y, p, w=None, rules=RULES, *, groups=None, first_row=None):
     rows = vx.Forecasts(y, p, weights=w, groups=groups, first_row=first_row)
-    return Tally(rules, np.shape(p)[1]).update(rows)
+    return RuleSums(rules, np.shape(p)[1]).update(rows)
 
 
 def assert_same(a, b):
@@ -59,7 +59,7 @@ def test_cutting_the_rows_anywhere_and_merging_in_any_order_changes_nothing(n, k
         a, b = (parts.pop(rng.integers(len(parts))) for _ in range(2))
         parts.append(a.merge(b))
     assert_same(parts[0], whole)
-    folded = Tally(FEW, k)
+    folded = RuleSums(FEW, k)
     for a, b in pairwise(edges):
         folded.update(vx.Forecasts(y[a:b], p[a:b], weights=None if w is None else w[a:b]))
     assert_same(folded, whole)
@@ -148,7 +148,7 @@ def test_many_small_updates_lose_nothing():
 
 def test_float32_means_agree_with_fsum():
     rng = np.random.default_rng(0)
-    streamed, exact = Tally([vx.brier, vx.log_score], 2, counts=False), []
+    streamed, exact = RuleSums([vx.brier, vx.log_score], 2, counts=False), []
     for _ in range(8):
         p1 = rng.random(500_000, dtype=np.float32)
         p = np.stack([1 - p1, p1], axis=1)
@@ -311,7 +311,7 @@ def test_weights_at_the_ends_of_the_numbers(w):
 
 def test_a_tally_of_sums_taken_elsewhere():
     sums = [[3.0, 6.0, 14.0, 2.0]]
-    result = Tally.from_sums(
+    result = RuleSums.from_sums(
         [vx.log_score], 2, n_rows=5, weight=5.0, sums=np.array(sums), cells=np.arange(4.0), n_zero=2
     )
     assert (result.moments.finite_mean[0], result.moments.m2[0], result.moments.mean[0]) == (2, 2, np.inf)

@@ -15,7 +15,7 @@ from cases import card_of_file, forecasts
 from commandline import verax
 from verax import files
 from verax.files import arrow
-from verax.files.labels import INTEGER, Labels, Target
+from verax.files.labels import INTEGER, ClassLabels, Target
 from verax.kernels.threads import in_order
 
 
@@ -126,7 +126,7 @@ def test_columns_stay_whole_and_are_scored_as_they_are(many, monkeypatch):
 
 def test_texts_are_coded_in_order():
     column = pa.chunked_array([["b", "a", "b"], ["c"]])
-    groups = arrow.groups(column, arrow.Place("a.csv", "who", "groups"))
+    groups = arrow.groups(column, arrow.ValueOrigin("a.csv", "who", "groups"))
     assert (groups.codes.tolist(), groups.labels.tolist()) == ([1, 0, 1, 2], ["a", "b", "c"])
 
 
@@ -135,7 +135,7 @@ def test_texts_are_coded_in_order():
 )
 def test_labels_that_are_numbers_are_found_near_and_far(numbers):
     names = tuple(map(str, numbers))
-    known = Labels(Target("y", INTEGER), names, names, tuple(numbers))
+    known = ClassLabels(Target("y", INTEGER), names, names, tuple(numbers))
     values = np.array([*numbers, 0, 1, 2, -1, 10**12, -(2**63), 2**63 - 1, 4, 5] * 3)
     places = {number: i for i, number in enumerate(numbers)}
     assert known.positions_of(values).tolist() == [places.get(int(value), -1) for value in values]

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 import verax as vx
 from scattered import Scattered
-from verax.scans.asking import Asked
+from verax.scans.options import ScanOptions
 from verax.scans.partitions import PartitionedHandle
 
 # Relative, and absolute: sums in another order differ in the last digits, and standard errors by their root.
@@ -107,7 +107,7 @@ def opened(case: Case, seed: int, several: bool) -> Parts:
     }
     given = dict.fromkeys(options) | rest | case.asked(several)
     table = case.table()
-    return Parts("the rows", (table, seed), Asked.of(given.pop("probs"), None, None, **given), table)
+    return Parts("the rows", (table, seed), ScanOptions.of(given.pop("probs"), None, None, **given), table)
 
 
 def random_case(rng: np.random.Generator) -> Case:

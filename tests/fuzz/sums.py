@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 import verax as vx
-from verax.engines.tally import Tally
+from verax.engines.tally import RuleSums
 
 RULES = (vx.log_score, vx.brier, vx.zero_one, vx.rps)
 # Relative; means of non-negative losses, totals and counts.
@@ -32,9 +32,9 @@ class Rows:
         groups = None if self.groups is None else self.groups[start:stop]
         return Rows(self.y[start:stop], self.p[start:stop], w, groups)
 
-    def tally(self, first_row: int | None = None) -> Tally:
+    def tally(self, first_row: int | None = None) -> RuleSums:
         rows = vx.Forecasts(self.y, self.p, weights=self.w, groups=self.groups, first_row=first_row)
-        return Tally(RULES, self.p.shape[1]).update(rows)
+        return RuleSums(RULES, self.p.shape[1]).update(rows)
 
 
 def random_rows(rng: np.random.Generator) -> Rows:
@@ -104,7 +104,7 @@ def close(found: float, wanted: Fraction) -> bool:
     ) + Fraction(5e-324)
 
 
-def merged(rng: np.random.Generator, rows: Rows, *, placed: bool) -> Tally:
+def merged(rng: np.random.Generator, rows: Rows, *, placed: bool) -> RuleSums:
     """The tally of the rows cut at random and merged in random order."""
     n = len(rows.y)
     cuts = sorted({0, n, *rng.integers(0, n, rng.integers(0, 6)).tolist()})
@@ -119,7 +119,7 @@ def merged(rng: np.random.Generator, rows: Rows, *, placed: bool) -> Tally:
     return parts[0]
 
 
-def check_means(tally: Tally, wanted: list[tuple[Fraction, Fraction, bool]], where: str) -> None:
+def check_means(tally: RuleSums, wanted: list[tuple[Fraction, Fraction, bool]], where: str) -> None:
     moments = tally.moments
     for i, (weight, total, infinite) in enumerate(wanted):
         what = f"{where}, {RULES[i]}"
@@ -156,7 +156,7 @@ def check(rng: np.random.Generator) -> None:
     check_scale(rng, rows, whole)
 
 
-def check_counts(tally: Tally, rows: Rows) -> None:
+def check_counts(tally: RuleSums, rows: Rows) -> None:
     """Weight, confusion counts and sums of groups."""
     n = len(rows.y)
     w = np.ones(n) if rows.w is None else rows.w
@@ -185,15 +185,15 @@ def lost(weight: Fraction, total: Fraction) -> bool:
     return weight > Fraction(1.79e308) or weight * Fraction(2) ** 1400 < total
 
 
-def weight_of(tally: Tally) -> float:
+def weight_of(tally: RuleSums) -> float:
     return float(getattr(tally.weight, "high", [tally.weight])[0])
 
 
-def unscaled(tally: Tally, weights: np.ndarray) -> np.ndarray:
+def unscaled(tally: RuleSums, weights: np.ndarray) -> np.ndarray:
     return tally.unscaled(weights) if hasattr(tally, "unscaled") else weights
 
 
-def check_scale(rng: np.random.Generator, rows: Rows, whole: Tally) -> None:
+def check_scale(rng: np.random.Generator, rows: Rows, whole: RuleSums) -> None:
     """Weights times a power of two have the same means, bit for bit, unless some overflow or underflow."""
     if rows.w is None or len(rows.y) > 1000:
         return

@@ -9,7 +9,7 @@ import verax as vx
 from cases import card_of_file
 from verax import files
 from verax.engines.differences import PairedTally
-from verax.engines.tally import Tally
+from verax.engines.tally import RuleSums
 from verax.errors import InputError, VeraxError
 from verax.inference.estimates import Estimate
 from verax.inputs.groups import Groups
@@ -221,7 +221,7 @@ def test_tallies_merge_in_any_order(rows):
     with pytest.raises(VeraxError, match="two kinds of groups"):
         parts[0].merge(vx.evaluate(y, p, groups=league, ordered=True))
     with pytest.raises(VeraxError, match="two kinds of groups"):
-        Tally([vx.brier], 3).update(vx.Forecasts(y, p, groups=league)).update(
+        RuleSums([vx.brier], 3).update(vx.Forecasts(y, p, groups=league)).update(
             vx.Forecasts(y, p, groups=[league, date])
         )
 

@@ -89,7 +89,9 @@ def test_the_report_is_that_of_the_rows(kind, several, ordered):
         assert (skill, *interval) == pytest.approx((true_skill[0], *true_skill[1]), rel=1e-9)
         gap = true.decomposition.miscalibration - ours.decomposition.miscalibration
         assert -1e-12 <= gap <= ours.decomposition.whole.within + 1e-12
-        assert ours.dense.sureness.to_dict() == pytest.approx(true.dense.sureness.to_dict(), rel=1e-5)
+        assert ours.dense.overconfidence.to_dict() == pytest.approx(
+            true.dense.overconfidence.to_dict(), rel=1e-5
+        )
         assert [(case.id, case.ranks) for case in ours.worst] == [(c.id, c.ranks) for c in true.worst]
         assert [panel.title for panel in ours.panels] == [panel.title for panel in true.panels]
         for a, b in zip(ours.dense.by_class, true.dense.by_class, strict=True):

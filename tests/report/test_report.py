@@ -233,8 +233,8 @@ def test_the_verdict_does_not_overlook_the_most_likely_class():
     report = Report.of(y, p, ordered=True)
     found = report.contents.best
     assert found.decomposition.p_value > 0.05
-    assert found.dense.sureness.gap == pytest.approx(top.mean() - right.mean())
-    assert 2 * found.dense.sureness.p_value < 0.05
+    assert found.dense.overconfidence.gap == pytest.approx(top.mean() - right.mean())
+    assert 2 * found.dense.overconfidence.p_value < 0.05
     said = f"{100 * top.mean():.0f}% claimed, {100 * right.mean():.0f}% correct"
     assert f"It is overconfident ({said}), but no recalibration method helps" in report.verdict
     text = Page(report.to_html()).text
@@ -243,7 +243,7 @@ def test_the_verdict_does_not_overlook_the_most_likely_class():
     assert "after Holm's correction over these tests" in text
     # One of two tests gets half of the level: a gap that one test alone would call real may be chance.
     shy = dataclasses.replace(
-        found.dense, sureness=dataclasses.replace(found.dense.sureness, p_value=0.04), slopes=None
+        found.dense, overconfidence=dataclasses.replace(found.dense.overconfidence, p_value=0.04), slopes=None
     )
     assert miscalibrated(dataclasses.replace(found, dense=shy), 0.95) == {"parts": False, "top": False}
 
@@ -302,7 +302,7 @@ def test_with_groups_too_much_confidence_is_detected():
     report = Report.of(y, sure, groups=np.arange(600) // 12)
     found = report.contents.best
     assert found.decomposition.p_value < 0.05
-    assert found.dense.sureness.p_value < 0.05
+    assert found.dense.overconfidence.p_value < 0.05
     assert "It is overconfident" in report.verdict
     # The gain is that of a method in cross-validation, not what an isotonic fit promises in sample.
     whole = found.decomposition.whole
@@ -314,8 +314,8 @@ def test_with_groups_too_much_confidence_is_detected():
 def test_the_too_sure_test_with_groups_keeps_its_level_and_its_power():
     coverage = runpy.run_path(str(Path(__file__).parents[2] / "studies" / "covering.py"))
     for n, n_groups in ((300, 8), (1000, 50)):
-        size, _ = coverage["rejections_of_sureness"](n, n_groups, 1.0)(150, 5)
-        power, _ = coverage["rejections_of_sureness"](n, n_groups, 1.5)(150, 5)
+        size, _ = coverage["rejections_of_overconfidence"](n, n_groups, 1.0)(150, 5)
+        power, _ = coverage["rejections_of_overconfidence"](n, n_groups, 1.5)(150, 5)
         # Binomial(150, 0.05) lies in these bounds with probability 0.998.
         assert 1 / 150 <= size <= 17 / 150
         assert power >= 0.4
@@ -763,7 +763,7 @@ def test_events_that_are_too_high_or_too_low_are_named_with_evidence():
     raised = p * [1, 1, 1, 2.5]
     raised /= raised.sum(axis=1, keepdims=True)
     report = Report.of(y, raised, classes=["a", "b", "c", "d"])
-    (off,) = [each for each in report.contents.best.dense.remedy.leanings if each.gap > 0]
+    (off,) = [each for each in report.contents.best.dense.remedy.class_biases if each.gap > 0]
     # The test of a sum of independent draws with these probabilities, by its normal approximation.
     error = np.sqrt((raised[:, 3] * (1 - raised[:, 3])).sum()) / 1500
     assert off.p_value == pytest.approx(2 * norm.sf(off.gap / error), rel=1e-6)

@@ -117,14 +117,14 @@ def test_saved_rows_give_the_same_numbers(version, name, what, folders, now, mon
 @pytest.mark.parametrize("name", ["dense", "weighted", "lists", "grouped lists"])
 def test_last_digits_do_not_matter_to_saved_slopes(name, now, monkeypatch):
     analyse, saved = making.analyses(name)["slope"], now(name)[0]
-    expected, start = analyse(vx.scan(saved)), slope_fit.Look.start
+    expected, start = analyse(vx.scan(saved)), slope_fit.LogOddsBins.start
 
     def otherwise(look):
         level, line = start(look)
         moved = line.coefficients * (1 + 1e-14), line.centre * (1 - 1e-14), line.scale * (1 + 1e-14)
         return level * (1 - 1e-14), type(line)(*moved)
 
-    monkeypatch.setattr(slope_fit.Look, "start", otherwise)
+    monkeypatch.setattr(slope_fit.LogOddsBins, "start", otherwise)
     same(analyse(vx.scan(saved)), expected)
 
 

@@ -13,7 +13,7 @@ import pytest
 import verax as vx
 from scanned import CLASSES, COLUMNS, N, broken, example, same, table
 from verax.scans.frames import PandasFrame
-from verax.scans.partitions import Work
+from verax.scans.partitions import PartitionTask
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
@@ -149,8 +149,8 @@ def test_errors_name_the_partition_of_a_frame_of_which_few_columns_are_read(comp
 def test_a_partition_is_scored_by_the_threads_that_would_have_none(tmp_path, monkeypatch):
     monkeypatch.setattr("verax.scans.dask.n_cores", lambda: 4)
     given = []
-    score = Work.score
-    monkeypatch.setattr(Work, "score", lambda *args: given.append(args[-1]) or score(*args))
+    score = PartitionTask.score
+    monkeypatch.setattr(PartitionTask, "score", lambda *args: given.append(args[-1]) or score(*args))
     for n, scheduler, threads in ((1, "threads", 4), (3, "threads", 1), (1, "sync", 1)):
         frame = dd.from_pandas(PLAIN, npartitions=n, sort=False)
         with dask.config.set(scheduler=scheduler):

@@ -19,7 +19,7 @@ from verax.analyses.retention.uncertainty_scores import doubt
 from verax.analyses.samples import SampleRecipe
 from verax.analyses.worst_rows import WorstRecipe
 from verax.engines import tables
-from verax.engines.tally import Tally
+from verax.engines.tally import RuleSums
 from verax.inference.intervals import Resampling
 from verax.inputs.handles import Collector
 from verax.kernels import limits
@@ -167,8 +167,8 @@ def test_cards_from_losses_of_other_recipes(spread, zeros, monkeypatch):
     card = CardRecipe("model", RULES, True, "quadratic", plan)
     both = Collector({"classes": ClassRecipe("model", RULES), "card": card})
     calls = []
-    taken = Tally.update
-    monkeypatch.setattr(Tally, "update", lambda self, rows: calls.append(rows) or taken(self, rows))
+    taken = RuleSums.update
+    monkeypatch.setattr(RuleSums, "update", lambda self, rows: calls.append(rows) or taken(self, rows))
     for rows in PARTS:
         both.add(handle.part(rows))
     # Losses that hardly differ, and outcomes of probability zero, take a pass of their own.

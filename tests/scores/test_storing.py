@@ -12,7 +12,7 @@ import verax as vx
 from cases import RULES, forecasts
 from verax.common.packing import dump, load, refusing
 from verax.engines.differences import PairedTally
-from verax.engines.tally import Tally
+from verax.engines.tally import RuleSums
 from verax.errors import InputError
 from verax.inputs.skipping import Skipped
 from verax.scores.coverage import LIST_METRICS
@@ -63,7 +63,7 @@ def test_a_tally_comes_back_as_it_was(kind, weights):
     y, p = forecasts(30, 3)
     p[::7] = np.eye(3)[(y[::7] + 1) % 3]
     rows = vx.Forecasts(y, p, weights=weights, groups=GROUPS[kind], first_row=70)
-    tally = Tally(RULES, 3).update(rows)
+    tally = RuleSums(RULES, 3).update(rows)
     found = tally_from_bytes(tally_to_bytes(tally))
     assert found.rules == tally.rules
     assert_equal(found.to_values(), tally.to_values())
@@ -73,14 +73,14 @@ def test_a_tally_comes_back_as_it_was(kind, weights):
 def test_a_tally_of_lists_and_an_empty_one():
     lists = vx.TopLists.from_probabilities(np.full((4, 10**4), 1e-4), 3)
     rules = [vx.padded(vx.log_score), *LIST_METRICS]
-    tally = Tally(rules, 10**4, decisions=False).update(lists.with_outcomes([0, 1, 2, 9000]))
-    for each in (tally, Tally(rules, 2**70, decisions=False), Tally(RULES, 5)):
+    tally = RuleSums(rules, 10**4, decisions=False).update(lists.with_outcomes([0, 1, 2, 9000]))
+    for each in (tally, RuleSums(rules, 2**70, decisions=False), RuleSums(RULES, 5)):
         assert_equal(tally_from_bytes(tally_to_bytes(each)).to_values(), each.to_values())
 
 
 def test_many_classes_are_stored_in_little_room():
     y, p = forecasts(20, 1000)
-    assert len(tally_to_bytes(Tally([vx.brier], 1000).update(vx.Forecasts(y, p)))) < 3_000
+    assert len(tally_to_bytes(RuleSums([vx.brier], 1000).update(vx.Forecasts(y, p)))) < 3_000
 
 
 @pytest.mark.parametrize("groups", [None, list("aabbccddee"), [list("aabbccddee"), [1, 2] * 5]])
@@ -128,7 +128,7 @@ def test_a_rule_that_only_the_caller_knows_is_refused():
         pass
 
     with pytest.raises(InputError, match="must be rules of verax, to be stored"):
-        tally_to_bytes(Tally([Own()], 2))
+        tally_to_bytes(RuleSums([Own()], 2))
 
 
 @pytest.mark.parametrize(
@@ -143,13 +143,13 @@ def test_a_rule_that_only_the_caller_knows_is_refused():
     ],
 )
 def test_values_that_do_not_belong_together_are_refused(change):
-    stored = {**tally_values(Tally([vx.brier], 2)), **change}
+    stored = {**tally_values(RuleSums([vx.brier], 2)), **change}
     with pytest.raises(InputError, match="verax wrote"):
         tally_from_bytes(dump("tally", stored))
 
 
 def test_values_that_are_missing_are_named():
-    stored = tally_values(Tally([vx.brier], 2))
+    stored = tally_values(RuleSums([vx.brier], 2))
     del stored["moments"]
     with pytest.raises(InputError, match="`moments` is missing"):
         tally_from_bytes(dump("tally", stored))

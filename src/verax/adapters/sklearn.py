@@ -12,7 +12,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from verax.analyses.recalibration.recalibration import recalibrate
 from verax.analyses.recalibration.result import Recalibration
-from verax.engines.tally import Tally
+from verax.engines.tally import RuleSums
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.inputs.arrays import to_array, to_host
 from verax.inputs.forecasts import Forecasts
@@ -145,7 +145,7 @@ class _Scorer:
             p = aligned
         ordered = any(rule.ordinal for rule in self.rules)
         rows = Forecasts(outcomes, p, classes=classes, weights=sample_weight, ordered=ordered)
-        tally = Tally(self.rules, rows.n_classes, counts=False).update(rows)
+        tally = RuleSums(self.rules, rows.n_classes, counts=False).update(rows)
         found = [-float(mean) for mean in tally.moments.mean]
         if missing := [c for c in classes if c not in trained]:
             _report(missing, outcomes, min(found))

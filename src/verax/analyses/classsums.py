@@ -11,7 +11,7 @@ import numpy as np
 from verax.analyses.comparison.references import ClassCounts, OtherGroups
 from verax.analyses.parts import plain_sums, seen
 from verax.common.summaries import Summary, Truth, UnreadableError, merges, only_counts, only_weights
-from verax.engines.clusters import ByLabel, Cells, Labels, leave_one_out
+from verax.engines.clusters import ByLabel, Cells, GroupLabels, leave_one_out
 from verax.engines.differences import PairedTally, all_pairs
 from verax.engines.summing import PlainSums
 from verax.engines.sums import Moments, Sum, Sums
@@ -59,7 +59,7 @@ class ClassSums(Summary, kind="losses by class"):
     rows: Sum = merges(Sums("classes", 3, least=0))
     losses: Sum = merges(Sums("classes", "rules", 6))
     weighted: bool = merges(Truth("any"))
-    labels: Any = merges(Labels(), default=None)
+    labels: Any = merges(GroupLabels(), default=None)
     groups: Floats | None = merges(ByLabel("classes", "1+rules"), default=None)
 
     def _check(self) -> None:

@@ -25,7 +25,7 @@ def dot(a: Floats, b: Floats) -> float:
     return float(np.einsum("i,i->", a, b))
 
 
-class Units(ABC):
+class IndependentUnits(ABC):
     """What is independent in a sample: rows, or groups of rows."""
 
     @property
@@ -94,7 +94,7 @@ class Units(ABC):
 
 
 @dataclass(frozen=True)
-class SamplingUnits(Units):
+class SamplingUnits(IndependentUnits):
     """What is independent among rows in memory.
 
     Attributes
@@ -173,7 +173,7 @@ class SamplingUnits(Units):
 
 
 @dataclass(frozen=True)
-class CountedUnits(Units):
+class CountedUnits(IndependentUnits):
     """What is independent among rows that are not in memory: their number, and how unequal they are.
 
     Attributes

@@ -20,7 +20,7 @@ import numpy as np
 from verax.analyses.listfaults import with_fault_recipes
 from verax.analyses.units import CountedUnits, sums_at
 from verax.common.summaries import Number, Summary, UnreadableError, Whole, merges, only_weights
-from verax.engines.clusters import ByLabel, Labels
+from verax.engines.clusters import ByLabel, GroupLabels
 from verax.engines.sums import Sum, Sums
 from verax.errors import InputError
 from verax.inputs.arrays import Floats
@@ -34,7 +34,7 @@ _KEPT = 2**24
 
 
 @dataclass(frozen=True)
-class Columns:
+class UnitColumns:
     """The units of some rows before groups are looked at.
 
     Attributes
@@ -93,7 +93,7 @@ class UnitSums(Summary, kind="sums over units"):
     cross: Sum = merges(Sums("blocks", "columns"))
     infinite: Sum = merges(Sums("blocks", "columns", least=0))
     second: Sum = merges(Sums("blocks", "columns", "columns"))
-    labels: Any = merges(Labels(), default=None)
+    labels: Any = merges(GroupLabels(), default=None)
     groups: Floats | None = merges(ByLabel("1+blocks*columns"), default=None)
 
     def _check(self) -> None:
@@ -106,7 +106,7 @@ class UnitSums(Summary, kind="sums over units"):
             only_weights(self.groups[:, 0])
 
     @classmethod
-    def of(cls, columns: Columns, *, copies: bool = False) -> UnitSums:
+    def of(cls, columns: UnitColumns, *, copies: bool = False) -> UnitSums:
         """Of some units; with `copies` their weights are numbers of units that have weight 1."""
         u = columns.weight
         sums, infinite = columns.finite()
@@ -217,7 +217,7 @@ class PieceRecipe(Recipe[UnitSums]):
     """Sums of columns over units that are read some rows after the other."""
 
     @abstractmethod
-    def pieces(self, part: Part) -> Iterator[Columns]:
+    def pieces(self, part: Part) -> Iterator[UnitColumns]:
         """The columns of the rows of a part, some rows after the other."""
 
     def take(self, part: Part) -> UnitSums:
@@ -233,10 +233,10 @@ class UnitRecipe(PieceRecipe):
     """Sums of columns over units, all rows of a part at once."""
 
     @abstractmethod
-    def columns(self, part: Part) -> Columns:
+    def columns(self, part: Part) -> UnitColumns:
         """The columns of all rows of a part."""
 
-    def pieces(self, part: Part) -> Iterator[Columns]:
+    def pieces(self, part: Part) -> Iterator[UnitColumns]:
         """The columns of all rows; of rows in memory they are kept for a second pass unless they are many."""
         held: dict[str, Any] = part.once("last columns", dict)
         # By the recipe itself: another one may get the same id once this one is gone.

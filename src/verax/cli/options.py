@@ -169,14 +169,14 @@ class Reading:
         hold: Literal["fitting", "all"] = "fitting",
     ) -> Handle:
         """Files as a handle; lists are recognised by their content where no columns are named."""
-        from verax.scans.asking import Asked
+        from verax.scans.options import ScanOptions
         from verax.scans.scan import FILES, open_asked
 
         if self.holds_lists(path):
             return self.scan_lists(path, hold=hold)
         named = self.named_probs
         given = {**self._request(), **({} if classes is None else {"classes": classes})}
-        asked = Asked.of(named or split(self.probs) or None, advance, False, **given)
+        asked = ScanOptions.of(named or split(self.probs) or None, advance, False, **given)
         if named is None:
             asked = replace(asked, probs={model: asked.request.probs})
         return open_asked(path, asked, FILES)
@@ -197,14 +197,14 @@ class Reading:
     def scan_lists(
         self, path: Files, *, hold: Literal["fitting", "all"] = "fitting", densify: bool = True
     ) -> Handle:
-        """Files of lists as a handle; see `Asked` for `hold` and `densify`."""
-        from verax.scans.asking import LIST_OPTIONS, Asked
+        """Files of lists as a handle; see `ScanOptions` for `hold` and `densify`."""
+        from verax.scans.options import LIST_OPTIONS, ScanOptions
         from verax.scans.scan import FILES, open_asked
 
         listed = self._of_lists()
         options = {name: listed.pop(name) for name in LIST_OPTIONS}
         given = {**self._request(), "classes": listed["classes"]}
-        asked = replace(Asked.of(None, advance, options, **given), hold=hold, densify=densify)
+        asked = replace(ScanOptions.of(None, advance, options, **given), hold=hold, densify=densify)
         return open_asked(str(path) if str(path) == "-" else path, asked, FILES)
 
     def _of_lists(self) -> dict[str, Any]:

@@ -86,7 +86,7 @@ SPECIAL = {
         "verax.scores.storing:metric_named",
     ),
     "sums": Special(
-        "verax.engines.tally:Tally", "verax.scores.storing:tally_values", "verax.scores.storing:tally_of"
+        "verax.engines.tally:RuleSums", "verax.scores.storing:tally_values", "verax.scores.storing:tally_of"
     ),
 }
 

@@ -136,13 +136,13 @@ def files_named(source: object) -> tuple[list[Path], str] | None:
     return None
 
 
-class Unchanged:
+class UnchangedFiles:
     """Files as they were when first seen; `check` refuses those that have been written to since.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp(), "a.txt")
     >>> _ = path.write_text("before")
-    >>> files = Unchanged([path])
+    >>> files = UnchangedFiles([path])
     >>> files.check()
     >>> _ = path.write_text("and after")
     >>> try:

@@ -341,7 +341,7 @@ class Label(Spec):
         return label(stored)
 
 
-class Known(Spec):
+class KnownSummary(Spec):
     """A summary of any kind, as bytes."""
 
     def __init__(self) -> None:

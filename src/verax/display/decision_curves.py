@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from verax.display.palette import COLOURS, STYLES
-from verax.display.panels import grid_shape, legend_above, panels
+from verax.display.panels import PlottedEvents, grid_shape, legend_above, panels
 
 MOST_PANELS = 20
 
@@ -30,18 +30,11 @@ class BenefitCurve(Protocol):
     def interval(self) -> Any: ...
 
 
-class EventRows(Protocol):
-    """Whether the events are thresholds."""
-
-    @property
-    def ordered(self) -> bool: ...
-
-
 class Benefits(Protocol):
     """What holds for all panels."""
 
     @property
-    def rows(self) -> EventRows: ...
+    def rows(self) -> PlottedEvents: ...
     @property
     def standardized(self) -> bool: ...
     @property

@@ -22,7 +22,7 @@ _ROOT = math.sqrt(3) / 2
 _CORNERS = ((-0.03, -0.03, "right", "top"), (0.0, 0.03, "center", "bottom"), (0.03, -0.03, "left", "top"))
 
 
-class Lowest(Protocol):
+class PlottedMinimum(Protocol):
     """The forecast with the smallest expected loss."""
 
     @property
@@ -49,7 +49,7 @@ class Surface(Protocol):
     @property
     def truth_is_best(self) -> bool | None: ...
     @property
-    def lowest(self) -> Lowest | None: ...
+    def lowest(self) -> PlottedMinimum | None: ...
 
 
 def draw_landscape(surface: Surface, ax: Any = None) -> Any:

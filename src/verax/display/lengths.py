@@ -15,7 +15,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 _FAR = 4.0
 
 
-class Gap(Protocol):
+class LengthGap(Protocol):
     """A difference of two mean losses."""
 
     @property
@@ -33,7 +33,7 @@ class Lengths(Protocol):
     def means(self) -> Mapping[str, tuple[float, ...]]: ...
     @property
     def confidence(self) -> float: ...
-    def difference(self, a: str, b: str, rule: str | None = None, /) -> Gap: ...
+    def difference(self, a: str, b: str, rule: str | None = None, /) -> LengthGap: ...
 
 
 def draw_lengths(found: Lengths, names: Sequence[str], share: float) -> Any:

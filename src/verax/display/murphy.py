@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from verax.display.palette import COLOURS, STYLES
-from verax.display.panels import legend_above, panels
+from verax.display.panels import PlottedEvents, legend_above, panels
 
 # Up to so many events, and to so many pairs of models, are drawn.
 MOST_EVENTS, MOST_PAIRS = 5, 3
@@ -44,18 +44,11 @@ class ElementaryGap(Protocol):
     def band(self) -> Any: ...
 
 
-class EventRows(Protocol):
-    """Whether the events are thresholds."""
-
-    @property
-    def ordered(self) -> bool: ...
-
-
 class Diagrams(Protocol):
     """What holds for all panels."""
 
     @property
-    def rows(self) -> EventRows: ...
+    def rows(self) -> PlottedEvents: ...
     @property
     def confidence(self) -> float: ...
 

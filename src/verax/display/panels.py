@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from verax.display.palette import pyplot
+
+
+class PlottedEvents(Protocol):
+    """Whether the events are thresholds."""
+
+    @property
+    def ordered(self) -> bool: ...
 
 
 def grid_shape(n: int) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from verax.display.panels import panels
 MOST_MODELS = 30
 
 
-class RankedModel(Protocol):
+class PlottedModel(Protocol):
     """What is drawn as one line: a model under a rule."""
 
     @property
@@ -23,7 +23,7 @@ class RankedModel(Protocol):
     def infinite_rows(self) -> int: ...
 
 
-class Gap(Protocol):
+class GapFromBest(Protocol):
     """The difference from the best model."""
 
     @property
@@ -64,7 +64,7 @@ def draw_ranking(found: Ranking, rules: Sequence[str]) -> Any:
 
 
 def _panel(ax: Any, found: Ranking, rule: str) -> None:
-    models: Sequence[RankedModel] = found.models[rule][:MOST_MODELS]
+    models: Sequence[PlottedModel] = found.models[rule][:MOST_MODELS]
     best = models[0]
     if math.isfinite(best.mean):
         ax.axvline(best.mean, color=COLOURS[0], linewidth=0.9, linestyle="--", zorder=1)
@@ -74,7 +74,7 @@ def _panel(ax: Any, found: Ranking, rule: str) -> None:
             where = {"transform": ax.get_yaxis_transform(), "ha": "right", "va": "center"}
             ax.text(0.98, place, text, fontsize=8, **where)
             continue
-        gap: Gap | None = found.difference(model.name, best.name, rule) if model is not best else None
+        gap: GapFromBest | None = found.difference(model.name, best.name, rule) if model is not best else None
         worse = gap is not None and gap.p_adjusted <= 1 - found.confidence
         colour = GREY if worse else COLOURS[0]
         if gap is not None and math.isfinite(gap.interval[0]):

@@ -11,7 +11,7 @@ from verax.display.panels import grid_shape, legend_above, panels
 MOST_PANELS = 20
 
 
-class Drawn(Protocol):
+class PlottedRates(Protocol):
     """What is drawn: the curve of one model for one event."""
 
     @property
@@ -51,7 +51,7 @@ class All(Protocol):
     def called(self, event: str) -> str: ...
 
 
-def draw_rate_curves(curves: All, drawn: Sequence[Drawn]) -> Any:
+def draw_rate_curves(curves: All, drawn: Sequence[PlottedRates]) -> Any:
     """All curves in one figure, with their bands."""
     events = list(dict.fromkeys(curve.event for curve in drawn))
     shown = events[:MOST_PANELS]

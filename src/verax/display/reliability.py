@@ -27,7 +27,7 @@ class EventParts(Protocol):
     def uncertainty(self) -> float: ...
 
 
-class EventCurve(Protocol):
+class PlottedCurve(Protocol):
     """What is drawn in one panel: frequencies of one event against its forecasts."""
 
     @property
@@ -54,7 +54,7 @@ class EventDiagram(Protocol):
     def title_of(self, curve: Any, /) -> str: ...
 
 
-def draw_reliability(diagram: EventDiagram, curves: Sequence[EventCurve]) -> Any:
+def draw_reliability(diagram: EventDiagram, curves: Sequence[PlottedCurve]) -> Any:
     """All curves in one figure: diagonal, band, curve, histogram, components."""
     shown = list(curves)
     if len(shown) > MOST_PANELS:
@@ -78,7 +78,7 @@ def draw_reliability(diagram: EventDiagram, curves: Sequence[EventCurve]) -> Any
     return figure
 
 
-def _panel(ax: Any, curve: EventCurve, tallest: float, *, small: bool) -> None:
+def _panel(ax: Any, curve: PlottedCurve, tallest: float, *, small: bool) -> None:
     edges = np.linspace(0, 1, len(curve.histogram) + 1)
     heights = _BARS * curve.histogram / tallest
     ax.bar(edges[:-1], heights, np.diff(edges), align="edge", color="#cccccc", linewidth=0, zorder=1)
@@ -103,7 +103,7 @@ def _panel(ax: Any, curve: EventCurve, tallest: float, *, small: bool) -> None:
         axis.set_ticks([0, 0.5, 1], ["0", "0.5", "1"], fontsize=8)
 
 
-def _corners(curve: EventCurve) -> tuple[Any, Any]:
+def _corners(curve: PlottedCurve) -> tuple[Any, Any]:
     """The first and last point of every flat stretch, which are enough to draw the line."""
     y = curve.frequency
     if len(y) <= _POINTS:

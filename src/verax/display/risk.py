@@ -9,7 +9,7 @@ import numpy as np
 from verax.display.palette import COLOURS, pyplot
 
 
-class RiskCurve(Protocol):
+class PlottedRisk(Protocol):
     """What is drawn: the risk of the rows kept, by their share."""
 
     @property
@@ -28,7 +28,7 @@ class RiskCurve(Protocol):
         """Intervals of the risk at some coverages, or None."""
 
 
-def draw_risk(curve: RiskCurve, ax: Any = None) -> Any:
+def draw_risk(curve: PlottedRisk, ax: Any = None) -> Any:
     """Draw one curve with its band; the areas are in the legend."""
     plt = pyplot()
 

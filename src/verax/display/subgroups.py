@@ -10,7 +10,7 @@ from verax.display.palette import COLOURS, GREY, pyplot
 MOST_LINES = 40
 
 
-class Parts(Protocol):
+class PlottedParts(Protocol):
     """The miscalibration of one subgroup."""
 
     @property
@@ -26,7 +26,7 @@ class DrawnSubgroup(Protocol):
     def stands_out(self) -> bool: ...
 
 
-def draw_subgroups(lines: Sequence[tuple[str, Parts, DrawnSubgroup]], rule: str) -> Any:
+def draw_subgroups(lines: Sequence[tuple[str, PlottedParts, DrawnSubgroup]], rule: str) -> Any:
     """A line for each subgroup; those that stand out have another colour and marker."""
     plt = pyplot()
     if len(lines) > MOST_LINES:

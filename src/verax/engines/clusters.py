@@ -432,7 +432,7 @@ def sums_by_label(labels: np.ndarray[Any, Any], values: Floats) -> tuple[np.ndar
     return different, sums_by_code(code, values)
 
 
-class Labels(Spec):
+class GroupLabels(Spec):
     """The names of groups, in order, of one kind or of two; or None."""
 
     def __init__(self) -> None:
@@ -500,7 +500,7 @@ class CellsByLabel(Spec):
 
 
 _CLUSTERS = {
-    "labels": Labels(),
+    "labels": GroupLabels(),
     "sums": Sums("groups", "2+rules"),
     "infinite": Array("?", "groups", "rules"),
     "n_cells": Whole(most=2**40),

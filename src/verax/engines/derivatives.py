@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from verax.engines.tracing import Step, Trace
+from verax.engines.tracing import Operation, Trace
 
 # What derivatives use besides the operations of formulas: sign(a), and pick(a, b, x, y), x if a >= b else y.
 OPERATIONS = {"sign": 1, "pick": 4}
@@ -87,6 +87,6 @@ def differentiate(trace: Trace) -> tuple[Trace, dict[str, str]]:
         for operand, term in zip(step.operands, terms, strict=True):
             if writer.value(operand) is None:
                 slopes[operand] = term if operand not in slopes else writer.emit("add", slopes[operand], term)
-    steps = tuple(Step(name, *key) for key, name in writer.steps.items())
+    steps = tuple(Operation(name, *key) for key, name in writer.steps.items())
     whole = Trace(trace.statistics, steps, tuple(writer.constants), trace.losses)
     return whole, {name: slopes[name] for name in trace.statistics if name in slopes}

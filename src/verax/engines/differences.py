@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from verax.common.summaries import Summary, Whole, merges
-from verax.engines.clusters import ByLabel, Labels, shapes_over, sums_by_label, variances_over
+from verax.engines.clusters import ByLabel, GroupLabels, shapes_over, sums_by_label, variances_over
 from verax.engines.sums import (
     Moments,
     MomentSums,
@@ -71,7 +71,7 @@ class PairedTally(Summary, kind="paired tally", frozen=False):
     # None stands for those of no rows, and for squares that are the same as the moments.
     moments: Moments = merges(MomentSums(_COLUMNS), default=None)
     squares: Moments = merges(MomentSums(_COLUMNS, optional=True), default=None)
-    labels: np.ndarray[Any, Any] | None = merges(Labels(), default=None)
+    labels: np.ndarray[Any, Any] | None = merges(GroupLabels(), default=None)
     cluster_sums: Floats | None = merges(ByLabel(_COLUMNS), default=None)
 
     def __post_init__(self) -> None:

@@ -20,7 +20,7 @@ from verax.engines.compiled import Reduction, reduction
 from verax.engines.stats import Formula, RowStats
 from verax.errors import RuleError
 from verax.inputs.arrays import Array, Floats, Ints
-from verax.inputs.lists.ragged import Ragged, Survey
+from verax.inputs.lists.ragged import ListMasses, Ragged
 from verax.inputs.lists.rows import NO_ORDER, ListBatch, ListRows
 from verax.kernels.statistics import PLACE
 
@@ -136,7 +136,7 @@ def _(batch: ListBatch, needs: Collection[str]) -> RowStats:
     return stats
 
 
-def _hits(lists: Ragged, survey: Survey, hit_entries: Ints, m: float) -> Floats:
+def _hits(lists: Ragged, survey: ListMasses, hit_entries: Ints, m: float) -> Floats:
     """1/t for outcomes among the t most likely classes; 1/m for all where the distribution is uniform."""
     top = np.where(survey.kept > 0, lists.firsts, 0.0)
     return np.where(m * top <= 1 + survey.tolerance, 1 / m, _first(lists, hit_entries))

@@ -24,21 +24,14 @@ from verax.kernels.threads import n_cores
 
 
 class Visitor(Protocol):
-    """Takes the statistics of one block of rows after the other; every thread has its own."""
+    """Takes the statistics of one block of rows after the other; every thread has its own.
+
+    A visitor may have `absorb(start, stop, chunk)`, a kernel of its own that takes in the rows of a chunk, or
+    None. It returns the numbers of the rows that were left out, to be shown like any others, and whether any
+    row that was taken in has a positive weight.
+    """
 
     def visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None: ...
-
-
-class Absorbing(Visitor, Protocol):
-    """A visitor that can take in whole chunks of rows by a kernel of its own."""
-
-    @property
-    def absorb(self) -> Callable[[int, int, int], tuple[Ints, bool]] | None:
-        """Take in the rows from one number to another, of a chunk; None where there is no such kernel.
-
-        The result has the numbers of the rows that were left out, to be shown like any others, and whether
-        any row that was taken in has a positive weight.
-        """
 
 
 V = TypeVar("V", bound=Visitor)

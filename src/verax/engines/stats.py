@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,6 +19,21 @@ class Formula(Protocol):
     def needs(self) -> frozenset[str]: ...
 
     def formula(self, stats: RowStats) -> Array: ...
+
+
+@dataclass(frozen=True)
+class RowStatistic:
+    """A row statistic as it is, where there are formulas over them."""
+
+    name: str
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({self.name})
+
+    def formula(self, stats: RowStats) -> Array:
+        found: Array = getattr(stats, self.name)
+        return found
 
 
 class RowStats:

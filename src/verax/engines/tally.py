@@ -81,7 +81,7 @@ class SquaredSums(NamedTuple):
     cells: Floats
 
 
-class Tally:
+class RuleSums:
     """The mergeable sums of several rules over rows of K classes.
 
     Weights are kept in units of 2**exponent. The exponent is 0 unless the weights are extreme.
@@ -93,9 +93,9 @@ class Tally:
     unknown, and the rows with an outcome of probability zero are counted but not named.
 
     >>> import verax as vx
-    >>> from verax.engines.tally import Tally
-    >>> first = Tally([vx.brier], 2).update(vx.Forecasts([0], [[0.8, 0.2]]))
-    >>> second = Tally([vx.brier], 2).update(vx.Forecasts([1], [[0.6, 0.4]]))
+    >>> from verax.engines.tally import RuleSums
+    >>> first = RuleSums([vx.brier], 2).update(vx.Forecasts([0], [[0.8, 0.2]]))
+    >>> second = RuleSums([vx.brier], 2).update(vx.Forecasts([1], [[0.6, 0.4]]))
     >>> round(float(first.merge(second).moments.mean[0]), 3)
     0.4
     """
@@ -130,7 +130,7 @@ class Tally:
         n_zero: int,
         squared: SquaredSums | None = None,
         start: int | None = None,
-    ) -> Tally:
+    ) -> RuleSums:
         """The tally of sums that were taken elsewhere.
 
         Parameters
@@ -189,7 +189,7 @@ class Tally:
         with np.errstate(over="ignore"):
             return np.asarray(np.ldexp(weights, self.exponent))
 
-    def update(self, forecasts: Rows) -> Tally:
+    def update(self, forecasts: Rows) -> RuleSums:
         """Take in all rows of `forecasts`; returns the tally itself."""
         self._check_same(forecasts.n_classes)
         if not forecasts.n_rows:
@@ -204,11 +204,11 @@ class Tally:
         self.__dict__.update(vars(self.merge(part) if self.n_rows else part))
         return self
 
-    def _part(self, forecasts: Rows, exponent: int) -> Tally:
+    def _part(self, forecasts: Rows, exponent: int) -> RuleSums:
         """The tally of these rows alone, from one pass over them."""
         start = first_row(forecasts) or (self.spans[-1][1] if self.spans else 0)
         known = self.spans is not None
-        part = Tally(self.rules, self.n_classes, counts=False, decisions=self.decisions)
+        part = RuleSums(self.rules, self.n_classes, counts=False, decisions=self.decisions)
         part.n_rows, part.exponent = forecasts.n_rows, exponent
         part.spans = ((start, start + forecasts.n_rows),) if known else None
         if forecasts.xp is not np and self._on_gpu(part, forecasts, start if known else None):
@@ -227,7 +227,7 @@ class Tally:
             part.clusters = reduce(add, (visitor.clusters for visitor in visitors))
         return part
 
-    def _on_gpu(self, part: Tally, forecasts: Rows, start: int | None) -> bool:
+    def _on_gpu(self, part: RuleSums, forecasts: Rows, start: int | None) -> bool:
         """Fill a part by one kernel on the rows' own device; False where array calls must do it."""
         from verax.engines.cuda.sums import sums_on_gpu, zero_rows
 
@@ -245,14 +245,14 @@ class Tally:
             part.counts = Counts(self.n_classes, cells, found.n_zero, numbers, found.square_cells)
         return True
 
-    def merge(self, other: Tally) -> Tally:
+    def merge(self, other: RuleSums) -> RuleSums:
         """The tally of the rows of both, in whatever order they are merged; neither is changed."""
         if self.rules != other.rules:
             raise VeraxError("Tallies of different rules cannot be merged.")
         self._check_same(other.n_classes)
         if self.n_rows and other.n_rows:
             self._check_groups(other.clusters)
-        merged = Tally(self.rules, self.n_classes, counts=False, decisions=self.decisions)
+        merged = RuleSums(self.rules, self.n_classes, counts=False, decisions=self.decisions)
         merged.n_rows = self.n_rows + other.n_rows
         merged.spans = _joined(self.spans, other.spans)
         weights = [float(t.weights.high[0]) for t in (self, other)]
@@ -288,7 +288,7 @@ class Tally:
         }
 
     @classmethod
-    def from_values(cls, values: Mapping[str, Any], rules: Sequence[Formula]) -> Tally:
+    def from_values(cls, values: Mapping[str, Any], rules: Sequence[Formula]) -> RuleSums:
         """What `to_values` gave of a tally of these rules."""
         own = {name: values[name] for name in values if name not in ("counts", "clusters")}
         n = len(rules)
@@ -309,7 +309,7 @@ class Tally:
                     raise UnreadableError("has cells of other classes", "n_cells")
         return tally
 
-    def renumbered(self, rows: Ints, n_given: int) -> Tally:
+    def renumbered(self, rows: Ints, n_given: int) -> RuleSums:
         """The same sums with the rows known by `rows`, their numbers among `n_given` consecutive rows."""
         named = copy.copy(self)
         if self.spans and len(self.spans) == 1:
@@ -376,7 +376,7 @@ class _Chunks:
     Large tables of counts are shared by all threads, which take turns.
     """
 
-    def __init__(self, tally: Tally, forecasts: Rows, exponent: int, plan: Plan) -> None:
+    def __init__(self, tally: RuleSums, forecasts: Rows, exponent: int, plan: Plan) -> None:
         n_rules = len(tally.rules)
         self.unit = math.ldexp(1.0, exponent)
         self.weighted = forecasts.weights is not None
@@ -405,7 +405,7 @@ class _Chunks:
             if self.row_sums is None:
                 self.fused = fuse(tally.rules, tally.n_classes, self.weighted)
 
-    def fill(self, part: Tally) -> None:
+    def fill(self, part: RuleSums) -> None:
         """Give a tally the sums of all chunks."""
         part.weights, part.moments = self._total(self.sums[..., :2], self.others, self.weight[:, 0])
         part.n_positive = float(self.positive.sum())
@@ -428,7 +428,7 @@ class _Chunks:
 class _Visitor:
     """The share of one thread in an update."""
 
-    def __init__(self, tally: Tally, chunks: _Chunks, groups: Groups | None) -> None:
+    def __init__(self, tally: RuleSums, chunks: _Chunks, groups: Groups | None) -> None:
         self._rules = tally.rules
         self._chunks = chunks
         self._block = np.zeros(chunks.sums.shape[1:])
@@ -596,7 +596,7 @@ def _add_to(moments: list[Moments | None], chunk: int, found: Moments) -> None:
     moments[chunk] = found if before is None else before + found
 
 
-def _squares_of(*parts: tuple[Tally, float]) -> tuple[Sum | None, Moments | None]:
+def _squares_of(*parts: tuple[RuleSums, float]) -> tuple[Sum | None, Moments | None]:
     """The sums with squared weights of tallies whose weights are multiplied; None where all weights are 1."""
     if all(tally.squares is None and factor == 1 for tally, factor in parts):
         return None, None
@@ -631,7 +631,7 @@ def _both(a: Clusters | None, b: Clusters | None) -> Clusters | None:
     return a + b if a is not None and b is not None else a if b is None else b
 
 
-def _needs(tally: Tally, forecasts: Rows) -> set[str]:
+def _needs(tally: RuleSums, forecasts: Rows) -> set[str]:
     decided = tally.decisions and (tally.counts is not None or forecasts.groups is not None)
     return {name for rule in tally.rules for name in rule.needs} | ({"decision"} if decided else set())
 

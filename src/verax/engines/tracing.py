@@ -2,9 +2,9 @@
 
     trace = record(rules, n_classes)
     trace.statistics   ('p_true', 'rest_sq')                 what the steps read of a row, by name
-    trace.steps        Step('t0', 'sub', ('c0', 'p_true')),  in order, each computed once
-                       Step('t1', 'mul', ('t0', 't0')),
-                       Step('t2', 'add', ('t1', 'rest_sq'))
+    trace.steps        Operation('t0', 'sub', ('c0', 'p_true')),  in order, each computed once
+                       Operation('t1', 'mul', ('t0', 't0')),
+                       Operation('t2', 'add', ('t1', 'rest_sq'))
     trace.constants    (1.0,)                                what c0, c1, ... stand for
     trace.losses       ('t2',)                               the loss of each rule
 
@@ -43,7 +43,7 @@ _FUNCTIONS = ("log", "sqrt", "exp", "abs", "maximum", "minimum")
 
 
 @dataclass(frozen=True)
-class Step:
+class Operation:
     """One operation of a row's loop.
 
     Attributes
@@ -69,7 +69,7 @@ class Trace:
     ----------
     statistics : tuple of str
         The statistics that steps or losses read: `log_true` first, then in the order of `PLACE`.
-    steps : tuple of Step
+    steps : tuple of Operation
         In an order in which they can be computed; the same operation on the same operands occurs once.
     constants : tuple of float
         The values of c0, c1, ..., all different.
@@ -78,7 +78,7 @@ class Trace:
     """
 
     statistics: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[Operation, ...]
     constants: tuple[float, ...]
     losses: tuple[str, ...]
 
@@ -98,7 +98,7 @@ def record(rules: Sequence[Formula], n_classes: int, *, log_true: bool = False) 
         losses = tuple(recorder.name_of(stats.loss(rule)) for rule in rules)
     except (RuleError, TypeError):
         return None
-    steps = tuple(Step(name, *key) for key, name in recorder.steps.items())
+    steps = tuple(Operation(name, *key) for key, name in recorder.steps.items())
     read = {*losses, *(operand for step in steps for operand in step.operands)}
     statistics = tuple(name for name in ("log_true", *PLACE) if name in read)
     return Trace(statistics, steps, tuple(recorder.constants), losses)

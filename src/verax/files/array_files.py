@@ -12,14 +12,14 @@ import pyarrow as pa
 from verax.common.paths import check_exists
 from verax.errors import InputError, Remedy, passing
 from verax.files import arrow
-from verax.files.arrow import Place
+from verax.files.arrow import ValueOrigin
 from verax.files.formats.npy import Stored, find_arrays, stored_arrays, stored_classes
 from verax.files.formats.several import piece_name
 from verax.files.labels import INTEGER, TEXT, Target, find_labels
 from verax.files.predictions import Array, Predictions, Request, Roles, each_name, together, together_ids
 from verax.files.single import both_classes, is_probability, shares
 from verax.files.source import Source
-from verax.inputs.skipping import REASONS, Survey
+from verax.inputs.skipping import REASONS, InvalidRows
 
 
 class ArrayFile(Source):
@@ -66,9 +66,9 @@ class ArrayFile(Source):
         seen = dict.fromkeys(_texts(first.ravel(), self._place("target")))
         return Target(self.roles.target, TEXT, tuple(seen))
 
-    def _place(self, argument: str, start: int = 0) -> Place:
+    def _place(self, argument: str, start: int = 0) -> ValueOrigin:
         name = self.roles.probs[0] if argument == "probs" else self.roles.target
-        return Place(self.path, name, argument, start)
+        return ValueOrigin(self.path, name, argument, start)
 
     def _check_shapes(self, p: Stored) -> None:
         if len(p.shape) not in (1, 2) or 0 in p.shape[1:] or p.dtype.kind not in "fiu":
@@ -101,10 +101,10 @@ class ArrayFile(Source):
                 yield self._predictions(found, start)
             start += n
 
-    def _unusable(self, found: dict[str, Array]) -> Survey:
+    def _unusable(self, found: dict[str, Array]) -> InvalidRows:
         """The rows with an invalid outcome, or an invalid probability in a single column."""
         p, y = found[self.roles.probs[0]], found[self.roles.target]
-        survey = Survey(len(p))
+        survey = InvalidRows(len(p))
         if self._single and not self._logits:
             survey.add(~is_probability(shares(p.reshape(-1), self._request)), REASONS["p", "sign"])
         y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
@@ -181,7 +181,7 @@ class ArrayFiles(Source):
             start += file.n_rows or 0
 
 
-def _texts(values: Array, place: Place) -> list[str]:
+def _texts(values: Array, place: ValueOrigin) -> list[str]:
     """Texts of an array; bytes must be UTF-8."""
     try:
         return [v.decode() if isinstance(v, bytes) else str(v) for v in values.tolist()]

@@ -26,7 +26,7 @@ _EXACT = 2.0**53
 
 
 @dataclass(frozen=True)
-class Place:
+class ValueOrigin:
     """Where values come from, for errors about them.
 
     Attributes
@@ -111,7 +111,7 @@ def view(values: Any) -> Array:
     return np.from_dlpack(values)
 
 
-def refuse_missing(column: Any, place: Place) -> None:
+def refuse_missing(column: Any, place: ValueOrigin) -> None:
     """Refuse a column with missing values, naming the first row."""
     if column.null_count:
         at = int(np.argmax(view(column.is_null())))
@@ -125,7 +125,7 @@ def refuse_missing(column: Any, place: Place) -> None:
         )
 
 
-def _for_blanks(place: Place) -> list[Remedy]:
+def _for_blanks(place: ValueOrigin) -> list[Remedy]:
     """What to do about a blank cell, which may be a class that was not listed, as in the surest rows."""
     if place.argument != "probs":
         return [Remedy("Fill it in.")]
@@ -139,7 +139,7 @@ def missing(column: Any) -> Bools:
     return view(column.is_null(nan_is_null=True))
 
 
-def unusable(column: Any, place: Place) -> Bools:
+def unusable(column: Any, place: ValueOrigin) -> Bools:
     """Which cells of a chunked column hold no number, or nothing."""
     bad = missing(column)
     if not pa.types.is_string(column.type):
@@ -167,7 +167,7 @@ def unusable_lists(column: Any, width: int) -> Bools:
     return np.array([v is None or len(v) != width or None in v for v in lists], np.bool_)
 
 
-def numbers(column: Any, place: Place) -> Array:
+def numbers(column: Any, place: ValueOrigin) -> Array:
     """A chunk of a column as floating-point numbers, without a copy where it holds such."""
     refuse_missing(column, place)
     kind = column.type
@@ -178,7 +178,7 @@ def numbers(column: Any, place: Place) -> Array:
     return view(column)
 
 
-def _as_numbers(column: Any, place: Place) -> Any:
+def _as_numbers(column: Any, place: ValueOrigin) -> Any:
     import pyarrow.compute as pc
 
     if pa.types.is_string(column.type) and place.decimal != ".":
@@ -196,7 +196,7 @@ def _as_numbers(column: Any, place: Place) -> Any:
     raise place.refusal("must hold numbers", f"its type is {column.type}")
 
 
-def _no_number(column: Any, place: Place) -> InputError:
+def _no_number(column: Any, place: ValueOrigin) -> InputError:
     """The error that names the first text that is not numeric."""
     low, high = 0, len(column)
     while high - low > 1:
@@ -214,7 +214,7 @@ def _no_number(column: Any, place: Place) -> InputError:
     return place.refusal("must hold numbers", found, at=low, value=text, count=count, remedies=[remedy])
 
 
-def side_by_side(columns: Sequence[Any], places: Sequence[Place]) -> Array:
+def side_by_side(columns: Sequence[Any], places: Sequence[ValueOrigin]) -> Array:
     """Chunked columns as one (n, K) array of the widest type among them, which is at least float16.
 
     The columns stay contiguous inside it, which is faster to make and no slower to score.
@@ -233,11 +233,11 @@ def _float_type(kind: Any) -> Any:
     return kind.to_pandas_dtype() if pa.types.is_floating(kind) else np.float64
 
 
-def _moved(place: Place, rows: int, per_row: int = 1) -> Place:
-    return Place(place.path, place.column, place.argument, place.start + rows, per_row, place.decimal)
+def _moved(place: ValueOrigin, rows: int, per_row: int = 1) -> ValueOrigin:
+    return ValueOrigin(place.path, place.column, place.argument, place.start + rows, per_row, place.decimal)
 
 
-def from_lists(column: Any, place: Place, width: int) -> Array:
+def from_lists(column: Any, place: ValueOrigin, width: int) -> Array:
     """A chunked column of lists of `width` numbers as (n, width)."""
     import pyarrow.compute as pc
 
@@ -264,7 +264,7 @@ def from_lists(column: Any, place: Place, width: int) -> Array:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def integers(column: Any, place: Place) -> Array:
+def integers(column: Any, place: ValueOrigin) -> Array:
     """A chunked column of numbers or truth values as whole numbers."""
     column = plain(column)
     refuse_missing(column, place)
@@ -295,13 +295,13 @@ def not_whole(values: Array) -> Bools:
     return np.zeros(len(values), np.bool_)
 
 
-def coded(column: Any, place: Place) -> tuple[Array, list[str]]:
+def coded(column: Any, place: ValueOrigin) -> tuple[Array, list[str]]:
     """A chunked column of any kind of label as codes into the texts it holds."""
     codes, values = _codes(_as_text(column, place), place)
     return codes, [str(value) for value in values]
 
 
-def labels(column: Any, place: Place) -> Array:
+def labels(column: Any, place: ValueOrigin) -> Array:
     """A chunked column of labels: whole numbers stay numbers, the rest becomes texts."""
     column = plain(column)
     if pa.types.is_integer(column.type):
@@ -311,7 +311,7 @@ def labels(column: Any, place: Place) -> Array:
     return np.array(texts or [""])[codes]
 
 
-def groups(column: Any, place: Place) -> Groups:
+def groups(column: Any, place: ValueOrigin) -> Groups:
     """A chunked column of labels, coded, with the labels in order."""
     column = plain(column)
     whole = pa.types.is_integer(column.type)
@@ -330,7 +330,7 @@ def distinct(column: Any) -> list[Any]:
     return column.unique().to_pylist()  # type: ignore[no-any-return]
 
 
-def _codes(column: Any, place: Place) -> tuple[Array, list[Any]]:
+def _codes(column: Any, place: ValueOrigin) -> tuple[Array, list[Any]]:
     refuse_missing(column, place)
     if len(column) <= _FEW and pa.types.is_string(column.type):
         known: dict[str, int] = {}
@@ -343,7 +343,7 @@ def _codes(column: Any, place: Place) -> tuple[Array, list[Any]]:
     return codes, whole.dictionary.to_pylist()
 
 
-def _as_text(column: Any, place: Place) -> Any:
+def _as_text(column: Any, place: ValueOrigin) -> Any:
     kind = column.type
     if pa.types.is_dictionary(kind):
         # A missing value may hide in the dictionary.

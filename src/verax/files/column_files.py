@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from verax.errors import passing
 from verax.files import arrow, column_roles
-from verax.files.arrow import Place
+from verax.files.arrow import ValueOrigin
 from verax.files.column_reader import ColumnReader, plain_numbers
-from verax.files.formats.tables import TEXTS, Table
+from verax.files.formats.tables import TEXTS, SourceTable
 from verax.files.labels import INTEGER, TEXT, Target, find_labels
 from verax.files.predictions import Predictions, Request, Roles
 from verax.files.source import Source
@@ -28,7 +28,7 @@ class ColumnFile(Source):
         Makes predictions of its batches.
     """
 
-    def __init__(self, table: Table, request: Request) -> None:
+    def __init__(self, table: SourceTable, request: Request) -> None:
         self.path: str = table.name
         self._request = request
         self._table = table
@@ -40,7 +40,7 @@ class ColumnFile(Source):
             if request.outcomes
             else Target("", INTEGER)
         )
-        look = column_roles.Look(kinds, self._table.numbers, self._table.lists, self._target.seen)
+        look = column_roles.ColumnFacts(kinds, self._table.numbers, self._table.lists, self._target.seen)
         self.roles: Roles = column_roles.find_roles(look, request, where=self.path)
         self._lists = kinds[self.roles.probs[0]] == column_roles.LIST
         n_columns = None if self._lists else len(self.roles.probs)
@@ -111,9 +111,9 @@ class ColumnFile(Source):
             )
         return width
 
-    def _place(self, column: str, argument: str, start: int = 0) -> Place:
+    def _place(self, column: str, argument: str, start: int = 0) -> ValueOrigin:
         decimal = self._request.decimal if self._table.format in TEXTS else "."
-        return Place(self.path, column, argument, start, decimal=decimal)
+        return ValueOrigin(self.path, column, argument, start, decimal=decimal)
 
     def _batches(self, rows: int, coded: bool) -> Iterator[Predictions]:
         for start, batches in self._table.runs(self.roles.columns, rows):

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from verax.files import arrow
-from verax.files.arrow import Place
-from verax.files.labels import INTEGER, Labels, Target
+from verax.files.arrow import ValueOrigin
+from verax.files.labels import INTEGER, ClassLabels, Target
 from verax.files.predictions import (
     Array,
     Predictions,
@@ -23,7 +23,7 @@ from verax.files.predictions import (
 )
 from verax.files.single import both_classes, is_probability, shares
 from verax.inputs.groups import Groups
-from verax.inputs.skipping import REASONS, Survey
+from verax.inputs.skipping import REASONS, InvalidRows
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class ColumnReader:
         All columns are texts, as in CSV files.
     target : Target
         What the outcomes are.
-    labels : Labels
+    labels : ClassLabels
         How outcomes are found among the classes.
     lists : bool
         The probabilities are in one column of lists.
@@ -56,7 +56,7 @@ class ColumnReader:
     schema: Any
     texts: bool
     target: Target
-    labels: Labels
+    labels: ClassLabels
     lists: bool
     single: bool
     width: int
@@ -88,9 +88,9 @@ class ColumnReader:
         columns = [arrow.labels(table[name], self._place(name, "id")) for name in names]
         return tuple(map(id_of, zip(*columns, strict=True)))
 
-    def _unusable(self, table: Any) -> Survey:
+    def _unusable(self, table: Any) -> InvalidRows:
         """The rows that cannot be read: a value is missing, or is not a number, list or class."""
-        survey, roles = Survey(table.num_rows), self.roles
+        survey, roles = InvalidRows(table.num_rows), self.roles
         for argument, names in (
             ("groups", each_name(roles.groups)),
             ("by", roles.by),
@@ -113,7 +113,7 @@ class ColumnReader:
             self._add_outcomes(table[roles.target], survey)
         return survey
 
-    def _add_outcomes(self, column: Any, survey: Survey) -> None:
+    def _add_outcomes(self, column: Any, survey: InvalidRows) -> None:
         """Note the rows without an outcome, or with one outside the classes."""
         column = arrow.plain(column)
         bad = arrow.missing(column)
@@ -159,7 +159,7 @@ class ColumnReader:
             together_ids([labels("id", name) for name in each_name(roles.id)]),
         )
 
-    def _checked(self, table: Any, name: str, argument: str, start: int) -> Place:
+    def _checked(self, table: Any, name: str, argument: str, start: int) -> ValueOrigin:
         """The place of labels, which must be texts everywhere or numbers everywhere."""
         place = self._place(name, argument, start)
         first, here = self.schema.field(name).type, table.schema.field(name).type
@@ -191,8 +191,10 @@ class ColumnReader:
         p = shares(arrow.side_by_side([table[name] for name in self.roles.probs], places), self.request)
         return both_classes(p[:, 0], places[0], self.request.logits) if self.single else p
 
-    def _place(self, column: str, argument: str, start: int = 0) -> Place:
-        return Place(self.path, column, argument, start, decimal=self.request.decimal if self.texts else ".")
+    def _place(self, column: str, argument: str, start: int = 0) -> ValueOrigin:
+        return ValueOrigin(
+            self.path, column, argument, start, decimal=self.request.decimal if self.texts else "."
+        )
 
 
 def plain_numbers(cells: list[str], mark: str) -> list[str]:

@@ -32,7 +32,7 @@ REAL, INTEGER, LIST, DOUBTFUL, OBJECT, OTHER = "real", "integer", "list", "doubt
 
 
 @dataclass(frozen=True)
-class Look:
+class ColumnFacts:
     """What is known of the columns of a file before all rows are read.
 
     Attributes
@@ -52,10 +52,10 @@ class Look:
     lists: Callable[[str], Array]
     labels: Collection[str] = ()
 
-    def less(self, columns: Collection[str]) -> Look:
+    def less(self, columns: Collection[str]) -> ColumnFacts:
         """The same without some columns."""
         left = {name: kind for name, kind in self.kinds.items() if name not in columns}
-        return Look(left, self.numbers, self.lists, self.labels)
+        return ColumnFacts(left, self.numbers, self.lists, self.labels)
 
     @property
     def numeric(self) -> list[str]:
@@ -67,12 +67,12 @@ class Look:
 Chosen = tuple[tuple[str, ...], tuple[str, ...] | None]
 
 
-def find_roles(look: Look, request: Request, *, where: str) -> Roles:
+def find_roles(look: ColumnFacts, request: Request, *, where: str) -> Roles:
     """Decide which column is what.
 
     Parameters
     ----------
-    look : Look
+    look : ColumnFacts
     request : Request
     where : str
         The file, for messages.
@@ -194,7 +194,7 @@ def _asked(
     return probs, stripped(probs)
 
 
-def _guessed(look: Look, request: Request, where: str) -> tuple[Chosen, bool]:
+def _guessed(look: ColumnFacts, request: Request, where: str) -> tuple[Chosen, bool]:
     """The one set of columns that can be the probabilities, and whether the sums of its rows say so."""
     kinds, words = look.kinds, LOGITS if request.logits else PROBS
     found = _called(kinds, words)
@@ -253,7 +253,7 @@ def _guessed(look: Look, request: Request, where: str) -> tuple[Chosen, bool]:
     )
 
 
-def _choose(look: Look) -> Remedy:
+def _choose(look: ColumnFacts) -> Remedy:
     if len(look.numeric) == 1:
         return passing("if it is the probability of the second of two classes", probs=look.numeric[0])
     return passing("(names, or a pattern)", probs=...)
@@ -267,7 +267,7 @@ def _several(sets: Sequence[Sequence[str]], request: Request, where: str) -> Inp
     return _refusal(requirement, "probs", where, f"{named}{more}", choose)
 
 
-def _by_classes(look: Look, called: Sequence[Chosen], request: Request) -> Chosen | None:
+def _by_classes(look: ColumnFacts, called: Sequence[Chosen], request: Request) -> Chosen | None:
     """The columns that have the names of the classes given.
 
     None where not all classes name a column, or where as many columns are called like probabilities.
@@ -279,7 +279,7 @@ def _by_classes(look: Look, called: Sequence[Chosen], request: Request) -> Chose
     return wanted, wanted
 
 
-def _lacking(look: Look, probs: Sequence[str], request: Request) -> list[tuple[str, ...]]:
+def _lacking(look: ColumnFacts, probs: Sequence[str], request: Request) -> list[tuple[str, ...]]:
     """The other columns that hold what the rows of these lack; several sets where that is in doubt."""
     if request.logits or len(probs) < 2 or len(look.numeric) <= len(probs):
         return []
@@ -287,7 +287,7 @@ def _lacking(look: Look, probs: Sequence[str], request: Request) -> list[tuple[s
     return [tuple(name for name in family.columns if name not in probs) for family in found]
 
 
-def _completed(look: Look, probs: tuple[str, ...], request: Request, where: str) -> tuple[str, ...]:
+def _completed(look: ColumnFacts, probs: tuple[str, ...], request: Request, where: str) -> tuple[str, ...]:
     """The same columns with those that hold what their rows lack, in file order."""
     lacking = _lacking(look, probs, request)
     whole = [tuple(name for name in look.kinds if name in (*probs, *each)) for each in lacking]
@@ -299,7 +299,7 @@ def _completed(look: Look, probs: tuple[str, ...], request: Request, where: str)
     return whole[0]
 
 
-def _refuse_lacking(look: Look, probs: Sequence[str], request: Request, where: str) -> None:
+def _refuse_lacking(look: ColumnFacts, probs: Sequence[str], request: Request, where: str) -> None:
     """Refuse columns that were named, or are called alike, if other columns hold what their rows lack."""
     lacking = _lacking(look, probs, request)
     if lacking:
@@ -316,7 +316,7 @@ def _refuse_lacking(look: Look, probs: Sequence[str], request: Request, where: s
         )
 
 
-def _by_sums(look: Look, request: Request, where: str) -> Chosen | None:
+def _by_sums(look: ColumnFacts, request: Request, where: str) -> Chosen | None:
     """The columns, or the column of lists, whose rows sum to 1; None where there are none."""
     numeric = look.numeric
     found = families(numeric, look.numbers(numeric)) if len(numeric) > 1 else []
@@ -344,7 +344,7 @@ def _refuse_percentages(family: Family, request: Request, where: str) -> None:
         )
 
 
-def _like_classes(look: Look, request: Request, where: str) -> tuple[list[Chosen], bool]:
+def _like_classes(look: ColumnFacts, request: Request, where: str) -> tuple[list[Chosen], bool]:
     """The columns that are called like the outcomes seen, with those of classes that were not seen.
 
     Where their rows do not sum to 1, others must belong to them: the only ones with which they do.
@@ -390,7 +390,7 @@ def _like_classes(look: Look, request: Request, where: str) -> tuple[list[Chosen
     )
 
 
-def _refuse_other_logits(look: Look, like: Sequence[str], where: str) -> None:
+def _refuse_other_logits(look: ColumnFacts, like: Sequence[str], where: str) -> None:
     """Refuse logits beside other columns of real numbers: sums cannot tell whether those are classes."""
     others = [name for name in look.numeric if name not in like and look.kinds[name] == REAL]
     if others:
@@ -404,7 +404,7 @@ def _refuse_other_logits(look: Look, like: Sequence[str], where: str) -> None:
         )
 
 
-def _possible(look: Look, columns: Sequence[str], request: Request) -> list[str]:
+def _possible(look: ColumnFacts, columns: Sequence[str], request: Request) -> list[str]:
     """Which columns may hold the probabilities of a class."""
     values = look.numbers(columns)
     return [
@@ -446,7 +446,7 @@ def _numbered(kinds: Mapping[str, str]) -> list[Chosen]:
     return [(names, names)] if sum(kinds[name] == REAL for name in names) > 1 else []
 
 
-def _single(look: Look, words: Sequence[str]) -> list[Chosen]:
+def _single(look: ColumnFacts, words: Sequence[str]) -> list[Chosen]:
     """Single columns that are called like probabilities."""
     named = [(name, prefix_of(name, words)) for name in look.numeric]
     return [
@@ -469,7 +469,7 @@ def _with_words(prefix: str, names: list[str], kinds: Mapping[str, str], words: 
     return [name for name in kinds if name in {*names, *joined}]
 
 
-def _not_taken(look: Look, taken: Sequence[str], request: Request) -> tuple[str, ...]:
+def _not_taken(look: ColumnFacts, taken: Sequence[str], request: Request) -> tuple[str, ...]:
     """Columns that were not taken though they are called like probabilities, or may be a further class."""
     words = LOGITS if request.logits else PROBS
     called = {

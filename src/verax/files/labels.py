@@ -14,7 +14,7 @@ import numpy as np
 
 from verax.common.caching import cached_property
 from verax.errors import InputError, Kind, Remedy, join, passing, show
-from verax.files.arrow import Place, not_whole
+from verax.files.arrow import ValueOrigin, not_whole
 from verax.files.predictions import Request
 
 Array = np.ndarray[Any, Any]
@@ -81,7 +81,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Labels:
+class ClassLabels:
     """The classes, and how outcomes are found among them.
 
     Attributes
@@ -122,7 +122,7 @@ class Labels:
             return {i: i for i in range(len(self.classes or ()))}
         return {key: i for i, key in enumerate(self.keys or ()) if key is not None}
 
-    def encode_texts(self, codes: Array, texts: Sequence[str], place: Place) -> Array:
+    def encode_texts(self, codes: Array, texts: Sequence[str], place: ValueOrigin) -> Array:
         """Outcomes from codes into `texts`, which may have more than the classes."""
         y = self.positions(codes, texts)
         if len(y) and y.min() < 0:
@@ -144,7 +144,7 @@ class Labels:
         number = _TRUTH.get(text.lower()) if self.target.boolean else _whole(text)
         return -1 if number is None else self._by_number.get(number, -1)
 
-    def encode_integers(self, values: Array, place: Place) -> Array:
+    def encode_integers(self, values: Array, place: ValueOrigin) -> Array:
         """Outcomes from whole numbers: positions as they are, labels by looking them up."""
         if self.classes is None:
             return values
@@ -194,7 +194,7 @@ class Labels:
         found = self.positions_of(whole)
         return np.where(odd, -1, found)
 
-    def _unknown(self, label: int | str, at: int, place: Place, count: int) -> InputError:
+    def _unknown(self, label: int | str, at: int, place: ValueOrigin, count: int) -> InputError:
         """The error about `count` labels that are none of the classes, of which this is the first."""
         if self.names is None:
             return self._no_position(label, at, place, count)
@@ -219,7 +219,7 @@ class Labels:
             remedies=remedies,
         )
 
-    def _no_position(self, label: int | str, at: int, place: Place, count: int) -> InputError:
+    def _no_position(self, label: int | str, at: int, place: ValueOrigin, count: int) -> InputError:
         """The error about a label that is no position of a class."""
         if self.classes is None:
             return place.refusal(
@@ -245,7 +245,7 @@ class Labels:
 
 def find_labels(
     target: Target, names: tuple[str, ...] | None, n_columns: int | None, request: Request, where: str
-) -> Labels:
+) -> ClassLabels:
     """The classes of a file, from the names of its columns, its target, and what the caller says.
 
     Parameters
@@ -285,7 +285,9 @@ def _refusal(
 _STATE_ORDER = passing("(lowest first)", classes=...)
 
 
-def _given(target: Target, names: tuple[str, ...] | None, n_columns: int | None, request: Request) -> Labels:
+def _given(
+    target: Target, names: tuple[str, ...] | None, n_columns: int | None, request: Request
+) -> ClassLabels:
     """Classes that the caller names: they pick the columns of that name, or name columns that have none."""
     wanted = [str(c) for c in request.classes or ()]
     twice = next((c for i, c in enumerate(wanted) if c in wanted[:i]), None)
@@ -341,17 +343,17 @@ def _labels(
     wanted: Sequence[str],
     spoken: Sequence[str] | None,
     columns: tuple[int, ...] | None = None,
-) -> Labels:
+) -> ClassLabels:
     """Classes called `wanted`, to which whole numbers refer by the names `spoken`."""
     classes: tuple[Hashable, ...] = _integers(wanted) or tuple(wanted)
     if target.kind == TEXT:
-        return Labels(target, classes, tuple(wanted), None, columns)
+        return ClassLabels(target, classes, tuple(wanted), None, columns)
     keys = target.integers(spoken)
     names = None if keys is None or spoken is None else tuple(spoken)
-    return Labels(target, classes, names, keys, columns)
+    return ClassLabels(target, classes, names, keys, columns)
 
 
-def _by_columns(target: Target, names: tuple[str, ...] | None) -> Labels:
+def _by_columns(target: Target, names: tuple[str, ...] | None) -> ClassLabels:
     """Classes that are called like their columns."""
     if names is None:
         if target.kind == TEXT:
@@ -362,7 +364,7 @@ def _by_columns(target: Target, names: tuple[str, ...] | None) -> Labels:
                 passing("in the order of the probabilities", classes=...),
                 kind="order",
             )
-        return Labels(target, None, None)
+        return ClassLabels(target, None, None)
     if target.kind == TEXT and target.seen and not set(target.seen) & set(names):
         blanks = any(label.strip() in names for label in target.seen)
         held = [repr(label) if label != label.strip() else label for label in target.seen]
@@ -378,7 +380,7 @@ def _by_columns(target: Target, names: tuple[str, ...] | None) -> Labels:
     return _labels(target, names, names)
 
 
-def _binary(target: Target, names: tuple[str, ...] | None, request: Request) -> Labels:
+def _binary(target: Target, names: tuple[str, ...] | None, request: Request) -> ClassLabels:
     """One column: the probability of the second of two classes."""
     if request.classes is not None:
         classes = tuple(str(c) for c in request.classes)
@@ -441,7 +443,7 @@ def _pair(target: Target, names: tuple[str, ...] | None, request: Request) -> tu
     return others[0], positive
 
 
-def _in_order(target: Target, labels: Labels, request: Request) -> Labels:
+def _in_order(target: Target, labels: ClassLabels, request: Request) -> ClassLabels:
     """Labels whose order is known: given, that of numbers, or that of an ordered dictionary."""
     classes = labels.classes
     if request.classes is not None or classes is None or len(classes) == 2:
@@ -456,7 +458,7 @@ def _in_order(target: Target, labels: Labels, request: Request) -> Labels:
         )
     if target.ordered and set(target.seen) == set(texts):
         columns = tuple(texts.index(name) for name in target.seen)
-        return Labels(target, target.seen, target.seen, None, columns)
+        return ClassLabels(target, target.seen, target.seen, None, columns)
     raise _refusal(
         "An ordinal score needs the order of the classes, which is never guessed",
         "classes",

@@ -13,10 +13,10 @@ import pyarrow as pa
 from verax.common.paths import matching
 from verax.errors import InputError, join, passing, show
 from verax.files import arrow
-from verax.files.arrow import Place
+from verax.files.arrow import ValueOrigin
 from verax.files.column_files import ColumnFile
 from verax.files.column_roles import find_target
-from verax.files.formats.tables import ARRAYS, TEXTS, Table, common_format
+from verax.files.formats.tables import ARRAYS, TEXTS, SourceTable, common_format
 from verax.files.predictions import Array, Predictions, Request, each_name, together_ids
 
 _ROWS = 2**16
@@ -80,16 +80,16 @@ def read_outcomes(path: Path, request: Request, time: str) -> LateOutcomes:
     decimal = request.decimal if table.format in TEXTS else "."
 
     def labels(column: str, option: str) -> Any:
-        return arrow.labels(rows[column], Place(table.name, column, option, decimal=decimal))
+        return arrow.labels(rows[column], ValueOrigin(table.name, column, option, decimal=decimal))
 
     found: Any = together_ids([labels(name, "id") for name in ids])
     return LateOutcomes(found, labels(target, "target"), labels(time, "time"))
 
 
-def _table(path: Path, request: Request) -> Table:
+def _table(path: Path, request: Request) -> SourceTable:
     paths = matching(path)
     if common_format(paths) in ARRAYS:
         raise InputError(
             f"{path} must be a file of columns, which names its rows", argument="path", kind="file"
         )
-    return Table.of_paths(paths, request, str(path))
+    return SourceTable.of_paths(paths, request, str(path))

@@ -18,7 +18,7 @@ from verax.inputs.columns import Columns
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, crossed, paired
 from verax.inputs.rescaling import Rescaled
-from verax.inputs.skipping import Skipped, Survey, take_rows
+from verax.inputs.skipping import InvalidRows, Skipped, take_rows
 from verax.inputs.validity import Unity
 
 Array = np.ndarray[Any, Any]
@@ -394,7 +394,7 @@ class Predictions:
         """
         if not len(self):
             return self
-        survey = Survey(len(self))
+        survey = InvalidRows(len(self))
         scale = {"normalize": normalize, "logits": logits}
         forecasts = Forecasts(self.y, self.p, classes=self.classes, weights=self.weights, **scale)  # type: ignore[arg-type]
         survey.add_offenders(forecasts.offenders(), np.arange(len(self)))

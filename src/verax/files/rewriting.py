@@ -13,8 +13,8 @@ from verax.common.paths import matching
 from verax.display.writing import written
 from verax.errors import InputError, join, show
 from verax.files import arrow
-from verax.files.arrow import Place
-from verax.files.formats.tables import ARRAYS, TEXTS, Table, common_format
+from verax.files.arrow import ValueOrigin
+from verax.files.formats.tables import ARRAYS, TEXTS, SourceTable, common_format
 from verax.files.predictions import Array, Request
 from verax.files.single import both_classes
 
@@ -84,7 +84,7 @@ def rewrite(
             found="arrays have no other columns to keep; recalibrate them in Python",
         )
     request = Request(logits=logits, delimiter=delimiter, decimal=decimal)
-    table = Table.of_paths(paths, request, str(path))
+    table = SourceTable.of_paths(paths, request, str(path))
     _check_columns(table, columns, path)
     table.as_numbers(columns)
     rows = pa.concat_tables(
@@ -95,7 +95,7 @@ def rewrite(
     if not rows.num_rows:
         raise InputError(f"{path} has no rows", argument="apply", kind="file")
     mark = decimal if table.format in TEXTS else "."
-    places = [Place(str(path), name, "probs", decimal=mark) for name in columns]
+    places = [ValueOrigin(str(path), name, "probs", decimal=mark) for name in columns]
     rows = _replaced(rows, columns, places, change, logits)
     if table.format in TEXTS and _WRITTEN[out.suffix.lower()] not in TEXTS:
         rows = _with_types(rows)
@@ -104,7 +104,7 @@ def rewrite(
     return int(rows.num_rows)
 
 
-def _check_columns(table: Table, columns: Sequence[str], path: Path) -> None:
+def _check_columns(table: SourceTable, columns: Sequence[str], path: Path) -> None:
     lacking = [name for name in columns if name not in table.schema.names]
     if lacking:
         raise InputError(
@@ -118,7 +118,11 @@ def _check_columns(table: Table, columns: Sequence[str], path: Path) -> None:
 
 
 def _replaced(
-    rows: Any, columns: Sequence[str], places: Sequence[Place], change: Callable[[Array], Array], logits: bool
+    rows: Any,
+    columns: Sequence[str],
+    places: Sequence[ValueOrigin],
+    change: Callable[[Array], Array],
+    logits: bool,
 ) -> Any:
     first = rows[columns[0]]
     if len(columns) == 1 and pa.types.is_list(first.type):

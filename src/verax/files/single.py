@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from verax.errors import passing, show
-from verax.files.arrow import Array, Bools, Place
+from verax.files.arrow import Array, Bools, ValueOrigin
 from verax.files.predictions import Request
 from verax.inputs.columns import Columns
 from verax.inputs.validity import Unity
 
 
-def both_classes(p: Array, place: Place, logits: bool) -> Array:
+def both_classes(p: Array, place: ValueOrigin, logits: bool) -> Array:
     """The probability of the second of two classes as a row of two (or its logit)."""
     unity, p = Unity.at(64), p.astype(np.float64, copy=False)
     if logits:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from verax.common.paths import as_path, files_named
 from verax.files.array_files import ArrayFile, ArrayFiles
 from verax.files.column_files import ColumnFile
-from verax.files.formats.tables import ARRAYS, Table, common_format, files_of
+from verax.files.formats.tables import ARRAYS, SourceTable, common_format, files_of
 from verax.files.predictions import Predictions, Request
 from verax.files.source import Source
 
@@ -143,4 +143,4 @@ def open_source(source: object, request: Request) -> Source:
     if common_format(paths) in ARRAYS:
         files = [file for each in paths for file in files_of(each)]
         return ArrayFile(files[0], request) if len(files) == 1 else ArrayFiles(files, request, name)
-    return ColumnFile(Table.of_paths(paths, request, name), request)
+    return ColumnFile(SourceTable.of_paths(paths, request, name), request)

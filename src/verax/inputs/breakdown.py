@@ -12,7 +12,7 @@ import numpy as np
 from verax.common.checks import is_whole
 from verax.common.summaries import (
     Each,
-    Known,
+    KnownSummary,
     Label,
     Several,
     Sizes,
@@ -62,7 +62,9 @@ class _Subgroups(Spec):
         return {"labels": list(value), "summaries": stored}
 
     def read(self, stored: Any, sizes: Sizes) -> dict[Hashable, Mapping[str, Any]]:
-        values = fields_of({"labels": Several(Label()), "summaries": Several(Each(Known()))}, stored, sizes)
+        values = fields_of(
+            {"labels": Several(Label()), "summaries": Several(Each(KnownSummary()))}, stored, sizes
+        )
         found = dict(zip(values["labels"], values["summaries"], strict=True))
         alike = [{name: type(each) for name, each in own.items()} for own in found.values()]
         if len(found) < len(values["labels"]) or len({type(label) for label in found}) > 1:

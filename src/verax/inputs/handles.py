@@ -44,15 +44,15 @@ def first_row(partition: int) -> int:
     return partition * _PARTITION
 
 
-class Summary(Protocol):
+class Mergeable(Protocol):
     """What is kept of rows. Merging is commutative and associative; bytes say what kind they are."""
 
     def merge(self, other: Self, /) -> Self: ...
     def to_bytes(self) -> bytes: ...
 
 
-S = TypeVar("S", bound=Summary)
-S_co = TypeVar("S_co", bound=Summary, covariant=True)
+S = TypeVar("S", bound=Mergeable)
+S_co = TypeVar("S_co", bound=Mergeable, covariant=True)
 
 
 @dataclass(frozen=True)

@@ -154,7 +154,7 @@ class Skipped(Summary, kind="skipped rows"):
         }
 
 
-class Survey:
+class InvalidRows:
     """The invalid rows among `n` rows, gathered reason by reason."""
 
     def __init__(self, n: int) -> None:
@@ -308,7 +308,7 @@ def without_invalid(given: Mapping[str, Any], *, part: bool = False) -> tuple[di
         given["groups"] = dict(enumerate(kinds)) if len(kinds) > 1 else kinds[0]
     models = _models(given)
     n = _n_rows(next(iter(models.values()), ()), "p")
-    survey = Survey(n)
+    survey = InvalidRows(n)
     for name, column in _columns(given):
         if _n_rows(column, name) != n:
             raise InputError(

@@ -61,7 +61,7 @@ from verax.report.limits import (
 )
 from verax.report.problem import Problem
 from verax.report.reliability import ReliabilityPanel, panels_of_places
-from verax.report.remedies import Remedy, remedies_of
+from verax.report.remedies import RecalibrationBenefit, remedies_of
 from verax.report.survey import ListSurveyRecipe, SurveyRecipe
 from verax.scores.base import Rule
 from verax.scores.decisions import cheapest
@@ -258,10 +258,10 @@ class _Conclusion:
             parted = calibration.decomposed(handle, problem, tests, events)
             return parted, calibration.panels(handle, problem, plan, events, parted)
 
-        def remedied(panels: Callable[[], Any]) -> dict[str, Remedy]:
-            leanings = calibration.leanings(problem, events)
+        def remedied(panels: Callable[[], Any]) -> dict[str, RecalibrationBenefit]:
+            class_biases = calibration.class_biases(problem, events)
             how = {"confidence": plan.confidence, "seed": plan.seed}
-            return remedies_of(problem, found["sample"], leanings, panels, **how)  # type: ignore[arg-type]
+            return remedies_of(problem, found["sample"], class_biases, panels, **how)  # type: ignore[arg-type]
 
         def curves() -> dict[str, Any]:
             return {
@@ -300,7 +300,7 @@ class _Conclusion:
                 worst=self._worst(model),
                 panels=panels[name],
                 dense=Distributions(
-                    sureness=calibration.overconfidence(events[model]),
+                    overconfidence=calibration.overconfidence(events[model]),
                     slopes=calibration.slopes(handle, problem, model, plan.confidence),
                     remedy=remedies[name],
                     retained=[curve for curve in drawn[model] if curve.sees_outcome],

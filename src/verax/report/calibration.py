@@ -65,7 +65,7 @@ def overconfidence(sums: EventSums) -> Overconfidence:
     return read_overconfidence(sums)
 
 
-def leanings(problem: Problem, sums: Mapping[str, EventSums]) -> dict[str, list[ClassBias]]:
+def class_biases(problem: Problem, sums: Mapping[str, EventSums]) -> dict[str, list[ClassBias]]:
     """Which events are forecast too high or too low on average, of every model."""
     return {
         shown: read_class_biases(sums[model], problem.n_classes, thresholds=problem.ordered)

@@ -15,7 +15,7 @@ from typing import Any
 
 from verax.analyses.retention.result import RetentionCurve
 from verax.common.packages import needed
-from verax.report.contents import Contents, Distributions, Places, inner_name
+from verax.report.contents import Contents, Distributions, ListFindings, inner_name
 from verax.report.reliability import ReliabilityPanel
 from verax.report.words import abbreviated, clean, short_of
 from verax.scores.registry import name_of
@@ -203,7 +203,7 @@ def remedy_rows(found: Sequence[Distributions], i: int) -> Values:
     return rows
 
 
-def coverage_rows(models: Sequence[Places]) -> Values:
+def coverage_rows(models: Sequence[ListFindings]) -> Values:
     """A row for each model, number of places, and what is added up: claims, or what happened."""
     rows = []
     for m, found in enumerate(models):
@@ -213,7 +213,7 @@ def coverage_rows(models: Sequence[Places]) -> Values:
     return rows
 
 
-def length_rows(models: Sequence[Places]) -> Values:
+def length_rows(models: Sequence[ListFindings]) -> Values:
     """A row for each model, score and prediction that is shorter than the last."""
     rows = []
     for m, found in enumerate(models):

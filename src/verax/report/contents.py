@@ -22,7 +22,7 @@ from verax.report.breakdowns import Breakdowns
 from verax.report.checks import Check
 from verax.report.problem import Problem
 from verax.report.reliability import ReliabilityPanel
-from verax.report.remedies import Remedy
+from verax.report.remedies import RecalibrationBenefit
 from verax.scores.combinators import Padded
 from verax.scores.registry import name_of
 
@@ -55,9 +55,9 @@ class Distributions:
         None where fitting them takes too long, with many rows and classes.
     """
 
-    sureness: Overconfidence
+    overconfidence: Overconfidence
     slopes: CalibrationSlopes | None
-    remedy: Remedy
+    remedy: RecalibrationBenefit
     retained: list[RetentionCurve]
     selected: list[RetentionCurve]
     by_class: list[ClassLoss]
@@ -78,7 +78,7 @@ class Distributions:
     def to_dict(self, problem: Problem) -> dict[str, Any]:
         """Everything as plain Python values."""
         return {
-            "sureness": self.sureness.to_dict(),
+            "sureness": self.overconfidence.to_dict(),
             "slopes": None if self.slopes is None else self.slopes.to_dict(stored=False),
             "recalibration": self.remedy.to_dict(),
             "retention": [curve.to_dict(stored=False) for curve in self.retained],
@@ -89,7 +89,7 @@ class Distributions:
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class ListFindings:
     """What only top lists tell: the claims of the first places and of the whole list, and shorter lists."""
 
     curves: ListReliability
@@ -132,7 +132,7 @@ class Findings:
     ----------
     dense : Distributions or None
         What only full distributions tell.
-    places : Places or None
+    places : ListFindings or None
         What only top lists tell.
     """
 
@@ -142,7 +142,7 @@ class Findings:
     worst: Worst
     panels: list[ReliabilityPanel]
     dense: Distributions | None
-    places: Places | None
+    places: ListFindings | None
 
     def score(self, rule: str) -> CardLine:
         """The line of the card with a rule's name; of lists, with that of the rule that is padded."""

@@ -12,7 +12,7 @@ from verax.analyses.comparison.length_result import LengthComparison
 from verax.analyses.retention.result import SEES_THE_OUTCOME, RetentionCurve
 from verax.analyses.subgroups.result import WITHIN_GROUPS, Subgroup, Subgroups, score_of
 from verax.errors import join
-from verax.report.contents import Contents, Distributions, Findings, Places
+from verax.report.contents import Contents, Distributions, Findings, ListFindings
 from verax.report.limits import LEAST, PANELS
 from verax.report.reliability import n_events
 from verax.report.verdict import (
@@ -115,7 +115,7 @@ def _p(p: float) -> str:
 
 
 def _top_verdict(dense: Distributions, top: bool | None) -> str:
-    sure = dense.sureness
+    sure = dense.overconfidence
     says = f"Its most likely class: {claimed_and_right(dense)}"
     if top is None or sure.p_value is None:
         return f"{says}."
@@ -146,7 +146,7 @@ def _claim(claim: Claim) -> dict[str, str]:
     }
 
 
-def _claims_verdict(contents: Contents, found: Places) -> str:
+def _claims_verdict(contents: Contents, found: ListFindings) -> str:
     level = 1 - contents.confidence
     off = [c for c in found.claims if c.p_adjusted is not None and c.p_adjusted <= level]
     off = [c for c in off if c.name.startswith("place")]

@@ -17,7 +17,7 @@ from verax.inference.intervals import Resampling
 from verax.inputs.handles import Handle, Summaries
 from verax.inputs.memory import InMemory
 from verax.inputs.rows import Rows
-from verax.report.contents import Places
+from verax.report.contents import ListFindings
 from verax.report.limits import CURVES_OF_PLACES, PLACES, RESAMPLES, list_replicates
 from verax.report.problem import Problem
 from verax.scores.combinators import Padded, padded
@@ -26,13 +26,15 @@ from verax.scores.registry import RULES
 
 def find_places(
     handle: Handle, problem: Problem, plan: Resampling, found: Summaries, model: str, full: Rows | None
-) -> Places:
+) -> ListFindings:
     """What the lists of a model claim; `full` are the distributions that they were cut from, if they were."""
     stated = found[f"{model}/stated"]
     drawn = replace(plan, replicates=RESAMPLES)
     curves = read_reliability(stated, ListEventRecipe(model, CURVES_OF_PLACES), handle, drawn)
     assert isinstance(curves, ListReliability)
-    return Places(curves, read_claims(stated, PLACES), _lengths(handle, problem, plan, found, model, full))
+    return ListFindings(
+        curves, read_claims(stated, PLACES), _lengths(handle, problem, plan, found, model, full)
+    )
 
 
 def decomposed(

@@ -39,21 +39,21 @@ class Curve:
 
 
 @dataclass(frozen=True, eq=False)
-class Remedy:
+class RecalibrationBenefit:
     """What recalibration would bring to one model.
 
     Attributes
     ----------
     recalibration : Recalibration or None
         None where there are too few rows, or too many classes to be done in time.
-    leanings : list
+    class_biases : list
         Which events are too high or too low.
     curves : list
         Reliability before and after, of the same events for all models; empty where no model gains.
     """
 
     recalibration: Recalibration | None
-    leanings: list[ClassBias]
+    class_biases: list[ClassBias]
     curves: list[Curve]
 
     @property
@@ -79,31 +79,31 @@ class Remedy:
         return {
             "recalibration": None if found is None else found.to_dict(stored=False),
             "verdict": None if found is None else found.verdict,
-            "leanings": [leaning.to_dict() for leaning in self.leanings],
+            "leanings": [bias.to_dict() for bias in self.class_biases],
         }
 
 
 def remedies_of(
     problem: Problem,
     sample: Sample,
-    leanings: Mapping[str, list[ClassBias]],
+    class_biases: Mapping[str, list[ClassBias]],
     panels: Callable[[], Panels],
     *,
     confidence: float,
     seed: int,
-) -> dict[str, Remedy]:
+) -> dict[str, RecalibrationBenefit]:
     """The remedy of every model, tried on a sample of the rows; the panels of all models are asked for
     last.
     """
     rows = _usable(problem, sample)
     if rows is None:
-        return {name: Remedy(None, found, []) for name, found in leanings.items()}
+        return {name: RecalibrationBenefit(None, found, []) for name, found in class_biases.items()}
     found = {}
     for i, name in enumerate(problem.models.values()):
         better = _recalibration(problem, rows, i, confidence, seed)
         if len(rows.y) < problem.n_rows:
             better = better.with_sample(len(rows.y), problem.n_rows)
-        found[name] = Remedy(better, leanings[name], [])
+        found[name] = RecalibrationBenefit(better, class_biases[name], [])
     if not any(remedy.helps for remedy in found.values()):
         return found
     # The same events for all models, so that one figure serves them.
@@ -163,7 +163,11 @@ def _rule(problem: Problem) -> Rule:
 
 
 def _curves(
-    problem: Problem, rows: Sample, model: int, remedy: Remedy, shown: Sequence[ReliabilityPanel]
+    problem: Problem,
+    rows: Sample,
+    model: int,
+    remedy: RecalibrationBenefit,
+    shown: Sequence[ReliabilityPanel],
 ) -> list[Curve]:
     """Some events before and after recalibration."""
     found = remedy.recalibration

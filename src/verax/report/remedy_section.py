@@ -9,7 +9,7 @@ import numpy as np
 
 from verax.analyses.recalibration.records import BEST, TITLES, Trial
 from verax.report.contents import Contents
-from verax.report.remedies import Curve, Remedy
+from verax.report.remedies import Curve, RecalibrationBenefit
 from verax.report.words import clean, number, percent, probability, title_of, within
 
 _SKIPPED = (
@@ -28,7 +28,7 @@ def remedy_exhibit(contents: Contents) -> dict[str, Any]:
     }
 
 
-def _of_model(contents: Contents, remedy: Remedy) -> dict[str, Any]:
+def _of_model(contents: Contents, remedy: RecalibrationBenefit) -> dict[str, Any]:
     better = remedy.recalibration
     if better is None:
         return {"words": _SKIPPED, "lines": [], "rule": "", "note": ""}

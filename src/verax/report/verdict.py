@@ -12,7 +12,7 @@ from verax.analyses.calibration.components import Components
 from verax.analyses.calibration.list_results import Claim
 from verax.analyses.recalibration.records import TITLES
 from verax.errors import join
-from verax.report.contents import Contents, Distributions, Findings, Places
+from verax.report.contents import Contents, Distributions, Findings, ListFindings
 from verax.report.opening import level, opening_of
 from verax.report.words import number, percent, percent_span, probability, span
 
@@ -68,7 +68,7 @@ def _too_few(contents: Contents) -> str:
 def _what_is_off(contents: Contents, found: Findings, off: Mapping[str, bool]) -> str:
     """In which way probabilities are off: of the most likely class, too extreme, or of some classes."""
     assert found.dense is not None
-    sure = found.dense.sureness
+    sure = found.dense.overconfidence
     if off.get("top") and abs(sure.gap) >= _NARROW:
         return f"{side_of(sure.gap)} ({claimed_and_right(found.dense)})"
     leans = lean_words(contents, found)
@@ -112,7 +112,7 @@ def remedy_words(found: Findings) -> str:
 def lean_words(contents: Contents, found: Findings, most: int = 2) -> str:
     """Which events are forecast significantly too high or too low; the largest gaps, or nothing."""
     assert found.dense is not None
-    off = [each for each in found.dense.remedy.leanings if each.p_adjusted <= 1 - contents.confidence]
+    off = [each for each in found.dense.remedy.class_biases if each.p_adjusted <= 1 - contents.confidence]
     off = [each for each in off if abs(each.gap) >= _NARROW]
     texts = []
     for each in sorted(off, key=lambda each: -abs(each.gap))[:most]:
@@ -134,7 +134,7 @@ def miscalibrated(found: Findings, confidence: float) -> dict[str, bool]:
     level, whole, dense = 1 - confidence, found.decomposition.whole, found.dense
     known: dict[str, float | None] = {
         "parts": whole.p_value,
-        "top": dense.sureness.p_value,
+        "top": dense.overconfidence.p_value,
         "slope": None if dense.slopes is None else dense.slope_p,
     }
     p = {name: value for name, value in known.items() if value is not None and not math.isnan(value)}
@@ -164,7 +164,7 @@ def _could_see(found: Findings, tested: Mapping[str, bool]) -> bool:
     """Whether a test of calibration could have seen a relevant size."""
     assert found.dense is not None
     dense, whole = found.dense, found.decomposition.whole
-    claimed = dense.sureness.claimed
+    claimed = dense.overconfidence.claimed
     n = found.card.n_groups if isinstance(found.card.n_groups, int) else found.card.n_rows
     error = math.sqrt(max(claimed * (1 - claimed), 1e-12) / max(n, 1))
     able = ["top" in tested and _POWER * error <= _GAP]
@@ -190,7 +190,7 @@ def side_of(gap: float) -> str:
 
 def claimed_and_right(dense: Distributions) -> str:
     """What the most likely class claims and how often it is right."""
-    return two_shares(dense.sureness.claimed, "claimed", dense.sureness.right, "correct")
+    return two_shares(dense.overconfidence.claimed, "claimed", dense.overconfidence.right, "correct")
 
 
 def two_shares(a: float, first: str, b: float, second: str) -> str:
@@ -206,7 +206,7 @@ def two_shares(a: float, first: str, b: float, second: str) -> str:
 # ---- lists -------------------------------------------------------------------------------------
 
 
-def _claims(contents: Contents, found: Places) -> str:
+def _claims(contents: Contents, found: ListFindings) -> str:
     whole = claim_words(found.whole, contents.confidence)
     words = (
         f"Its lists hold the outcome in {percent(found.whole.happened, 1)} of the rows and claim "

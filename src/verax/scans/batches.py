@@ -13,7 +13,7 @@ from typing import Any
 from verax.common.paths import files_named
 from verax.errors import InputError, RuleError
 from verax.files.array_files import ArrayFiles
-from verax.files.formats.tables import ARRAYS, Table, common_format, files_of
+from verax.files.formats.tables import ARRAYS, SourceTable, common_format, files_of
 from verax.files.joining import with_classes_of
 from verax.files.predictions import Predictions, Request, Roles, concatenate
 from verax.files.source import rows_at_a_time
@@ -21,9 +21,9 @@ from verax.inputs.handles import Collector, Handle
 from verax.inputs.lists.rows import NO_ORDER
 from verax.inputs.rescaling import Rescaled
 from verax.inputs.skipping import NO_ROWS
-from verax.scans.asking import Asked
 from verax.scans.held import Held, rows_fit
 from verax.scans.local import LocalHandle, Work
+from verax.scans.options import ScanOptions
 from verax.scans.parts import PartReader, default_name, part_of, taken_by, usable
 from verax.scans.readers import reader_of
 
@@ -61,7 +61,7 @@ class TableHandle(LocalHandle):
     classes: tuple[Hashable, ...] | None
     n_classes: int
 
-    def __init__(self, asked: Asked, table: Table) -> None:
+    def __init__(self, asked: ScanOptions, table: SourceTable) -> None:
         self._asked, self._table, self._progress = asked, table, asked.progress
         self._reader = reader_of(table, asked)
         self._rescaling = _Rescaling()
@@ -138,7 +138,7 @@ class ArrayHandle(LocalHandle):
     n_classes: int
     taken: tuple[str, ...]
 
-    def __init__(self, asked: Asked, paths: Sequence[Path], name: str) -> None:
+    def __init__(self, asked: ScanOptions, paths: Sequence[Path], name: str) -> None:
         self._asked, self._paths, self._progress = asked, paths, asked.progress
         self._sources: dict[str, ArrayFiles] = {}
         for model, request in asked.models(default_name(name)).items():
@@ -210,14 +210,14 @@ def _array_files(
     return ArrayFiles(paths, replace(request, classes=classes), name)
 
 
-def opened(source: object, asked: Asked) -> Handle | None:
+def opened(source: object, asked: ScanOptions) -> Handle | None:
     """The handle on a file, a folder, or the files of a pattern or a list; None for anything else."""
     found = files_named(source)
     return None if found is None else of_files(*found, asked)
 
 
-def of_files(paths: Sequence[Path], name: str, asked: Asked) -> Handle:
+def of_files(paths: Sequence[Path], name: str, asked: ScanOptions) -> Handle:
     """The handle on files of columns or arrays."""
     if common_format(paths) in ARRAYS:
         return ArrayHandle(asked, [file for path in paths for file in files_of(path)], name)
-    return TableHandle(asked, Table.of_paths(paths, asked.request, name))
+    return TableHandle(asked, SourceTable.of_paths(paths, asked.request, name))

@@ -12,10 +12,10 @@ import pyarrow as pa
 from verax.files.formats.tables import LOOK
 from verax.inputs.handles import Handle
 from verax.kernels.threads import n_cores
-from verax.scans.asking import Asked
 from verax.scans.daskparquet import ParquetPart, parquet_parts
 from verax.scans.frames import PandasFrame, classes_of
-from verax.scans.partitions import PartitionedHandle, Work
+from verax.scans.options import ScanOptions
+from verax.scans.partitions import PartitionedHandle, PartitionTask
 
 # How many summaries a task merges.
 _FAN_IN = 16
@@ -26,7 +26,7 @@ _LOOKED_AT = 16
 class DaskHandle(PartitionedHandle):
     """A Dask frame. It is computed by whatever scheduler Dask would use, and no row leaves its worker."""
 
-    def _run(self, work: Work) -> Iterable[bytes]:
+    def _run(self, work: PartitionTask) -> Iterable[bytes]:
         dask = _dask()
         shared = dask.delayed(work, traverse=False)
         score, merge = dask.delayed(_score, pure=False), dask.delayed(_merge, pure=False)
@@ -39,13 +39,13 @@ class DaskHandle(PartitionedHandle):
         return dask.compute(*level)  # type: ignore[no-any-return]
 
 
-def _score(work: Work, part: Any, partition: int, threads: int) -> bytes:
+def _score(work: PartitionTask, part: Any, partition: int, threads: int) -> bytes:
     reader = part if isinstance(part, ParquetPart) else PandasFrame(part)
     batches = reader.batches(work.reader.columns, work.reader.rows_at_a_time)
     return work.score(batches, partition, threads)
 
 
-def _merge(work: Work, stored: list[bytes]) -> bytes:
+def _merge(work: PartitionTask, stored: list[bytes]) -> bytes:
     return work.merge(stored).to_bytes()
 
 
@@ -67,7 +67,7 @@ def _threads(partitions: int) -> int:
     return max(1, n_cores() // max(1, partitions)) if here else 1
 
 
-def opened(source: object, asked: Asked) -> Handle | None:
+def opened(source: object, asked: ScanOptions) -> Handle | None:
     """The handle on a Dask frame; None for anything else."""
     if ("dask", "DataFrame") not in classes_of(source):
         return None

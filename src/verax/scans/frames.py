@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from verax.common.caching import cached_property
 from verax.errors import InputError, Remedy
-from verax.files.formats.several import Places, Reader
-from verax.files.formats.tables import LOOK, Table
+from verax.files.formats.several import BatchReader, Places
+from verax.files.formats.tables import LOOK, SourceTable
 from verax.files.formats.texts import sliced
 from verax.inputs.handles import Handle
-from verax.scans.asking import Asked
 from verax.scans.batches import TableHandle
+from verax.scans.options import ScanOptions
 
 # What a data set reads ahead: more would hold whole files.
 _AHEAD = {"batch_readahead": 4, "fragment_readahead": 1}
@@ -65,7 +65,7 @@ class ArrowDataset:
         return self._places.of(row)
 
 
-class Stream:
+class BatchStream:
     """Record batches that can be read once. The first rows are kept until then."""
 
     schema: Any
@@ -207,10 +207,10 @@ def _duck_reader(relation: Any, rows: int) -> Any:
 
 
 # What is read, by the package and the name of its class: what it is called, and how.
-_KINDS: dict[tuple[str, str], tuple[str, Callable[[Any], Reader]]] = {
+_KINDS: dict[tuple[str, str], tuple[str, Callable[[Any], BatchReader]]] = {
     ("pyarrow", "Table"): ("Arrow table", ArrowTable),
     ("pyarrow", "RecordBatch"): ("Arrow record batch", lambda batch: ArrowTable(pa.table(batch))),
-    ("pyarrow", "RecordBatchReader"): ("Arrow record batch reader", Stream),
+    ("pyarrow", "RecordBatchReader"): ("Arrow record batch reader", BatchStream),
     ("pyarrow", "Dataset"): ("Arrow data set", ArrowDataset),
     ("pandas", "DataFrame"): ("pandas frame", PandasFrame),
     ("polars", "DataFrame"): ("polars frame", PolarsFrame),
@@ -219,13 +219,13 @@ _KINDS: dict[tuple[str, str], tuple[str, Callable[[Any], Reader]]] = {
 }
 
 
-def opened(source: object, asked: Asked) -> Handle | None:
+def opened(source: object, asked: ScanOptions) -> Handle | None:
     """The handle on a frame, a table or a query that Arrow reads; None for anything else."""
     found = next((_KINDS[key] for key in classes_of(source) if key in _KINDS), None)
     if found is None:
         return None
     name, read = found
-    return TableHandle(asked, Table(f"the {name}", name, asked.request, lambda: read(source)))
+    return TableHandle(asked, SourceTable(f"the {name}", name, asked.request, lambda: read(source)))
 
 
 def classes_of(source: object) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from verax.common.paths import Unchanged
+from verax.common.paths import UnchangedFiles
 from verax.errors import InputError, RuleError
 from verax.files.lists.listfile import ListFile
 from verax.files.predictions import Predictions, Request, Roles
@@ -32,7 +32,7 @@ def rows_fit(n_rows: int | None, width: int, n_bytes: int) -> bool:
 
 def files_fit(paths: Iterable[Path]) -> bool:
     """Whether the lists of files may be held at once."""
-    return Unchanged(paths).n_bytes <= MOST_BYTES
+    return UnchangedFiles(paths).n_bytes <= MOST_BYTES
 
 
 class Held(LocalHandle):

@@ -20,7 +20,7 @@ from verax.files.lists.longform import LONG, is_long
 from verax.files.lists.opening import read_lists
 from verax.files.lists.parts import ListParts
 from verax.files.lists.recognising import has_lists, open_shaped
-from verax.files.lists.settings import Settings
+from verax.files.lists.settings import ListSettings
 from verax.files.lists.several import records_of_piece
 from verax.files.lists.streams import STDIN, ending
 from verax.files.lists.wide import WIDE
@@ -28,11 +28,11 @@ from verax.files.lists.words import added, counted, ungrouped_questions
 from verax.files.predictions import Predictions, Request
 from verax.inputs.handles import Collector, Handle
 from verax.inputs.lists.rows import NO_ORDER
-from verax.scans.asking import Asked
 from verax.scans.batches import of_files
 from verax.scans.held import Held, files_fit
 from verax.scans.lists import part_of_lists
 from verax.scans.local import LocalHandle, Work
+from verax.scans.options import ScanOptions
 from verax.scans.parts import default_name
 
 # How many records a part has.
@@ -52,7 +52,7 @@ class ListFilesHandle(LocalHandle):
 
     lists = True
 
-    def __init__(self, asked: Asked, paths: Sequence[Path], name: str) -> None:
+    def __init__(self, asked: ScanOptions, paths: Sequence[Path], name: str) -> None:
         assert asked.settings is not None
         if asked.probs is not None:
             raise InputError(
@@ -112,7 +112,7 @@ class ListFilesHandle(LocalHandle):
         return collector.add(part_of_lists({self.models[0]: read}, start))
 
 
-def opened(source: object, asked: Asked) -> Handle | None:
+def opened(source: object, asked: ScanOptions) -> Handle | None:
     """The handle on files that hold lists, by what is said or by their content; None for anything else."""
     if asked.settings is None and not asked.may_be_lists:
         return None
@@ -121,7 +121,7 @@ def opened(source: object, asked: Asked) -> Handle | None:
         return None
     paths, name = named
     if asked.may_be_lists:
-        if paths and not has_lists(paths[0], Settings(), logits=asked.request.logits):
+        if paths and not has_lists(paths[0], ListSettings(), logits=asked.request.logits):
             return None
         asked = replace(asked.as_lists(), densify=True)
     assert asked.settings is not None
@@ -135,7 +135,7 @@ def opened(source: object, asked: Asked) -> Handle | None:
     return ListFilesHandle(asked, files, name)
 
 
-def _are_read(paths: Sequence[Path], asked: Asked) -> bool:
+def _are_read(paths: Sequence[Path], asked: ScanOptions) -> bool:
     """Whether files are read at once: all lists tell the classes where nobody states them."""
     settings = asked.settings
     assert settings is not None
@@ -145,7 +145,7 @@ def _are_read(paths: Sequence[Path], asked: Asked) -> bool:
     return not paths or (not known and files_fit(paths))
 
 
-def _read(paths: Sequence[Path], name: str, asked: Asked) -> Held:
+def _read(paths: Sequence[Path], name: str, asked: ScanOptions) -> Held:
     """The rows of files; lists that all name all classes are full distributions."""
     ((model, settings),) = asked.list_models(default_name(name)).items()
     read = read_lists(paths, name, settings)
@@ -159,7 +159,7 @@ def _read(paths: Sequence[Path], name: str, asked: Asked) -> Held:
     return Held({model: rows}, Request(), name=read.path, taken=taken, notes=read.notes)
 
 
-def _are_tables(path: Path, settings: Settings) -> bool:
+def _are_tables(path: Path, settings: ListSettings) -> bool:
     """Whether a file has columns of lists, which are read in batches."""
     first = files_of(path)[0] if path.is_dir() else path
     if FORMATS.get(ending(first)) not in ("Parquet", "Arrow"):

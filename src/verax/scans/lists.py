@@ -12,20 +12,20 @@ import numpy as np
 import pyarrow as pa
 
 from verax.errors import InputError
-from verax.files.formats.tables import Table
+from verax.files.formats.tables import SourceTable
 from verax.files.lists.columns import lists_of_columns
 from verax.files.lists.listfile import ListFile
 from verax.files.lists.longform import find_columns
 from verax.files.lists.parts import ListParts
 from verax.files.lists.recognising import shape_of_records
-from verax.files.lists.settings import Settings
-from verax.files.lists.streams import LOOK, Stream, records_of
+from verax.files.lists.settings import ListSettings
+from verax.files.lists.streams import LOOK, RecordStream, records_of
 from verax.files.predictions import each_name
 from verax.inputs.arrays import Ints
 from verax.inputs.handles import Part
 from verax.inputs.records.classifiers import ARRAYS, fields_of_arrays
 from verax.inputs.skipping import NO_ROWS, Skipped
-from verax.scans.asking import Asked
+from verax.scans.options import ScanOptions
 from verax.scans.parts import default_name, taken_by
 
 # How many rows of a table a part has, and how many of them are records at a time.
@@ -49,7 +49,7 @@ class ListReader:
     lists: ClassVar[bool] = True
 
     @classmethod
-    def of(cls, table: Table, asked: Asked) -> ListReader:
+    def of(cls, table: SourceTable, asked: ScanOptions) -> ListReader:
         """Find out which column is what, from the first rows."""
         assert asked.settings is not None
         schema = table.schema
@@ -60,7 +60,7 @@ class ListReader:
                 raise InputError(
                     "must be in the same table as the lists: join them first", argument="outcomes"
                 )
-            stream = Stream(table.name, "row", enumerate(head))
+            stream = RecordStream(table.name, "row", enumerate(head))
             if not head:
                 raise InputError(NO_ROWS, argument="source", kind="file", source=table.name)
             if not settings.columns and settings.shape is None and find_columns(schema.names, settings):
@@ -142,7 +142,7 @@ def _columns(reader: ListParts, schema: Any, head: Sequence[Any]) -> list[str]:
     return [path if path in schema.names else path.partition(".")[0] for path in paths]
 
 
-def _refuse_long(table: Table, head: Sequence[Any], settings: Settings) -> None:
+def _refuse_long(table: SourceTable, head: Sequence[Any], settings: ListSettings) -> None:
     columns = find_columns(table.schema.names, settings)
     assert columns is not None
     if isinstance(head[0].get(columns.classes), (list, tuple)):

@@ -13,15 +13,15 @@ from typing import Any, Self
 
 from verax.common.packing import dump, load
 from verax.errors import InputError, Remedy, RuleError, show
-from verax.files.formats.tables import Table, runs_of
+from verax.files.formats.tables import SourceTable, runs_of
 from verax.inputs.handles import Collector, Handle, Recipe, Summaries, first_row
 from verax.inputs.lists.rows import NO_ORDER
 from verax.kernels import limits
 from verax.kernels.ledger import expecting
 from verax.kernels.threads import by_turns
-from verax.scans.asking import Asked
 from verax.scans.frames import ArrowTable
 from verax.scans.lists import ListReader
+from verax.scans.options import ScanOptions
 from verax.scans.parts import PartReader
 from verax.scans.readers import reader_of
 
@@ -31,7 +31,7 @@ _KIND = "refusal"
 
 
 @dataclass(frozen=True)
-class Work:
+class PartitionTask:
     """What is sent to where the rows are. It holds no rows; what comes back are bytes."""
 
     reader: PartReader | ListReader
@@ -83,10 +83,10 @@ class PartitionedHandle(Handle):
     classes: tuple[Hashable, ...] | None
     n_classes: int
 
-    def __init__(self, name: str, frame: Any, asked: Asked, head: Any) -> None:
+    def __init__(self, name: str, frame: Any, asked: ScanOptions, head: Any) -> None:
         self.name, self.n_rows = name, None
         self._frame, self._asked, self._head = frame, asked, head
-        table = Table(name, name, asked.request, lambda: ArrowTable(head))
+        table = SourceTable(name, name, asked.request, lambda: ArrowTable(head))
         self._reader = reader_of(table, asked)
         self.models, self.taken = self._reader.models, self._reader.taken
         self.by, self.lists = self._reader.by, self._reader.lists
@@ -98,14 +98,14 @@ class PartitionedHandle(Handle):
         return type(self)(self.name, self._frame, self._asked.in_order(), self._head)
 
     def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
-        work = Work(self._reader, recipes, self.name)
+        work = PartitionTask(self._reader, recipes, self.name)
         found = work.merge(self._run(work))
         if self._asked.progress is not None:
             self._asked.progress(found.n_rows)
         return found
 
     @abstractmethod
-    def _run(self, work: Work) -> Iterable[bytes]:
+    def _run(self, work: PartitionTask) -> Iterable[bytes]:
         """Do the work on all partitions; the summaries of all rows, in a few pieces."""
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from verax.errors import InputError
 from verax.files.column_files import ColumnFile
 from verax.files.column_reader import ColumnReader
-from verax.files.formats.tables import Table
+from verax.files.formats.tables import SourceTable
 from verax.files.joining import with_classes_of
 from verax.files.predictions import Predictions, Request, each_name
 from verax.files.scoring import forecasts_of, with_id
@@ -23,7 +23,7 @@ from verax.files.source import rows_at_a_time
 from verax.inputs.arrays import Ints
 from verax.inputs.handles import Part
 from verax.inputs.skipping import Skipped
-from verax.scans.asking import Asked
+from verax.scans.options import ScanOptions
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class PartReader:
     lists: ClassVar[bool] = False
 
     @classmethod
-    def of(cls, table: Table, asked: Asked) -> PartReader:
+    def of(cls, table: SourceTable, asked: ScanOptions) -> PartReader:
         """Find out which column is what; the first model says which classes there are, in what order."""
         readers: dict[str, ColumnReader] = {}
         for name, request in asked.models(default_name(table.name)).items():
@@ -123,7 +123,7 @@ class PartReader:
         return usable(found, self.request)
 
 
-def _reader(table: Table, request: Request, *, classes: tuple[Hashable, ...] | None) -> ColumnReader:
+def _reader(table: SourceTable, request: Request, *, classes: tuple[Hashable, ...] | None) -> ColumnReader:
     return ColumnFile(table, replace(request, classes=classes)).reader
 
 

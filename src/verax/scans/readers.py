@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from verax.files.formats.tables import Table
-from verax.scans.asking import Asked
+from verax.files.formats.tables import SourceTable
 from verax.scans.lists import ListReader
+from verax.scans.options import ScanOptions
 from verax.scans.parts import PartReader
 
 
-def reader_of(table: Table, asked: Asked) -> PartReader | ListReader:
+def reader_of(table: SourceTable, asked: ScanOptions) -> PartReader | ListReader:
     """The reader of the rows of a table: full distributions, or top lists where that was said."""
     return PartReader.of(table, asked) if asked.settings is None else ListReader.of(table, asked)

@@ -40,7 +40,7 @@ from verax.errors import InputError, Remedy
 from verax.files.predictions import Request
 from verax.inputs.handles import LATER, Gathering, Handle, Part, Recipe, Summaries
 from verax.inputs.skipping import Skipped
-from verax.scans.asking import Asked
+from verax.scans.options import ScanOptions
 
 ENDING = ".verax"
 _ABOUT, _KIND = "about", "recorded summaries"
@@ -367,7 +367,7 @@ def _different(one: Path, other: Path, what: str) -> InputError:
     )
 
 
-def opened(source: object, asked: Asked) -> Handle | None:
+def opened(source: object, asked: ScanOptions) -> Handle | None:
     """The handle on files of summaries; None for anything else."""
     given = [source] if isinstance(source, (str, Path)) else source
     if not isinstance(given, (list, tuple)) or not given:

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any, Literal
 
 from verax.inputs.handles import Handle
-from verax.scans.asking import Asked, unknown_source
+from verax.scans.options import ScanOptions, unknown_source
 
 # The engines; the first that accepts the source runs. Each is a module here with a function `opened`.
 FILES = ("listfiles", "batches")
@@ -96,7 +96,7 @@ def scan(
     >>> round(card["brier"], 3)
     0.2
     """
-    asked = Asked.of(
+    asked = ScanOptions.of(
         probs,
         progress,
         lists,
@@ -117,7 +117,7 @@ def scan(
     return open_asked(source, asked)
 
 
-def open_asked(source: object, asked: Asked, engines: Sequence[str] = ENGINES) -> Handle:
+def open_asked(source: object, asked: ScanOptions, engines: Sequence[str] = ENGINES) -> Handle:
     """The handle on a source, by the first engine that knows it."""
     for engine in engines:
         handle: Handle | None = import_module(f"verax.scans.{engine}").opened(source, asked)

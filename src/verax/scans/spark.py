@@ -12,9 +12,9 @@ import pyarrow as pa
 from verax.errors import InputError
 from verax.files.formats.tables import LOOK
 from verax.inputs.handles import Handle
-from verax.scans.asking import Asked
 from verax.scans.frames import classes_of
-from verax.scans.partitions import PartitionedHandle, RefusedError, Work, refusal_in
+from verax.scans.options import ScanOptions
+from verax.scans.partitions import PartitionedHandle, PartitionTask, RefusedError, refusal_in
 
 Batches = Iterator[Any]
 # How many modules this process had when they were last left out of collections.
@@ -29,7 +29,7 @@ class SparkHandle(PartitionedHandle):
     is counted.
     """
 
-    def _run(self, work: Work) -> Iterable[bytes]:
+    def _run(self, work: PartitionTask) -> Iterable[bytes]:
         # Spark has its own idea of names with dots; numbers are safe.
         columns = enumerate(work.reader.columns)
         chosen = self._frame.select(*(_column(name).alias(f"c{i}") for i, name in columns))
@@ -46,7 +46,7 @@ class SparkHandle(PartitionedHandle):
         return found["summary"].to_pylist()  # type: ignore[no-any-return]
 
 
-def _scoring(work: Work) -> Callable[[Batches], Batches]:
+def _scoring(work: PartitionTask) -> Callable[[Batches], Batches]:
     columns = work.reader.columns
 
     def score(batches: Batches) -> Batches:
@@ -66,7 +66,7 @@ def _scoring(work: Work) -> Callable[[Batches], Batches]:
     return score
 
 
-def _merging(work: Work) -> Callable[[Batches], Batches]:
+def _merging(work: PartitionTask) -> Callable[[Batches], Batches]:
     def merge(batches: Batches) -> Batches:
         stored = (value.as_py() for batch in batches for value in batch.column("summary"))
         summary = work.merge(stored).to_bytes()
@@ -87,7 +87,7 @@ def _leave_modules_out() -> None:
         _LEFT_OUT["modules"] = len(sys.modules)
 
 
-def opened(source: object, asked: Asked) -> Handle | None:
+def opened(source: object, asked: ScanOptions) -> Handle | None:
     """The handle on a Spark frame, classic or of Spark Connect; None for anything else."""
     if ("pyspark", "DataFrame") not in classes_of(source) or not hasattr(source, "mapInArrow"):
         return None

@@ -16,7 +16,7 @@ from verax.engines.arrays import compute, formula_for
 from verax.engines.differences import PairedTally
 from verax.engines.scan import scan_rows
 from verax.engines.stats import Formula, RowStats
-from verax.engines.tally import Tally
+from verax.engines.tally import RuleSums
 from verax.errors import InputError, RuleError
 from verax.inputs.arrays import Array, move_like, namespace_of, to_array, to_host
 from verax.inputs.forecasts import Forecasts
@@ -199,7 +199,7 @@ class Rule(ABC):
             return mean_of_handle(self, y.in_order() if self.ordinal else y)
         rows = pair(y, p, ordered=self.ordinal, **read)
         formula = formula_for(rows, self)
-        return float(Tally([formula], rows.n_classes, counts=False).update(rows).moments.mean[0])
+        return float(RuleSums([formula], rows.n_classes, counts=False).update(rows).moments.mean[0])
 
     @reads_each
     def samples(self, y: object, p: object, **read: Unpack[Form]) -> Array:

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 from verax.common.checks import check_count
 from verax.common.sizes import as_float
 from verax.engines.stats import RowStats
-from verax.engines.tally import Tally
+from verax.engines.tally import RuleSums
 from verax.errors import InputError, Remedy, show
 from verax.inputs.arrays import Array
 from verax.inputs.handles import Handle, check_alone
@@ -201,5 +201,5 @@ def top_k_error(y: object, lists: object = None, k: int = 1, *, weights: object 
             f"must be TopLists, not {show(lists)}", argument="lists", kind="type", remedies=[advice]
         )
     rows = lists.with_outcomes(y, weights=weights)
-    tally = Tally([metric], rows.n_classes, counts=False).update(rows)
+    tally = RuleSums([metric], rows.n_classes, counts=False).update(rows)
     return float(tally.moments.mean[0])

@@ -9,7 +9,7 @@ import numpy as np
 
 from verax.common.summaries import Several, Text, inside, mapping, text
 from verax.engines.stats import Formula
-from verax.engines.tally import Tally
+from verax.engines.tally import RuleSums
 from verax.errors import InputError
 from verax.scores.base import Rule
 from verax.scores.coverage import LIST_METRICS, ListMetric, TopKError
@@ -78,20 +78,20 @@ def metric_named(values: Mapping[str, Any]) -> DecisionMetric:
     return metric.with_costs(values["costs"], values["normalize"])
 
 
-def tally_values(tally: Tally) -> dict[str, Any]:
+def tally_values(tally: RuleSums) -> dict[str, Any]:
     """A tally as values that can be stored.
 
     >>> import verax as vx
-    >>> tally = Tally([vx.brier], 2).update(vx.Forecasts([0, 1], [[0.8, 0.2], [0.6, 0.4]]))
+    >>> tally = RuleSums([vx.brier], 2).update(vx.Forecasts([0, 1], [[0.8, 0.2], [0.6, 0.4]]))
     >>> float(tally_of(tally_values(tally)).moments.mean[0]) == float(tally.moments.mean[0])
     True
     """
     return {"rules": names_of(tally.rules), **tally.to_values()}
 
 
-def tally_of(values: Mapping[str, Any]) -> Tally:
+def tally_of(values: Mapping[str, Any]) -> RuleSums:
     """The tally of `tally_values`."""
     rest = dict(mapping(values))
     with inside("rules"):
         rules = formulas_named(Several(Text("equal")).read(rest.pop("rules", None), {}))
-    return Tally.from_values(rest, rules)
+    return RuleSums.from_values(rest, rules)

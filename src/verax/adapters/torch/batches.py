@@ -13,7 +13,7 @@ from verax.adapters.torch.rows import INTEGERS, TensorRows, flatten, read
 from verax.engines.counts import CONFUSION_UP_TO, n_cells
 from verax.engines.cuda import places
 from verax.engines.cuda.places import layout
-from verax.engines.cuda.printer import Form
+from verax.engines.cuda.printer import RowLayout
 from verax.engines.cuda.sums import VALUE_TYPES, Pass, program_of
 from verax.inputs.validity import Unity
 from verax.scores.base import Rule
@@ -156,7 +156,7 @@ def add_by_kernel(
     n, k = of_p.shape
     weight_type = None if of_w is None else of_w.dtype
     options: dict[str, Any] = {"logits": logits, "ignore": ignore_index is not None}
-    form = Form(k, of_p.dtype, of_y.dtype, weight_type, **layout(of_p), **options)
+    form = RowLayout(k, of_p.dtype, of_y.dtype, weight_type, **layout(of_p), **options)
     program = program_of(tuple(rules), form, states.cells is not None, CONFUSION_UP_TO)
     if program is None:
         return False

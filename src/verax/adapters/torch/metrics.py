@@ -19,7 +19,7 @@ from verax.analyses.cards.evaluation import fitting_rules
 from verax.analyses.cards.scorecard import Scorecard
 from verax.common.checks import check_flag, check_n_classes
 from verax.engines.counts import n_cells
-from verax.engines.tally import SquaredSums, Tally
+from verax.engines.tally import RuleSums, SquaredSums
 from verax.errors import InputError, Kind, Remedy, passing
 from verax.inputs.arrays import widen
 from verax.inputs.outcomes import check_classes
@@ -324,11 +324,11 @@ class Card(_RuleSums):
             raise InputError("must have rows, and not all of weight zero", argument="preds", kind="length")
         return Scorecard(tally, self._classes, self.ordered, self._metrics)
 
-    def _tally(self) -> Tally:
+    def _tally(self) -> RuleSums:
         self._check()
         weight, *sums = self._total(self._name).tolist()
         n_positive, square_sum, *squares = self._total("squares").tolist()
-        return Tally.from_sums(
+        return RuleSums.from_sums(
             self.rules,
             self.n_classes,
             n_rows=int(self.counts[_ROWS]),

@@ -18,7 +18,7 @@ from verax.analyses.calibration.events import Split
 from verax.analyses.calibration.eventsums import keys_of
 from verax.analyses.calibration.sources import EventSource
 from verax.analyses.units import sums_at
-from verax.analyses.unitsums import Columns, UnitRecipe, UnitSums
+from verax.analyses.unitsums import UnitColumns, UnitRecipe, UnitSums
 from verax.common.hashing import name_hash
 from verax.common.summaries import Summary, merges
 from verax.engines.sums import Sum, Sums
@@ -63,7 +63,7 @@ class ComponentRecipe(UnitRecipe):
         """The sums of some rows."""
         return UnitSums.of(self.columns(part), copies=self.copies)
 
-    def columns(self, part: Part) -> Columns:
+    def columns(self, part: Part) -> UnitColumns:
         """Of some rows: the loss, less that of the fit, that of a constant less that of the fit, and it."""
         found = self.source.read(part)
         blocks = np.zeros((len(self.fits) + 1, 4, found.n_rows))
@@ -78,7 +78,7 @@ class ComponentRecipe(UnitRecipe):
                 for j, column in enumerate((loss, loss - fitted, constant - fitted, constant)):
                     blocks[i, j] = event.by_row(column, found.n_rows) / self.times[i]
                 blocks[-1] += self.factors[i] * blocks[i]
-            return Columns(found.mass, blocks * found.mass, found.groups)
+            return UnitColumns(found.mass, blocks * found.mass, found.groups)
 
 
 def bins_of(key: Floats, fit: EventFit) -> Ints:

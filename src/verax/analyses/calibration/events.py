@@ -189,7 +189,7 @@ def _running(p: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Recalibration:
+class IsotonicFit:
     """The isotonic fit to an event's pools.
 
     Attributes
@@ -212,7 +212,7 @@ class Recalibration:
         return np.repeat(self.blocks[:, 1] / self.blocks.sum(axis=1), self.sizes)
 
 
-def recalibrate(cells: Floats) -> Recalibration:
+def recalibrate(cells: Floats) -> IsotonicFit:
     """The non-decreasing function of the forecast that fits the event best, by every proper score.
 
     `cells` are the weights of pools without and with the event, (P, 2).
@@ -222,13 +222,13 @@ def recalibrate(cells: Floats) -> Recalibration:
     if not kept.all():
         cells, n = cells[kept], n[kept]
     if not len(n):
-        return Recalibration(kept, np.zeros(0, np.int64), np.zeros((0, 2)))
+        return IsotonicFit(kept, np.zeros(0, np.int64), np.zeros((0, 2)))
     # Frequencies that do not increase from pool to pool end up in one block, so they are added up at once.
     frequency = cells[:, 1] / n
     begins = np.flatnonzero(np.concatenate([[True], frequency[1:] > frequency[:-1]]))
     del frequency
     edges, blocks = isotonic_blocks(_added(cells, begins) if len(begins) < len(n) else cells)
-    return Recalibration(kept, np.diff(np.append(begins, len(n))[edges]), blocks)
+    return IsotonicFit(kept, np.diff(np.append(begins, len(n))[edges]), blocks)
 
 
 def isotonic_blocks(cells: Floats) -> tuple[Ints, Floats]:

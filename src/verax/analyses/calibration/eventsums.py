@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from verax.analyses.binary import BinaryEvent
-from verax.analyses.calibration.events import Recalibration, Split, n_events, recalibrate, split
+from verax.analyses.calibration.events import IsotonicFit, Split, n_events, recalibrate, split
 from verax.analyses.calibration.sources import PartEvents, RowEvents
 from verax.analyses.parts import dense, probabilities, seen
 from verax.common.caching import cached_property
@@ -28,7 +28,7 @@ from verax.common.summaries import (
     within,
 )
 from verax.common.summaries import whole as whole_number
-from verax.engines.clusters import ByLabel, Labels, sums_by_label
+from verax.engines.clusters import ByLabel, GroupLabels, sums_by_label
 from verax.engines.histograms import Keyed, Run, compiled, joined, share_numbers
 from verax.engines.ranks import MOST_KEY, distinct, exact_keys, values_of
 from verax.engines.sums import Sum, Sums
@@ -119,7 +119,7 @@ class EventSums(Summary, kind="event histograms", version=2):
     totals: Sum = merges(Sums("n_events+1", 5))
     weight: Sum = merges(Sums(3, least=0))
     whole: bool = merges(Truth("all"))
-    labels: Any = merges(Labels(), default=None)
+    labels: Any = merges(GroupLabels(), default=None)
     groups: Floats | None = merges(ByLabel("sums"), default=None)
     values: Mapping[int, Keyed] = merges(Each(Valued(Keyed), "union", names=whole_number), factory=dict)
 
@@ -343,7 +343,7 @@ class SummedEvent:
         return self.bins.cells if self.rows is None else self.rows.cells(self.weights)
 
     @cached_property
-    def fit(self) -> Recalibration:
+    def fit(self) -> IsotonicFit:
         """The isotonic fit."""
         return recalibrate(self.cells)
 

@@ -26,7 +26,7 @@ from verax.common.sizes import as_float
 from verax.errors import InputError, Remedy, RuleError
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import Groups, check_one_way
-from verax.inputs.lists.ragged import Ragged, Survey
+from verax.inputs.lists.ragged import ListMasses, Ragged
 from verax.inputs.lists.rows import NO_ORDER, ListRows
 from verax.inputs.rows import Rows
 from verax.scores.base import Rule
@@ -79,7 +79,7 @@ class ListEvents:
 
     Attributes
     ----------
-    lists, survey : Ragged, Survey
+    lists, survey : Ragged, ListMasses
         The lists and their mass.
     place : (N,) int array
         The place of the outcome in its list, from 1; 0 where it is not listed.
@@ -90,7 +90,7 @@ class ListEvents:
     """
 
     lists: Ragged
-    survey: Survey
+    survey: ListMasses
     place: Ints
     weights: Floats | None
     groups: Groups | None

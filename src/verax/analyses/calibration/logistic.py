@@ -11,7 +11,7 @@ from scipy.special import expit, fdtrc, log_expit
 
 from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.slope_result import CalibrationLine
-from verax.analyses.units import Units, dot
+from verax.analyses.units import IndependentUnits, dot
 from verax.common.summaries import Ends, Summary, Whole, merges
 from verax.inference.intervals import Interval
 from verax.inputs.arrays import Bools, Floats
@@ -167,7 +167,7 @@ def line_of(
     both: Floats | None,
     covariance: Floats,
     overlap: Overlap,
-    units: Units,
+    units: IndependentUnits,
     confidence: float,
 ) -> CalibrationLine:
     """Slope and intercepts with their intervals.
@@ -191,7 +191,9 @@ def line_of(
     return CalibrationLine(name, slope, intercept, level, *shown, p_value, overlap.certain)
 
 
-def undefined_line(name: str, overlap: Overlap, units: Units, confidence: float) -> CalibrationLine:
+def undefined_line(
+    name: str, overlap: Overlap, units: IndependentUnits, confidence: float
+) -> CalibrationLine:
     """The line of an event that has no fit."""
     none = Interval.undefined(overlap.problem, method=units.method, confidence=confidence)
     return CalibrationLine(name, math.nan, math.nan, math.nan, none, none, none, math.nan, overlap.certain)

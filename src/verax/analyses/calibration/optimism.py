@@ -19,7 +19,7 @@ from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.events import Split, recalibrate
 from verax.analyses.calibration.refits import Draw, IndependentDraws, Refits, at_once, block_losses
 from verax.analyses.calibration.sources import PartEvents
-from verax.analyses.units import SamplingUnits, Units, dot, sums_at
+from verax.analyses.units import IndependentUnits, SamplingUnits, dot, sums_at
 from verax.inference.intervals import Interval
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups
@@ -160,7 +160,7 @@ class Measured:
 
 
 def uncertainty_of(
-    optimism: Floats, plug_in: Floats, variance: Floats, units: Units, *, certain: bool
+    optimism: Floats, plug_in: Floats, variance: Floats, units: IndependentUnits, *, certain: bool
 ) -> Uncertainty:
     """How uncertain components are, from what `Measured` has of them and the variances of mean losses."""
     fit, rate = optimism.T

@@ -27,7 +27,7 @@ from verax.analyses.calibration.logistic import (
 from verax.analyses.calibration.slope_result import CalibrationLine, CalibrationSlopes
 from verax.analyses.parts import scaled
 from verax.analyses.units import sums_at
-from verax.analyses.unitsums import Columns, SpreadRecipe, UnitRecipe, UnitSums, check_weight
+from verax.analyses.unitsums import SpreadRecipe, UnitColumns, UnitRecipe, UnitSums, check_weight
 from verax.common.sizes import in_digits
 from verax.common.summaries import Summary, UnreadableError, Valued, Whole, merges
 from verax.engines.histograms import Keyed, Run
@@ -118,13 +118,13 @@ class OddsRows:
     n_owners: int = 0
     invalid: int = 0
 
-    def summed(self, columns: Floats) -> Columns:
+    def summed(self, columns: Floats) -> UnitColumns:
         """Columns of rows as those of units, with their weights."""
         if self.owner is None:
-            return Columns(self.weights, (columns * self.weights)[None], self.groups)
+            return UnitColumns(self.weights, (columns * self.weights)[None], self.groups)
         n, owner = self.n_owners, self.owner
         each = np.stack([sums_at(owner, row * self.weights, n) for row in columns])
-        return Columns(sums_at(owner, self.weights, n), each[None], self.groups)
+        return UnitColumns(sums_at(owner, self.weights, n), each[None], self.groups)
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class OddsSource:
 # ---- the first look ----------------------------------------------------------------------------
 
 
-class Look(Summary, kind="log odds"):
+class LogOddsBins(Summary, kind="log odds"):
     """Where the log odds of an event lie, and the sums of w, w where it happened and w*x in bins of x."""
 
     overlap: Overlap = merges(Valued(Overlap, flat=True))
@@ -205,13 +205,13 @@ class Look(Summary, kind="log odds"):
 
 
 @dataclass(frozen=True)
-class LookRecipe(Recipe[Look]):
+class LookRecipe(Recipe[LogOddsBins]):
     """A look at one event."""
 
     source: OddsSource
     i: int
 
-    def take(self, part: Part) -> Look:
+    def take(self, part: Part) -> LogOddsBins:
         """At some rows."""
         rows = self.source.event(part, self.i)
         overlap = Overlap.of(rows.x, rows.happened)
@@ -219,7 +219,7 @@ class LookRecipe(Recipe[Look]):
         x, w = rows.x[finite], rows.weights[finite]
         keys = np.floor(x / _WIDTH).astype(np.int64)
         run = Run.of(keys, [w, w * rows.happened[finite], w * x])
-        return Look(overlap, Keyed((run,)), rows.invalid)
+        return LogOddsBins(overlap, Keyed((run,)), rows.invalid)
 
 
 # ---- Newton's method ---------------------------------------------------------------------------
@@ -248,7 +248,7 @@ class FitRecipe(UnitRecipe):
         near = replace(self, level=round(self.level, _DIGITS) + 0.0, regression=rounded)
         return f"step {self.step} of {near!r}", repr(self)
 
-    def columns(self, part: Part) -> Columns:
+    def columns(self, part: Part) -> UnitColumns:
         """Of some rows. Those with a forecast of 0 or 1 have no part in the fit."""
         rows = self.source.event(part, self.i)
         finite = np.isfinite(rows.x)
@@ -309,7 +309,7 @@ class _Fit:
     covariance: Floats | None = None
 
     @classmethod
-    def of(cls, source: OddsSource, i: int, look: Look) -> _Fit:
+    def of(cls, source: OddsSource, i: int, look: LogOddsBins) -> _Fit:
         """From a first look."""
         level, regression = 0.0, Regression(np.array([0.0, 1.0]), 0.0, 1.0)
         if not look.overlap.problem:
@@ -344,7 +344,7 @@ class _Fit:
         a, b, c = (self.sums.first.high[0] / self.sums.total)[_CURVATURE]
         return np.array([[a, b], [b, c]])
 
-    def line(self, name: str, look: Look, confidence: float) -> CalibrationLine:
+    def line(self, name: str, look: LogOddsBins, confidence: float) -> CalibrationLine:
         """The result."""
         units = replace(self.sums.units, in_groups=self.sums.groups is not None or name == ANY)
         if self.problem:

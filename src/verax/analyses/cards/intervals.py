@@ -12,7 +12,7 @@ from verax.analyses.cards.lines import is_share
 from verax.common.caching import cached_property
 from verax.engines.clusters import Clusters, both_ways
 from verax.engines.counts import Counts
-from verax.engines.tally import Tally
+from verax.engines.tally import RuleSums
 from verax.inference.bootstrap import bootstrap_interval, resampled_metrics, smoothed
 from verax.inference.intervals import (
     Interval,
@@ -44,7 +44,7 @@ class CardIntervals:
 
     Attributes
     ----------
-    tally : Tally
+    tally : RuleSums
         The sums of the rows.
     metrics : tuple of DecisionMetric
         The metrics of decisions.
@@ -52,7 +52,7 @@ class CardIntervals:
         How intervals are computed.
     """
 
-    tally: Tally
+    tally: RuleSums
     metrics: tuple[DecisionMetric, ...]
     plan: Resampling
 

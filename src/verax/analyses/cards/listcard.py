@@ -15,7 +15,7 @@ from verax.common.sizes import in_digits
 from verax.common.summaries import Text, Whole, fields_of, register
 from verax.engines.lists import FINE
 from verax.engines.stats import Formula
-from verax.engines.tally import Tally
+from verax.engines.tally import RuleSums
 from verax.inference.intervals import Interval, Resampling
 from verax.inputs.groups import in_words
 from verax.inputs.lists.rows import NOT_FINED, ListFaults, ListRows
@@ -41,7 +41,7 @@ def score_lists(
     refuse_costs("costs", costs)
     given = padded_rules() if rules is None else rules
     chosen: list[Formula] = [rule if {"invalid", "answered"} & rule.needs else padded(rule) for rule in given]
-    tally = Tally([*chosen, *LIST_METRICS], rows.n_classes, decisions=False).update(rows)
+    tally = RuleSums([*chosen, *LIST_METRICS], rows.n_classes, decisions=False).update(rows)
     longest, faults = int(rows.lists.lengths.max(initial=0)), rows.faults
     return ListCard(
         tally, resampling=plan, n_invalid=faults.n_invalid, longest=longest, unmatched=faults.unmatched

@@ -12,7 +12,7 @@ from verax.analyses.cards.listcard import score_lists
 from verax.analyses.cards.saved import card_from_bytes
 from verax.analyses.cards.scorecard import Scorecard, card_of_rows, check_whole
 from verax.analyses.parts import sums_found
-from verax.engines.tally import Tally, first_row
+from verax.engines.tally import RuleSums, first_row
 from verax.inference.intervals import Resampling
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Handle, Part, Recipe
@@ -45,7 +45,7 @@ class CardRecipe(Recipe[Any]):
             card = card_of_rows(rows, self.rules, self.ordered, self.costs, self.plan, tally)
         return card.with_skipped(part.skipped, part.numbers)
 
-    def _from_losses(self, part: Part, rows: Forecasts) -> Tally | None:
+    def _from_losses(self, part: Part, rows: Forecasts) -> RuleSums | None:
         """The sums from losses that were computed before, unless squares would cancel."""
         found = sums_found(part, self.model, self.rules)
         if found is None:
@@ -53,7 +53,7 @@ class CardRecipe(Recipe[Any]):
         n, (first, second) = rows.n_rows, found.losses.sum(axis=0).T
         if not (first * first <= _SPREAD * second * n).all():
             return None
-        return Tally.from_sums(
+        return RuleSums.from_sums(
             self.rules,
             rows.n_classes,
             n_rows=n,

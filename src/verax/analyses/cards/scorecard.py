@@ -21,7 +21,7 @@ from verax.common.packing import dump, load, refusing
 from verax.common.summaries import Label, Several, UnreadableError, inside, register, truth
 from verax.display.tables import Column, Table, Tabled, interval_head
 from verax.engines.counts import CONFUSION_UP_TO, Counts
-from verax.engines.tally import Tally
+from verax.engines.tally import RuleSums
 from verax.errors import InputError, VeraxError
 from verax.inference.intervals import Resampling, few_groups
 from verax.inputs.arrays import Ints
@@ -68,11 +68,11 @@ def card_of_rows(
     ordered: bool,
     costs: CostsLike | None,
     plan: Resampling,
-    tally: Tally | None = None,
+    tally: RuleSums | None = None,
 ) -> Scorecard:
     """The card of some rows, all of them or a part; their tally, if it is known."""
     metrics = fitting_metrics(ordered, costs, rows.n_classes)
-    tally = Tally(rules, rows.n_classes).update(rows) if tally is None else tally
+    tally = RuleSums(rules, rows.n_classes).update(rows) if tally is None else tally
     return Scorecard(tally, rows.classes, ordered, metrics, plan)
 
 
@@ -86,7 +86,7 @@ class Scorecard(Tabled, MaySkip):
 
     Attributes
     ----------
-    tally : Tally
+    tally : RuleSums
         The sums of the rows.
     classes : tuple or None
         Names of the classes, in order; None for positions.
@@ -109,7 +109,7 @@ class Scorecard(Tabled, MaySkip):
 
     kind: ClassVar[str]
 
-    tally: Tally
+    tally: RuleSums
     classes: tuple[Hashable, ...] | None = None
     ordered: bool = False
     count_metrics: tuple[DecisionMetric, ...] = ()

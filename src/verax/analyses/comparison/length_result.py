@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.comparison.records import Difference
-from verax.analyses.units import Units
+from verax.analyses.units import IndependentUnits
 from verax.common.checks import check_flag, check_number
 from verax.common.sizes import in_digits
 from verax.display.tables import Column, Table, Tabled
@@ -47,7 +47,7 @@ class LengthComparison(Tabled, MaySkip):
         How many of the lists given are invalid.
     covariances : dict of str to array
         Likewise the covariance matrix of these means.
-    units : Units
+    units : IndependentUnits
         What is independent: rows, or groups of them.
     confidence : float
         Confidence level of the intervals.
@@ -70,7 +70,7 @@ class LengthComparison(Tabled, MaySkip):
     n_classes: int
     n_invalid: int
     covariances: dict[str, Floats]
-    units: Units
+    units: IndependentUnits
     confidence: float
 
     def __getitem__(self, name: str) -> tuple[float, ...]:

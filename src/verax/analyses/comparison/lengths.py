@@ -17,7 +17,7 @@ from verax.analyses.cards.listcard import padded_rules
 from verax.analyses.comparison.length_result import LengthComparison
 from verax.analyses.comparison.shortening import LENGTHS, check_lengths, names_of, shorter_lists
 from verax.analyses.listfaults import faults_in
-from verax.analyses.unitsums import Columns, UnitRecipe, UnitSums, means_of
+from verax.analyses.unitsums import UnitColumns, UnitRecipe, UnitSums, means_of
 from verax.common.summaries import Summary, Whole, merges
 from verax.inference.intervals import check_confidence
 from verax.inputs.arrays import Floats, to_host
@@ -166,7 +166,7 @@ class LengthRecipe(UnitRecipe):
         """The numbers of rules and of predictions."""
         return {"blocks": len(self.rules), "columns": 2 + len(self.lengths)}
 
-    def columns(self, part: Part) -> Columns:
+    def columns(self, part: Part) -> UnitColumns:
         """The losses of some rows, rule by rule."""
         rows = part.models[self.model]
         lists = self._lists(rows)
@@ -183,7 +183,7 @@ class LengthRecipe(UnitRecipe):
         if weights is not None:
             with np.errstate(invalid="ignore"):
                 sums *= w
-        return Columns(w, sums, rows.groups)
+        return UnitColumns(w, sums, rows.groups)
 
     def _lists(self, rows: Rows) -> ListRows:
         if isinstance(rows, ListRows):

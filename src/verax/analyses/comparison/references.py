@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from verax.common.summaries import Summary, Whole, merges
-from verax.engines.clusters import Cells, CellsByLabel, Labels
+from verax.engines.clusters import Cells, CellsByLabel, GroupLabels
 from verax.engines.sums import Sum, Sums
 from verax.errors import InputError, show
 from verax.inputs.arrays import Floats, Ints, to_host
@@ -88,7 +88,7 @@ class ClassCounts(Summary, kind="class counts"):
 
     n: int = merges(Whole())
     weights: Sum = merges(Sums("classes", least=0))
-    labels: Any = merges(Labels(), default=None)
+    labels: Any = merges(GroupLabels(), default=None)
     cells: Cells | None = merges(CellsByLabel("classes"), default=None)
 
     @classmethod

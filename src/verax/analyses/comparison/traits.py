@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from verax.engines.stats import RowStats
-from verax.inputs.arrays import Array, Floats
+from verax.engines.stats import RowStatistic
+from verax.inputs.arrays import Floats
 
 # Outcomes of a probability below this dominate the log score.
 RULED_OUT_BELOW = 0.01
@@ -63,23 +63,8 @@ class Traits:
         return self.confidence - self.accuracy
 
 
-@dataclass(frozen=True)
-class _Statistic:
-    """A row statistic as it is, where there are formulas over them."""
-
-    name: str
-
-    @property
-    def needs(self) -> frozenset[str]:
-        return frozenset({self.name})
-
-    def formula(self, stats: RowStats) -> Array:
-        found: Array = getattr(stats, self.name)
-        return found
-
-
 # The row statistics that traits are made of.
-STATISTICS = tuple(map(_Statistic, ("decision", "top", "p_true", "rest_sq")))
+STATISTICS = tuple(map(RowStatistic, ("decision", "top", "p_true", "rest_sq")))
 
 
 def trait_columns(y: Floats, decision: Floats, top: Floats, p_true: Floats, rest_sq: Floats) -> list[Floats]:

@@ -32,7 +32,7 @@ _NONE = 1e-12
 
 
 @dataclass(frozen=True)
-class Cells:
+class ThresholdCells:
     """Rows counted by cell: between which of T thresholds each model's forecast is, and the outcome.
 
     Attributes
@@ -91,8 +91,8 @@ class States:
         Whether the event happened in a state.
     """
 
-    def __init__(self, cells: Cells, n_thresholds: int) -> None:
-        self.cells: Cells = cells
+    def __init__(self, cells: ThresholdCells, n_thresholds: int) -> None:
+        self.cells: ThresholdCells = cells
         self.n_thresholds: int = n_thresholds
         models = cells.n_models
         numbers = np.arange(2 ** (models + 1))[:, None]

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.binary import ScannedRows, event_names, rows_of_part
-from verax.analyses.decisions.bands import Cells, States
+from verax.analyses.decisions.bands import States, ThresholdCells
 from verax.analyses.decisions.grid import Side, places_of
 from verax.analyses.discrimination.counts import Ranked, RankRecipe, RankSource
 from verax.analyses.units import CountedUnits, SamplingUnits, sums_at
 from verax.analyses.unitsums import check_weight
 from verax.common.summaries import Summary, UnreadableError, Valued, Whole, merges, only_weights, within
-from verax.engines.clusters import ByLabel, Labels
+from verax.engines.clusters import ByLabel, GroupLabels
 from verax.engines.histograms import Keyed, Run
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.inputs.groups import check_one_way, distinct, paired
@@ -48,7 +48,7 @@ class CellSums(Summary, kind="cells of thresholds"):
 
     cells: Keyed = merges(Valued(Keyed))
     rows: int = merges(Whole())
-    labels: Any = merges(Labels(), default=None)
+    labels: Any = merges(GroupLabels(), default=None)
     groups: Floats | None = merges(ByLabel(1), default=None)
 
     def _check(self) -> None:
@@ -79,7 +79,7 @@ class CellSums(Summary, kind="cells of thresholds"):
         """The weight of all rows."""
         return float(self.cells.total.sums.high[:, 0].sum())
 
-    def as_cells(self, n_models: int, n_places: int) -> Cells:
+    def as_cells(self, n_models: int, n_places: int) -> ThresholdCells:
         """The cells, with shares in place of weights."""
         run, total = self.cells.total, self.total
         weight, squares, leverages = run.sums.high.T
@@ -103,7 +103,7 @@ class CellSums(Summary, kind="cells of thresholds"):
             sums = csr_array((self.groups[:, 0] / total, (group, cell)), shape=(n, len(run.keys)))
             squared = float((sums_at(group, self.groups[:, 0], n) ** 2).sum())
         units = CountedUnits.of(n, total, squared, in_groups=sums is not None)
-        return Cells(
+        return ThresholdCells(
             np.stack(places[::-1], axis=1),
             happened.astype(float),
             weight / total,

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from verax.analyses.binary import rows_of_part
-from verax.analyses.unitsums import Columns, Means, UnitRecipe, means_of
+from verax.analyses.unitsums import Means, UnitColumns, UnitRecipe, means_of
 from verax.display.tables import Column, Table, Tabled, interval_head
 from verax.errors import InputError
 from verax.inference.intervals import Interval, check_confidence
@@ -103,7 +103,7 @@ class _CostRecipe(UnitRecipe):
     costs: CostsLike
     limits: tuple[float, ...]
 
-    def columns(self, part: Part) -> Columns:
+    def columns(self, part: Part) -> UnitColumns:
         """Cost, savings, whether deferred, cost of decided rows, and a count, of each row."""
         rows = rows_of_part(part, self.model, ordered=False)
         usual = row_costs(rows.y, cheapest(rows.p, self.costs), self.costs)
@@ -113,7 +113,7 @@ class _CostRecipe(UnitRecipe):
             cost = np.where(deferred, limit, usual)
             weighted = np.stack([cost, usual - cost, deferred, np.where(deferred, 0.0, usual)])
             blocks.append([*(weighted * rows.units.share), deferred.astype(float)])
-        return Columns(rows.units.share, np.array(blocks), rows.units.groups)
+        return UnitColumns(rows.units.share, np.array(blocks), rows.units.groups)
 
 
 @dataclass(frozen=True, eq=False)

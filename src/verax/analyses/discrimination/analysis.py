@@ -16,7 +16,7 @@ import numpy as np
 from verax.analyses.binary import ScannedRows, event_names
 from verax.analyses.discrimination.counts import Ranked, RankRecipe, RankSource
 from verax.analyses.discrimination.statistics import Estimated, delong_factor
-from verax.analyses.unitsums import Columns, Means, PieceRecipe, means_of
+from verax.analyses.unitsums import Means, PieceRecipe, UnitColumns, means_of
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import Groups
 from verax.inputs.handles import Handle, Part
@@ -79,7 +79,7 @@ class InfluenceRecipe(PieceRecipe):
     parts: tuple[tuple[Influence, ...], ...]
     wholes: tuple[Average, ...]
 
-    def pieces(self, part: Part) -> Iterator[Columns]:
+    def pieces(self, part: Part) -> Iterator[UnitColumns]:
         """A block of columns for each part and one for the whole, with a column for each model."""
         units = self.sources[0].rows(part).units
         total = self.cells[0][0].total
@@ -104,7 +104,7 @@ class InfluenceRecipe(PieceRecipe):
                 )
                 for m in range(len(self.sources))
             ]
-            yield Columns(share, np.swapaxes(np.array(columns), 0, 1) * share, groups)
+            yield UnitColumns(share, np.swapaxes(np.array(columns), 0, 1) * share, groups)
 
     def _of_model(
         self, m: int, cells: list[Ints], outcomes: list[Ints], share: Floats, groups: Groups | None

@@ -8,7 +8,7 @@ from typing import Any, Literal, Unpack, get_args
 from verax.analyses.discrimination.analysis import RankedHandle, rank_events, rank_order
 from verax.analyses.discrimination.result import RankPart, RankScore, RankScores
 from verax.analyses.discrimination.statistics import Estimated
-from verax.analyses.units import Units
+from verax.analyses.units import IndependentUnits
 from verax.common.checks import check_choice, check_flag
 from verax.errors import InputError, join
 from verax.inference.intervals import Interval, check_confidence, few
@@ -264,7 +264,7 @@ def _scores(
     return next(iter(scores.values())).with_skipped(skipped)
 
 
-def _interval(part: Estimated, units: Units, variance: float, confidence: float) -> Interval:
+def _interval(part: Estimated, units: IndependentUnits, variance: float, confidence: float) -> Interval:
     rare = few(part.n, "row", "rows")
     caution = f"{rare} of the rarer outcome" if rare else ""
     return units.interval(part.value, variance, confidence, bounds=(0.0, 1.0), n=part.n, caution=caution)

@@ -12,10 +12,10 @@ import numpy as np
 from verax.analyses.binary import event_names
 from verax.analyses.parts import naming, probabilities, seen
 from verax.common.summaries import Summary, Whole, merges
-from verax.engines.clusters import ByLabel, Labels
-from verax.engines.stats import RowStats
+from verax.engines.clusters import ByLabel, GroupLabels
+from verax.engines.stats import RowStatistic
 from verax.engines.sums import Sum, Sums
-from verax.inputs.arrays import Array, Bools, Floats, Ints, to_host
+from verax.inputs.arrays import Bools, Floats, Ints, to_host
 from verax.inputs.breakdown import Breakdown, labels_of
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, check_one_way
@@ -61,7 +61,7 @@ class StepSums(Summary, kind="monitored step"):
     first: Sum = merges(Sums("columns"))
     second: Sum = merges(Sums("columns", least=0))
     bins: Sum = merges(Sums("events", BINS, 2))
-    labels: Any = merges(Labels(), default=None)
+    labels: Any = merges(GroupLabels(), default=None)
     groups: Floats | None = merges(ByLabel("1+columns"), default=None)
 
 
@@ -76,21 +76,6 @@ class Tolerated:
     def excess(self, losses: Floats) -> Floats:
         """Losses above the mean, in units of the largest that can be below it: -1 at least."""
         return np.asarray((np.minimum(losses, self.most) - self.mean) / (self.mean - self.least))
-
-
-@dataclass(frozen=True)
-class _Statistic:
-    """A row statistic as it is."""
-
-    name: str
-
-    @property
-    def needs(self) -> frozenset[str]:
-        return frozenset({self.name})
-
-    def formula(self, stats: RowStats) -> Array:
-        found: Array = getattr(stats, self.name)
-        return found
 
 
 def events_of(classes: Sequence[str], *, ordered: bool, lists: bool) -> tuple[str, ...]:
@@ -293,7 +278,7 @@ def _of_distributions(
 def _of_lists(rows: ListRows, rule: Rule) -> tuple[Floats, Floats | None, list[Floats], list[Bools]]:
     """The same of top lists: their answers, and whether they name the outcome at all."""
     names = ("right", "unaccounted", "listed")
-    found = [np.asarray(to_host(own), float) for own in losses_of([rule, *map(_Statistic, names)], rows)]
+    found = [np.asarray(to_host(own), float) for own in losses_of([rule, *map(RowStatistic, names)], rows)]
     losses, right, unaccounted, listed = found
     batch = rows.batch(0, rows.n_rows)
     lists = batch.lists

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.recalibration.fitting import Configuration, Rows, fit
-from verax.analyses.recalibration.forms import Form
+from verax.analyses.recalibration.fitting import Configuration, FittingRows, fit
+from verax.analyses.recalibration.forms import CalibrationMap
 from verax.engines.differences import PairedTally
 from verax.inference.intervals import t_quantile
 from verax.inputs.arrays import Floats, Ints
@@ -32,7 +32,7 @@ _ONE_STANDARD_ERROR = 0.15865525393145707
 
 
 @dataclass(frozen=True)
-class Sample:
+class FoldedRows:
     """Valid rows with their folds.
 
     Attributes
@@ -60,14 +60,16 @@ class Sample:
     def n_folds(self) -> int:
         return int(self.folds.max()) + 1
 
-    def fitted(self, how: Configuration, without: Sequence[int], near: Form | None = None) -> Form:
+    def fitted(
+        self, how: Configuration, without: Sequence[int], near: CalibrationMap | None = None
+    ) -> CalibrationMap:
         """A configuration fitted to all rows but those of some folds; the search begins at `near`."""
         kept = ~np.isin(self.folds, without)
         w = None if self.weights is None else self.weights[kept]
-        rows = Rows.of(self.y[kept], self.p[kept], w)
+        rows = FittingRows.of(self.y[kept], self.p[kept], w)
         return fit(how, rows, self.rule, ordered=self.ordered, seed=self.seed, near=near)
 
-    def losses(self, form: Form, rows: Ints) -> Floats:
+    def losses(self, form: CalibrationMap, rows: Ints) -> Floats:
         """What a form loses on each of some rows."""
         (found,) = losses_of([self.rule], Forecasts(self.y[rows], form.apply(self.p[rows])))
         return np.asarray(found, dtype=float)
@@ -91,14 +93,14 @@ class Trials:
         they may see say.
     """
 
-    sample: Sample
+    sample: FoldedRows
     outer: dict[Configuration, Floats] = field(default_factory=dict)
     inner: dict[Configuration, Floats] = field(default_factory=dict)
-    forms: dict[Configuration, list[Form]] = field(default_factory=dict)
-    whole: dict[Configuration, Form] = field(default_factory=dict)
+    forms: dict[Configuration, list[CalibrationMap]] = field(default_factory=dict)
+    whole: dict[Configuration, CalibrationMap] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, sample: Sample, configurations: Sequence[Configuration], *, nested: bool) -> Trials:
+    def of(cls, sample: FoldedRows, configurations: Sequence[Configuration], *, nested: bool) -> Trials:
         """Fit and measure everything; without `nested` only what no choice depends on."""
         trials = cls(sample)
         members = [np.flatnonzero(sample.folds == v) for v in range(sample.n_folds)]
@@ -153,7 +155,7 @@ class Trials:
         return losses, p
 
 
-def _inner(sample: Sample, how: Configuration, members: list[Ints], near: Form) -> Floats:
+def _inner(sample: FoldedRows, how: Configuration, members: list[Ints], near: CalibrationMap) -> Floats:
     """The losses of cross-validations without each fold. A fit without two folds serves both of them."""
     losses = np.full((len(members), len(sample.y)), np.nan)
     for a, b in combinations(range(len(members)), 2):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from verax.analyses.calibration.events import recalibrate
-from verax.analyses.recalibration.forms import Form, Isotonic, LogLinear, Unchanged, cumulative
+from verax.analyses.recalibration.forms import CalibrationMap, Isotonic, LogLinear, Unchanged, cumulative
 from verax.analyses.units import sums_at
 from verax.inputs.arrays import Floats, Ints
 from verax.scores.base import Rule
@@ -41,7 +41,7 @@ class Configuration:
 
 
 @dataclass(frozen=True)
-class Rows:
+class FittingRows:
     """Rows to learn from: positions of outcomes, probabilities, weights of mean one."""
 
     y: Ints
@@ -49,7 +49,7 @@ class Rows:
     weights: Floats
 
     @classmethod
-    def of(cls, y: Ints, p: Floats, weights: Floats | None) -> Rows:
+    def of(cls, y: Ints, p: Floats, weights: Floats | None) -> FittingRows:
         if weights is None:
             return cls(y, p, np.ones(len(y)))
         kept = weights > 0
@@ -62,17 +62,23 @@ class Rows:
     def n_classes(self) -> int:
         return int(self.p.shape[1])
 
-    def some(self, most: int, seed: int) -> Rows:
+    def some(self, most: int, seed: int) -> FittingRows:
         """A random sample of the rows, if there are more than `most`."""
         if len(self.y) <= most:
             return self
         drawn = np.sort(np.random.default_rng(seed).choice(len(self.y), most, replace=False))
-        return Rows.of(self.y[drawn], self.p[drawn], self.weights[drawn])
+        return FittingRows.of(self.y[drawn], self.p[drawn], self.weights[drawn])
 
 
 def fit(
-    how: Configuration, rows: Rows, rule: Rule, *, ordered: bool, seed: int = 0, near: Form | None = None
-) -> Form:
+    how: Configuration,
+    rows: FittingRows,
+    rule: Rule,
+    *,
+    ordered: bool,
+    seed: int = 0,
+    near: CalibrationMap | None = None,
+) -> CalibrationMap:
     """The form of a method that loses least on the rows; the search begins at `near`, if that is given."""
     if how.method == "none" or not len(rows.y):
         return Unchanged()
@@ -85,7 +91,7 @@ def fit(
 # ---- isotonic ----------------------------------------------------------------------------------
 
 
-def fit_isotonic(rows: Rows, *, thresholds: bool) -> Isotonic:
+def fit_isotonic(rows: FittingRows, *, thresholds: bool) -> Isotonic:
     """The non-decreasing functions of classes or thresholds that fit best, by every proper score."""
     given = cumulative(rows.p) if thresholds else rows.p
     knots = []
@@ -188,7 +194,7 @@ def _numbers_of(method: str, k: int) -> _Numbers:
     return kinds[method]
 
 
-def _fit_log_linear(how: Configuration, rows: Rows, rule: Rule, near: LogLinear | None) -> LogLinear:
+def _fit_log_linear(how: Configuration, rows: FittingRows, rule: Rule, near: LogLinear | None) -> LogLinear:
     k, floor = rows.n_classes, _floor(rows.p)
     z = np.ascontiguousarray(np.log(np.maximum(rows.p, floor)).T)
     numbers = _numbers_of(how.method, k)

@@ -16,7 +16,7 @@ from verax.inputs.forecasts import softmax
 _DECIMALS = 12
 
 
-class Form(ABC):
+class CalibrationMap(ABC):
     """A function from rows of probabilities to rows of probabilities, which JSON can hold."""
 
     kind: ClassVar[str]
@@ -36,7 +36,7 @@ class Form(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Unchanged(Form):
+class Unchanged(CalibrationMap):
     """The rows as they are."""
 
     kind = "unchanged"
@@ -50,7 +50,7 @@ class Unchanged(Form):
 
 
 @dataclass(frozen=True, eq=False)
-class LogLinear(Form):
+class LogLinear(CalibrationMap):
     """The softmax of `slopes` times the logarithms of the probabilities plus `offsets`.
 
     Attributes
@@ -90,7 +90,7 @@ class LogLinear(Form):
 
 
 @dataclass(frozen=True, eq=False)
-class Isotonic(Form):
+class Isotonic(CalibrationMap):
     """A non-decreasing function for each class, or for each threshold of ordered classes.
 
     Attributes
@@ -168,7 +168,7 @@ def nearest_monotone(rows: Floats) -> Floats:
     return result
 
 
-def form_of(stored: Any, n_classes: int) -> Form:
+def form_of(stored: Any, n_classes: int) -> CalibrationMap:
     """The form that JSON holds, with every number checked."""
     if not isinstance(stored, dict):
         raise _unfit("must be an object")

@@ -10,9 +10,9 @@ import numpy as np
 
 from verax.analyses.comparison.compare import compare_losses
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.recalibration.choosing import Sample, Trials, dealt, mean_loss, n_units
+from verax.analyses.recalibration.choosing import FoldedRows, Trials, dealt, mean_loss, n_units
 from verax.analyses.recalibration.fitting import MOST_ROWS, STRENGTHS, Configuration
-from verax.analyses.recalibration.forms import Form
+from verax.analyses.recalibration.forms import CalibrationMap
 from verax.analyses.recalibration.records import BEST, TITLES, Gain, Trial, of_nothing
 from verax.analyses.recalibration.result import Recalibration
 from verax.analyses.sampled import rows_to_fit
@@ -134,7 +134,7 @@ def recalibrate(
     units = n_units(groups, forecasts.n_rows, weights)
     n_folds = _n_folds(folds, units, groups, nested=nested)
     dealt_to = dealt(outcomes, groups, n_folds, seed, weights)
-    sample = Sample(outcomes, rows, weights, groups, chosen, ordered, dealt_to, seed)
+    sample = FoldedRows(outcomes, rows, weights, groups, chosen, ordered, dealt_to, seed)
     return tell(_Study(sample, methods, asked, confidence).result(forecasts))
 
 
@@ -196,7 +196,7 @@ def _n_folds(folds: int, units: int, groups: Groups | None, *, nested: bool) -> 
 class _Study:
     """All methods tried on a sample."""
 
-    def __init__(self, sample: Sample, methods: list[str], asked: list[str], confidence: float) -> None:
+    def __init__(self, sample: FoldedRows, methods: list[str], asked: list[str], confidence: float) -> None:
         self.sample, self.methods, self.asked, self.confidence = sample, methods, asked, confidence
         self.choice = len(methods) > 1
         tried = list(dict.fromkeys(["none", *methods]))
@@ -261,7 +261,7 @@ class _Study:
         )
 
     def _trial(
-        self, name: str, losses: Floats, comparison: Comparison | None, forms: dict[str, Form]
+        self, name: str, losses: Floats, comparison: Comparison | None, forms: dict[str, CalibrationMap]
     ) -> Trial:
         if comparison is None or name == "none":
             mean = mean_loss(losses, self.sample.weights)
@@ -286,7 +286,7 @@ class _Study:
         return notes
 
 
-def _frequencies(sample: Sample) -> Floats:
+def _frequencies(sample: FoldedRows) -> Floats:
     w = None if sample.weights is None else sample.weights / sample.weights.max()
     counts = np.bincount(sample.y, w, sample.p.shape[1]).astype(float)
     return np.asarray(counts / counts.sum())

@@ -13,7 +13,7 @@ import numpy as np
 
 from verax._version import __version__
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.recalibration.forms import Form
+from verax.analyses.recalibration.forms import CalibrationMap
 from verax.analyses.recalibration.records import BEST, TITLES, Gain, Trial
 from verax.analyses.recalibration.shift import estimated, shifted
 from verax.analyses.recalibration.storing import FORMAT, VERSION, facts_in, text_of
@@ -23,8 +23,7 @@ from verax.errors import InputError, show
 from verax.inputs.arrays import Floats, to_array, to_host, widen
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import GroupCount, in_words
-from verax.inputs.options import Form as Reading
-from verax.inputs.options import reads, reads_each
+from verax.inputs.options import Form, reads, reads_each
 from verax.inputs.skipping import MaySkip
 
 
@@ -40,7 +39,7 @@ class Recalibration(Tabled, MaySkip):
         The method that `apply` uses; "none" where nothing is known to be better than doing nothing.
     asked : str
         The method or methods asked for; "best" for a choice.
-    form : Form
+    form : CalibrationMap
         What was fitted to all rows.
     rule : str
         The rule that was minimised and measured.
@@ -83,7 +82,7 @@ class Recalibration(Tabled, MaySkip):
 
     method: str
     asked: str
-    form: Form
+    form: CalibrationMap
     rule: str
     trials: tuple[Trial, ...]
     classes: tuple[Hashable, ...] | None
@@ -137,7 +136,7 @@ class Recalibration(Tabled, MaySkip):
         p: object,
         *,
         frequencies: Sequence[float] | Mapping[Hashable, float] | Literal["estimate"] | None = None,
-        **read: Unpack[Reading],
+        **read: Unpack[Form],
     ) -> Floats:
         """Recalibrated probabilities, in the shape of `p`; NaN for invalid rows that are to be skipped.
 
@@ -172,7 +171,7 @@ class Recalibration(Tabled, MaySkip):
         return better[:, 1] if single else better
 
     @reads
-    def estimate_frequencies(self, p: object, **read: Unpack[Reading]) -> Floats:
+    def estimate_frequencies(self, p: object, **read: Unpack[Form]) -> Floats:
         """The class frequencies among new rows whose outcomes are not known, by EM (see `apply`).
 
         Parameters

@@ -18,8 +18,8 @@ from verax.analyses.retention.cuts import (
     Cuts,
     Metric,
     Options,
-    Order,
-    Sample,
+    RowOrder,
+    RowWeights,
     bounds_of,
     measured,
 )
@@ -95,7 +95,7 @@ def _curves_of_rows(
 ) -> RetentionCurves:
     rows = kept.table(metrics, n_classes)
     measures = [CurveMetric(rows, metric) for metric in metrics]
-    orders = {name: Order(ranks, options.ties) for name, ranks in kept.ranks.items()}
+    orders = {name: RowOrder(ranks, options.ties) for name, ranks in kept.ranks.items()}
     counting = any(measure.counts is not None for measure in measures)
     cells = []
     if counting:
@@ -104,7 +104,7 @@ def _curves_of_rows(
 
     def values(weights: Floats) -> Floats:
         """All curves for one vector of weights: (metrics, orders, cuts)."""
-        sample = Sample(rows, weights, options, counting=counting)
+        sample = RowWeights(rows, weights, options, counting=counting)
         cuts = [Cuts(order, sample) for order in orders.values()]
         return options.fill(measured(measures, cuts, cells))
 

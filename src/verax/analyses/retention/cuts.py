@@ -126,7 +126,7 @@ def _shares(removed: Sequence[float | Fraction] | None) -> tuple[Fraction, ...]:
 # ---- orders and cuts ---------------------------------------------------------------------------
 
 
-class Order:
+class RowOrder:
     """The rows from the worst to the best: those that are removed first come first.
 
     Attributes
@@ -155,7 +155,7 @@ class Order:
         return self.runs[after - 1], ends
 
 
-class Sample:
+class RowWeights:
     """One vector of weights on the rows, and what does not depend on their order."""
 
     def __init__(self, rows: RowTable, weights: Floats, options: Options, *, counting: bool) -> None:
@@ -180,12 +180,12 @@ class Cuts:
         How much of the weight of this run is removed, and which share of it.
     """
 
-    order: Order
-    sample: Sample
+    order: RowOrder
+    sample: RowWeights
     starts: Ints
     ends: Ints
 
-    def __init__(self, order: Order, sample: Sample) -> None:
+    def __init__(self, order: RowOrder, sample: RowWeights) -> None:
         self.order, self.sample, taken = order, sample, sample.taken
         n = len(order.rows)
         # A replicate may have rows without weight only.

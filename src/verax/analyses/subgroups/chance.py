@@ -71,7 +71,7 @@ class Chance:
 
 
 @dataclass
-class Work:
+class WorkBudget:
     """How many probabilities may still be looked at."""
 
     left: float
@@ -89,7 +89,7 @@ class Work:
 
 
 def settle(
-    chance: Chance, level: float, draw: Callable[[int, int], Floats], work: Work, shape: tuple[int, int]
+    chance: Chance, level: float, draw: Callable[[int, int], Floats], work: WorkBudget, shape: tuple[int, int]
 ) -> Chance:
     """Draw more, twice as many each time, until the decision at the level is clear.
 
@@ -99,7 +99,7 @@ def settle(
         The level of this one test.
     draw : callable
         Gives more draws: from how many, and the number of the stage.
-    work : Work
+    work : WorkBudget
         What all tests together may cost.
     shape : (int, int)
         The numbers of rows and classes.

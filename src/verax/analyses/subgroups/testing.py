@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.subgroups.chance import Chance, Work, settle
+from verax.analyses.subgroups.chance import Chance, WorkBudget, settle
 from verax.analyses.subgroups.result import Subgroup
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.inference.estimates import holm
@@ -45,7 +45,7 @@ def corrected(
         own = [line for line in lines if line.model == model]
         if any(line.p_value is None for line in own):
             continue
-        share, work = level / among, Work(_WORK)
+        share, work = level / among, WorkBudget(_WORK)
         tests = [_tested(line, share, draw[line.label, model], work) for line in own]
         adjusted = holm(np.array([test.p_value for test in tests]), among)
         for line, test, p in zip(own, tests, adjusted.tolist(), strict=True):
@@ -60,7 +60,7 @@ def corrected(
     return list(result.values())
 
 
-def _tested(line: Subgroup, level: float, draw: Callable[[int, int], Floats], work: Work) -> Chance:
+def _tested(line: Subgroup, level: float, draw: Callable[[int, int], Floats], work: WorkBudget) -> Chance:
     """The test of one subgroup, with as many draws as the level takes."""
     whole = line.decomposition.whole
     first = Chance(whole.miscalibration, whole.calibrated, whole.score)

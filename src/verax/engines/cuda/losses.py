@@ -9,19 +9,19 @@ from typing import Any
 
 from verax.engines.cuda.driver import Args
 from verax.engines.cuda.places import Place, View, layout
-from verax.engines.cuda.printer import Form, Program, gradient_program, loss_program
+from verax.engines.cuda.printer import Program, RowLayout, gradient_program, loss_program
 
 # Blocks that multiply a gradient.
 _RESCALING = 1056
 
 
 @lru_cache(maxsize=128)
-def _loss(rule: Any, form: Form, each: bool) -> Program | None:
+def _loss(rule: Any, form: RowLayout, each: bool) -> Program | None:
     return loss_program(rule, form, each=each)
 
 
 @lru_cache(maxsize=128)
-def _gradient(rule: Any, form: Form, with_loss: bool) -> Program | None:
+def _gradient(rule: Any, form: RowLayout, with_loss: bool) -> Program | None:
     return gradient_program(rule, form, with_loss=with_loss)
 
 
@@ -49,8 +49,8 @@ class LossRows:
     ignore: int | None
 
     @property
-    def form(self) -> Form:
-        return Form(
+    def form(self) -> RowLayout:
+        return RowLayout(
             self.z.shape[1],
             self.z.dtype,
             self.y.dtype,

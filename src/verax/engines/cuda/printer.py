@@ -56,7 +56,7 @@ ROWS, ZERO, VALUES, SUMS, TARGETS, WEIGHTS, POSITIVE = range(7)
 
 
 @dataclass(frozen=True)
-class Form:
+class RowLayout:
     """What the rows look like.
 
     Attributes
@@ -99,7 +99,7 @@ class Program:
     ----------
     source : str
         CUDA C++.
-    form : Form
+    form : RowLayout
         What rows it reads.
     rows_per_block : int
         How many rows a block works on at a time.
@@ -116,7 +116,7 @@ class Program:
     """
 
     source: str
-    form: Form
+    form: RowLayout
     rows_per_block: int
     threads: int
     shared: int
@@ -177,7 +177,7 @@ class _Geometry:
         return cls(False, threads, classes, warps, -(-warps * tile // 8) * 8, split)
 
 
-def sums_program(rules: Sequence[Formula], form: Form, *, decisions: bool, most: int) -> Program | None:
+def sums_program(rules: Sequence[Formula], form: RowLayout, *, decisions: bool, most: int) -> Program | None:
     """The kernel that sums the losses of `rules` and counts decisions; None where there is none.
 
     `most` is the largest number of classes for which a table of outcomes and decisions is kept; beyond, only
@@ -238,7 +238,7 @@ def sums_program(rules: Sequence[Formula], form: Form, *, decisions: bool, most:
     )
 
 
-def loss_program(rule: Formula, form: Form, *, each: bool) -> Program | None:
+def loss_program(rule: Formula, form: RowLayout, *, each: bool) -> Program | None:
     """The kernel for the loss of each row of logits, or for their weighted sum (`forward`, `settle`)."""
     trace = record([rule], form.n_classes, log_true=form.logits)
     geometry = _Geometry.of(form.n_classes, _size_of(form.computed), 1)
@@ -251,7 +251,7 @@ def loss_program(rule: Formula, form: Form, *, each: bool) -> Program | None:
     return Program(source, form, rows, 32 * geometry.warps, shared, 0, 2)
 
 
-def gradient_program(rule: Formula, form: Form, *, with_loss: bool = False) -> Program | None:
+def gradient_program(rule: Formula, form: RowLayout, *, with_loss: bool = False) -> Program | None:
     """The kernel that computes the gradient of the loss in logits (`backward`).
 
     With `with_loss` it computes the loss, too (`settle`), and the gradient is multiplied later by what comes
@@ -308,7 +308,11 @@ def _needs(trace: Trace, decisions: bool) -> dict[str, int]:
 
 
 def _source(
-    form: Form, geometry: _Geometry, settings: dict[str, int], needs: dict[str, int], texts: Sequence[str]
+    form: RowLayout,
+    geometry: _Geometry,
+    settings: dict[str, int],
+    needs: dict[str, int],
+    texts: Sequence[str],
 ) -> str:
     code, value = _VALUES[form.value]
     real = "double" if form.computed == "float64" else "float"

@@ -21,8 +21,8 @@ from verax.engines.cuda.printer import (
     VALUES,
     WEIGHTS,
     ZERO,
-    Form,
     Program,
+    RowLayout,
     sums_program,
 )
 from verax.engines.cuda.printer import SUMS as BAD_SUMS
@@ -84,7 +84,7 @@ class _Input:
     """The memory of some rows, and what must stay alive while it is used."""
 
     place: Place
-    form: Form
+    form: RowLayout
     p: View
     y: View
     w: View | None
@@ -113,7 +113,7 @@ def sums_on_gpu(
 
 
 @lru_cache(maxsize=128)
-def program_of(rules: tuple[Formula, ...], form: Form, decisions: bool, most: int) -> Program | None:
+def program_of(rules: tuple[Formula, ...], form: RowLayout, decisions: bool, most: int) -> Program | None:
     """The kernel for such rows (`sums_program`), written once."""
     return sums_program(rules, form, decisions=decisions, most=most)
 
@@ -141,7 +141,7 @@ def _read(rows: Forecasts) -> _Input | None:
         return None
     if w is not None and (of_w is None or of_w.dtype not in ("float32", "float64")):
         return None
-    form = Form(
+    form = RowLayout(
         rows.n_classes,
         of_p.dtype,
         of_y.dtype,

@@ -16,7 +16,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy
 
-from verax.common.paths import Unchanged, check_regular
+from verax.common.paths import UnchangedFiles, check_regular
 from verax.errors import InputError, Remedy, passing, show
 from verax.files.naming import LOGITS, PROBS, TARGETS
 from verax.files.predictions import Request, Roles
@@ -49,7 +49,7 @@ class Stored:
     def __init__(self, path: Path, member: str | None) -> None:
         self.path, self.member = path, member
         self.where: str = str(path) if member is None else f"{path}: array {show(member)}"
-        self._unchanged = Unchanged([path])
+        self._unchanged = UnchangedFiles([path])
         self.shape: tuple[int, ...] = ()
         with self._errors(), self._open() as file:
             self.shape, self.fortran, self.dtype = _header(file)

@@ -18,7 +18,7 @@ _MISSING = "__HIVE_DEFAULT_PARTITION__"
 _PARQUET = (".parquet", ".pq")
 
 
-class Reader(Protocol):
+class BatchReader(Protocol):
     """What gives record batches of named columns."""
 
     @property
@@ -28,7 +28,7 @@ class Reader(Protocol):
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]: ...
 
 
-class File(Reader, Protocol):
+class File(BatchReader, Protocol):
     """One of several files."""
 
     def as_numbers(self, columns: Collection[str]) -> None: ...
@@ -164,7 +164,7 @@ class Files:
         return self._places.of(row)
 
 
-def check_columns(reader: Reader, columns: Sequence[str], file: Path) -> None:
+def check_columns(reader: BatchReader, columns: Sequence[str], file: Path) -> None:
     """Refuse one of several files that lacks a column."""
     lacking = [name for name in columns if name not in reader.schema.names]
     if lacking:

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from verax.common.paths import Unchanged, refusing_wrong_names
+from verax.common.paths import UnchangedFiles, refusing_wrong_names
 from verax.errors import InputError, Remedy, join, show
 from verax.files import column_roles
 from verax.files.formats.columnar import Arrow, Parquet
-from verax.files.formats.several import Files, Located, Peeked, Reader, files_in
+from verax.files.formats.several import BatchReader, Files, Located, Peeked, files_in
 from verax.files.formats.texts import COMPRESSED, Csv, JsonDocument, JsonLines
 from verax.files.predictions import Request
 from verax.inputs.skipping import NO_ROWS
@@ -80,8 +80,8 @@ def format_of(path: Path) -> str:
     )
 
 
-class Table:
-    """Named columns, of a file or of anything else that has a `Reader`.
+class SourceTable:
+    """Named columns, of a file or of anything else that has a `BatchReader`.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Table:
         How many rows; None where only reading tells.
     n_bytes : int
         What its files take on disk.
-    reader : Reader
+    reader : BatchReader
         Gives its rows.
     """
 
@@ -103,26 +103,31 @@ class Table:
     format: str
 
     def __init__(
-        self, name: str, kind: str, request: Request, open_: Callable[[], Reader], files: Sequence[Path] = ()
+        self,
+        name: str,
+        kind: str,
+        request: Request,
+        open_: Callable[[], BatchReader],
+        files: Sequence[Path] = (),
     ) -> None:
         self.name, self.format, self._request = name, kind, request
         # What is read must not change meanwhile.
-        self._unchanged = Unchanged(files)
+        self._unchanged = UnchangedFiles(files)
         self.n_bytes: int = self._unchanged.n_bytes
         with self._errors():
-            self.reader: Reader = open_()
+            self.reader: BatchReader = open_()
             self.schema: Any = self.reader.schema
             self.n_rows: int | None = self.reader.n_rows
             self._check_names()
 
     @classmethod
-    def of_file(cls, path: Path, request: Request) -> Table:
+    def of_file(cls, path: Path, request: Request) -> SourceTable:
         """The columns of a file, whose name tells its format, or of the files in a folder."""
         files = files_of(path)
         if files != [path]:
             return cls.of_files(files, request, str(path), base=path)
         kind = format_of(path)
-        readers: dict[str, Callable[[], Reader]] = {
+        readers: dict[str, Callable[[], BatchReader]] = {
             "Parquet": lambda: Parquet(path),
             "Arrow": lambda: Arrow(path),
             "JSON Lines": lambda: JsonLines(path),
@@ -132,7 +137,7 @@ class Table:
         return cls(str(path), kind, request, readers.get(kind, csv), [path])
 
     @classmethod
-    def of_paths(cls, paths: Sequence[Path], request: Request, name: str) -> Table:
+    def of_paths(cls, paths: Sequence[Path], request: Request, name: str) -> SourceTable:
         """The columns of what a caller named: a file, a folder, or files that fit a pattern or are listed."""
         if [str(path) for path in paths] == [name]:
             return cls.of_file(paths[0], request)
@@ -141,11 +146,11 @@ class Table:
     @classmethod
     def of_files(
         cls, paths: Sequence[Path], request: Request, name: str, *, base: Path | None = None
-    ) -> Table:
+    ) -> SourceTable:
         """The columns of files of one format, with those that their folders below `base` are named by."""
         kind = common_format(paths)
 
-        def open_(path: Path) -> Table:
+        def open_(path: Path) -> SourceTable:
             return cls.of_file(path, request)
 
         return cls(name, kind, request, lambda: Files(paths, open_, base, kind == "Parquet"), paths)

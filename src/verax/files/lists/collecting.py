@@ -12,10 +12,10 @@ import numpy as np
 
 from verax.common.sizes import as_float
 from verax.errors import SHOWN_ROWS, InputError, Kind, Remedy, join, passing, show
-from verax.files.lists.settings import Settings
+from verax.files.lists.settings import ListSettings
 from verax.inputs.lists.ragged import offsets_of
 from verax.inputs.lists.toplists import TopLists
-from verax.inputs.lists.vocabulary import Vocabulary, in_order
+from verax.inputs.lists.vocabulary import ClassVocabulary, in_order
 from verax.inputs.records.record import SKIP, Listed, RecordError, Shape, repeated
 from verax.inputs.records.variants import merger
 from verax.inputs.rescaling import Rescaled
@@ -44,13 +44,13 @@ class Row:
     question: Hashable | None = None
 
 
-class Collector:
+class ListCollector:
     """Lists as they come, in flat arrays; memory is that of the lists.
 
     Parameters
     ----------
     shape : Shape
-    settings : Settings
+    settings : ListSettings
     source, word : str
         The file, and what its records are called in messages: "line", "row", "item".
     first : int, optional
@@ -67,14 +67,14 @@ class Collector:
     """
 
     shape: Shape
-    settings: Settings
+    settings: ListSettings
     source: str
     word: str
     numbers: array[int]
     places: array[int]
 
     def __init__(
-        self, shape: Shape, settings: Settings, source: str, word: str, first: int | None = None
+        self, shape: Shape, settings: ListSettings, source: str, word: str, first: int | None = None
     ) -> None:
         self.shape, self.settings, self.source, self.word = shape, settings, source, word
         self._first, self._part = first or 0, first is not None
@@ -253,16 +253,16 @@ class Collector:
 
     def _classes(
         self, lengths: np.ndarray[Any, Any], total: np.ndarray[Any, Any]
-    ) -> tuple[int, Vocabulary | None]:
+    ) -> tuple[int, ClassVocabulary | None]:
         """How many classes there are, and what they are called."""
         settings = self.settings
         if self.shape.positions:
             return self._choices(lengths)
         if self._fixed:
-            return len(self._code), Vocabulary(self._code, complete=True)
+            return len(self._code), ClassVocabulary(self._code, complete=True)
         if settings.n_classes is not None:
             self._check_number(settings.n_classes)
-            return settings.n_classes, Vocabulary(self._code, complete=False)
+            return settings.n_classes, ClassVocabulary(self._code, complete=False)
         m = len(self._code)
         whole = (lengths == m) | (np.abs(total - 1) <= self.shape.tolerance)
         if m < 2 or not bool(whole.all()):
@@ -278,7 +278,7 @@ class Collector:
             )
         self.assumed = not bool((lengths == m).all())
         # Lists in the order of their probabilities do not tell in which order the classes are.
-        return m, Vocabulary(self._code if self.same_order else in_order(self._code), complete=True)
+        return m, ClassVocabulary(self._code if self.same_order else in_order(self._code), complete=True)
 
     def _check_number(self, m: int) -> None:
         """Refuse fewer classes than the lists name."""
@@ -295,7 +295,7 @@ class Collector:
             source=self.source,
         )
 
-    def _choices(self, lengths: np.ndarray[Any, Any]) -> tuple[int, Vocabulary | None]:
+    def _choices(self, lengths: np.ndarray[Any, Any]) -> tuple[int, ClassVocabulary | None]:
         """Classes that are the positions of choices, called by their texts where these never change."""
         settings = self.settings
         names = settings.names
@@ -309,7 +309,7 @@ class Collector:
         ):
             texts = tuple(text.strip() for text in self._texts)
             names = texts if len(set(texts)) == m else None
-        return m, None if names is None else Vocabulary(names, complete=True)
+        return m, None if names is None else ClassVocabulary(names, complete=True)
 
     def _normalize(self, values: Any, row_of: Any, total: Any, lengths: Any, m: int) -> None:
         """Divide by their sums lists that name all classes; where other entries are left out, all lists.

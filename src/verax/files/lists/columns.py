@@ -15,7 +15,7 @@ from verax.files.lists.recognising import ALL_SHAPES
 from verax.files.lists.spelling import alike, each_position
 from verax.files.predictions import each_name, id_of, together
 from verax.inputs.lists.toplists import TopLists
-from verax.inputs.lists.vocabulary import Vocabulary
+from verax.inputs.lists.vocabulary import ClassVocabulary
 from verax.inputs.records.classifiers import ARRAYS, NAMES, PROBABILITIES
 from verax.inputs.skipping import Skipped
 
@@ -71,7 +71,7 @@ class _Columns:
             raise _UnusualError
         numbers = values.to_numpy(zero_copy_only=False).astype(np.float64)
         complete = settings.names is not None
-        vocabulary = Vocabulary(settings.names if complete else names, complete=complete)  # type: ignore[arg-type]
+        vocabulary = ClassVocabulary(settings.names if complete else names, complete=complete)  # type: ignore[arg-type]
         shape = ALL_SHAPES[reader.shape]
         lists = TopLists(
             codes, numbers, starts, reader.n_classes, vocabulary=vocabulary, tolerance=shape.tolerance
@@ -144,7 +144,7 @@ class _Columns:
             raise _UnusualError
         return np.array([place[label] for label in names], np.int64)[codes], starts, names
 
-    def _outcomes(self, vocabulary: Vocabulary) -> list[Hashable]:
+    def _outcomes(self, vocabulary: ClassVocabulary) -> list[Hashable]:
         outcome = self._reader.outcome
         assert outcome is not None
         given = self._plain(outcome)

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from verax.errors import InputError, show
-from verax.files.formats.tables import Table
-from verax.files.lists.settings import Settings
-from verax.files.lists.streams import Stream
+from verax.files.formats.tables import SourceTable
+from verax.files.lists.settings import ListSettings
+from verax.files.lists.streams import RecordStream
 from verax.files.naming import MAYBE_TARGETS, PROBS, TARGETS, spoken
 from verax.files.predictions import Request, each_name, id_columns, id_of
 from verax.inputs.records.classifiers import ARRAYS
@@ -46,7 +46,7 @@ class LongColumns:
     outcome: str | None
 
 
-def find_columns(names: Sequence[str], settings: Settings) -> LongColumns | None:
+def find_columns(names: Sequence[str], settings: ListSettings) -> LongColumns | None:
     """The columns of a long table by their names; None where there is no such table, or doubt."""
     asked = each_name(settings.id)
     rest = [n for n in names if n not in (settings.weights, *each_name(settings.groups), *settings.by)]
@@ -74,10 +74,10 @@ def _rank(name: str) -> int:
     return _CLASSES.index(spoken(name))
 
 
-def is_long(path: Path, settings: Settings) -> bool:
+def is_long(path: Path, settings: ListSettings) -> bool:
     """Whether a file is a long table: ids come again, each with other classes, and sum to at most 1."""
     try:
-        table = Table.of_file(path, Request(delimiter=settings.delimiter))
+        table = SourceTable.of_file(path, Request(delimiter=settings.delimiter))
         columns = find_columns(table.schema.names, settings)
         if columns is None:
             return False
@@ -94,9 +94,9 @@ def is_long(path: Path, settings: Settings) -> bool:
     return len(sums) < len(ids) and different and max(sums.values()) <= 1 + FEW_DIGITS
 
 
-def long_table(path: Path, settings: Settings) -> tuple[Stream, Settings]:
+def long_table(path: Path, settings: ListSettings) -> tuple[RecordStream, ListSettings]:
     """A record per id, in the order in which the ids first occur, and the settings that read them."""
-    table = Table.of_file(path, Request(delimiter=settings.delimiter))
+    table = SourceTable.of_file(path, Request(delimiter=settings.delimiter))
     columns = find_columns(table.schema.names, settings)
     if columns is None:
         raise InputError(
@@ -108,10 +108,10 @@ def long_table(path: Path, settings: Settings) -> tuple[Stream, Settings]:
         )
     outcome = settings.outcome if settings.outcomes else columns.outcome
     changed = replace(settings, id=id_columns(columns.ids), outcome=outcome)
-    return Stream(str(path), "row", _records(table, columns, changed)), changed
+    return RecordStream(str(path), "row", _records(table, columns, changed)), changed
 
 
-def _records(table: Table, columns: LongColumns, settings: Settings) -> Iterator[tuple[int, Any]]:
+def _records(table: SourceTable, columns: LongColumns, settings: ListSettings) -> Iterator[tuple[int, Any]]:
     wanted = [*columns.ids, columns.classes, columns.probabilities, *each_name(columns.outcome)]
     names = list(dict.fromkeys([*wanted, *settings.beside]))
     found: dict[str, list[Any]] = {name: [] for name in names}

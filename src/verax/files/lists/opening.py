@@ -9,9 +9,9 @@ from typing import Any, Literal
 from verax.common.paths import files_named
 from verax.errors import InputError, show
 from verax.files.lists.listfile import ListFile
-from verax.files.lists.reading import Reader
+from verax.files.lists.reading import RecordReader
 from verax.files.lists.recognising import ALL_SHAPES, has_lists, open_shaped
-from verax.files.lists.settings import Settings
+from verax.files.lists.settings import ListSettings
 from verax.files.lists.several import read_several
 from verax.files.lists.streams import STDIN
 
@@ -96,7 +96,7 @@ def open_lists(
     >>> [{token: round(p, 4) for token, p in row.items()} for row in read.lists], read.y
     ([{'yes': 0.9546}], ['yes'])
     """
-    settings = Settings.of(
+    settings = ListSettings.of(
         outcome=outcome,
         outcomes=outcomes,
         id=id,
@@ -120,11 +120,11 @@ def open_lists(
     return read_lists(*_named(path), settings)
 
 
-def read_lists(paths: Sequence[Path], name: str, settings: Settings) -> ListFile:
+def read_lists(paths: Sequence[Path], name: str, settings: ListSettings) -> ListFile:
     """The lists of all files, which are called `name` together; of no file, those of standard input."""
     if len(paths) > 1:
         return read_several(paths, name, settings)
-    return Reader(*open_shaped(paths[0] if paths else STDIN, settings)).read()
+    return RecordReader(*open_shaped(paths[0] if paths else STDIN, settings)).read()
 
 
 def _named(path: object) -> tuple[list[Path], str]:
@@ -139,5 +139,5 @@ def holds_lists(path: str | Path | Sequence[str | Path], *, logits: bool = False
 
     The options are those of `open_lists`. Flat log-probabilities may be `logits`, if these are asked for.
     """
-    settings = Settings.of(shapes=ALL_SHAPES, **options)
+    settings = ListSettings.of(shapes=ALL_SHAPES, **options)
     return has_lists(path if path == STDIN else _named(path)[0][0], settings, logits=logits)

@@ -8,14 +8,14 @@ from typing import Any
 
 from verax.errors import InputError, Remedy
 from verax.files.lists.listfile import ListFile
-from verax.files.lists.reading import Known, Reader
+from verax.files.lists.reading import KnownSource, RecordReader
 from verax.files.lists.recognising import ALL_SHAPES
-from verax.files.lists.reference_answers import Gold
-from verax.files.lists.settings import Settings
+from verax.files.lists.reference_answers import ReferenceAnswers
+from verax.files.lists.settings import ListSettings
 from verax.files.lists.spelling import from_positions
-from verax.files.lists.streams import Stream
+from verax.files.lists.streams import RecordStream
 from verax.files.lists.words import taken
-from verax.inputs.lists.vocabulary import Vocabulary
+from verax.inputs.lists.vocabulary import ClassVocabulary
 from verax.inputs.records.record import Shape
 
 
@@ -29,26 +29,26 @@ class ListParts:
         What the records are called in messages, and what one of them is: "line", "row", "item".
     shape : str
         The name of their shape.
-    settings : Settings
+    settings : ListSettings
         What the caller said, and what the source itself says.
     outcome : str or None
         The field of outcomes; None where they stand elsewhere, or the shape has its own.
     positions : bool
         Outcomes are the positions of named classes.
-    gold : Gold or None
+    gold : ReferenceAnswers or None
         Outcomes that stand in another file.
     """
 
     source: str
     word: str
     shape: str
-    settings: Settings
+    settings: ListSettings
     outcome: str | None
     positions: bool
-    gold: Gold | None = None
+    gold: ReferenceAnswers | None = None
 
     @classmethod
-    def of(cls, stream: Stream, shape: Shape, settings: Settings) -> ListParts:
+    def of(cls, stream: RecordStream, shape: Shape, settings: ListSettings) -> ListParts:
         """Find out what is needed from the first records."""
         if settings.names is None and settings.n_classes is None:
             raise InputError(
@@ -58,7 +58,7 @@ class ListParts:
                 source=stream.source,
                 remedies=[Remedy("Give their number, or the names of all.")],
             )
-        reader = Reader(stream, shape, settings)
+        reader = RecordReader(stream, shape, settings)
         found = cls(stream.source, stream.word, shape.name, settings, reader.outcome, False, reader.gold)
         return replace(found, positions=found._has_positions(reader.check_first()))
 
@@ -67,18 +67,18 @@ class ListParts:
         names, shape = self.settings.names, ALL_SHAPES[self.shape]
         if names is None or shape.positions:
             return False
-        return bool(known) and from_positions(known, Vocabulary(names, complete=True))[0]
+        return bool(known) and from_positions(known, ClassVocabulary(names, complete=True))[0]
 
     def read(self, records: Iterable[tuple[int, Any]], start: int, source: str | None = None) -> ListFile:
         """The lists of some records with their numbers; `start` records come before them."""
-        stream = Stream(self.source if source is None else source, self.word, records)
-        known = Known(start, self.outcome, self.positions, self.gold)
-        return Reader(stream, ALL_SHAPES[self.shape], self.settings, known).read()
+        stream = RecordStream(self.source if source is None else source, self.word, records)
+        known = KnownSource(start, self.outcome, self.positions, self.gold)
+        return RecordReader(stream, ALL_SHAPES[self.shape], self.settings, known).read()
 
     @property
     def taken(self) -> tuple[str, ...]:
         """How each part was read, one line each."""
-        names = Vocabulary(self.settings.names or (), complete=True) if self.positions else None
+        names = ClassVocabulary(self.settings.names or (), complete=True) if self.positions else None
         lines = taken(ALL_SHAPES[self.shape], self.settings, self.outcome, self.gold, names)
         columns = self.settings.columns
         return (f"{lines[0]} in {' and '.join(columns)}", *lines[1:]) if columns else lines

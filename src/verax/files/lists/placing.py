@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 from verax.errors import InputError, passing, show
-from verax.files.lists.settings import Settings
+from verax.files.lists.settings import ListSettings
 from verax.inputs.records.record import SKIP, Choices, RecordError, Shape, body_of, failure_of
 from verax.inputs.records.shapes import read
 from verax.inputs.records.tokens import NO_LOGPROBS
@@ -18,7 +18,7 @@ _RECORDS, _TOKENS = 25, 1000
 
 
 def refuse_later_answers(
-    records: Sequence[Any], shape: Shape, settings: Settings, answers: Iterable[Hashable], source: str
+    records: Sequence[Any], shape: Shape, settings: ListSettings, answers: Iterable[Hashable], source: str
 ) -> None:
     """Refuse to read the first token where more records have an answer as a later one.
 

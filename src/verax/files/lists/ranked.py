@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from verax.errors import InputError, show
-from verax.files.lists.reference_answers import Gold
-from verax.files.lists.streams import Stream, text_lines
+from verax.files.lists.reference_answers import ReferenceAnswers
+from verax.files.lists.streams import RecordStream, text_lines
 from verax.inputs.records.classifiers import ARRAYS
 from verax.inputs.records.record import FEW_DIGITS
 from verax.inputs.records.stated import number_of
@@ -60,9 +60,9 @@ def head_of(path: Path, n: int = 5) -> list[str]:
         return []
 
 
-def runs(path: Path) -> Stream:
+def runs(path: Path) -> RecordStream:
     """A record per query."""
-    return Stream(str(path), "line", _queries(path))
+    return RecordStream(str(path), "line", _queries(path))
 
 
 def _queries(path: Path) -> Iterator[tuple[int, Any]]:
@@ -93,7 +93,7 @@ def _queries(path: Path) -> Iterator[tuple[int, Any]]:
         yield start, {"query": query, "classes": classes, "probabilities": values}
 
 
-def read_judgements(path: str) -> Gold:
+def read_judgements(path: str) -> ReferenceAnswers:
     """The relevant document of every query, from lines of: query, iteration, document, relevance.
 
     Queries with several relevant documents have a list of them, which is no outcome.
@@ -108,12 +108,12 @@ def read_judgements(path: str) -> Gold:
     single: dict[str, Hashable | list[str]] = {
         query: documents[0] if len(documents) == 1 else documents for query, documents in relevant.items()
     }
-    return Gold(single, path, "relevant documents")  # type: ignore[arg-type]
+    return ReferenceAnswers(single, path, "relevant documents")  # type: ignore[arg-type]
 
 
-def predictions(path: Path) -> Stream:
+def predictions(path: Path) -> RecordStream:
     """A record per line; an empty line is an empty list."""
-    return Stream(str(path), "line", _predictions(path))
+    return RecordStream(str(path), "line", _predictions(path))
 
 
 def _predictions(path: Path) -> Iterator[tuple[int, Any]]:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from verax.errors import InputError, Remedy, passing, show
-from verax.files.lists.collecting import Collector, Row
+from verax.files.lists.collecting import ListCollector, Row
 from verax.files.lists.listfile import ListFile
 from verax.files.lists.placing import refuse_later_answers
 from verax.files.lists.ranked import FASTTEXT, TREC, label_of, read_judgements
-from verax.files.lists.reference_answers import Gold, outcome_field, read_gold
-from verax.files.lists.settings import Settings
+from verax.files.lists.reference_answers import ReferenceAnswers, outcome_field, read_gold
+from verax.files.lists.settings import ListSettings
 from verax.files.lists.spelling import (
     alike,
     counted_from_one,
@@ -26,7 +26,7 @@ from verax.files.lists.spelling import (
     some,
     whole_number,
 )
-from verax.files.lists.streams import Stream
+from verax.files.lists.streams import RecordStream
 from verax.files.lists.words import notes, repeated_questions, taken
 from verax.files.predictions import each_name, id_of, together
 from verax.inputs.lists.toplists import TopLists
@@ -46,7 +46,7 @@ from verax.inputs.records.variants import merger
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownSource:
     """What was found out before about a source of which some records are read.
 
     Attributes
@@ -57,27 +57,29 @@ class Known:
         The field of outcomes.
     positions : bool
         Outcomes are the positions of classes.
-    gold : Gold or None
+    gold : ReferenceAnswers or None
         Outcomes that stand elsewhere.
     """
 
     start: int
     outcome: str | None
     positions: bool
-    gold: Gold | None = None
+    gold: ReferenceAnswers | None = None
 
 
-class Reader:
+class RecordReader:
     """One file, read once; or some of the records of a source of which enough is known."""
 
-    stream: Stream
+    stream: RecordStream
     shape: Shape
-    settings: Settings
+    settings: ListSettings
     outcome: str | None
-    gold: Gold | None
+    gold: ReferenceAnswers | None
     by_position: bool
 
-    def __init__(self, stream: Stream, shape: Shape, settings: Settings, known: Known | None = None) -> None:
+    def __init__(
+        self, stream: RecordStream, shape: Shape, settings: ListSettings, known: KnownSource | None = None
+    ) -> None:
         self.stream, self.shape, self.settings, self._known = stream, shape, settings, known
         if shape.tokens and settings.names is None and settings.n_classes is None:
             raise InputError(
@@ -104,9 +106,9 @@ class Reader:
         self._beyond: InputError | None = None
         self._has_zero = False
         first = None if known is None else known.start
-        self.collector: Collector = Collector(shape, settings, stream.source, stream.word, first)
+        self.collector: ListCollector = ListCollector(shape, settings, stream.source, stream.word, first)
 
-    def _gold(self, path: str) -> Gold:
+    def _gold(self, path: str) -> ReferenceAnswers:
         settings = self.settings
         if self.shape is TREC:
             return read_judgements(path)

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from verax.common.paths import refusing_wrong_names
 from verax.errors import InputError
-from verax.files.formats.tables import FORMATS, Table
+from verax.files.formats.tables import FORMATS, SourceTable
 from verax.files.lists.longform import LONG, is_long, long_table
 from verax.files.lists.placing import refuse_without_logprobs
 from verax.files.lists.ranked import FASTTEXT, TREC, head_of, is_fasttext, is_run, predictions, runs
-from verax.files.lists.settings import Settings
-from verax.files.lists.streams import STDIN, Stream, ending, open_stream
+from verax.files.lists.settings import ListSettings
+from verax.files.lists.streams import STDIN, RecordStream, ending, open_stream
 from verax.files.lists.wide import WIDE, wide_table
 from verax.files.predictions import Request
 from verax.inputs.records.classifiers import MAPPED, held
@@ -28,7 +28,7 @@ ALL_SHAPES = {**SHAPES, **{shape.name: shape for shape in (LONG, WIDE, TREC, FAS
 _JSON = (".jsonl", ".ndjson", ".json")
 
 
-def open_shaped(path: Path | str, settings: Settings) -> tuple[Stream, Shape, Settings]:
+def open_shaped(path: Path | str, settings: ListSettings) -> tuple[RecordStream, Shape, ListSettings]:
     """The records of a file, their shape, and the settings with what the file itself says."""
     stream, shape, settings = _opened(path, settings)
     head = stream.head()
@@ -42,7 +42,7 @@ def open_shaped(path: Path | str, settings: Settings) -> tuple[Stream, Shape, Se
     return stream, shape, settings
 
 
-def _opened(path: Path | str, settings: Settings) -> tuple[Stream, Shape | None, Settings]:
+def _opened(path: Path | str, settings: ListSettings) -> tuple[RecordStream, Shape | None, ListSettings]:
     """The records of a file, with their shape unless it is to be recognised by them."""
     shape = ALL_SHAPES.get(settings.shape or "") or _by_text(path, settings)
     if shape is LONG:
@@ -66,7 +66,7 @@ def _is_text(path: Path | str) -> bool:
 _COLUMNAR = tuple(suffix for suffix, kind in FORMATS.items() if kind in ("Parquet", "Arrow", "NPZ", "NPY"))
 
 
-def _by_text(path: Path | str, settings: Settings) -> Shape | None:
+def _by_text(path: Path | str, settings: ListSettings) -> Shape | None:
     """A shape that is not one of records; None for all others."""
     if _is_text(path):
         lines = head_of(Path(path))
@@ -78,7 +78,7 @@ def _by_text(path: Path | str, settings: Settings) -> Shape | None:
     return LONG if tabular and ending(Path(path)) not in _JSON and is_long(Path(path), settings) else None
 
 
-def shape_of_records(stream: Stream, settings: Settings) -> Shape:
+def shape_of_records(stream: RecordStream, settings: ListSettings) -> Shape:
     """The shape of the first record that has one."""
     if settings.shape is not None:
         return ALL_SHAPES[settings.shape]
@@ -103,18 +103,18 @@ def _held(record: Any, columns: tuple[str, ...]) -> Any:
         return None
 
 
-def _may_hold_records(path: Path, settings: Settings) -> bool:
+def _may_hold_records(path: Path, settings: ListSettings) -> bool:
     """Whether a file is JSON, or has a column that holds more than one value per row."""
     if not path.is_dir() and ending(path) not in _COLUMNAR:
         return True
     try:
-        schema = Table.of_file(path, Request(delimiter=settings.delimiter)).schema
+        schema = SourceTable.of_file(path, Request(delimiter=settings.delimiter)).schema
     except InputError:
         return False
     return any(pa.types.is_nested(field.type) for field in schema)
 
 
-def has_lists(path: Path | str, settings: Settings, *, logits: bool = False) -> bool:
+def has_lists(path: Path | str, settings: ListSettings, *, logits: bool = False) -> bool:
     """Whether a file holds lists, by a look at its first records; a file of columns for each class does not.
 
     Flat log-probabilities look like `logits`, if these are asked for.

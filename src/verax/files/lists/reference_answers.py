@@ -8,7 +8,7 @@ from typing import Any
 
 from verax.common.paths import check_exists, check_regular
 from verax.errors import InputError, passing, show
-from verax.files.formats.tables import FORMATS, Table
+from verax.files.formats.tables import FORMATS, SourceTable
 from verax.files.lists.streams import ending, open_stream, text_lines
 from verax.files.naming import MAYBE_TARGETS, TARGETS, spoken
 from verax.files.predictions import Request, id_of
@@ -17,7 +17,7 @@ from verax.inputs.records.record import SKIP, RecordError
 _ROWS = 2**16
 
 
-class Gold:
+class ReferenceAnswers:
     """What happened, by id or by place.
 
     Parameters
@@ -77,7 +77,9 @@ class Gold:
         )
 
 
-def read_gold(path: str, outcome: str | None, ids: tuple[str, ...], delimiter: str | None) -> Gold:
+def read_gold(
+    path: str, outcome: str | None, ids: tuple[str, ...], delimiter: str | None
+) -> ReferenceAnswers:
     """The outcomes in a CSV, JSON Lines, Parquet or Arrow file, or in a text with one outcome per line."""
     where = Path(path)
     try:
@@ -87,14 +89,16 @@ def read_gold(path: str, outcome: str | None, ids: tuple[str, ...], delimiter: s
             if ending(where) == ".json":
                 return _document(path, outcome, ids)
             if _is_plain(where, named=outcome is not None or bool(ids)):
-                return Gold([line.strip() or None for _, line in text_lines(where, empty=True)], path)
-        table = Table.of_file(where, Request(delimiter=delimiter))
+                return ReferenceAnswers(
+                    [line.strip() or None for _, line in text_lines(where, empty=True)], path
+                )
+        table = SourceTable.of_file(where, Request(delimiter=delimiter))
     except InputError as error:
         raise error.replace(argument="outcomes") if error.argument == "path" else error from None
     column = _chosen(list(table.schema.names), outcome, ids, path)
     if not ids:
-        return Gold([value for (value,) in _values(table, [column])], path, column)
-    return Gold(_by_id(_values(table, [*ids, column]), path), path, column)
+        return ReferenceAnswers([value for (value,) in _values(table, [column])], path, column)
+    return ReferenceAnswers(_by_id(_values(table, [*ids, column]), path), path, column)
 
 
 def _is_plain(path: Path, *, named: bool) -> bool:
@@ -102,18 +106,20 @@ def _is_plain(path: Path, *, named: bool) -> bool:
     return FORMATS.get(ending(path)) is None or (ending(path) == ".txt" and not named)
 
 
-def _document(path: str, outcome: str | None, ids: tuple[str, ...]) -> Gold:
+def _document(path: str, outcome: str | None, ids: tuple[str, ...]) -> ReferenceAnswers:
     """Outcomes of a JSON document: {id: outcome}, an array of records, or an array of outcomes."""
     items = [record for _, record in open_stream(path)]
     if len(items) == 1 and ids and isinstance(items[0], dict) and not any(name in items[0] for name in ids):
-        return Gold(items[0], path)
+        return ReferenceAnswers(items[0], path)
     if not all(isinstance(item, dict) for item in items):
-        return Gold(items, path)
+        return ReferenceAnswers(items, path)
     names = list(dict.fromkeys(name for item in items for name in item))
     column = _chosen(names, outcome, ids, path)
     if not ids:
-        return Gold([item.get(column) for item in items], path, column)
-    return Gold(_by_id(([item.get(name) for name in (*ids, column)] for item in items), path), path, column)
+        return ReferenceAnswers([item.get(column) for item in items], path, column)
+    return ReferenceAnswers(
+        _by_id(([item.get(name) for name in (*ids, column)] for item in items), path), path, column
+    )
 
 
 def _chosen(names: list[str], outcome: str | None, ids: tuple[str, ...], path: str) -> str:
@@ -141,7 +147,7 @@ def _by_id(rows: Iterable[Sequence[Any]], path: str) -> dict[str, Hashable]:
     return found
 
 
-def _values(table: Table, columns: list[str]) -> Any:
+def _values(table: SourceTable, columns: list[str]) -> Any:
     for batch in table.batches(columns, _ROWS):
         yield from zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
 

@@ -14,7 +14,7 @@ from verax.inputs.records.variants import RULES
 
 
 @dataclass(frozen=True)
-class Settings:
+class ListSettings:
     """Checked options of `open_lists`, where they are described.
 
     Attributes
@@ -56,7 +56,7 @@ class Settings:
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
     @classmethod
-    def of(cls, *, shapes: Iterable[str], classes: Any = None, **options: Any) -> Settings:
+    def of(cls, *, shapes: Iterable[str], classes: Any = None, **options: Any) -> ListSettings:
         """Settings from what a caller passes, with the types checked."""
         given = {**vars(cls()), **options}
         del given["names"], given["n_classes"], given["columns"]

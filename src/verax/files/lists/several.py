@@ -9,14 +9,14 @@ from typing import Any
 from verax.errors import InputError
 from verax.files.formats.several import Places
 from verax.files.lists.listfile import ListFile
-from verax.files.lists.reading import Reader
+from verax.files.lists.reading import RecordReader
 from verax.files.lists.recognising import open_shaped
-from verax.files.lists.settings import Settings
-from verax.files.lists.streams import Stream
+from verax.files.lists.settings import ListSettings
+from verax.files.lists.streams import RecordStream
 
 
 def records_of_piece(
-    path: Path, paths: Sequence[Path], settings: Settings, shape: str
+    path: Path, paths: Sequence[Path], settings: ListSettings, shape: str
 ) -> Iterator[tuple[int, Any]]:
     """The records of one of several files, with their numbers in it; an empty file has none.
 
@@ -39,7 +39,7 @@ def records_of_piece(
     yield from stream
 
 
-def read_several(paths: Sequence[Path], name: str, settings: Settings) -> ListFile:
+def read_several(paths: Sequence[Path], name: str, settings: ListSettings) -> ListFile:
     """The lists of all files as those of one, which is called `name`; errors name the file of their row."""
     first, shape, known = open_shaped(paths[0], settings)
     places = Places()
@@ -54,7 +54,7 @@ def read_several(paths: Sequence[Path], name: str, settings: Settings) -> ListFi
                 n += 1
 
     try:
-        return Reader(Stream(name, first.word, records()), shape, known).read()
+        return RecordReader(RecordStream(name, first.word, records()), shape, known).read()
     except InputError as error:
         if not error.rows or error.source != name:
             raise

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from verax.errors import InputError, Remedy, join, passing, show
-from verax.inputs.lists.vocabulary import Vocabulary
+from verax.inputs.lists.vocabulary import ClassVocabulary
 from verax.inputs.records.variants import RULES, merger
 
 # Longer texts of digits are no positions of classes.
@@ -19,13 +19,13 @@ def some(names: tuple[Hashable, ...]) -> str:
     return join([*shown, f"{len(names) - 6:,} more"] if len(names) > 6 else shown)
 
 
-def none_named(y: list[Any], vocabulary: Vocabulary) -> bool:
+def none_named(y: list[Any], vocabulary: ClassVocabulary) -> bool:
     """Whether no list names any of the outcomes."""
     known = set(vocabulary.names)
     return bool(known) and not any(value in known for value in y)
 
 
-def alike(given: list[Any], vocabulary: Vocabulary) -> list[Hashable]:
+def alike(given: list[Any], vocabulary: ClassVocabulary) -> list[Hashable]:
     """Outcomes as texts where the classes are texts, as numbers where they are numbers.
 
     The keys of JSON and the cells of CSV files are always text. Classes called LABEL_0, LABEL_1 stand for
@@ -48,7 +48,7 @@ def _integer(text: str) -> Hashable:
     return int(text) if digits.isdecimal() and len(digits) <= _DIGITS else text
 
 
-def from_positions(y: list[Any], vocabulary: Vocabulary) -> tuple[bool, list[Hashable]]:
+def from_positions(y: list[Any], vocabulary: ClassVocabulary) -> tuple[bool, list[Hashable]]:
     """Outcomes that are positions of classes as the names of these, and whether they are.
 
     They are if all are whole numbers and no class is called by a number.
@@ -60,7 +60,7 @@ def from_positions(y: list[Any], vocabulary: Vocabulary) -> tuple[bool, list[Has
     return True, [names[number] for number in numbers if number is not None]
 
 
-def first_beyond(y: list[Any], vocabulary: Vocabulary) -> int | None:
+def first_beyond(y: list[Any], vocabulary: ClassVocabulary) -> int | None:
     """Where positions that count from 1 first exceed the last class; None where they do not count from 1.
 
     They do if all are whole numbers, none is 0, some are as large as the number of classes and none larger.
@@ -91,7 +91,7 @@ def counted_from_one(value: Any, where: str, row: int, source: str) -> InputErro
     )
 
 
-def each_position(y: list[Any], vocabulary: Vocabulary) -> list[Hashable]:
+def each_position(y: list[Any], vocabulary: ClassVocabulary) -> list[Hashable]:
     """Outcomes with the names of classes in place of their positions; what is no position stays."""
     names = vocabulary.names
     numbers = [_position(value, len(names)) for value in y]
@@ -111,7 +111,7 @@ def _position(value: Any, n: int) -> int | None:
     return number if number is not None and 0 <= number < n else None
 
 
-def other_spelling(y: list[Any], vocabulary: Vocabulary, rule: str | None) -> list[Remedy]:
+def other_spelling(y: list[Any], vocabulary: ClassVocabulary, rule: str | None) -> list[Remedy]:
     """The weakest rule of merging under which some outcome is a class; none where there is no such rule."""
     names = list(RULES)
     for name in names[names.index(rule or "same") + 1 :]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from verax.common.paths import check_regular, refusing_wrong_names
 from verax.errors import InputError, passing
-from verax.files.formats.tables import FORMATS, Table
+from verax.files.formats.tables import FORMATS, SourceTable
 from verax.files.formats.texts import COMPRESSED, decompressed, json_document
 from verax.files.predictions import Request
 from verax.inputs.lists.logprobs import parse_line
@@ -27,7 +27,7 @@ LOOK, _ROWS = 100, 4096
 _TABLES = ("Parquet", "Arrow")
 
 
-class Stream:
+class RecordStream:
     """Records with their numbers, of which the first can be looked at before all are read.
 
     Attributes
@@ -63,20 +63,20 @@ def ending(path: Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
-def open_stream(path: Path | str, request: Request | None = None) -> Stream:
+def open_stream(path: Path | str, request: Request | None = None) -> RecordStream:
     """The records of a JSON Lines, JSON, CSV, Parquet or Arrow file, or of JSON Lines on standard input."""
     if str(path) == STDIN:
-        return Stream("standard input", "line", _lines(sys.stdin.buffer, "standard input"))
+        return RecordStream("standard input", "line", _lines(sys.stdin.buffer, "standard input"))
     path = Path(path)
     kind = FORMATS.get(ending(path))
     if path.is_dir() or kind in _TABLES:
-        return Stream(str(path), "row", _rows_of_table(path, request or Request()))
+        return RecordStream(str(path), "row", _rows_of_table(path, request or Request()))
     check_regular(path)
     if ending(path) == ".json":
-        return Stream(str(path), "item", enumerate(_items(path)))
+        return RecordStream(str(path), "item", enumerate(_items(path)))
     if kind in ("CSV", "TSV"):
-        return Stream(str(path), "line", _rows_of_text(path, request or Request(), tabs=kind == "TSV"))
-    return Stream(str(path), "line", _lines_of(path))
+        return RecordStream(str(path), "line", _rows_of_text(path, request or Request(), tabs=kind == "TSV"))
+    return RecordStream(str(path), "line", _lines_of(path))
 
 
 def text_lines(path: Path, *, empty: bool = False) -> Iterator[tuple[int, str]]:
@@ -131,7 +131,7 @@ def _rows_of_document(document: Any) -> Iterator[Any]:
 
 
 def _rows_of_table(path: Path, request: Request) -> Iterator[tuple[int, Any]]:
-    table = Table.of_file(path, request)
+    table = SourceTable.of_file(path, request)
     start = 0
     for batch in table.batches(table.schema.names, _ROWS):
         yield from enumerate(records_of(batch), start=start)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from verax.errors import InputError, passing, show
-from verax.files.lists.settings import Settings
-from verax.files.lists.streams import Stream, open_stream
+from verax.files.lists.settings import ListSettings
+from verax.files.lists.streams import RecordStream, open_stream
 from verax.files.predictions import Request
 from verax.files.source import Source
 from verax.inputs.records.classifiers import MAPPED, of_numbers
@@ -42,7 +42,7 @@ WIDE = replace(
 )
 
 
-def wide_table(path: Path, settings: Settings) -> tuple[Stream, Settings]:
+def wide_table(path: Path, settings: ListSettings) -> tuple[RecordStream, ListSettings]:
     """A record per row, and the settings that read them; the columns are found as for full distributions."""
     source = _source(path, settings)
     roles = source.roles
@@ -66,10 +66,10 @@ def wide_table(path: Path, settings: Settings) -> tuple[Stream, Settings]:
         # Rows that are to be divided hold other tokens, too, whose probability is not that of a blank cell.
         others = "omit" if settings.normalize else settings.others
         found = replace(found, names=tuple(classes), others=others)
-    return Stream(stream.source, stream.word, _records(stream, columns, beside, logarithms)), found
+    return RecordStream(stream.source, stream.word, _records(stream, columns, beside, logarithms)), found
 
 
-def _source(path: Path, settings: Settings) -> Source:
+def _source(path: Path, settings: ListSettings) -> Source:
     """The table as if it had full distributions; names of classes settle doubt about its columns."""
     from verax import files
 
@@ -90,14 +90,14 @@ def _source(path: Path, settings: Settings) -> Source:
         raise error.replace(remedies=[passing("to choose the columns", classes=...)]) from None
 
 
-def _are_logarithms(stream: Stream, columns: Mapping[str, Hashable]) -> bool:
+def _are_logarithms(stream: RecordStream, columns: Mapping[str, Hashable]) -> bool:
     """Whether the first rows hold log-probabilities: some number is below zero, and none above."""
     cells = (mapping(record).get(name) for _, record in stream.head() for name in columns)
     numbers = [number for cell in cells if (number := number_of(cell)) is not None]
     return bool(numbers) and max(numbers) <= 0 and min(numbers) < 0
 
 
-def _refuse_others(stream: Stream, used: set[str], logarithms: bool) -> None:
+def _refuse_others(stream: RecordStream, used: set[str], logarithms: bool) -> None:
     """Refuse further columns that may be classes, which sums do not tell where cells are blank."""
     head = [mapping(record) for _, record in stream.head()]
     for name in head[0] if head else ():
@@ -124,7 +124,7 @@ def _refuse_others(stream: Stream, used: set[str], logarithms: bool) -> None:
 
 
 def _records(
-    stream: Stream, columns: Mapping[str, Hashable], beside: list[str], logarithms: bool
+    stream: RecordStream, columns: Mapping[str, Hashable], beside: list[str], logarithms: bool
 ) -> Iterator[tuple[int, Any]]:
     for number, record in stream:
         fields = mapping(record)

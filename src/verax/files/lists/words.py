@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from verax.errors import show
-from verax.files.lists.reference_answers import Gold
-from verax.files.lists.settings import Settings
+from verax.files.lists.reference_answers import ReferenceAnswers
+from verax.files.lists.settings import ListSettings
 from verax.files.lists.spelling import none_named, some
 from verax.files.predictions import each_name, short
 from verax.inputs.lists.toplists import TopLists
-from verax.inputs.lists.vocabulary import Vocabulary
+from verax.inputs.lists.vocabulary import ClassVocabulary
 from verax.inputs.records.record import Shape
 from verax.inputs.records.variants import RULES
 from verax.inputs.rescaling import Rescaled
@@ -25,7 +25,11 @@ _ENOUGH = 10
 
 
 def taken(
-    shape: Shape, settings: Settings, outcome: str | None, gold: Gold | None, positions: Vocabulary | None
+    shape: Shape,
+    settings: ListSettings,
+    outcome: str | None,
+    gold: ReferenceAnswers | None,
+    positions: ClassVocabulary | None,
 ) -> tuple[str, ...]:
     """How each part was read, one line each; `positions` are those that outcomes refer to."""
     if gold is not None:
@@ -67,7 +71,7 @@ def notes(
         )
     elif vocabulary is not None and len(y) >= _ENOUGH:
         likeliest = tuple(map(vocabulary.name, np.unique(lists.truncate(1).classes).tolist()))
-        if none_named(y, Vocabulary(likeliest, complete=False)):
+        if none_named(y, ClassVocabulary(likeliest, complete=False)):
             found.append(
                 f"No outcome, such as {show(y[0])}, is the likeliest class of any list; these are "
                 f"{some(likeliest)}. Another token may hold the answer (position)."

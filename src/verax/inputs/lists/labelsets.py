@@ -18,14 +18,14 @@ from verax.common.checks import check_count, is_whole
 from verax.common.sizes import MOST_SETS
 from verax.errors import InputError, Offenders, Remedy, show
 from verax.inputs.arrays import Floats, Ints, kind_of, to_array, to_host
-from verax.inputs.lists.vocabulary import UNLISTED, Vocabulary
+from verax.inputs.lists.vocabulary import UNLISTED, ClassVocabulary
 from verax.inputs.outcomes import check_classes
 
 # With more labels there are more sets than TopLists can have classes.
 MOST_LABELS = MOST_SETS.bit_length() - 1
 
 
-class LabelSets(Vocabulary):
+class LabelSets(ClassVocabulary):
     """A vocabulary of label sets, by their numbers; users see the labels.
 
     Parameters

@@ -14,7 +14,7 @@ from verax.errors import InputError, Offenders, Remedy, show
 from verax.inputs.arrays import Floats, Ints, kind_of, to_array, to_host
 from verax.inputs.lists.ragged import offsets_of
 from verax.inputs.lists.toplists import TopLists
-from verax.inputs.lists.vocabulary import Vocabulary
+from verax.inputs.lists.vocabulary import ClassVocabulary
 
 PoolKind = Literal["linear", "log"]
 
@@ -86,7 +86,7 @@ class Pool:
     rest: Floats
     lengths: Ints
     n_classes: int
-    vocabulary: Vocabulary | None
+    vocabulary: ClassVocabulary | None
     tolerance: float
     slack: float
 
@@ -233,7 +233,7 @@ def shares(weights: Any, n: int) -> Floats:
     return divided
 
 
-def _common_codes(lists: Sequence[TopLists]) -> tuple[Vocabulary | None, list[Ints]]:
+def _common_codes(lists: Sequence[TopLists]) -> tuple[ClassVocabulary | None, list[Ints]]:
     """The codes of all lists in one vocabulary."""
     vocabulary = lists[0].vocabulary
     codes = [lists[0].classes]

@@ -32,7 +32,7 @@ _AT_ONCE = 2048
 
 
 @dataclass(frozen=True)
-class Survey:
+class ListMasses:
     """The mass of each list, and its largest valid sublist.
 
     Attributes
@@ -55,13 +55,13 @@ class Survey:
     unaccounted_kept: Floats
     tolerance: float
 
-    def rows(self, start: int, stop: int) -> Survey:
+    def rows(self, start: int, stop: int) -> ListMasses:
         """The survey of consecutive lists."""
         return self.taken(slice(start, stop))
 
-    def taken(self, part: Ints | slice) -> Survey:
+    def taken(self, part: Ints | slice) -> ListMasses:
         """The survey of some lists."""
-        return Survey(
+        return ListMasses(
             self.total[part],
             self.unaccounted[part],
             self.kept[part],
@@ -165,7 +165,7 @@ class Ragged:
 
     def taken_in(
         self, n_classes: int, n_codes: int, tolerance: float, slack: float
-    ) -> tuple[Ragged, Survey, int] | None:
+    ) -> tuple[Ragged, ListMasses, int] | None:
         """The lists in order, with arrays of their own, their survey, and how many entries were moved.
 
         None where array calls answer, and where a list has a fault, which the checks then name: a code that
@@ -177,7 +177,7 @@ class Ragged:
             return None
         n, m, off = self.n_rows, as_float(n_classes), MASS_TOLERANCE + slack
         codes, values = np.empty_like(self.classes), np.empty_like(self.confidences)
-        survey = Survey(np.empty(n), np.empty(n), np.empty(n, np.int64), np.empty(n), off)
+        survey = ListMasses(np.empty(n), np.empty(n), np.empty(n, np.int64), np.empty(n), off)
         faulty: list[Any] = []
         rising: list[int] = []
         length = self._length_of_all(module.MOST_PACKED)
@@ -319,7 +319,7 @@ class Ragged:
             which[rows] = codes[found, same[found].argmax(axis=1)]
         return twice, which
 
-    def survey(self, n_classes: int, slack: float = 0.0) -> Survey:
+    def survey(self, n_classes: int, slack: float = 0.0) -> ListMasses:
         """The mass of every list over `n_classes` classes, and its largest valid sublist.
 
         `slack` is how far the sums of the distributions that the lists are taken from differ from 1.
@@ -335,11 +335,11 @@ class Ragged:
                 module.survey(self.confidences, self.offsets[a : b + 1], m, tolerance, *out)
 
             self.in_threads(work)
-            return Survey(total, left, kept, left_kept, tolerance)
+            return ListMasses(total, left, kept, left_kept, tolerance)
         total, left = self._mass(m)
         kept = self._kept(left, m, tolerance)
         left_kept = left if (kept == self.lengths).all() else self.heads(kept)._mass(m)[1]
-        return Survey(total, left, kept, left_kept, tolerance)
+        return ListMasses(total, left, kept, left_kept, tolerance)
 
     def _mass(self, m: float) -> tuple[Floats, Floats]:
         """The sums of the lists and what they leave. High parts add up exactly, so no digit is lost."""

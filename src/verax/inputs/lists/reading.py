@@ -14,7 +14,7 @@ from verax.errors import InputError, Offenders, Remedy, join, passing, show
 from verax.inputs.arrays import Floats, Ints, kind_of, to_array, to_host
 from verax.inputs.lists.nested import column_of_lists
 from verax.inputs.lists.ragged import Ragged, offsets_of
-from verax.inputs.lists.vocabulary import UNLISTED, Vocabulary
+from verax.inputs.lists.vocabulary import UNLISTED, ClassVocabulary
 from verax.inputs.outcomes import check_classes
 from verax.inputs.validity import Unity, tolerance_of
 
@@ -159,7 +159,7 @@ def flat_lists(classes: object, confidences: object, offsets: object) -> Ragged:
     )
 
 
-def complete_vocabulary(names: Sequence[Hashable] | None, n_classes: int) -> Vocabulary | None:
+def complete_vocabulary(names: Sequence[Hashable] | None, n_classes: int) -> ClassVocabulary | None:
     """The vocabulary of all classes, by their names in order; None without names."""
     if names is None:
         return None
@@ -168,12 +168,12 @@ def complete_vocabulary(names: Sequence[Hashable] | None, n_classes: int) -> Voc
     except InputError as error:
         raise error.replace(argument="names") from None
     assert checked is not None
-    return Vocabulary(checked, complete=True)
+    return ClassVocabulary(checked, complete=True)
 
 
 def encode(
-    keys: list[Any], starts: Ints, n_classes: int, vocabulary: Vocabulary | None, argument: str
-) -> tuple[Vocabulary | None, Ints]:
+    keys: list[Any], starts: Ints, n_classes: int, vocabulary: ClassVocabulary | None, argument: str
+) -> tuple[ClassVocabulary | None, Ints]:
     """Codes for classes of any kind: positions where they are small integers, else a vocabulary's.
 
     `starts` says where each list begins among the keys.
@@ -188,7 +188,7 @@ def encode(
         if n_classes <= 2**63:
             return vocabulary, np.array(keys, np.int64)
     try:
-        found = Vocabulary(dict.fromkeys(keys), complete=False) if vocabulary is None else vocabulary
+        found = ClassVocabulary(dict.fromkeys(keys), complete=False) if vocabulary is None else vocabulary
         codes = found.codes(keys)
     except TypeError:
         raise InputError(
@@ -267,7 +267,7 @@ def top_of_rows(p: Floats, k: int | None, mass: float | None) -> tuple[Ints, Flo
     )
 
 
-def check_size(n_classes: object, vocabulary: Vocabulary | None) -> int:
+def check_size(n_classes: object, vocabulary: ClassVocabulary | None) -> int:
     """`n_classes` as a Python integer, if there are no more names than that."""
     of_sets = vocabulary is not None and not vocabulary.spelled
     m = check_n_classes(n_classes, most=MOST_SETS if of_sets else MOST_CLASSES)
@@ -310,7 +310,7 @@ def _first_entries(lists: Ragged, wrong: Any, values: Any, bad: Offenders) -> In
     return bad.error()
 
 
-def check_repeats(lists: Ragged, vocabulary: Vocabulary | None) -> None:
+def check_repeats(lists: Ragged, vocabulary: ClassVocabulary | None) -> None:
     """Refuse lists that have a class twice."""
     twice, which = lists.repeated()
     if not twice.any():

@@ -13,8 +13,8 @@ from verax.common.summaries import Summary, Text, Whole, merges
 from verax.errors import InputError, Offenders, show
 from verax.inputs.arrays import Array, Floats, Ints, Namespace, kind_of, to_array, to_host
 from verax.inputs.groups import Groups
-from verax.inputs.lists.ragged import MASS_TOLERANCE, Ragged, Survey, frozen
-from verax.inputs.lists.vocabulary import Vocabulary
+from verax.inputs.lists.ragged import MASS_TOLERANCE, ListMasses, Ragged, frozen
+from verax.inputs.lists.vocabulary import ClassVocabulary
 
 NOT_FINED = "Accuracy and the zero-one loss do not depend on validity."
 NO_ORDER = (
@@ -30,13 +30,13 @@ class ListBatch:
     """Consecutive lists with the codes of their outcomes."""
 
     lists: Ragged
-    survey: Survey
+    survey: ListMasses
     y: Ints
     weights: Floats | None
     groups: Ints | None
     start: int
     n_classes: int
-    vocabulary: Vocabulary | None = None
+    vocabulary: ClassVocabulary | None = None
     xp: Namespace = np
 
 
@@ -89,19 +89,19 @@ class ListRows:
     n_classes: int
     first_row: int
     n_reordered: int
-    vocabulary: Vocabulary | None
+    vocabulary: ClassVocabulary | None
 
     def __init__(
         self,
         lists: Ragged,
-        survey: Survey,
+        survey: ListMasses,
         n_classes: int,
         y: Ints,
         weights: object | None = None,
         groups: object | None = None,
         *,
         part: bool = False,
-        vocabulary: Vocabulary | None = None,
+        vocabulary: ClassVocabulary | None = None,
         given: object = None,
         first_row: int = 0,
         n_reordered: int = 0,
@@ -173,7 +173,7 @@ class ListRows:
         return dict(zip(names, batch.confidences.tolist(), strict=True))
 
     @property
-    def survey(self) -> Survey:
+    def survey(self) -> ListMasses:
         """The mass and the validity of every list."""
         return self._survey
 

@@ -25,7 +25,7 @@ from verax.inputs.lists.reading import (
     flat_lists,
 )
 from verax.inputs.lists.rows import NO_ORDER, ListRows
-from verax.inputs.lists.vocabulary import Vocabulary, match_outcomes
+from verax.inputs.lists.vocabulary import ClassVocabulary, match_outcomes
 
 # The most probabilities that `padded` writes out.
 MOST_PADDED = 2**28
@@ -56,7 +56,7 @@ class TopLists:
         Where each list begins, and where the last one ends.
     n_classes : int
         The number of classes m, of any size up to 2**900; of label sets up to 2**10,000.
-    vocabulary : Vocabulary, optional
+    vocabulary : ClassVocabulary, optional
         What the codes stand for.
     tolerance : float, default 1e-6
         The confidences of a list may sum to this much more than 1, as for dense rows.
@@ -90,12 +90,12 @@ class TopLists:
         offsets: Ints,
         n_classes: int,
         *,
-        vocabulary: Vocabulary | None = None,
+        vocabulary: ClassVocabulary | None = None,
         tolerance: float = TOLERANCE,
         slack: float | None = None,
     ) -> None:
-        if vocabulary is not None and not isinstance(vocabulary, Vocabulary):
-            raise InputError("must be a Vocabulary or None", argument="vocabulary", kind="type")
+        if vocabulary is not None and not isinstance(vocabulary, ClassVocabulary):
+            raise InputError("must be a ClassVocabulary or None", argument="vocabulary", kind="type")
         self.n_classes: int = check_size(n_classes, vocabulary)
         self.vocabulary = vocabulary
         self.tolerance: float = _amount("tolerance", tolerance)

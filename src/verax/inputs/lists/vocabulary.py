@@ -17,7 +17,7 @@ from verax.inputs.outcomes import Outcomes, check_classes
 UNLISTED = -2
 
 
-class Vocabulary:
+class ClassVocabulary:
     """The names of classes in the order of their codes.
 
     Parameters
@@ -69,15 +69,15 @@ class Vocabulary:
         """The codes of some classes; UNLISTED for one that no list names."""
         return np.fromiter((self._codes.get(name, UNLISTED) for name in names), np.int64, len(names))
 
-    def translation(self, other: Vocabulary) -> tuple[Vocabulary, Ints]:
+    def translation(self, other: ClassVocabulary) -> tuple[ClassVocabulary, Ints]:
         """A vocabulary with the names of both, and the codes there of the other's names."""
         joint = dict.fromkeys((*self.names, *other.names))
         codes = {name: code for code, name in enumerate(joint)}
         merged = self._like(tuple(joint))
         return merged, np.fromiter((codes[name] for name in other.names), np.int64, len(other.names))
 
-    def _like(self, names: tuple[Hashable, ...]) -> Vocabulary:
-        return Vocabulary(names, complete=self.complete)
+    def _like(self, names: tuple[Hashable, ...]) -> ClassVocabulary:
+        return ClassVocabulary(names, complete=self.complete)
 
     def outcomes(self, y: object) -> Ints:
         """The codes of the outcomes `y`; UNLISTED for a class that no list names."""
@@ -169,8 +169,8 @@ def positions(y: object, n_classes: int, names: tuple[Hashable, ...] | None = No
 
 
 def match_outcomes(
-    own: Vocabulary | None, n_classes: int, y: object, classes: Any
-) -> tuple[Vocabulary | None, Ints]:
+    own: ClassVocabulary | None, n_classes: int, y: object, classes: Any
+) -> tuple[ClassVocabulary | None, Ints]:
     """What the codes of the outcomes stand for, and these; `classes` may name more than the lists do."""
     names = check_classes(classes, n_classes)
     if names is None:
@@ -179,12 +179,12 @@ def match_outcomes(
         _check_names(own, names)
     at = positions(y, n_classes, names)
     if own is None or own.complete:
-        return Vocabulary(names, complete=True), at
+        return ClassVocabulary(names, complete=True), at
     codes = own.codes([names[i] for i in at.tolist()])
-    return Vocabulary(own.names, complete=False, order=names), codes
+    return ClassVocabulary(own.names, complete=False, order=names), codes
 
 
-def _check_names(own: Vocabulary, names: tuple[Hashable, ...]) -> None:
+def _check_names(own: ClassVocabulary, names: tuple[Hashable, ...]) -> None:
     """Refuse names of all classes that are not those of the lists."""
     unknown = set(own.names) - set(names)
     if not own.spelled or unknown or (own.complete and own.names != names):

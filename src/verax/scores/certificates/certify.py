@@ -23,8 +23,8 @@ from verax.errors import RuleError
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.scores.base import Rule
 from verax.scores.certificates.probes import (
+    ForecastPanel,
     Probes,
-    Trial,
     apart,
     away,
     below,
@@ -46,7 +46,7 @@ from verax.scores.certificates.probes import (
 from verax.scores.certificates.sweeps import (
     DEEPEST,
     SMALLEST,
-    Survey,
+    SearchExtent,
     hunt_narrow,
     hunt_plateaus,
     lattice_width,
@@ -344,7 +344,7 @@ def _simplest(a: Ints, b: Ints, outcomes: tuple[int, int], wrong: Bools) -> list
     return [_Pair((int(a[g]), int(b[g])), outcomes)]
 
 
-def _exhibit(panel: Trial, pairs: list[_Pair], reason: str) -> Counterexample | None:
+def _exhibit(panel: ForecastPanel, pairs: list[_Pair], reason: str) -> Counterexample | None:
     """The simplest of some pairs as a counterexample."""
     if not pairs:
         return None
@@ -353,20 +353,20 @@ def _exhibit(panel: Trial, pairs: list[_Pair], reason: str) -> Counterexample | 
 
 
 def _for_outcomes(
-    panel: Trial, rows: tuple[int, ...], outcomes: tuple[int, ...], reason: str
+    panel: ForecastPanel, rows: tuple[int, ...], outcomes: tuple[int, ...], reason: str
 ) -> Counterexample:
     forecasts = tuple(panel.probes.fractions(row) for row in rows)
     losses = _again(panel, rows)[range(len(rows)), list(outcomes)]
     return Counterexample(forecasts, tuple(map(float, losses)), reason, outcomes=outcomes)
 
 
-def _under_truth(panel: Trial, forecast: int, truth: int, reason: str) -> Counterexample:
+def _under_truth(panel: ForecastPanel, forecast: int, truth: int, reason: str) -> Counterexample:
     forecasts = panel.probes.fractions(forecast), panel.probes.fractions(truth)
     losses = expected(_again(panel, (forecast, truth)), panel.p[truth])
     return Counterexample(forecasts, tuple(map(float, losses)), reason, truth=forecasts[1])
 
 
-def _again(panel: Trial, rows: tuple[int, ...]) -> Floats:
+def _again(panel: ForecastPanel, rows: tuple[int, ...]) -> Floats:
     """The losses of some forecasts, evaluated again: they must not depend on anything else."""
     before, again = panel.loss[list(rows)], panel.losses(panel.p[list(rows)])
     for g, y in np.argwhere(differ(before, again, panel.scale[list(rows), None])):
@@ -383,11 +383,11 @@ def _again(panel: Trial, rows: tuple[int, ...]) -> Floats:
 Found = tuple[Counterexample | None, int]
 
 
-def _proper(panel: Trial) -> Found:
+def _proper(panel: ForecastPanel) -> Found:
     return _dishonest(panel, "the truth should lose least", tied=False)
 
 
-def _strictly_proper(panel: Trial) -> Found:
+def _strictly_proper(panel: ForecastPanel) -> Found:
     reason = "the truth alone should lose least"
     found, checked = _dishonest(panel, reason, tied=True)
     if found is None:
@@ -401,7 +401,7 @@ def _strictly_proper(panel: Trial) -> Found:
     return found, checked
 
 
-def _dishonest(panel: Trial, reason: str, tied: bool) -> Found:
+def _dishonest(panel: ForecastPanel, reason: str, tied: bool) -> Found:
     """The simplest truth that another forecast beats, with the simple forecast that beats it most."""
     # All pairs of the core, then every forecast with its neighbours.
     core = np.flatnonzero(panel.probes.core)
@@ -435,7 +435,7 @@ def _dishonest(panel: Trial, reason: str, tied: bool) -> Found:
     return None, checked
 
 
-def _uncancelled(panel: Trial, truth: Ints, other: Ints) -> Floats | float:
+def _uncancelled(panel: ForecastPanel, truth: Ints, other: Ints) -> Floats | float:
     """The probability of the outcomes for which the losses of two forecasts do not cancel exactly."""
     if not panel.local:
         return 1.0
@@ -444,7 +444,7 @@ def _uncancelled(panel: Trial, truth: Ints, other: Ints) -> Floats | float:
     return np.array([float(sum(a for a, b in pair if a != b)) for pair in pairs])
 
 
-def _confirmed(panel: Trial, forecast: int, truth: int, tied: bool) -> bool:
+def _confirmed(panel: ForecastPanel, forecast: int, truth: int, tied: bool) -> bool:
     """Whether a small gain is larger than what rounding the probabilities differently would change."""
     rows, q = [forecast, truth], panel.p[truth]
     gain, _ = expected_gain(panel.loss[forecast], panel.loss[truth], q)
@@ -456,7 +456,7 @@ def _confirmed(panel: Trial, forecast: int, truth: int, tied: bool) -> bool:
     return bool(gain > 2 * (change.max(axis=0) @ q).sum())
 
 
-def _local(panel: Trial) -> Found:
+def _local(panel: ForecastPanel) -> Found:
     # Beyond this denominator different probabilities can be the same floating-point number.
     rows, pairs, checked = np.flatnonzero(panel.probes.totals < 10**8), [], 0
     for y in range(panel.n_classes):
@@ -468,7 +468,7 @@ def _local(panel: Trial) -> Found:
     return _exhibit(panel, pairs, "the outcome had the same probability"), checked
 
 
-def _symmetric(panel: Trial) -> Found:
+def _symmetric(panel: ForecastPanel) -> Found:
     pairs, checked = [], 0
     for t, partner in enumerate(panel.probes.swaps):
         rows = np.flatnonzero(partner >= 0)
@@ -481,7 +481,7 @@ def _symmetric(panel: Trial) -> Found:
     return _exhibit(panel, pairs, "only the labels changed"), checked
 
 
-def _distance_sensitive(panel: Trial) -> Found:
+def _distance_sensitive(panel: ForecastPanel) -> Found:
     before, after, i, j = panel.probes.moves.T
     pairs, checked = [], 0
     for y in range(panel.n_classes):
@@ -496,7 +496,7 @@ def _distance_sensitive(panel: Trial) -> Found:
     return _exhibit(panel, pairs or _plateaus(panel), "mass moved away from the outcome must cost"), checked
 
 
-def _plateaus(panel: Trial) -> list[_Pair]:
+def _plateaus(panel: ForecastPanel) -> list[_Pair]:
     """Where the loss stops short on the way to a corner, as clipped probabilities make it do."""
     pairs = []
     for ladder in panel.probes.ladders:
@@ -505,7 +505,7 @@ def _plateaus(panel: Trial) -> list[_Pair]:
     return pairs
 
 
-def _superior(panel: Trial) -> Found:
+def _superior(panel: ForecastPanel) -> Found:
     unique, correct, wrong = by_mode(panel.probes.counts, panel.loss)
     rows = np.flatnonzero(unique)
     if not len(rows):
@@ -528,7 +528,7 @@ def _superior(panel: Trial) -> Found:
     return _for_outcomes(panel, (a, b), outcomes, reason), checked
 
 
-def _bounded(panel: Trial) -> Found:
+def _bounded(panel: ForecastPanel) -> Found:
     infinite = np.argwhere(np.isinf(panel.loss))
     if len(infinite):
         row, y = map(int, infinite[0])
@@ -548,13 +548,13 @@ def _bounded(panel: Trial) -> Found:
     return None, panel.loss.size
 
 
-def _scale(panel: Trial, a: Ints, b: Ints) -> Floats:
+def _scale(panel: ForecastPanel, a: Ints, b: Ints) -> Floats:
     return np.maximum(panel.scale[a], panel.scale[b])
 
 
 # ---- the certificate ----------------------------------------------------------------------------
 
-_SEARCHES: dict[str, tuple[Callable[[Trial], Found], tuple[str, ...]]] = {
+_SEARCHES: dict[str, tuple[Callable[[ForecastPanel], Found], tuple[str, ...]]] = {
     "proper": (_proper, ("narrow",)),
     "strictly_proper": (_strictly_proper, ("narrow", "plateaus")),
     "local": (_local, ()),
@@ -568,11 +568,11 @@ _SEARCHES: dict[str, tuple[Callable[[Trial], Found], tuple[str, ...]]] = {
 class _Hunts:
     """The searches beyond the panel; each is run once, as far as it is needed."""
 
-    def __init__(self, panel: Trial, seed: int, local: bool) -> None:
+    def __init__(self, panel: ForecastPanel, seed: int, local: bool) -> None:
         def rng() -> np.random.Generator:
             return np.random.default_rng(seed)
 
-        self.seen = Survey()
+        self.seen = SearchExtent()
         self._panel, self._local = panel, local
         self._sources: dict[str, Iterator[Probes]] = {
             "narrow": hunt_narrow(panel, rng(), self.seen, local),
@@ -580,7 +580,7 @@ class _Hunts:
             "moves": hunt_moves(panel, rng()),
             "modes": hunt_modes(panel, rng()),
         }
-        self._found: dict[str, list[Trial]] = {name: [] for name in self._sources}
+        self._found: dict[str, list[ForecastPanel]] = {name: [] for name in self._sources}
 
     def resolution(self) -> Resolution:
         """Resolution of the search for a forecast better than the truth."""
@@ -596,11 +596,13 @@ class _Hunts:
             rounding=self._panel.rounding,
         )
 
-    def panels(self, name: str) -> Iterator[Trial]:
+    def panels(self, name: str) -> Iterator[ForecastPanel]:
         """What a search found, as small panels."""
         yield from list(self._found[name])
         for forecasts in self._sources[name]:
-            self._found[name].append(Trial.of(forecasts, self._panel.losses, self._panel.floor, self._local))
+            self._found[name].append(
+                ForecastPanel.of(forecasts, self._panel.losses, self._panel.floor, self._local)
+            )
             yield self._found[name][-1]
 
 
@@ -644,7 +646,7 @@ def certify(
     k = check_n_classes(n_classes, most=MOST_CLASSES)
     check_count("seed", seed, least=0)
     with np.errstate(all="ignore"):
-        panel = Trial.of(probes(k, seed), losses)
+        panel = ForecastPanel.of(probes(k, seed), losses)
         panel = panel.with_floor(noise_floor(losses, k))
         hunts = _Hunts(panel, seed, _local(panel)[0] is None)
         findings: dict[str, Finding] = {}
@@ -662,7 +664,7 @@ def certify(
     return Certificate(text, k, findings, notes, hunts.resolution() if proper else None)
 
 
-def _orientation(panel: Trial) -> tuple[str, ...]:
+def _orientation(panel: ForecastPanel) -> tuple[str, ...]:
     if _proper(panel.negated())[0] is not None:
         return ()
     return ("-f looks proper, so f is probably a gain (larger is better); certify -f instead.",)

@@ -292,7 +292,7 @@ def _complaint(name: str, y: int, p: Floats, what: str) -> RuleError:
 
 
 @dataclass(frozen=True)
-class Trial:
+class ForecastPanel:
     """Exact forecasts with their losses for every outcome: what every property is decided on."""
 
     probes: Probes
@@ -306,7 +306,7 @@ class Trial:
     local: bool = False
 
     @classmethod
-    def of(cls, forecasts: Probes, losses: Losses, floor: float = 0.0, local: bool = False) -> Trial:
+    def of(cls, forecasts: Probes, losses: Losses, floor: float = 0.0, local: bool = False) -> ForecastPanel:
         """The panel of some forecasts."""
         p = forecasts.p
         loss = losses(p)
@@ -322,11 +322,11 @@ class Trial:
         """The largest gain treated as a rounding error, as a share of the largest loss."""
         return _ULPS * max(1.0, self.floor / (float(magnitude(self.loss).max()) or 1.0))
 
-    def with_floor(self, floor: float) -> Trial:
+    def with_floor(self, floor: float) -> ForecastPanel:
         """The panel with larger rounding errors."""
         return replace(self, scale=scales_of(self.loss, floor), floor=floor)
 
-    def negated(self) -> Trial:
+    def negated(self) -> ForecastPanel:
         """The panel of the function with the other sign."""
         return replace(self, losses=lambda p: -self.losses(p), loss=-self.loss)
 
@@ -433,10 +433,10 @@ def by_mode(p: Any, loss: Floats) -> tuple[Bools, Floats, Floats]:
 # ---- between the exact forecasts -------------------------------------------------------------
 
 # A hunt lets the optimiser look for a counterexample and gives what it found at growing denominators.
-Hunt = Callable[[Trial, np.random.Generator], Iterator[Probes]]
+Hunt = Callable[[ForecastPanel, np.random.Generator], Iterator[Probes]]
 
 
-def hunt_dishonest(panel: Trial, rng: np.random.Generator, near: Floats) -> Iterator[Probes]:
+def hunt_dishonest(panel: ForecastPanel, rng: np.random.Generator, near: Floats) -> Iterator[Probes]:
     """A forecast and a truth that it beats; the search starts from the pairs in `near` (M, 2, K)."""
     k, size = panel.n_classes, 80
 
@@ -462,7 +462,7 @@ def hunt_dishonest(panel: Trial, rng: np.random.Generator, near: Floats) -> Iter
         yield Probes.of([to_counts(p, total), to_counts(q, total)])
 
 
-def hunt_moves(panel: Trial, rng: np.random.Generator) -> Iterator[Probes]:
+def hunt_moves(panel: ForecastPanel, rng: np.random.Generator) -> Iterator[Probes]:
     """A forecast that loses nothing when mass is moved away from the outcome."""
     k, size = panel.n_classes, 80
     pairs = np.argwhere(~np.eye(k, dtype=bool))
@@ -495,7 +495,7 @@ def hunt_moves(panel: Trial, rng: np.random.Generator) -> Iterator[Probes]:
             yield Probes.of([before, after], (int(i), int(j)))
 
 
-def hunt_modes(panel: Trial, rng: np.random.Generator) -> Iterator[Probes]:
+def hunt_modes(panel: ForecastPanel, rng: np.random.Generator) -> Iterator[Probes]:
     """The worst forecast with the right mode and the best with a wrong one, beside the best known."""
 
     def worst_correct(x: Floats) -> Floats:

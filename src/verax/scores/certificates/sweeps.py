@@ -18,8 +18,8 @@ import numpy as np
 from verax.inputs.arrays import Floats, Ints
 from verax.scores.certificates.probes import (
     Counts,
+    ForecastPanel,
     Probes,
-    Trial,
     doubts,
     hunt_dishonest,
     lowest_terms,
@@ -266,7 +266,7 @@ def _along(table: Ints, steps: Sequence[int]) -> Ints:
 
 
 @dataclass
-class Survey:
+class SearchExtent:
     """How much was looked at: the material of `verax.scores.certificates.certify.Resolution`.
 
     Attributes
@@ -281,7 +281,9 @@ class Survey:
     regret: float = 0.0
 
 
-def hunt_narrow(panel: Trial, rng: np.random.Generator, seen: Survey, local: bool) -> Iterator[Probes]:
+def hunt_narrow(
+    panel: ForecastPanel, rng: np.random.Generator, seen: SearchExtent, local: bool
+) -> Iterator[Probes]:
     """Truths with forecasts that beat them or tie with them; then the optimiser, from the closest cases."""
     k = panel.n_classes
     sweeps = [lattice(k), scales(k), ladders(k)]
@@ -301,7 +303,7 @@ def hunt_narrow(panel: Trial, rng: np.random.Generator, seen: Survey, local: boo
     yield from hunt_dishonest(panel, rng, near)
 
 
-def hunt_plateaus(panel: Trial) -> Iterator[Probes]:
+def hunt_plateaus(panel: ForecastPanel) -> Iterator[Probes]:
     """Three forecasts on the way to a vertex: between the last two the loss does not change any more."""
     sweep = ladders(panel.n_classes)
     rows = np.arange(len(sweep.points), len(sweep.p)).reshape(len(sweep.lines), -1)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from verax.common.checks import is_whole
 from verax.errors import InputError, passing, show
 from verax.files.lists.recognising import ALL_SHAPES
-from verax.files.lists.settings import Settings
+from verax.files.lists.settings import ListSettings
 from verax.files.predictions import Request
 
 # What may be said of top lists only, and what is said of them as of everything else.
@@ -18,7 +18,7 @@ _SHARED = ("id", "weights", "groups", "by", "normalize", "invalid", "delimiter")
 
 
 @dataclass(frozen=True)
-class Asked:
+class ScanOptions:
     """Which columns are what, for one model or several.
 
     Attributes
@@ -29,7 +29,7 @@ class Asked:
         The columns of each of several models.
     progress : Callable[[int], None] | None
         Called with the number of rows of every part that has been read.
-    settings : Settings | None
+    settings : ListSettings | None
         What is said about top lists, where the predictions are such.
     may_be_lists : bool
         Nobody said whether they are.
@@ -42,7 +42,7 @@ class Asked:
     request: Request
     probs: Mapping[str, tuple[str, ...]] | None = None
     progress: Callable[[int], None] | None = None
-    settings: Settings | None = None
+    settings: ListSettings | None = None
     may_be_lists: bool = False
     hold: Literal["", "fitting", "all"] = ""
     densify: bool = False
@@ -54,7 +54,7 @@ class Asked:
         progress: Callable[[int], None] | None,
         lists: bool | Mapping[str, Any] | None = None,
         **given: Any,
-    ) -> Asked:
+    ) -> ScanOptions:
         """What a caller passes, with the types checked."""
         number = is_whole(given["classes"])
         if progress is not None and not callable(progress):
@@ -78,7 +78,9 @@ class Asked:
         return replace(cls._of_columns(probs, progress, given), may_be_lists=may_be)
 
     @classmethod
-    def _of_lists(cls, probs: Any, progress: Any, lists: Mapping[str, Any], given: dict[str, Any]) -> Asked:
+    def _of_lists(
+        cls, probs: Any, progress: Any, lists: Mapping[str, Any], given: dict[str, Any]
+    ) -> ScanOptions:
         """What is said about top lists."""
         unknown = next((name for name in lists if name not in LIST_OPTIONS), None)
         if unknown is not None:
@@ -95,10 +97,10 @@ class Asked:
                 raise InputError("does not apply to top lists", argument=name)
         return asked.as_lists(lists, given["classes"])
 
-    def as_lists(self, lists: Mapping[str, Any] | None = None, classes: Any = None) -> Asked:
+    def as_lists(self, lists: Mapping[str, Any] | None = None, classes: Any = None) -> ScanOptions:
         """The same for top lists."""
         request = self.request
-        settings = Settings.of(
+        settings = ListSettings.of(
             shapes=ALL_SHAPES,
             classes=request.classes if classes is None else classes,
             outcome=request.target,
@@ -107,7 +109,7 @@ class Asked:
         )
         return replace(self, settings=settings, may_be_lists=False)
 
-    def list_models(self, default: str) -> dict[str, Settings]:
+    def list_models(self, default: str) -> dict[str, ListSettings]:
         """What is asked of the lists of each model; one without a name is called `default`."""
         assert self.settings is not None
         each = {default: self.request.probs} if self.probs is None else self.probs
@@ -122,7 +124,7 @@ class Asked:
         return {name: replace(self.settings, columns=columns) for name, columns in each.items()}
 
     @classmethod
-    def _of_columns(cls, probs: Any, progress: Any, given: dict[str, Any]) -> Asked:
+    def _of_columns(cls, probs: Any, progress: Any, given: dict[str, Any]) -> ScanOptions:
         """What is said about columns of probabilities."""
         if not isinstance(probs, Mapping):
             return cls(Request.of(probs=probs, **given), None, progress)
@@ -137,7 +139,7 @@ class Asked:
             return {default: self.request}
         return {name: replace(self.request, probs=own) for name, own in self.probs.items()}
 
-    def in_order(self) -> Asked:
+    def in_order(self) -> ScanOptions:
         """The same where the order of the classes must be known."""
         return replace(self, request=replace(self.request, ordered=True))
 
