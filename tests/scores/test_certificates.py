@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import verax as vx
+from cases import certified
 from verax.errors import InputError, ParseError, RuleError
 from verax.scores.certificates.certify import certify
 from verax.scores.certificates.sweeps import lattice, lattice_width
@@ -37,6 +38,10 @@ VARIANTS = [
     vx.penalized(vx.brier, ties="lowest"),
     vx.penalized(vx.ranked_log, 1.0),
 ]
+
+
+# What differs from another of these by a factor alone.
+FACTORS = [vx.Brier("half"), vx.Log(base=2)]
 
 
 # ---- losses in exact arithmetic, and as functions a user may write ---------------------------------
@@ -116,7 +121,7 @@ def fractions(*texts):
 
 
 def test_sa_rps_is_improper_with_the_minimal_counterexample():
-    found = certify(vx.sa_rps, 3).findings["proper"].counterexample
+    found = certified(vx.sa_rps, 3).findings["proper"].counterexample
     assert found.truth == fractions("1/3", "1/3", "1/3")
     assert found.forecasts == (fractions("0", "1", "0"), found.truth)
     assert found.losses == pytest.approx((1 / 6, 11 / 54), rel=1e-15)
@@ -124,7 +129,7 @@ def test_sa_rps_is_improper_with_the_minimal_counterexample():
 
 
 def test_abs_rps_is_improper_for_two_classes():
-    found = certify("abs_rps", 2).findings["proper"].counterexample
+    found = certified(vx.abs_rps, 2).findings["proper"].counterexample
     assert found.truth == fractions("2/3", "1/3")
     assert found.forecasts[0] == fractions("1", "0")
     assert found.losses == pytest.approx((1 / 3, 4 / 9))
@@ -132,12 +137,12 @@ def test_abs_rps_is_improper_for_two_classes():
 
 @pytest.mark.parametrize("rule", [vx.brier, vx.log_score], ids=repr)
 def test_superior_for_two_classes_only(rule):
-    assert certify(rule, 2).superior
-    assert not certify(rule, 3).superior
+    assert certified(rule, 2).superior
+    assert not certified(rule, 3).superior
 
 
 def test_counting_ties_as_correct_is_improper():
-    found = certify(lenient_pbs, 2).findings["proper"].counterexample
+    found = certified(lenient_pbs, 2).findings["proper"].counterexample
     assert found.truth == fractions("2/3", "1/3")
     assert found.forecasts[0] == fractions("1/2", "1/2")
     assert found.losses == pytest.approx((1 / 2, 11 / 18), rel=1e-15)
@@ -145,7 +150,7 @@ def test_counting_ties_as_correct_is_improper():
 
 @pytest.mark.parametrize("n_classes", [2, 3, 4])
 def test_zero_one_is_proper_but_not_strictly(n_classes):
-    certificate = certify(vx.zero_one, n_classes)
+    certificate = certified(vx.zero_one, n_classes)
     assert certificate.proper
     assert not certificate.strictly_proper
     assert certificate.superior
@@ -161,45 +166,51 @@ def test_a_gain_is_recognised(gain, n_classes):
 
 
 def test_an_improper_loss_is_no_gain():
-    assert certify(vx.sa_rps, 3).notes == certify(lenient_pbs, 3).notes == certify(vx.brier, 3).notes == ()
+    assert (
+        certified(vx.sa_rps, 3).notes == certified(lenient_pbs, 3).notes == certified(vx.brier, 3).notes == ()
+    )
 
 
 # ---- declared and found ----------------------------------------------------------------------------
 
 
-# Promises change between two classes and three, hardly ever later: of more classes long tests are made, and
-# `test_six_classes`.
+def declared():
+    """Rules and numbers of classes: promises change between two classes and three, hardly ever later."""
+    for rule in VARIANTS:
+        registered = rule in vx.rules.RULES.values()
+        for k in (2, 3, 5 if registered else 4):
+            usual = (k == 3 and rule not in FACTORS) or (k == 2 and registered)
+            yield pytest.param(rule, k, marks=() if usual else pytest.mark.long)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("rule", "n_classes"),
-    [
-        pytest.param(rule, k, marks=pytest.mark.long if k > 3 else ())
-        for rule in VARIANTS
-        for k in (2, 3, 5 if rule in vx.rules.RULES.values() else 4)
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize(("rule", "n_classes"), list(declared()), ids=repr)
 def test_declared_properties_are_found(rule, n_classes):
-    certificate = certify(rule, n_classes)
+    certificate = certified(rule, n_classes)
     declared = {name: known for name, known in rule.properties.at(n_classes).items() if known is not None}
     assert declared == {name: getattr(certificate, name) for name in declared}
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_limits_of_equality_are_no_failures_whatever_the_seed(seed):
-    for inner in (vx.brier, vx.log_score, vx.spherical, vx.rps):
-        certificate = certify(vx.penalized(inner, "minimal"), 3, seed=seed)
-        assert certificate.superior, certificate
-        assert certificate.strictly_proper, certificate
+@pytest.mark.parametrize(
+    ("inner", "seed"), [(vx.brier, 1), (vx.log_score, 2), (vx.spherical, 1), (vx.rps, 2)], ids=repr
+)
+def test_limits_of_equality_are_no_failures_whatever_the_seed(inner, seed):
+    certificate = certify(vx.penalized(inner, "minimal"), 3, seed=seed)
+    assert certificate.superior, certificate
+    assert certificate.strictly_proper, certificate
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("inner", [vx.brier, vx.log_score, vx.spherical, vx.rps], ids=repr)
-@pytest.mark.parametrize("n_classes", [3, 4])
+@pytest.mark.parametrize(
+    ("inner", "n_classes"),
+    [(vx.brier, 3), (vx.log_score, 4), (vx.spherical, 3), (vx.rps, 4)],
+    ids=repr,
+)
 def test_a_penalty_just_below_the_minimal_is_not_superior(inner, n_classes):
     least = vx.penalized(inner, "minimal").constant(n_classes)
     assert not certify(vx.penalized(inner, least - 1e-3), n_classes).superior
-    assert certify(vx.penalized(inner, least + 1e-3), n_classes).superior
+    # Of three classes the minimal itself is found to be enough, by the test of what is declared.
+    assert n_classes == 3 or certify(vx.penalized(inner, least + 1e-3), n_classes).superior
 
 
 def test_the_declared_properties_are_not_read():
@@ -218,24 +229,24 @@ def test_a_function_gets_the_verdicts_of_the_rule_it_computes():
     def by_hand(y, p):
         assert isinstance(y, int)
         assert p.shape == (3,)
-        p -= np.eye(3)[y]  # its own copy, to do with as it likes
+        p[y] -= 1  # its own copy, to do with as it likes
         return p @ p
 
-    certificate, rule = certify(by_hand, 3), certify(vx.brier, 3)
+    certificate, rule = certify(by_hand, 3), certified(vx.brier, 3)
     assert certificate.rule == "by_hand"
     assert {n: getattr(certificate, n) for n in NAMES} == {n: getattr(rule, n) for n in NAMES}
 
 
 def test_ties_counted_as_wrong_are_improper():
-    certificate = certify(strict_pbs, 2)
+    certificate = certified(strict_pbs, 2)
     assert certificate.findings["proper"].counterexample.truth == fractions("1/2", "1/2")
     assert certificate.findings["proper"].counterexample.losses[1] == 1
     assert certificate.superior
 
 
 def test_a_penalty_that_depends_on_the_outcome_is_improper():
-    assert not certify(uneven_penalty, 2).proper
-    assert not certify(uneven_penalty, 2).symmetric
+    assert not certified(uneven_penalty, 2).proper
+    assert not certified(uneven_penalty, 2).symmetric
     # The example of the specification: truth (3/5, 2/5), report (2/5, 3/5).
     q, p = fractions("3/5", "2/5"), fractions("2/5", "3/5")
     assert expected(uneven_penalty, q, q) == Fraction(16, 25)
@@ -258,8 +269,7 @@ def test_a_small_bias_is_improper():
     assert certificate.findings["proper"].counterexample.truth == fractions("1", "0")
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(("n_classes", "seed"), [(2, 0), (3, 1)])
 def test_the_optimiser_finds_what_lies_between_the_grid_points(n_classes, seed):
     # The best forecast is off by 1/10000 at most, and by nothing at the corners.
     def loss(y, p):
@@ -269,9 +279,12 @@ def test_the_optimiser_finds_what_lies_between_the_grid_points(n_classes, seed):
     check_exactly("proper", found, loss)
 
 
-@pytest.mark.parametrize("rule", [lambda _y, _p: 0, lambda _y, _p: np.float64(3.5), lambda _y, _p: True])
-def test_a_constant_promises_next_to_nothing(rule):
-    certificate = certify(rule, 3)
+@pytest.mark.parametrize(
+    ("rule", "n_classes"),
+    [(lambda _y, _p: 0, 2), (lambda _y, _p: np.float64(3.5), 3), (lambda _y, _p: True, 2)],
+)
+def test_a_constant_promises_next_to_nothing(rule, n_classes):
+    certificate = certify(rule, n_classes)
     held = {name for name in NAMES if getattr(certificate, name)}
     assert held == {"proper", "local", "symmetric", "bounded"}
 
@@ -281,16 +294,22 @@ def test_strictly_proper_losses_that_are_flat_somewhere(power):
     """The pseudospherical family: near a point mass the excess is of the order `power`."""
 
     def pseudospherical(y, p):
-        return 1 - (p[y] / (p**power).sum() ** (1 / power)) ** (power - 1)
+        p = p.tolist()
+        return 1 - (p[y] / sum([x**power for x in p]) ** (1 / power)) ** (power - 1)
 
     for n_classes in (2, 3):
         assert certify(pseudospherical, n_classes).strictly_proper
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("factor", "offset"), [(1e-9, 0.0), (1.0, -1.0), (1e6, 1000.0)])
-def test_units_do_not_matter(factor, offset):
-    certificate, rule = certify(lambda y, p: factor * (exact_rps(y, p) + offset), 3), certify(vx.rps, 3)
+@pytest.mark.parametrize(
+    ("factor", "offset", "n_classes"), [(1e-9, 0.0, 3), (1.0, -1.0, 2), (1e6, 1000.0, 2)]
+)
+def test_units_do_not_matter(factor, offset, n_classes):
+    def loss(y, p):
+        return factor * (exact_rps(y, p.tolist()) + offset)
+
+    certificate, rule = certify(loss, n_classes), certified(vx.rps, n_classes)
     assert {n: getattr(certificate, n) for n in NAMES} == {n: getattr(rule, n) for n in NAMES}
 
 
@@ -326,8 +345,9 @@ def clipped_exactly(c):
     return loss
 
 
-@pytest.mark.parametrize("c", [1e-3, 1e-5, 3.3e-6, 1e-7, 1e-10, 1e-12])
-@pytest.mark.parametrize("n_classes", [3, 4])
+@pytest.mark.parametrize(
+    ("c", "n_classes"), [(1e-3, 4), (1e-5, 3), (3.3e-6, 4), (1e-7, 3), (1e-10, 4), (1e-12, 3)]
+)
 def test_clipping_on_both_sides_is_improper(c, n_classes):
     certificate = certify(clipped_on_both_sides(c), n_classes)
     found = certificate.findings["proper"].counterexample
@@ -337,7 +357,7 @@ def test_clipping_on_both_sides_is_improper(c, n_classes):
     assert other < honest
 
 
-@pytest.mark.parametrize("c", [1e-3, 1e-7, 1e-12, 1e-14, 1e-20, 1e-200])
+@pytest.mark.parametrize("c", [1e-3, 1e-12, 1e-14, 1e-200])
 def test_clipping_on_both_sides_of_two_classes_is_proper_but_not_strictly(c):
     certificate = certify(clipped_on_both_sides(c), 2)
     assert certificate.proper
@@ -345,9 +365,9 @@ def test_clipping_on_both_sides_of_two_classes_is_proper_but_not_strictly(c):
     assert not certificate.distance_sensitive
 
 
-@pytest.mark.parametrize("c", [1e-3, 1e-7, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16, 1e-20, 1e-100, 1e-250])
+@pytest.mark.parametrize("c", [1e-3, 1e-12, 1e-13, 1e-15, 1e-16, 1e-20, 1e-250])
 def test_a_clipped_log_score_is_found_out_at_every_scale(c):
-    three, two = certify(vx.Log(clip=c), 3), certify(vx.Log(clip=c), 2)
+    three, two = certify(vx.Log(clip=c), 3), certified(vx.Log(clip=c), 2)
     assert not three.proper
     found = three.findings["proper"].counterexample
     with localcontext(prec=400):
@@ -379,7 +399,8 @@ def weighted_ranked_log(y, p):
 
 def shifted_by_much(y, p):
     """Proper, but computed with a rounding error of 1e-10."""
-    return (1e6 + float(((p - np.eye(len(p))[y]) ** 2).sum())) - 1e6
+    p[y] -= 1
+    return (1e6 + float(p @ p)) - 1e6
 
 
 @pytest.mark.parametrize("loss", [weighted_ranked_log, shifted_by_much])
@@ -388,7 +409,7 @@ def test_rounding_errors_are_no_counterexamples(loss):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["pbs", "ranked_log", "sa_rps"])
+@pytest.mark.parametrize("name", [pytest.param("pbs", marks=pytest.mark.long), "ranked_log", "sa_rps"])
 def test_six_classes(name):
     certificate, declared = certify(name, 6), vx.rules.RULES[name].properties.at(6)
     assert {n: getattr(certificate, n) for n in NAMES} == declared
@@ -405,18 +426,18 @@ def with_a_bump(depth, width, centre):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("depth", [0.1, -1e-3])
 @pytest.mark.parametrize(
-    ("width", "centre", "n_classes"),
+    ("depth", "width", "centre", "n_classes"),
     [
-        (0.005, (0.3712,), 2),
-        (0.0001, (0.3712,), 2),
-        (0.005, (0.3712,), 3),
-        (0.001, (0.0, 0.4567), 3),
-        (0.005, (0.3712, 0.4128, 0.216), 3),
-        (0.005, (0.7712, 0.0128, 0.216), 3),
-        (0.005, (0.3712,), 4),
-        (0.04, (0.3712, 0.25, 0.25, 0.1288), 4),
+        (0.1, 0.005, (0.3712,), 2),
+        (-1e-3, 0.005, (0.3712,), 2),
+        (0.1, 0.0001, (0.3712,), 2),
+        (-1e-3, 0.005, (0.3712,), 3),
+        (0.1, 0.001, (0.0, 0.4567), 3),
+        (-1e-3, 0.005, (0.3712, 0.4128, 0.216), 3),
+        (0.1, 0.005, (0.7712, 0.0128, 0.216), 3),
+        (-1e-3, 0.005, (0.3712,), 4),
+        (0.1, 0.04, (0.3712, 0.25, 0.25, 0.1288), 4),
     ],
 )
 def test_a_narrow_bump_is_found(depth, width, centre, n_classes):
@@ -429,17 +450,17 @@ def test_a_narrow_bump_is_found(depth, width, centre, n_classes):
 def test_every_region_of_the_stated_width_contains_a_forecast(n_classes):
     p, half = lattice(n_classes).p, lattice_width(n_classes) / 2
     rng = np.random.default_rng(0)
-    for q in rng.dirichlet(np.ones(n_classes), 300):
+    for q in rng.dirichlet(np.ones(n_classes), 60):
         assert np.abs(p - q).max(axis=1).min() <= half * (1 + 1e-9)
 
 
 def test_the_resolution_is_stated():
-    found = certify(vx.brier, 3)
+    found = certified(vx.brier, 3)
     assert found.resolution.width < 0.005
     assert found.resolution.line_width <= 0.0005
     assert found.resolution.forecasts > 50_000
     assert 1e-16 < found.resolution.smallest < 1e-14
-    assert certify(vx.log_score, 3).resolution.smallest == 1e-300
+    assert certified(vx.log_score, 3).resolution.smallest == 1e-300
     assert f"narrower than {found.resolution.width:.2g}" in str(found)
     assert found.to_dict()["resolution"]["comparisons"] == found.resolution.comparisons
     assert 0 < found.resolution.change < 1e-3
@@ -451,11 +472,17 @@ def test_the_resolution_is_stated():
 # ---- counterexamples hold in exact arithmetic ------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 4])
-@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize(
+    ("name", "n_classes"),
+    [
+        pytest.param(name, k, marks=() if k < 4 or name in ("pbs", "abs_rps") else pytest.mark.long)
+        for name in EXACT
+        for k in (2, 3, 4)
+    ],
+)
 def test_counterexamples_hold_exactly(name, n_classes):
     loss = EXACT[name]
-    certificate = certify(vx.rules.RULES.get(name, loss), n_classes)
+    certificate = certified(vx.rules.RULES.get(name, loss), n_classes)
     for prop, finding in certificate.findings.items():
         assert finding.holds == (finding.counterexample is None)
         assert finding.checked >= 0
@@ -502,7 +529,7 @@ def check_exactly(prop, found, loss):
 
 
 def test_an_unbounded_loss_shows_its_infinity():
-    found = certify(vx.log_score, 2).findings["bounded"].counterexample
+    found = certified(vx.log_score, 2).findings["bounded"].counterexample
     assert found.losses == (math.inf,)
     assert found.forecasts[0][found.outcomes[0]] == 0
 
@@ -511,7 +538,7 @@ def test_an_unbounded_loss_shows_its_infinity():
 
 
 def test_the_table_has_a_line_for_every_property():
-    certificate = certify("sa_rps", 3)
+    certificate = certified(vx.sa_rps, 3)
     lines = str(certificate).splitlines()
     assert lines[0] == "sa_rps, 3 classes"
     assert [line[:20].strip() for line in lines[1:]] == [name.replace("_", " ") for name in NAMES]
@@ -530,7 +557,7 @@ def test_losses_that_differ_are_shown_to_differ():
 
 def test_the_dictionary_is_json_and_its_fractions_are_exact():
     for rule in (vx.sa_rps, vx.log_score, vx.Log(clip=1e-7), log_likelihood):
-        certificate = certify(rule, 3)
+        certificate = certified(rule, 3)
         data = json.loads(json.dumps(certificate.to_dict(), allow_nan=False))
         assert list(data["findings"]) == NAMES
         for name in NAMES:
@@ -542,8 +569,8 @@ def test_the_dictionary_is_json_and_its_fractions_are_exact():
 
 
 def test_the_same_seed_gives_the_same_certificate():
-    for rule in (vx.pbs, vx.sa_rps, lenient_pbs):
-        first, second = certify(rule, 3, seed=7), certify(rule, 3, seed=7)
+    for rule, n_classes in ((vx.pbs, 3), (lenient_pbs, 2)):
+        first, second = certify(rule, n_classes, seed=7), certify(rule, n_classes, seed=7)
         assert first == second
         assert str(first) == str(second)
         assert hash(first) == hash(second)
@@ -551,7 +578,7 @@ def test_the_same_seed_gives_the_same_certificate():
 
 
 def test_names_and_texts_are_parsed():
-    assert certify("penalized(brier)", 2) == certify(vx.pbs, 2)
+    assert certify("penalized(brier)", 2) == certified(vx.pbs, 2)
     assert certify("pbs", 2).rule == "pbs"
     assert vx.certify is certify
 

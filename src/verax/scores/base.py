@@ -27,6 +27,8 @@ from verax.scores.properties import Properties
 
 # The most classes of top lists that `by_outcome` goes through, one after the other.
 _MOST_OUTCOMES = 2**16
+# Up to this many probabilities the number of calls decides how long they take, not the number of rows.
+_FEW_NUMBERS = 2**12
 
 
 class Rule(ABC):
@@ -246,24 +248,18 @@ class Rule(ABC):
         [0.3125, 0.0625, 0.3125]
         """
         with_class = None if isinstance(p, type) else getattr(p, "with_class", None)
-        if with_class is not None:
-            k, xp, single = int(p.n_classes), np, False
-            if k > _MOST_OUTCOMES:
-                raise InputError(
-                    f"must have at most {_MOST_OUTCOMES} classes here, to score every class as the outcome",
-                    argument="p",
-                    found=f"there are {in_digits(k, 3)}",
-                )
-        else:
+        if with_class is None:
             rows, single = distributions(p, "p")
-            xp, n, k = namespace_of(rows), int(rows.shape[0]), int(rows.shape[1])
-        columns = []
-        for outcome in range(k):
-            forecasts = with_class(outcome) if with_class else Forecasts(xp.full((n,), outcome), rows)
-            formula = formula_for(forecasts, self)
-            columns.append(_loss_of(formula, compute(forecasts.batch(0, forecasts.n_rows), formula.needs)))
-        losses = xp.stack(columns, axis=1)
-        return losses[0, :] if single else losses
+            losses = losses_by_outcome(self, rows)
+            return losses[0, :] if single else losses
+        k = int(p.n_classes)
+        if k > _MOST_OUTCOMES:
+            raise InputError(
+                f"must have at most {_MOST_OUTCOMES} classes here, to score every class as the outcome",
+                argument="p",
+                found=f"there are {in_digits(k, 3)}",
+            )
+        return np.stack([_losses_at_once(self, with_class(outcome)) for outcome in range(k)], axis=1)
 
     def expected(self, p: object, q: object) -> Any:
         """Compute the expected loss of forecast `p` if the true distribution is `q`.
@@ -418,6 +414,26 @@ def _loss_of(rule: Formula, stats: RowStats) -> Array:
         loss = stats.loss(rule)
     # A rule may hand on a statistic as it is, and the compiled pass uses its buffers again.
     return loss.copy() if stats.buffer is not None and np.shares_memory(loss, stats.buffer) else loss
+
+
+def losses_by_outcome(rule: Formula, rows: Array) -> Array:
+    """The losses of valid (N, K) rows for each outcome: in column j if class j happens."""
+    xp, n, k = namespace_of(rows), int(rows.shape[0]), int(rows.shape[1])
+    # A call takes as long for few rows as for one, so of few rows several outcomes are scored together.
+    together = max(1, min(k, _FEW_NUMBERS // max(1, n * k)))
+    columns: list[Array] = []
+    for first in range(0, k, together):
+        outcomes = range(first, min(first + together, k))
+        y = xp.concat([xp.full((n,), outcome) for outcome in outcomes])
+        losses = _losses_at_once(rule, Forecasts(y, xp.concat([rows] * len(outcomes))))
+        columns += [losses[at * n : (at + 1) * n] for at in range(len(outcomes))]
+    return xp.stack(columns, axis=1)
+
+
+def _losses_at_once(rule: Formula, rows: Rows) -> Array:
+    """The losses of valid rows, as one batch."""
+    formula = formula_for(rows, rule)
+    return _loss_of(formula, compute(rows.batch(0, rows.n_rows), formula.needs))
 
 
 def distributions(p: object, argument: str) -> tuple[Array, bool]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from verax.errors import InputError, RuleError, show
 from verax.inputs.arrays import Bools, Floats, Ints
-from verax.scores.base import Rule
+from verax.scores.base import Rule, losses_by_outcome
 from verax.scores.registry import name_of, parse
 
 # The losses of (G, K) forecast rows for each of the K outcomes.
@@ -247,7 +247,7 @@ def losses_function(rule: object) -> tuple[str, Losses]:
         rule = parse(rule)
     if isinstance(rule, Rule):
         known = rule
-        return name_of(known), lambda p: np.asarray(known.by_outcome(p), np.float64)
+        return name_of(known), lambda p: np.asarray(losses_by_outcome(known, p), np.float64)
     if isinstance(rule, type) or not callable(rule):
         raise InputError(
             f"must be a rule, its name, or a function f(y, p) that returns a loss, not {show(rule)}",

@@ -15,6 +15,7 @@ from math import comb, lcm, sqrt
 
 import numpy as np
 
+from verax.common.caching import cached_property
 from verax.inputs.arrays import Floats, Ints
 from verax.scores.certificates.probes import (
     Counts,
@@ -71,7 +72,7 @@ class Sweep:
     nearest: int = 0
     same_mass: bool = False
 
-    @property
+    @cached_property
     def p(self) -> Floats:
         """All forecasts as floating-point rows."""
         points = self.points / self.points.sum(axis=1, keepdims=True)
