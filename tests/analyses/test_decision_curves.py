@@ -147,15 +147,15 @@ def test_bands_cover_and_useful_is_true_of_an_overconfident_model():
     truth = true - false * odds
     useless = (truth <= 0) | (truth <= 0.5 - 0.5 * odds)
     covered = wrong = 0
-    for seed in range(40):
+    for seed in range(20):
         rng = np.random.default_rng(seed)
         x = rng.normal(size=300)
         y = (rng.random(300) < expit(x)).astype(int)
         (curve,) = vx.net_benefit(y, expit(2 * x))
         covered += not ((truth < curve.band[0]) | (truth > curve.band[1])).any()
         wrong += any(low <= t <= high for low, high in curve.useful for t in grid[useless])
-    assert covered >= 34
-    assert wrong <= 4
+    assert covered >= 16
+    assert wrong <= 3
 
 
 @pytest.mark.parametrize("grouped", [False, True])
@@ -170,13 +170,13 @@ def test_standardized_benefits_agree_with_the_jackknife(grouped):
     plainly = vx.net_benefit(y, p, weights=w, thresholds=GRID).curves[0]
     assert curve.values == pytest.approx(plainly.values / plainly.prevalence)
     assert curve.treat_all == pytest.approx(plainly.treat_all / plainly.prevalence)
-    left_out = []
-    for unit in np.unique(units):
-        keep = units != unit
-        rest = vx.net_benefit(y[keep], {"p": p[keep], "q": q[keep]}, weights=w[keep], **options)
-        left_out.append([rest.curve(model="p").values, rest.difference("p", "q").values])
-    n = len(left_out)
-    error = np.sqrt((n - 1) / n * ((np.array(left_out) - np.mean(left_out, axis=0)) ** 2).sum(axis=0))
+    benefits = [[benefit_of_rows(x[:, 1], y, t) * w for t in GRID] for x in (p, q)]
+    kept = (units != np.unique(units)[:, None]).astype(float)
+    n = len(kept)
+    values = np.array(benefits) @ kept.T / (kept @ (y * w))
+    assert curve.values == pytest.approx(np.sum(benefits[0], axis=1) / (y @ w))
+    left_out = np.array([values[0], values[0] - values[1]])
+    error = np.sqrt((n - 1) * left_out.var(axis=2))
     # The intervals are not symmetric. Those of groups have a design effect, which makes them wider than the
     # jackknife where few rows are acted on, and never much narrower.
     gap = found.difference("p", "q")
@@ -254,13 +254,14 @@ def test_the_exact_integral_of_a_difference():
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 def test_the_order_is_that_at_every_threshold(seed):
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, 6)
     a, b = rng.integers(0, 6, (2, 6)) / 5
-    fine = np.arange(1, 1000) / 1000
-    at = [(elementary(a, y == 1, t) - elementary(b, y == 1, t)).mean() for t in fine]
+    fine = np.arange(1, 200) / 200
+    gaps = elementary(a, y == 1, fine[:, None]) - elementary(b, y == 1, fine[:, None])
+    at = gaps.mean(axis=1)
     better, worse = min(at) < -1e-9, max(at) > 1e-9
     wanted = "neither" if better and worse else "a" if better else "b" if worse else "same"
     found = vx.murphy(y, {"a": a, "b": b})
@@ -292,7 +293,8 @@ def test_rankings_in_words():
 def test_simultaneous_bands_cover_everywhere_at_once():
     rng = np.random.default_rng(0)
     covered = inside = 0
-    x = rng.normal(size=400_000)
+    # `studies/covering.py` has more designs and replications.
+    x = rng.normal(size=100_000)
     pa, pb = 1 / (1 + np.exp(-x)), 1 / (1 + np.exp(-1.5 * x + 0.3))
     grid = np.arange(10, 91, 5) / 100
     truth = []
@@ -300,14 +302,14 @@ def test_simultaneous_bands_cover_everywhere_at_once():
         alarms, misses = (pa > t) * 1.0 - (pb > t), (pa <= t) * 1.0 - (pb <= t)
         truth.append(np.mean(pa * (1 - t) * misses + (1 - pa) * t * alarms))
     wanted = np.array(truth)
-    for i in range(300):
+    for i in range(60):
         rows = rng.integers(0, len(x), 1000)
         y = (rng.random(1000) < pa[rows]).astype(int)
         pair = vx.murphy(y, {"a": pa[rows], "b": pb[rows]}, thresholds=grid, seed=i).difference("a", "b")
         covered += bool(((pair.band[0] <= wanted) & (wanted <= pair.band[1])).all())
         inside += bool(((pair.interval[0] <= wanted) & (wanted <= pair.interval[1])).all())
-    assert 0.90 < covered / 300 < 0.995
-    assert inside < 0.8 * covered
+    assert 52 <= covered
+    assert inside < 0.85 * covered
 
 
 # ---- the grid --------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ def weights_of(n, seed=0):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.booleans())
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 def test_values_are_scikit_learns(seed, k, weighted):
     y, p = forecasts(60, k, seed)
     y[:k] = range(k)
@@ -131,12 +131,47 @@ def test_the_paired_difference_has_delongs_covariance():
     assert (back.difference, back.p_value) == (-found.difference, found.p_value)
 
 
-def jackknife(function, y, p, w, groups=None, **options):
-    """The delete-one variance of a value over rows or groups."""
-    units = np.arange(len(y)) if groups is None else groups
-    labels = np.unique(units)
-    values = [function(y[units != u], p[units != u], weights=w[units != u], **options).value for u in labels]
-    return (len(labels) - 1) / len(labels) * np.sum((np.array(values) - np.mean(values)) ** 2)
+def auc_of(happened, score):
+    """ROC AUC from all pairs of rows, as a function of the weights."""
+    above = np.outer(happened, ~happened).astype(float)
+    right = above * ((score[:, None] > score) + 0.5 * (score[:, None] == score))
+    return lambda w: (w @ right @ w) / (w @ above @ w)
+
+
+def precision_of(happened, score):
+    """Average precision from its definition, as a function of the weights."""
+    at = np.unique(-score, return_inverse=True)[1]
+
+    def value(w):
+        found, taken = (np.cumsum(np.bincount(at, x)) for x in (w * happened, w))
+        return (np.diff(found, prepend=0) * found / np.maximum(taken, 1e-300)).sum() / found[-1]
+
+    return value
+
+
+def by_hand(name, y, p, average="macro", ordered=False):
+    """The value of ROC AUC, average precision or c-index, as a function of the weights."""
+    k = p.shape[1]
+    if name == "c":
+        score = np.round(p @ np.arange(k), 12)
+        higher = (score[:, None] > score) + 0.5 * (score[:, None] == score)
+        pairs = [np.greater.outer(y, y).astype(float)]
+        if average == "classes":
+            pairs = [np.outer(y == j, y == i).astype(float) for i, j in itertools.combinations(range(k), 2)]
+        right = [pair * higher for pair in pairs]
+        return lambda w: np.mean([(w @ a @ w) / (w @ b @ w) for a, b in zip(right, pairs, strict=True)])
+    events = [(y == i, p[:, i]) for i in range(k)]
+    if ordered:
+        events = [(y >= i, np.round(p[:, i:].sum(axis=1), 12)) for i in range(1, k)]
+    parts = [(auc_of if name == "auc" else precision_of)(*event) for event in events]
+    share = [happened if average == "weighted" else np.ones(len(y)) for happened, _ in events]
+    return lambda w: np.average([part(w) for part in parts], weights=[w @ x for x in share])
+
+
+def jackknife(value, w, units):
+    """The delete-one variance of a function of the weights, over rows or groups."""
+    values = [value(w * (units != u)) for u in np.unique(units)]
+    return (len(values) - 1) * np.var(values)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -144,14 +179,17 @@ def jackknife(function, y, p, w, groups=None, **options):
 def test_variances_agree_with_the_jackknife(name, grouped):
     y, p = forecasts(300, 3, 1)
     w = 1 + weights_of(300)
-    groups = np.arange(300) // 4 if grouped else None
+    units = np.arange(300) // 4 if grouped else np.arange(300)
+    groups = units if grouped else None
     options = [{}] if name == "c" else [{}, {"average": "weighted"}, {"ordered": True}]
     options += [{"average": "classes"}] if name == "c" else []
     for option in options:
         found = FUNCTIONS[name](y, p, weights=w, groups=groups, **option)
-        slow = jackknife(FUNCTIONS[name], y, p, w, groups, **option)
+        slow = by_hand(name, y, p, **option)
+        assert found.value == pytest.approx(slow(w), rel=1e-10)
         # Precision among the first rows is far from linear.
-        assert found.variance == pytest.approx(slow, rel=0.15 if name == "precision" else 0.06)
+        variance = jackknife(slow, w, units)
+        assert found.variance == pytest.approx(variance, rel=0.15 if name == "precision" else 0.06)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -180,7 +218,7 @@ def test_influences_are_derivatives(name, monkeypatch):
 
 def test_intervals_cover():
     rng = np.random.default_rng(0)
-    truth, covered, cases = 0.7602499, {"auc": 0, "precision": 0}, 300
+    truth, covered, cases = 0.7602499, {"auc": 0, "precision": 0}, 100
     # The AUC of N(1, 1) against N(0, 1) is the normal distribution function at 1 / sqrt(2); their average
     # precision by numerical integration (scipy.integrate.quad).
     expected = 0.7529960
@@ -190,8 +228,8 @@ def test_intervals_cover():
         auc, precision = vx.roc_auc(y, p), vx.average_precision(y, p)
         covered["auc"] += auc.interval.low <= truth <= auc.interval.high
         covered["precision"] += precision.interval.low <= expected <= precision.interval.high
-    assert 0.92 < covered["auc"] / cases < 0.98
-    assert 0.91 < covered["precision"] / cases < 0.98
+    assert 90 <= covered["auc"] < 100
+    assert 90 <= covered["precision"] < 100
 
 
 # ---- edges ---------------------------------------------------------------------------------------

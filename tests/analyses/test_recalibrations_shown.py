@@ -147,9 +147,9 @@ def test_the_table_the_frame_and_the_figure_say_the_same():
 
 def test_the_same_seed_gives_the_same_result():
     y, p, _ = drawn(200, 3, seed=27, distort=lambda z: 2 * z)
-    first, second = (vx.recalibrate(y, p, seed=3).to_dict() for _ in range(2))
+    first, second, other = (vx.recalibrate(y, p, seed=seed, folds=3).to_dict() for seed in (3, 3, 4))
     assert first == second
-    assert vx.recalibrate(y, p, seed=4).to_dict()["trials"] != first["trials"]
+    assert other["trials"] != first["trials"]
 
 
 def test_many_rows_are_fitted_to_some_of_them():
@@ -159,7 +159,7 @@ def test_many_rows_are_fitted_to_some_of_them():
     assert any("100,000 rows" in note for note in found.notes)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.data())
 def test_any_small_sample_gives_a_forecast(data):
     n, k = data.draw(st.integers(3, 12)), data.draw(st.integers(2, 4))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import isotonic_regression
 from sklearn.isotonic import IsotonicRegression
 
 import verax as vx
@@ -53,14 +54,13 @@ def test_two_classes_have_one_curve():
 
 
 def slow_band(y, p, w, n):
-    """Bands the plain way: an outcome for every row, a fit by scikit-learn."""
+    """Bands the plain way: an outcome for every row, a fit by SciPy to the rows of each forecast."""
     rng = np.random.default_rng(7)
-    x = np.unique(p)
-    fits = [
-        IsotonicRegression(y_min=0, y_max=1).fit(p, rng.random(len(p)) < p, sample_weight=w).predict(x)
-        for _ in range(n)
-    ]
-    return np.percentile(fits, [2.5, 97.5], axis=0)
+    at = np.unique(p, return_inverse=True)[1]
+    w = np.ones(len(p)) if w is None else w
+    mass = np.bincount(at, w)
+    drawn = (np.bincount(at, w * (rng.random(len(p)) < p)) / mass for _ in range(n))
+    return np.percentile([isotonic_regression(x, weights=mass).x for x in drawn], [2.5, 97.5], axis=0)
 
 
 @pytest.mark.slow
@@ -86,14 +86,14 @@ def test_weights_that_count_rows_give_the_bands_of_the_rows():
 def test_whole_weights_are_no_copies_unless_said_so():
     """A row with an importance weight of 50 is not 50 rows: calibrated forecasts are seldom rejected."""
     rejected = {"importance": 0, "counts": 0}
-    for seed in range(40):
+    for seed in range(20):
         y, p = calibrated(120, seed)
         w = np.random.default_rng(seed).integers(50, 100, 120)
         for meaning in rejected:
             found = vx.reliability(y, p, weights=w, weights_are=meaning, resamples=60, seed=seed)["1"]
             rejected[meaning] += found.components.p_value <= 0.05
-    assert rejected["importance"] <= 6
-    assert rejected["counts"] >= 30
+    assert rejected["importance"] <= 4
+    assert rejected["counts"] >= 14
 
 
 def test_rows_without_weight_are_as_if_absent():
@@ -137,7 +137,7 @@ def test_bands_of_groups_that_come_in_parts_are_those_in_memory():
 
 def test_a_calibrated_forecast_stays_in_its_band():
     inside = []
-    for seed in range(40):
+    for seed in range(15):
         (curve,) = vx.reliability(*calibrated(400, seed), resamples=100)
         low, high = curve.band
         inside.append(np.mean((low <= curve.frequency) & (curve.frequency <= high)))
@@ -205,7 +205,8 @@ def test_figures(k, ordered, panels, places, tmp_path):
         assert "the 20 of 23 with the largest miscalibration" in figure.get_suptitle()
         worst = max(diagram, key=lambda c: c.components.miscalibration)
         assert f"class {worst.name}" in titles
-    figure.savefig(tmp_path / "reliability.png")
+    if k == 3:
+        figure.savefig(tmp_path / "reliability.png")
     mpl.pyplot.close(figure)
     one = diagram.plot([diagram.curves[0].name])
     assert len(one.axes) == 1
