@@ -72,14 +72,18 @@ def test_two_groups_never_give_an_interval_of_width_zero(right):
         assert line.interval.caution
 
 
+# `studies/covering.py` measures coverage and levels to a percent; a wrong variance shows here already.
+@pytest.fixture(scope="module")
+def truth():
+    y, p = sample(np.random.default_rng(0), np.repeat(np.arange(10_000), 20))
+    return {name: line.mean for name, line in lines(vx.evaluate(y, p, ordered=True, bootstrap=2)).items()}
+
+
 @pytest.mark.parametrize(("n_groups", "least"), [(8, 0.91), (20, 0.93)])
-def test_intervals_with_groups_cover(n_groups, least):
+def test_intervals_with_groups_cover(n_groups, least, truth):
     rng = np.random.default_rng(1)
-    groups = np.repeat(np.arange(20_000), 20)
-    y, p = sample(rng, groups)
-    truth = {name: line.mean for name, line in lines(vx.evaluate(y, p, ordered=True, bootstrap=2)).items()}
     shown = ["brier", "log_score", "zero_one", "accuracy", "qwk", "ec"]
-    covered, n_runs = dict.fromkeys(shown, 0), 500
+    covered, n_runs = dict.fromkeys(shown, 0), 100
     for _ in range(n_runs):
         groups = unequal(rng, n_groups)
         y, p = sample(rng, groups)
@@ -87,28 +91,28 @@ def test_intervals_with_groups_cover(n_groups, least):
         for name in shown:
             low, high = lines(card)[name].interval
             covered[name] += low <= truth[name] <= high
-    # 95 % of 500 runs has a standard error of one percent.
+    # 95 % of 100 runs has a standard error of two percent.
     for name, hits in covered.items():
-        assert least - 0.015 <= hits / n_runs <= 0.985, (name, hits / n_runs)
+        assert least - 0.03 <= hits / n_runs <= 0.99, (name, hits / n_runs)
 
 
 @pytest.mark.parametrize("n_groups", [8, 20])
 def test_comparisons_with_groups_keep_their_level(n_groups):
     rng = np.random.default_rng(2)
-    rejected, n_runs = 0, 2000
+    rejected, n_runs = 0, 500
     for _ in range(n_runs):
         groups = unequal(rng, n_groups)
         effect = rng.normal(size=(n_groups, 2))
         tally = PairedTally(2).update(effect[groups] + rng.exponential(size=(len(groups), 2)), None, groups)
         rejected += Estimate(tally.means, *tally.standard_errors()).p_values()[2] < 0.05
-    assert 0.035 <= rejected / n_runs <= 0.07
+    assert 0.025 <= rejected / n_runs <= 0.08
 
 
 @pytest.mark.parametrize("n_groups", [20, 100])
 def test_large_groups_and_skewed_effects_leave_the_coverage(n_groups):
     """Power-law sizes and lognormal effects; before, 86 to 92 % covered. Intervals and p-values agree."""
     rng = np.random.default_rng(3)
-    covered, n_runs = 0, 1000
+    covered, n_runs = 0, 300
     for _ in range(n_runs):
         sizes = np.minimum(np.ceil(5 * rng.random(n_groups) ** (-1 / 1.2)), 2000).astype(int)
         groups = np.repeat(np.arange(n_groups), sizes)
@@ -118,7 +122,7 @@ def test_large_groups_and_skewed_effects_leave_the_coverage(n_groups):
         low, high = estimate.intervals(0.95)[2]
         assert (low <= 0 <= high) == (estimate.p_values()[2] >= 0.05)
         covered += low <= 0 <= high
-    assert 0.91 <= covered / n_runs <= 0.98
+    assert 0.91 <= covered / n_runs <= 0.99
 
 
 def test_zero_one_and_accuracy_have_mirrored_intervals():
@@ -136,10 +140,10 @@ def test_zero_one_and_accuracy_have_mirrored_intervals():
 
 def test_means_of_heavy_tails_are_marked_where_the_interval_does_not_cover():
     rng = np.random.default_rng(0)
-    z = rng.normal(0, 2.5, 1_000_000)
+    z = rng.normal(0, 2.5, 300_000)
     truth = np.logaddexp(0, -3 - z)
-    marks, n_runs = {}, 400
-    for n in (30, 2000):
+    marks = {}
+    for n, n_runs in ((30, 250), (2000, 100)):
         marked = covered = 0
         for _ in range(n_runs):
             p = 1 / (1 + np.exp(-3 - rng.normal(0, 2.5, n)))

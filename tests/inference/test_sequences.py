@@ -11,9 +11,9 @@ import pytest
 import verax as vx
 from cases import forecasts
 
-RUNS = 200
+RUNS = 60
 # Looks at these numbers of rows: dense where the interval moves fast.
-LOOKS = np.unique(np.geomspace(2, 5000, 20).astype(int))
+LOOKS = np.unique(np.geomspace(2, 2000, 16).astype(int))
 # Three standard errors of a share of RUNS above the level.
 ALLOWED = RUNS * 0.05 + 3 * math.sqrt(RUNS * 0.05 * 0.95)
 
@@ -97,7 +97,7 @@ def test_a_stationary_sequence_intersects_and_stays_valid():
 def test_looking_at_an_ordinary_interval_again_and_again():
     rng = np.random.default_rng(0)
     d = brier_differences(
-        rng.random((RUNS, 1500)) < 0.5, *np.clip(0.5 + rng.normal(size=(2, RUNS, 1500)), 0, 1)
+        rng.random((200, 1500)) < 0.5, *np.clip(0.5 + rng.normal(size=(2, 200, 1500)), 0, 1)
     )
     n = np.arange(20, 1501)
     mean = np.cumsum(d, axis=1)[:, 19:] / n
@@ -108,9 +108,9 @@ def test_looking_at_an_ordinary_interval_again_and_again():
 # ---- power -------------------------------------------------------------------------------------
 
 
-def rows_until_decided(sequence, d):
-    for start in range(0, len(d), 10):
-        sequence.update_differences(d[start : start + 10])
+def rows_until_decided(sequence, d, step=10):
+    for start in range(0, len(d), step):
+        sequence.update_differences(d[start : start + step])
         if sequence.decided:
             return sequence.n_rows
     return math.inf
@@ -122,15 +122,15 @@ def test_it_needs_about_as_many_rows_as_a_fixed_sample():
     d = brier_differences(*noisy_forecasts(np.random.default_rng(0), (100, 2000)))
     effect = abs(d.mean()) / d.std()
     assert ((1.96 + 0.842) / effect) ** 2 == pytest.approx(256, rel=0.03)
-    rows = [rows_until_decided(vx.ConfidenceSequence("brier", n_classes=2), run) for run in d]
+    rows = [rows_until_decided(vx.ConfidenceSequence("brier", n_classes=2), run) for run in d[:40]]
     assert np.median(rows) < 300
 
 
 @pytest.mark.slow
 def test_the_scale_of_unbounded_differences_decides_how_fast():
-    d = np.random.default_rng(0).normal(-0.2, 1.0, (20, 4000))
+    d = np.random.default_rng(0).normal(-0.2, 1.0, (9, 4000))
     tight, loose = (
-        np.median([rows_until_decided(vx.ConfidenceSequence("log", n_classes=2, scale=s), x) for x in d])
+        np.median([rows_until_decided(vx.ConfidenceSequence("log", n_classes=2, scale=s), x, 50) for x in d])
         for s in (1.02, 3.0)
     )
     # A t test has power 80 % with 196 rows.

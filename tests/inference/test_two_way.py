@@ -269,34 +269,40 @@ def test_files_in_batches_have_two_columns_of_groups(rows, tmp_path):
         files.open(tmp_path / "a.csv", groups=["league", "dates"])
 
 
+# `studies/coverage_two_way.py` has more designs and replications; variances are held to their definition above.
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("n_leagues", "n_dates", "n"), [(10, 30, 400), pytest.param(20, 20, 600, marks=pytest.mark.long)]
+    ("n_leagues", "n_dates", "n", "n_runs"),
+    [
+        (10, 30, 400, 60),
+        *(pytest.param(*design, 400, marks=pytest.mark.long) for design in ((10, 30, 400), (20, 20, 600))),
+    ],
 )
-def test_two_way_intervals_cover_where_one_way_intervals_do_not(n_leagues, n_dates, n):
+def test_two_way_intervals_cover_where_one_way_intervals_do_not(n_leagues, n_dates, n, n_runs):
     rng = np.random.default_rng(3)
-    many = rng.integers(0, 3000, 400_000), rng.integers(0, 3000, 400_000)
+    many = rng.integers(0, 3000, 200_000), rng.integers(0, 3000, 200_000)
     y, p = sample(rng, *many)
     truth = {name: line.mean for name, line in lines(vx.evaluate(y, p, ordered=True, bootstrap=2)).items()}
-    n_runs, covered = 400, {kind: dict.fromkeys(SHOWN, 0) for kind in ("league", "date", "both")}
+    covered = {kind: dict.fromkeys(SHOWN, 0) for kind in ("date", "both")}
     for _ in range(n_runs):
         league, date = crossed_groups(rng, n, n_leagues, n_dates)
         y, p = sample(rng, league, date)
-        for kind, groups in (("league", league), ("date", date), ("both", [league, date])):
+        for kind, groups in (("date", date), ("both", [league, date])):
             card = vx.evaluate(y, p, groups=groups, rules=["brier", "log", "zero_one"], ordered=True)
             for name in SHOWN:
                 low, high = lines(card)[name].interval
                 covered[kind][name] += low <= truth[name] <= high
-    # 95 % of 400 runs has a standard error of 1.1 percent.
+    # Two standard errors of a share of 95 %.
+    error = 2 * (0.95 * 0.05 / n_runs) ** 0.5
     for name in SHOWN:
-        assert 0.93 - 0.022 <= covered["both"][name] / n_runs <= 0.97 + 0.022, (name, covered)
-        assert covered["date"][name] / n_runs < 0.9, (name, covered)
+        assert 0.93 - error <= covered["both"][name] / n_runs <= min(1, 0.97 + error), (name, covered)
+    assert np.mean(list(covered["date"].values())) / n_runs < 0.9, covered
 
 
 @pytest.mark.slow
 def test_comparisons_keep_their_level_with_two_kinds_of_groups():
     rng = np.random.default_rng(4)
-    rejected, n_runs = {"first": 0, "second": 0, "both": 0}, 2000
+    rejected, n_runs = {"first": 0, "second": 0, "both": 0}, 300
     for _ in range(n_runs):
         first, second = crossed_groups(rng, 500, 12, 25)
         effect = rng.normal(size=(12, 2))[first] + rng.normal(size=(25, 2))[second]
@@ -305,7 +311,7 @@ def test_comparisons_keep_their_level_with_two_kinds_of_groups():
         for kind, groups in (("first", first), ("second", second), ("both", labels.labels[labels.codes])):
             tally = PairedTally(2).update(losses, None, groups)
             rejected[kind] += Estimate(tally.means, *tally.standard_errors()).p_values()[2] < 0.05
-    # Five percent of 2,000 runs has a standard error of half a percent.
-    assert 0.035 - 0.01 <= rejected["both"] / n_runs <= 0.065 + 0.01, rejected
+    # Five percent of 300 runs has a standard error of 1.3 percent.
+    assert 0.035 - 0.025 <= rejected["both"] / n_runs <= 0.065 + 0.025, rejected
     assert rejected["first"] / n_runs > 0.08, rejected
     assert rejected["second"] / n_runs > 0.15, rejected

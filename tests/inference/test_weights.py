@@ -12,7 +12,6 @@ from verax.inference.estimates import Estimate
 
 WEIGHTS = {
     "lognormal": lambda rng, n: rng.lognormal(-0.5, 1, n),
-    "lognormal, ten times": lambda rng, n: 10 * rng.lognormal(-0.5, 1, n),
     "integers from 1 to 5": lambda rng, n: rng.integers(1, 6, n).astype(float),
 }
 
@@ -133,15 +132,19 @@ def test_retention_draws_the_copies_of_counts():
 
 # ---- coverage ------------------------------------------------------------------------------------
 
-N_RUNS, N_ROWS = 500, 200
+N_RUNS, N_ROWS = 100, 200
+
+
+@pytest.fixture(scope="module")
+def truth():
+    """Weights do not depend on the rows, so the truth is that of unweighted rows."""
+    y, p = sample(np.random.default_rng(0), 200_000)
+    return {name: line.mean for name, line in lines(vx.evaluate(y, p, ordered=True, bootstrap=2)).items()}
 
 
 @pytest.mark.parametrize("kind", WEIGHTS)
-def test_intervals_of_weighted_cards_cover(kind):
+def test_intervals_of_weighted_cards_cover(kind, truth):
     rng = np.random.default_rng(1)
-    # The weights do not depend on the rows, so the truth is that of unweighted rows.
-    y, p = sample(rng, 400_000)
-    truth = {name: line.mean for name, line in lines(vx.evaluate(y, p, ordered=True, bootstrap=2)).items()}
     shown = ["brier", "log_score", "accuracy", "qwk", "ec"]
     covered = dict.fromkeys(shown, 0)
     for _ in range(N_RUNS):
@@ -157,20 +160,20 @@ def test_intervals_of_weighted_cards_cover(kind):
         for name in shown:
             low, high = lines(card)[name].interval
             covered[name] += low <= truth[name] <= high
-    # 95 % of 500 runs has a standard error of one percent.
+    # 95 % of 100 runs has a standard error of two percent; `studies/coverage_weights.py` has more of them.
     for name, hits in covered.items():
-        assert 0.92 <= hits / N_RUNS <= 0.98, (name, hits / N_RUNS)
+        assert 0.9 <= hits / N_RUNS <= 0.99, (name, hits / N_RUNS)
 
 
 @pytest.mark.parametrize("kind", WEIGHTS)
 def test_weighted_comparisons_keep_their_level(kind):
     rng = np.random.default_rng(2)
     rejected = 0
-    for _ in range(2000):
+    for _ in range(500):
         losses = rng.exponential(size=(100, 2))
         tally = PairedTally(2).update(losses, WEIGHTS[kind](rng, 100))
         rejected += Estimate(tally.means, *tally.standard_errors()).p_values()[2] < 0.05
-    assert 0.035 <= rejected / 2000 <= 0.065
+    assert 0.025 <= rejected / 500 <= 0.075
 
 
 def test_decompose_with_counts_is_that_of_the_repeated_rows():
