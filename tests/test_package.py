@@ -142,7 +142,16 @@ def test_examples_in_docstrings(name):
     assert doctest.testmod(module).failed == 0
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+# The examples of these pages take seconds each; `make docs` runs them. What they call is tested elsewhere,
+# and the examples of its docstrings are run here.
+DEAR = ("docs/guide/report.md", "docs/guide/recalibration.md")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.pages if name_of(page) in DEAR else ()) for page in PAGES],
+    ids=name_of,
+)
 def test_examples_in_the_documentation(page):
     skip_without_frameworks(page.name)
     result = doctest.testfile(str(page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)

@@ -308,7 +308,7 @@ def test_simultaneous_bands_cover_everywhere_at_once():
         pair = vx.murphy(y, {"a": pa[rows], "b": pb[rows]}, thresholds=grid, seed=i).difference("a", "b")
         covered += bool(((pair.band[0] <= wanted) & (wanted <= pair.band[1])).all())
         inside += bool(((pair.interval[0] <= wanted) & (wanted <= pair.interval[1])).all())
-    assert 52 <= covered
+    assert covered >= 52
     assert inside < 0.85 * covered
 
 

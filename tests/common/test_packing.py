@@ -44,6 +44,7 @@ ARRAYS = npst.arrays(
 )
 
 
+@settings(max_examples=40)
 @given(st.dictionaries(st.text(), TREES))
 def test_a_tree_of_values_comes_back_equal_and_of_the_same_types(values):
     found = load(dump("tree", values), "tree")
@@ -51,7 +52,7 @@ def test_a_tree_of_values_comes_back_equal_and_of_the_same_types(values):
     assert repr(found) == repr(values)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(ARRAYS)
 def test_an_array_comes_back_bit_by_bit(array):
     found = load(dump("arrays", {"a": array}), "arrays")["a"]

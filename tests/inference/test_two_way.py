@@ -269,7 +269,7 @@ def test_files_in_batches_have_two_columns_of_groups(rows, tmp_path):
         files.open(tmp_path / "a.csv", groups=["league", "dates"])
 
 
-# `studies/coverage_two_way.py` has more designs and replications; variances are held to their definition above.
+# `studies/coverage_two_way.py` has more designs and replications; above, variances are those of a definition.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("n_leagues", "n_dates", "n", "n_runs"),

@@ -221,8 +221,9 @@ def test_jax_differentiates(torch):
     assert np.asarray(gradient) == pytest.approx(z.grad.numpy(), abs=1e-6)
 
 
-@pytest.mark.parametrize("rule", [vx.rps, vx.brier, vx.log_score, vx.pbs], ids=repr)
-@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize(
+    ("rule", "k"), [(vx.rps, 3), (vx.brier, 2), (vx.log_score, 3), (vx.pbs, 2)], ids=repr
+)
 def test_jax_traces_losses_inside_jit(rule, k):
     """Inside `jit` there are no values to check; the losses are those of outside."""
     jax, jnp = pytest.importorskip("jax"), pytest.importorskip("jax.numpy")

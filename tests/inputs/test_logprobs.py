@@ -1,18 +1,16 @@
-"""Log-probabilities as interfaces return them, and the command that scores them, run as people run it."""
+"""Log-probabilities as interfaces return them, and the command that scores them."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import verax as vx
 from cases import facts, facts_of
+from commandline import verax
 from verax.files.lists import open_lists
 
 LISTED = {" yes": -0.1, " no": -2.5, " maybe": -5.0}
@@ -88,18 +86,6 @@ def test_records(tmp_path):
 
 
 # ---- the command ---------------------------------------------------------------------------------
-
-
-def verax(*arguments):
-    command = [sys.executable, "-m", "verax", *map(str, arguments)]
-    environment = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
-    return subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"COLUMNS": "150", "PATH": "", **environment},
-    )
 
 
 @pytest.fixture

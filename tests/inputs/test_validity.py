@@ -190,7 +190,7 @@ _RACE = """
             p[:] = 1 / k
     thread = threading.Thread(target=write)
     thread.start()
-    for _ in range(5):
+    for _ in range(3):
         try:
             vx.evaluate(y, p, ordered=True)
         except vx.VeraxError:

@@ -466,18 +466,19 @@ def _with_words(prefix: str, names: list[str], kinds: Mapping[str, str], words: 
         if kind in (REAL, INTEGER) and name.startswith(prefix) and name[len(prefix) :].isalpha()
     ]
     joined = [name for name in joined if name.lower() not in words]
-    return [name for name in kinds if name in {*names, *joined}]
+    both = {*names, *joined}
+    return [name for name in kinds if name in both]
 
 
 def _not_taken(look: ColumnFacts, taken: Sequence[str], request: Request) -> tuple[str, ...]:
     """Columns that were not taken though they are called like probabilities, or may be a further class."""
-    words = LOGITS if request.logits else PROBS
+    words, known = LOGITS if request.logits else PROBS, set(taken)
     called = {
         name
         for name, kind in look.kinds.items()
-        if kind in (REAL, OTHER) and name not in taken and (prefix_of(name, words) or name.lower() in words)
+        if kind in (REAL, OTHER) and name not in known and (prefix_of(name, words) or name.lower() in words)
     }
-    others = [name for name in look.numeric if name not in taken and name not in called]
+    others = [name for name in look.numeric if name not in known and name not in called]
     lists = look.kinds[taken[0]] == LIST
     if not lists and not request.logits and others:
         if total_of(look.numbers(taken)) is None:
