@@ -578,8 +578,13 @@ class _Counter:
         w = _NO_WEIGHTS if weights is None else weights
         with self._turn:
             if self._squares is not None:
-                self._count(y, decision, p_true, squared_weights(w), *self._squares)
-            return int(self._count(y, decision, p_true, w, *self._table))
+                self._count(y, decision, p_true, squared_weights(w), self._block(len(y)), *self._squares)
+            return int(self._count(y, decision, p_true, w, self._block(len(y)), *self._table))
+
+    def _block(self, n_rows: int) -> Floats:
+        """A table for the rows of a block, if it has fewer cells than there are rows."""
+        k = len(self._table[0])
+        return np.zeros((k, k) if k * k <= n_rows else (0, 0))
 
 
 _NO_WEIGHTS = np.zeros(0)

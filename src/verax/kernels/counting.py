@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numba
-import numpy as np
 
 from verax.kernels.arithmetic import OPTIONS
 from verax.kernels.compensation import two_sum
@@ -14,19 +13,18 @@ _two_sum = numba.njit(**OPTIONS)(two_sum)
 
 
 @numba.njit(**OPTIONS)
-def count(y: Any, decision: Any, p_true: Any, weights: Any, high: Any, low: Any) -> int:
+def count(y: Any, decision: Any, p_true: Any, weights: Any, block: Any, high: Any, low: Any) -> int:
     """Add the weight of each row to its cell, outcome by decision; an empty `weights` means ones.
 
     Cells are compensated sums, so that the order of blocks does not matter. Rows outside the table are left
-    out. Returns the number of rows with weight whose outcome had probability zero.
+    out. `block` is a table of zeros, or empty: with it the rows are added up on their own first, which takes
+    fewer operations per row. Returns the number of rows with weight whose outcome had probability zero.
     """
     n_classes = high.shape[0]
-    n = min(y.size, decision.size)
-    # A small table is summed for the block first, which takes fewer operations per row.
-    small = n_classes * n_classes <= n
-    table = np.zeros((n_classes, n_classes)) if small else high
+    small = block.shape[0] == n_classes and block.shape[1] == n_classes
+    table = block if small else high
     n_zero = 0
-    for i in range(n):
+    for i in range(min(y.size, decision.size)):
         row, column = y[i], decision[i]
         if row < 0 or row >= n_classes or column < 0 or column >= n_classes:
             continue
