@@ -7,6 +7,7 @@ import importlib
 import pkgutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -139,7 +140,9 @@ def test_examples_in_docstrings(name):
             raise
         pytest.skip("needs numba")
     assert module.__doc__
-    assert doctest.testmod(module).failed == 0
+    # To look for examples takes longer than to run most of them.
+    if ">>> " in Path(module.__file__).read_text(encoding="utf-8"):
+        assert doctest.testmod(module).failed == 0
 
 
 # The examples of these pages take seconds each; `make docs` runs them. What they call is tested elsewhere,

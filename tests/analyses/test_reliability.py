@@ -178,7 +178,6 @@ def test_text_and_dict():
         (3, True, 2, 2),
         (3, False, 3, 3),
         (5, False, 5, 6),
-        (10, False, 10, 10),
         (23, False, 20, 20),
     ],
 )

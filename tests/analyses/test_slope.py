@@ -75,15 +75,16 @@ def test_what_was_done_to_the_odds_is_found():
 def test_intervals_and_the_test_hold_for_calibrated_forecasts(groups):
     rng = np.random.default_rng(1)
     covered = rejected = 0
-    for _ in range(200):
+    # `studies/covering.py` has more of them.
+    for _ in range(80):
         codes = None if groups is None else rng.integers(0, groups, 400)
         p = rng.beta(1, 2, 400)
         y = (rng.random(400) < p).astype(int)
         line = vx.calibration_slope(y, p, groups=codes)["1"]
         covered += line.slope_interval.low <= 1 <= line.slope_interval.high
         rejected += line.p_value < 0.05
-    assert 0.90 < covered / 200 < 0.99
-    assert rejected / 200 < 0.10
+    assert 70 <= covered < 80
+    assert rejected <= 9
 
 
 def test_tiny_probabilities_keep_their_odds():

@@ -29,7 +29,7 @@ LABELS = (
     st.none(),
 )
 LEAVES = st.one_of(*LABELS, st.tuples(st.text(), st.integers()))
-TREES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(LEAVES, inner), max_leaves=12)
+TREES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(LEAVES, inner), max_leaves=8)
 DTYPES = st.one_of(
     npst.boolean_dtypes(),
     npst.integer_dtypes(),
@@ -44,7 +44,7 @@ ARRAYS = npst.arrays(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.dictionaries(st.text(), TREES))
 def test_a_tree_of_values_comes_back_equal_and_of_the_same_types(values):
     found = load(dump("tree", values), "tree")
