@@ -112,12 +112,15 @@ class Asked:
     takes: tuple[str, ...] = ("dense", "lists")
     # What is given per row in memory, and how a handle is told of it.
     named: Mapping[str, Any] = field(default_factory=dict)
+    # Under which other names these are passed in memory.
+    called: Mapping[str, str] = field(default_factory=dict)
 
     def in_memory(self, given: Given, **options: Any) -> Any:
         """What it says of the rows as arguments."""
         known = inspect.signature(self.function).parameters
         own = {name: v for name, v in given.per_row.items() if name in known}
         own = {name: v for name, v in own.items() if name not in ("by", "ids") or name in self.named}
+        own |= {name: given.per_row[column] for name, column in self.called.items()}
         if isinstance(given.models["a"], np.ndarray):
             own["classes"] = given.classes
         p = given.models if self.models > 1 else given.models["a"]
@@ -179,6 +182,7 @@ TABLE = {
         vx.operating_points, {"threshold": "youden", "ordered": True}, models=2, takes=DENSE
     ),
     "precision_recall_curve": Asked(vx.precision_recall_curve, {"points": 20}, models=2, takes=DENSE),
+    "over_time": Asked(vx.over_time, named={"time": "site"}, called={"time": "by"}),
     "recalibrate": Asked(vx.recalibrate, {"method": "temperature"}, takes=DENSE),
     "reliability": Asked(vx.reliability, {"resamples": 20}),
     "retention": Asked(vx.retention, {"rule": "brier", "metric": "accuracy", "bootstrap": 20}),

@@ -46,6 +46,8 @@ RESULTS = {
     "verax.analyses.decisions.murphy": ["MurphyDifference"],
     "verax.analyses.discrimination.result": ["RankPart"],
     "verax.analyses.operating.result": ["Rate", "RateDifference"],
+    "verax.analyses.monitoring.over_time_result": ["PeriodLine"],
+    "verax.analyses.monitoring.result": ["MonitoredEvent", "MonitoredStep", "MonitorHistory"],
     "verax.analyses.recalibration.records": ["Gain", "Trial"],
     "verax.analyses.subgroups.result": ["Subgroup"],
     "verax.inference.intervals": ["Resampling"],

@@ -33,7 +33,7 @@ GUIDES = {
     "twoclass": """operating_points OperatingPoint OperatingPoints roc_curve precision_recall_curve
         confidence_curve RateCurve RateCurves""",
     "comparison": "compare Comparison Difference Interval ConfidenceSequence subgroups Subgroups",
-    "monitoring": "Monitor",
+    "monitoring": "Monitor MonitorHistory Alarm over_time OverTime",
     "boosting": "gradient expected_hessian",
 }
 # Whole modules.
@@ -73,6 +73,7 @@ MAKERS = {
     "DecisionCurves": "net_benefit",
     "Murphy": "murphy",
     "Worst": "worst",
+    "OverTime": "over_time",
     "RiskCoverage": "risk_coverage",
     "Certificate": "certify",
     "Landscape": "landscape",

@@ -26,6 +26,7 @@ from .analyses.discrimination.ranking import average_precision as average_precis
 from .analyses.discrimination.ranking import c_index as c_index
 from .analyses.discrimination.ranking import roc_auc as roc_auc
 from .analyses.monitoring.monitor import Monitor as Monitor
+from .analyses.monitoring.over_time import over_time as over_time
 from .analyses.operating.curves import confidence_curve as confidence_curve
 from .analyses.operating.curves import precision_recall_curve as precision_recall_curve
 from .analyses.operating.curves import roc_curve as roc_curve

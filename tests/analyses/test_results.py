@@ -95,6 +95,7 @@ RESULTS = {
     "worst lists": lambda: vx.worst(Y, LISTS, rule="brier", n=3),
     "history": history,
     "monitored": monitored,
+    "over time": lambda: vx.over_time(Y, Q, time=np.arange(N) // 30, groups=GROUPS),
     "selection": lambda: history().select(),
 }
 

@@ -10,10 +10,10 @@ _PANELS = {
     "Classes": ("classes", "ordered", "positive"),
     "Input": (
         *("logits", "normalize", "percent", "skip_invalid", "shared_ids", "delimiter", "decimal", "apply_to"),
-        *("load", "frequencies", "run"),
+        *("load", "frequencies", "run", "outcomes", "late"),
     ),
     "Top lists": (
-        *("outcomes", "shape", "position", "per_length", "merge_variants", "omit_missing", "omit_others"),
+        *("shape", "position", "per_length", "merge_variants", "omit_missing", "omit_others"),
         *("length", "invalid_penalty"),
     ),
     "Scores": (

@@ -38,6 +38,7 @@ _CLASSES = {
     "verax.analyses.monitoring.result": ("MonitorHistory", "MonitoredEvent", "MonitoredStep"),
     "verax.analyses.operating.curve_result": ("RateCurve", "RateCurves"),
     "verax.analyses.operating.result": ("OperatingPoint", "OperatingPoints", "Rate", "RateDifference"),
+    "verax.analyses.monitoring.over_time_result": ("OverTime", "PeriodLine"),
     "verax.analyses.recalibration.forms": ("Isotonic", "LogLinear", "Unchanged"),
     "verax.analyses.recalibration.records": ("Gain", "Trial"),
     "verax.analyses.recalibration.result": ("Recalibration",),

@@ -1,4 +1,4 @@
-"""A monitor's time steps, drawn with matplotlib: mean losses with intervals, and the evidence below."""
+"""Losses over time, drawn with matplotlib, with the evidence or the accuracy below."""
 
 from __future__ import annotations
 
@@ -48,12 +48,55 @@ def draw_monitor(history: Monitored, began: tuple[Any, Any, Any] | None, ax: Any
         _, first, last = (times.index(str(each)) for each in began)
         for each in (losses, evidence):
             each.axvspan(first - 0.5, last + 0.5, color=COLOURS[1], alpha=0.15, linewidth=0)
-    _label(evidence, times)
-    for each in (losses, evidence):
+    _finish(ax, times)
+    return ax
+
+
+class Periods(Protocol):
+    """What is drawn of periods."""
+
+    @property
+    def rule(self) -> str: ...
+    @property
+    def lines(self) -> Sequence[Any]: ...
+
+
+def draw_over_time(found: Periods, ax: Any = None) -> Any:
+    """Draw the losses of periods with their intervals, and confidence and accuracy below them."""
+    plt = pyplot()
+    if ax is None:
+        _, ax = plt.subplots(2, 1, figsize=(7, 5), sharex=True, layout="constrained")
+    losses, below = ax
+    lines, places = found.lines, range(len(found.lines))
+    values = [line.loss for line in lines]
+    ends = [line.interval if line.interval.defined else (line.loss, line.loss) for line in lines]
+    reach = [[abs(value - pair[i]) for value, pair in zip(values, ends, strict=True)] for i in (0, 1)]
+    losses.errorbar(places, values, reach, fmt="o", color=COLOURS[0], markersize=4, linewidth=1.2)
+    losses.set(ylabel=f"mean {found.rule}")
+    below.plot(
+        places, [line.stated for line in lines], color=GREY, marker="o", markersize=3, label="confidence"
+    )
+    below.plot(
+        places,
+        [line.accuracy for line in lines],
+        color=COLOURS[1],
+        marker="o",
+        markersize=3,
+        label="accuracy",
+    )
+    below.legend(frameon=False, fontsize=9)
+    below.set(ylabel="most likely class", xlabel="time")
+    _finish(ax, [str(line.period) for line in lines])
+    return ax
+
+
+def _finish(axes: Any, times: Sequence[str]) -> None:
+    """Labels of times below, and a quiet grid."""
+    _label(axes[-1], times)
+    for each in axes:
         each.spines[["top", "right"]].set_visible(False)
         each.grid(axis="y", color="#dddddd", linewidth=0.6)
         each.set_axisbelow(True)
-    return ax
 
 
 def _label(axis: Any, times: Sequence[str]) -> None:

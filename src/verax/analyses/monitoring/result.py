@@ -68,23 +68,6 @@ class Alarm:
             "located": self.located,
         }
 
-    def to_values(self) -> dict[str, Any]:
-        """The fields, to be stored."""
-        return {
-            "time": self.time,
-            "targets": [list(target) for target in self.targets],
-            "reasons": list(self.reasons),
-            "kind": self.kind,
-            "located": self.located,
-        }
-
-    @classmethod
-    def from_values(cls, values: Mapping[str, Any]) -> Alarm:
-        """The alarm as it was stored."""
-        targets = tuple((str(a), b, str(c)) for a, b, c in values["targets"])
-        reasons = tuple(map(str, values["reasons"]))
-        return cls(values["time"], targets, reasons, str(values["kind"]), bool(values["located"]))
-
 
 @dataclass(frozen=True, eq=False)
 class MonitoredEvent:
@@ -187,6 +170,15 @@ class MonitorHistory(Tabled, Result):
         The evidence that raises an alarm.
     confidence : float
         Confidence level of the intervals, each for its own time step.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> monitor = vx.Monitor(0.4)
+    >>> for day in range(2):
+    ...     monitor.update([0, 1, 1], [0.3, 0.6, 0.9], time=day)
+    >>> [line.n_rows for line in monitor.history.lines]
+    [3, 3]
     """
 
     lines: tuple[MonitoredStep, ...]

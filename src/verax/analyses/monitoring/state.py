@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from verax.analyses.monitoring.evidence import Ledger
 from verax.analyses.monitoring.pending import Pending
@@ -80,7 +81,7 @@ class State:
             "lists": kind is not None and kind.lists,
             "capital": None if self.ledger is None else self.ledger.to_values(),
             "periods": [period.to_values() for period in self.periods],
-            "alarm": None if alarm is None else alarm.to_values(),
+            "alarm": None if alarm is None else _alarm_values(alarm),
             "pending": self.pending.to_values(),
             "files": dict(self.files),
         }
@@ -98,7 +99,7 @@ class State:
                 Kind(classes, n_classes, bool(values["lists"])) if n_classes else None,
                 None,
                 [Period.from_values(each) for each in values["periods"]],
-                None if values["alarm"] is None else Alarm.from_values(values["alarm"]),
+                None if values["alarm"] is None else _alarm_of(values["alarm"]),
                 Pending.from_values(values["pending"]),
                 {str(k): str(v) for k, v in values["files"].items()},
             )
@@ -106,3 +107,16 @@ class State:
                 made.ledger = made.new_ledger()
                 made.ledger.restore(values["capital"])
         return made
+
+
+def _alarm_values(alarm: Alarm) -> dict[str, Any]:
+    """The fields of an alarm, to be stored."""
+    targets = [list(target) for target in alarm.targets]
+    return {**vars(alarm), "targets": targets, "reasons": list(alarm.reasons)}
+
+
+def _alarm_of(values: Mapping[str, Any]) -> Alarm:
+    """The alarm as it was stored."""
+    targets = tuple((str(a), b, str(c)) for a, b, c in values["targets"])
+    reasons = tuple(map(str, values["reasons"]))
+    return Alarm(values["time"], targets, reasons, str(values["kind"]), bool(values["located"]))

@@ -141,7 +141,7 @@ class StepRecipe(Recipe[Breakdown]):
         check_one_way(rows.groups, "a monitor")
         with naming(part, self.model):
             if isinstance(rows, ListRows):
-                losses, weights, stated, happened = _of_lists(rows, self.rule)
+                losses, weights, stated, happened = listed_rows(rows, self.rule)
                 claimed = asked = np.zeros(rows.n_rows)
             else:
                 losses, weights, stated, happened = _of_distributions(
@@ -275,7 +275,7 @@ def _of_distributions(
     return rows.losses[rule], rows.weights, stated, happened
 
 
-def _of_lists(rows: ListRows, rule: Rule) -> tuple[Floats, Floats | None, list[Floats], list[Bools]]:
+def listed_rows(rows: ListRows, rule: Rule) -> tuple[Floats, Floats | None, list[Floats], list[Bools]]:
     """The same of top lists: their answers, and whether they name the outcome at all."""
     names = ("right", "unaccounted", "listed")
     found = [np.asarray(to_host(own), float) for own in losses_of([rule, *map(RowStatistic, names)], rows)]

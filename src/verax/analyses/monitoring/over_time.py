@@ -1,0 +1,240 @@
+"""Losses, calibration and class frequencies by period, of rows that have a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Unpack
+
+import numpy as np
+
+from verax.analyses.cards.recipes import CardRecipe
+from verax.analyses.cards.scorecard import Scorecard
+from verax.analyses.listfaults import faults_in, with_fault_recipes
+from verax.analyses.monitoring.intake import in_order
+from verax.analyses.monitoring.over_time_result import OverTime, PeriodLine
+from verax.analyses.monitoring.steps import MOST_EVENTS, in_plain_times, listed_rows
+from verax.analyses.parts import probabilities, scaled, seen
+from verax.analyses.unitsums import Columns, UnitRecipe, UnitSums
+from verax.common.checks import check_choice, check_flag
+from verax.errors import InputError, Remedy, join, passing, show
+from verax.inference.intervals import Resampling, check_confidence
+from verax.inputs.breakdown import Breakdown, BreakdownRecipe
+from verax.inputs.groups import Groups
+from verax.inputs.handles import Handle, Part, Recipe
+from verax.inputs.lists.rows import ListRows
+from verax.inputs.memory import open_rows
+from verax.inputs.options import Reading, reads
+from verax.scores.base import Rule
+from verax.scores.combinators import Padded
+from verax.scores.registry import name_of, parse
+
+# More periods than these are no longer a table to read.
+_MOST_PERIODS = 2**12
+Every = Literal["day", "week", "month", "quarter", "year"]
+_UNITS = {"day": "D", "week": "", "month": "M", "quarter": "", "year": "Y"}
+_TIME = "time"
+# The columns before those of the classes: mean confidence, whether right, and the difference.
+STATED, RIGHT, GAP, OF_CLASSES = range(4)
+
+
+@reads
+def over_time(
+    y: object,
+    p: object = None,
+    *,
+    time: object,
+    rule: Rule | str | None = None,
+    every: Every | None = None,
+    ordered: bool = False,
+    confidence: float = 0.95,
+    **read: Unpack[Reading],
+) -> OverTime:
+    """Mean loss, calibration and class frequencies of each period, with confidence intervals.
+
+    This describes rows that have a time. For alarms as rows come in, use `Monitor`.
+
+    Parameters
+    ----------
+    y
+    p
+    time : array_like of shape (N,) or str
+        The time of each row: dates, datetimes, numbers or texts; of predictions that `scan` has opened, the
+        name of a column that it was told of (`by=`).
+    rule : Rule or str, optional
+        The rule that scores rows; by default `rps` for ordered classes, else `brier`.
+    every : {"day", "week", "month", "quarter", "year"}, optional
+        The length of a period, for dates and datetimes, also as ISO texts. By default each distinct time is
+        a period.
+    ordered
+    confidence
+    **read
+
+    Returns
+    -------
+    OverTime
+        A line for each period, in order.
+
+    See Also
+    --------
+    Monitor : Alarms whose rate of false alarms is bounded.
+    subgroups : The same rows by another column, with tests of calibration.
+
+    Examples
+    --------
+    >>> import numpy as np, verax as vx
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.uniform(0, 1, 590)
+    >>> day = np.datetime64("2026-01-01") + np.arange(590) // 10
+    >>> y = rng.random(590) < np.where(day < np.datetime64("2026-02-01"), p, 0.5)
+    >>> found = vx.over_time(y, p, time=day, every="month")
+    >>> [(line.period, line.gap_interval.low > 0) for line in found.lines]
+    [('2026-01', False), ('2026-02', True)]
+    """
+    check_confidence(confidence)
+    check_choice("every", every, (None, *_UNITS))
+    chosen = parse(rule if rule is not None else "rps" if check_flag("ordered", ordered) else "brier")
+    by = {} if isinstance(time, str) else {_TIME: in_plain_times(time)}
+    handle = open_rows(y, p, single=True, ordered=ordered or chosen.ordinal, by=by, **read)
+    column = _column(handle, time)
+    model = handle.one_model()
+    scored: Rule = Padded(chosen) if handle.lists and not isinstance(chosen, Padded) else chosen
+    plan = Resampling(confidence)
+    recipes: dict[str, Recipe[Any]] = {
+        "card": CardRecipe(model, (scored,), ordered, None, plan),
+        "events": _EventRecipe(model, chosen),
+    }
+    recipe = _PeriodRecipe(column, every, BreakdownRecipe(column, recipes))
+    found = handle.summarise(with_fault_recipes(handle, {"periods": recipe}))
+    periods: Breakdown = found["periods"]
+    lines = tuple(_line(label, periods[label], scored, confidence) for label in in_order(periods))
+    classes = _classes(handle) if len(lines[0].frequencies) else ()
+    result = OverTime(lines, name_of(chosen), every, classes, sum(line.n_rows for line in lines), confidence)
+    faults = dict(zip([""], faults_in(handle, found).values(), strict=False))
+    return result.with_skipped(found.skipped).with_faults(faults)
+
+
+def _column(handle: Handle, time: object) -> str:
+    if not isinstance(time, str):
+        return _TIME
+    if time in handle.by:
+        return time
+    raise InputError(
+        "must be a column that `scan` was told of",
+        argument="time",
+        kind="label",
+        found=f"it is {show(time)}; there {f'are {join(map(show, handle.by))}' if handle.by else 'is none'}",
+        remedies=[Remedy("Open the predictions with `scan(..., by=...)`.")],
+    )
+
+
+def _classes(handle: Handle) -> tuple[str, ...]:
+    return tuple(map(str, range(handle.n_classes) if handle.classes is None else handle.classes))
+
+
+def _line(label: Any, found: Mapping[str, Any], rule: Rule, confidence: float) -> PeriodLine:
+    card: Scorecard = found["card"]
+    sums: UnitSums = found["events"]
+    if not sums.total > 0:
+        raise InputError(
+            "must not all be zero in a period",
+            argument="weights",
+            found=f"they are in {show(label)}",
+            values=[label],
+            remedies=[Remedy("Leave these rows out.")],
+        )
+    score = card.scores[name_of(rule)]
+    means, variance = sums.mean[0].tolist(), float(sums.covariance[0, GAP, GAP])
+    of_classes = means[OF_CLASSES:]
+    return PeriodLine(
+        label,
+        card.n_rows,
+        score.mean,
+        score.interval,
+        means[STATED],
+        means[RIGHT],
+        means[GAP],
+        sums.units.interval(means[GAP], variance, confidence),
+        tuple(of_classes[1::2]),
+        tuple(of_classes[::2]),
+    )
+
+
+@dataclass(frozen=True)
+class _PeriodRecipe(Recipe[Breakdown]):
+    """The summaries of each period."""
+
+    column: str
+    every: Every | None
+    recipe: BreakdownRecipe
+
+    def take(self, part: Part) -> Breakdown:
+        """Of some rows."""
+        periods = periods_of(part.by[self.column], self.every)
+        n = len(Groups.of(periods, part.n_rows).labels)
+        if n > _MOST_PERIODS:
+            raise InputError(
+                f"must have at most {_MOST_PERIODS:,} periods",
+                argument=_TIME,
+                found=f"there are {n:,}",
+                remedies=[passing("for longer periods", every="month")],
+            )
+        return self.recipe.take(replace(part, by={self.column: periods}))
+
+
+def periods_of(times: Any, every: Every | None) -> Any:
+    """The period of each time. Dates and datetimes are texts, which are the same in every part.
+
+    >>> periods_of(np.array(["2026-03-05", "2026-12-31T23:00"]), "quarter").tolist()
+    ['2026-Q1', '2026-Q4']
+    >>> periods_of(np.array(["2026-03-05", "2026-03-09"]), "week").tolist()
+    ['2026-03-02', '2026-03-09']
+    """
+    values = in_plain_times(times)
+    if every is None:
+        return values.astype(str) if values.dtype.kind == "M" else values
+    try:
+        if values.dtype.kind in "biuf":
+            raise ValueError
+        exact = values.astype(str).astype("datetime64[us]") if values.dtype.kind != "M" else values
+    except ValueError:
+        raise InputError(
+            "must be dates or datetimes, as such or as ISO texts",
+            argument=_TIME,
+            kind="type",
+            found=f"the first is {show(values.tolist()[0])}",
+            remedies=[passing("each distinct time is then a period", every=None)],
+        ) from None
+    days = exact.astype("datetime64[D]")
+    if every == "week":
+        # 1970-01-01 was a Thursday: weeks begin on Mondays.
+        return (days - (days.astype(np.int64) + 3) % 7).astype(str)
+    if every == "quarter":
+        months = days.astype("datetime64[M]").astype(np.int64)
+        pairs, places = np.unique(months // 3, return_inverse=True)
+        return np.array([f"{1970 + q // 4}-Q{q % 4 + 1}" for q in pairs.tolist()])[places]
+    return days.astype(f"datetime64[{_UNITS[every]}]").astype(str)
+
+
+@dataclass(frozen=True)
+class _EventRecipe(UnitRecipe):
+    """How sure forecasts are and how often right; of few classes, their probabilities and frequencies."""
+
+    model: str
+    rule: Rule
+
+    def columns(self, part: Part) -> Columns:
+        """Confidence, whether right, their difference, and each class, of each row."""
+        rows = part.models[self.model]
+        if isinstance(rows, ListRows):
+            _, weights, stated, happened = listed_rows(rows, self.rule)
+            columns = [stated[0], happened[0].astype(float), stated[0] - happened[0]]
+        else:
+            found, p = seen(part, self.model, ()), probabilities(part, self.model)
+            weights, right = found.weights, (found.decision == found.y).astype(float)
+            columns = [found.top, right, found.top - right]
+            if p.shape[1] <= MOST_EVENTS:
+                for k in range(p.shape[1]):
+                    columns += [p[:, k], (found.y == k).astype(float)]
+        w = np.ones(len(columns[0])) if weights is None else scaled(part, weights)
+        return Columns(w, np.stack(columns)[None] * w, rows.groups)
