@@ -14,6 +14,7 @@ import verax as vx
 from browsers import CHROMIUM, DRIVER, Browser
 from reports import EVIL, GRADES, graded, sample
 from verax.report import Report
+from verax.report.monitoring import save_monitor_page
 from verax.report.words import short_of
 
 pytestmark = [
@@ -419,3 +420,31 @@ def test_small_shares_are_not_nothing(browser, edges):
     cells = browser.run("""return [...document.querySelectorAll(".matrix tbody tr")].at(-1)
         .innerText.split(/\\s+/)""")
     assert cells == ["c", "0", "995", "99.5%", "5", "0.5%", "1,000"]
+
+
+def test_the_page_of_a_monitor_fits_phones_and_screens(browser, tmp_path):
+    monitor, rng = vx.Monitor(0.4, by="site"), np.random.default_rng(0)
+    for day in range(70):
+        p, site = rng.dirichlet(np.ones(3), 30), rng.choice(["north", "south"], 30)
+        monitor.update(rng.integers(0, 3, 30), p, time=np.datetime64("2026-01-01") + day, by={"site": site})
+    path = tmp_path / "monitor.html"
+    save_monitor_page(monitor, path)
+    browser.driver.get(path.as_uri())
+    browser.complaints()
+    for width in (390, 1440):
+        browser.resize(width)
+        assert browser.run("return document.documentElement.scrollWidth") <= width
+        # No column of the table is cut, and charts are seen one at a time: for phones or for screens.
+        assert (
+            browser.run("const x = document.querySelector('.scroll'); return x.scrollWidth - x.clientWidth")
+            <= 0
+        )
+        shown = "return [...document.querySelectorAll('svg')].filter(x => x.clientWidth)"
+        labels = browser.run(f"{shown}.map(x => x.role + ': ' + x.ariaLabel)")
+        assert len(labels) == 2 + 4
+        assert all(label.startswith("img: ") and len(label) > 30 for label in labels)
+        widest = (
+            f"return Math.max(...{shown.removeprefix('return ')}.map(x => x.getBoundingClientRect().right))"
+        )
+        assert browser.run(widest) <= width
+    assert browser.complaints() == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -45,11 +46,21 @@ def draw_monitor(history: Monitored, began: tuple[Any, Any, Any] | None, ax: Any
     evidence.set(yscale="log", ylabel="evidence of a change", xlabel="time")
     evidence.legend(frameon=False, fontsize=9)
     if began is not None:
-        _, first, last = (times.index(str(each)) for each in began)
+        first, last = places_of([line.time for line in lines], began)
         for each in (losses, evidence):
             each.axvspan(first - 0.5, last + 0.5, color=COLOURS[1], alpha=0.15, linewidth=0)
     _finish(ax, times)
     return ax
+
+
+def places_of(times: Sequence[Any], began: tuple[Any, Any, Any]) -> tuple[int, int]:
+    """The steps that hold the earliest and the latest time at which a change may have begun.
+
+    >>> places_of([1, 4, 8], (5, 3, 8))
+    (0, 2)
+    """
+    _, first, last = began
+    return bisect_right(times, first) - 1, bisect_right(times, last) - 1
 
 
 class Periods(Protocol):

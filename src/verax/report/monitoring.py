@@ -12,6 +12,7 @@ from typing import Any
 from verax._version import __version__
 from verax.analyses.monitoring.monitor import Monitor
 from verax.analyses.monitoring.result import MonitorHistory
+from verax.display.monitoring import places_of
 from verax.display.writing import written
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 10, 26
@@ -34,11 +35,9 @@ def monitor_page(monitor: Monitor, *, title: str = "Is it still good?", source: 
     str
         HTML that needs nothing else.
     """
-    history = monitor.history
-    times = [str(line.time) for line in history.lines]
-    began = None if monitor.began is None else tuple(times.index(str(each)) for each in monitor.began)
-    marked = None if began is None else (began[1], began[2])
-    alarm = monitor.alarm
+    history, drawn = monitor.history, monitor.joined_history()
+    began, alarm = monitor.began, monitor.alarm
+    marked = None if began is None else places_of([line.time for line in drawn.lines], began)
     lines = [
         f'<p class="verdict{"" if alarm is None else " alarm"}">{escape(monitor.verdict)}</p>',
         f'<p class="soft">{escape(_settings(monitor))}</p>',
@@ -47,8 +46,9 @@ def monitor_page(monitor: Monitor, *, title: str = "Is it still good?", source: 
         lines += ["<ul>", *(f"<li>{escape(reason)}</li>" for reason in alarm.reasons), "</ul>"]
     for note in (monitor.lateness, _expected(monitor)):
         lines += [f"<p>{escape(note)}</p>"] if note else []
-    if times:
-        lines += _drawings(history, times, marked)
+    if history.lines:
+        size = -(-len(history.lines) // len(drawn.lines))
+        lines += _drawings(drawn, marked, size)
         lines += ["<h2>Time steps</h2>", _table(history)]
     foot = f"verax {__version__}" + (f"; {escape(source)}" if source else "")
     policy = "default-src 'none'; style-src 'unsafe-inline'"
@@ -106,8 +106,10 @@ def _expected(monitor: Monitor) -> str:
     )
 
 
-def _drawings(history: MonitorHistory, times: list[str], marked: Any) -> list[str]:
+def _drawings(history: MonitorHistory, marked: Any, size: int) -> list[str]:
     steps = history.lines
+    times = [str(step.time) for step in steps]
+    what = "each time step" if size == 1 else f"every {size} time steps"
     loss = [step.loss for step in steps]
     ends = [[step.interval[end] if step.interval.defined else step.loss for step in steps] for end in (0, 1)]
     expected = [step.expected_loss for step in steps]
@@ -129,11 +131,13 @@ def _drawings(history: MonitorHistory, times: list[str], marked: Any) -> list[st
         f"<h2>Mean {escape(history.rule)}</h2>",
         _figure(
             shown,
-            "Mean loss of each time step with its 95% interval; in grey, the loss that the forecasts expect.",
+            f"Mean loss of {what} with its 95% interval; in grey, the loss that the forecasts expect.",
         ),
         "<h2>Evidence of a change</h2>",
         _figure(
-            below, "An alarm is raised when the evidence reaches the dashed line, however often you look."
+            below,
+            "An alarm is raised when the evidence reaches the dashed line, however often you look."
+            + ("" if marked is None else " Shaded: when the change may have begun."),
         ),
         '<h2>What was forecast and what happened</h2><div class="events">',
     ]
@@ -209,18 +213,18 @@ def _chart(
         up = [f"{x(i):.1f},{y(v):.1f}" for i, v in enumerate(band[0])]
         down = [f"{x(i):.1f},{y(v):.1f}" for i, v in reversed(list(enumerate(band[1])))]
         parts.append(f'<polygon points="{" ".join(up + down)}" fill="var(--band)"/>')
-    for value, name in levels:
-        at = y(value)
-        parts.append(
-            f'<line x1="{_LEFT}" x2="{width - _RIGHT}" y1="{at:.1f}" y2="{at:.1f}" stroke="var(--soft)" '
-            f'stroke-dasharray="5 4"/><text x="{width - _RIGHT}" y="{at - 5:.1f}" text-anchor="end">'
-            f"{name}</text>"
-        )
     for line in lines:
         points = " ".join(f"{x(i):.1f},{y(v):.1f}" for i, v in enumerate(line["values"]))
         parts.append(
             f'<polyline points="{points}" fill="none" stroke="{line["colour"]}" '
             f'stroke-width="{line["width"]}"/>'
+        )
+    for value, name in levels:
+        at = y(value)
+        parts.append(
+            f'<line x1="{_LEFT}" x2="{width - _RIGHT}" y1="{at:.1f}" y2="{at:.1f}" stroke="var(--soft)" '
+            f'stroke-dasharray="5 4"/><text class="level" x="{width - _RIGHT}" y="{at - 5:.1f}" '
+            f'text-anchor="end">{name}</text>'
         )
     most = max(2, width // 140)
     shown = sorted({round(i * (n - 1) / (most - 1)) for i in range(most)}) if n > 1 else [0]

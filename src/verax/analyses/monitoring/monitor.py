@@ -23,12 +23,13 @@ from verax.analyses.monitoring.intake import (
 )
 from verax.analyses.monitoring.pending import Waiting, lags_of
 from verax.analyses.monitoring.periods import Period, loss_ratio, onset_of
-from verax.analyses.monitoring.result import Alarm, MonitoredStep, MonitorHistory
+from verax.analyses.monitoring.result import Alarm, MonitorHistory
 from verax.analyses.monitoring.settings import Settings, Unit
 from verax.analyses.monitoring.state import State
 from verax.analyses.monitoring.steps import Step, StepRecipe, expected_losses, in_plain_times, scopes_of
 from verax.analyses.monitoring.wording import alarm_at, evidence_of, lateness_of, verdict_of
 from verax.analyses.parts import probabilities
+from verax.common.checks import check_count
 from verax.common.paths import as_path, check_regular
 from verax.display.writing import written
 from verax.errors import InputError
@@ -433,16 +434,23 @@ class Monitor:
     @property
     def history(self) -> MonitorHistory:
         """What was seen in each time step."""
-        state, told, confidence = self._state, self.settings, 0.95
-        return MonitorHistory(
-            tuple(MonitoredStep.of(period, state.events, confidence) for period in state.periods),
-            name_of(told.rule),
-            state.events,
-            told.reference,
-            told.tolerated,
-            self.threshold,
-            confidence,
-        )
+        return self._state.history()
+
+    def joined_history(self, most: int = 60) -> MonitorHistory:
+        """The history with neighbouring time steps joined, as figures show it.
+
+        Parameters
+        ----------
+        most : int, default 60
+            The largest number of steps.
+
+        Returns
+        -------
+        MonitorHistory
+            The steps; each has the time of its first.
+        """
+        check_count("most", most)
+        return self._state.history(most)
 
     @property
     def verdict(self) -> str:
@@ -479,7 +487,7 @@ class Monitor:
         """
         from verax.display.monitoring import draw_monitor
 
-        return draw_monitor(self.history, self.began, ax)
+        return draw_monitor(self.joined_history(), self.began, ax)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything there is to say, as strict JSON."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ class Period:
         return self.steps["", None]
 
     def plus(self, later: Period) -> Period:
-        """With more rows of the same time."""
+        """With more rows, of the same time or later."""
         both = dict(self.steps)
         for scope, step in later.steps.items():
             both[scope] = added(both[scope], step) if scope in both else step
@@ -87,17 +88,21 @@ class Period:
 
 def added(one: Step, other: Step) -> Step:
     """The rows of both."""
-    n = one.n_rows + other.n_rows
+    n, units = one.n_rows + other.n_rows, one.n_units + other.n_units
     a, b = one.n_rows / n, other.n_rows / n
-    return Step(
-        n,
-        one.n_units + other.n_units,
-        a * one.means + b * other.means,
-        one.first + other.first,
-        one.second + other.second,
-        a * a * one.variance + b * b * other.variance,
-        one.bins,
-    )
+    first, second = one.first + other.first, one.second + other.second
+    variance = a * a * one.variance + b * b * other.variance
+    if math.isnan(variance):
+        # Single units have no variance of their own, but differ from each other.
+        spread = float(second[LOSS]) / units - (float(first[LOSS]) / units) ** 2
+        variance = max(spread, 0.0) / (units - 1)
+    return Step(n, units, a * one.means + b * other.means, first, second, variance, one.bins)
+
+
+def joined(periods: Sequence[Period], most: int) -> list[Period]:
+    """At most some periods, of neighbours that are joined; each has the time of its first."""
+    size = max(1, -(-len(periods) // most))
+    return [reduce(Period.plus, periods[i : i + size]) for i in range(0, len(periods), size)]
 
 
 def onset_of(periods: Sequence[Period], target: Target, events: Sequence[str]) -> tuple[Any, Any, Any]:
@@ -144,13 +149,13 @@ def _gain(first: Floats, second: Floats, n: Any) -> float:
     return float(log_factors(*tails).max())
 
 
-def loss_interval(step: Step, confidence: float) -> Interval:
-    """The interval of the mean loss of one time step."""
+def loss_interval(step: Step, confidence: float, bounds: tuple[float, float]) -> Interval:
+    """The interval of the mean loss of one time step, within the bounds of the loss."""
     if not step.n_units > 1 or not math.isfinite(step.variance):
         return Interval.undefined("the time step is a single unit", confidence=confidence)
     half = t_quantile(step.n_units - 1, confidence) * math.sqrt(step.variance)
     mean = float(step.means[LOSS])
-    return Interval(mean - half, mean + half, method="t", confidence=confidence)
+    return Interval(mean - half, mean + half, method="t", confidence=confidence).within(bounds)
 
 
 def loss_ratio(periods: Sequence[Period]) -> float:

@@ -117,8 +117,10 @@ class MonitoredStep:
     events: Mapping[str, MonitoredEvent]
 
     @classmethod
-    def of(cls, period: Period, events: Sequence[str], confidence: float) -> MonitoredStep:
-        """From the sums of the step."""
+    def of(
+        cls, period: Period, events: Sequence[str], confidence: float, bounds: tuple[float, float]
+    ) -> MonitoredStep:
+        """From the sums of the step; `bounds` are those of the loss."""
         step = period.whole
         asked = float(step.means[ASKED])
         own = {}
@@ -131,7 +133,7 @@ class MonitoredStep:
             period.time,
             step.n_rows,
             float(step.means[LOSS]),
-            loss_interval(step, confidence),
+            loss_interval(step, confidence, bounds),
             float(step.means[CLAIMED]) / asked if asked > 0 else None,
             math.exp(min(period.evidence, _MOST)),
             own,

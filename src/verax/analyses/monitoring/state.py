@@ -8,11 +8,12 @@ from typing import Any
 
 from verax.analyses.monitoring.evidence import Ledger
 from verax.analyses.monitoring.pending import Pending
-from verax.analyses.monitoring.periods import Period
-from verax.analyses.monitoring.result import Alarm
+from verax.analyses.monitoring.periods import Period, joined
+from verax.analyses.monitoring.result import Alarm, MonitoredStep, MonitorHistory
 from verax.analyses.monitoring.settings import Settings
 from verax.analyses.monitoring.steps import events_of
 from verax.common.packing import dump, load, refusing
+from verax.scores.registry import name_of
 
 _KIND, _VERSION = "monitor", 1
 
@@ -70,6 +71,21 @@ class State:
         """Bets at their beginning."""
         told = self.settings
         return Ledger(self.events, told.reference is not None, told.by, told.restarts)
+
+    def history(self, most: int | None = None) -> MonitorHistory:
+        """What was seen in each time step; with neighbours joined if there are more than `most`."""
+        told, confidence = self.settings, 0.95
+        bounds = (0.0, 1.0) if self.kind is None else told.rule.bounds(self.kind.n_classes)
+        periods = self.periods if most is None else joined(self.periods, most)
+        return MonitorHistory(
+            tuple(MonitoredStep.of(period, self.events, confidence, bounds) for period in periods),
+            name_of(told.rule),
+            self.events,
+            told.reference,
+            told.tolerated,
+            1 / told.level,
+            confidence,
+        )
 
     def to_bytes(self) -> bytes:
         """As bytes that `from_bytes` reads, without pickle."""
