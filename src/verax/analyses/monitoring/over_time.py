@@ -15,7 +15,7 @@ from verax.analyses.monitoring.intake import in_order
 from verax.analyses.monitoring.over_time_result import OverTime, PeriodLine
 from verax.analyses.monitoring.steps import MOST_EVENTS, in_plain_times, listed_rows
 from verax.analyses.parts import probabilities, scaled, seen
-from verax.analyses.unitsums import Columns, UnitRecipe, UnitSums
+from verax.analyses.unitsums import UnitColumns, UnitRecipe, UnitSums
 from verax.common.checks import check_choice, check_flag
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.inference.intervals import Resampling, check_confidence
@@ -223,7 +223,7 @@ class _EventRecipe(UnitRecipe):
     model: str
     rule: Rule
 
-    def columns(self, part: Part) -> Columns:
+    def columns(self, part: Part) -> UnitColumns:
         """Confidence, whether right, their difference, and each class, of each row."""
         rows = part.models[self.model]
         if isinstance(rows, ListRows):
@@ -237,4 +237,4 @@ class _EventRecipe(UnitRecipe):
                 for k in range(p.shape[1]):
                     columns += [p[:, k], (found.y == k).astype(float)]
         w = np.ones(len(columns[0])) if weights is None else scaled(part, weights)
-        return Columns(w, np.stack(columns)[None] * w, rows.groups)
+        return UnitColumns(w, np.stack(columns)[None] * w, rows.groups)
