@@ -157,7 +157,8 @@ def test_several_rules_and_metrics_at_once():
     gap, (low, high) = curves.difference(("rps", "ec"), ("brier", "ec"))
     assert gap == curves["rps", "ec"].area - curves["brier", "ec"].area
     assert low <= gap <= high
-    assert len(repr(curves).splitlines()) == 8
+    # A header, a line per curve, which way is better for each metric, and a caution.
+    assert len(repr(curves).splitlines()) == 1 + 8 + 2 + 1
     assert json.loads(json.dumps(curves.to_dict()))["curves"][0]["sees_outcome"] is True
     assert set(vx.retention(y, p, rule=rules)) == {"brier", "log_score", "rps", "sa_rps"}
 

@@ -65,10 +65,6 @@ class Groups:
             return self.count
         return count_groups(self.labels[np.unique(self.codes[to_host(weights) != 0])])
 
-    def one_way_count(self, weights: Array | None) -> int:
-        """`count_with` for groups of one kind."""
-        return each_count(self.count_with(weights))[0]
-
     def at(self, rows: Ints) -> Groups:
         """The groups of some rows, renumbered."""
         return Groups.of(self.labels[self.codes[rows]], len(rows))

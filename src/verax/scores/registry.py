@@ -46,9 +46,13 @@ _MAKERS: dict[str, Callable[..., Rule]] = {rule.name: type(rule) for rule in RUL
 _MAKERS |= {"penalized": penalized, "padded": padded}
 
 
+_NAMES = {rule: name for name, rule in reversed(RULES.items())}
+
+
 def name_of(rule: Rule) -> str:
     """The registered name of a rule, or its text form."""
-    return next((name for name, known in RULES.items() if known == rule), None) or repr(rule)
+    known = _NAMES.get(rule) or next((name for name, own in RULES.items() if own == rule), None)
+    return known or repr(rule)
 
 
 def each_of(rules: Rule | str | Sequence[Rule | str]) -> list[Any]:
@@ -117,6 +121,8 @@ def parse(text: Rule | str) -> Rule:
         raise ParseError(
             f"A rule is given as a rule or as its name, such as 'rps', not as a {type(given).__name__}."
         )
+    if text in RULES:
+        return RULES[text]
     try:
         tree = ast.parse(text.strip(), mode="eval")
         return _rule(tree.body, text)

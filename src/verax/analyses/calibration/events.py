@@ -241,4 +241,7 @@ def isotonic_blocks(cells: Floats) -> tuple[Ints, Floats]:
 
 def _added(cells: Floats, begins: Ints) -> Floats:
     """The sums of the rows from each beginning to the next."""
-    return np.stack([np.add.reduceat(column, begins) for column in cells.T], axis=1)
+    added = np.empty((len(begins), 2))
+    for column, total in zip(cells.T, added.T, strict=True):
+        np.add.reduceat(column, begins, out=total)
+    return added

@@ -82,7 +82,9 @@ class Options:
             return np.asarray(total * self.shares)
         if total not in self._taken:
             # Exact: a tenth of 30 rows is three, whatever 0.1 * 30 is in floating point.
-            self._taken[total] = np.array([float(int(r * int(total))) for r in self.removed])
+            self._taken[total] = np.array(
+                [float(r.numerator * int(total) // r.denominator) for r in self.removed]
+            )
         return self._taken[total]
 
     def fill(self, values: Floats) -> Floats:
