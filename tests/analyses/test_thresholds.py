@@ -184,6 +184,16 @@ def test_the_honest_value_is_that_of_decisions_without_the_own_fold():
     assert found.interval.method == "bootstrap of 15 groups"
 
 
+def test_few_rows_that_are_decided_differently_are_a_caution():
+    """The bootstrap cannot see decisions that did not occur, and covers 81 % with 300 rows."""
+    y, p = [0, 0, 1, 1] * 10, [0.1, 0.6, 0.7, 0.9] * 10
+    found = vx.choose_thresholds(y, p, metric="accuracy", **QUICK)
+    assert found.interval.caution == "only 10 rows are decided differently"
+    assert "Caution: only 10 rows are decided differently." in repr(found)
+    found = vx.choose_thresholds(2 * y, 2 * p, metric="accuracy", groups=np.arange(80) % 8, **QUICK)
+    assert found.interval.caution == "only 8 groups"
+
+
 def test_weights_are_relative():
     y, p = forecasts(80, 3)
     w = np.random.default_rng(0).integers(0, 3, 80).astype(float)

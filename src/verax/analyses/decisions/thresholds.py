@@ -15,7 +15,7 @@ from verax.common.checks import check_count
 from verax.display.tables import Column, Table, Tabled, interval_head
 from verax.errors import InputError
 from verax.inference.bootstrap import bootstrap_interval, resampled_metrics, widened_over_groups
-from verax.inference.intervals import Interval, Resampling, few_groups
+from verax.inference.intervals import Interval, Resampling, few, few_groups
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
@@ -257,6 +257,7 @@ class Thresholds(Tabled, MaySkip):
         return [
             f"{honest}, of {self.against} {self.reference:.4f}: {gain}",
             f"{self.metric} of the rows that they were chosen on: {self.in_sample:.4f}",
+            *([f"Caution: {self.interval.caution}."] if self.interval.caution else []),
             *self._said(),
         ]
 
@@ -283,11 +284,15 @@ def _result(
     else:
         drawn = np.array([measured(w) for w in rows.multiplicities(plan.replicates, plan.seed)])
         gains = sign * (drawn[:, 0] - drawn[:, 1])
-    method, caution = "bootstrap", ""
+    # The bootstrap cannot see decisions that did not occur.
+    apart = int(np.count_nonzero(decisions[0] != decisions[1]))
+    rare = few(apart, "row is", "rows are")
+    method, cautions = "bootstrap", [f"{rare} decided differently" if rare else ""]
     if rows.groups is not None and n_groups is not None:
         gains = widened_over_groups(gains, gain, n_groups, plan.confidence)
         count = len(rows.groups.labels)
-        method, caution = f"bootstrap of {count:,} groups", few_groups(count)
+        method = f"bootstrap of {count:,} groups"
+        cautions.append(few_groups(count))
     return Thresholds(
         values,
         sample.metric.name,
@@ -296,7 +301,7 @@ def _result(
         honest,
         reference,
         gain,
-        bootstrap_interval(gains, plan.confidence, method, caution),
+        bootstrap_interval(gains, plan.confidence, method, "; ".join(filter(None, cautions))),
         per_fold,
         "the cheapest decisions" if by_cost else "the most likely class",
         len(rows.y),
