@@ -541,11 +541,12 @@ def test_the_table_has_a_line_for_every_property():
     certificate = certified(vx.sa_rps, 3)
     lines = str(certificate).splitlines()
     assert lines[0] == "sa_rps, 3 classes"
-    assert [line[:20].strip() for line in lines[1:]] == [name.replace("_", " ") for name in NAMES]
-    assert lines[1].endswith(
+    assert lines[1] == "property            holds  counterexample"
+    assert [line[:20].strip() for line in lines[2:]] == [name.replace("_", " ") for name in NAMES]
+    assert lines[2].endswith(
         "truth (1/3, 1/3, 1/3): (0, 1, 0) has an expected loss of 1/6, the truth of 11/54"
     )
-    assert lines[7] == "bounded             yes"
+    assert lines[8] == "bounded             yes"
     assert repr(certificate) == str(certificate)
 
 
