@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from verax.common.results import Result
+from verax.common.strictjson import fields_as_dict
 from verax.display.tables import Column, Table, Tabled
 from verax.errors import PYTHON, InputError, Vocabulary, join, show
 from verax.inputs.arrays import Floats
@@ -326,29 +327,8 @@ class Selection(Tabled, Result):
             "counter": self.history.counter,
             "rules": list(self.rules),
             "against": list(self.against),
-            "best": {
-                name: {
-                    "epoch": best.epoch,
-                    "index": best.index,
-                    "value": best.value,
-                    "direction": best.direction,
-                    "others": best.others,
-                    "tied": best.tied,
-                    "left_out": best.left_out,
-                }
-                for name, best in self.best.items()
-            },
-            "correlations": [
-                {
-                    "rule": c.rule,
-                    "metric": c.metric,
-                    "pearson": c.pearson,
-                    "spearman": c.spearman,
-                    "n": c.n,
-                    "left_out": c.left_out,
-                }
-                for c in self.correlations
-            ],
+            "best": {name: fields_as_dict(best, without=("metric",)) for name, best in self.best.items()},
+            "correlations": [fields_as_dict(each) for each in self.correlations],
             "notes": list(self.notes),
         }
 

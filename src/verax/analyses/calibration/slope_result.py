@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from verax.common.results import Result
+from verax.common.strictjson import fields_as_dict
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
 from verax.inference.estimates import holm
 from verax.inference.intervals import Interval
@@ -60,7 +61,7 @@ class CalibrationLine(Tabled, Result):
     certain: int
 
     def _as_dict(self) -> dict[str, Any]:
-        return {k: v.to_dict() if isinstance(v, Interval) else v for k, v in vars(self).items()}
+        return fields_as_dict(self)
 
     def _heading(self) -> str:
         return f"{self.name}: {', '.join(f'{head} {self.text(name)}' for name, head in _ESTIMATES.items())}"

@@ -10,6 +10,7 @@ import numpy as np
 
 from verax.analyses.binary import rows_of_part
 from verax.analyses.unitsums import Means, UnitColumns, UnitRecipe, means_of
+from verax.common.strictjson import fields_as_dict
 from verax.display.tables import Column, Table, Tabled, interval_head
 from verax.errors import InputError
 from verax.inference.intervals import Interval, check_confidence
@@ -180,10 +181,7 @@ class Deferral(Tabled, MaySkip):
     confidence: float
 
     def _as_dict(self) -> dict[str, Any]:
-        lines = [
-            {k: v.to_dict() if isinstance(v, Interval) else v for k, v in vars(line).items()}
-            for line in self.lines
-        ]
+        lines = [fields_as_dict(line) for line in self.lines]
         return {"n_rows": self.n_rows, "confidence": self.confidence, "lines": lines, **self._noted()}
 
     def _tables(self) -> list[Table]:

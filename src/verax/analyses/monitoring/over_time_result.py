@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from verax.common.checks import check_choice
+from verax.common.strictjson import fields_as_dict
 from verax.display.tables import Column, FrameKind, Table, Tabled, data_frame, interval_head
 from verax.inference.intervals import Interval
 from verax.inputs.skipping import MaySkip
@@ -133,10 +134,7 @@ class OverTime(Tabled, MaySkip):
         return data_frame(columns, kind)
 
     def _as_dict(self) -> dict[str, Any]:
-        lines = []
-        for line in self.lines:
-            known = {k: v.to_dict() if isinstance(v, Interval) else v for k, v in vars(line).items()}
-            lines.append({**known, "period": str(line.period)})
+        lines = [{**fields_as_dict(line), "period": str(line.period)} for line in self.lines]
         return {
             "rule": self.rule,
             "every": self.every,

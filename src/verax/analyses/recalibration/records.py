@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+from verax.common.strictjson import fields_as_dict
 from verax.inference.intervals import Interval
 
 # What the methods are called in sentences, the simplest first.
@@ -81,13 +82,7 @@ class Gain:
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers as plain Python values."""
-        return {
-            "value": self.value,
-            "interval": self.interval.to_dict(),
-            "share": self.share,
-            "share_interval": self.share_interval.to_dict(),
-            "p_value": self.p_value,
-        }
+        return fields_as_dict(self)
 
     def __str__(self) -> str:
         if math.isnan(self.share):
@@ -121,12 +116,7 @@ class Trial:
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers as plain Python values."""
-        return {
-            "method": self.method,
-            "loss": self.loss,
-            "gain": self.gain.to_dict(),
-            "detail": self.detail,
-        }
+        return fields_as_dict(self)
 
 
 def of_nothing(confidence: float) -> Gain:

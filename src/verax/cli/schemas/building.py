@@ -6,7 +6,12 @@ marked with `Maybe`.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping
+from dataclasses import fields
+from types import UnionType
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from verax.inference.intervals import Interval
 
 Schema = dict[str, Any]
 
@@ -25,6 +30,32 @@ def record(**fields: Schema | Maybe) -> Schema:
         "required": [name for name, f in fields.items() if not isinstance(f, Maybe)],
         "additionalProperties": False,
     }
+
+
+def of_fields(cls: type[Any], *, without: Collection[str] = (), **given: Schema) -> Schema:
+    """The record of a dataclass that is written field by field; `given` replaces what its types say."""
+    hints = {name: hint for name, hint in get_type_hints(cls).items() if name not in without}
+    own = {each.name for each in fields(cls)}
+    return record(**{name: given.get(name) or _of_type(hint) for name, hint in hints.items() if name in own})
+
+
+def _of_type(hint: Any) -> Schema:
+    """What JSON has for values of a type."""
+    if hint in _TYPES:
+        return _TYPES[hint]
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return {"enum": list(inner)}
+    if origin in (UnionType, Union):
+        kinds = [_of_type(each) for each in inner if each is not type(None)]
+        # Numbers may be null anyway.
+        first = NUMBER if NUMBER in kinds else either(*kinds) if len(kinds) > 1 else kinds[0]
+        return first if type(None) not in inner or first == NUMBER else or_none(first)
+    if origin in (tuple, list):
+        return listed(_of_type(inner[0]))
+    if origin in (dict, Mapping):
+        return mapped(_of_type(inner[1]))
+    return of_fields(hint)
 
 
 def listed(schema: Schema, n: int | None = None) -> Schema:
@@ -68,6 +99,10 @@ NUMBER: Schema = {"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf", None]}]
 INTERVAL = listed(NUMBER, 2)
 SHARE: Schema = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
 TEXTS = listed(TEXT)
+# A rank, from 1.
+PLACE: Schema = {"type": "integer", "minimum": 1}
 NUMBERS = listed(NUMBER)
 # The name of a class, an id, an outcome: whatever a file has.
 LABEL: Schema = {"type": ["string", "number", "boolean", "null"]}
+# Intervals that are written as their two ends; those with all facts are `ref("interval")`.
+_TYPES: dict[Any, Schema] = {str: TEXT, bool: TRUTH, int: COUNT, float: NUMBER, Interval: INTERVAL}

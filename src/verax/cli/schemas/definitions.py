@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from verax.analyses.comparison.records import Difference, Model
+from verax.analyses.comparison.traits import Traits
 from verax.cli.schemas.building import (
     COUNT,
     FINITE,
@@ -9,6 +11,7 @@ from verax.cli.schemas.building import (
     LABEL,
     NUMBER,
     NUMBERS,
+    PLACE,
     SHARE,
     TEXT,
     TEXTS,
@@ -18,6 +21,7 @@ from verax.cli.schemas.building import (
     either,
     listed,
     mapped,
+    of_fields,
     or_none,
     record,
     ref,
@@ -115,41 +119,9 @@ DEFINITIONS: dict[str, Schema] = {
         method=TEXT,
         confidence=SHARE,
         reference=or_none(TEXT),
-        models=mapped(
-            listed(
-                record(
-                    name=TEXT,
-                    mean=NUMBER,
-                    interval=INTERVAL,
-                    rank={"type": "integer", "minimum": 1},
-                    letters=TEXT,
-                    skill=NUMBER,
-                    skill_interval=INTERVAL,
-                    infinite_rows=COUNT,
-                    finite_mean=NUMBER,
-                )
-            )
-        ),
-        differences=mapped(
-            listed(
-                record(
-                    a=TEXT,
-                    b=TEXT,
-                    difference=NUMBER,
-                    interval=INTERVAL,
-                    p_value=NUMBER,
-                    p_adjusted=NUMBER,
-                    infinite_a=COUNT,
-                    infinite_b=COUNT,
-                    finite_difference=NUMBER,
-                )
-            )
-        ),
-        traits=mapped(
-            record(
-                accuracy=NUMBER, confidence=NUMBER, sharpness=NUMBER, ruled_out=NUMBER, error_distance=NUMBER
-            )
-        ),
+        models=mapped(listed(of_fields(Model, rank=PLACE))),
+        differences=mapped(listed(of_fields(Difference))),
+        traits=mapped(of_fields(Traits)),
         disagreements=TEXTS,
         notes=TEXTS,
         **NOTED,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from verax.analyses.monitoring.result import MonitoredEvent
+from verax.analyses.recalibration.records import Gain, Trial
 from verax.cli.schemas.building import (
     COUNT,
     FINITE,
@@ -12,6 +14,7 @@ from verax.cli.schemas.building import (
     NUMBER,
     NUMBERS,
     PATH,
+    PLACE,
     SHARE,
     TEXT,
     TEXTS,
@@ -22,11 +25,13 @@ from verax.cli.schemas.building import (
     either,
     listed,
     mapped,
+    of_fields,
     or_none,
     record,
     ref,
 )
 from verax.cli.schemas.definitions import DEFINITIONS, LIST_CARD, N_GROUPS, NOTED
+from verax.selection.choice import Best, Correlation
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -101,7 +106,7 @@ def _worst() -> Schema:
         "id": LABEL,
         "outcome": LABEL,
         "loss": NUMBER,
-        "ranks": mapped({"type": "integer", "minimum": 1}),
+        "ranks": mapped(PLACE),
         "source": TEXT,
     }
     entry = {"type": "array", "prefixItems": [LABEL, NUMBER], "minItems": 2, "maxItems": 2}
@@ -130,7 +135,6 @@ def _retain() -> Schema:
 
 
 def _monitor() -> Schema:
-    event = record(stated=NUMBER, happened=NUMBER, evidence=NUMBER)
     period = record(
         time=TEXT,
         n_rows=COUNT,
@@ -139,7 +143,7 @@ def _monitor() -> Schema:
         high=NUMBER,
         expected_loss=NUMBER,
         evidence=NUMBER,
-        events=mapped(event),
+        events=mapped(of_fields(MonitoredEvent)),
     )
     target = record(by=or_none(TEXT), label=or_none(TEXT), claim=TEXT)
     alarm = record(time=TEXT, targets=listed(target), reasons=TEXTS, kind=TEXT, located=TRUTH)
@@ -170,9 +174,8 @@ def _monitor() -> Schema:
 
 
 def _recalibrate() -> Schema:
-    gain = record(
-        value=NUMBER, interval=ref("interval"), share=NUMBER, share_interval=ref("interval"), p_value=NUMBER
-    )
+    facts = {"interval": ref("interval"), "share_interval": ref("interval")}
+    trial = of_fields(Trial, gain=of_fields(Gain, **facts))
     form = either(
         record(kind=const("unchanged")),
         record(
@@ -203,7 +206,7 @@ def _recalibrate() -> Schema:
         picks=TEXTS,
         notes=TEXTS,
         columns=TEXTS,
-        trials=listed(record(method=TEXT, loss=NUMBER, gain=gain, detail=TEXT)),
+        trials=listed(trial),
         form=form,
         **NOTED,
     )
@@ -219,16 +222,7 @@ def _recalibrate() -> Schema:
 
 
 def _select() -> Schema:
-    best = record(
-        epoch=FINITE,
-        index=COUNT,
-        value=FINITE,
-        direction={"enum": ["min", "max"]},
-        others=mapped(NUMBER),
-        tied=COUNT,
-        left_out=COUNT,
-    )
-    pair = record(rule=TEXT, metric=TEXT, pearson=NUMBER, spearman=NUMBER, n=COUNT, left_out=COUNT)
+    best = of_fields(Best, without=("metric",), epoch=FINITE, value=FINITE)
     return _output(
         "select",
         file=TEXT,
@@ -237,7 +231,7 @@ def _select() -> Schema:
         rules=TEXTS,
         against=TEXTS,
         best=mapped(best),
-        correlations=listed(pair),
+        correlations=listed(of_fields(Correlation)),
         notes=TEXTS,
     )
 
