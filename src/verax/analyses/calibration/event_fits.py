@@ -7,14 +7,13 @@ count as the number of rows of one weight that are as informative.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from verax.analyses.calibration.events import Split, recalibrate
 from verax.analyses.calibration.eventsums import EventBins, SummedEvent
 from verax.analyses.calibration.optimism import smooth_frequencies
-from verax.analyses.calibration.refits import least_loss
+from verax.analyses.calibration.refits import at_once, block_losses, first_of_each, isotonic_fits
 from verax.analyses.units import sums_at
 from verax.inputs.arrays import Floats, Ints
 
@@ -131,13 +130,16 @@ def _gains(how: Split, share: Floats, limit: Floats, chance: Floats, draws: Floa
     """What an isotonic fit gains on `limit`, and a constant on the mean chance, in each draw: (n, 2)."""
     here = share > 0
     share, limit, draws = share[here], limit[here], draws[:, here]
-    rate = np.array([float(share @ chance[here])])
+    rate = float(share @ chance[here])
 
-    def gain(s: Any) -> list[float]:
-        loss = float(share @ how.expected(limit, 1 - limit, s / share))
-        fit = recalibrate(np.stack([share - s, s], axis=1)).blocks
-        whole = np.array([[1 - s.sum(), s.sum()]])
-        constant = float(how.expected(rate, 1 - rate, whole[:, 1]).sum()) - least_loss(how, whole)
-        return [loss - least_loss(how, fit), constant]
+    def gains(s: Floats) -> Floats:
+        given, total = np.tile(limit, (len(s), 1)), s.sum(axis=1)
+        loss = np.einsum("bi,i->b", how.expected(given, 1 - given, s / share), share)
+        blocks, begins, _ = isotonic_fits(np.stack([share - s, s]).reshape(2, -1), first_of_each(s.shape))
+        least = np.add.reduceat(block_losses(how, blocks), begins)
+        whole, frequency = np.stack([1 - total, total], axis=1), np.full(len(s), rate)
+        constant = how.expected(frequency, 1 - frequency, total) - block_losses(how, whole)
+        return np.stack([loss - least, constant], axis=1)
 
-    return np.array([gain(s) for s in draws])
+    step = at_once(len(share))
+    return np.concatenate([gains(draws[i : i + step]) for i in range(0, len(draws), step)])

@@ -120,11 +120,6 @@ def block_losses(how: Split, blocks: Floats) -> Floats:
     return np.asarray(n * how.expected(fit, 1 - fit, blocks[:, 1] / n))
 
 
-def least_loss(how: Split, blocks: Floats) -> float:
-    """The total loss of forecasting each block's frequency."""
-    return float(block_losses(how, blocks).sum())
-
-
 def isotonic_fits(cells: Floats, first: Any) -> tuple[Floats, Ints, Ints]:
     """The blocks of several isotonic fits, (M, 2), where those of each begin, and the first pool of each.
 
