@@ -11,7 +11,7 @@ is -p_k times entry j of the gradient in the case that class k happens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +28,7 @@ from verax.kernels.threads import n_cores
 from verax.scores.base import Rule
 from verax.scores.gradients.compiled import AS_THEY_ARE, Scaling, run_compiled
 from verax.scores.gradients.duals import Dual, DualNamespace
-from verax.scores.gradients.statistics import DIRECTIONS, Block, Values
+from verax.scores.gradients.statistics import DIRECTIONS, Block, Happened, Values
 
 # How many logits are worked on at a time: what a cache holds with all that is made of them.
 _BLOCK = 2**16
@@ -140,7 +140,7 @@ def losses_with_gradient(rule: Rule, z: Floats, y: Array) -> tuple[Floats, Float
         part = slice(start, start + step)
         block = Block(z[:, part], y[part])
         with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
-            loss = _loss(rule, block, Block.at_outcome)
+            loss = _loss(rule, block, block.happened)
             losses[part], g[:, part] = loss.value, _chain(block, loss.parts)
     return losses, g
 
@@ -154,7 +154,7 @@ def check_trainable(rule: Rule, n_classes: int) -> None:
             f"Hessian need not be positive. {_REMEDY}"
         )
     block = Block(np.zeros((n_classes, 1)), np.zeros(1, np.int64))
-    if not _partials(rule, block, Block.at_outcome):
+    if not _partials(rule, block, block.happened):
         raise RuleError(
             f"{rule} has no gradient: it is constant except for jumps, so training gets nowhere. {_REMEDY}"
         )
@@ -241,7 +241,7 @@ def _run(
 
 
 def _gradient(rule: Rule, block: Block) -> Array:
-    return _chain(block, _partials(rule, block, Block.at_outcome))
+    return _chain(block, _partials(rule, block, block.happened))
 
 
 def _chain(block: Block, partials: dict[str, Any]) -> Array:
@@ -250,7 +250,7 @@ def _chain(block: Block, partials: dict[str, Any]) -> Array:
 
 
 def _expected_hessian(rule: Rule, block: Block, floor: float) -> Array:
-    partials = _partials(rule, block, Block.any_outcome)
+    partials = _partials(rule, block, block.values)
     own = _total(block, ((d, DIRECTIONS[name].own(block)) for name, d in partials.items()))
     # `-own` is not negative in exact arithmetic.
     lowest = floor * block.complement if floor > 0 else 0.0
@@ -264,13 +264,13 @@ def _total(block: Block, terms: Iterable[tuple[Any, Array]]) -> Array:
     return total
 
 
-def _partials(rule: Rule, block: Block, pick: Callable[[Block, Array], Array]) -> dict[str, Any]:
+def _partials(rule: Rule, block: Block, values: Values | Happened) -> dict[str, Any]:
     """The derivative of the loss in each direction in which the statistics can move."""
-    loss = _loss(rule, block, pick)
+    loss = _loss(rule, block, values)
     return loss.parts if isinstance(loss, Dual) else {}
 
 
-def _loss(rule: Rule, block: Block, pick: Callable[[Block, Array], Array]) -> Any:
+def _loss(rule: Rule, block: Block, values: Values | Happened) -> Any:
     """The losses with their partial derivatives; plain numbers where the rule has none."""
     stats: dict[str, Any] = {}
     for name in {"p_true", *rule.needs}:
@@ -279,7 +279,7 @@ def _loss(rule: Rule, block: Block, pick: Callable[[Block, Array], Array]) -> An
                 f"{rule} needs `{name}`, which only top lists have: it has no gradient in logits."
             )
         field = "log_p" if name == "log_true" else name
-        stats[field] = _seed(name, pick(block, getattr(block.values, name)))
+        stats[field] = _seed(name, getattr(values, name))
     return RowStats(DualNamespace(), block.n_classes, **stats).loss(rule)
 
 

@@ -15,6 +15,9 @@ from verax.common.caching import cached_property
 from verax.inputs.arrays import Array
 from verax.kernels.limits import FAR
 
+# Rows of fewer numbers are added up by one call.
+_SHORT = 512
+
 
 class Block:
     """Some rows of logits, (K, n), with what the statistics and their derivatives are made of.
@@ -37,8 +40,9 @@ class Block:
         """What was so for the class that did happen."""
         return x[self._cells]
 
-    def any_outcome(self, x: Array) -> Array:
-        return x
+    def beside_outcome(self, x: Array) -> Array:
+        """The sum over the classes that did not happen; `x` is overwritten."""
+        return np.add.reduce(self.with_outcome(x, np.zeros(())), axis=0)
 
     def with_outcome(self, x: Array, value: Array) -> Array:
         """`x`, overwritten in the row of the outcome."""
@@ -47,7 +51,13 @@ class Block:
 
     @cached_property
     def values(self) -> Values:
+        """The statistics, (K, n): row k for the case that class k happens."""
         return Values(self)
+
+    @cached_property
+    def happened(self) -> Happened:
+        """The statistics of the outcomes, (n,)."""
+        return Happened(self)
 
     @cached_property
     def complement(self) -> Array:
@@ -107,7 +117,10 @@ def _before(x: Array) -> Array:
     """Row k: the sum of the rows of `x` before it. One row more than `x` has."""
     out = np.empty((len(x) + 1, x.shape[1]))
     out[0] = 0
-    # Rows are long and few: this runs along memory, which cumsum over the first axis does not.
+    if x.shape[1] < _SHORT:
+        np.add.accumulate(x, axis=0, out=out[1:])
+        return out
+    # Rows are long and few: this runs along memory, which accumulating over the first axis does not.
     for k, row in enumerate(x):
         np.add(out[k], row, out=out[k + 1])
     return out
@@ -178,6 +191,32 @@ class Values:
         return np.zeros_like(self._block.p)
 
 
+class Happened:
+    """The row statistics of a block for the classes that did happen, (n,)."""
+
+    def __init__(self, block: Block) -> None:
+        self._block = block
+
+    def __getattr__(self, name: str) -> Array:
+        """What is computed for all classes, at the outcome."""
+        return self._block.at_outcome(getattr(self._block.values, name))
+
+    @cached_property
+    def complement(self) -> Array:
+        """1 - p as the sum of the others, which keeps all digits where p is nearly one."""
+        return self._block.beside_outcome(self._block.p.copy())
+
+    @cached_property
+    def rest_sq(self) -> Array:
+        return self._block.beside_outcome(self._block.p**2)
+
+    @cached_property
+    def cdf_l2(self) -> Array:
+        block = self._block
+        before = np.arange(block.n_classes - 1)[:, None] < block.y
+        return np.add.reduce(np.where(before, block.below, block.above) ** 2, axis=0)
+
+
 @dataclass(frozen=True)
 class Direction:
     """How a statistic moves with the logits: ds/dz_k given the outcome, and given that k happens."""
@@ -187,11 +226,11 @@ class Direction:
 
 
 def _log_true(block: Block) -> Array:
-    return block.with_outcome(-block.p, block.at_outcome(block.complement))
+    return block.with_outcome(-block.p, block.happened.complement)
 
 
 def _rest_sq(block: Block) -> Array:
-    rest = block.at_outcome(block.values.rest_sq)
+    rest = block.happened.rest_sq
     return block.with_outcome(2 * block.p * (block.p - rest), -2 * block.at_outcome(block.p) * rest)
 
 
@@ -209,7 +248,7 @@ def _cdf_l2(block: Block) -> Array:
 
 def _cdf_l1(block: Block) -> Array:
     distance = np.abs(np.arange(block.n_classes)[:, None] - block.y)
-    return block.p * (distance - block.at_outcome(block.values.cdf_l1))
+    return block.p * (distance - block.happened.cdf_l1)
 
 
 def _cdf_log(block: Block) -> Array:
