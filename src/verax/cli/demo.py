@@ -79,7 +79,9 @@ def write_predictions(problem: Example, out: Path) -> list[Path]:
 
 def _write_report(problem: Example, out: Path) -> tuple[Path | None, str]:
     from verax.report import Report
+    from verax.report.page import check_packages
 
+    check_packages()
     (_, ids), (by, subgroups) = problem.columns.items()
     report = Report.of(
         problem.outcomes,

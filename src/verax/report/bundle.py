@@ -8,10 +8,16 @@ import sys
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from verax.common.packages import needed
 from verax.display.writing import written
 from verax.errors import VeraxError
+
+
+def converter() -> Any:
+    """The package that the scripts come from."""
+    return needed("vl_convert", "A report", "report", "vl-convert-python")
 
 
 @lru_cache(maxsize=1)
@@ -21,11 +27,10 @@ def bundle() -> str:
     Making it takes seconds, so it is kept in a file, whose first line is the hash of the rest. A file that
     does not fit its hash, or a folder that cannot be written to, costs only the time.
     """
-    vl_convert = needed("vl_convert", "A report", "report", "vl-convert-python")
     kept = _folder() / f"vega-{version('vl-convert-python')}.js"
     text = _read(kept)
     if text is None:
-        text = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+        text = str(converter().javascript_bundle("window.vegaEmbed = vegaEmbed;"))
         _keep(text, kept)
     # Either would end the element that it is put in, or change how the rest of it is read.
     assert "</script" not in text.lower()

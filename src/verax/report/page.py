@@ -14,21 +14,30 @@ from importlib.resources import files
 from typing import Any
 
 from verax.common.packages import needed
-from verax.report.bundle import bundle
-from verax.report.charts import all_charts
+from verax.report.bundle import bundle, converter
+from verax.report.charts import all_charts, altair
 from verax.report.contents import Contents
 from verax.report.sections import context_of
 
 
+def check_packages() -> None:
+    """Refuse where a package that pages need is missing, before anything is computed for one."""
+    # Altair needs jinja2 as well, so jinja2 is looked for first.
+    _environment()
+    altair()
+    converter()
+
+
 def render(contents: Contents, **about: Any) -> str:
     """The whole page; `about` are title, source, date, command and requirements."""
-    # Altair needs jinja2, too, so it is looked for first.
-    environment = _environment()
+    check_packages()
     context = context_of(contents, **about)
     script = bundle() + "\n" + _asset("report.js")
     charts = json.dumps(all_charts(contents), allow_nan=False, separators=(",", ":"))
     return str(
-        environment.get_template("report.html.j2").render(
+        _environment()
+        .get_template("report.html.j2")
+        .render(
             **context,
             style=_asset("report.css"),
             script=_plain(script),
