@@ -12,8 +12,12 @@ import numpy as np
 
 import verax as vx
 from verax.engines.tally import RuleSums
+from verax.kernels import limits
 
 RULES = (vx.log_score, vx.brier, vx.zero_one, vx.rps)
+# From this many numbers on, the tests compile loops over rows; long runs do so from as many as users' calls.
+THOROUGH = False
+MANY = 2**15
 # Relative; means of non-negative losses, totals and counts.
 CLOSE = 1e-12
 
@@ -40,7 +44,8 @@ class Rows:
 def random_rows(rng: np.random.Generator) -> Rows:
     # Now and then so many rows that they are summed by compiled loops.
     k = int(rng.integers(2, 7))
-    n = int(rng.integers(2**19 // k, 2**20 // k)) if rng.random() < 0.04 else int(rng.integers(1, 40))
+    many = 2**19 if THOROUGH else MANY
+    n = int(rng.integers(many // k, 2 * many // k)) if rng.random() < 0.04 else int(rng.integers(1, 40))
     p = rng.dirichlet(np.full(k, 10.0 ** rng.uniform(-2, 2)), n)
     y = rng.integers(0, k, n)
     # Outcomes that are all but certain, all but impossible, or impossible: losses from 0 to 700 and infinity.
@@ -132,12 +137,16 @@ def check_means(tally: RuleSums, wanted: list[tuple[Fraction, Fraction, bool]], 
 
 
 def attempt(rng: np.random.Generator) -> None:
+    saved = limits.COMPILED_FROM
+    limits.COMPILED_FROM = saved if THOROUGH else MANY
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
             check(rng)
         except RuntimeWarning as warning:
             raise AssertionError(f"warning: {warning}") from warning
+        finally:
+            limits.COMPILED_FROM = saved
 
 
 def check(rng: np.random.Generator) -> None:

@@ -12,11 +12,11 @@ run = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(run)
 
 
-# In parts, so that workers can share them.
+# In parts, so that workers can share them; other calls are for the long tests.
 PARTS = [
-    (name, range(first, min(first + 300, calls)))
+    pytest.param(name, range(part * calls, (part + 1) * calls), marks=[pytest.mark.long] if part else [])
     for name, calls in run.FUZZERS.items()
-    for first in range(0, calls, 300)
+    for part in range(3)
 ]
 
 
