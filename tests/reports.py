@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+import pytest
 
 from verax.report import Report
 
@@ -25,6 +26,22 @@ def sample(n=600, k=4, *, sharpness=1.0, seed=0):
     y = (q.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
     p = q**sharpness
     return y, p / p.sum(axis=1, keepdims=True)
+
+
+def lighten(patch, replicates=20):
+    """Let reports have few replicates and one way to recalibrate, where neither matters."""
+    patch.setattr("verax.report.limits.MOST", replicates)
+    patch.setattr("verax.report.calibration.RESAMPLES", 20)
+    patch.setattr("verax.report.analysis.LIST_TESTS", 19)
+    patch.setattr("verax.report.remedies._METHODS", ("temperature",))
+
+
+def light(*args, replicates=20, **options):
+    """A report with few replicates and without recalibration, for what depends on neither."""
+    with pytest.MonkeyPatch.context() as patch:
+        lighten(patch, replicates)
+        patch.setattr("verax.report.remedies.recalibrated", lambda *_: False)
+        return Report.of(*args, **options)
 
 
 @cache

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import verax as vx
-from browsers import CHROMIUM, DRIVER, Browser
-from reports import EVIL, GRADES, graded, sample
+from browsers import CHROMIUM, DRIVER
+from reports import EVIL, GRADES, graded, light, lighten, sample
 from verax.report import Report
 from verax.report.monitoring import save_monitor_page
 from verax.report.words import short_of
@@ -23,13 +23,6 @@ pytestmark = [
         not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver: apt-get install chromium-driver"
     ),
 ]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    made = Browser()
-    yield made
-    made.driver.quit()
 
 
 @pytest.fixture(scope="module")
@@ -264,7 +257,8 @@ def test_the_keyboard_is_enough(browser, page):
     assert browser.run("return document.querySelector('details.definition').open")
 
 
-def test_texts_from_outside_stay_texts(browser, tmp_path):
+def test_texts_from_outside_stay_texts(browser, tmp_path, monkeypatch):
+    lighten(monkeypatch)
     y, p = sample(120)
     evil = [*EVIL[:3], 'x" onload="alert(2)']
     report = Report.of(
@@ -308,7 +302,7 @@ class Inherited(vx.Brier):
 
 def test_names_that_javascript_objects_have_already(browser, tmp_path):
     y, p = sample(240)
-    report = Report.of(
+    report = light(
         y,
         {INHERITED[0]: p, INHERITED[1]: 0.5 * p + 0.125, INHERITED[2]: 0.9 * p + 0.025},
         classes=INHERITED,
@@ -367,7 +361,7 @@ def edges(tmp_path_factory):
     p[200:205] = [0.02, 0.01, 0.97]
     ids = [f"patient-2024-03-17T09:12:33.123456Z/scan/{i:06d}/left-eye-macula-centred" for i in range(1200)]
     path = tmp_path_factory.mktemp("edges") / "report.html"
-    Report.of(y, {"model": p}, classes=["a", "b", "c"], ids=ids).save(path)
+    light(y, {"model": p}, classes=["a", "b", "c"], ids=ids).save(path)
     return path
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import verax as vx
+from reports import light, lighten
 from scattered import Scattered, problem
 from verax.analyses import samples
 from verax.analyses.samples import Sketch
@@ -24,8 +25,8 @@ from verax.scans.saved import Recorded
 
 @pytest.fixture(autouse=True)
 def few_replicates(monkeypatch):
-    """As few as a page of many rows has: what is compared does not depend on their number."""
-    monkeypatch.setattr("verax.report.limits.MOST", 20)
+    """As few as a page of many rows has, and one way to recalibrate: comparisons depend on neither."""
+    lighten(monkeypatch)
 
 
 def same_subgroups(found, exact):
@@ -50,34 +51,35 @@ def same_subgroups(found, exact):
     ("kind", "several", "ordered"),
     [("plain", True, True), ("weights", False, False), ("groups", True, False)],
 )
-def test_the_report_is_that_of_the_rows(kind, several, ordered):
-    rng, y, p = problem(1200, 3, 4)
+def test_the_report_is_that_of_the_rows(kind, several, ordered, monkeypatch):
+    monkeypatch.setattr("verax.report.breakdowns.MOST_VALUES", 14)
+    rng, y, p = problem(480, 3, 4)
     p[5] = p[4]
     y[5] = y[4]
-    groups, weights = rng.integers(0, 12, 1200), rng.random(1200)
+    groups, weights = rng.integers(0, 12, 480), rng.random(480)
     own = {"weights": {"weights": weights}, "groups": {"groups": groups}}.get(kind, {})
     by = {
         "plain": {
-            "size": np.where(np.arange(1200) < 15, "rare", np.where(p[:, 0] > 0.3, "large", "small")),
-            "some": np.array([None if i % 3 else float(i % 2) for i in range(1200)], dtype=object),
-            "row": np.arange(1200) // 3,
+            "size": np.where(np.arange(480) < 15, "rare", np.where(p[:, 0] > 0.3, "large", "small")),
+            "some": np.array([None if i % 3 else float(i % 2) for i in range(480)], dtype=object),
+            "row": np.arange(480) // 30,
         },
-        "weights": {"site": rng.integers(0, 4, 1200)},
+        "weights": {"site": rng.integers(0, 4, 480)},
         # Subgroups of several groups, and of one each.
         "groups": {"site": groups % 3, "patient": groups},
     }[kind]
     models = (
         {"sharp": p, "flat": np.sqrt(p) / np.sqrt(p).sum(axis=1, keepdims=True)} if several else {"model": p}
     )
-    ids = np.array([f"row {i}" for i in range(1200)])
+    ids = np.array([f"row {i}" for i in range(480)])
     shown = {name: column for name, column in by.items() if name != "row"}
-    exact = Report.of(y, models, ordered=ordered, ids=ids, by=shown, **own)
+    exact = light(y, models, ordered=ordered, ids=ids, by=shown, **own)
     handle = Scattered(y, models, ids=ids, by=by, **own)
     found = Report.of(handle, ordered=ordered)
     handle.passes = 0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("verax.report.problem.READ_AGAIN", 0)
-        assert Report.of(handle, ordered=ordered).contents.findings[0].dense.slopes is None
+        assert light(handle, ordered=ordered).contents.findings[0].dense.slopes is None
     # Many rows are read once.
     assert handle.passes == 1
     assert found.contents.best.name == exact.contents.best.name
@@ -108,12 +110,12 @@ def test_the_report_is_that_of_the_rows(kind, several, ordered):
         assert (ours.dense.decisions is None) == (true.dense.decisions is None)
         if true.dense.decisions is not None:
             assert vars(ours.dense.decisions) == pytest.approx(vars(true.dense.decisions), rel=1e-12)
-        assert ours.dense.remedy.recalibration.n_rows == 1200
+        assert ours.dense.remedy.recalibration.n_rows == 480
     if several:
         (ours,), (true,) = (each.contents.comparison.differences[primary] for each in (found, exact))
         assert (ours.difference, *ours.interval) == pytest.approx((true.difference, *true.interval), rel=1e-9)
     checks = {check.question: check for check in found.contents.checks}
-    assert "1 row (0.083%) repeats an earlier one" in checks["Duplicate rows"].answer
+    assert "1 row (0.21%) repeats an earlier one" in checks["Duplicate rows"].answer
     same_subgroups(found.contents, exact.contents)
     page = found.to_html()
     assert page.count("Subgroups in numbers") == len(shown)
@@ -167,7 +169,7 @@ def test_ranks_lie_within_what_histograms_leave_open():
 
 @pytest.mark.parametrize("ordered", [False, True])
 def test_ranks_come_from_the_histograms_of_curves_where_no_row_has_a_weight(ordered):
-    _, y, p = problem(2000, 4, seed=8)
+    _, y, p = problem(800, 4, seed=8)
     p[5] = np.eye(4)[(y[5] + 1) % 4]
     handle, alone = Scattered(y, p), Scattered(y, p)
     alone.weighted = False
@@ -179,7 +181,7 @@ def test_ranks_come_from_the_histograms_of_curves_where_no_row_has_a_weight(orde
         for each in (handle, alone)
     }
     assert kinds[True].keys() - kinds[False].keys() == {"model/ranks"}
-    found = [Report.of(each, ordered=ordered).contents.findings[0].worst for each in (handle, alone)]
+    found = [light(each, ordered=ordered).contents.findings[0].worst for each in (handle, alone)]
     assert found[0] == found[1]
     assert len(found[0].cases[0].ranks) > 1
 
@@ -194,7 +196,7 @@ def test_parts_of_an_older_version_have_a_report(tmp_path):
     recipes = {name: recipe for name, recipe in recipes.items() if name not in new}
     handle.summarise({**recipes, "worst": WorstRecipe("model", (vx.brier,), 9)})
     handle.save(tmp_path / "old.verax")
-    report = Report.of(vx.scan(tmp_path / "old.verax"))
+    report = light(vx.scan(tmp_path / "old.verax"))
     assert [case.ranks for case in report.contents.findings[0].worst][:2] == [{"brier": 1}, {"brier": 2}]
     assert report.contents.subgroups == {}
     assert "By <bdi>" not in report.to_html()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import verax as vx
-from browsers import CHROMIUM, DRIVER, Browser
+from browsers import CHROMIUM, DRIVER
 from reports import EVIL
 from verax.report import Report
 from verax.report.sections import context_of
@@ -170,38 +170,32 @@ def test_weights_and_groups_reach_the_page():
 
 @pytest.mark.browser
 @pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver")
-def test_the_page_in_a_browser(tmp_path):
+def test_the_page_in_a_browser(browser, tmp_path):
     *_, report = made()
     path = tmp_path / "lists.html"
     report.save(path)
-    browser = Browser()
-    try:
-        browser.open(path)
-        assert browser.complaints() == []
-        assert browser.requests() == [path.as_uri()]
-        drawn = "return [...document.querySelectorAll('[data-chart]')].map(x => [x.dataset.chart, %s])"
-        marks = "x.querySelectorAll('svg .mark-symbol path, svg .mark-line path').length"
-        places = dict(browser.run(drawn % marks))
-        panels = {f"panel-{i}" for i in range(7)}
-        assert set(places) == {"coverage", "lengths", "models", "differences", *panels}
-        assert all(places.values())
-        titles = browser.run("return [...document.querySelectorAll('.panels bdi')].map(x => x.textContent)")
-        assert titles == ["place 1", "place 2", "place 3", "place 4", "place 5", "any place", "whole list"]
-        # The model chosen is the one that is shown, in texts and in charts.
-        shown = """return [...document.querySelectorAll("#coverage p[data-model]")]
-            .filter(x => !x.hidden).map(x => x.innerText)"""
-        browser.choose("model", 1)
-        (sentence,) = browser.run(shown)
-        assert sentence.startswith("too sure: The outcome is listed in")
-        assert "overconfident (p" in sentence
-        for width in (360, 1280):
-            browser.resize(width)
-            wide = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-            assert browser.run(wide)
-        # Names of classes are texts.
-        assert (
-            browser.run("return document.querySelectorAll('main script, main b:not(.signed b)').length") == 0
-        )
-        assert browser.run("return document.body.innerText.includes('{{ 7*7 }}') || true")
-    finally:
-        browser.driver.quit()
+    browser.open(path)
+    assert browser.complaints() == []
+    assert browser.requests() == [path.as_uri()]
+    drawn = "return [...document.querySelectorAll('[data-chart]')].map(x => [x.dataset.chart, %s])"
+    marks = "x.querySelectorAll('svg .mark-symbol path, svg .mark-line path').length"
+    places = dict(browser.run(drawn % marks))
+    panels = {f"panel-{i}" for i in range(7)}
+    assert set(places) == {"coverage", "lengths", "models", "differences", *panels}
+    assert all(places.values())
+    titles = browser.run("return [...document.querySelectorAll('.panels bdi')].map(x => x.textContent)")
+    assert titles == ["place 1", "place 2", "place 3", "place 4", "place 5", "any place", "whole list"]
+    # The model chosen is the one that is shown, in texts and in charts.
+    shown = """return [...document.querySelectorAll("#coverage p[data-model]")]
+        .filter(x => !x.hidden).map(x => x.innerText)"""
+    browser.choose("model", 1)
+    (sentence,) = browser.run(shown)
+    assert sentence.startswith("too sure: The outcome is listed in")
+    assert "overconfident (p" in sentence
+    for width in (360, 1280):
+        browser.resize(width)
+        wide = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+        assert browser.run(wide)
+    # Names of classes are texts.
+    assert browser.run("return document.querySelectorAll('main script, main b:not(.signed b)').length") == 0
+    assert browser.run("return document.body.innerText.includes('{{ 7*7 }}') || true")

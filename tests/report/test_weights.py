@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import verax as vx
-from verax.report import Report
+from reports import light
 
 
 @pytest.mark.parametrize("weights_are", ["importance", "counts"])
@@ -16,7 +16,7 @@ def test_the_report_and_subgroups_have_the_intervals_of_the_card(weights_are):
     y = rng.integers(0, 3, 120)
     weights = rng.integers(1, 5, 120)
     card = vx.evaluate(y, p, weights=weights, weights_are=weights_are)
-    found = Report.of(y, p, weights=weights, weights_are=weights_are).contents.findings[0].card
+    found = light(y, p, weights=weights, weights_are=weights_are).contents.findings[0].card
     assert found.scores["brier"].interval == card.scores["brier"].interval
     assert found.metrics["accuracy"].interval == card.metrics["accuracy"].interval
     site = np.repeat(["a", "b"], 60)
