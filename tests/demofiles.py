@@ -44,6 +44,15 @@ def days(path):
     papq.write_table(pa.table({**columns, **{f"p_{name}": p[:, j] for j, name in enumerate(names)}}), path)
 
 
+def late(path, day, *, known=False):
+    """The forecasts of one day, whose outcomes are known on the next, or these outcomes."""
+    _, y, p = _rows(10 + day, 3)
+    names = np.array(["cat", "dog", "fox"])
+    columns = {"case": [f"{day}/{i}" for i in range(N)], "day": np.full(N, day + known)}
+    columns |= {"label": names[y]} if known else {f"p_{name}": p[:, j] for j, name in enumerate(names)}
+    pacsv.write_csv(pa.table(columns), path)
+
+
 def grades(path):
     """Ordered grades, several eyes a patient."""
     rng, y, p = _rows(2, 3)
@@ -152,6 +161,9 @@ def card(path, seed):
 FILES = {
     "preds.parquet": predictions,
     "february.parquet": days,
+    "today.csv": lambda path: late(path, 1),
+    "next.csv": lambda path: late(path, 2),
+    "known.csv": lambda path: late(path, 1, known=True),
     "a.parquet": lambda path: predictions(path, 1),
     "b.parquet": lambda path: predictions(path, 1, caution=0.3),
     "grades.csv": grades,
