@@ -28,12 +28,12 @@ def sample(n=600, k=4, *, sharpness=1.0, seed=0):
     return y, p / p.sum(axis=1, keepdims=True)
 
 
-def lighten(patch, replicates=20):
-    """Let reports have few replicates and one way to recalibrate, where neither matters."""
+def lighten(patch, replicates=20, methods=("temperature",)):
+    """Let reports have few replicates and few ways to recalibrate, where neither matters."""
     patch.setattr("verax.report.limits.MOST", replicates)
     patch.setattr("verax.report.calibration.RESAMPLES", 20)
     patch.setattr("verax.report.analysis.LIST_TESTS", 19)
-    patch.setattr("verax.report.remedies._METHODS", ("temperature",))
+    patch.setattr("verax.report.remedies.METHODS", methods)
 
 
 def light(*args, replicates=20, **options):

@@ -787,7 +787,7 @@ def test_events_that_are_too_high_or_too_low_are_named_with_evidence():
 
 def test_very_many_rows_are_recalibrated_in_part_and_very_many_classes_not_at_all(monkeypatch):
     monkeypatch.setattr(limits, "_PROBABILITIES", 4 * 600)
-    monkeypatch.setattr("verax.report.remedies._METHODS", ("temperature",))
+    monkeypatch.setattr("verax.report.remedies.METHODS", ("temperature",))
     y, p = sample(900)
     groups = np.arange(900) // 30
     assert Report.of(y, p).contents.best.dense.remedy.recalibration.n_rows == 600

@@ -24,7 +24,7 @@ from verax.scores.gradients.logits import check_trainable
 from verax.scores.registry import RULES
 
 # Few and simple methods, whose names readers know.
-_METHODS = ("temperature", "bcts", "isotonic")
+METHODS = ("temperature", "bcts", "isotonic")
 # The panels of every model.
 Panels = Mapping[str, Sequence[ReliabilityPanel]]
 
@@ -141,7 +141,7 @@ def _recalibration(problem: Problem, rows: Sample, i: int, confidence: float, se
     return recalibrate(
         rows.y,
         rows.p[:, i],
-        method=list(_METHODS),
+        method=list(METHODS),
         rule=_rule(problem),
         ordered=problem.ordered,
         weights=rows.weights,
