@@ -19,7 +19,7 @@ RUNS = {
     "monitor": ["february.parquet", "--time", "day", "--reference", 0.5, "--state", "new.state"],
     "select": ["metrics.csv"],
     "toplist": ["completions.jsonl", "--classes", 50000],
-    "certify": ["zero_one", "--json"],
+    "certify": ["zero_one", "--n-classes", 2, "--json"],
     "reproduce": ["resin"],
     "schema": ["evaluate"],
 }

@@ -1,0 +1,13 @@
+"""Settings for all tests of commands."""
+
+from __future__ import annotations
+
+import pytest
+
+from reports import lighten
+
+
+@pytest.fixture(autouse=True)
+def light_reports(monkeypatch):
+    """What commands do with reports needs few replicates and one way to recalibrate."""
+    lighten(monkeypatch)
