@@ -11,7 +11,6 @@ import numpy as np
 from verax.common.caching import cached_property
 from verax.engines.clusters import effective_groups
 from verax.engines.stats import Formula
-from verax.errors import InputError, passing
 from verax.inference.bootstrap import drawn_copies, multiplicities
 from verax.inputs.arrays import Floats, Ints, to_host, widen
 from verax.inputs.forecasts import Batch
@@ -20,9 +19,6 @@ from verax.inputs.rows import Rows
 from verax.scores.base import losses_of
 from verax.scores.decisions import cheapest
 from verax.scores.metrics import CostsLike
-
-# So many copies of rows are made at most.
-_MOST_COPIES = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -74,28 +70,6 @@ class RowTable:
             n_classes=rows.n_classes,
         )
 
-    def repeated(self) -> RowTable:
-        """Every row as often as its weight says, a whole number; without losses and groups."""
-        if self.weights is None:
-            return self
-        if not self.whole or self.weights.sum() > _MOST_COPIES:
-            raise InputError(
-                f"must be whole numbers with a sum of at most {_MOST_COPIES:,} where they count copies",
-                argument="weights",
-                found=f"they sum to {self.weights.sum():,.12g}",
-                remedies=[passing("if they are not", weights_are="importance")],
-            )
-        copies = self.weights.astype(np.int64)
-        return RowTable(
-            y=np.repeat(self.y, copies),
-            p=np.repeat(self.p, copies, axis=0),
-            decisions=np.repeat(self.decisions, copies) if len(self.decisions) else self.decisions,
-            losses={},
-            weights=None,
-            groups=None,
-            n_classes=self.n_classes,
-        )
-
     def weighty(self) -> RowTable:
         """Without rows of weight zero, which are as if absent."""
         if self.weights is None or self.weights.all():
@@ -118,29 +92,6 @@ class RowTable:
         small = np.min_scalar_type(self.n_classes - 1)
         y, decisions = self.y.astype(small), self.decisions.astype(small)
         return replace(self, y=y, decisions=decisions, p=np.zeros((0, self.n_classes)))
-
-    @classmethod
-    def joined(cls, parts: Sequence[RowTable]) -> RowTable:
-        """The rows of all parts, one part after the other."""
-        first = parts[0]
-        if len(parts) == 1:
-            return first
-        if any(part.n_classes != first.n_classes for part in parts):
-            raise InputError("All parts must have the same classes", argument="p", kind="length")
-        groups = None
-        if first.groups is not None:
-            labels = [part.groups.labels[part.groups.codes] for part in parts if part.groups is not None]
-            groups = Groups.of(np.concatenate(labels), sum(len(part.y) for part in parts))
-        weights = [part.weights for part in parts if part.weights is not None]
-        return cls(
-            y=np.concatenate([part.y for part in parts]),
-            p=np.concatenate([part.p for part in parts]),
-            decisions=np.concatenate([part.decisions for part in parts]),
-            losses={rule: np.concatenate([part.losses[rule] for part in parts]) for rule in first.losses},
-            weights=np.concatenate(weights) if weights else None,
-            groups=groups,
-            n_classes=first.n_classes,
-        )
 
     @cached_property
     def cells(self) -> Any:

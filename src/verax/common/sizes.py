@@ -1,11 +1,13 @@
-"""Numbers of classes, which may be larger than any float: label sets have 2**L."""
+"""Sizes: up to where analyses are exact, and numbers of classes, which may be larger than any float."""
 
 from __future__ import annotations
 
 import math
 
-# With more classes, an even share of the probability comes near the smallest double. In sums, more classes
-# count as so many: their shares are nothing beside the rest, either way.
+# Analyses keep up to this number of distinct values, or of rows, and are exact; of more there are bins.
+EXACT_UP_TO = 2**20
+# Label sets have 2**L classes. With more classes than these, an even share of the probability comes near the
+# smallest double. In sums, more classes count as this number: their shares are nothing beside the rest.
 MOST_CLASSES = 2**900
 # Of more label sets the number has too many digits to be written.
 MOST_SETS = 2**10_000

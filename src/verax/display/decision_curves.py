@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from verax.display.palette import COLOURS, STYLES
-from verax.display.panels import PlottedEvents, grid_shape, legend_above, panels
-
-MOST_PANELS = 20
+from verax.display.panels import MOST_PANELS, PlottedEvents, grid_shape, legend_above, panels
 
 
 class BenefitCurve(Protocol):

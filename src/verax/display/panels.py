@@ -7,6 +7,9 @@ from typing import Any, Literal, Protocol
 
 from verax.display.palette import pyplot
 
+# Of more events, some are drawn.
+MOST_PANELS = 20
+
 
 class PlottedEvents(Protocol):
     """Whether the events are thresholds."""

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from verax.display.palette import COLOURS, GREY, STYLES
-from verax.display.panels import grid_shape, legend_above, panels
-
-MOST_PANELS = 20
+from verax.display.panels import MOST_PANELS, grid_shape, legend_above, panels
 
 
 class PlottedRates(Protocol):

@@ -8,9 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from verax.display.palette import COLOURS
-from verax.display.panels import grid_shape, panels
+from verax.display.panels import MOST_PANELS, grid_shape, panels
 
-MOST_PANELS = 20
 # The height of the tallest bar of the histogram, and up to how many forecasts each is marked.
 _BARS = 0.2
 _POINTS = 30

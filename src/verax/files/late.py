@@ -16,10 +16,8 @@ from verax.files import arrow
 from verax.files.arrow import ValueOrigin
 from verax.files.column_files import ColumnFile
 from verax.files.column_roles import find_target
-from verax.files.formats.tables import ARRAYS, TEXTS, SourceTable, common_format
+from verax.files.formats.tables import ARRAYS, ROWS_AT_ONCE, TEXTS, SourceTable, common_format
 from verax.files.predictions import Array, Predictions, Request, each_name, together_ids
-
-_ROWS = 2**16
 
 
 def read_forecasts(path: Path, request: Request) -> Predictions:
@@ -73,7 +71,7 @@ def read_outcomes(path: Path, request: Request, time: str) -> LateOutcomes:
                 remedies=[passing("with another name", **{option: ...})],
             )
     rows = pa.concat_tables(
-        [pa.Table.from_batches([batch]) for batch in table.batches([*ids, target, time], _ROWS)]
+        [pa.Table.from_batches([batch]) for batch in table.batches([*ids, target, time], ROWS_AT_ONCE)]
         or [table.schema.empty_table()],
         promote_options="default",
     )

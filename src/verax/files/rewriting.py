@@ -14,7 +14,7 @@ from verax.display.writing import written
 from verax.errors import InputError, join, show
 from verax.files import arrow
 from verax.files.arrow import ValueOrigin
-from verax.files.formats.tables import ARRAYS, TEXTS, SourceTable, common_format
+from verax.files.formats.tables import ARRAYS, ROWS_AT_ONCE, TEXTS, SourceTable, common_format
 from verax.files.predictions import Array, Request
 from verax.files.single import both_classes
 
@@ -27,7 +27,6 @@ _WRITTEN = {
     ".arrow": "Arrow",
     ".feather": "Arrow",
 }
-_ROWS = 2**16
 
 
 def check_can_be_written(path: Path) -> None:
@@ -88,7 +87,7 @@ def rewrite(
     _check_columns(table, columns, path)
     table.as_numbers(columns)
     rows = pa.concat_tables(
-        [pa.Table.from_batches([batch]) for batch in table.batches(table.schema.names, _ROWS)]
+        [pa.Table.from_batches([batch]) for batch in table.batches(table.schema.names, ROWS_AT_ONCE)]
         or [table.schema.empty_table()],
         promote_options="default",
     )

@@ -16,6 +16,7 @@ from verax.analyses.calibration.events import IsotonicFit, Split, n_events, reca
 from verax.analyses.calibration.sources import PartEvents, RowEvents
 from verax.analyses.parts import dense, probabilities, seen
 from verax.common.caching import cached_property
+from verax.common.sizes import EXACT_UP_TO
 from verax.common.summaries import (
     Each,
     Summary,
@@ -42,7 +43,7 @@ from verax.scores.registry import RULES
 _SPAN, _ONE = 2**16, 2**15
 # The number of distinct forecasts of all events together that are told apart. Beyond it rows are counted in
 # bins, whose neighbours are joined where there would be too many.
-MOST_VALUES, _MOST, _LEVELS = 2**20, 2**20, 10
+MOST_VALUES, _MOST, _LEVELS = EXACT_UP_TO, 2**20, 10
 # The level at which every distinct forecast has a key of its own.
 EXACT = -1
 # How many events may have tables of all bins.

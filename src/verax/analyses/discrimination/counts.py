@@ -16,6 +16,7 @@ from verax.analyses.binary import EventRows, rows_of_part
 from verax.analyses.discrimination.statistics import Estimated, average_precision_of, placed
 from verax.analyses.units import sums_at
 from verax.analyses.unitsums import check_weight
+from verax.common.sizes import EXACT_UP_TO
 from verax.common.summaries import (
     Each,
     Summary,
@@ -34,7 +35,7 @@ from verax.inputs.arrays import Bools, Floats, Ints
 from verax.inputs.handles import Part, Recipe
 
 # The number of distinct values that are kept, of one event and of all; beyond that, rows are counted in bins.
-MOST_VALUES, _MOST_OF_ALL = 2**20, 2**21
+MOST_VALUES, _MOST_OF_ALL = EXACT_UP_TO, 2 * EXACT_UP_TO
 # The number of bins of all events together.
 _MOST_BINS = 2**20
 

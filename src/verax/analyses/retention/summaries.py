@@ -20,6 +20,7 @@ from verax.analyses.retention.cuts import Metric
 from verax.analyses.retention.uncertainty_scores import UncertaintyScore
 from verax.analyses.table import RowTable
 from verax.analyses.worst_ranks import rank_in
+from verax.common.sizes import EXACT_UP_TO
 from verax.common.sorting import DECIMALS
 from verax.common.summaries import (
     Array,
@@ -52,7 +53,7 @@ from verax.scores.metrics import METRICS, CostsLike, DecisionMetric
 from verax.scores.registry import name_of
 
 # The number of rows that are kept; of more, there are histograms.
-MOST_ROWS = 2**20
+MOST_ROWS = EXACT_UP_TO
 # Fewer rows in memory are read by array calls alone, which start sooner.
 _FEW = 2**11
 # By how much bins are joined in replicates of groups, which every row adds to.

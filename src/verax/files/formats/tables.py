@@ -47,6 +47,8 @@ _ENDINGS = tuple(
 )
 # How many rows tell what columns of texts hold, and at most what the outcomes are.
 LOOK, _LOOK_AT_OUTCOMES = 1000, 2**16
+# Rows that are read at once where a file is gone through.
+ROWS_AT_ONCE = 2**16
 _LIKE_A_NUMBER = re.compile(r"\s*-?\d*[.,]?\d+(e-?\d+)?\s*%?", re.IGNORECASE)
 
 

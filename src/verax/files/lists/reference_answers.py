@@ -8,13 +8,11 @@ from typing import Any
 
 from verax.common.paths import check_exists, check_regular
 from verax.errors import InputError, passing, show
-from verax.files.formats.tables import FORMATS, SourceTable
+from verax.files.formats.tables import FORMATS, ROWS_AT_ONCE, SourceTable
 from verax.files.lists.streams import ending, open_stream, text_lines
 from verax.files.naming import MAYBE_TARGETS, TARGETS, spoken
 from verax.files.predictions import Request, id_of
 from verax.inputs.records.record import SKIP, RecordError
-
-_ROWS = 2**16
 
 
 class ReferenceAnswers:
@@ -148,7 +146,7 @@ def _by_id(rows: Iterable[Sequence[Any]], path: str) -> dict[str, Hashable]:
 
 
 def _values(table: SourceTable, columns: list[str]) -> Any:
-    for batch in table.batches(columns, _ROWS):
+    for batch in table.batches(columns, ROWS_AT_ONCE):
         yield from zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
 
 
