@@ -200,7 +200,7 @@ def test_compiled_means_agree(weighted):
     for rule, mean in found.items():
         total = sum(w[part].sum() * rule(y[part], p[part], weights=w[part]) for part in parts)
         assert_close(mean, total / w.sum(), err_msg=repr(rule))
-    for rule in (vx.brier, vx.ranked_log, vx.penalized(vx.rps)):
+    for rule in (vx.ranked_log,) if weighted else (vx.brier, vx.penalized(vx.rps)):
         assert_close(rule(y, p, **given), found[rule])
 
 
