@@ -25,7 +25,7 @@ suite: .venv/tools
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not long and not pages"
 
 quick: .venv/tools ## the cheap tests: what one runs at every save
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "$(FAST)" --cheap 0.1
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "$(FAST)" --cheap 0.05 --within 75
 
 # Old versions warn of what newer neighbours drop, which is no fault of verax.
 test-oldest: .venv-oldest/installed ## the tests that apply, with the oldest versions that are allowed

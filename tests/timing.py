@@ -68,14 +68,9 @@ def pytest_addoption(parser):
         "--cheap",
         type=float,
         metavar="SECONDS",
-        help="leave out tests that took longer in an earlier run, without the compiling of kernels",
+        help="leave out tests that took longer in an earlier run; of new files take one case of each",
     )
-    parser.addoption(
-        "--within",
-        type=float,
-        metavar="SECONDS",
-        help="begin no test later; one case of every test comes before the other cases",
-    )
+    parser.addoption("--within", type=float, metavar="SECONDS", help="begin no test later than that")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -94,15 +89,25 @@ def _costs(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out what is known to take longer than asked for, and bring the rest into order."""
+    """Leave out what takes longer than asked for, and bring the rest into order."""
     most, costs = config.getoption("--cheap"), _costs(config)
     if most is not None:
-        config.hook.pytest_deselected(items=[i for i in items if costs.get(i.nodeid, 0.0) > most])
-        items[:] = [item for item in items if costs.get(item.nodeid, 0.0) <= most]
-    if config.getoption("--within") is not None:
-        _one_of_each_first(items)
-    elif hasattr(config, "workerinput"):
+        kept = _cheap(items, costs, most)
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = kept
+    if hasattr(config, "workerinput"):
         _dear_first(items, costs)
+
+
+def _cheap(items, costs, most):
+    """Tests that are known to be cheap, and one case of each of which nothing is known, in order."""
+    known, seen, kept = {name.partition("::")[0] for name in costs}, set(), {}
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        if costs.get(item.nodeid, 0.0) <= most and (test not in seen or _file(item) in known):
+            kept[item] = None
+        seen.add(test)
+    return kept
 
 
 def _dear_first(items, costs):
@@ -113,16 +118,6 @@ def _dear_first(items, costs):
         file = _file(item)
         dearest[file] = max(dearest[file], guess, costs.get(item.nodeid, 0.0))
     items.sort(key=lambda item: (-dearest[_file(item)], _file(item)))
-
-
-def _one_of_each_first(items):
-    """Begin with one case of every test."""
-    seen, rest = set(), {}
-    for item in items:
-        test = item.nodeid.partition("[")[0]
-        rest[item] = test in seen
-        seen.add(test)
-    items.sort(key=rest.__getitem__)
 
 
 def _file(item):
@@ -166,6 +161,11 @@ def pytest_runtest_logreport(report):
 def pytest_terminal_summary(terminalreporter, config):
     """Print them where many tests ran, and keep them."""
     _keep(config)
+    late = sum(_LATE in str(report.longrepr) for report in terminalreporter.stats.get("skipped", ()))
+    if late:
+        terminalreporter.write_line(
+            f"{late} tests were left out: {config.getoption('--within'):g} s were over."
+        )
     if len(_tests) < _FEW:
         return
     show = terminalreporter.write_line
