@@ -49,6 +49,12 @@ CAT = {
 }
 
 
+@pytest.fixture(autouse=True)
+def rows_soon_compiled(monkeypatch):
+    """CatBoost asks row by row: after some rows by array calls, compiled loops answer."""
+    monkeypatch.setattr("verax.adapters.boosting.catboost._COMPILED_AFTER", 200)
+
+
 @dataclass(frozen=True, repr=False)
 class Precise(OrdinalRule):
     """A rule of this test alone. XGBoost takes "pre..." for precision, which it would maximise."""

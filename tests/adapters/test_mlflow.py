@@ -12,10 +12,9 @@ import pytest
 
 import verax as vx
 from lazily import lazily
-from verax.adapters.mlflow import log_card, log_comparison
 from verax.common.strictjson import plain
 
-mlflow = lazily("mlflow")
+mlflow, adapter = lazily("mlflow"), lazily("verax.adapters.mlflow")
 pytestmark = pytest.mark.frameworks
 
 
@@ -51,7 +50,7 @@ def test_a_card_becomes_metrics_tags_and_artifacts(store, tmp_path):
     report = tmp_path / "report.html"
     report.write_text("<p>good</p>")
     with mlflow.start_run(experiment_id=store) as run:
-        logged = log_card(card, report=report)
+        logged = adapter.log_card(card, report=report)
     metrics, tags, files = read(run)
     assert metrics == logged == card.flat()
     for name, score in {**card.scores, **card.metrics}.items():
@@ -75,7 +74,7 @@ def test_infinite_scores_are_told_apart_from_metrics(store):
     card = vx.evaluate(y, p, rules=["log", "brier"])
     assert card["log"] == math.inf
     with mlflow.start_run(experiment_id=store) as run:
-        log_card(card)
+        adapter.log_card(card)
     metrics, tags, files = read(run)
     assert all(math.isfinite(value) for value in metrics.values())
     assert "log_score" not in metrics
@@ -115,7 +114,7 @@ def test_steps_prefixes_other_runs_and_any_rule(store):
     rules = [Quartic(), "brier(scale='half')"]
     cards = [vx.evaluate(*forecasts(seed), rules=rules) for seed in range(3)]
     for step, card in enumerate(cards):
-        log_card(card, prefix="val_", step=step, run_id=run.info.run_id)
+        adapter.log_card(card, prefix="val_", step=step, run_id=run.info.run_id)
     for name, rule in (("val_quartic", rules[0]), ("val_brier_scale_half", rules[1])):
         history = client.get_metric_history(run.info.run_id, name)
         assert [(m.step, m.value) for m in history] == [(i, card[rule]) for i, card in enumerate(cards)]
@@ -129,7 +128,7 @@ def test_a_comparison(store):
     y, p = forecasts()
     comparison = vx.compare(y, {"new": p, "old": 0.5 * p + 0.5 / 3}, rule=["brier", "log"])
     with mlflow.start_run(experiment_id=store) as run:
-        log_comparison(comparison)
+        adapter.log_comparison(comparison)
     metrics, tags, files = read(run)
     assert metrics["brier/new"] == pytest.approx(vx.brier(y, p))
     difference = comparison.difference("new", "old", "log_score")
@@ -151,7 +150,7 @@ def test_artifacts_are_strict_json(store):
     days = [datetime.date(2024, 1, day) for day in (1, 2, 3)]
     y, p = [days[0], days[1]], [[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]]
     with mlflow.start_run(experiment_id=store) as run:
-        log_card(vx.evaluate(y, p, classes=days))
+        adapter.log_card(vx.evaluate(y, p, classes=days))
     card = json.loads(read(run)[2]["verax/scorecard.json"], parse_constant=refuse)
     assert card["scores"]["log_score"]["mean"] == "inf"
     assert card["classes"] == [str(day) for day in days]
@@ -161,17 +160,17 @@ def test_refusals(store, tmp_path):
     y, p = forecasts()
     card = vx.evaluate(y, p, rules=["brier"])
     with pytest.raises(vx.VeraxError, match="no active run"):
-        log_card(card)
+        adapter.log_card(card)
     twins = vx.evaluate(y, p, rules=["brier(scale='half')", Twin()])
     with mlflow.start_run(experiment_id=store) as run:
         for call, argument in (
-            (lambda: log_card({}), "card"),
-            (lambda: log_comparison(card), "comparison"),
-            (lambda: log_card(twins), "card"),
-            (lambda: log_card(card, report=tmp_path / "none.html"), "report"),
-            (lambda: log_card(card, report=3), "report"),
-            (lambda: log_card(card, prefix=3), "prefix"),
-            (lambda: log_card(card, step="a"), "step"),
+            (lambda: adapter.log_card({}), "card"),
+            (lambda: adapter.log_comparison(card), "comparison"),
+            (lambda: adapter.log_card(twins), "card"),
+            (lambda: adapter.log_card(card, report=tmp_path / "none.html"), "report"),
+            (lambda: adapter.log_card(card, report=3), "report"),
+            (lambda: adapter.log_card(card, prefix=3), "prefix"),
+            (lambda: adapter.log_card(card, step="a"), "step"),
         ):
             with pytest.raises(vx.InputError) as caught:
                 call()
