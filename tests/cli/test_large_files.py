@@ -16,11 +16,11 @@ from scanned import alike
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     rng = np.random.default_rng(0)
-    p = rng.dirichlet([2, 1, 1], 4000)
-    y = (rng.random(4000)[:, None] > p.cumsum(axis=1)).sum(axis=1)
+    p = rng.dirichlet([2, 1, 1], 1600)
+    y = (rng.random(1600)[:, None] > p.cumsum(axis=1)).sum(axis=1)
     path = tmp_path_factory.mktemp("large") / "preds.parquet"
     columns = {f"p_{i}": p[:, i] for i in range(3)}
-    papq.write_table(pa.table({"y": y, **columns, "site": np.arange(4000) % 3}), path, row_group_size=1000)
+    papq.write_table(pa.table({"y": y, **columns, "site": np.arange(1600) % 3}), path, row_group_size=400)
     return path
 
 

@@ -56,7 +56,7 @@ def test_the_report_is_that_of_the_rows(kind, several, ordered, monkeypatch):
     rng, y, p = problem(480, 3, 4)
     p[5] = p[4]
     y[5] = y[4]
-    groups, weights = rng.integers(0, 12, 480), rng.random(480)
+    groups, weights = rng.integers(0, 8, 480), rng.random(480)
     own = {"weights": {"weights": weights}, "groups": {"groups": groups}}.get(kind, {})
     by = {
         "plain": {
@@ -74,7 +74,7 @@ def test_the_report_is_that_of_the_rows(kind, several, ordered, monkeypatch):
     ids = np.array([f"row {i}" for i in range(480)])
     shown = {name: column for name, column in by.items() if name != "row"}
     exact = light(y, models, ordered=ordered, ids=ids, by=shown, **own)
-    handle = Scattered(y, models, ids=ids, by=by, **own)
+    handle = Scattered(y, models, ids=ids, by=by, n_parts=3, **own)
     found = Report.of(handle, ordered=ordered)
     handle.passes = 0
     with pytest.MonkeyPatch.context() as patch:
