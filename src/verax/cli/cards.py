@@ -153,9 +153,11 @@ def _calibration(
 ) -> CalibrationSummary:
     """Skill and calibration of the rows, with intervals where a bound is about one."""
     from verax.analyses.calibration.summary import decomposable, summarize
+    from verax.analyses.measures import OF_ALL
     from verax.scores.registry import as_rules
 
-    with_interval = any(bound.on_calibration and bound.end != "mean" for bound in bounds)
+    with_interval = any(bound.name in OF_ALL and bound.end != "mean" for bound in bounds)
     rule = next(filter(decomposable, as_rules(asked) if asked else []), None)
     draws = (bootstrap or 100) if with_interval else 0
-    return rows.ask(summarize, rule=rule, bootstrap=draws, **settings)
+    also = [bound.name for bound in bounds if bound.on_calibration]
+    return rows.ask(summarize, rule=rule, bootstrap=draws, also=also, **settings)

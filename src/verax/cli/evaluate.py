@@ -76,7 +76,7 @@ def _rules(asked: list[str] | None, bounds: list[Bound], ordered: bool, *, lists
     from verax.analyses.cards.evaluation import fitting_rules
 
     if lists:
-        from verax.analyses.cards.listcard import padded_rules
+        from verax.scores.registry import padded_rules
 
         named = as_rules(asked) if asked else padded_rules()
         chosen: list[Rule] = [rule if isinstance(rule, Padded) else padded(rule) for rule in named]

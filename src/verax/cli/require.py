@@ -12,10 +12,12 @@ from typing import Annotated, Any
 
 import typer
 
-from verax.analyses.calibration.summary import MEASURES, WITH_INTERVAL, CalibrationSummary, Measure
+from verax.analyses.calibration.summary import CalibrationSummary, Measure
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.scorecard import Scorecard
+from verax.analyses.measures import MEASURES, WITH_INTERVAL
+from verax.analyses.operating.rates import RATES
 from verax.errors import InputError, Remedy, VeraxError, passing
 from verax.errors import show as quote
 from verax.scores.base import Rule
@@ -29,8 +31,8 @@ Require = Annotated[
     typer.Option(
         "--require",
         metavar="BOUND",
-        help="A bound such as 'rps<0.06', 'accuracy>=0.8', 'skill>0.1' or 'ece<0.05'; 'rps.high<0.06' is "
-        "about the end of its interval. May be repeated. Exit code 1 if one fails.",
+        help="A bound such as 'rps<0.06', 'accuracy>=0.8', 'skill>0.1', 'auc>0.8' or 'ece<0.05'; "
+        "'auc.low>0.8' is about the end of its interval. May be repeated. Exit code 1 if one fails.",
     ),
 ]
 Strictly = Annotated[
@@ -39,6 +41,8 @@ Strictly = Annotated[
 ]
 
 _OF_LISTS = {measure.name: measure for measure in LIST_METRICS}
+# What is known of full distributions beside rules; rates are those of two classes.
+_OF_ROWS = tuple(dict.fromkeys([*METRICS, *RATES, *MEASURES]))
 _TESTS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _FORM = re.compile(r"\s*(?P<name>.+?)(?:\.(?P<end>low|high))?\s*(?P<sign><=|>=|<|>)\s*(?P<bound>[^<>=]+?)\s*")
 
@@ -91,6 +95,8 @@ class Bound:
         """The line of the card that it is about."""
         if self.rule is not None:
             return card.scores[self.name]
+        if self.name in RATES and self.name not in METRICS and card.n_classes != 2:
+            raise _refusal(self.text, f"{self.name} is for two classes, and there are {card.n_classes:,}")
         if isinstance(card, ListCard):
             if self.name not in card.metrics:
                 raise _refusal(self.text, f"no list has as many classes as {self.name} is about")
@@ -137,7 +143,7 @@ def read_bounds(
 def _read_of_lists(text: str, strictly: bool) -> Bound:
     found, bound = _parts(text)
     name, rule = found["name"], None
-    if name in MEASURES or (name in METRICS and name not in _OF_LISTS):
+    if name in _OF_ROWS and name not in _OF_LISTS:
         raise _refusal(text, f"{name} needs full distributions, and the file holds lists")
     if name not in _OF_LISTS:
         name, rule = _named(name, text, list(_OF_LISTS))
@@ -181,21 +187,31 @@ def _read(text: str, strictly: bool, ordered: bool) -> Bound:
     found, bound = _parts(text)
     name, rule = _named(found["name"], text)
     measure = MEASURES.get(name) if rule is None else None
-    if measure is None and not ordered and (METRICS[name] if rule is None else rule).ordinal:
+    known = METRICS.get(name) if rule is None else rule
+    if not ordered and (name == "c_index" or (known is not None and known.ordinal)):
         raise _refusal(text, f"{name} is for ordered classes", passing(ordered=True))
-    if measure is not None:
-        lower = measure[0] == LOWER
-    else:
-        lower = rule is not None or not METRICS[name].higher_is_better
     if measure is not None and name not in WITH_INTERVAL and (strictly or found["end"]):
         raise _refusal(text, f"no interval is known for {name}")
+    if measure is not None and measure[0] not in (LOWER, HIGHER):
+        # The best value is in between: a bound from either side makes sense.
+        lower = found["sign"].startswith("<")
+    else:
+        lower = _lower_is_better(name, rule)
     _check_direction(text, name, lower, found)
     end = ("high" if lower else "low") if strictly or found["end"] else "mean"
     return Bound(text, name, end, found["sign"], bound, rule)
 
 
-def _named(text: str, whole: str, measures: Sequence[str] = (*METRICS, *MEASURES)) -> tuple[str, Rule | None]:
-    if text in METRICS or text in MEASURES:
+def _lower_is_better(name: str, rule: Rule | None) -> bool:
+    if rule is not None:
+        return True
+    if name in MEASURES:
+        return MEASURES[name][0] == LOWER
+    return not METRICS[name].higher_is_better if name in METRICS else RATES[name].orientation == LOWER
+
+
+def _named(text: str, whole: str, measures: Sequence[str] = _OF_ROWS) -> tuple[str, Rule | None]:
+    if text in _OF_ROWS:
         return text, None
     try:
         rule = parse(text)

@@ -63,11 +63,11 @@ def toplist(
     The shape of the records is recognised by their content. --classes is the number of classes, such as the
     size of a vocabulary, or their names.
     """
-    from verax.analyses.cards.listcard import padded_rules
     from verax.cli.cards import show_card
     from verax.cli.opening import GivenRows
     from verax.common.paths import called
     from verax.files.joining import files_of_one_model
+    from verax.scores.registry import padded_rules
 
     model, paths = files_of_one_model(given)
     hold: Literal["fitting", "all"] = "fitting" if length is None else "all"

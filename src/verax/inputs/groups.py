@@ -206,6 +206,16 @@ def check_one_way(groups: Groups | None, what: str) -> None:
         raise two_kinds(what)
 
 
+def check_several(count: GroupCount, source: str = "") -> None:
+    """Refuse a single group, of either kind: there would be nothing to resample."""
+    if min(each_count(count)) < 2:
+        kinds = " of one kind" if isinstance(count, tuple) else ""
+        found = f"there is {min(each_count(count))}{kinds}"
+        raise InputError(
+            "must name at least two groups to resample", argument="groups", found=found, source=source
+        )
+
+
 def two_kinds(what: str) -> InputError:
     """The error about two kinds of groups where only one can be allowed for."""
     return InputError(

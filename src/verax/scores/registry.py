@@ -12,9 +12,10 @@ from inspect import signature
 from typing import Any
 
 from verax.common.checks import check_flag
+from verax.engines.lists import FINE
 from verax.errors import InputError, ParseError, VeraxError, show
 from verax.scores.base import Rule
-from verax.scores.combinators import Penalized, padded, penalized
+from verax.scores.combinators import Padded, Penalized, padded, penalized
 from verax.scores.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, ZeroOne
 
 brier: Brier = Brier()
@@ -80,6 +81,15 @@ def as_rules(rules: Rule | str | Sequence[Rule | str], argument: str = "rule") -
 def default_rules(*, ordered: bool) -> tuple[str, ...]:
     """The rules that models are compared by if none is named; the first is for analyses by one rule."""
     return ("rps", "log") if check_flag("ordered", ordered) else ("brier", "log")
+
+
+def padded_rules(invalid_penalty: float = FINE) -> list[Padded]:
+    """Every registered rule that top lists can be scored by, with the fine for invalid lists."""
+    return [
+        padded(rule, invalid_penalty)
+        for rule in RULES.values()
+        if rule.properties.symmetric.at(3) and rule.properties.proper.at(3)
+    ]
 
 
 def parse(text: Rule | str) -> Rule:

@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
 from verax.analyses.calibration.components import Decomposition
 from verax.analyses.calibration.decomposition import decompose
 from verax.analyses.calibration.ece import ece
+from verax.analyses.calibration.slope import calibration_slope
 from verax.analyses.comparison.references import FREQUENCIES
+from verax.analyses.discrimination.ranking import average_precision, c_index, roc_auc
+from verax.analyses.discrimination.result import RankScores
+from verax.analyses.measures import FOR_TWO, MEASURES
 from verax.common.checks import check_flag
 from verax.display.tables import Column, Table, Tabled
-from verax.errors import InputError, VeraxError
+from verax.errors import InputError, Remedy, VeraxError
 from verax.inference.intervals import Interval, Resampling, WeightsAre
 from verax.inputs.handles import Handle
 from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
 from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule
-from verax.scores.metrics import HIGHER, LOWER, needs_order
+from verax.scores.metrics import needs_order
 from verax.scores.registry import brier, name_of, parse, rps
 
-# What each measure is, and which direction is better, in the order in which they are shown.
-MEASURES = {
-    "skill": (HIGHER, "loss reduction versus predicting class frequencies; 1 is perfect"),
-    "miscalibration": (LOWER, "in-sample isotonic gain (biased upward)"),
-    "discrimination": (HIGHER, "gain of the recalibrated forecast over class frequencies"),
-    "ece": (LOWER, "mean gap between confidence and accuracy in 15 bins; not a proper score"),
-}
-# Measures that an interval is known for.
-WITH_INTERVAL = ("skill", "miscalibration", "discrimination")
+_RANKING = {"auc": roc_auc, "average_precision": average_precision}
 
 
 @dataclass(frozen=True)
@@ -110,6 +106,8 @@ class CalibrationSummary(Tabled, MaySkip):
 
     def _notes(self) -> list[str]:
         note = "Higher skill and discrimination are better, and lower miscalibration and ece."
+        if "auc" in self.measures:
+            note += " Calibrated forecasts have slope 1 and intercepts 0."
         return [note, *self._said()]
 
 
@@ -135,6 +133,7 @@ def summarize(
     seed: int = 0,
     confidence: float = 0.95,
     weights_are: WeightsAre = "importance",
+    also: Sequence[str] = (),
     **read: Unpack[Reading],
 ) -> CalibrationSummary:
     """Skill against class frequencies, miscalibration, discrimination and ECE, with intervals if asked for.
@@ -153,6 +152,8 @@ def summarize(
         Random seed, and confidence of the intervals.
     weights_are : {"importance", "counts"}
         As for `evaluate`.
+    also : sequence of str
+        Ranking scores to compute for more than two classes: "auc", "average_precision", "c_index".
     **read
 
     Examples
@@ -168,12 +169,18 @@ def summarize(
     parted: dict[str, Any] = {**read} if bootstrap else _ungrouped(read)
     plan: dict[str, Any] = {"seed": seed, "confidence": confidence, "weights_are": weights_are}
     parts = decompose(y, p, rule=chosen, bootstrap=bootstrap, **plan, **parted)
-    return add_skill(parts, y, p, **read)
+    return add_skill(parts, y, p, ordered=ordered, also=also, **read)
 
 
 @reads
 def add_skill(
-    parts: Decomposition, y: object, p: object = None, **read: Unpack[Reading]
+    parts: Decomposition,
+    y: object,
+    p: object = None,
+    *,
+    ordered: bool = False,
+    also: Sequence[str] = (),
+    **read: Unpack[Reading],
 ) -> CalibrationSummary:
     """The summary with these parts of the score, for the forecasts that were decomposed.
 
@@ -183,6 +190,10 @@ def add_skill(
         Their decomposition; where it has intervals, so has the summary.
     y, p
         Outcomes and forecasts.
+    ordered : bool
+        Whether the classes have an order.
+    also : sequence of str
+        Measures to compute beside the usual ones.
     **read
     """
     rule, plan = parse(parts.rule), parts.resampling
@@ -198,20 +209,49 @@ def add_skill(
     intervals = {name: found[name] for name in ("miscalibration", "discrimination") if found}
     if interval is not None:
         intervals["skill"] = interval
-    return _summary(parts, values, intervals).with_skipped(parts.skipped)
+    more = [name for name in also if name not in values]
+    if handle.n_classes == 2:
+        more = list(dict.fromkeys([*FOR_TWO, *more]))
+    others = {name: measure_of(handle, name, ordered=ordered, confidence=plan.confidence) for name in more}
+    return _summary(parts, values, intervals, others).with_skipped(parts.skipped)
+
+
+def measure_of(handle: Handle, name: str, *, ordered: bool, confidence: float) -> Measure:
+    """A ranking score of any number of classes, or the calibration line of two."""
+    if name in ("slope", "intercept", "in_the_large"):
+        if handle.n_classes != 2:
+            raise InputError(
+                f"must have two classes for {name}",
+                argument="p",
+                kind="length",
+                found=f"there are {handle.n_classes:,}",
+                remedies=[Remedy("vx.calibration_slope(y, p) has a slope for each class.", python_only=True)],
+            )
+        found = calibration_slope(handle, confidence=confidence).lines[0]
+        return Measure(name, getattr(found, name), getattr(found, f"{name}_interval"), *MEASURES[name])
+    if name == "c_index":
+        score = c_index(handle, confidence=confidence)
+    else:
+        score = _RANKING[name](handle, ordered=ordered and handle.n_classes > 2, confidence=confidence)
+    one = next(iter(score.values())) if isinstance(score, RankScores) else score
+    return Measure(name, one.value, one.interval, *MEASURES[name])
 
 
 def _summary(
-    parts: Decomposition, values: Mapping[str, float], intervals: Mapping[str, Interval]
+    parts: Decomposition,
+    values: Mapping[str, float],
+    intervals: Mapping[str, Interval],
+    others: Mapping[str, Measure],
 ) -> CalibrationSummary:
     rule, plan = parse(parts.rule), parts.resampling
     none = Interval.undefined("no interval was requested, or none is known", confidence=plan.confidence)
     measures = {
         name: Measure(name, values[name], intervals.get(name, none), *about)
         for name, about in MEASURES.items()
+        if name in values
     }
     quantity = name_of(rule) if parts.quantity == parts.rule else parts.quantity
-    return CalibrationSummary(name_of(rule), quantity, measures, parts.uncertainty)
+    return CalibrationSummary(name_of(rule), quantity, {**measures, **others}, parts.uncertainty)
 
 
 def _ungrouped(read: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
-from verax.analyses.cards.listcard import padded_rules
+from verax.analyses.cards.measures import RowMeasures
 from verax.analyses.cards.recipes import CardRecipe, card_of
 from verax.analyses.cards.scorecard import Scorecard
 from verax.common.checks import check_flag
@@ -17,7 +17,10 @@ from verax.scores.metrics import (
     CostsLike,
     needs_order,
 )
-from verax.scores.registry import RULES, as_rules
+from verax.scores.registry import RULES, as_rules, padded_rules
+
+# Cards refer to so many probabilities in memory.
+_HELD = 2**21
 
 
 @reads
@@ -95,7 +98,10 @@ def score(
     handle = open_rows(y, p, ordered=in_order, single=True, part=part, **read)
     on_card = padded_rules() if lists and rules is None else chosen
     recipe = CardRecipe(handle.one_model(), tuple(on_card), ordered, costs, plan)
-    return card_of(handle, recipe, part=part)
+    card = card_of(handle, recipe, part=part)
+    # A card that is kept must not keep very many rows in memory.
+    small = not handle.whole or card.n_rows * card.n_classes <= _HELD
+    return card.with_rows(RowMeasures(handle, ordered, plan)) if small and not part and not lists else card
 
 
 def fitting_rules(rules: Sequence[Rule | str] | None, ordered: bool) -> list[Rule]:

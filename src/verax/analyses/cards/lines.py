@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from verax.engines.stats import Formula
 from verax.inference.intervals import Interval, with_ends
@@ -55,6 +55,14 @@ class CardLine:
     finite_mean: float = math.nan
     infinite_weight: float = 0.0
     rule: Rule | None = None
+
+
+class Measures(Protocol):
+    """What computes the measures of a card that need all rows."""
+
+    @property
+    def lines(self) -> dict[str, CardLine]: ...
+    def line(self, name: str) -> CardLine: ...
 
 
 def is_share(measure: Formula) -> bool:

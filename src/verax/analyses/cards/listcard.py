@@ -13,7 +13,6 @@ from verax.analyses.cards.scorecard import Scorecard
 from verax.common.caching import cached_property
 from verax.common.sizes import in_digits
 from verax.common.summaries import Text, Whole, fields_of, register
-from verax.engines.lists import FINE
 from verax.engines.stats import Formula
 from verax.engines.tally import RuleSums
 from verax.inference.intervals import Interval, Resampling
@@ -22,16 +21,7 @@ from verax.inputs.lists.rows import NOT_FINED, ListFaults, ListRows
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded, padded
 from verax.scores.coverage import LIST_METRICS, TOP_K, ListMetric, TopKError, refuse_costs
-from verax.scores.registry import RULES, parse
-
-
-def padded_rules(invalid_penalty: float = FINE) -> list[Padded]:
-    """Every registered rule that top lists can be scored by, with the fine for invalid lists."""
-    return [
-        padded(rule, invalid_penalty)
-        for rule in RULES.values()
-        if rule.properties.symmetric.at(3) and rule.properties.proper.at(3)
-    ]
+from verax.scores.registry import padded_rules, parse
 
 
 def score_lists(

@@ -15,18 +15,20 @@ import numpy as np
 from verax._version import __version__
 from verax.analyses.cards.container import CARD, write_summaries
 from verax.analyses.cards.intervals import NO_ROWS, CardIntervals
-from verax.analyses.cards.lines import CardLine, line_numbers, line_values, range_of
+from verax.analyses.cards.lines import CardLine, Measures, line_numbers, line_values, range_of
+from verax.analyses.cards.rates import SHOWN, rate_lines
+from verax.analyses.measures import MEASURES
 from verax.common.caching import cached_property
 from verax.common.packing import dump, load, refusing
 from verax.common.summaries import Label, Several, UnreadableError, inside, register, truth
 from verax.display.tables import Column, Table, Tabled, interval_head
 from verax.engines.counts import CONFUSION_UP_TO, Counts
 from verax.engines.tally import RuleSums
-from verax.errors import InputError, VeraxError
+from verax.errors import InputError, Remedy, VeraxError, join
 from verax.inference.intervals import Resampling, few_groups
 from verax.inputs.arrays import Ints
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.groups import GroupCount, each_count, in_words
+from verax.inputs.groups import GroupCount, check_several, in_words
 from verax.inputs.skipping import MaySkip, Skipped
 from verax.scores.base import Rule
 from verax.scores.metrics import (
@@ -41,15 +43,8 @@ from verax.scores.metrics import (
 from verax.scores.registry import name_of, parse
 from verax.scores.storing import metric_named, metric_values, tally_of, tally_values
 
-
-def check_groups(count: GroupCount, source: str = "") -> None:
-    """Refuse a single group, of either kind: there would be nothing to resample."""
-    if min(each_count(count)) < 2:
-        kinds = " of one kind" if isinstance(count, tuple) else ""
-        found = f"there is {min(each_count(count))}{kinds}"
-        raise InputError(
-            "must name at least two groups to resample", argument="groups", found=found, source=source
-        )
+# Of more rows, measures that need all of them are computed where they are asked for.
+_SHOWN_UP_TO = 2**17
 
 
 def check_whole(card: Scorecard, source: str = "") -> None:
@@ -59,7 +54,7 @@ def check_whole(card: Scorecard, source: str = "") -> None:
     if card.weight == 0:
         raise InputError("must not all be zero", argument="weights", source=source)
     if card.n_groups is not None:
-        check_groups(card.n_groups, source)
+        check_several(card.n_groups, source)
 
 
 def card_of_rows(
@@ -82,7 +77,12 @@ class Scorecard(Tabled, MaySkip):
     """The scores of one set of forecasts. It holds sums only, so cards of parts can be merged.
 
     `card["brier"]` is a mean; `scores` has the details of the rules, `metrics` those of the
-    decisions, which take the most likely class, the lowest index where several are.
+    decisions, which take the most likely class, the lowest index where several are. The card of two classes
+    has sensitivity, specificity, predictive values and F1 of the second class.
+
+    `card["skill"]`, `card["ece"]`, `card["auc"]` and the other `measures` need all rows. A card that
+    `evaluate` made refers to its rows and computes them when they are asked for; merged and saved cards, and
+    those of more than two million probabilities in memory, do not.
 
     Attributes
     ----------
@@ -235,13 +235,64 @@ class Scorecard(Tabled, MaySkip):
         return [metric_values(metric) for metric in self.count_metrics]
 
     def _renumbered(self, rows: Ints, n_given: int) -> Self:
-        return replace(self, tally=self.tally.renumbered(rows, n_given))
+        return replace(self, tally=self.tally.renumbered(rows, n_given)).with_rows(self._of_rows)
+
+    # ---- what needs the rows ---------------------------------------------------------------
+
+    @property
+    def _of_rows(self) -> Measures | None:
+        """What computes measures from the rows; None where these are not known."""
+        return vars(self).get("_measures")
+
+    def with_rows(self, measures: Measures | None) -> Self:
+        """The same card, which refers to its rows for measures that need them.
+
+        Parameters
+        ----------
+        measures : Measures or None
+            What computes them.
+
+        Returns
+        -------
+        Scorecard
+            The card itself.
+        """
+        # Not a field, so bypass the frozen check: it is no part of what the card says.
+        object.__setattr__(self, "_measures", measures)
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: not the rows."""
+        return {name: value for name, value in vars(self).items() if name != "_measures"}
+
+    @property
+    def measures(self) -> dict[str, CardLine]:
+        """Skill, miscalibration, discrimination and ECE; of two classes also AUC and calibration slope.
+
+        They are computed when they are first asked for, from the rows that the card refers to.
+        """
+        return dict(self._known_rows("measures").lines)
+
+    def _known_rows(self, name: str) -> Measures:
+        if self._of_rows is None:
+            how = "vx.roc_auc(y, p), vx.ece(y, p), vx.calibration_slope(y, p) or vx.decompose(y, p)"
+            raise InputError(
+                f"must be a card that knows its rows for {name}",
+                argument="card",
+                found="merged and saved cards, and those of very many rows, hold sums only",
+                remedies=[Remedy(f"Type {how}.", python_only=True)],
+            )
+        return self._of_rows
 
     def __getitem__(self, name: str | Rule) -> float:
         """The mean loss by a rule, or a metric of decisions; its interval is not computed."""
         metrics = [metric.name for metric in self.count_metrics]
         if isinstance(name, str) and name in self.scores:
             return self.scores[name].mean
+        if isinstance(name, str) and name in self._rates and name not in METRICS:
+            return self._rates[name].mean
+        if isinstance(name, str) and name in MEASURES:
+            return self._known_rows(name).line(name).mean
         if isinstance(name, str) and (name in metrics or name in METRICS):
             if self._counts.confusion is None:
                 return self.metric(name).mean
@@ -250,7 +301,8 @@ class Scorecard(Tabled, MaySkip):
         for score in self.scores.values():
             if score.rule == rule:
                 return score.mean
-        raise KeyError(f"{name!r} is not on this card; it has {', '.join([*self.scores, *metrics])}")
+        known = [*self.scores, *metrics, *(rate for rate in self._rates if rate not in metrics), *MEASURES]
+        raise KeyError(f"{name!r} is not on this card; it has {', '.join(known)}")
 
     @property
     def n_rows(self) -> int:
@@ -328,13 +380,20 @@ class Scorecard(Tabled, MaySkip):
                 orientation=metric.orientation,
                 summary=metric.summary,
             )
-        return results
+        return results | {name: line for name, line in self._rates.items() if name in SHOWN}
+
+    @cached_property
+    def _rates(self) -> dict[str, CardLine]:
+        """Sensitivity and what follows from it, of two classes; none of others."""
+        return rate_lines(self.tally, self.resampling) if self.n_classes == 2 else {}
 
     def metric(self, name: str) -> CardLine:
         """Any registered metric of decisions by its name, on the card or not, with its interval.
 
         All of them are functions of the confusion counts, so no row is read again. Those that are not on the
-        card are "linear_kappa", "kappa", "balanced_accuracy", "macro_f1", "mae", "macro_mae", "off_by_one".
+        card are "linear_kappa", "kappa", "balanced_accuracy", "macro_f1", "mae", "macro_mae", "off_by_one",
+        and of two classes "youden", "lr_positive" and "lr_negative". The names of `measures` are known here,
+        too, such as "auc" and "skill".
 
         Parameters
         ----------
@@ -348,6 +407,10 @@ class Scorecard(Tabled, MaySkip):
         """
         if self._counts.confusion is None and name == "accuracy":
             return self.metrics[name]
+        if name in self._rates and name not in METRICS:
+            return self._rates[name]
+        if name in MEASURES:
+            return self._known_rows(name).line(name)
         metric = self._metric(name)
         on_card = metric in self.count_metrics
         return self.metrics[name] if on_card else replace(self, count_metrics=(metric,)).metrics[name]
@@ -494,11 +557,28 @@ class Scorecard(Tabled, MaySkip):
             Column("proper", "proper", right=False),
             Column("summary", "what it is", right=False),
         ]
-        return [Table(columns, self._all, ruled=True)]
+        found = [Table(columns, self._all, ruled=True)]
+        if self._rates and self._of_rows is not None and self.n_rows <= _SHOWN_UP_TO:
+            shown = [
+                Column("measure", "measure", value="name", right=False),
+                Column("value", "value", "z.4f", "mean"),
+                Column("low high", interval_head(self.resampling.confidence), "z.4f", "interval"),
+                Column("summary", "what it is", right=False),
+            ]
+            found.append(Table(shown, list(self.measures.values()), ruled=True))
+        return found
 
     def _notes(self) -> list[str]:
-        better = " and ".join(s.name for s in self._all if s.orientation == HIGHER)
+        better = join([s.name for s in self._all if s.orientation == HIGHER])
         notes = [f"Lower is better, except for {better}."]
+        if self._rates:
+            event = 1 if self.classes is None else self.classes[1]
+            notes.append(f"{join(SHOWN)} are those of class {event}, decided for where it is more likely.")
+            if self._of_rows is not None and self.n_rows > _SHOWN_UP_TO:
+                notes.append('card["auc"], card["skill"] and other measures are computed when asked for.')
+            if "brier" in self.scores:
+                half = self.scores["brier"].mean / 2
+                notes.append(f"brier adds up both classes; scikit-learn's brier_score_loss is {half:.4f}.")
         if self.n_groups is None and self._intervals.too_few:
             notes.append(f"There are no intervals: {NO_ROWS}.")
         if self.n_groups is not None:

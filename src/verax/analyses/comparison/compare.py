@@ -9,7 +9,6 @@ from typing import Any, Unpack, get_args
 
 import numpy as np
 
-from verax.analyses.cards.scorecard import check_groups
 from verax.analyses.comparison.claims import ACCURACY, ERROR_DISTANCE, Claims
 from verax.analyses.comparison.conclusions import (
     RowWise,
@@ -37,7 +36,7 @@ from verax.errors import InputError, passing, show
 from verax.inference.estimates import Estimate, Method, Units
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.arrays import Floats, to_host
-from verax.inputs.groups import Groups, check_one_way, each_count
+from verax.inputs.groups import Groups, check_one_way, check_several, each_count
 from verax.inputs.handles import Handle
 from verax.inputs.lists.rows import ListFaults
 from verax.inputs.memory import InMemory, open_rows
@@ -247,7 +246,7 @@ def compare_paired(
     found = handle.summarise(with_fault_recipes(handle, {"sums": recipe}))
     sums: PairedSums = found["sums"]
     if sums.first.n_groups is not None:
-        check_groups(sums.first.n_groups)
+        check_several(sums.first.n_groups)
     row_wise = None if row_wise is None else replace(row_wise, columns=recipe.columns(row_wise.part))
     comparison = read_comparison(
         sums, names, rules, ordered=ordered, reference=reference, plan=plan, dense=dense, row_wise=row_wise

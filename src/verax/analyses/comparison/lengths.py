@@ -13,7 +13,6 @@ from typing import Unpack
 
 import numpy as np
 
-from verax.analyses.cards.listcard import padded_rules
 from verax.analyses.comparison.length_result import LengthComparison
 from verax.analyses.comparison.shortening import LENGTHS, check_lengths, names_of, shorter_lists
 from verax.analyses.listfaults import faults_in
@@ -30,7 +29,7 @@ from verax.inputs.options import Reading, reads
 from verax.inputs.rows import Rows
 from verax.scores.base import Rule, losses_of
 from verax.scores.combinators import Padded, padded
-from verax.scores.registry import as_rules, name_of
+from verax.scores.registry import as_rules, name_of, padded_rules
 
 
 @reads

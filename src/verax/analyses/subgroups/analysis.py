@@ -10,7 +10,6 @@ from typing import Any
 from verax.analyses.calibration.components import Decomposition
 from verax.analyses.calibration.decomposition import event_recipe, read_decomposition
 from verax.analyses.cards.evaluation import fitting_rules
-from verax.analyses.cards.listcard import padded_rules
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.cards.scorecard import Scorecard, check_whole
 from verax.analyses.comparison.compare import compare
@@ -29,7 +28,7 @@ from verax.inputs.memory import InMemory
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded
 from verax.scores.metrics import CostsLike
-from verax.scores.registry import name_of
+from verax.scores.registry import name_of, padded_rules
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,27 @@
+"""Measures of probabilities that need all rows: what they are called, and which way is better."""
+
+from __future__ import annotations
+
+from verax.scores.metrics import HIGHER, LOWER
+
+# Where the best value is in between.
+NEAR_ONE, NEAR_ZERO = "nearest to 1 is best", "nearest to 0 is best"
+# What each measure is, and which direction is better, in the order in which they are shown.
+MEASURES = {
+    "skill": (HIGHER, "loss reduction versus predicting class frequencies; 1 is perfect"),
+    "miscalibration": (LOWER, "in-sample isotonic gain (biased upward)"),
+    "discrimination": (HIGHER, "gain of the recalibrated forecast over class frequencies"),
+    "ece": (LOWER, "mean gap between confidence and accuracy in 15 bins; not a proper score"),
+    "auc": (HIGHER, "area under the ROC curve; 0.5 is chance"),
+    "average_precision": (HIGHER, "area under the precision-recall curve"),
+    "c_index": (HIGHER, "share of pairs that are ranked right; 0.5 is chance"),
+    "slope": (NEAR_ONE, "calibration slope: below 1 overconfident, above 1 underconfident"),
+    "intercept": (NEAR_ZERO, "intercept of the calibration line"),
+    "in_the_large": (NEAR_ZERO, "calibration in the large: above 0 forecasts are too low"),
+}
+# Those of any number of classes.
+OF_ALL = ("skill", "miscalibration", "discrimination", "ece")
+# Those of two classes; of more, ranking scores where they are asked for.
+FOR_TWO = ("auc", "average_precision", "slope", "intercept", "in_the_large")
+# Measures that an interval is known for.
+WITH_INTERVAL = ("skill", "miscalibration", "discrimination", *FOR_TWO, "c_index")
