@@ -13,7 +13,7 @@ import sklearn
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import brier_score_loss, get_scorer, make_scorer
+from sklearn.metrics import brier_score_loss, f1_score, get_scorer, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -441,3 +441,22 @@ def test_scikit_learns_own_checks():
         for estimator, check in check_estimator(model, generate_only=True):
             if check.func.__name__ != "check_sample_weights_invariance":
                 check(estimator)
+
+
+@pytest.mark.parametrize("name", ["qwk", "balanced_accuracy", "auc", "skill", "ece", "mae"])
+def test_scorers_of_what_cards_know_have_the_sign_that_makes_greater_better(name):
+    x, y = load_iris(return_X_y=True)
+    x, y = x[::2], y[::2]
+    model = LogisticRegression(max_iter=200).fit(x, y)
+    card = vx.evaluate(y, model.predict_proba(x), ordered=True)
+    sign = -1 if name in ("ece", "mae") else 1
+    wanted = card if name in ("qwk", "mae") else vx.evaluate(y, model.predict_proba(x))
+    assert scorer(name)(model, x, y) == pytest.approx(sign * wanted[name])
+    assert repr(scorer(name)) == f"scorer({name!r})"
+
+
+def test_rates_of_two_classes_are_scorers():
+    x, y = load_iris(return_X_y=True)
+    model = LogisticRegression().fit(x, y == 2)
+    found = scorer("f1")(model, x, y == 2)
+    assert found == pytest.approx(f1_score(y == 2, model.predict(x)))

@@ -80,13 +80,14 @@ def log_card(
     if not isinstance(card, Scorecard):
         raise InputError(f"must be a Scorecard, not a {type(card).__name__}", argument="card", kind="type")
     _check_prefix(prefix)
-    lines = {_name(prefix + name): score for name, score in {**card.scores, **card.metrics}.items()}
-    if len(lines) < len(card.scores) + len(card.metrics):
+    known = {**card.scores, **card.metrics, **card.shown_measures}
+    lines = {_name(prefix + name): score for name, score in known.items()}
+    if len(lines) < len(known):
         raise InputError(
             "must have names that differ in the characters that MLflow accepts",
             argument="card",
             kind="label",
-            found=f"the names are {join([*card.scores, *card.metrics])}",
+            found=f"the names are {join(known)}",
         )
     numbers: dict[str, float] = {}
     for name, score in lines.items():

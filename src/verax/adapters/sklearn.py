@@ -10,6 +10,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from verax.analyses.cards.evaluation import evaluate
+from verax.analyses.measures import MEASURES
+from verax.analyses.operating.rates import RATES
 from verax.analyses.recalibration.recalibration import recalibrate
 from verax.analyses.recalibration.result import Recalibration
 from verax.engines.tally import RuleSums
@@ -18,6 +21,7 @@ from verax.inputs.arrays import to_array, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.outcomes import check_classes
 from verax.scores.base import Rule
+from verax.scores.metrics import HIGHER, LOWER, METRICS
 from verax.scores.registry import as_rules, name_of, parse
 
 if TYPE_CHECKING:
@@ -27,6 +31,14 @@ else:
 
     class _Classifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """A classifier around another, as scikit-learn knows it."""
+
+
+# What cards know beside rules, with the sign that makes greater better; slopes are best in between.
+_SIGNS = {
+    **{name: -1.0 if kind.orientation == LOWER else 1.0 for name, kind in RATES.items()},
+    **{name: 1.0 if metric.higher_is_better else -1.0 for name, metric in METRICS.items()},
+    **{name: -1.0 if way == LOWER else 1.0 for name, (way, _) in MEASURES.items() if way in (LOWER, HIGHER)},
+}
 
 
 class MissingClassWarning(UserWarning):
@@ -41,13 +53,14 @@ class MissingClassWarning(UserWarning):
     """
 
 
-def scorer(rule: Rule | str, *, classes: Sequence[Hashable] | None = None) -> RuleScorer:
+def scorer(rule: Rule | str, *, classes: Sequence[Hashable] | None = None) -> RuleScorer | MetricScorer:
     """Create a scikit-learn scorer from a rule: minus the mean loss, so that greater is better.
 
     Parameters
     ----------
     rule : Rule or str
-        The scoring rule, or its name.
+        The scoring rule, or its name. Or the name of anything else that a card knows, such as "qwk",
+        "balanced_accuracy", "auc", "skill" or "ece", with its sign changed if lower is better.
     classes : sequence of labels, optional
         All classes; for ordered classes lowest first. Ordinal rules need it for text labels, because
         scikit-learn sorts them alphabetically; integers are already ordered. Without it, the classes are
@@ -56,7 +69,7 @@ def scorer(rule: Rule | str, *, classes: Sequence[Hashable] | None = None) -> Ru
 
     Returns
     -------
-    RuleScorer
+    RuleScorer or MetricScorer
         A scorer for `scoring=`.
 
     Notes
@@ -83,6 +96,8 @@ def scorer(rule: Rule | str, *, classes: Sequence[Hashable] | None = None) -> Ru
     >>> scorer("rps")(model, x, y) == scorer("rps", classes=[0, 1, 2])(model, x, y)
     True
     """
+    if isinstance(rule, str) and rule in _SIGNS:
+        return MetricScorer(rule, classes)
     return RuleScorer(parse(rule), classes)
 
 
@@ -128,6 +143,17 @@ class _Scorer:
 
     def _means(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> list[float]:
         """Minus the weighted mean loss by each rule of the forecasts for `X` when `y` happened."""
+        outcomes, p, classes, missing = self._aligned(estimator, X, y)
+        ordered = self._ordinal is not None
+        rows = Forecasts(outcomes, p, classes=classes, weights=sample_weight, ordered=ordered)
+        tally = RuleSums(self.rules, rows.n_classes, counts=False).update(rows)
+        found = [-float(mean) for mean in tally.moments.mean]
+        if missing:
+            _report(missing, outcomes, min(found))
+        return found
+
+    def _aligned(self, estimator: Any, X: Any, y: Any) -> tuple[Any, Any, tuple[Any, ...], list[Any]]:
+        """Outcomes, probabilities of all classes, the classes, and those the estimator has not seen."""
         p, trained = _forecasts(estimator, X)
         outcomes = to_host(to_array(y, "y")[0])
         classes = self.classes or self._all_classes(trained, outcomes)
@@ -143,24 +169,23 @@ class _Scorer:
             aligned = np.zeros((len(p), len(classes)), p.dtype)
             aligned[:, [classes.index(c) for c in trained]] = p
             p = aligned
-        ordered = any(rule.ordinal for rule in self.rules)
-        rows = Forecasts(outcomes, p, classes=classes, weights=sample_weight, ordered=ordered)
-        tally = RuleSums(self.rules, rows.n_classes, counts=False).update(rows)
-        found = [-float(mean) for mean in tally.moments.mean]
-        if missing := [c for c in classes if c not in trained]:
-            _report(missing, outcomes, min(found))
-        return found
+        return outcomes, p, classes, [c for c in classes if c not in trained]
+
+    @property
+    def _ordinal(self) -> str | None:
+        """The name of what needs an order of the classes, if anything does."""
+        return next((name_of(rule) for rule in self.rules if rule.ordinal), None)
 
     def _all_classes(self, trained: list[Any], outcomes: np.ndarray[Any, Any]) -> tuple[Any, ...]:
         """The classes of the estimator and of the rows scored; in order, if a rule needs one."""
         found = tuple(dict.fromkeys([*trained, *np.unique(outcomes).tolist()]))
-        ordinal = next((rule for rule in self.rules if rule.ordinal), None)
+        ordinal = self._ordinal
         if ordinal is None:
             return found
         if not all(isinstance(label, int) for label in found):
             raise InputError(
                 "must list the classes in order, lowest first, unless they are integers: "
-                f"{name_of(ordinal)} is ordinal, and an order is never guessed",
+                f"{ordinal} is ordinal, and an order is never guessed",
                 argument="classes",
                 kind="order",
                 found=f"the classes are {join(map(show, found))}",
@@ -245,6 +270,65 @@ class RuleScorer(_Scorer):
 
     def __repr__(self) -> str:
         return f"scorer({name_of(self.rule)!r}{self._of_classes()})"
+
+
+class MetricScorer(_Scorer):
+    """A number of the card of an estimator's probabilities, so that greater is better; see `scorer`.
+
+    Parameters
+    ----------
+    name : str
+        What the card calls it.
+    classes : sequence of labels, optional
+        All classes, as for `scorer`.
+
+    Examples
+    --------
+    >>> from verax.adapters.sklearn import scorer
+    >>> scorer("qwk")
+    scorer('qwk')
+    """
+
+    def __init__(self, name: str, classes: Sequence[Hashable] | None = None) -> None:
+        super().__init__([], classes)
+        self.name: str = name
+
+    @property
+    def _ordinal(self) -> str | None:
+        ordinal = self.name == "c_index" or (self.name in METRICS and METRICS[self.name].ordinal)
+        return self.name if ordinal else None
+
+    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The number of the estimator's forecasts for `X` when `y` happened.
+
+        Parameters
+        ----------
+        estimator : classifier
+            A fitted classifier with `predict_proba`.
+        X : array_like of N rows
+            The features.
+        y : array_like of shape (N,)
+            Outcomes: labels of the classes.
+        sample_weight : array_like of shape (N,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            The number, with its sign changed if lower is better.
+        """
+        outcomes, p, classes, missing = self._aligned(estimator, X, y)
+        ordered = self._ordinal is not None
+        card = evaluate(
+            outcomes, p, classes=classes, weights=sample_weight, ordered=ordered, rules=["zero_one"]
+        )
+        found = _SIGNS[self.name] * card[self.name]
+        if missing:
+            _report(missing, outcomes, found)
+        return found
+
+    def __repr__(self) -> str:
+        return f"scorer({self.name!r}{self._of_classes()})"
 
 
 class RuleScores(_Scorer):

@@ -265,6 +265,12 @@ class Scorecard(Tabled, MaySkip):
         """What is pickled: not the rows."""
         return {name: value for name, value in vars(self).items() if name != "_measures"}
 
+    def __copy__(self) -> Self:
+        """A copy refers to the same rows."""
+        copied = object.__new__(type(self))
+        vars(copied).update(vars(self))
+        return copied
+
     @property
     def measures(self) -> dict[str, CardLine]:
         """Skill, miscalibration, discrimination and ECE; of two classes also AUC and calibration slope.
@@ -272,6 +278,12 @@ class Scorecard(Tabled, MaySkip):
         They are computed when they are first asked for, from the rows that the card refers to.
         """
         return dict(self._known_rows("measures").lines)
+
+    @property
+    def shown_measures(self) -> dict[str, CardLine]:
+        """The measures that are shown with the card: those of two classes and not too many rows."""
+        few = self._of_rows is not None and self.n_rows <= _SHOWN_UP_TO
+        return self.measures if self._rates and few else {}
 
     def _known_rows(self, name: str) -> Measures:
         if self._of_rows is None:
@@ -558,14 +570,14 @@ class Scorecard(Tabled, MaySkip):
             Column("summary", "what it is", right=False),
         ]
         found = [Table(columns, self._all, ruled=True)]
-        if self._rates and self._of_rows is not None and self.n_rows <= _SHOWN_UP_TO:
+        if self.shown_measures:
             shown = [
                 Column("measure", "measure", value="name", right=False),
                 Column("value", "value", "z.4f", "mean"),
                 Column("low high", interval_head(self.resampling.confidence), "z.4f", "interval"),
                 Column("summary", "what it is", right=False),
             ]
-            found.append(Table(shown, list(self.measures.values()), ruled=True))
+            found.append(Table(shown, list(self.shown_measures.values()), ruled=True))
         return found
 
     def _notes(self) -> list[str]:

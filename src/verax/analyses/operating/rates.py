@@ -25,7 +25,7 @@ from verax.scores.metrics import HIGHER, LOWER
 
 # Shares that are nearer to 0 or 1 are rounding.
 _NOTHING = 1e-12
-# Groups count as one row each as far as fewer rows than this number, in effect, are on one side.
+# A design effect is the usual one as far as fewer rows than this number, in effect, are on one side.
 _FEW = 2.0
 # The range of a quantile is divided into these steps, round after round.
 _STEPS, _ROUNDS = np.linspace(0, 1, 101), 5
@@ -221,7 +221,9 @@ class Rates:
         kish = total**2 / (right + wrong)
         spread = (right * (1 - value) ** 2 + wrong * value**2) / total**2
         between = (value > 0) & (value < 1)
-        n = np.where(between, value * (1 - value) / np.where(between, spread, 1.0), kish)
+        own = np.where(between, kish * spread / np.where(between, value * (1 - value), 1.0), 1.0)
+        # Of few rows on one side, the weights of others tell more about the variance than their own.
+        n = kish / _shrunk(own, np.ones(len(kish)), value, kish)
         if states.cells.units.grouped and states.cells.units.n > 1:
             n = n / self._effect(value, n, kish, slopes, among)
         return _Share(value, n, slopes)
@@ -236,8 +238,13 @@ class Rates:
         most = np.maximum(kish / self.states.effective_groups(among), 1.0)
         between = (value > 0) & (value < 1)
         own = np.where(between, variance * n / np.where(between, value * (1 - value), 1.0), most)
-        known = np.minimum(value, 1 - value) * n
-        return np.asarray((known * own + _FEW * most) / (known + _FEW))
+        return _shrunk(own, most, value, n)
+
+
+def _shrunk(effect: Floats, usual: Floats, value: Floats, n: Floats) -> Floats:
+    """A design effect, (T,), and as far as few of n rows are on one side of a share, the usual one."""
+    known = np.minimum(value, 1 - value) * n
+    return np.asarray((known * effect + _FEW * usual) / (known + _FEW))
 
 
 def covariance(states: States, first: Floats, second: Floats) -> Floats:
