@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from verax.analyses.cards.lines import CardLine
-from verax.analyses.decisions.bands import Cells, States
+from verax.analyses.decisions.bands import States, ThresholdCells
 from verax.analyses.operating.rates import RATES, Rates, quantile_of
 from verax.analyses.operating.result import rate_of
 from verax.analyses.units import CountedUnits
@@ -46,7 +46,9 @@ def rate_lines(tally: RuleSums, plan: Resampling) -> dict[str, CardLine]:
         units = CountedUnits.of(round(n), 1.0, float(squares.sum()), in_groups=False)
     # Cells are numbered by outcome, then by decision.
     outcome, decision = np.divmod(np.arange(len(weights)), 2)
-    cells = Cells(decision[:, None], outcome.astype(float), weights / total, squares, squares, groups, units)
+    cells = ThresholdCells(
+        decision[:, None], outcome.astype(float), weights / total, squares, squares, groups, units
+    )
     states = States(cells, 1)
     rates, quantile = Rates(states), quantile_of(states, plan.confidence)
     caution = few_groups(units.n) if units.grouped else units.caution
