@@ -13,6 +13,7 @@ RUNS = {
     "merge": ["monday.verax", "tuesday.verax"],
     "compare": ["preds.parquet", "missing.parquet"],
     "decompose": ["preds.parquet", "--bootstrap", 20],
+    "decide": ["preds.parquet", "--threshold", "youden"],
     "recalibrate": ["preds.parquet", "--method", "temperature"],
     "worst": ["preds.parquet", "-n", 3],
     "retain": ["preds.parquet", "--metric", "accuracy", "--json"],

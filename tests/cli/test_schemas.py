@@ -16,6 +16,7 @@ from verax.cli.schemas.outputs import COMMANDS, schema_of
 
 RUNS = {
     "evaluate": ["preds.parquet", "--by", "site", "--require", "brier<1"],
+    "decide": ["preds.parquet", "--threshold", "youden", "--groups", "site"],
     "worst": ["preds.parquet", "-n", "2"],
     "monitor": ["february.parquet", "--time", "day", "--reference", "0.5", "--state", "schema.state"],
     "select": ["metrics.csv"],

@@ -38,6 +38,7 @@ def test_every_option_has_a_panel():
     for name in (
         "evaluate",
         "compare",
+        "decide",
         "decompose",
         "worst",
         "retain",

@@ -38,6 +38,7 @@ COMMANDS = {
     "merge": "Merge saved results into one scorecard, with confidence intervals for all rows.",
     "compare": "Compare models on the same rows: which differences are significant, pair by pair.",
     "decompose": "Split a mean score into miscalibration, discrimination and uncertainty, class by class.",
+    "decide": "Show rates at a threshold, decision curves, and what deferring doubtful cases saves.",
     "worst": "Show the rows with the largest loss, how other rules rank them, and where the loss comes from.",
     "retain": "Show how metrics change as the hardest rows are dropped, with the area under the curve.",
     "recalibrate": "Find the best recalibration method, its cross-validated gain, and write recalibrated "

@@ -3,6 +3,7 @@
 from verax.cli import (
     certify,
     compare,
+    decide,
     decompose,
     demo,
     evaluate,
@@ -22,6 +23,7 @@ __all__ = [
     "app",
     "certify",
     "compare",
+    "decide",
     "decompose",
     "demo",
     "evaluate",

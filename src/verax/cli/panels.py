@@ -18,7 +18,18 @@ _PANELS = {
     ),
     "Scores": (
         *("rule", "doubt_by", "metric", "n", "against", "direction", "removed", "area", "ties", "method"),
-        *("reference", "time_ordered", "folds", "tolerance", "alpha", "unit", "false_alarms"),
+        *(
+            "reference",
+            "time_ordered",
+            "folds",
+            "tolerance",
+            "alpha",
+            "unit",
+            "false_alarms",
+            "threshold",
+            "miss",
+            "defer",
+        ),
         *("least", "bootstrap", "confidence", "seed"),
     ),
     "Output": ("state", "require", "require_interval", "html", "save", "plot", "out", "as_json"),
@@ -50,6 +61,9 @@ _VALUES = {
     "ties": "HOW",
     "invalid_penalty": "LOSS",
     "run": "NAME",
+    "threshold": "T",
+    "miss": "COST",
+    "defer": "COST",
 }
 
 

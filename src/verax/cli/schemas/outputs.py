@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from verax.analyses.monitoring.result import MonitoredEvent
+from verax.analyses.operating.rates import RATES
 from verax.analyses.recalibration.records import Gain, Trial
 from verax.cli.schemas.building import (
     COUNT,
     FINITE,
+    INTERVAL,
     LABEL,
     NUMBER,
     NUMBERS,
@@ -96,6 +98,59 @@ def _decompose() -> Schema:
         logits=TRUTH,
         decomposition=ref("decomposition"),
         calibration=or_none(ref("calibration")),
+        plot=PATH,
+    )
+
+
+def _decide() -> Schema:
+    rate = record(value=NUMBER, interval=INTERVAL)
+    point = record(
+        model=TEXT,
+        event=TEXT,
+        threshold=FINITE,
+        **dict.fromkeys(RATES, rate),
+        shares=record(tp=FINITE, fp=FINITE, fn=FINITE, tn=FINITE),
+        per_fold=or_none(listed(FINITE)),
+    )
+    about: dict[str, Schema | Maybe] = {"n_rows": COUNT, "n_groups": N_GROUPS, "ordered": TRUTH}
+    about["confidence"] = SHARE
+    points = record(**about, aim=TEXT, points=listed(point), differences=listed(record()), **NOTED)
+    curve = record(
+        model=TEXT,
+        event=TEXT,
+        thresholds=NUMBERS,
+        values=NUMBERS,
+        interval=listed(NUMBERS, 2),
+        band=listed(NUMBERS, 2),
+        banded=or_none(listed(FINITE, 2)),
+        treat_all=NUMBERS,
+        prevalence=NUMBER,
+        useful=listed(listed(FINITE, 2)),
+    )
+    curves = record(
+        **about,
+        standardized=TRUTH,
+        curves=listed(curve),
+        differences=listed(record()),
+        sentences=TEXTS,
+        **NOTED,
+    )
+    line = record(
+        **dict.fromkeys(("defer", "share", "cost", "cost_of_deciding", "cost_of_decided", "saved"), NUMBER),
+        deferred=COUNT,
+        cost_interval=ref("interval"),
+        saved_interval=ref("interval"),
+    )
+    deferral = record(n_rows=COUNT, confidence=SHARE, lines=listed(line), **NOTED)
+    return _output(
+        "decide",
+        file=TEXT,
+        taken=ref("columns"),
+        normalize=TRUTH,
+        logits=TRUTH,
+        points=points,
+        curves=curves,
+        deferral=deferral,
         plot=PATH,
     )
 
@@ -290,6 +345,7 @@ _OUTPUTS: dict[str, Callable[[], Schema]] = {
     "merge": _merge,
     "compare": _compare,
     "decompose": _decompose,
+    "decide": _decide,
     "worst": _worst,
     "retain": _retain,
     "recalibrate": _recalibrate,
