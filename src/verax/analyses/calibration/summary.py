@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from verax.analyses.calibration.components import Decomposition
@@ -19,6 +19,7 @@ from verax.common.checks import check_flag
 from verax.display.tables import Column, Table, Tabled
 from verax.errors import InputError, Remedy, VeraxError
 from verax.inference.intervals import Interval, Resampling, WeightsAre
+from verax.inputs.groups import kinds_of
 from verax.inputs.handles import Handle
 from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
@@ -212,7 +213,11 @@ def add_skill(
     more = [name for name in also if name not in values]
     if handle.n_classes == 2:
         more = list(dict.fromkeys([*FOR_TWO, *more]))
-    others = {name: measure_of(handle, name, ordered=ordered, confidence=plan.confidence) for name in more}
+    one_way = handle if len(kinds_of(read.get("groups"))) < 2 else open_rows(y, p, **_ungrouped(read))
+    others = {name: measure_of(one_way, name, ordered=ordered, confidence=plan.confidence) for name in more}
+    if one_way is not handle:
+        none = Interval.undefined("there are two kinds of groups", confidence=plan.confidence)
+        others = {name: replace(found, interval=none) for name, found in others.items()}
     return _summary(parts, values, intervals, others).with_skipped(parts.skipped)
 
 

@@ -51,7 +51,7 @@ def rate_lines(tally: RuleSums, plan: Resampling) -> dict[str, CardLine]:
     )
     states = States(cells, 1)
     rates, quantile = Rates(states), quantile_of(states, plan.confidence)
-    caution = few_groups(units.n) if units.grouped else units.caution
+    caution = few_groups(units.n) if units.grouped else ""
     found = {}
     for name, kind in RATES.items():
         ends = rates.limits(name, quantile)[:, 0] if len(kinds) < 2 else np.full(2, np.nan)

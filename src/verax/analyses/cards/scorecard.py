@@ -283,7 +283,9 @@ class Scorecard(Tabled, MaySkip):
     def shown_measures(self) -> dict[str, CardLine]:
         """The measures that are shown with the card: those of two classes and not too many rows."""
         few = self._of_rows is not None and self.n_rows <= _SHOWN_UP_TO
-        return self.measures if self._rates and few else {}
+        if not (self._rates and few and not isinstance(self.n_groups, tuple)):
+            return {}
+        return self.measures
 
     def _known_rows(self, name: str) -> Measures:
         if self._of_rows is None:

@@ -149,7 +149,7 @@ class _Known:
         """The rates at one of the thresholds."""
         states = self.states
         rates, quantile = Rates(states), quantile_of(states, confidence)
-        method, caution = _method(states), states.cells.units.caution
+        method, caution = _method(states), _caution(states)
         found = tuple(
             rate_of(
                 name,
@@ -172,6 +172,11 @@ def _method(states: States) -> str:
     return f"Wilson and MOVER, over {units.n:,} groups" if units.grouped else "Wilson and MOVER"
 
 
+def _caution(states: States) -> str:
+    """Why intervals may be unreliable: few groups. Those of few rows hold."""
+    return states.cells.units.caution if states.cells.units.grouped else ""
+
+
 def _differences(
     both: dict[tuple[str, str], States], event: str, at: dict[str, Any], confidence: float
 ) -> list[RateDifference]:
@@ -180,7 +185,7 @@ def _differences(
         return []
     gaps, found = {pair: Gaps(states) for pair, states in both.items()}, []
     first = next(iter(both.values()))
-    quantile, method, caution = quantile_of(first, confidence), _method(first), first.cells.units.caution
+    quantile, method, caution = quantile_of(first, confidence), _method(first), _caution(first)
     for name in COMPARED:
         values = {pair: gap.value(name) for pair, gap in gaps.items()}
         limits = {pair: gap.limits(name, quantile) for pair, gap in gaps.items()}
