@@ -57,7 +57,7 @@ class CardLine:
     rule: Rule | None = None
 
 
-class Measures(Protocol):
+class CardMeasures(Protocol):
     """What computes the measures of a card that need all rows."""
 
     @property

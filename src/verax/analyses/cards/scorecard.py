@@ -15,7 +15,7 @@ import numpy as np
 from verax._version import __version__
 from verax.analyses.cards.container import CARD, write_summaries
 from verax.analyses.cards.intervals import NO_ROWS, CardIntervals
-from verax.analyses.cards.lines import CardLine, Measures, line_numbers, line_values, range_of
+from verax.analyses.cards.lines import CardLine, CardMeasures, line_numbers, line_values, range_of
 from verax.analyses.cards.rates import SHOWN, rate_lines
 from verax.analyses.measures import MEASURES
 from verax.common.caching import cached_property
@@ -240,16 +240,16 @@ class Scorecard(Tabled, MaySkip):
     # ---- what needs the rows ---------------------------------------------------------------
 
     @property
-    def _of_rows(self) -> Measures | None:
+    def _of_rows(self) -> CardMeasures | None:
         """What computes measures from the rows; None where these are not known."""
         return vars(self).get("_measures")
 
-    def with_rows(self, measures: Measures | None) -> Self:
+    def with_rows(self, measures: CardMeasures | None) -> Self:
         """The same card, which refers to its rows for measures that need them.
 
         Parameters
         ----------
-        measures : Measures or None
+        measures : CardMeasures or None
             What computes them.
 
         Returns
@@ -287,7 +287,7 @@ class Scorecard(Tabled, MaySkip):
             return {}
         return self.measures
 
-    def _known_rows(self, name: str) -> Measures:
+    def _known_rows(self, name: str) -> CardMeasures:
         if self._of_rows is None:
             how = "vx.roc_auc(y, p), vx.ece(y, p), vx.calibration_slope(y, p) or vx.decompose(y, p)"
             raise InputError(
