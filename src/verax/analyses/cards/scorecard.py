@@ -406,8 +406,8 @@ class Scorecard(Tabled, MaySkip):
 
         All of them are functions of the confusion counts, so no row is read again. Those that are not on the
         card are "linear_kappa", "kappa", "balanced_accuracy", "macro_f1", "mae", "macro_mae", "off_by_one",
-        and of two classes "youden", "lr_positive" and "lr_negative". The names of `measures` are known here,
-        too, such as "auc" and "skill".
+        and of two classes "youden", "lr_positive" and "lr_negative". The names of `measures`, such as
+        "auc" and "skill", are also known here.
 
         Parameters
         ----------
