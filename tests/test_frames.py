@@ -193,6 +193,6 @@ def test_results_declare_their_table_once():
     """`repr`, `to_frame` and notebooks are made from the table; the exceptions have none, or ask for more."""
     methods = ("__repr__", "to_frame", "_repr_html_")
     own = {f"{cls.__name__}.{method}" for cls in classes() for method in methods if method in vars(cls)}
-    # The notebook shows the selection of a history, and a comparison has two frames. Others are no tables.
-    more = {"Comparison.to_frame", "History._repr_html_"}
+    # Some have two frames, and the notebook shows the selection of a history. Others are no tables.
+    more = {"Comparison.to_frame", "History._repr_html_", "MonitorHistory.to_frame", "OverTime.to_frame"}
     assert own == {"Alarm.__repr__", "Interval.__repr__", "Monitor.__repr__", "Tally.__repr__", *more}
