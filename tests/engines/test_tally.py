@@ -103,6 +103,14 @@ def test_merging_changes_neither_side():
     assert pickle.dumps((a, b)) == before
 
 
+def test_a_tally_of_no_rows_merges_with_any():
+    y, p = forecasts(20, 3)
+    grouped = tally(y, p, rules=FEW, groups=np.arange(20) % 4)
+    for merged in (grouped.merge(RuleSums(FEW, 3)), RuleSums(FEW, 3).merge(grouped)):
+        assert_same(merged, grouped)
+        assert merged.clusters.labels.tolist() == grouped.clusters.labels.tolist()
+
+
 def test_only_like_merges_with_like():
     y, p = forecasts(20, 3)
     with pytest.raises(vx.VeraxError, match="different rules"):
