@@ -1272,6 +1272,7 @@ MEASURED = {
     "EventCurve.interval": "decision curves: Murphy interval",
     "Gain.interval": "recalibration: gain",
     "Gain.share_interval": "recalibration: share",
+    "IndependentUnits.interval": "slopes and ranks: AUC,",
     "Measure.interval": "skills and bands: skill in summaries",
     "Mixture.band": "decision curves: band,",
     "Mixture.interval": "decision curves: interval",
@@ -1296,10 +1297,14 @@ MEASURED = {
     "RiskCoverage.risk_interval": "rows kept: risk,",
     "Thresholds.interval": "rows kept: gain of thresholds",
     "Uncertainty.interval": "miscalibration:",
-    "Units.interval": "slopes and ranks: AUC,",
 }
 # Intervals without a claim yet. Documentation must not say how often they cover.
-NOT_MEASURED = {"MonitoredStep.interval", "RateCurve.area_interval"}
+NOT_MEASURED = {
+    "MonitoredStep.interval",
+    "PeriodLine.gap_interval",
+    "PeriodLine.interval",
+    "RateCurve.area_interval",
+}
 
 
 # ---- printing ----------------------------------------------------------------------------------
