@@ -10,7 +10,6 @@ from typing import Any, Unpack
 from verax.analyses.calibration.components import Decomposition
 from verax.analyses.calibration.decomposition import decompose
 from verax.analyses.calibration.ece import ece
-from verax.analyses.calibration.slope import calibration_slope
 from verax.analyses.comparison.references import FREQUENCIES
 from verax.analyses.discrimination.ranking import average_precision, c_index, roc_auc
 from verax.analyses.discrimination.result import RankScores
@@ -232,6 +231,9 @@ def measure_of(handle: Handle, name: str, *, ordered: bool, confidence: float) -
                 found=f"there are {handle.n_classes:,}",
                 remedies=[Remedy("vx.calibration_slope(y, p) has a slope for each class.", python_only=True)],
             )
+        # Imported here: it imports SciPy, which takes longer than scoring a small file.
+        from verax.analyses.calibration.slope import calibration_slope
+
         found = calibration_slope(handle, confidence=confidence).lines[0]
         return Measure(name, getattr(found, name), getattr(found, f"{name}_interval"), *MEASURES[name])
     if name == "c_index":
