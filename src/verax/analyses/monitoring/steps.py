@@ -224,8 +224,11 @@ def _add_event(
     """Add the columns of an event, their squares, and the differences by bin, to the sums of cells."""
     n = len(first)
     if compiles(x.size, "monitored events"):
-        from verax.kernels.monitoring import add_event
+        from verax.kernels.monitoring import add_event, add_plain_event
 
+        if n == 1 and w is None:
+            add_plain_event(x, h, BINS, first, second, bins)
+            return
         nothing = codes[:0] if n == 1 else codes
         add_event(x, h, nothing, np.zeros(0) if w is None else w, BINS, first, second, bins)
         return
