@@ -1,7 +1,8 @@
 """Whether the alarms of `vx.Monitor` keep their word, and how long they take.
 
-    python studies/monitoring.py               all tables
-    python studies/monitoring.py ever delay    some of them
+    python studies/monitoring.py                   all tables but the last
+    python studies/monitoring.py ever delay        some of them
+    python studies/monitoring.py peers             the same streams by river, where it is installed
 
 Forecasts are Dirichlet and outcomes are drawn from them, so that they are calibrated and the mean loss is
 known. Every table has fixed seeds. `studies/monitoring.md` has the tables and what they mean.
@@ -11,9 +12,9 @@ from __future__ import annotations
 
 import argparse
 import math
-from functools import cache
 
 import numpy as np
+from scipy.special import digamma
 
 import verax as vx
 
@@ -31,12 +32,15 @@ def outcomes(rng, p, u=None):
     return np.minimum((p.cumsum(axis=1) <= u[:, None]).sum(axis=1), p.shape[1] - 1)
 
 
-@cache
-def known_loss(rule, k):
-    """The mean loss of the forecasts, from many of them."""
-    rng = np.random.default_rng(99)
-    p = forecasts(rng, 200_000, k)
-    return float(np.mean(vx.parse(rule).entropy(p)))
+def known_loss(rule, k, spread=1.2):
+    """The mean loss of the forecasts, exactly: an error of it would be a change after a million rows."""
+    total = k * spread
+    if rule == "brier":
+        return 1 - (spread + 1) / (total + 1)
+    if rule == "log":
+        return float(digamma(total + 1) - digamma(spread + 1))
+    below = spread * np.arange(1, k)
+    return float(np.mean(below * (total - below)) / (total * (total + 1)))
 
 
 def batch(rng, n, k, design):
@@ -169,12 +173,189 @@ def _oracle(run, how):
     return 100
 
 
-TABLES = {"ever": ever, "rate": rate, "delay": delay}
+def rows_of_stream(rng, n, k, design, carried):
+    """Rows of one step of a long stream; `carried` is what the step before has left behind."""
+    p = forecasts(rng, n, k)
+    if design == "autocorrelated within steps":
+        # Neighbours share the uniform number behind their outcomes with probability 0.8.
+        fresh = rng.random(n) > 0.8
+        fresh[0] = True
+        u = rng.random(n)[np.maximum.accumulate(np.where(fresh, np.arange(n), 0))]
+        return outcomes(rng, p, u), p, {}
+    if design == "groups of 5, dependent":
+        return batch(rng, n, k, design)
+    y = outcomes(rng, p)
+    if design == "late outcomes":
+        # A third of the outcomes of each step come one step later.
+        late = rng.random(n) < 1 / 3
+        before, carried[:] = list(carried), [(y[late], p[late])]
+        parts = [(y[~late], p[~late]), *before]
+        y, p = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+    return y, p, {}
+
+
+def long(runs):
+    """The largest evidence in streams of 10^6 rows without a change, and its mean at their end."""
+    alphas = (0.01, 0.05, 0.2, 0.5)
+    print(
+        "\n| design | rule | K | runs | mean evidence at the end | "
+        + " | ".join(f"alarms ever, alpha {a}, %" for a in alphas)
+        + " |"
+    )
+    print("|---|---|---:|---:|---:|" + "---:|" * len(alphas))
+    designs = [
+        ("independent rows", "brier", 2),
+        ("independent rows", "log", 3),
+        ("independent rows", "rps", 5),
+        ("groups of 5, dependent", "brier", 3),
+        ("autocorrelated within steps", "brier", 3),
+        ("late outcomes", "brier", 3),
+    ]
+    for design, rule, k in designs:
+        largest, last = [], []
+        for run in range(runs):
+            rng, carried, most = np.random.default_rng([4, run]), [], 0.0
+            unit = "time" if design.startswith("auto") else None
+            monitor = vx.Monitor(known_loss(rule, k), rule=rule, ordered=rule == "rps", unit=unit)
+            for step in range(100):
+                y, p, more = rows_of_stream(rng, 10_000, k, design, carried)
+                monitor.update(y, p, time=step, **more)
+                most = max(most, monitor.evidence)
+            largest.append(most)
+            last.append(monitor.evidence)
+        shares = " | ".join(percent(sum(e >= 1 / a for e in largest), runs) for a in alphas)
+        error = np.std(last) / math.sqrt(runs)
+        print(
+            f"| {design} | {rule} | {k} | {runs} | {np.mean(last):.2f} ± {error:.2f} | {shares} |", flush=True
+        )
+
+
+def step_losses(rng, steps, how, change, rows=100, k=3):
+    """(steps,) mean Brier losses of a stream that changes."""
+    p = forecasts(rng, steps * rows, k)
+    y = outcomes(rng, p)
+    if change < steps:
+        y[change * rows :], p[change * rows :] = changed(rng, (steps - change) * rows, k, how)
+    return vx.brier.samples(y, p).reshape(steps, rows).mean(axis=1)
+
+
+def cusum(losses, reference, drift):
+    """The statistic of Page after each step, for streams in rows."""
+    found, now = np.empty_like(losses), np.zeros(len(losses))
+    for step in range(losses.shape[1]):
+        now = np.maximum(0.0, now + losses[:, step] - reference - drift / 2)
+        found[:, step] = now
+    return found
+
+
+def page(runs):
+    """Delay against a CUSUM that knows the size of the change and has the same run length without one."""
+    reference, length = known_loss("brier", 3), 1 / ALPHA
+    print(
+        "\n| change after 20 steps of 100 rows, K = 3 | rate, steps | CUSUM tuned to it, steps "
+        "| run length without change: rate | CUSUM |\n|---|---:|---:|---:|---:|"
+    )
+    calm = np.stack([step_losses(np.random.default_rng([5, run]), 400, "", 400) for run in range(100)])
+    quiet = [_first_alarm(np.random.default_rng([6, run]), "", 999, 200) for run in range(runs)]
+    for how in ("one class 10%", "one class 20%", "sharper by 1.5", "sharper by 2.5"):
+        far = step_losses(np.random.default_rng(7), 200, how, 0).mean()
+        statistic = cusum(calm, reference, far - reference)
+        # The threshold at which streams without a change last as long as alpha asks for.
+        limits = np.quantile(statistic, np.linspace(0.5, 0.9999, 400))
+        lengths = np.array(
+            [
+                np.where((statistic >= h).any(axis=1), (statistic >= h).argmax(axis=1) + 1, 400).mean()
+                for h in limits
+            ]
+        )
+        h = limits[int(np.argmax(lengths >= length))]
+        delays, tuned = [], []
+        for run in range(runs):
+            delays.append(_first_alarm(np.random.default_rng([8, run]), how, 20, 120) - 20)
+            own = cusum(
+                step_losses(np.random.default_rng([9, run]), 120, how, 20)[None, 20:],
+                reference,
+                far - reference,
+            )
+            tuned.append(int((own[0] >= h).argmax()) + 1 if (own[0] >= h).any() else 100)
+        print(
+            f"| {how} | {np.median([d for d in delays if d > 0]):.0f} | {np.median(tuned):.0f} "
+            f"| {np.mean(quiet):.0f} | {length:.0f} |",
+            flush=True,
+        )
+
+
+def _first_alarm(rng, how, change, steps):
+    """The number of steps until the restarting monitor raises an alarm."""
+    monitor = vx.Monitor(known_loss("brier", 3), rule="brier", alpha=ALPHA, false_alarms="rate")
+    for step in range(steps):
+        y, p = batch(rng, 100, 3, "")[:2] if step < change else changed(rng, 100, 3, how)
+        if monitor.update(y, p, time=step) is not None:
+            return step + 1
+    return steps
+
+
+def peers(runs):
+    """Detectors of river on the losses of the same streams: alarms without a change, and delays."""
+    from river import drift
+
+    made = {
+        "ADWIN, default": lambda: drift.ADWIN(),
+        "Page-Hinkley, default": lambda: drift.PageHinkley(),
+        "Page-Hinkley, up": lambda: drift.PageHinkley(mode="up"),
+        "DDM, errors": lambda: drift.binary.DDM(),
+        "verax, ever": lambda: vx.Monitor(known_loss("brier", 3), rule="brier"),
+        "verax, rate": lambda: vx.Monitor(known_loss("brier", 3), rule="brier", false_alarms="rate"),
+    }
+    hows = ("", "one class 20%", "sharper by 2.5")
+    print(
+        "\n| detector | alarms in 20,000 rows without a change, % of runs | "
+        + " | ".join(f"{how}: rows until an alarm (found, %)" for how in hows[1:])
+        + " |"
+    )
+    print("|---|---:|" + "---:|" * (len(hows) - 1))
+    for name, make in made.items():
+        cells = []
+        for how in hows:
+            found = []
+            for run in range(runs):
+                rng = np.random.default_rng([10, run])
+                detector, alarm = make(), None
+                for step in range(200):
+                    after = how and step >= 50
+                    y, p = changed(rng, 100, 3, how) if after else batch(rng, 100, 3, "")[:2]
+                    if name.startswith("verax"):
+                        hit = 100 * (step + 1) if detector.update(y, p, time=step) is not None else None
+                    else:
+                        wrong = p.argmax(axis=1) != y
+                        values = wrong if name.startswith("DDM") else vx.brier.samples(y, p)
+                        hit = None
+                        for i, value in enumerate(values.tolist()):
+                            detector.update(value)
+                            if detector.drift_detected:
+                                hit = 100 * step + i + 1
+                                break
+                    if hit is not None and (not how or hit > 5000):
+                        alarm = hit
+                        break
+                    if hit is not None and name.startswith("verax"):
+                        break
+                found.append(alarm)
+            seen = [each for each in found if each is not None]
+            if how:
+                delay = f"{np.median(seen) - 5000:,.0f}" if seen else "never"
+                cells.append(f"{delay} ({100 * len(seen) / runs:.0f})")
+            else:
+                cells.append(f"{100 * len(seen) / runs:.0f}")
+        print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+
+
+TABLES = {"ever": ever, "rate": rate, "delay": delay, "long": long, "page": page, "peers": peers}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tables", nargs="*", choices=[*TABLES, []], default=[])
     parser.add_argument("--runs", type=int, default=200)
     asked = parser.parse_args()
-    for name in asked.tables or TABLES:
+    for name in asked.tables or [name for name in TABLES if name != "peers"]:
         TABLES[name](asked.runs)
