@@ -305,7 +305,9 @@ def peers(runs):
         "Page-Hinkley, up": lambda: drift.PageHinkley(mode="up"),
         "DDM, errors": lambda: drift.binary.DDM(),
         "verax, ever": lambda: vx.Monitor(known_loss("brier", 3), rule="brier"),
-        "verax, rate": lambda: vx.Monitor(known_loss("brier", 3), rule="brier", false_alarms="rate"),
+        "verax, rate 1/200": lambda: vx.Monitor(
+            known_loss("brier", 3), rule="brier", alpha=1 / 200, false_alarms="rate"
+        ),
     }
     hows = ("", "one class 20%", "sharper by 2.5")
     print(
