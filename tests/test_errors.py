@@ -524,7 +524,7 @@ def test_frames_that_would_be_read_wrongly():
         with pytest.raises(vx.InputError, match="the same index, in different orders"):
             vx.evaluate(**{"y": Y, "p": pd.DataFrame(GOOD), **options})
     assert vx.brier(pd.Series(Y, index=[9, 8, 7, 6]), frame) == right
-    with pytest.raises(vx.InputError, match="two columns of one name"):
+    with pytest.raises(vx.InputError, match="two columns with the same name"):
         vx.brier(Y, pd.DataFrame(GOOD, columns=["a", "a", "b"]))
 
 
