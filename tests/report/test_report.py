@@ -780,7 +780,7 @@ def test_events_that_are_too_high_or_too_low_are_named_with_evidence():
     said = f"d is too high ({percent(raised[:, 3].mean())} forecast, {percent((y == 3).mean())} observed)"
     assert said in report.to_html()
     honest = light(y, p, classes=["a", "b", "c", "d"])
-    assert not [each for each in honest.contents.best.dense.remedy.leanings if each.p_value < 0.01]
+    assert not [each for each in honest.contents.best.dense.remedy.class_biases if each.p_value < 0.01]
     assert "too high" not in honest.verdict
     assert "too low" not in honest.verdict
 
