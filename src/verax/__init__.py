@@ -35,17 +35,17 @@ _HINTS = {
     "cross_entropy": "vx.log_score(y, p)",
     "decision_curve": "vx.net_benefit(y, p)",
     "expected_calibration_error": "vx.ece(y, p)",
-    "f1_score": 'vx.evaluate(y, p)["f1"], or vx.operating_points(y, p, threshold=...)',
+    "f1_score": 'vx.evaluate(y, p)["f1"], or vx.operating_points(y, p, threshold=0.5)',
     "log_loss": "vx.log_score(y, p)",
     "nll": "vx.log_score(y, p)",
-    "precision_score": 'vx.evaluate(y, p)["ppv"], or vx.operating_points(y, p, threshold=...)',
+    "precision_score": 'vx.evaluate(y, p)["ppv"], or vx.operating_points(y, p, threshold=0.5)',
     "qwk": 'vx.evaluate(y, p, ordered=True)["qwk"], or vx.kappa(y, decisions, n_classes=K)',
     "ranked_probability_score": "vx.rps(y, p)",
-    "recall_score": 'vx.evaluate(y, p)["sensitivity"], or vx.operating_points(y, p, threshold=...)',
+    "recall_score": 'vx.evaluate(y, p)["sensitivity"], or vx.operating_points(y, p, threshold=0.5)',
     "roc_auc_score": "vx.roc_auc(y, p)",
     "scorer": "vx.adapters.sklearn.scorer(vx.rps)",
-    "sensitivity": 'vx.evaluate(y, p)["sensitivity"], or vx.operating_points(y, p, threshold=...)',
-    "specificity": 'vx.evaluate(y, p)["specificity"], or vx.operating_points(y, p, threshold=...)',
+    "sensitivity": 'vx.evaluate(y, p)["sensitivity"], or vx.operating_points(y, p, threshold=0.5)',
+    "specificity": 'vx.evaluate(y, p)["specificity"], or vx.operating_points(y, p, threshold=0.5)',
 }
 
 

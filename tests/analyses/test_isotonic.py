@@ -32,7 +32,7 @@ def test_small_fits_do_not_wait_for_scipy():
 import sys
 import verax as vx
 from verax.analyses.calibration.summary import summarize
-summarize([1, 0, 1, 1, 0, 0], [0.9, 0.6, 0.6, 0.3, 0.3, 0.1])
+summarize([1, 0, 2, 1], [[0.1, 0.8, 0.1], [0.6, 0.3, 0.1], [0.2, 0.3, 0.5], [0.5, 0.3, 0.2]])
 assert not any(name.partition(".")[0] in ("scipy", "sklearn", "matplotlib") for name in sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -420,3 +420,15 @@ def test_the_figure_shows_losses_and_evidence():
 
 def test_recipes_travel():
     assert StepRecipe.makes is Breakdown
+
+
+def test_times_of_invalid_rows_are_left_out_with_them():
+    p = np.linspace(0.1, 0.9, 40)
+    p[7] = np.nan
+    y, day = (np.arange(40) % 3 == 0).astype(int), np.arange(40) // 10
+    kept, found = (vx.Monitor() for _ in range(2))
+    found.update(y, p, time=day, invalid="skip")
+    kept.update(np.delete(y, 7), np.delete(p, 7), time=np.delete(day, 7))
+    assert found.history.to_dict() == kept.history.to_dict()
+    found.update(y, p, time=4, invalid="skip")
+    assert found.n_rows == 78

@@ -151,7 +151,7 @@ WRONG = {
     "a number": ({"outcome": "a", "top_logprobs": {"a": "b"}}, "line 3 holds 'b'", "cannot be read"),
     "above zero": ({"outcome": "a", "top_logprobs": {"a": 0.5}}, "line 3 holds 1.64872", "above 1"),
     "the sum": ({"outcome": "a", "top_logprobs": {"a": -0.1, "b": -0.2}}, "line 3 sums to 1.723", "sum to 1"),
-    "an outcome": ({"outcome": ["a"], "top_logprobs": {"a": -0.1}}, "line 3 holds ['a']", "no class"),
+    "an outcome": ({"outcome": ["a"], "top_logprobs": {"a": -0.1}}, "line 3 holds ['a']", "not among"),
 }
 
 
@@ -192,7 +192,7 @@ def test_outcomes_elsewhere_must_fit(tmp_path):
     gold = tmp_path / "gold.csv"
     gold.write_text("key,truth\n0, A\n")
     options = {"classes": 99, "outcomes": gold}
-    with pytest.raises(vx.InputError, match="line 2 has the id '1', which is not there"):
+    with pytest.raises(vx.InputError, match="line 2 has the id '1', which is missing there"):
         open_lists(path, id="key", **options)
     assert open_lists(path, id="key", invalid="skip", **options).y == [" A"]
     with pytest.raises(vx.InputError, match="there are 1 outcomes and more records"):

@@ -54,6 +54,7 @@ EXTRA = {
     "decompose": {"rule": "rps", "groups": np.arange(N) // 2},
     "deferral": {"defer": 0.3},
     "net_benefit": {"ordered": True},
+    "over_time": {"time": np.arange(N) // 10},
     "retention": {"rule": "brier", "metric": "accuracy"},
     "subgroups": {"by": np.array(["a", "b"])[np.arange(N) % 2], "bootstrap": 0},
     "worst": {"rule": "brier", "ids": np.arange(N) + 1000},

@@ -124,7 +124,7 @@ def test_what_was_not_saved_is_said(saved, tmp_path):
     with pytest.raises(vx.InputError, match="without options"):
         vx.scan(saved / "part0.verax", target="label")
     vx.evaluate([0, 1], [[0.5, 0.5], [0.4, 0.6]]).save(tmp_path / "card.verax")
-    with pytest.raises(vx.InputError, match="a card alone"):
+    with pytest.raises(vx.InputError, match="a card only"):
         vx.scan(tmp_path / "card.verax")
     with pytest.raises(vx.InputError, match="asked for something"):
         Recorded(opened(saved / "part0.parquet")).save(tmp_path / "empty.verax")

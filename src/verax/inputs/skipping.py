@@ -35,7 +35,7 @@ from verax.inputs.groups import Groups, kinds_of, missing
 from verax.inputs.lists.rows import ListFaults
 
 # Arguments that have a value for every row, wherever they occur.
-PER_ROW = ("y", "p", "forecasts", "weights", "groups", "by", "ids")
+PER_ROW = ("y", "p", "forecasts", "weights", "groups", "by", "ids", "time")
 # What errors say where nothing is left to score.
 NO_ROWS, NO_VALID_ROW = "There are no rows", "There is no valid row"
 # How many numbers of rows are kept where parts of a file are put together.
@@ -53,6 +53,7 @@ REASONS = {
     ("groups", "missing"): "missing groups",
     ("by", "missing"): "missing subgroups",
     ("id", "missing"): "missing ids",
+    ("time", "missing"): "missing times",
 }
 
 
@@ -301,7 +302,7 @@ def without_invalid(given: Mapping[str, Any], *, part: bool = False) -> tuple[di
     group where there are groups. Without outcomes, forecasts alone are looked at. Of a `part` of all rows
     none need be valid.
     """
-    given = {name: _unmasked(value) if name in PER_ROW else value for name, value in given.items()}
+    given = {name: _unmasked(value) if _by_row(name, value) else value for name, value in given.items()}
     if given.get("groups") is not None:
         # Two kinds of groups are two columns.
         kinds = kinds_of(given["groups"])
@@ -318,7 +319,7 @@ def without_invalid(given: Mapping[str, Any], *, part: bool = False) -> tuple[di
                 found=f"there are {_n_rows(column, name)}",
             )
         # Breakdowns by name, those of the report, show rows without a label apart.
-        if name in ("y", "groups") or (name == "by" and not isinstance(given["by"], Mapping)):
+        if name in ("y", "groups", "time") or (name == "by" and not isinstance(given["by"], Mapping)):
             survey.add(_missing(column), REASONS[name, "missing"])
     first = survey.kept
     given.setdefault("y", np.zeros(n, np.int64))
@@ -341,12 +342,16 @@ def without_invalid(given: Mapping[str, Any], *, part: bool = False) -> tuple[di
             "must have at least one valid row", argument="p", kind="length", found=str(survey.skipped())
         )
     filtered = {
-        name: take_rows(value, kept) if name in PER_ROW and value is not None else value
-        for name, value in given.items()
+        name: take_rows(value, kept) if _by_row(name, value) else value for name, value in given.items()
     }
     if isinstance(filtered.get("groups"), dict):
         filtered["groups"] = tuple(filtered["groups"].values())
     return filtered, survey.skipped(), kept
+
+
+def _by_row(name: str, value: Any) -> bool:
+    """Whether an argument has a value per row. A time may be that of all rows."""
+    return name in PER_ROW and value is not None and (name != "time" or np.ndim(value) > 0)
 
 
 def _columns(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -354,7 +359,7 @@ def _columns(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name in PER_ROW:
         values = given.get(name)
         for column in values.values() if isinstance(values, Mapping) else [values]:
-            if column is not None:
+            if _by_row(name, column):
                 yield name, column
 
 

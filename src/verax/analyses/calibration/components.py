@@ -149,7 +149,18 @@ class Components(Tabled, Result):
         return Table(_COLUMNS, [self])
 
     def text(self, name: str) -> str:
-        """One of the four numbers with its interval, for tables."""
+        """One of the four numbers with its interval, for tables.
+
+        Parameters
+        ----------
+        name : str
+            "score", "miscalibration", "discrimination" or "uncertainty".
+
+        Returns
+        -------
+        str
+            Its value, with the interval in brackets.
+        """
         return value_with_interval(getattr(self, name), (self.intervals or {}).get(name), "z.4f")
 
 

@@ -71,7 +71,18 @@ class CalibrationLine(Tabled, Result):
         return Table(_COLUMNS, [self])
 
     def text(self, name: str) -> str:
-        """An estimate with its interval, for tables."""
+        """An estimate with its interval, for tables.
+
+        Parameters
+        ----------
+        name : str
+            "slope", "intercept" or "in_the_large".
+
+        Returns
+        -------
+        str
+            Its value, with the interval in brackets.
+        """
         return value_with_interval(getattr(self, name), getattr(self, f"{name}_interval"), ".3f")
 
 

@@ -311,6 +311,8 @@ class Scorecard(Tabled, MaySkip):
             if self._counts.confusion is None:
                 return self.metric(name).mean
             return self._value(self._metric(name))
+        if isinstance(name, str) and name in SHOWN:
+            raise KeyError(f"{name!r} is on cards of two classes; for others, see operating_points")
         rule = parse(name)
         for score in self.scores.values():
             if score.rule == rule:

@@ -120,7 +120,24 @@ class MonitoredStep:
     def of(
         cls, period: Period, events: Sequence[str], confidence: float, bounds: tuple[float, float]
     ) -> MonitoredStep:
-        """From the sums of the step; `bounds` are those of the loss."""
+        """What the sums of a step tell.
+
+        Parameters
+        ----------
+        period : Period
+            The sums of the step.
+        events : sequence of str
+            The names of the events.
+        confidence : float
+            Confidence level of the interval of the loss.
+        bounds : tuple of float
+            The smallest and the largest loss.
+
+        Returns
+        -------
+        MonitoredStep
+            Loss, evidence and frequencies of the step.
+        """
         step = period.whole
         asked = float(step.means[ASKED])
         own = {}

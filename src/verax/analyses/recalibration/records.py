@@ -62,6 +62,16 @@ class Gain:
 
         The gain in nested cross-validation is then that of several methods, and the fit to all rows is one of
         them: its gain may be that of no fold.
+
+        Parameters
+        ----------
+        final : Gain
+            The gain of the method that all rows choose.
+
+        Returns
+        -------
+        Gain
+            The same gain, with intervals that include both.
         """
         interval, share = (
             Interval(
