@@ -55,7 +55,7 @@ class Places:
     >>> places.note(0, "a.csv")
     >>> places.note(100, "b.csv")
     >>> places.of(99), places.of(100)
-    ('a.csv', 'b.csv (from row 100 on)')
+    ('a.csv', 'b.csv (starting at row 100)')
     """
 
     def __init__(self) -> None:
