@@ -188,6 +188,9 @@ def look_at(site, browser):
     assert [url for url in browser.requests() if not url.startswith(("file:", "data:", "blob:"))] == []
     # The theme reports which mode it takes, and what it focuses.
     said = [
-        text for text in browser.complaints() if "pydata-sphinx-theme.js" not in text and "[PST]" not in text
+        text
+        for text in browser.complaints()
+        # Figures of the gallery are not made here; `checklinks` finds those that the whole site lacks.
+        if not any(known in text for known in ("pydata-sphinx-theme.js", "[PST]", "/examples/"))
     ]
     assert said == []
