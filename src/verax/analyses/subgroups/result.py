@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,8 @@ from verax.inputs.skipping import MaySkip
 from verax.scores.combinators import padded
 from verax.scores.registry import name_of, parse
 
+# How many subgroups without a best model are named.
+_NAMED = 12
 WITHIN_GROUPS = "Each subgroup is one group: rows within it are assumed independent."
 TIME_ORDERED = (
     "Models are compared on the rows of a subgroup in order of time; scores and calibration tests assume "
@@ -262,17 +263,23 @@ class Subgroups(Tabled, MaySkip, Mapping[Any, Any]):
         Returns
         -------
         list of str
-            A sentence for each subgroup, and one about the correction; none for one model.
+            A sentence for each subgroup with a best model, one for all others, and one about the correction;
+            none for one model.
         """
-        found = []
+        found, undecided, by = [], [], rule or self.rule
         for label, comparison in self.comparisons.items():
-            leader, best = comparison.leader(self.rule), comparison.best(self.rule)
-            others = [other for other in comparison.names if other != best]
-            p_values = [comparison.difference(best, other, self.rule).p_adjusted for other in others]
-            p = math.nan if any(map(math.isnan, p_values)) else max(p_values)
-            verdict = "no single best model is evident" if leader is None else f"{leader} is best"
-            shown = "" if math.isnan(p) else " (Holm p < 0.0001)" if p < 1e-4 else f" (Holm p = {p:.4f})"
-            found.append(f"{name(label)}: {verdict} by {rule or self.rule}{shown}.")
+            leader = comparison.leader(self.rule)
+            if leader is None:
+                undecided.append(name(label))
+                continue
+            others = [other for other in comparison.names if other != leader]
+            p = max(comparison.difference(leader, other, self.rule).p_adjusted for other in others)
+            shown = "< 0.0001" if p < 1e-4 else f"= {p:.4f}"
+            found.append(f"{name(label)}: {leader} is best by {by} (Holm p {shown}).")
+        if undecided:
+            rest = len(undecided) - _NAMED
+            named = join(undecided if rest <= 0 else [*undecided[:_NAMED], f"{rest:,} more"])
+            found.append(f"No model is significantly best by {by} in {named}.")
         if len(self.comparisons) > 1:
             found.append("The p-values of differences between models are corrected for all subgroups (Holm).")
         return found
