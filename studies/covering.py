@@ -810,6 +810,41 @@ def claims_of_slopes_and_ranks() -> None:
 claims_of_slopes_and_ranks()
 
 
+def average_precision_rejections(
+    n: int, offset: float, spread: float, replications: int, seed: int
+) -> tuple[float, float]:
+    """How often two equally good forecasts differ in average precision, with lognormal weights."""
+    hits = []
+    for i in range(replications):
+        rng = np.random.default_rng([seed, i])
+        x = 1.5 * rng.normal(size=n)
+        y = (rng.random(n) < expit(x + offset)).astype(int)
+        models = {name: expit(x + 0.7 * rng.normal(size=n)) for name in "ab"}
+        own = {"weights": rng.lognormal(sigma=spread, size=n)} if spread else {}
+        hits.append(vx.average_precision(y, models, **own).difference("a", "b").p_value <= 0.05)
+    return share_of(hits)
+
+
+def claims_of_average_precision() -> None:
+    """The size of the test of two average precisions."""
+    for n, offset, rate in ((300, -1.2, 30), (1000, -1.2, 30), (500, -3.0, 10)):
+        for spread in (0.0, 1.0, 1.5) if n == 1000 else (0.0, 1.0):
+
+            def measure(
+                replications: int, seed: int, n: int = n, offset: float = offset, spread: float = spread
+            ) -> tuple[float, float]:
+                found: tuple[float, float] = average_precision_rejections(
+                    n, offset, spread, replications, seed
+                )
+                return found
+
+            weights = f"weights of spread {spread:g}" if spread else "equal weights"
+            claim(f"average precision: size, {n} rows, event {rate} %, {weights}", 0.04, 0.07, measure, 1000)
+
+
+claims_of_average_precision()
+
+
 # ---- comparisons with heavy tails and unequal weights ------------------------------------------
 
 

@@ -61,7 +61,7 @@ def test_decide_refuses_in_one_line(rows):
     for arguments, says in (
         (["--threshold", "recall>=0.9"], "a rate to reach such as"),
         (["--threshold", "0.3", "--threshold", "f1"], "one text that says what to choose it for"),
-        (["--threshold", "cost"], "must hold the costs"),
+        (["--threshold", "cost"], "--miss must be given with --threshold cost"),
         (["--threshold", "1.5"], "from 0 to 1"),
         (["--by", "site"], "cannot be used with `verax decide`"),
     ):

@@ -6,9 +6,9 @@ decompositions have their complements, `<= class`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -238,6 +238,26 @@ def event_names(labels: Sequence[Hashable], *, ordered: bool) -> list[str]:
     if ordered:
         return [f"> {label}" for label in labels[:-1]]
     return [str(label) for label in (labels[1:] if len(labels) == 2 else labels)]
+
+
+class _OfEvent(Protocol):
+    """A curve or a point of one event and one model."""
+
+    @property
+    def event(self) -> str: ...
+    @property
+    def model(self) -> str: ...
+
+
+_Found = TypeVar("_Found", bound=_OfEvent)
+
+
+def first_of(found: Iterable[_Found], event: object | None, model: str | None, what: str) -> _Found:
+    """The first curve or point of an event and a model, each unless it is None."""
+    for each in found:
+        if (event is None or str(event) == each.event) and model in (None, each.model):
+            return each
+    raise KeyError(f"there is no {what} of {event!r} and {model!r}")
 
 
 def heading(what: str, n_rows: int, n_groups: int | None, n_classes: int, *, ordered: bool) -> str:

@@ -35,7 +35,7 @@ def decide(
     threshold: Annotated[
         list[str] | None,
         typer.Option(
-            help="A probability from which on rows are acted on (may be repeated), or what to choose it for: "
+            help="Act where the probability is at least this (may be repeated), or what to choose it for: "
             "sensitivity>=0.9, specificity>=0.9, ppv>=0.5, npv>=0.99, youden, f1, balanced_accuracy, "
             "accuracy or cost. By default 0.5."
         ),
@@ -68,6 +68,8 @@ def decide(
     from verax.cli.opening import Opened
 
     at = _threshold(threshold)
+    if at == "cost" and miss is None:
+        raise InputError("must be given with --threshold cost", argument="miss", kind="missing")
     opened = Opened.of(given, reading)
     rows = opened.rows(ordered=reading.ordered)
     costs: Any = None if miss is None else [[0.0, 1.0], [miss, 0.0]]

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
-from verax.analyses.binary import EventRows, ScannedRows
+from verax.analyses.binary import EventRows, ScannedRows, first_of
 from verax.analyses.decisions.cells import Counted
 from verax.common.results import Result
 from verax.display.tables import Tabled, stacked
@@ -146,11 +146,7 @@ class EventCurves(Tabled, MaySkip, ABC, Generic[Curve, Gap]):
         EventCurve
             The curve.
         """
-        for found in self.curves:
-            fits = event is None or str(event) == found.event
-            if fits and model in (None, found.model):
-                return found
-        raise KeyError(f"there is no curve of {event!r} and {model!r}")
+        return first_of(self.curves, event, model, "curve")
 
     def difference(self, a: str, b: str, event: object | None = None) -> Gap:
         """The difference of two models for an event, in the direction asked for.

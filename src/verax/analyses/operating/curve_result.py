@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from verax.analyses.binary import EventRows, ScannedRows
+from verax.analyses.binary import EventRows, ScannedRows, first_of
 from verax.analyses.comparison.records import Difference
 from verax.common.results import Result
 from verax.display.tables import Column, Table, Tabled, interval_head, stacked
@@ -159,10 +159,7 @@ class RateCurves(Tabled, MaySkip):
         RateCurve
             The curve.
         """
-        for found in self.curves:
-            if (event is None or str(event) == found.event) and model in (None, found.model):
-                return found
-        raise KeyError(f"there is no curve of {event!r} and {model!r}")
+        return first_of(self.curves, event, model, "curve")
 
     def plot(self) -> Any:
         """Draw all curves, a panel for each event.

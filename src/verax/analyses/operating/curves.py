@@ -24,7 +24,7 @@ from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
 from verax.inputs.skipping import Skipped
 
-# Confidence curves are looked at from these probabilities of the most likely class on.
+# Least probabilities of the most likely class at which confidence curves have points.
 _CONFIDENCES = np.arange(100) / 100
 # A band is for thresholds at which at least this number of rows, in effect, are acted on.
 _ENOUGH = 10 - 1e-6

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from verax.analyses.binary import EventRows, ScannedRows
+from verax.analyses.binary import EventRows, ScannedRows, first_of
 from verax.analyses.operating.rates import RATES
 from verax.common.results import Result
 from verax.display.tables import Column, Table, Tabled, interval_head
@@ -142,6 +142,17 @@ class RateDifference:
     p_value: float
     p_adjusted: float
 
+    def turned(self) -> RateDifference:
+        """The same with the two models exchanged."""
+        return replace(
+            self,
+            a=self.b,
+            b=self.a,
+            thresholds=self.thresholds[::-1],
+            difference=-self.difference,
+            interval=-self.interval,
+        )
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class OperatingPoints(Tabled, MaySkip):
@@ -199,10 +210,7 @@ class OperatingPoints(Tabled, MaySkip):
         OperatingPoint
             The point.
         """
-        for found in self.points:
-            if (event is None or str(event) == found.event) and model in (None, found.model):
-                return found
-        raise KeyError(f"there is no point of {event!r} and {model!r}")
+        return first_of(self.points, event, model, "point")
 
     def difference(self, a: str, b: str, rate: str, event: object | None = None) -> RateDifference:
         """The difference of a rate between two models; the first of those that fit.
@@ -228,17 +236,7 @@ class OperatingPoints(Tabled, MaySkip):
             if fits and (found.a, found.b) == (a, b):
                 return found
             if fits and (found.a, found.b) == (b, a):
-                return RateDifference(
-                    a,
-                    b,
-                    found.event,
-                    found.thresholds[::-1],
-                    rate,
-                    -found.difference,
-                    -found.interval,
-                    found.p_value,
-                    found.p_adjusted,
-                )
+                return found.turned()
         raise KeyError(f"there is no difference of {a!r} and {b!r} in {rate!r}")
 
     def _as_dict(self) -> dict[str, Any]:
