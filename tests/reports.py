@@ -56,3 +56,13 @@ def graded():
         y, {"new": p, "old": other}, classes=GRADES, ordered=True, by={"site": site}, ids=ids, title="Grades"
     )
     return y, p, other, site, report
+
+
+@cache
+def two_class():
+    """The report on two forecasts of two classes, with sites: built once for all tests."""
+    rng = np.random.default_rng(3)
+    x, site = rng.normal(size=300), np.where(np.arange(300) % 2, "north", "south")
+    y = rng.random(300) < 1 / (1 + np.exp(1 - 1.2 * x))
+    sharp, flat = (1 / (1 + np.exp(1 - a * z)) for a, z in ((2.2, x), (0.6, x + rng.normal(size=300))))
+    return light(y, {"sharp": sharp, "flat": flat}, classes=["well", "ill"], by={"site": site})

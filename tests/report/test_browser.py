@@ -12,7 +12,7 @@ import pytest
 
 import verax as vx
 from browsers import CHROMIUM, DRIVER
-from reports import EVIL, GRADES, graded, light, lighten, sample
+from reports import EVIL, GRADES, graded, light, lighten, sample, two_class
 from verax.report import Report
 from verax.report.monitoring import save_monitor_page
 from verax.report.words import short_of
@@ -29,6 +29,13 @@ pytestmark = [
 def page(tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
     graded()[-1].save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def two_class_page(tmp_path_factory):
+    path = tmp_path_factory.mktemp("two") / "report.html"
+    two_class().save(path)
     return path
 
 
@@ -50,7 +57,7 @@ def test_it_draws_and_keeps_to_itself(browser, page):
         assert role == "img"
         assert label.endswith("in the table below.")
     # Three of them are of recalibration, before and after.
-    assert browser.run("return document.querySelectorAll('[data-chart] svg').length") == 12
+    assert browser.run("return document.querySelectorAll('[data-chart] svg').length") == 13
     # The policy is in force: neither a fetch nor a script that is not the page's own gets through.
     refused = "fetch('data:text/plain,x').then(() => arguments[0](false), () => arguments[0](true))"
     assert browser.driver.execute_async_script(refused)
@@ -136,14 +143,57 @@ def test_wide_tables_scroll_in_their_own_frame_with_whole_words(browser, page):
     found = browser.run(lines)
     assert {name for name, _ in found} == {*GRADES, "new", "old"}
     assert {n for _, n in found} == {1}
-    frame = """const frame = document.querySelector("#comparison [data-score]:not([hidden]) .scroll");
+    frame = """const frame = document.querySelector("#confusion [data-model]:not([hidden]) .scroll");
         frame.scrollLeft = 10000;
         const last = frame.querySelector("tbody tr td:last-child").getBoundingClientRect();
         return [frame.tabIndex, frame.getAttribute("role"), frame.getAttribute("aria-label"), last.right]"""
     stop, role, label, right = browser.run(frame)
     assert (stop, role) == (0, "region")
-    assert label.startswith("Ranking by")
+    assert label == "Confusion matrix"
     assert right <= 400
+
+
+def test_on_a_phone_no_column_is_cut(browser, page, two_class_page):
+    for path in (page, two_class_page):
+        browser.open(path)
+        browser.resize(390, 800)
+        browser.run("for (const part of document.querySelectorAll('details')) part.open = true")
+        cut = """return [...document.querySelectorAll(".scroll")]
+            .filter(x => x.clientWidth && !x.querySelector(".matrix") && x.scrollWidth > x.clientWidth + 1)
+            .map(x => x.getAttribute("aria-label"))"""
+        assert browser.run(cut) == []
+    # What a number is stands beside it.
+    label = "return getComputedStyle(document.querySelector('#thresholds .listed td'), '::before').content"
+    assert browser.run(label) == '"Acted on"'
+
+
+def test_two_classes_in_the_browser(browser, two_class_page):
+    browser.open(two_class_page)
+    assert browser.complaints() == []
+    lines = "return document.querySelectorAll(`[data-chart=${arguments[0]}] .mark-line path`).length"
+    # Two models and a line to compare with; decision curves have that of acting in all rows besides.
+    assert [browser.run(lines, name) for name in ("roc", "recall", "confident", "worth")] == [3, 3, 3, 4]
+    bands = "return document.querySelector('[data-chart=roc] .mark-area path').getAttribute('d')"
+    browser.choose("model", 0)
+    first = browser.run(bands)
+    browser.choose("model", 1)
+    assert browser.run(bands) != first
+    assert "the chosen model" in browser.run("return document.querySelector('#thresholds').textContent")
+
+
+def test_printed_charts_are_as_wide_as_their_places(browser, two_class_page):
+    """So that their texts have the size that they have on the screen: 12 pixels are 9 points."""
+    browser.open(two_class_page)
+    widths = """return [...document.querySelectorAll("[data-chart] svg")]
+        .map(x => [x.parentElement.clientWidth, Number(x.getAttribute("width"))])"""
+    before = browser.run(widths)
+    browser.run("dispatchEvent(new Event('beforeprint'))")
+    browser.settle()
+    printed = browser.run(widths)
+    assert max(width for _, width in printed) <= 700
+    browser.run("dispatchEvent(new Event('afterprint'))")
+    browser.settle()
+    assert browser.run(widths) == before
 
 
 def test_intervals_end_inside_the_plot(browser, page):

@@ -63,6 +63,7 @@ from verax.report.problem import Problem
 from verax.report.reliability import ReliabilityPanel, panels_of_places
 from verax.report.remedies import RecalibrationBenefit, remedies_of
 from verax.report.survey import ListSurveyRecipe, SurveyRecipe
+from verax.report.thresholds import ThresholdCurves, find_thresholds
 from verax.scores.base import Rule
 from verax.scores.decisions import cheapest
 from verax.scores.metrics import CostsLike, cost_matrix, expected_cost_of
@@ -226,6 +227,8 @@ class _Conclusion:
             replicates=tests.replicates if tested else 0,
             confidence=plan.confidence,
             seed=plan.seed,
+            class_rows=class_rows,
+            thresholds=self._thresholds(),
             precision=self._precision(findings, parts.shown.values()),
         )
 
@@ -320,6 +323,9 @@ class _Conclusion:
         matrix = cost_matrix(self.problem.costs, self.problem.n_classes)
         costs = (float(expected_cost_of(counts, matrix)) for counts in (card.confusion, found.counts.high))
         return Decisions(*costs)
+
+    def _thresholds(self) -> ThresholdCurves | None:
+        return None if self.problem.lists else find_thresholds(self.handle, self.problem, self.plan)
 
     # ---- the worst rows ------------------------------------------------------------------------
 

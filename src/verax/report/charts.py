@@ -24,16 +24,16 @@ Spec = dict[str, Any]
 Values = list[dict[str, Any]]
 
 _DIGITS = 5
-_FORMAT = ".4~g"
-_SERIES = [f"var(--series-{i})" for i in range(1, 6)]
-_DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [1, 3]]
+FORMAT = ".4~g"
+SERIES = [f"var(--series-{i})" for i in range(1, 6)]
+DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [1, 3]]
 _BINS = 20
 # The height of the highest bar at the bottom of a panel.
 _BAR = 0.25
 # The height of a line of an interval chart.
 _STEP = 26
 # The label of a number on an axis or in a legend.
-_LABEL = "labels[datum.value]"
+LABEL = "labels[datum.value]"
 # The distance of intervals from the edges, and of tick labels from each other, in pixels.
 _PADDING = 12
 
@@ -48,7 +48,7 @@ def all_charts(contents: Contents) -> dict[str, Spec]:
         charts[f"panel-{i}"] = filled(drawing, {"curve": point_rows(panels), "bars": bar_rows(panels)})
     for i, name in enumerate(contents.breakdowns):
         if name in contents.subgroups:
-            drawing = interval_chart("subgroup", "mean loss")
+            drawing = interval_chart("subgroup", "mean loss", flags=True)
             charts[f"subgroups-{i}"] = labelled(drawing, subgroup_rows(contents, name))
     if len(contents.findings) > 1:
         drawing = interval_chart("model", "mean loss", alone=True)
@@ -66,7 +66,7 @@ def _dense_charts(contents: Contents) -> dict[str, Spec]:
         "selected": _curve_chart_of(curve_rows([each.selected for each in found])),
     }
     for i in range(len(found[0].remedy.curves)):
-        charts[f"remedy-{i}"] = labelled(_before_after_chart(), remedy_rows(found, i), step=None)
+        charts[f"remedy-{i}"] = filled(_before_after_chart(), {"rows": remedy_rows(found, i)})
     return charts
 
 
@@ -111,7 +111,8 @@ def subgroup_rows(contents: Contents, name: str) -> Values:
             score = next((x for x in line.card.scores.values() if inner_name(x) == name_of(rule)), None)
             if score is not None:
                 m, i, n = position.get(line.model, 0), order[line.label], line.card.n_rows
-                rows.append(interval_row(m, s, i, label, i, n, score.mean, score.interval))
+                own = interval_row(m, s, i, label, i, n, score.mean, score.interval)
+                rows.append(own | {"flag": line.stands_out})
     return rows
 
 
@@ -273,11 +274,16 @@ def labelled(drawing: Spec, rows: Values, *, step: int | None = _STEP) -> Spec:
 
 
 @lru_cache
-def interval_chart(what: str, axis: str, *, alone: bool = False, from_zero: bool = False) -> Spec:
-    """Means with their intervals, one line each, and the means of the other models unless all are shown."""
+def interval_chart(
+    what: str, axis: str, *, alone: bool = False, from_zero: bool = False, flags: bool = False
+) -> Spec:
+    """Means with their intervals, one line each, and the means of the other models unless all are shown.
+
+    With `flags`, lines that are flagged have another colour and shape.
+    """
     alt = altair()
     base = alt.Chart(alt.NamedData("rows")).transform_filter("datum.s == score && isValid(datum.mean)")
-    labels = alt.Axis(labelExpr=_LABEL, labelLimit=220, ticks=False, domain=False, grid=True)
+    labels = alt.Axis(labelExpr=LABEL, labelLimit=220, ticks=False, domain=False, grid=True)
     y = alt.Y("i:N", sort=alt.EncodingSortField("order", op="min"), title=None, axis=labels)
     # Intervals end inside the plot: what touches its edge looks cut off.
     scale = alt.Scale(zero=from_zero, nice=False, padding=_PADDING)
@@ -285,9 +291,9 @@ def interval_chart(what: str, axis: str, *, alone: bool = False, from_zero: bool
     x = alt.X("mean:Q", title=axis, scale=scale, axis=ticks)
     tooltip = [
         alt.Tooltip("label:N", title=what),
-        alt.Tooltip("mean:Q", title="difference" if from_zero else axis, format=_FORMAT),
-        alt.Tooltip("low:Q", title="interval from", format=_FORMAT),
-        alt.Tooltip("high:Q", title="to", format=_FORMAT),
+        alt.Tooltip("mean:Q", title="difference" if from_zero else axis, format=FORMAT),
+        alt.Tooltip("low:Q", title="interval from", format=FORMAT),
+        alt.Tooltip("high:Q", title="to", format=FORMAT),
         alt.Tooltip("n:Q", title="rows", format=","),
     ]
     own = base if alone else base.transform_filter("datum.m == model")
@@ -297,9 +303,18 @@ def interval_chart(what: str, axis: str, *, alone: bool = False, from_zero: bool
         layers.append(zero.mark_rule(style="zero").encode(x=alt.X("zero:Q", title=axis, scale=scale)))
     layers += [
         own.mark_rule(style="span").encode(x=alt.X("low:Q", title=axis, scale=scale), x2="high:Q", y=y),
-        own.mark_point(style="mean").encode(x=x, y=y, tooltip=tooltip),
+        own.mark_point(style="mean").encode(x=x, y=y, tooltip=tooltip, **(_flagged() if flags else {})),
     ]
     return finish(alt.layer(*layers), _STEP, "score", "labels", *([] if alone else ["model"]))
+
+
+def _flagged() -> dict[str, Any]:
+    alt = altair()
+    return {
+        "color": alt.condition("datum.flag", alt.value("var(--warn)"), alt.value("var(--accent)")),
+        "shape": alt.condition("datum.flag", alt.value("diamond"), alt.value("circle")),
+        "size": alt.condition("datum.flag", alt.value(130), alt.value(64)),
+    }
 
 
 def _curve_chart_of(rows: Values) -> Spec:
@@ -317,16 +332,16 @@ def _curve_chart(n_orders: int) -> Spec:
     x = alt.X("removed:Q", title="percent of rows removed", axis=alt.Axis(tickCount=5, grid=False))
     y = alt.Y("value:Q", title=None, scale=scale, axis=alt.Axis(format="~g", tickCount=5))
     legend = alt.Legend(
-        title=None, orient="top", columns=2, labelExpr=_LABEL, labelLimit=170, symbolType="stroke"
+        title=None, orient="top", columns=2, labelExpr=LABEL, labelLimit=170, symbolType="stroke"
     )
-    colours = alt.Scale(domain=list(range(n_orders)), range=_SERIES[:n_orders])
-    dashes = alt.Scale(domain=list(range(n_orders)), range=_DASHES[:n_orders])
+    colours = alt.Scale(domain=list(range(n_orders)), range=SERIES[:n_orders])
+    dashes = alt.Scale(domain=list(range(n_orders)), range=DASHES[:n_orders])
     tooltip = [
         alt.Tooltip("label:N", title="ranked by"),
         alt.Tooltip("removed:Q", title="% removed", format="~g"),
-        alt.Tooltip("value:Q", title="value", format=_FORMAT),
-        alt.Tooltip("low:Q", title="interval from", format=_FORMAT),
-        alt.Tooltip("high:Q", title="to", format=_FORMAT),
+        alt.Tooltip("value:Q", title="value", format=FORMAT),
+        alt.Tooltip("low:Q", title="interval from", format=FORMAT),
+        alt.Tooltip("high:Q", title="to", format=FORMAT),
     ]
     band = base.transform_filter("datum.i == 0").mark_area(style="band")
     layers = [
@@ -359,6 +374,7 @@ def panel_chart(height: int) -> Spec:
     ]
     mine = "datum.m == model"
     curve = alt.Chart(alt.NamedData("curve")).transform_filter(mine)
+    others = alt.Chart(alt.NamedData("curve")).transform_filter("datum.m != model")
     bars = alt.Chart(alt.NamedData("bars")).transform_filter(mine)
     diagonal = alt.Chart(alt.InlineData(values=[{"x": 0, "y": 0}, {"x": 1, "y": 1}]))
     layers = [
@@ -372,6 +388,7 @@ def panel_chart(height: int) -> Spec:
             x=x, y=alt.Y("low:Q", title="happened", scale=unit), y2="high:Q"
         ),
         diagonal.mark_line(style="diagonal").encode(x=x, y=y),
+        others.mark_line(style="others").encode(x=x, y=y, detail="m:N"),
         curve.mark_line(style="observed").encode(x=x, y=y),
         curve.mark_point(style="target").encode(x=x, y=y, tooltip=tooltip),
     ]
@@ -386,9 +403,8 @@ def _before_after_chart() -> Spec:
     ticks = alt.Axis(values=[0, 0.5, 1], format=".1~f", grid=True)
     x = alt.X("x:Q", title="forecast", scale=unit, axis=ticks)
     y = alt.Y("y:Q", title="happened", scale=unit, axis=ticks)
-    legend = alt.Legend(title=None, orient="top", labelExpr=_LABEL, symbolType="stroke")
-    colours = alt.Scale(domain=[0, 1], range=[_SERIES[1], _SERIES[0]])
-    dashes = alt.Scale(domain=[0, 1], range=[_DASHES[1], _DASHES[0]])
+    colours = alt.Scale(domain=[0, 1], range=[SERIES[1], SERIES[0]])
+    dashes = alt.Scale(domain=[0, 1], range=[DASHES[1], DASHES[0]])
     tooltip = [
         alt.Tooltip("label:N", title="recalibration"),
         alt.Tooltip("x:Q", title="forecast", format=".3f"),
@@ -402,12 +418,12 @@ def _before_after_chart() -> Spec:
         base.mark_line(style="curve").encode(
             x=x,
             y=y,
-            color=alt.Color("i:N", scale=colours, legend=legend),
-            strokeDash=alt.StrokeDash("i:N", scale=dashes, legend=legend),
+            color=alt.Color("i:N", scale=colours, legend=None),
+            strokeDash=alt.StrokeDash("i:N", scale=dashes, legend=None),
         ),
         base.mark_point(style="target").encode(x=x, y=y, tooltip=tooltip),
     ]
-    return finish(alt.layer(*layers), 200, "model", "labels")
+    return finish(alt.layer(*layers), 170, "model")
 
 
 @lru_cache
@@ -417,9 +433,9 @@ def _coverage_chart() -> Spec:
     base = alt.Chart(alt.NamedData("rows")).transform_filter("datum.m == model && isValid(datum.value)")
     x = alt.X("k:Q", title="places", axis=alt.Axis(tickMinStep=1, grid=False), scale=alt.Scale(nice=False))
     y = alt.Y("value:Q", title="share of rows", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="~%"))
-    legend = alt.Legend(title=None, orient="top", labelExpr=_LABEL, symbolType="stroke")
-    colours = alt.Scale(domain=[0, 1], range=_SERIES[:2])
-    dashes = alt.Scale(domain=[0, 1], range=_DASHES[:2])
+    legend = alt.Legend(title=None, orient="top", labelExpr=LABEL, symbolType="stroke")
+    colours = alt.Scale(domain=[0, 1], range=SERIES[:2])
+    dashes = alt.Scale(domain=[0, 1], range=DASHES[:2])
     tooltip = [
         alt.Tooltip("label:N", title="line"),
         alt.Tooltip("k:Q", title="places"),

@@ -18,11 +18,13 @@ from verax.analyses.comparison.result import Comparison
 from verax.analyses.retention.result import RetentionCurve
 from verax.analyses.subgroups.result import Subgroups
 from verax.analyses.worst import Worst
+from verax.inputs.arrays import Floats
 from verax.report.breakdowns import Breakdowns
 from verax.report.checks import Check
 from verax.report.problem import Problem
 from verax.report.reliability import ReliabilityPanel
 from verax.report.remedies import RecalibrationBenefit
+from verax.report.thresholds import ThresholdCurves
 from verax.scores.combinators import Padded
 from verax.scores.registry import name_of
 
@@ -169,6 +171,10 @@ class Contents:
         The subgroups.
     replicates : int
         The number of draws behind calibration tests.
+    class_rows : array of shape (K,) or None
+        The number of rows of each class; None for top lists.
+    thresholds : ThresholdCurves or None
+        Curves over thresholds; None for top lists, and where further passes would take too long.
     precision : str
         What comes from bins, and how far it can be off; empty where everything is exact.
     """
@@ -182,6 +188,8 @@ class Contents:
     replicates: int
     confidence: float
     seed: int
+    class_rows: Floats | None = None
+    thresholds: ThresholdCurves | None = None
     precision: str = ""
 
     @property
@@ -225,6 +233,7 @@ class Contents:
             "subgroups": {name: found.to_dict(stored=False) for name, found in self.subgroups.items()},
             "left_out": {name: [list(pair) for pair in left] for name, left in self.parts.left_out.items()},
             "comparison": self.comparison.to_dict(stored=False),
+            **({} if self.thresholds is None else self.thresholds.to_dict()),
             "checks": [vars(check) for check in self.checks],
             "precision": self.precision,
             "skipped": None if problem.skipped is None else problem.skipped.to_dict(),

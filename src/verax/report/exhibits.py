@@ -401,6 +401,7 @@ def subgroups_exhibit(contents: Contents, name: str) -> dict[str, Any]:
         "lines": lines,
         "words": words,
         "flagged": verdict,
+        "any_flagged": any(line.stands_out for line in found.lines),
         "leaders": found.leaders(lambda label: clean(label, 40), rule),
         "rule": rule,
     }

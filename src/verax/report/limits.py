@@ -35,6 +35,8 @@ EXPECTED = 5e8
 SLOPES = 2_000_000
 # Up to this number of rows, rows that are not in memory are read again, for what a first pass cannot give.
 READ_AGAIN = 2**17
+# Up to this number of rows of all models, curves over thresholds are drawn: they take further passes.
+THRESHOLD_ROWS = 2**20
 
 # Recalibration is tried on this number of probabilities of all models together; of more, rows are drawn at
 # random. With fewer rows than the least, or fewer drawn than are enough, it is not tried.

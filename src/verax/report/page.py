@@ -17,6 +17,7 @@ from verax.common.packages import needed
 from verax.report.bundle import bundle, converter
 from verax.report.charts import all_charts, altair
 from verax.report.contents import Contents
+from verax.report.rate_charts import rate_charts
 from verax.report.sections import context_of
 
 
@@ -33,7 +34,8 @@ def render(contents: Contents, **about: Any) -> str:
     check_packages()
     context = context_of(contents, **about)
     script = bundle() + "\n" + _asset("report.js")
-    charts = json.dumps(all_charts(contents), allow_nan=False, separators=(",", ":"))
+    drawn = all_charts(contents) | rate_charts(contents)
+    charts = json.dumps(drawn, allow_nan=False, separators=(",", ":"))
     return str(
         _environment()
         .get_template("report.html.j2")

@@ -13,7 +13,9 @@ from typing import Any
 from verax._version import __version__
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.cases import Case, ListCase, text_of
+from verax.analyses.operating.rates import RATES
 from verax.errors import join
+from verax.report.balance import balance_exhibit
 from verax.report.contents import Contents, Findings, inner_name
 from verax.report.definitions import ERRATA, Definition, definitions, of_rule
 from verax.report.exhibits import (
@@ -28,6 +30,8 @@ from verax.report.exhibits import (
 )
 from verax.report.limits import COUNTED
 from verax.report.remedy_section import remedy_exhibit
+from verax.report.threshold_section import confidence_exhibit, thresholds_exhibit
+from verax.report.thresholds import TwoClassCurves
 from verax.report.verdict import verdict_of
 from verax.report.words import (
     chance,
@@ -93,8 +97,11 @@ def context_of(
         "reliability": reliability_exhibit(contents),
         "remedy": None if lists else remedy_exhibit(contents),
         "curves": None if lists else curves_exhibit(contents),
+        "thresholds": thresholds_exhibit(contents),
+        "confident": confidence_exhibit(contents),
         "confusion": None if lists else [confusion_exhibit(contents, f) for f in findings],
         "lengths": lengths_exhibit(contents) if lists else None,
+        "balance": None if lists else balance_exhibit(contents),
         "by_class": None if lists else by_class_exhibit(contents),
         "subgroups": [subgroups_exhibit(contents, name) for name in contents.breakdowns],
         "comparison": comparison_exhibit(contents) if len(names) > 1 else None,
@@ -102,6 +109,12 @@ def context_of(
         "methods": _methods(contents),
         "checks": contents.checks,
     }
+
+
+def _best_curve(contents: Contents, curves: Any) -> Any:
+    """The curve of the best model."""
+    names = [found.name for found in contents.findings]
+    return curves.curves[names.index(contents.best.name)]
 
 
 def _facts(contents: Contents) -> list[tuple[str, str]]:
@@ -123,6 +136,16 @@ def _facts(contents: Contents) -> list[tuple[str, str]]:
     facts.append((f"accuracy{whose}", percent(best.card.accuracy, 1)))
     skill, _ = contents.skill(best.name, contents.primary)
     facts.append((f"skill{whose}", percent(skill)))
+    two = _two(contents)
+    if two is not None:
+        facts.insert(
+            2,
+            (
+                f"observed {clean(problem.names[1], 40)}",
+                percent(_best_curve(contents, two.net_benefit).prevalence, 1),
+            ),
+        )
+        facts.append((f"ROC AUC{whose}", number(_best_curve(contents, two.roc).area, 3)))
     return facts
 
 
@@ -140,14 +163,20 @@ def _card(contents: Contents, found: Findings) -> dict[str, Any]:
         line["first"] = name == contents.primary
         line["main"] = len(lines) <= _FEW_SCORES or name in (*_MAIN, contents.primary)
     for name, metric in found.card.metrics.items():
+        if name in RATES and name != "accuracy" and _two(contents) is not None:
+            continue
         own = _line(metric, _metric_title(contents, name), math.nan, (math.nan, math.nan))
         lines.append({**own, "first": False, "main": True})
     return {"lines": lines, "zero": draw_skill(lines), "notes": _decomposed(contents, found)}
 
 
+def _two(contents: Contents) -> TwoClassCurves | None:
+    return None if contents.thresholds is None else contents.thresholds.two
+
+
 def _metric_title(contents: Contents, name: str) -> str:
     if not contents.problem.lists:
-        return title_of(name)
+        return RATES[name].title if name in RATES else title_of(name)
     return _TITLES.get(name, name.replace("_", "-", 1).replace("_", " ").capitalize())
 
 
@@ -318,6 +347,11 @@ def _methods(contents: Contents) -> list[str]:
         _all_rows(contents),
         *filter(None, [contents.precision]),
     ]
+    if problem.n_classes == 2 and not problem.lists and contents.thresholds is None:
+        lines.append(
+            "ROC, precision-recall and decision curves take further passes over the rows, so they are left "
+            f"out for {problem.n_rows:,} rows. `verax decide` and `vx.roc_curve` compute them."
+        )
     if problem.ordered and problem.n_classes > COUNTED:
         lines.append(f"Beyond {COUNTED} classes, curves show accuracy instead of kappa.")
     if problem.rescaled:

@@ -18,6 +18,7 @@
       zero: { color: soft, strokeDash: [3, 3] },
       band: { color: "var(--series-1)", opacity: 0.12, line: false },
       curve: { strokeWidth: 2.25 },
+      others: { color: soft, strokeWidth: 1, opacity: 0.65 },
       target: { filled: true, color: ink, shape: "circle", size: 160, opacity: 0 },
       calibrated: { color: "var(--band)", opacity: 1, line: false },
       diagonal: { color: soft, strokeWidth: 1, strokeDash: [3, 3] },
@@ -69,15 +70,41 @@
     copy.textContent = "Copied";
   });
 
-  // On paper nothing can be unfolded, so the definitions are, and tables that are not long.
+  // On phones, rows of wide tables are laid out as lists, so that no column is cut.
+  for (const table of document.querySelectorAll(".scroll table:not(.matrix, .scores)")) {
+    const heads = [...table.querySelectorAll("thead th")];
+    if (heads.length < 5) continue;
+    table.classList.add("listed");
+    table.setAttribute("role", "table");
+    for (const row of table.querySelectorAll("tbody tr")) {
+      row.setAttribute("role", "row");
+      [...row.cells].forEach((cell, i) => {
+        cell.setAttribute("role", cell.tagName === "TH" ? "rowheader" : "cell");
+        cell.dataset.label = heads[i].firstChild.textContent.trim();
+      });
+    }
+  }
+
+  // On paper nothing can be unfolded, so the definitions are, and tables that are not long. Charts are as wide
+  // as their places there, in pixels of an A4 page, so that their texts are not scaled down.
   const longest = 40;
   const length = (part) => [...part.querySelectorAll("tbody tr")].filter((row) => !row.closest("[hidden]")).length;
   let unfolded = [];
   window.addEventListener("beforeprint", () => {
     unfolded = [...document.querySelectorAll("details:not([open])")].filter((part) => length(part) <= longest);
     for (const part of unfolded) part.open = true;
+    for (const { view, place } of views) {
+      const few = place.closest(".single"), several = place.closest(".panels"), pair = place.closest(".two, .stack");
+      const [width, height] = few ? [330, 220] : several ? [160, 105] : pair ? [330, 150] : [680, null];
+      view.signal("width", width);
+      if (height && place.closest(".two, .panels")) view.signal("height", height);
+      view.run();
+    }
   });
-  window.addEventListener("afterprint", () => { for (const part of unfolded) part.open = false; });
+  window.addEventListener("afterprint", () => {
+    for (const part of unfolded) part.open = false;
+    for (const { view, place, height } of views) view.signal("width", place.clientWidth).signal("height", height).run();
+  });
 
   const draw = async () => {
     for (const place of document.querySelectorAll("[data-chart]")) {
@@ -93,7 +120,7 @@
       // Vega names every chart a visualization; each keeps its own name.
       for (const [name, value] of [["role", "img"], ["aria-label", label]]) place.setAttribute(name, value);
       place.removeAttribute("aria-roledescription");
-      views.push({ view, signals });
+      views.push({ view, signals, place, height: view.signal("height") });
     }
     for (const signal of Object.keys(chosen)) show(signal);
     document.documentElement.dataset.drawn = String(views.length);

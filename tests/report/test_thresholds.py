@@ -1,0 +1,75 @@
+"""The section on two classes: its numbers are those of the analyses, in memory and elsewhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import verax as vx
+from reports import light, sample, two_class
+from verax.report.threshold_section import thresholds_exhibit
+from verax.report.words import number, percent
+
+
+@pytest.fixture(scope="module")
+def page():
+    return two_class().to_html()
+
+
+def test_the_numbers_are_those_of_the_analyses(page):
+    contents = two_class().contents
+    found = contents.thresholds.two
+    assert [curve.model for curve in found.roc] == ["sharp", "flat"]
+    section = thresholds_exhibit(contents)
+    assert section["event"] == "ill"
+    for curve, words in zip(found.roc, section["areas"], strict=True):
+        assert f"ROC AUC {number(curve.area, 3)}" in words
+        assert words in page
+    assert len(section["gaps"]) == 1
+    # Four thresholds that were given, and two that were chosen.
+    assert [len(lines) for lines in section["points"]] == [6, 6]
+    assert section["points"][1][0]["cells"][0][0] == percent(found.points.points[11]["sensitivity"], 1)
+    assert found.points.points[11].threshold == 0.1
+    assert found.points.points[11].model == "flat"
+    stored = two_class().to_dict()
+    assert {"roc", "precision_recall", "net_benefit", "operating_points", "confidence_curve"} <= set(stored)
+
+
+def test_rates_are_not_shown_twice(page):
+    scores, thresholds = page.index('id="card"'), page.index('id="thresholds"')
+    assert "Specificity" not in page[scores:thresholds]
+    assert "ROC AUC of the best" in page[:scores]
+
+
+def test_one_row_and_one_outcome_have_a_page():
+    assert light([1], [0.3]).contents.thresholds.two.chosen == ()
+    assert "all rows have the same outcome" in light([0] * 4, [0.2, 0.4, 0.1, 0.3]).to_html()
+
+
+def test_rows_elsewhere_have_the_section_and_many_rows_a_note(monkeypatch):
+    pl = pytest.importorskip("polars")
+    y, p = sample(120, 2)
+    frame = pl.DataFrame({"y": y, "a": p[:, 0], "b": p[:, 1]})
+    handle = vx.scan(frame, target="y", probs=["a", "b"])
+    held = light(y, p, classes=["a", "b"]).contents.thresholds.two
+    assert light(handle).contents.thresholds.two.roc.curves[0].area == held.roc.curves[0].area
+    monkeypatch.setattr("verax.report.problem.READ_AGAIN", 0)
+    report = light(handle)
+    assert report.contents.thresholds is None
+    assert "take further passes" in report.to_html()
+
+
+def test_class_balance():
+    y, p = sample(200, 24)
+    contents = light(y, p).contents
+    from verax.report.balance import balance_exhibit
+
+    found = balance_exhibit(contents)
+    assert len(found["lines"]) == 20
+    assert found["left_out"].startswith("The other 4 classes together have")
+    counts = np.bincount(y, minlength=24)
+    assert found["lines"][0]["n"] == str(counts.max())
+    first = int(found["lines"][0]["name"])
+    assert found["lines"][0]["means"] == [percent(p[:, first].mean(), 0)]
+    ordered = balance_exhibit(light(*sample(200, 4), ordered=True).contents)
+    assert [line["name"] for line in ordered["lines"]] == ["0", "1", "2", "3"]
