@@ -26,7 +26,7 @@ def main() -> None:
     best, plain = np.inf, np.inf
     for _ in range(3):
         start = time.perf_counter()
-        vx.compare(y, models, rule=["rps", "brier", "log"], groups=season, reference="frequencies")
+        vx.compare(y, models, rule=["rps", "brier", "log_score"], groups=season, reference="frequencies")
         best = min(best, time.perf_counter() - start)
         start = time.perf_counter()
         for p in models.values():

@@ -25,7 +25,7 @@ import verax as vx
 from machine import describe
 from verax.engines.tally import RuleSums
 
-RULES = ["brier", "log", "spherical", "rps", "sa_rps", "pbs", "pll"]
+RULES = ["brier", "log_score", "spherical", "rps", "sa_rps", "pbs", "pll"]
 ROUNDS = 3
 
 

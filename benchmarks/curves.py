@@ -17,7 +17,7 @@ from machine import describe
 
 SHARES = np.array([39533, 3762, 7861, 1214, 1206]) / 53576
 REMOVED = [i / 100 for i in range(20)]
-RULES = ["brier", "log", "rps", "sa_rps"]
+RULES = ["brier", "log_score", "rps", "sa_rps"]
 REPLICATES = 50
 
 

@@ -36,7 +36,7 @@ def main() -> None:
     columns = np.ascontiguousarray(p.T)
     thresholds = np.ascontiguousarray(np.cumsum(p, axis=1).T[:-1])
     vx.decompose(y, p, rule="brier")  # what is compiled or imported once
-    for rule, events in (("brier", columns), ("rps", thresholds), ("log", columns)):
+    for rule, events in (("brier", columns), ("rps", thresholds), ("log_score", columns)):
         sorts = best(lambda events=events: [np.argsort(event) for event in events])
         ours = best(lambda rule=rule: vx.decompose(y, p, rule=rule))
         print(f"{rule}: {ours:.2f} s; {len(events)} sorts {sorts:.2f} s; {ours / sorts:.2f}x (promise: 5x)")

@@ -75,8 +75,8 @@ class Arm:
         return self.objective if self.objective == self.stop else f"{self.objective}, stopped by {self.stop}"
 
 
-USUAL = Arm("log", "log")
-ARMS = (USUAL, Arm("log", "rps"), Arm("rps", "rps"), Arm("brier", "brier"))
+USUAL = Arm("log_score", "log_score")
+ARMS = (USUAL, Arm("log_score", "rps"), Arm("rps", "rps"), Arm("brier", "brier"))
 
 
 # ---- data ------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def by_xgboost(split: Split, arm: Arm) -> np.ndarray:
         xgb.DMatrix(split.x[rows], label=split.y[rows], base_margin=np.tile(split.start, (len(rows), 1)))
         for rows in (split.fit, split.stop, split.test)
     ]
-    objective = None if arm.objective == "log" else xgboost_objective(arm.objective)
+    objective = None if arm.objective == "log_score" else xgboost_objective(arm.objective)
     booster = xgb.train(
         split.setting.xgboost | {"objective": "multi:softprob", "num_class": split.n_classes},
         data[0],
@@ -161,7 +161,7 @@ def by_lightgbm(split: Split, arm: Arm) -> np.ndarray:
         lgb.Dataset(split.x[rows], split.y[rows], init_score=np.tile(split.start, (len(rows), 1)))
         for rows in (split.fit, split.stop)
     )
-    own = arm.objective == "log"
+    own = arm.objective == "log_score"
     objective = lightgbm_objective(arm.objective)
     booster = lgb.train(
         split.setting.lightgbm

@@ -27,7 +27,7 @@ def bookmakers(data: Path) -> None:
     season = (frame["date"].dt.year + (frame["date"].dt.month > 6)).to_numpy()
     odds = {name: frame[[f"{name}H", f"{name}D", f"{name}A"]].to_numpy(float) for name in BOOKMAKERS}
     p = {name: (1 / o) / (1 / o).sum(axis=1, keepdims=True) for name, o in odds.items()}
-    print(vx.compare(y, p, rule=["rps", "brier", "log"], groups=season, reference="frequencies"))
+    print(vx.compare(y, p, rule=["rps", "brier", "log_score"], groups=season, reference="frequencies"))
     print("\nThe same, taking every match for independent, RPS:")
     naive = vx.compare(y, p, rule="rps")
     print("  letters:", {m.name: m.letters for m in naive.models["rps"]})
@@ -53,7 +53,7 @@ def rain(data: Path) -> None:
 def networks(data: Path) -> None:
     z = {name: np.load(data / "cifar100" / f"cifar100_{name}.npz") for name in ("vgg19_bn", "resnet-20")}
     y, p = {n: a["labels"] for n, a in z.items()}, {n: a["logits"] for n, a in z.items()}
-    print(vx.compare(y, p, rule=["zero_one", "brier", "log"], logits=True))
+    print(vx.compare(y, p, rule=["zero_one", "brier", "log_score"], logits=True))
 
 
 def main() -> None:

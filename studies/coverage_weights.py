@@ -48,7 +48,7 @@ def coverage(kind: str, truth: dict[str, float]) -> list[float]:
             sizes = np.maximum(2, (12 * rng.lognormal(0, 0.8, n_groups)).astype(int))
             groups = options["groups"] = np.repeat(np.arange(n_groups), sizes)
         y, p = sample(rng, groups)
-        rules = ["brier", "log", "zero_one"]
+        rules = ["brier", "log_score", "zero_one"]
         lines = means(vx.evaluate(y, p, rules=rules, ordered=True, bootstrap=200, **options))
         hits += [lines[name].interval[0] <= truth[name] <= lines[name].interval[1] for name in SHOWN]
     return [float(h) for h in hits / N_RUNS]

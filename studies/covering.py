@@ -243,16 +243,16 @@ def claims_of_decompositions() -> None:
     designs = {
         "1.5 times too sure, Brier": Design(sure),
         "1.5 times too sure, RPS": Design(sure, "rps"),
-        "1.5 times too sure, log": Design(sure, "log"),
+        "1.5 times too sure, log": Design(sure, "log_score"),
         "on a 0.1 grid, Brier": Design(on_grid(sure)),
         "on a 0.1 grid, RPS": Design(on_grid(sure), "rps"),
         "curved, 300 rows, Brier": Design(curved, n=300),
-        "curved on a 0.1 grid, log": Design(on_grid(curved), "log"),
+        "curved on a 0.1 grid, log": Design(on_grid(curved), "log_score"),
         "one hump, 400 rows, Brier": Design(humped, n=400),
-        "a wave, log": Design(waved, "log"),
+        "a wave, log": Design(waved, "log_score"),
         "1.5 times too sure, lognormal weights, Brier": Design(sure, weighted=True),
         "1.5 times too sure, 50 groups, Brier": Design(sure, groups=50),
-        "1.5 times too sure, 50 groups, log": Design(sure, "log", groups=50),
+        "1.5 times too sure, 50 groups, log": Design(sure, "log_score", groups=50),
         "on a 0.1 grid, 50 groups, RPS": Design(on_grid(sure), "rps", groups=50),
         "one hump, 40 groups, Brier": Design(humped, groups=40),
         "1.5 times too sure, 20 groups, RPS": Design(sure, "rps", groups=20),
@@ -1193,7 +1193,7 @@ def gains(factor: float, n: int, replications: int, seed: int) -> dict[str, list
         z = 1.2 * rng.normal(size=(n, 3))
         y = np.minimum((rng.random((n, 1)) > np.cumsum(softmax(z, axis=1), axis=1)).sum(axis=1), 2)
         methods = ["temperature", "bcts", "vector", "isotonic"]
-        fitted = vx.recalibrate(y, softmax(factor * z + offsets, axis=1), rule="log", method=methods)
+        fitted = vx.recalibrate(y, softmax(factor * z + offsets, axis=1), rule="log_score", method=methods)
         before, after = (-xlogy(chance, p).sum(axis=1).mean() for p in (given, fitted.apply(given)))
         gain = fitted.gain
         found["gain"].append(gain.interval.low <= before - after <= gain.interval.high)

@@ -89,7 +89,7 @@ def lengths(p: np.ndarray, y: np.ndarray, subject: np.ndarray) -> vx.results.Len
         np.tile(y, n),
         p.reshape(-1, p.shape[2]),
         k=[1, 2, 3],
-        rule=["brier", "log"],
+        rule=["brier", "log_score"],
         groups=np.tile(subject, n),
     )
     every.plot().savefig(HERE / "figures" / "llm-lengths.png", dpi=110)
@@ -174,7 +174,7 @@ def main() -> None:
         z = np.load(folder / "cifar100" / f"cifar100_{network}.npz")
         logits = z["logits"].astype(np.float64)
         print(f"\nCIFAR-100, {network}:")
-        print(vx.compare_lengths(z["labels"], logits, logits=True, k=[1, 5, 20], rule=["brier", "log"]))
+        print(vx.compare_lengths(z["labels"], logits, logits=True, k=[1, 5, 20], rule=["brier", "log_score"]))
     print("\n| length | score | best | pairs told apart | ordered against Brier, full | beyond chance |")
     print("|---|---|---|---:|---:|---:|")
     ordered = orders(p, y, subject)

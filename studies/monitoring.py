@@ -37,7 +37,7 @@ def known_loss(rule, k, spread=1.2):
     total = k * spread
     if rule == "brier":
         return 1 - (spread + 1) / (total + 1)
-    if rule == "log":
+    if rule == "log_score":
         return float(digamma(total + 1) - digamma(spread + 1))
     below = spread * np.arange(1, k)
     return float(np.mean(below * (total - below)) / (total * (total + 1)))
@@ -79,7 +79,7 @@ def ever(runs):
     )
     designs = [
         ("independent rows", "brier", 2, 0.05, 50, 100),
-        ("independent rows", "log", 3, 0.05, 50, 100),
+        ("independent rows", "log_score", 3, 0.05, 50, 100),
         ("independent rows", "rps", 4, 0.05, 50, 100),
         ("independent rows", "brier", 2, 0.3, 50, 100),
         ("independent rows", "brier", 3, 0.05, 100, 10_000),
@@ -205,7 +205,7 @@ def long(runs):
     print("|---|---|---:|---:|---:|" + "---:|" * len(alphas))
     designs = [
         ("independent rows", "brier", 2),
-        ("independent rows", "log", 3),
+        ("independent rows", "log_score", 3),
         ("independent rows", "rps", 5),
         ("groups of 5, dependent", "brier", 3),
         ("autocorrelated within steps", "brier", 3),

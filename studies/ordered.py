@@ -114,8 +114,8 @@ def main() -> None:
         if load is retinopathy:
             draw(y, p, options)
             print()
-            print(vx.worst(y, p, rule="brier", n=3, others=["rps", "log"]))
-            print(vx.worst(y, p, rule="rps", n=3, others=["brier", "log"]))
+            print(vx.worst(y, p, rule="brier", n=3, others=["rps", "log_score"]))
+            print(vx.worst(y, p, rule="rps", n=3, others=["brier", "log_score"]))
 
 
 def draw(y: np.ndarray, p: np.ndarray, options: dict) -> None:

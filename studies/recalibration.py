@@ -41,7 +41,7 @@ def rain(data):
 def language_model(data):
     """LLaMA on MMLU, the first set of prompts; subjects are groups."""
     z = np.load(data / "llm-mmlu-conformal" / "mmlu_llama.npz")
-    return z["labels"], z["probs"][0], {"rule": "log", "groups": z["subject"], "normalize": True}
+    return z["labels"], z["probs"][0], {"rule": "log_score", "groups": z["subject"], "normalize": True}
 
 
 def images(data):
@@ -72,8 +72,8 @@ if __name__ == "__main__":
         y, p, options = read(folder)
         print(f"{read.__doc__}\n{vx.recalibrate(y, p, **options)}\n", flush=True)
     for design in (
-        (200, 3, "log", False, 1.0),
-        (1000, 3, "log", False, 1.0),
+        (200, 3, "log_score", False, 1.0),
+        (1000, 3, "log_score", False, 1.0),
         (300, 4, "rps", True, 1.0),
         (1000, 2, "brier", False, 1.5),
         (300, 8, "brier", False, 1.5),

@@ -62,4 +62,4 @@ IDS = [str(number) for number in table()["number"].to_pylist()]
 def compared():
     """What a comparison of both models in memory says."""
     y, models = in_memory()
-    return vx.compare(y, models, rule=["brier", "log"], reference="uniform", **OWN).to_dict()
+    return vx.compare(y, models, rule=["brier", "log_score"], reference="uniform", **OWN).to_dict()

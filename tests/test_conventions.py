@@ -60,7 +60,7 @@ def rps():
 
 def skill_yardstick():
     y, p = forecasts(200, 3, ties=False)
-    comparison = vx.compare(y, {"a": p}, rule="log", reference="frequencies")
+    comparison = vx.compare(y, {"a": p}, rule="log_score", reference="frequencies")
     rates = np.bincount(y) / 200
     same_rows = 1 - vx.log_score(y, p) / vx.log_score(y, np.tile(rates, (200, 1)))
     assert skl.d2_log_loss_score(y, p, labels=range(3)) == pytest.approx(same_rows)

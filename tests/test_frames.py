@@ -31,9 +31,9 @@ def monitored():
 
 # A result of every class, by its name, and how many rows its frame has.
 RESULTS = {
-    "Scorecard": (lambda: vx.evaluate(Y, P, rules=["brier", "log"]), 3),
+    "Scorecard": (lambda: vx.evaluate(Y, P, rules=["brier", "log_score"]), 3),
     "ListCard": (lambda: vx.evaluate(Y, vx.TopLists.from_probabilities(P, 2)), None),
-    "Comparison": (lambda: vx.compare(Y, {"a": P, "b": OTHER}, rule=["brier", "log"]), 4),
+    "Comparison": (lambda: vx.compare(Y, {"a": P, "b": OTHER}, rule=["brier", "log_score"]), 4),
     "Combination": (lambda: vx.fit_pool(Y, {"a": P, "b": OTHER}, folds=2), 4),
     "LengthComparison": (lambda: vx.compare_lengths(Y, P, k=[1, 2], rule=["brier"]), 4),
     "Decomposition": (lambda: vx.decompose(Y, P, rule="brier", bootstrap=20), 4),

@@ -21,29 +21,34 @@ def check(card, **expected):
 def test_retinopathy_grades():
     z = load("dr-aptos", "dr_aptos5.npz")
     card = vx.evaluate(z["labels"], z["probs"], ordered=True)
-    check(card, accuracy=0.8373, log=0.4840, brier=0.2380, rps=0.0406)
+    check(card, accuracy=0.8373, log_score=0.4840, brier=0.2380, rps=0.0406)
     assert card.class_counts.tolist() == [542, 111, 300, 58, 89]
 
 
 def test_cifar_10():
     z = load("cifar10-vgg16", "cifar10_vgg16.npz")
     card = vx.evaluate(z["labels"], z["probs"], ordered=True)
-    check(card, accuracy=0.9359, log=0.2571, brier=0.1054, rps=0.0201)
+    check(card, accuracy=0.9359, log_score=0.2571, brier=0.1054, rps=0.0201)
 
 
 @pytest.mark.parametrize(
-    ("file", "accuracy", "brier", "log"),
+    ("file", "accuracy", "brier", "log_score"),
     [("cifar100_vgg19_bn.npz", 0.7387, 0.4449, 1.8048), ("cifar100_resnet-20.npz", 0.6883, 0.4453, 1.2253)],
 )
-def test_cifar_100_logits(file, accuracy, brier, log):
+def test_cifar_100_logits(file, accuracy, brier, log_score):
     z = load("cifar100", file)
-    check(vx.evaluate(z["labels"], z["logits"], logits=True), accuracy=accuracy, brier=brier, log=log)
+    check(
+        vx.evaluate(z["labels"], z["logits"], logits=True),
+        accuracy=accuracy,
+        brier=brier,
+        log_score=log_score,
+    )
 
 
 def test_rows_that_sum_to_1_00002():
     z = load("label-errors", "imdb.npz")
     p, y = z["probs"], z["labels"]
-    check(vx.evaluate(y, p, ordered=True), accuracy=0.8958, log=0.3006, brier=0.1590, rps=0.0795)
+    check(vx.evaluate(y, p, ordered=True), accuracy=0.8958, log_score=0.3006, brier=0.1590, rps=0.0795)
     with pytest.raises(vx.InputError, match=r"sum to 1\.0000"):
         vx.evaluate(y, p.astype(np.float64))
 
@@ -52,14 +57,14 @@ def test_human_labels_with_zero_probabilities():
     z = load("cifar10h-human", "cifar10h.npz")
     card = vx.evaluate(z["labels"], z["counts"], normalize=True, ordered=True)
     check(card, accuracy=0.9921, brier=0.0203, rps=0.0036)
-    assert (card["log"] == np.inf) == (card.n_zero_probability > 0)
+    assert (card["log_score"] == np.inf) == (card.n_zero_probability > 0)
 
 
 def test_bookmakers():
     frame = pd.read_parquet(load("football-odds", "odds_6bookmakers.parquet"))
     p = 1 / frame[["B365H", "B365D", "B365A"]].to_numpy(float)
     card = vx.evaluate(frame["FTR"], p, normalize=True, ordered=True, classes=["H", "D", "A"])
-    check(card, accuracy=0.4949, log=1.0137, brier=0.6075, rps=0.2069)
+    check(card, accuracy=0.4949, log_score=1.0137, brier=0.6075, rps=0.2069)
 
 
 def test_label_sets_of_electrocardiograms():
@@ -70,8 +75,8 @@ def test_label_sets_of_electrocardiograms():
     # Every set is listed, so the log score is the sum of the six labels' (0.02706 a label in the README).
     q = np.clip(z["probs"][0].astype(float), 0, 1)
     exact = -np.log(np.where(z["labels"], q, 1 - q)).sum(axis=1).mean()
-    assert card["log"] == pytest.approx(exact, rel=1e-9)
-    assert card["log"] == pytest.approx(6 * 0.02706, abs=1e-4)
+    assert card["log_score"] == pytest.approx(exact, rel=1e-9)
+    assert card["log_score"] == pytest.approx(6 * 0.02706, abs=1e-4)
     rater = [[set(np.flatnonzero(row))] for row in z["rater_cardiologist2"]]
     assert vx.brier(z["labels"], vx.TopLists.from_label_sets(rater, labels=6)) == pytest.approx(
         2 * (1 - 0.9807), abs=1.2e-4
@@ -107,7 +112,7 @@ def test_columns_of_any_name_with_a_few_broken_rows(tmp_path):
     assert card.skipped.rows == (17, 400)
     left = np.delete(np.arange(len(frame)), [17, 400])
     expected = vx.evaluate(z["labels"][left], z["probs"][left], ordered=True)
-    check(card, **{name: expected[name] for name in ("accuracy", "log", "brier", "rps")})
+    check(card, **{name: expected[name] for name in ("accuracy", "log_score", "brier", "rps")})
 
 
 def test_several_bookmakers_in_one_file(tmp_path):

@@ -33,7 +33,9 @@ def penalized(params, _):
 
 MAKERS = {
     "brier": lambda params, _: vx.Brier(params.get("scale", "sum")),
-    "log": lambda params, _: vx.Log() if params.get("base", "e") == "e" else vx.Log(float(params["base"])),
+    "log_score": lambda params, _: (
+        vx.Log() if params.get("base", "e") == "e" else vx.Log(float(params["base"]))
+    ),
     "spherical": lambda *_: vx.Spherical(),
     "rps": lambda params, _: vx.RPS(params.get("normalized", True)),
     "sa_rps": lambda params, _: vx.SaRPS(params.get("scale", "unit")),

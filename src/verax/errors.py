@@ -250,6 +250,10 @@ class RuleError(VeraxError):
     """
 
 
+class FormerNameWarning(DeprecationWarning):
+    """A rule was typed by the name that it had in earlier versions."""
+
+
 class ParseError(VeraxError):
     """The text does not name a rule.
 

@@ -126,7 +126,7 @@ def test_xgboost_metrics_are_ours(task, rule, own):
 
 
 def test_xgboost_reproduces_its_own_objective(task):
-    ours, p, _ = train_xgb(task, obj=xgboost_objective("log"))
+    ours, p, _ = train_xgb(task, obj=xgboost_objective("log_score"))
     theirs, q, _ = train_xgb(task)
     np.testing.assert_allclose(p, q, atol=1e-5)
     assert len(ours.get_dump()) == len(theirs.get_dump())
@@ -207,7 +207,7 @@ def test_lightgbm_metrics_are_ours(task, rule, own):
 
 
 def test_lightgbm_reproduces_its_own_objective(task):
-    _, raw, _ = train_lgb(task, objective=lightgbm_objective("log"))
+    _, raw, _ = train_lgb(task, objective=lightgbm_objective("log_score"))
     _, q, _ = train_lgb(task)
     p = probabilities(raw)
     np.testing.assert_allclose(p[:, 1] if task[0] == 2 else p, q, atol=1e-5)
@@ -297,8 +297,10 @@ def test_catboost_metrics_are_ours(task, rule, own):
 
 def test_catboost_reproduces_its_own_objective(task):
     builtin = "Logloss" if task[0] == 2 else "MultiClass"
-    _, ours = train_cat(task, catboost_objective("log"), catboost_metric("log"), use_best_model=False)
-    _, theirs = train_cat(task, builtin, catboost_metric("log"), use_best_model=False)
+    _, ours = train_cat(
+        task, catboost_objective("log_score"), catboost_metric("log_score"), use_best_model=False
+    )
+    _, theirs = train_cat(task, builtin, catboost_metric("log_score"), use_best_model=False)
     np.testing.assert_allclose(ours, theirs, atol=1e-9)
 
 
@@ -365,7 +367,7 @@ def test_catboost_says_that_many_classes_are_slow(monkeypatch):
 
 
 def test_a_row_without_weight_may_lose_all():
-    assert catboost_metric("log").evaluate([[-1e9, 0.0]], [1, 0], [0.0, 1.0]) == (np.log(2), 1.0)
+    assert catboost_metric("log_score").evaluate([[-1e9, 0.0]], [1, 0], [0.0, 1.0]) == (np.log(2), 1.0)
 
 
 # ---- labels that are texts -------------------------------------------------------------------
@@ -500,7 +502,7 @@ def test_rules_that_train_two_classes_only_are_refused_when_there_are_more():
 @pytest.mark.parametrize("make", [xgboost_objective, lightgbm_objective])
 def test_curvature_is_that_of_the_log_score_to_begin_with(make):
     y, z = np.array([0, 1, 2, 3]), np.zeros((4, 4))
-    _, of_log = make("log")(y, z)
+    _, of_log = make("log_score")(y, z)
     for rule in ("rps", "brier", "spherical", "ranked_log"):
         _, h = told(make, rule, 4)(y, z)
         assert h.sum() == pytest.approx(of_log.sum())

@@ -103,10 +103,10 @@ def test_checkpoints_keep_the_best_epoch_by_each_score(tmp_path):
         name: callbacks.ModelCheckpoint(
             tmp_path, monitor=f"val_{name}", mode="min", filename=name + "-{epoch}"
         )
-        for name in ("pbs", "log", "rps")
+        for name in ("pbs", "log_score", "rps")
     }
     trainer, model, y = fit(tmp_path, *keep.values())
-    rules = {"pbs": vx.pbs, "log": vx.log_score, "rps": vx.rps}
+    rules = {"pbs": vx.pbs, "log_score": vx.log_score, "rps": vx.rps}
     best = {}
     for name, rule in rules.items():
         values = by_epoch(rule, model, y)
@@ -115,7 +115,7 @@ def test_checkpoints_keep_the_best_epoch_by_each_score(tmp_path):
         assert keep[name].best_model_score.item() == pytest.approx(values[best[name]], rel=1e-6)
         assert Path(keep[name].best_model_path).name == f"{name}-epoch={best[name]}.ckpt"
         assert trainer.callback_metrics[f"val_{name}"].item() == pytest.approx(values[-1], rel=1e-6)
-    assert best["pbs"] != best["log"]
+    assert best["pbs"] != best["log_score"]
     # The kept weights are those of that epoch.
     kept = torch.load(keep["pbs"].best_model_path, weights_only=True)["state_dict"]
     model.load_state_dict(kept)

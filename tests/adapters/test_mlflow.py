@@ -71,8 +71,8 @@ def test_a_card_becomes_metrics_tags_and_artifacts(store, tmp_path):
 def test_infinite_scores_are_told_apart_from_metrics(store):
     y, p = forecasts()
     p[3] = np.eye(3)[(y[3] + 1) % 3]
-    card = vx.evaluate(y, p, rules=["log", "brier"])
-    assert card["log"] == math.inf
+    card = vx.evaluate(y, p, rules=["log_score", "brier"])
+    assert card["log_score"] == math.inf
     with mlflow.start_run(experiment_id=store) as run:
         adapter.log_card(card)
     metrics, tags, files = read(run)
@@ -126,7 +126,7 @@ def test_steps_prefixes_other_runs_and_any_rule(store):
 
 def test_a_comparison(store):
     y, p = forecasts()
-    comparison = vx.compare(y, {"new": p, "old": 0.5 * p + 0.5 / 3}, rule=["brier", "log"])
+    comparison = vx.compare(y, {"new": p, "old": 0.5 * p + 0.5 / 3}, rule=["brier", "log_score"])
     with mlflow.start_run(experiment_id=store) as run:
         adapter.log_comparison(comparison)
     metrics, tags, files = read(run)

@@ -62,7 +62,7 @@ class Quartic(vx.rules.Rule):
         return 0.0, 1.0
 
 
-@pytest.mark.parametrize(("rule", "own"), [("log", "neg_log_loss"), (vx.brier, "neg_brier_score")])
+@pytest.mark.parametrize(("rule", "own"), [("log_score", "neg_log_loss"), (vx.brier, "neg_brier_score")])
 def test_as_scikit_learn_scores_it(data, rule, own):
     x, y = data
     if own == "neg_brier_score" and "labels" not in inspect.signature(brier_score_loss).parameters:
@@ -73,7 +73,7 @@ def test_as_scikit_learn_scores_it(data, rule, own):
 
 def test_binary_problems_too():
     x, y = make_classification(200, 4, random_state=0)  # not so many that scikit-learn clips
-    for rule, own in ((vx.Brier(scale="half"), "neg_brier_score"), ("log", "neg_log_loss")):
+    for rule, own in ((vx.Brier(scale="half"), "neg_brier_score"), ("log_score", "neg_log_loss")):
         ours, theirs = (cross_val_score(model(), x, y == 1, scoring=s) for s in (scorer(rule), own))
         np.testing.assert_allclose(ours, theirs, rtol=1e-9)
 
@@ -128,19 +128,23 @@ def test_a_search_keeps_what_the_rule_prefers(data):
     grid = {"gaussiannb__var_smoothing": [1e-9, 0.1, 10.0]}
     found = [
         GridSearchCV(pipeline, grid, scoring=scoring, cv=4).fit(x, y)
-        for scoring in (scorer("log"), "neg_log_loss")
+        for scoring in (scorer("log_score"), "neg_log_loss")
     ]
     assert found[0].best_params_ == found[1].best_params_
     np.testing.assert_allclose(*(search.cv_results_["mean_test_score"] for search in found), rtol=1e-9)
     # The scorer reads the fitted search itself, too, and blocks of classes are folds like any others.
-    assert scorer("log")(found[0], x, y) == pytest.approx(get_scorer("neg_log_loss")(found[0], x, y))
+    assert scorer("log_score")(found[0], x, y) == pytest.approx(get_scorer("neg_log_loss")(found[0], x, y))
     blocks = HBlockSplit(5, per_class=True)
     assert GridSearchCV(pipeline, grid, scoring=scorer("pbs"), cv=blocks).fit(x, y).best_score_ < 0
 
 
 def test_several_at_once_and_in_two_processes(data):
     x, y = data
-    scoring = {"rps": scorer("rps", classes=range(3)), "quartic": scorer(Quartic()), "log": scorer("log")}
+    scoring = {
+        "rps": scorer("rps", classes=range(3)),
+        "quartic": scorer(Quartic()),
+        "log_score": scorer("log_score"),
+    }
     one, two = (
         cross_validate(model(), x, y, scoring=scoring, cv=StratifiedKFold(3), n_jobs=n) for n in (1, 2)
     )
@@ -212,7 +216,7 @@ def test_weights_are_routed(data):
     weights = np.random.default_rng(1).uniform(size=len(y))
     with sklearn.config_context(enable_metadata_routing=True):
         estimator = model().set_fit_request(sample_weight=True)
-        ours = scorer("log").set_score_request(sample_weight=True)
+        ours = scorer("log_score").set_score_request(sample_weight=True)
         theirs = get_scorer("neg_log_loss").set_score_request(sample_weight=True)
         scores = cross_validate(
             estimator, x, y, scoring={"a": ours, "b": theirs}, params={"sample_weight": weights}
@@ -226,16 +230,16 @@ def test_weights_are_routed(data):
         ]
         np.testing.assert_allclose(*(search.cv_results_["mean_test_score"] for search in searches), rtol=1e-9)
         # Weights under another name, weights refused, and weights that nobody has decided on.
-        renamed = scorer("log").set_score_request(sample_weight="cost")
+        renamed = scorer("log_score").set_score_request(sample_weight="cost")
         named = cross_validate(
             estimator, x, y, scoring=renamed, params={"sample_weight": weights, "cost": weights}
         )
         np.testing.assert_array_equal(named["test_score"], alone["test_score"])
-        ignored = scorer("log").set_score_request(sample_weight=False)
+        ignored = scorer("log_score").set_score_request(sample_weight=False)
         unweighted = cross_validate(estimator, x, y, scoring=ignored, params={"sample_weight": weights})
         assert not np.allclose(unweighted["test_score"], alone["test_score"])
         with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError) as refused:
-            cross_validate(estimator, x, y, scoring=scorer("log"), params={"sample_weight": weights})
+            cross_validate(estimator, x, y, scoring=scorer("log_score"), params={"sample_weight": weights})
         # Old versions blame the estimator, after an error that names the scorer.
         assert "scorer('log_score')" in f"{refused.value} {refused.value.__context__}"
 
@@ -264,14 +268,14 @@ def test_the_log_score_is_then_infinite_and_says_why(data):
     x, y = data
     fitted = model().fit(x[50:], y[50:])
     with pytest.warns(MissingClassWarning, match=r"class 0,.*150 rows scored.*so the score is -inf"):
-        assert scorer("log")(fitted, x, y) == -np.inf
+        assert scorer("log_score")(fitted, x, y) == -np.inf
     # Where the class does not happen nothing is lost, but it is said.
     with pytest.warns(MissingClassWarning, match="happened in 0 of the 100 rows scored.$"):
-        score = scorer("log", classes=range(3))(fitted, x[50:], y[50:])
+        score = scorer("log_score", classes=range(3))(fitted, x[50:], y[50:])
     assert score == pytest.approx(get_scorer("neg_log_loss")(fitted, x[50:], y[50:]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert scorer("log")(fitted, x[50:], y[50:]) == score
+        assert scorer("log_score")(fitted, x[50:], y[50:]) == score
     with pytest.warns(MissingClassWarning, match="classes 3 and 4, which have probability 0"):
         assert scorer("pbs")(fitted, x[50:], np.where(y[50:] == 2, 2, [3, 4] * 50)) < -1
 

@@ -323,7 +323,7 @@ def test_cards_refuse_other_numbers_of_classes():
 
 
 def test_a_card_of_sums_has_the_finite_mean_beside_heavy_infinite_rows():
-    metric = Card(2, rules=["log"])
+    metric = Card(2, rules=["log_score"])
     p, y = torch.tensor([[0.0, 1.0], [0.5, 0.5]]), torch.tensor([0, 0])
     metric.update(p, y, torch.tensor([1e30, 1.0], dtype=torch.float64))
     score = metric.scorecard().scores["log_score"]

@@ -75,13 +75,13 @@ def test_weights_by_log_are_those_of_the_em_algorithm():
     w = np.full(3, 1 / 3)
     for _ in range(20_000):
         w = (w * likely / (likely @ w)[:, None]).mean(axis=0)
-    found = vx.fit_pool(y, p, rule="log", folds=2)
+    found = vx.fit_pool(y, p, rule="log_score", folds=2)
     np.testing.assert_allclose(list(found.weights.values()), w, atol=1e-4)
     assert vx.log_score(y, found.apply(p)) <= -np.log(likely @ w).mean() + 1e-9
 
 
 @pytest.mark.parametrize("pool", ["linear", "log"])
-@pytest.mark.parametrize("rule", ["brier", "log", "spherical"])
+@pytest.mark.parametrize("rule", ["brier", "log_score", "spherical"])
 def test_no_weights_on_a_grid_lose_less(pool, rule):
     y, p, _ = problem(200)
     lists = {name: vx.TopLists.from_probabilities(row, 3) for name, row in p.items()}

@@ -90,7 +90,7 @@ def test_many_letters_are_all_different():
 
 def test_models_that_are_the_same_differ_by_nothing():
     y, p = forecasts(100, 3, ties=False)
-    found = vx.compare(y, {"a": p, "b": p}, rule="log").difference("a", "b")
+    found = vx.compare(y, {"a": p, "b": p}, rule="log_score").difference("a", "b")
     assert (found.difference, found.p_value, found.interval) == (0, 1, (0, 0))
 
 
@@ -402,7 +402,7 @@ OWN["both"] = OWN["weights"] | OWN["groups"]
 
 
 @pytest.mark.parametrize("own", OWN.values(), ids=OWN)
-@pytest.mark.parametrize("rule", ["brier", "log", "rps"])
+@pytest.mark.parametrize("rule", ["brier", "log_score", "rps"])
 def test_frequencies_are_those_of_all_other_groups(own, rule):
     p = np.random.default_rng(0).dirichlet(np.ones(4), 60)
     expected = vx.compare(RARE, {"a": p, "b": others(RARE, 4, **own)}, rule=rule, reference="b", **own)
@@ -432,7 +432,7 @@ def test_frequencies_depend_on_ratios_of_weights_or_on_copies():
     y, p, n = RARE[:30], np.random.default_rng(0).dirichlet(np.ones(4), 30), np.arange(30) % 3
 
     def skill(y, p, **read):
-        (found,) = vx.compare(y, {"a": p}, rule="log", reference="frequencies", **read).models.values()
+        (found,) = vx.compare(y, {"a": p}, rule="log_score", reference="frequencies", **read).models.values()
         return found[0].skill
 
     scaled = [skill(y, p, weights=n * factor) for factor in (1.0, 1e-200, 1e200)]
@@ -464,7 +464,7 @@ def test_where_rules_disagree_it_says_why():
     bold = 0.002 + 0.994 * np.eye(3)[said]
     shy_right = rng.random(4000) < 0.75
     shy = 0.125 + 0.625 * np.eye(3)[np.where(shy_right, y, (y + 1) % 3)]
-    comparison = vx.compare(y, {"bold": bold, "shy": shy}, rule=["zero_one", "brier", "log"])
+    comparison = vx.compare(y, {"bold": bold, "shy": shy}, rule=["zero_one", "brier", "log_score"])
     assert comparison.best("zero_one") == "bold"
     assert comparison.best("log_score") == "shy"
     (sentence,) = comparison.disagreements
@@ -481,8 +481,8 @@ def test_one_rule_cannot_disagree():
     y = rng.integers(0, 2, 2000)
     bold = 0.002 + 0.996 * np.eye(2)[np.where(rng.random(2000) < 0.8, y, 1 - y)]
     shy = 0.25 + 0.5 * np.eye(2)[np.where(rng.random(2000) < 0.7, y, 1 - y)]
-    assert vx.compare(y, {"bold": bold, "shy": shy}, rule="log").disagreements == []
-    assert vx.compare(y, {"bold": bold, "shy": shy}, rule=["log", "zero_one"]).disagreements
+    assert vx.compare(y, {"bold": bold, "shy": shy}, rule="log_score").disagreements == []
+    assert vx.compare(y, {"bold": bold, "shy": shy}, rule=["log_score", "zero_one"]).disagreements
 
 
 def test_reasons_are_said_only_where_the_rows_support_them():
@@ -493,7 +493,9 @@ def test_reasons_are_said_only_where_the_rows_support_them():
         q = rng.dirichlet(np.ones(3), 300)
         y = (rng.random(300)[:, None] > q.cumsum(axis=1)).sum(axis=1)
         other = rng.dirichlet(np.ones(3), 300)
-        claims = vx.compare(y, {"true": q, "other": 0.9 * q + 0.1 * other}, rule=["brier", "log"]).claims
+        claims = vx.compare(
+            y, {"true": q, "other": 0.9 * q + 0.1 * other}, rule=["brier", "log_score"]
+        ).claims
         said += claims.hold(OVERCONFIDENCE, "true")
     assert said <= 6
 
@@ -516,22 +518,22 @@ def test_infinite_means_are_ranked_by_how_many_rows_and_then_by_the_others():
         p[name][:count] = np.eye(3)[(y[:count] + 1) % 3]
     p["m2"][10:] = 0.9 * np.eye(3)[y[10:]] + 0.1 / 3
     for order in (["m0", "m1", "m2"], ["m2", "m1", "m0"]):
-        ranking = vx.compare(y, {name: p[name] for name in order}, rule="log").models["log_score"]
+        ranking = vx.compare(y, {name: p[name] for name in order}, rule="log_score").models["log_score"]
         assert [m.name for m in ranking] == ["m2", "m1", "m0"]
         assert [m.infinite_rows for m in ranking] == [1, 1, 3]
     assert ranking[0].finite_mean == pytest.approx(vx.log_score(y[1:], p["m2"][1:]))
-    assert "inf (3 rows; else" in repr(vx.compare(y, p, rule="log"))
+    assert "inf (3 rows; else" in repr(vx.compare(y, p, rule="log_score"))
 
 
 def test_agreement_needs_no_words():
     y, p = models(n=2000, noise=(0.1, 0.6))
-    assert vx.compare(y, p, rule=["brier", "log", "rps"]).disagreements == []
+    assert vx.compare(y, p, rule=["brier", "log_score", "rps"]).disagreements == []
 
 
 def test_infinite_losses_are_named():
     y, p = models(n=50)
     p["m1"][3] = np.eye(3)[(y[3] + 1) % 3]
-    comparison = vx.compare(y, p, rule=["log", "brier"])
+    comparison = vx.compare(y, p, rule=["log_score", "brier"])
     (note,) = comparison.notes
     assert note.startswith("log_score is infinite for m1 (1 of 50 rows)")
     assert math.isnan(comparison.difference("m0", "m1", "log_score").p_value)
@@ -546,13 +548,13 @@ def test_infinite_losses_are_named():
     assert f" at most {known:+.6f} over the finite rows, and 1 infinite" in repr(comparison)
     turned = comparison.difference("m1", "m0", "log_score")
     assert turned.infinite_words == f"at least {-known:+.6f} over the finite rows, and 1 infinite"
-    assert "The rule log(clip=1e-06) scores such outcomes as if they had had probability 1e-06" in note
-    floored = vx.compare(y, p, rule="log(clip=1e-06)")
+    assert "The rule log_score(clip=1e-06) scores such outcomes as if they had had probability 1e-06" in note
+    floored = vx.compare(y, p, rule="log_score(clip=1e-06)")
     assert floored.notes == ()
     assert floored.difference("m0", "m1").difference == pytest.approx(
         (49 * known + vx.log_score(y[3:4], p["m0"][3:4]) + math.log(1e-6)) / 50, rel=1e-12
     )
-    apart = vx.compare({"m0": y, "m1": y}, {name: p[name] for name in ("m0", "m1")}, rule="log")
+    apart = vx.compare({"m0": y, "m1": y}, {name: p[name] for name in ("m0", "m1")}, rule="log_score")
     means = {m.name: m.finite_mean for m in apart.models["log_score"]}
     assert apart.difference("m0", "m1").finite_difference == pytest.approx(means["m0"] - means["m1"])
     assert "log_score is infinite for m1" in apart.notes[1]
@@ -562,9 +564,9 @@ def test_a_list_that_leaves_nothing_has_a_floor():
     lists = vx.TopLists.from_dicts([{0: 0.7, 1: 0.3}, {0: 0.6}], n_classes=5)
     others = vx.TopLists.from_dicts([{2: 0.3}, {0: 0.6}], n_classes=5)
     models = {"a": lists, "b": others}
-    found = vx.compare([2, 0], models, rule="log").difference("a", "b")
+    found = vx.compare([2, 0], models, rule="log_score").difference("a", "b")
     assert (found.infinite_a, found.finite_difference) == (1, 0)
-    gap = vx.compare([2, 0], models, rule="log(clip=1e-06)").difference("a", "b").difference
+    gap = vx.compare([2, 0], models, rule="log_score(clip=1e-06)").difference("a", "b").difference
     assert gap == pytest.approx((-math.log(1e-6) + math.log(0.3)) / 2)
 
 
@@ -663,7 +665,7 @@ def test_the_model_at_fault_is_named():
 
 def test_out():
     y, p = models(n=100, noise=(0.6, 0.7, 0.9))
-    comparison = vx.compare(y, p, rule=["rps", "log"], ordered=True)
+    comparison = vx.compare(y, p, rule=["rps", "log_score"], ordered=True)
     found = json.loads(json.dumps(comparison.to_dict()))
     assert set(found["models"]) == {"rps", "log_score"}
     assert len(found["differences"]["rps"]) == 3
@@ -675,7 +677,7 @@ def test_top_lists_beside_full_distributions():
     y, p = models(n=200, k=4)
     lists = vx.TopLists.from_probabilities(p["m0"], k=2)
     comparison = vx.compare(
-        y, {"full": p["m0"], "top 2": lists, "m1": p["m1"]}, rule=[vx.padded(vx.brier), "log"]
+        y, {"full": p["m0"], "top 2": lists, "m1": p["m1"]}, rule=[vx.padded(vx.brier), "log_score"]
     )
     rule = "padded(brier)"
     assert comparison.difference("full", "m1", rule).difference == pytest.approx(
@@ -760,5 +762,5 @@ def test_intervals_of_a_comparison_say_how_they_were_made():
     few = vx.compare(y[:6], {name: q[:6] for name, q in p.items()}, rule="brier").difference("m0", "m1")
     assert few.interval.caution == "only 6 independent units"
     p["m0"][0], y[0] = [0.0, 0.5, 0.5], 0
-    infinite = vx.compare(y, p, rule="log").difference("m0", "m1").interval
+    infinite = vx.compare(y, p, rule="log_score").difference("m0", "m1").interval
     assert (infinite.defined, infinite.caution) == (False, "some losses are infinite")

@@ -148,8 +148,8 @@ def test_brute_force(rule, k, weighted):
         "brier(scale='mean')": 1 / k,
         "rps": 1 / (k - 1),
         "rps(normalized=False)": 1,
-        "log": 1,
-        "log(base=2)": 1 / math.log(2),
+        "log_score": 1,
+        "log_score(base=2)": 1 / math.log(2),
         "ranked_log": 1 / (k - 1),
     }[repr(rule)] * (0.5 if binary_log else 1)
     assert values(result) == pytest.approx(factor * brute_force(y, p, rule, w), rel=1e-10, abs=1e-12)
@@ -227,13 +227,13 @@ def test_tiny_probabilities_keep_their_digits():
     p = np.array([[1e-20, 1.0], [0.3, 0.7], [0.6, 0.4]])
     result = vx.decompose([0, 1, 0], p, rule=vx.log_score)
     assert result.score == pytest.approx(-math.log(1e-20 * 0.7 * 0.6) / 3, rel=1e-13)
-    three = vx.decompose([1, 0, 2], [[1.0, 1e-20, 0], [0.5, 0.25, 0.25], [0.2, 0.2, 0.6]], rule="log")
+    three = vx.decompose([1, 0, 2], [[1.0, 1e-20, 0], [0.5, 0.25, 0.25], [0.2, 0.2, 0.6]], rule="log_score")
     assert three.parts[0].score == pytest.approx(-math.log(1e-20 * 0.5 * 0.8) / 3, rel=1e-13)
 
 
 def test_an_impossible_outcome():
     y, p = [0, 1, 1, 0], [0.0, 0.0, 1.0, 0.4]
-    result = vx.decompose(y, p, rule="log", bootstrap=50)
+    result = vx.decompose(y, p, rule="log_score", bootstrap=50)
     assert result.score == result.miscalibration == math.inf
     assert math.isfinite(result.discrimination)
     for name in ("score", "miscalibration"):
@@ -242,19 +242,19 @@ def test_an_impossible_outcome():
     assert result.intervals["discrimination"].defined
     json.dumps(result.to_dict())
     assert "probability zero" in repr(result)
-    zero_weight = vx.decompose(y, p, rule="log", weights=[1, 0, 1, 1])
+    zero_weight = vx.decompose(y, p, rule="log_score", weights=[1, 0, 1, 1])
     assert math.isfinite(zero_weight.score)
 
 
 def test_the_one_vs_rest_log_score_is_called_that():
     y, p = forecasts(50, 3, ties=False)
-    result = vx.decompose(y, p, rule="log")
-    assert result.quantity == "one-vs-rest log"
+    result = vx.decompose(y, p, rule="log_score")
+    assert result.quantity == "one-vs-rest log_score"
     assert "it is not the log score" in repr(result)
     truth = np.eye(3)[y]
     total = -np.mean(np.sum(truth * np.log(p) + (1 - truth) * np.log1p(-p), axis=1))
     assert result.score == pytest.approx(total, rel=1e-12)
-    assert vx.decompose(y > 0, p[:, 1:].sum(axis=1), rule="log").quantity == "log"
+    assert vx.decompose(y > 0, p[:, 1:].sum(axis=1), rule="log_score").quantity == "log_score"
 
 
 @pytest.mark.parametrize("array", NAMESPACES, ids=lambda f: f.__name__)
@@ -352,12 +352,12 @@ def test_cautions():
     # A certain forecast that has not failed yet.
     x = np.r_[0.0, np.linspace(0.02, 0.98, 59)]
     happened = np.r_[False, np.random.default_rng(0).random(59) < 0.5]
-    sure = vx.decompose(happened, x, rule="log", bootstrap=5)
+    sure = vx.decompose(happened, x, rule="log_score", bootstrap=5)
     assert sure.intervals["miscalibration"].defined
     assert "certain" in sure.intervals["miscalibration"].caution
 
 
-@pytest.mark.parametrize("rule", ["brier", "rps", "log"])
+@pytest.mark.parametrize("rule", ["brier", "rps", "log_score"])
 def test_samples_without_variation_have_intervals(rule):
     y, p = forecasts(40, 3, ties=False)
     constant = vx.decompose(y, np.tile([0.2, 0.3, 0.5], (40, 1)), rule=rule, bootstrap=20)
@@ -391,7 +391,7 @@ SURE = coverage["too_sure"](1.5)
 DESIGNS = {
     "grid": coverage["Design"](coverage["on_grid"](SURE), "rps", n=500),
     "hump": coverage["Design"](coverage["binary"](coverage["hump"]), n=300),
-    "curved": coverage["Design"](coverage["binary"](coverage["squared"]), "log", n=300),
+    "curved": coverage["Design"](coverage["binary"](coverage["squared"]), "log_score", n=300),
     "groups": coverage["Design"](SURE, "rps", n=400, groups=40),
     "weights": coverage["Design"](coverage["binary"](coverage["wave"]), n=400, weighted=True),
 }
@@ -428,7 +428,7 @@ def test_the_p_value_with_groups():
     assert sum(p <= 0.05 for p in p_values(1.0)) <= 4
     assert sum(p <= 0.05 for p in p_values(2.0)) >= 9
     y, p, groups = coverage["grouped"](300, 20, 1.0, [3, 0])
-    assert vx.decompose(y, p, rule="log", groups=groups, bootstrap=5).p_value is None
+    assert vx.decompose(y, p, rule="log_score", groups=groups, bootstrap=5).p_value is None
 
 
 def simulated(n, seed, distort=1.0):
@@ -565,12 +565,12 @@ def test_text_and_dict():
     ("rule", "reason"),
     [
         ("pbs", r"penalty that looks at all classes at once; decompose brier instead"),
-        ("pll", r"decompose log instead"),
+        ("pll", r"decompose log_score instead"),
         ("spherical", "no sum of scores of binary events"),
         ("zero_one", "no sum of scores of binary events"),
         ("sa_rps", "not proper"),
         ("abs_rps", "not proper"),
-        ("log(clip=0.01)", "not proper"),
+        ("log_score(clip=0.01)", "not proper"),
     ],
 )
 @pytest.mark.parametrize("k", [2, 3])

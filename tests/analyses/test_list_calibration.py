@@ -212,7 +212,7 @@ def test_many_classes_cost_nothing_and_edges_are_refused():
     with pytest.raises(vx.InputError, match="`kind`"):
         vx.ece([0, 1], empty, kind="classwise")
     with pytest.raises(vx.errors.RuleError, match="by brier only"):
-        vx.decompose([0, 1], empty, rule="log")
+        vx.decompose([0, 1], empty, rule="log_score")
     with pytest.raises(vx.errors.RuleError, match="no cumulative probabilities"):
         vx.decompose([0, 1], empty, rule="rps")
 

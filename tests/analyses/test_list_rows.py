@@ -133,7 +133,7 @@ def test_curves_of_valid_lists_of_all_classes_are_those_of_the_rows():
     y, p, rng = random_lists()
     lists, weights, groups = vx.TopLists.from_probabilities(p, p.shape[1]), rng.integers(1, 4, 300), y % 7
     options = {"bootstrap": 50, "weights": weights, "groups": groups, "removed": REMOVED}
-    for function, by in ((vx.retention, {"rule": "log"}), (vx.selective, {"by": "brier"})):
+    for function, by in ((vx.retention, {"rule": "log_score"}), (vx.selective, {"by": "brier"})):
         of_lists = function(y, lists, metric="accuracy", **by, **options)
         of_rows = function(y, p, metric="accuracy", **by, **options)
         np.testing.assert_allclose(of_lists.values, of_rows.values, rtol=1e-12)

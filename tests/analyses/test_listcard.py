@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score
 import verax as vx
 from verax.analyses.retention.uncertainty_scores import doubt
 
-SHOWN = ["padded(brier)", "padded(log)", "padded(spherical)", "padded(zero_one)"]
+SHOWN = ["padded(brier)", "padded(log_score)", "padded(spherical)", "padded(zero_one)"]
 
 
 def problem(n=400, m=12, k=4, seed=0):
@@ -29,8 +29,8 @@ def test_the_card_has_the_scores_and_what_the_lists_cover():
     w = np.random.default_rng(1).exponential(size=len(y))
     card = vx.evaluate(y, lists, weights=w)
     assert isinstance(card, vx.results.ListCard)
-    assert list(card.scores) == [*SHOWN, "padded(penalized(brier))", "padded(penalized(log))"]
-    for name in ("brier", "log", "spherical", "zero_one", "pbs", "pll"):
+    assert list(card.scores) == [*SHOWN, "padded(penalized(brier))", "padded(penalized(log_score))"]
+    for name in ("brier", "log_score", "spherical", "zero_one", "pbs", "pll"):
         mean = np.average(vx.parse(name).samples(y, lists), weights=w)
         assert card[name] == pytest.approx(mean, rel=1e-12)
         assert card[f"padded({name})"] == card[name]
@@ -188,8 +188,8 @@ def test_zero_probability_outcomes_are_located():
     lists = vx.TopLists.from_decisions([0, 1, 2], n_classes=5)
     card = vx.evaluate([0, 2, 2], lists)
     assert card.zero_probability_rows == (1,)
-    assert card["log"] == np.inf
-    assert card.scores["padded(log)"].finite_mean == 0.0
+    assert card["log_score"] == np.inf
+    assert card.scores["padded(log_score)"].finite_mean == 0.0
 
 
 def test_ordered_classes_are_refused():

@@ -56,7 +56,7 @@ def test_expected_evidence_of_calibrated_forecasts_is_at_most_one(unit, false_al
     assert total > 0.5
 
 
-@pytest.mark.parametrize("rule", ["brier", "log", "zero_one"])
+@pytest.mark.parametrize("rule", ["brier", "log_score", "zero_one"])
 def test_expected_evidence_of_a_loss_at_the_reference_is_at_most_one(rule):
     p = np.full(4, 0.3)
     reference = float(vx.parse(rule).entropy([0.7, 0.3]))
@@ -400,7 +400,7 @@ def test_whole_steps_enter_once():
 
 
 def test_infinite_losses_are_capped_and_raise_an_alarm():
-    monitor = vx.Monitor(0.5, rule="log")
+    monitor = vx.Monitor(0.5, rule="log_score")
     for day in range(40):
         monitor.update([1, 0], [0.0, 0.1], time=day)
     assert monitor.alarm is not None

@@ -19,12 +19,12 @@ GROUPS, WEIGHTS = RNG.integers(0, 30, 240), RNG.random(240)
 
 @pytest.mark.parametrize("more", [{}, {"groups": GROUPS}, {"weights": WEIGHTS}], ids=str)
 def test_each_period_is_the_card_of_its_rows(more):
-    found = vx.over_time(Y, P, time=DAY, every="month", rule="log", **more)
+    found = vx.over_time(Y, P, time=DAY, every="month", rule="log_score", **more)
     assert [line.period for line in found.lines] == ["2025-12", "2026-01", "2026-02", "2026-03"]
     for line in found.lines:
         own = DAY.astype("datetime64[M]").astype(str) == line.period
         some = {name: values[own] for name, values in more.items()}
-        card = vx.evaluate(Y[own], P[own], rules=["log"], **some)
+        card = vx.evaluate(Y[own], P[own], rules=["log_score"], **some)
         assert line.n_rows == own.sum() == card.n_rows
         assert line.loss == pytest.approx(card.scores["log_score"].mean, rel=1e-12)
         assert line.interval == card.scores["log_score"].interval

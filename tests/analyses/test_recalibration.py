@@ -49,11 +49,11 @@ def test_temperature_is_scikit_learns():
 
     y, p, _ = drawn(3000, 4, distort=lambda z: 1.7 * z)
     theirs = CalibratedClassifierCV(FrozenEstimator(Given().fit(p, y)), method="temperature").fit(p, y)
-    found = vx.recalibrate(y, p, method="temperature", rule="log")
+    found = vx.recalibrate(y, p, method="temperature", rule="log_score")
     np.testing.assert_allclose(found.apply(p), theirs.predict_proba(p), atol=2e-4)
 
 
-@pytest.mark.parametrize("rule", ["log", "brier", "rps", "spherical", "ranked_log"])
+@pytest.mark.parametrize("rule", ["log_score", "brier", "rps", "spherical", "ranked_log"])
 def test_temperature_is_the_optimum_of_any_rule(rule):
     y, p, _ = drawn(2000, 4, seed=1, distort=lambda z: 0.6 * z)
 
@@ -141,7 +141,7 @@ def test_the_nearest_monotone_rows(rows):
 
 
 @pytest.mark.parametrize("method", METHODS[:-1])
-@pytest.mark.parametrize("rule", ["log", "brier", "rps"])
+@pytest.mark.parametrize("rule", ["log_score", "brier", "rps"])
 def test_no_other_numbers_near_the_fit_lose_less(method, rule):
     y, p, _ = drawn(400, 3, seed=10, distort=lambda z: 1.4 * z + [0.5, 0, 0])
     rows, chosen = FittingRows.of(y, p, None), vx.parse(rule)
@@ -178,7 +178,7 @@ def test_a_known_distortion_is_undone(method, slopes, offsets):
     p = softmax(1.5 * rng.normal(size=(20_000, 3)))
     q = softmax(np.log(p) @ slopes.T + offsets)
     y = (rng.random((len(q), 1)) > np.cumsum(q, axis=1)[:, :-1]).sum(axis=1)
-    found = vx.recalibrate(y, p, method=method, rule="log")
+    found = vx.recalibrate(y, p, method=method, rule="log_score")
     before, after = (np.abs(x - q).mean() for x in (p, found.apply(p)))
     assert after < 0.012 < before / 4
     assert found.gain.certain
@@ -280,7 +280,7 @@ def test_groups_of_two_kinds(tmp_path):
     found = vx.recalibrate(y, p, method=["temperature", "prior"], groups=groups)
     assert found.n_groups == (20, 20)
     assert "20 and 20 groups" in repr(found)
-    compared = vx.compare(y, {"none": p, "after": found.held_out}, rule="log", groups=groups)
+    compared = vx.compare(y, {"none": p, "after": found.held_out}, rule="log_score", groups=groups)
     assert tuple(found.gain.interval) == pytest.approx(tuple(compared.difference("none", "after").interval))
     # Groups of the first kind stay together.
     folds = dealt(y, Groups.of(groups, 400), 5, 0)
@@ -297,7 +297,8 @@ def test_folds_have_equal_parts_of_every_class():
 
 
 @pytest.mark.parametrize(
-    ("n", "k", "rule", "ordered"), [(300, 3, "log", False), (300, 4, "rps", True), (400, 2, "brier", False)]
+    ("n", "k", "rule", "ordered"),
+    [(300, 3, "log_score", False), (300, 4, "rps", True), (400, 2, "brier", False)],
 )
 def test_calibrated_forecasts_are_left_alone(n, k, rule, ordered):
     # `studies/recalibration.py` counts how often in many samples, and what it costs.
@@ -357,7 +358,7 @@ def test_zeros_are_no_trouble(method):
 
 def test_an_infinite_loss_that_becomes_finite_is_a_gain():
     y, p = [0, 1] * 40, [[0.9, 0.1], [0.2, 0.8]] * 39 + [[1.0, 0.0], [1.0, 0.0]]
-    found = vx.recalibrate(y, p, rule="log")
+    found = vx.recalibrate(y, p, rule="log_score")
     assert found.method != "none"
     assert np.isfinite(found.trials[-1].loss)
     assert found.trials[0].loss == np.inf

@@ -35,7 +35,7 @@ def test_what_is_saved_is_what_is_loaded(method, tmp_path):
 
 
 def test_infinite_losses_survive_a_file(tmp_path):
-    found = vx.recalibrate([0, 1] * 40, [[0.9, 0.1], [0.2, 0.8]] * 39 + [[1.0, 0.0]] * 2, rule="log")
+    found = vx.recalibrate([0, 1] * 40, [[0.9, 0.1], [0.2, 0.8]] * 39 + [[1.0, 0.0]] * 2, rule="log_score")
     found.save(tmp_path / "c.json")
     assert repr(vx.results.Recalibration.load(tmp_path / "c.json")) == repr(found)
 

@@ -149,7 +149,7 @@ def test_a_metric_of_ones_own():
 
 def test_several_rules_and_metrics_at_once():
     y, p = forecasts(120, 4, ties=False)
-    rules = ["brier", "log", "rps", "sa_rps"]
+    rules = ["brier", "log_score", "rps", "sa_rps"]
     curves = vx.retention(y, p, rule=rules, metric=["qwk", "ec"], bootstrap=30)
     assert len(curves) == 8
     alone = vx.retention(y, p, rule="rps", metric="ec", bootstrap=30)
@@ -213,7 +213,7 @@ def test_the_label_free_sibling_does_not_look_at_the_outcome():
     order = np.argsort(1 - p.max(axis=1), kind="stable")
     kept = order[: 2000 - 400]
     assert curves["max_probability"].values[-1] == np.mean(y[kept] == p[kept].argmax(axis=1))
-    by_entropy = vx.selective(y, p, by="log", metric="accuracy")
+    by_entropy = vx.selective(y, p, by="log_score", metric="accuracy")
     assert by_entropy.values.tolist() == curves["entropy"].values.tolist()
 
 
@@ -310,7 +310,7 @@ def test_text_labels_need_an_order():
     assert curve.values.tolist() == vx.retention(y, p, rule=vx.rps).values.tolist()
 
 
-@pytest.mark.parametrize("rules", [["rps"], ["brier", "log", "rps", "sa_rps"]])
+@pytest.mark.parametrize("rules", [["rps"], ["brier", "log_score", "rps", "sa_rps"]])
 def test_figures(rules, tmp_path):
     import matplotlib as mpl
 

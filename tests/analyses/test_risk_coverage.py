@@ -107,7 +107,7 @@ def test_results_as_data_and_as_figures():
     import matplotlib.pyplot as plt
 
     y, p = forecasts(60, 3)
-    curve = vx.risk_coverage(y, p, bootstrap=10, rule="log")
+    curve = vx.risk_coverage(y, p, bootstrap=10, rule="log_score")
     json.dumps(plain(curve.to_dict()))
     assert curve.to_frame().shape == (60, 2)
     assert "AURC" in repr(curve)

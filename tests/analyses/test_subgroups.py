@@ -163,7 +163,7 @@ def test_labels_classes_and_groups():
     assert found.untested == ""
     # Log scores of groups have no draws of outcomes, so calibration is not tested.
     untested = vx.subgroups(
-        labels, p, by=np.arange(200) // 100, classes=names, rule="log", groups=patients, bootstrap=20
+        labels, p, by=np.arange(200) // 100, classes=names, rule="log_score", groups=patients, bootstrap=20
     )
     line = untested[0]
     assert (line.p_value, line.p_adjusted, line.stands_out) == (None, None, False)
@@ -216,7 +216,7 @@ def test_small_subgroups_are_named():
 
 def test_rules_on_the_cards():
     y, q, _ = calibrated(80)
-    found = vx.subgroups(y, q, by=[0, 1] * 40, rules=["log", "spherical"], bootstrap=2)
+    found = vx.subgroups(y, q, by=[0, 1] * 40, rules=["log_score", "spherical"], bootstrap=2)
     assert list(found[0].card.scores) == ["brier", "log_score", "spherical"]
 
 

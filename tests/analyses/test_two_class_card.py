@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 
 import numpy as np
@@ -97,3 +98,32 @@ def test_rows_left_out_are_left_out_of_measures():
     p[5] = 2.0
     card = vx.evaluate(Y, p, invalid="skip")
     assert card["auc"] == vx.roc_auc(np.delete(Y, 5), np.delete(P, 5)).value
+
+
+def test_measures_go_with_the_card_into_json_and_back():
+    card = vx.evaluate(Y, P, groups=GROUPS)
+    known = card.to_dict(stored=False)["measures"]
+    assert known["auc"]["interval"] == list(card.metric("auc").interval)
+    back = vx.results.Scorecard.from_dict(json.loads(json.dumps(card.to_dict())))
+    assert back == card
+    for name in (*OF_ALL, *FOR_TWO, "f1", "sensitivity"):
+        assert back[name] == pytest.approx(card[name], nan_ok=True)
+    assert back.flat() == pytest.approx(card.flat(), nan_ok=True)
+    assert {"auc", "auc_low", "skill", "slope_high", "f1"} <= set(card.flat())
+    assert "ece_low" not in card.flat()
+    with pytest.raises(vx.InputError, match="without rows it knows skill"):
+        back["c_index"]
+    three = vx.evaluate(GRADES, THREE).to_dict(stored=False)["measures"]
+    assert list(three) == list(OF_ALL)
+    assert "measures" not in (card + card).to_dict(stored=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("recall", "sensitivity"), ("roc_auc", "auc"), ("briar", "brier")]
+)
+def test_unknown_names_are_answered_with_the_nearest_and_all(name, near):
+    with pytest.raises(
+        KeyError, match=f"Did you mean '{near}'.* Valid names are brier, log_score"
+    ) as refused:
+        vx.evaluate(Y, P)[name]
+    assert "youden" in str(refused.value)

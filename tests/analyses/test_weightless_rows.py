@@ -28,9 +28,9 @@ def test_an_infinite_loss_without_weight_leaves_intervals_of_groups():
     p[0] = np.eye(3)[(Y[0] + 1) % 3]
     p[1:] = 0.5 * p[1:] + 0.5 / 3
     models = {"a": p, "b": np.full((20, 3), 1 / 3)}
-    found = vx.compare(Y, models, rule="log", weights=W, groups=GROUPS)
+    found = vx.compare(Y, models, rule="log_score", weights=W, groups=GROUPS)
     without = vx.compare(
-        Y[5:], {name: q[5:] for name, q in models.items()}, rule="log", weights=W[5:], groups=GROUPS[5:]
+        Y[5:], {name: q[5:] for name, q in models.items()}, rule="log_score", weights=W[5:], groups=GROUPS[5:]
     )
     assert list(found.difference("a", "b").interval) == pytest.approx(
         list(without.difference("a", "b").interval)
@@ -80,7 +80,7 @@ def test_models_that_differ_by_rounding_do_not_differ():
     p = 0.5 * P + 0.5 / 3
     q = np.exp(np.log(p))
     q /= q.sum(axis=1, keepdims=True)
-    assert vx.compare(Y, {"a": p, "b": q}, rule="log").difference("a", "b").p_value == 1.0
+    assert vx.compare(Y, {"a": p, "b": q}, rule="log_score").difference("a", "b").p_value == 1.0
     lengths = vx.compare_lengths(Y % 2, np.stack([p[:, 0], 1 - p[:, 0]], axis=1), k=[1])
     # With two classes, the first and its probability say everything.
     assert [d.p_value for rule in lengths.means for d in [lengths.difference("top-1", "full", rule)]] == (

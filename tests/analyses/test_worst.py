@@ -63,7 +63,7 @@ def test_untrusted_text_is_escaped():
 
 
 def test_infinite_losses_and_few_rows():
-    found = vx.worst([0, 1], [[0.0, 1.0], [0.5, 0.5]], rule="log", n=10)
+    found = vx.worst([0, 1], [[0.0, 1.0], [0.5, 0.5]], rule="log_score", n=10)
     assert len(found) == 2
     assert found[0].loss == np.inf
     assert [case.ranks["log_score"] for case in found] == [1, 2]
@@ -81,7 +81,7 @@ def test_ties_keep_the_order_of_the_rows():
 )
 def test_refusals(options, message):
     with pytest.raises(vx.VeraxError, match=message):
-        vx.worst([0, 1], [[0.0, 1.0], [0.5, 0.5]], **{"rule": "log", **options})
+        vx.worst([0, 1], [[0.0, 1.0], [0.5, 0.5]], **{"rule": "log_score", **options})
 
 
 def test_rows_in_parts_are_ranked_as_one():

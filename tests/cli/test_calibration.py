@@ -62,7 +62,7 @@ def test_it_is_said_in_the_terminal(folder):
     ("options", "rule", "quantity"),
     [
         (["--ordered", "--classes", "cat,dog,fox"], "rps", "rps"),
-        (["--rule", "log"], "log_score", "one-vs-rest log"),
+        (["--rule", "log_score"], "log_score", "one-vs-rest log_score"),
         (["--rule", "spherical"], "brier", "brier"),
         (
             ["--rule", "spherical", "--rule", "brier(scale='half')"],

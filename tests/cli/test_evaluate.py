@@ -63,7 +63,12 @@ def test_json_is_what_the_library_says(folder):
     p = np.stack([table[f"p_{name}"].to_numpy() for name in ("cat", "dog", "fox")], axis=1)
     names = ["cat", "dog", "fox"]
     card = vx.evaluate(table["label"].to_pylist(), p, classes=names, weights=table["w"].to_numpy(), seed=5)
-    assert found["card"] == plain(card.to_dict(stored=False))
+    expected = plain(card.to_dict(stored=False))
+    measures = expected.pop("measures")
+    assert found["card"] == expected
+    assert {name: found["calibration"][name] for name in measures} == {
+        name: line["mean"] for name, line in measures.items()
+    }
     assert found["verax"] == vx.__version__
     assert found["taken"] == {
         "target": "label",
@@ -103,7 +108,8 @@ GOLDEN = """
    "log_score": {"mean": "inf", "interval": [null, null], "std": null, "range": [0.0, "inf"],
     "orientation": "lower is better", "proper": "strictly",
     "summary": "minus the log probability of the outcome", "caution": "the mean is infinite",
-    "rule": "log", "finite_mean": 0.6931471805599453, "infinite_weight": 1.0, "reference": "REFERENCE"}},
+    "rule": "log_score", "finite_mean": 0.6931471805599453, "infinite_weight": 1.0,
+    "reference": "REFERENCE"}},
   "metrics": {
    "accuracy": {"mean": 0.5, "interval": [0.09453120573423074, 0.9054687942657693], "std": null,
     "range": [0.0, 1.0], "orientation": "higher is better", "proper": "",
@@ -138,7 +144,7 @@ GOLDEN = """
 def test_golden_json(tmp_path, monkeypatch):
     (tmp_path / "two.csv").write_text("label,p_a,p_b\na,0.5,0.5\na,0,1\n")
     monkeypatch.chdir(tmp_path)
-    rules = ["--rule", "brier", "--rule", "log", "--require", "brier.high<2.5"]
+    rules = ["--rule", "brier", "--rule", "log_score", "--require", "brier.high<2.5"]
     code, out, _ = quickly("evaluate", "two.csv", *rules, "--json")
     found = json.loads(re.sub(r'("reference": )"[^"]+"', r'\1"REFERENCE"', out), parse_constant=pytest.fail)
     expected = json.loads(GOLDEN.replace("VERSION", vx.__version__).replace("VERDICT", VERDICT))
@@ -190,7 +196,7 @@ def test_the_page_has_the_subgroups_of_the_terminal(tmp_path):
     y = rng.random(400) < np.clip(p + rng.normal(0, 0.15, 8)[site], 0.02, 0.98)
     lines = [f"{int(a)},{b},s{c}" for a, b, c in zip(y, p, site, strict=True)]
     (tmp_path / "a.csv").write_text("label,p_1,site\n" + "\n".join(lines) + "\n")
-    for options in ([], ["--rule", "log", "--bootstrap", 40]):
+    for options in ([], ["--rule", "log_score", "--bootstrap", 40]):
         asked = ("evaluate", tmp_path / "a.csv", "--by", "site", "--html", tmp_path / "a.html", *options)
         code, out, _ = quickly(*asked)
         said = next(line for line in out.splitlines() if "significantly miscalibrated" in line.lower())
@@ -234,7 +240,7 @@ def test_bounds_decide_the_exit_code(folder):
     met = verax("evaluate", file, "--require", "brier<0.9", "--require", "accuracy>=0.1")
     assert met.returncode == 0, met.stderr
     assert re.search(r"^met     brier<0.9: brier is 0\.\d+$", met.stdout, re.MULTILINE)
-    failed = verax("evaluate", file, "--require", "brier<0.9", "--require", "log<0.1", "--json")
+    failed = verax("evaluate", file, "--require", "brier<0.9", "--require", "log_score<0.1", "--json")
     assert (failed.returncode, failed.stderr) == (1, "")
     found = json.loads(failed.stdout)
     assert [line["met"] for line in found["require"]] == [True, False]
@@ -258,7 +264,9 @@ def test_bounds_on_the_worse_end_of_the_interval(folder):
 
 def test_a_bound_brings_its_rule_along(folder):
     file = folder / "preds.parquet"
-    code, out, _ = quickly("evaluate", file, "--rule", "log", "--require", "brier(scale='half')<1", "--json")
+    code, out, _ = quickly(
+        "evaluate", file, "--rule", "log_score", "--require", "brier(scale='half')<1", "--json"
+    )
     assert code == 0
     assert list(json.loads(out)["card"]["scores"]) == ["log_score", "brier(scale='half')"]
 
@@ -286,9 +294,9 @@ def test_what_cannot_be_known_is_not_kept(tmp_path):
 @pytest.mark.parametrize(
     ("bound", "words"),
     [
-        ("brierr<1", "There is no rule called 'brierr'. Did you mean 'brier'?"),
+        ("brierr<1", "there is no score called 'brierr'. Did you mean 'brier'?"),
         ("accurcy>0.5", "there is no score called 'accurcy'. Did you mean 'accuracy'?"),
-        ("nll<1", "Did you mean 'log'?"),
+        ("nll<1", "Did you mean 'log_score'?"),
         ("brier>0.3", "lower is better for brier, so a bound reads 'brier<0.3'"),
         ("accuracy<0.3", "higher is better for accuracy, so a bound reads 'accuracy>0.3'"),
         ("brier.low<0.3", "the high end of the interval is the one to bound"),
@@ -734,3 +742,9 @@ def test_real_files_that_need_a_word():
     code, out, _ = quickly("evaluate", matches, *probs, "--json")
     assert code == 0
     assert json.loads(out)["card"]["classes"] == ["home", "draw", "away"]
+
+
+def test_a_former_name_of_a_rule_is_noted_once(folder):
+    result = verax("evaluate", folder / "preds.parquet", "--rule", "log", "--require", "log<9")
+    assert result.stderr == "verax: Note: The rule 'log' is now called 'log_score'.\n"
+    assert re.search(r"^met     log<9: log_score is", result.stdout, re.MULTILINE)

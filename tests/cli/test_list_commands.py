@@ -139,7 +139,7 @@ def test_subgroups_of_lists_and_too_few_classes(problem, tmp_path):
 
 def test_a_floor_of_the_log_score_is_the_same_everywhere(problem, tmp_path):
     folder, y, _, lists = problem
-    floor, file = "log(clip=0.001)", folder / "top1.jsonl"
+    floor, file = "log_score(clip=0.001)", folder / "top1.jsonl"
     options = ("--classes", 6, "--rule", floor, "--html", tmp_path / "report.html")
     wanted = vx.padded(vx.parse(floor))(y, lists[1])
     assert math.isfinite(wanted)

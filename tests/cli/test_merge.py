@@ -77,7 +77,7 @@ def test_bounds_are_held_by_the_merged_card(shards):
     failed = verax("merge", *saved, "--require", "rps<0.01", "--require-interval")
     assert failed.returncode == 1
     assert "FAILED" in failed.stdout
-    for bound in ("skill>0.1", "log(base=10)<3"):
+    for bound in ("skill>0.1", "log_score(base=10)<3"):
         refused = verax("merge", *saved, "--require", bound)
         assert refused.returncode == 2
         assert "the saved results do not include" in refused.stderr

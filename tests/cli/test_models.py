@@ -62,7 +62,7 @@ def test_compare_is_the_library(folder):
         "compare", folder / "a.parquet", folder / "b.parquet", *ORDER, "--groups", "patient", "--json"
     )
     found = json.loads(result.stdout)
-    expected = vx.compare(Y, {"a": P, "b": Q}, rule=["brier", "log"], groups=PATIENT)
+    expected = vx.compare(Y, {"a": P, "b": Q}, rule=["brier", "log_score"], groups=PATIENT)
     assert found["comparison"]["differences"]["brier"][0]["difference"] == pytest.approx(
         expected.difference("a", "b", "brier").difference, rel=1e-12
     )

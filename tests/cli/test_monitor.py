@@ -77,7 +77,7 @@ def test_days_out_of_order_are_refused_and_the_state_stays(folder):
     ("options", "message"),
     [
         (["--alpha", "0.01"], "0.05"),
-        (["--rule", "log"], "must be what the state was made with"),
+        (["--rule", "log_score"], "must be what the state was made with"),
         (["--reference", "0.3"], "must be what the state was made with"),
         (["--target", "nothing"], "nothing"),
         (["--by", "site:4"], "differ from file to file"),

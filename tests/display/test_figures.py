@@ -27,7 +27,7 @@ def test_a_ranking_shows_the_differences_from_the_best():
     certain = np.eye(3)[(y + (rng.random(200) < 0.1)) % 3]
     flat, twin = np.full((200, 3), 1 / 3), 0.999 * good + 0.001 / 3
     models = {"flat": flat, "good": good, "twin": twin, "hard": certain}
-    found = vx.compare(y, models, rule=["brier", "log"])
+    found = vx.compare(y, models, rule=["brier", "log_score"])
     brier, log = found.plot().axes
     assert [tick.get_text() for tick in brier.get_yticklabels()] == [m.name for m in found.models["brier"]]
     for ax, rule in ((brier, "brier"), (log, "log_score")):
@@ -64,7 +64,7 @@ def test_bad_epochs_do_not_set_the_scale():
 def test_a_hard_prediction_far_above_all_lists_is_written():
     p = np.random.default_rng(0).dirichlet(np.full(50, 0.1), 300)
     y = np.array([np.random.default_rng(i).choice(50, p=row) for i, row in enumerate(p)])
-    found = vx.compare_lengths(y, p, k=[3, 5, 10], rule=["brier", "log"])
+    found = vx.compare_lengths(y, p, k=[3, 5, 10], rule=["brier", "log_score"])
     brier, log = found.plot().axes
     gap = found.difference("hard", "full", "brier").difference
     assert (texts(brier), texts(log)) == ([f"{gap:.2g} ↑"], ["∞"])

@@ -179,7 +179,7 @@ classes = np.argsort(rng.random((40_000, 30)), axis=1)[:, :14]
 t = rng.dirichlet(np.ones(15), 40_000)[:, :14]
 lists = vx.TopLists.from_arrays(classes, t, n_classes=128_256)
 card = vx.evaluate(rng.integers(0, 40, 40_000), lists)
-print(repr(card["brier"]), repr(card["log"]), card.n_invalid, repr(card.coverage))
+print(repr(card["brier"]), repr(card["log_score"]), card.n_invalid, repr(card.coverage))
 """
     environment = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
     outputs = [

@@ -644,7 +644,7 @@ def test_real_answers_of_a_language_model(shape, tmp_path):
     read = open_lists(path, classes=list(letters))
     card = vx.evaluate(read.y, read.lists)
     expected = vx.evaluate(y, p)
-    for name in ("brier", "log", "spherical"):
+    for name in ("brier", "log_score", "spherical"):
         assert card[name] == pytest.approx(expected[name], rel=1e-9)
     assert card.coverage == 1
 

@@ -164,7 +164,7 @@ ONE: dict[str, Call] = {
     "murphy": lambda *a, **o: vx.murphy(*a, thresholds=[0.1, 0.3, 0.7], **o),
     "deferral": lambda *a, **o: vx.deferral(*a, defer=[0.1, 0.4], **o),
     "decompose": lambda *a, **o: vx.decompose(*a, rule="brier", **o),
-    "decompose log": lambda *a, **o: vx.decompose(*a, rule="log", **o),
+    "decompose log": lambda *a, **o: vx.decompose(*a, rule="log_score", **o),
     "decompose rps": lambda *a, **o: vx.decompose(*a, rule="rps", **o),
     "reliability": lambda *a, **o: vx.reliability(*a, resamples=0, **_without(o, "groups")),
     "calibration_slope": lambda *a, **o: vx.calibration_slope(*a, **o),
@@ -180,7 +180,7 @@ ONE: dict[str, Call] = {
 }
 # Every analysis of several models.
 SEVERAL: dict[str, Call] = {
-    "compare": lambda *a, **o: vx.compare(*a, rule=["brier", "log"], **o),
+    "compare": lambda *a, **o: vx.compare(*a, rule=["brier", "log_score"], **o),
     "compare counts": lambda *a, **o: vx.compare(*a, rule="rps", weights_are="counts", **o),
     "fit_pool": lambda *a, **o: vx.fit_pool(*a, folds=2, **o),
     "roc_auc two": lambda *a, **o: vx.roc_auc(*a, **o),
@@ -198,7 +198,7 @@ LISTS: dict[str, Call] = {
     "compare_lengths": lambda *a, **o: vx.compare_lengths(*a, k=[1, 2], **o),
     "top_k_error": lambda *a, **o: vx.top_k_error(*a, k=2, **o),
     "worst": lambda *a, **o: vx.worst(*a, rule="brier", n=3, **_without(o, "groups", "weights")),
-    "compare": lambda *a, **o: vx.compare(*a, rule=["brier", "log"], **o),
+    "compare": lambda *a, **o: vx.compare(*a, rule=["brier", "log_score"], **o),
 }
 
 

@@ -21,7 +21,7 @@ from verax.kernels import limits
 ABOVE_ONE, MASS, SMALLEST = Fraction(1e-6 * (1 + 1e-6)), Fraction(1e-6 + 1e-12), Fraction(1, 2**52)
 DOUBT = Fraction(1, 10**13)
 SIZES = (2, 3, 4, 5, 10, 1000, 2**31, 2**63, 10**30, 2**900)
-RULES = {"brier": vx.brier, "log": vx.log_score, "spherical": vx.spherical, "zero_one": vx.zero_one}
+RULES = {"brier": vx.brier, "log_score": vx.log_score, "spherical": vx.spherical, "zero_one": vx.zero_one}
 
 
 def _confidences(rng: np.random.Generator, k: int, m: int) -> list[float]:
@@ -125,7 +125,9 @@ def _losses(
     return {
         "valid": float(kept == len(t)),
         "brier": fine + float((1 - d_y) ** 2 + min(rest_sq, 1)),
-        "log": math.inf if d_y == 0 else fine + max(math.log(d_y.denominator) - math.log(d_y.numerator), 0.0),
+        "log_score": math.inf
+        if d_y == 0
+        else fine + max(math.log(d_y.denominator) - math.log(d_y.numerator), 0.0),
         "spherical": fine + float(rest_sq) / (norm * (norm + float(d_y))),
         "zero_one": float(1 - hit),
     }

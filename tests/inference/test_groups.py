@@ -87,7 +87,7 @@ def test_intervals_with_groups_cover(n_groups, least, truth):
     for _ in range(n_runs):
         groups = unequal(rng, n_groups)
         y, p = sample(rng, groups)
-        card = vx.evaluate(y, p, groups=groups, rules=["brier", "log", "zero_one"], ordered=True)
+        card = vx.evaluate(y, p, groups=groups, rules=["brier", "log_score", "zero_one"], ordered=True)
         for name in shown:
             low, high = lines(card)[name].interval
             covered[name] += low <= truth[name] <= high
@@ -147,7 +147,7 @@ def test_means_of_heavy_tails_are_marked_where_the_interval_does_not_cover():
         marked = covered = 0
         for _ in range(n_runs):
             p = 1 / (1 + np.exp(-3 - rng.normal(0, 2.5, n)))
-            line = vx.evaluate(np.ones(n, int), np.column_stack([1 - p, p]), rules=["log"]).scores[
+            line = vx.evaluate(np.ones(n, int), np.column_stack([1 - p, p]), rules=["log_score"]).scores[
                 "log_score"
             ]
             marked += line.interval.caution.startswith("heavy tails")

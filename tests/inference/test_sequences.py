@@ -80,7 +80,7 @@ def test_unbounded_differences_of_known_scale(df):
     rng, scale = np.random.default_rng(0), math.sqrt(df / (df - 2))
     wrong = 0
     for _ in range(RUNS):
-        sequence = vx.ConfidenceSequence("log", n_classes=3, scale=scale)
+        sequence = vx.ConfidenceSequence("log_score", n_classes=3, scale=scale)
         wrong += ever_wrong(sequence, rng.standard_t(df, LOOKS[-1]), np.zeros(LOOKS[-1]))
     assert wrong <= ALLOWED
 
@@ -130,7 +130,9 @@ def test_it_needs_about_as_many_rows_as_a_fixed_sample():
 def test_the_scale_of_unbounded_differences_decides_how_fast():
     d = np.random.default_rng(0).normal(-0.2, 1.0, (9, 4000))
     tight, loose = (
-        np.median([rows_until_decided(vx.ConfidenceSequence("log", n_classes=2, scale=s), x, 50) for x in d])
+        np.median(
+            [rows_until_decided(vx.ConfidenceSequence("log_score", n_classes=2, scale=s), x, 50) for x in d]
+        )
         for s in (1.02, 3.0)
     )
     # A t test has power 80 % with 196 rows.
@@ -229,13 +231,13 @@ def test_a_stationary_interval_never_widens_and_says_when_nothing_is_left():
 
 
 def test_differences_that_contradict_the_scale_leave_nothing():
-    sequence = vx.ConfidenceSequence("log", n_classes=3, scale=0.1)
+    sequence = vx.ConfidenceSequence("log_score", n_classes=3, scale=0.1)
     assert not sequence.update_differences([3.0] * 100).defined
 
 
 def test_log_scores_from_forecasts():
     y, a, b = noisy_forecasts(np.random.default_rng(0), 3000)
-    sequence = vx.ConfidenceSequence("log", n_classes=2, scale=1.0)
+    sequence = vx.ConfidenceSequence("log_score", n_classes=2, scale=1.0)
     interval = sequence.update(y.astype(int), 0.01 + 0.98 * a, 0.01 + 0.98 * b)
     assert interval.high < 0
     with pytest.raises(vx.InputError) as caught:
@@ -247,7 +249,7 @@ def test_log_scores_from_forecasts():
 # ---- refusals ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rule", ["log", "ranked_log", "pll"])
+@pytest.mark.parametrize("rule", ["log_score", "ranked_log", "pll"])
 def test_an_unbounded_rule_needs_a_scale(rule):
     with pytest.raises(vx.InputError) as caught:
         vx.ConfidenceSequence(rule, n_classes=3)
@@ -259,7 +261,7 @@ def test_an_unbounded_rule_needs_a_scale(rule):
 @pytest.mark.parametrize("scale", [0, -1, np.inf, np.nan, "a", [1.0], True])
 def test_what_is_no_scale(scale):
     with pytest.raises(vx.InputError) as caught:
-        vx.ConfidenceSequence("log", n_classes=3, scale=scale)
+        vx.ConfidenceSequence("log_score", n_classes=3, scale=scale)
     assert caught.value.argument == "scale"
 
 

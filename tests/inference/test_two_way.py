@@ -288,7 +288,7 @@ def test_two_way_intervals_cover_where_one_way_intervals_do_not(n_leagues, n_dat
         league, date = crossed_groups(rng, n, n_leagues, n_dates)
         y, p = sample(rng, league, date)
         for kind, groups in (("date", date), ("both", [league, date])):
-            card = vx.evaluate(y, p, groups=groups, rules=["brier", "log", "zero_one"], ordered=True)
+            card = vx.evaluate(y, p, groups=groups, rules=["brier", "log_score", "zero_one"], ordered=True)
             for name in SHOWN:
                 low, high = lines(card)[name].interval
                 covered[kind][name] += low <= truth[name] <= high

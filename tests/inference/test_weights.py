@@ -152,7 +152,7 @@ def test_intervals_of_weighted_cards_cover(kind, truth):
         card = vx.evaluate(
             y,
             p,
-            rules=["brier", "log"],
+            rules=["brier", "log_score"],
             ordered=True,
             bootstrap=200,
             weights=WEIGHTS[kind](rng, N_ROWS),

@@ -141,14 +141,14 @@ def test_logits_far_apart_have_finite_logarithms(rows):
     below = np.stack([log_p[:, 0], np.logaddexp(log_p[:, 0], log_p[:, 1])])
     above = np.stack([np.logaddexp(log_p[:, 1], log_p[:, 2]), log_p[:, 2]])
     ranked = -np.where(y <= np.array([[0], [1]]), below, above).mean(axis=0)
-    card = vx.evaluate(y, z, logits=True, rules=["log", "ranked_log", "rps"])
-    assert card["log"] == pytest.approx(-log_p[np.arange(rows), y].mean(), rel=1e-13)
+    card = vx.evaluate(y, z, logits=True, rules=["log_score", "ranked_log", "rps"])
+    assert card["log_score"] == pytest.approx(-log_p[np.arange(rows), y].mean(), rel=1e-13)
     assert card["ranked_log"] == pytest.approx(ranked.mean(), rel=1e-13)
     assert card.n_zero_probability == 0
     assert vx.log_score.samples(y, z, logits=True)[0] == 5000.0
     z[-1, y[-1]] = -np.inf
-    card = vx.evaluate(y, z, logits=True, rules=["log"])
-    assert (card["log"], card.zero_probability_rows) == (np.inf, (rows - 1,))
+    card = vx.evaluate(y, z, logits=True, rules=["log_score"])
+    assert (card["log_score"], card.zero_probability_rows) == (np.inf, (rows - 1,))
 
 
 @pytest.mark.parametrize("rule", [vx.log_score, vx.ranked_log, vx.pll])

@@ -195,12 +195,12 @@ def test_thousands_of_labels_have_finite_scores(tmp_path):
     penalized = np.array(expected) + wrong * n_labels * math.log(2)
     np.testing.assert_allclose(vx.pll.samples(y, lists), penalized, rtol=1e-12)
     card = vx.evaluate(y, lists)
-    assert card["log"] == pytest.approx(np.mean(expected), rel=1e-12)
+    assert card["log_score"] == pytest.approx(np.mean(expected), rel=1e-12)
     assert "1.148e+602 classes" in str(card)
     card.save(tmp_path / "card.verax")
-    assert vx.load(tmp_path / "card.verax")["log"] == card["log"]
+    assert vx.load(tmp_path / "card.verax")["log_score"] == card["log_score"]
     assert "1.15e+602 classes" in repr(lists)
-    assert vx.worst(y, lists, rule="log", n=1)[0].row == 1
+    assert vx.worst(y, lists, rule="log_score", n=1)[0].row == 1
     assert vx.spherical(y, lists) < 1
     with pytest.raises(vx.InputError, match="must be at most 10,000"):
         vx.TopLists.from_label_sets([[{0}]], labels=10_001)

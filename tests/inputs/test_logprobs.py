@@ -129,7 +129,7 @@ def test_toplist_prints_a_card(responses):
     result = verax("toplist", responses[0], "--classes", 128256)
     assert result.returncode == 0, result.stderr
     assert "200 rows, 128,256 classes" in result.stdout
-    assert "padded(penalized(log))" in result.stdout
+    assert "padded(penalized(log_score))" in result.stdout
     assert "coverage" in result.stdout
 
 

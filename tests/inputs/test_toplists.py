@@ -67,7 +67,7 @@ def test_padded_losses(entry):
     assert close(rule.samples([entry["y"]], lists)[0], entry["expected"])
 
 
-SCORES = {"brier": vx.brier, "log": vx.log_score, "spherical": vx.spherical, "pbs": vx.pbs}
+SCORES = {"brier": vx.brier, "log_score": vx.log_score, "spherical": vx.spherical, "pbs": vx.pbs}
 
 
 @pytest.mark.parametrize("entry", VECTORS["toplist_expected"], ids=lambda e: e["id"])

@@ -357,7 +357,7 @@ def test_names_that_javascript_objects_have_already(browser, tmp_path):
         {INHERITED[0]: p, INHERITED[1]: 0.5 * p + 0.125, INHERITED[2]: 0.9 * p + 0.025},
         classes=INHERITED,
         by={"__proto__": np.array(INHERITED, dtype=object)[np.arange(240) % 4]},
-        rules=[Inherited(), "log"],
+        rules=[Inherited(), "log_score"],
     )
     path = tmp_path / "inherited.html"
     report.save(path)

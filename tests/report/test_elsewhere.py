@@ -154,17 +154,17 @@ def test_ranks_lie_within_what_histograms_leave_open():
     losses = np.round(np.concatenate([rng.exponential(1, 20_000), [0.5] * 50, [np.inf] * 3]), 12)
     parts = [losses[::3], losses[1::3], losses[2::3]]
     runs = [Keyed((Run.of(bin_numbers(part), [None], [part]),)) for part in parts]
-    counts = LossCounts({"log": runs[2]})
+    counts = LossCounts({"log_score": runs[2]})
     for run in runs[:2]:
-        counts = LossCounts.from_bytes(counts.to_bytes()).merge(LossCounts({"log": run}))
+        counts = LossCounts.from_bytes(counts.to_bytes()).merge(LossCounts({"log_score": run}))
     widest = 0
     for loss in [*losses[:500], 0.5, np.inf]:
-        rank, within = counts.rank("log", float(loss))
+        rank, within = counts.rank("log_score", float(loss))
         true = 1 + int((losses > loss).sum())
         assert rank <= true <= rank + within
         widest = max(widest, within)
     assert 0 < widest < 200
-    assert counts.rank("log", np.inf) == (1, 0)
+    assert counts.rank("log_score", np.inf) == (1, 0)
 
 
 @pytest.mark.parametrize("ordered", [False, True])

@@ -339,8 +339,8 @@ def test_infinite_log_scores_are_told():
     found = answer(report, "Outcomes given probability zero")
     assert found.kind == "look"
     assert f"{(p[np.arange(200), y] == 0).sum()} rows" in found.answer
-    assert "infinite" in verdict(y, p, rules=["log"])
-    both = light(y, {"sure": p, "flat": np.full((200, 3), 1 / 3)}, rules=["log"]).contents
+    assert "infinite" in verdict(y, p, rules=["log_score"])
+    both = light(y, {"sure": p, "flat": np.full((200, 3), 1 / 3)}, rules=["log_score"]).contents
     gap = comparison_exhibit(both)["rules"][0]["pairs"][0]["difference"]
     assert gap.startswith("at least ")
     assert gap.endswith(f"over the finite rows, and {(p[np.arange(200), y] == 0).sum()} infinite")

@@ -107,7 +107,7 @@ DENSE: dict[str, Callable[[Any], Any]] = {
 REPORT: dict[str, Callable[[Any], Any]] = {"report": lambda handle: Report.of(handle)}
 CARDS = ("plain", "costs", "two ways", "skipped")
 SEVERAL: dict[str, Callable[[Any], Any]] = {
-    "compare": lambda handle: vx.compare(handle, rule=["brier", "log"], reference="uniform"),
+    "compare": lambda handle: vx.compare(handle, rule=["brier", "log_score"], reference="uniform"),
     "net benefit": vx.net_benefit,
 }
 

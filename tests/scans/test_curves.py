@@ -13,8 +13,11 @@ from verax.engines import histograms
 from verax.errors import InputError
 from verax.inputs.groups import Groups
 from verax.scans.saved import Recorded, merge_saved
+from verax.scores.metrics import METRICS as REGISTERED
 
 METRICS = ["qwk", "kappa", "accuracy", "macro_f1", "balanced_accuracy", "macro_mae", "ec", vx.log_score]
+METRICS += ["macro_ppv"]
+RATES = [name for name, metric in REGISTERED.items() if metric.for_two]
 
 
 @pytest.fixture
@@ -33,7 +36,7 @@ def test_curves_are_those_of_the_rows(kind):
     shared = {"metric": METRICS, "removed": [0, 0.03, 0.1, 0.5, 0.9], "bootstrap": 20}
     shared |= {"decision_costs": "linear"} if kind == "costs" else {}
     for curves, order in (
-        (vx.retention, {"rule": ["brier", "log"]}),
+        (vx.retention, {"rule": ["brier", "log_score"]}),
         (vx.selective, {"by": ["entropy", "max_probability"]}),
     ):
         exact = curves(y, p, **order, **shared, **columns)
@@ -73,10 +76,11 @@ def test_curves_lie_within_their_bounds_of_those_of_the_rows(kind, seed):
     rng, y, p = problem(int(60 * 2.5**seed), 2 + seed, seed, decimals=1 if kind == "few values" else None)
     p[:2] = np.eye(p.shape[1])[:2]
     weights = {"weights": rng.exponential(size=len(y)), "whole weights": rng.integers(0, 3, len(y))}.get(kind)
-    shared = {"metric": METRICS, "removed": [0, 0.03, 0.1, 0.5, 0.9]}
+    rates = RATES if p.shape[1] == 2 else []
+    shared = {"metric": [*METRICS, *rates], "removed": [0, 0.03, 0.1, 0.5, 0.9]}
     shared |= {"decision_costs": "linear"} if kind == "costs" else {}
     handle = Scattered(y, p, weights=weights, seed=seed)
-    rules, doubts = ["brier", "log", "rps"], ["max_probability", "entropy"]
+    rules, doubts = ["brier", "log_score", "rps"], ["max_probability", "entropy"]
     for curves, order in ((vx.retention, {"rule": rules}), (vx.selective, {"by": doubts})):
         exact, found = curves(y, p, weights=weights, **order, **shared), curves(handle, **order, **shared)
         assert list(exact) == list(found)
@@ -106,7 +110,7 @@ def test_bounds_of_many_rows_are_small_and_intervals_those_of_the_rows():
         ours, true = np.ptp(curve.band, axis=0), np.ptp(exact[key].band, axis=0)
         assert np.abs(ours / true - 1).max() < 0.5
         assert abs(np.mean(curve.interval) - np.mean(exact[key].interval)) < 0.2 * np.ptp(curve.interval)
-    both = vx.retention(Scattered(y[:500], p[:500]), rule=["brier", "log"], bootstrap=10)
+    both = vx.retention(Scattered(y[:500], p[:500]), rule=["brier", "log_score"], bootstrap=10)
     with pytest.raises(InputError, match="same order"):
         both.difference("brier", "log_score")
 

@@ -19,7 +19,7 @@ from verax.engines import histograms
 from verax.inputs.memory import InMemory
 
 
-@pytest.mark.parametrize("rule", ["brier", "rps", "log", "ranked_log"])
+@pytest.mark.parametrize("rule", ["brier", "rps", "log_score", "ranked_log"])
 @pytest.mark.parametrize("kind", ["plain", "weights", "certain"])
 def test_components_are_those_of_the_rows(kind, rule):
     rng, y, p = problem(200, 3, 0)
@@ -38,7 +38,7 @@ def binned(monkeypatch):
     monkeypatch.setattr(eventsums, "MOST_VALUES", 0)
 
 
-@pytest.mark.parametrize("rule", ["brier", "rps", "log", "ranked_log"])
+@pytest.mark.parametrize("rule", ["brier", "rps", "log_score", "ranked_log"])
 @pytest.mark.parametrize("kind", ["plain", "few values", "weights", "certain"])
 def test_components_of_bins_lie_within_their_bounds_of_those_of_the_rows(kind, rule, binned):
     for seed in range(3):

@@ -45,7 +45,7 @@ def test_a_handle_in_memory_answers_one_question_after_the_other():
     models = {"a": p, "b": p[:, ::-1]}
     handle, single = open_rows(y, models, **own), open_rows(y, p, **own)
     for i in range(6):
-        rule = ("brier", "log", "rps")[i % 3]
+        rule = ("brier", "log_score", "rps")[i % 3]
         found, exact = vx.compare(handle, rule=rule), vx.compare(y, models, rule=rule, **own)
         alike(found.to_dict(stored=False), exact.to_dict(stored=False))
         lengths = {"k": [i % 3], "rule": "brier"}
@@ -88,7 +88,7 @@ def test_lengths_of_rows_of_which_one_has_all_weight_have_no_intervals(lists):
 @pytest.mark.parametrize("lists", [False, True])
 def test_risk_is_that_of_the_rows(lists, kind):
     y, p, own = list_case(kind) if lists else case(kind)
-    for options in ({"bootstrap": 10}, {"rule": "log", "by": "entropy"}):
+    for options in ({"bootstrap": 10}, {"rule": "log_score", "by": "entropy"}):
         found, exact = both(vx.risk_coverage, y, p, own, **options)
         assert found.aurc_within == found.augrc_within == 0
         alike(found.to_dict(stored=False), exact.to_dict(stored=False))
@@ -100,7 +100,7 @@ def test_risk_lies_within_its_bounds_of_that_of_the_rows(lists, kind, monkeypatc
     monkeypatch.setattr(summaries, "MOST_ROWS", 0)
     y, p, own = list_case(kind) if lists else case(kind)
     more = {"rule": "brier"} if lists else {"rule": "rps", "by": "entropy"}
-    for options in [{}, more, {"rule": "log"}, {} if lists else {"costs": "quadratic"}]:
+    for options in [{}, more, {"rule": "log_score"}, {} if lists else {"costs": "quadratic"}]:
         found, exact = both(vx.risk_coverage, y, p, own, **options)
         assert found.aurc == pytest.approx(exact.aurc, abs=found.aurc_within + 1e-12)
         assert found.augrc == pytest.approx(exact.augrc, abs=found.augrc_within + 1e-12)
@@ -211,9 +211,9 @@ def test_rankings_of_sure_forecasts_by_bins_are_near_those_of_the_rows(function,
 
 
 EDGES = {
-    "decompose": lambda *rows, **own: vx.decompose(*rows, rule="log", **own),
+    "decompose": lambda *rows, **own: vx.decompose(*rows, rule="log_score", **own),
     "calibration_slope": vx.calibration_slope,
-    "risk_coverage": lambda *rows, **own: vx.risk_coverage(*rows, rule="log", **own),
+    "risk_coverage": lambda *rows, **own: vx.risk_coverage(*rows, rule="log_score", **own),
     "compare_lengths": lambda *rows, **own: vx.compare_lengths(*rows, rule="brier", **own),
     "roc_auc": vx.roc_auc,
     "net_benefit": vx.net_benefit,

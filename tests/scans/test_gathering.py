@@ -79,7 +79,7 @@ def test_curves(k, metrics, weighted, grouped, monkeypatch):
     # Outcomes of probability zero have infinite losses: those parts are no longer added in place.
     p[700] = np.eye(k)[(y[700] + 1) % k]
     weights = rng.integers(1, 3, 2000).astype(float) if weighted else None
-    keys = (parse("brier"), parse("log"), parse("rps"), doubt("max_probability"))
+    keys = (parse("brier"), parse("log_score"), parse("rps"), doubt("max_probability"))
     measures = Measures.of(as_metrics(metrics, "quadratic"), k)
     recipe = CurveRecipe("model", keys, measures, None, 5, 0)
     groups = rng.integers(0, 40, 2000) if grouped else None

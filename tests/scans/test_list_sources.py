@@ -29,7 +29,7 @@ def analyses(source, *, report=False, **options):
     return {
         "card": vx.evaluate(one),
         "worst": vx.worst(one, rule="brier", n=4),
-        "compare": vx.compare(both, rule=["brier", "log"], reference="uniform"),
+        "compare": vx.compare(both, rule=["brier", "log_score"], reference="uniform"),
         "curve": vx.retention(one, rule="brier", metric="coverage", removed=[0, 0.1]),
         "decompose": vx.decompose(one, rule="brier"),
         "subgroups": vx.subgroups(one, by="site", bootstrap=0),
@@ -45,7 +45,7 @@ def expected():
     return {
         "card": vx.evaluate(y, lists, **OWN),
         "worst": vx.worst(y, lists, rule="brier", n=4, ids=IDS),
-        "compare": vx.compare(y, models, rule=["brier", "log"], reference="uniform", **OWN),
+        "compare": vx.compare(y, models, rule=["brier", "log_score"], reference="uniform", **OWN),
         "curve": vx.retention(y, lists, rule="brier", metric="coverage", removed=[0, 0.1], **OWN),
         "decompose": vx.decompose(y, lists, rule="brier", **OWN),
         "report": Report.of(y, models, ids=IDS, by={"site": table()["site"].to_pylist()}, **OWN),

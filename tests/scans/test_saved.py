@@ -215,7 +215,7 @@ def test_files_that_hold_pieces_are_read(saved, tmp_path):
     assert not any("+" in name for name in read_summaries(again))
 
 
-@pytest.mark.parametrize("rule", ["brier", ["brier", "log"]])
+@pytest.mark.parametrize("rule", ["brier", ["brier", "log_score"]])
 def test_comparisons_of_shards_merge(tmp_path, rule):
     rng = np.random.default_rng(0)
     y, p, q = rng.integers(0, 3, 80), *rng.dirichlet(np.ones(3), (2, 80))

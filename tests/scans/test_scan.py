@@ -50,7 +50,7 @@ def test_the_card_of_a_file_is_that_of_its_rows(path, rows):
     card = vx.evaluate(handle, ordered=True)
     memory = vx.evaluate(y, p, ordered=True, weights=w, groups=groups)
     assert card.n_rows == memory.n_rows
-    for name in ("brier", "log", "rps", "qwk", "accuracy"):
+    for name in ("brier", "log_score", "rps", "qwk", "accuracy"):
         assert card[name] == pytest.approx(memory[name], rel=1e-12)
     assert list(card.scores["rps"].interval) == pytest.approx(list(memory.scores["rps"].interval), rel=1e-9)
 
@@ -133,7 +133,7 @@ def near(a, b):
 def test_models_compare_as_in_memory(handle, rows, options, reference):
     y, p, w, groups = rows
     given = {"weights": w, "groups": groups}
-    rules = ["rps", "log", "brier"]
+    rules = ["rps", "log_score", "brier"]
     found = vx.compare(handle(**options), rule=rules, ordered=True, reference=reference)
     memory = vx.compare(
         y,
@@ -153,7 +153,7 @@ def test_what_needs_all_rows_is_refused(handle):
         vx.compare(handle(), rule="rps", time_ordered=True)
 
 
-@pytest.mark.parametrize("rule", ["rps", "log", "zero_one"])
+@pytest.mark.parametrize("rule", ["rps", "log_score", "zero_one"])
 def test_the_worst_rows_are_those_in_memory(handle, rows, rule):
     y, p, *_ = rows
     found = vx.worst(handle(probs="p_*", id="case"), rule=rule, n=12)

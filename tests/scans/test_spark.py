@@ -182,7 +182,7 @@ def test_missing_values_vectors_and_odd_names(spark):
 def test_top_lists_say_what_memory_says(spark):
     frame = spark.createDataFrame(lists.table()).repartition(5, "site")
     handle = vx.scan(frame, probs=lists.MODELS, lists=True, classes=lists.M, **lists.COLUMNS)
-    alike(vx.compare(handle, rule=["brier", "log"], reference="uniform").to_dict(), lists.compared())
+    alike(vx.compare(handle, rule=["brier", "log_score"], reference="uniform").to_dict(), lists.compared())
     one = vx.scan(frame, probs=lists.MODELS["a"], lists=True, classes=lists.M, **lists.COLUMNS)
     y, models = lists.in_memory()
     alike(vx.evaluate(one).to_dict(), vx.evaluate(y, models["a"], **lists.OWN).to_dict())

@@ -25,7 +25,7 @@ def test_cells_that_occur_give_what_tables_give(n_classes, scale):
     weights[-2, 0] = scale
     tables[-2:, cells] = weights[-2:]
     whole = tables.reshape(25, n_classes, n_classes)
-    metrics = list(METRICS.values())
+    metrics = [metric for metric in METRICS.values() if n_classes == 2 or not metric.for_two]
     expected = np.stack([metric.of(whole) for metric in metrics], axis=1)
     assert np.array_equal(table_metrics(metrics, n_classes, cells, weights), expected, equal_nan=True)
     found = with_nothing_filled(metrics, n_classes, cells, weights)

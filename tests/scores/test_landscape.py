@@ -39,7 +39,7 @@ def lenient(y, p):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize(
-    "rule", [*vx.rules.RULES, "padded(pbs)", "penalized(rps, 'minimal')", "log(clip=0.1)", Cubic()]
+    "rule", [*vx.rules.RULES, "padded(pbs)", "penalized(rps, 'minimal')", "log_score(clip=0.1)", Cubic()]
 )
 def test_losses_are_those_of_the_rule(rule, n_classes):
     found = vx.landscape(rule, n_classes=n_classes)
@@ -93,7 +93,7 @@ def test_squared_absolute_rps_is_lowest_next_to_the_mean_class(truth):
         ("abs_rps", [0.6, 0.4], [1, 0], 0.4),
         ("abs_rps", [0.2, 0.45, 0.35], [0, 1, 0], 0.275),
         # Below the clip nothing is lost, so that the others share its mass: 0.625 = 0.5 / 0.8.
-        ("log(clip=0.1)", [0.5, 0.2, 0.3], [0.625, 0, 0.375], None),
+        ("log_score(clip=0.1)", [0.5, 0.2, 0.3], [0.625, 0, 0.375], None),
         (lenient, [0.6, 0.4], [0.5, 0.5], 0.5),
         (lenient, [0.5, 0.3, 0.2], [1 / 3] * 3, 2 / 3),
         # The derivative of sum q (1 - p)^3 is the same for all classes: p = 1 - c / sqrt(q).

@@ -44,6 +44,15 @@ REFERENCES = {
         [skl.mean_absolute_error(y[y == k], d[y == k], sample_weight=w[y == k]) for k in np.unique(y)]
     ),
     "off_by_one": lambda y, d, w: np.average(np.abs(y - d) <= 1, weights=w),
+    "macro_ppv": lambda y, d, w: skl.precision_score(y, d, average="macro", sample_weight=w),
+    "sensitivity": lambda y, d, w: skl.recall_score(y, d, sample_weight=w),
+    "specificity": lambda y, d, w: skl.recall_score(y, d, pos_label=0, sample_weight=w),
+    "ppv": lambda y, d, w: skl.precision_score(y, d, sample_weight=w),
+    "npv": lambda y, d, w: skl.precision_score(y, d, pos_label=0, sample_weight=w),
+    "f1": lambda y, d, w: skl.f1_score(y, d, sample_weight=w),
+    "youden": lambda y, d, w: skl.balanced_accuracy_score(y, d, sample_weight=w, adjusted=True),
+    "lr_positive": lambda y, d, w: skl.class_likelihood_ratios(y, d, sample_weight=w)[0],
+    "lr_negative": lambda y, d, w: skl.class_likelihood_ratios(y, d, sample_weight=w)[1],
 }
 
 
@@ -53,15 +62,19 @@ def test_every_metric_has_a_reference():
 
 @pytest.fixture(scope="module")
 def decided():
-    y, p = forecasts(400, K)
-    return y, p.argmax(axis=1), np.random.default_rng(0).exponential(size=400)
+    """Outcomes, decisions and weights of as many classes as a metric is for, and their number."""
+    found = {}
+    for k in (2, K):
+        y, p = forecasts(400, k)
+        found[k] = y, p.argmax(axis=1), np.random.default_rng(0).exponential(size=400), k
+    return lambda name: found[2 if METRICS[name].for_two else K]
 
 
 @pytest.mark.parametrize("name", METRICS)
 def test_against_scikit_learn(name, decided):
-    y, d, w = decided
+    y, d, w, k = decided(name)
     expected = REFERENCES[name](y, d, w)
-    counts = count_decisions(y, d, n_classes=K, weights=w)
+    counts = count_decisions(y, d, n_classes=k, weights=w)
     assert float(METRICS[name].of(counts)) == pytest.approx(expected, rel=1e-12)
 
 
@@ -91,15 +104,15 @@ def test_classes_that_never_happen_are_left_out_of_macro_averages():
 
 @pytest.mark.parametrize("name", METRICS)
 def test_declarations(name, decided):
-    metric, (y, d, w) = METRICS[name], decided
+    metric, (y, d, w, k) = METRICS[name], decided(name)
     assert metric.name == name
     assert metric.title
     assert metric.summary
     assert metric.description.endswith(".")
     assert metric.reference.startswith("doi:")
-    low, high = metric.bounds(K)
-    assert low <= float(metric.of(count_decisions(y, d, n_classes=K))) <= high
-    perfect, worst = np.eye(K), np.fliplr(np.eye(K))
+    low, high = metric.bounds(k)
+    assert low <= float(metric.of(count_decisions(y, d, n_classes=k))) <= high
+    perfect, worst = np.eye(k), np.fliplr(np.eye(k))
     assert float(metric.of(perfect)) == (high if metric.higher_is_better else low)
     assert (metric.of(worst) < metric.of(perfect)) == metric.higher_is_better
     if metric.of_row is not None:
@@ -108,7 +121,9 @@ def test_declarations(name, decided):
 
 @pytest.mark.parametrize("name", METRICS)
 def test_ordinal_metrics_and_no_others_change_when_classes_are_shuffled(name, decided):
-    y, d, _ = decided
+    y, d, _, k = decided(name)
+    if k == 2:
+        pytest.skip("a rate is about one of two classes")
     place = np.array([3, 0, 4, 1, 2])
     before = METRICS[name].of(count_decisions(y, d, n_classes=K))
     after = METRICS[name].of(count_decisions(place[y], place[d], n_classes=K))
@@ -118,8 +133,8 @@ def test_ordinal_metrics_and_no_others_change_when_classes_are_shuffled(name, de
 @pytest.mark.parametrize("name", METRICS)
 @pytest.mark.parametrize("scale", [2.0**-900, 1e-200, 1e200, 2.0**1000])
 def test_the_scale_of_the_counts_does_not_matter(name, scale, decided):
-    y, d, w = decided
-    counts = count_decisions(y, d, n_classes=K, weights=w)
+    y, d, w, k = decided(name)
+    counts = count_decisions(y, d, n_classes=k, weights=w)
     assert METRICS[name].of(scale * counts) == pytest.approx(METRICS[name].of(counts), rel=1e-12)
 
 
@@ -131,7 +146,8 @@ def test_kappa_with_huge_weights():
 
 @pytest.mark.parametrize("name", METRICS)
 def test_many_tables_at_once(name):
-    tables = np.random.default_rng(0).integers(0, 9, (2, 7, 4, 4)).astype(float)
+    k = 2 if METRICS[name].for_two else 4
+    tables = np.random.default_rng(0).integers(1, 9, (2, 7, k, k)).astype(float)
     tables[0, 3] = 0
     tables[0, 3, 1, 1] = 5
     tables[1, 2] = 0
@@ -303,14 +319,37 @@ def test_the_order_is_needed_where_it_matters():
 def test_slopes_are_the_derivatives_by_the_weights_of_cells(name):
     # Against differences of the metric itself; at cells that are empty, too.
     rng = np.random.default_rng(3)
-    counts = rng.exponential(size=(4, 4)) * (rng.random((4, 4)) < 0.7) + np.eye(4)
-    y, decisions = np.divmod(np.arange(16), 4)
-    metric = METRICS[name]
+    metric, k = METRICS[name], 2 if METRICS[name].for_two else 4
+    counts = rng.exponential(size=(k, k)) * (rng.random((k, k)) < 0.7) + np.eye(k)
+    y, decisions = np.divmod(np.arange(k * k), k)
     found = metric.slopes_at(counts, y, decisions)
     step = 1e-6
     moved = [
-        metric.of(counts + sign * step * np.eye(16)[i].reshape(4, 4)) for i in range(16) for sign in (1, -1)
+        metric.of(counts + sign * step * np.eye(k * k)[i].reshape(k, k))
+        for i in range(k * k)
+        for sign in (1, -1)
     ]
     expected = np.subtract(moved[::2], moved[1::2]) / (2 * step)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
     assert counts.ravel() @ found == pytest.approx(0, abs=1e-12)
+
+
+def test_rates_of_two_classes_refuse_others_and_name_what_fits():
+    y, p = forecasts(30, 3)
+    for asked in (
+        lambda: METRICS["f1"].bounds(3),
+        lambda: METRICS["f1"].of(np.eye(3)),
+        lambda: vx.retention(y, p, rule="brier", metric="f1"),
+        lambda: vx.evaluate(y, p)["f1"],
+    ):
+        with pytest.raises(vx.InputError, match=r"f1 is a rate of two classes\. macro_f1 averages"):
+            asked()
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("recall", "sensitivity"), ("precison", None), ("f1_score", "f1")]
+)
+def test_unknown_names_have_the_nearest_and_all_valid_ones(name, near):
+    with pytest.raises(vx.InputError, match=r"Valid names are accuracy, .*, lr_negative\.") as refused:
+        find_metric(name)
+    assert near is None or f"Did you mean {near!r}?" in str(refused.value)

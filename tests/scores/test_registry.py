@@ -9,7 +9,7 @@ import pytest
 
 import verax as vx
 from verax.scores import registry
-from verax.scores.registry import as_rules
+from verax.scores.registry import as_rules, stored_rule
 
 
 @pytest.mark.parametrize(
@@ -18,13 +18,12 @@ from verax.scores.registry import as_rules
         ("brier", vx.brier),
         (" brier ", vx.brier),
         ("brier()", vx.brier),
-        ("log", vx.log_score),
         ("log_score", vx.log_score),
-        ("log(base=2)", vx.Log(base=2)),
-        ("log(2)", vx.Log(base=2)),
+        ("log_score(base=2)", vx.Log(base=2)),
+        ("log_score(2)", vx.Log(base=2)),
         ("pbs", vx.pbs),
         ("penalized(brier)", vx.pbs),
-        ("penalized(log)", vx.pll),
+        ("penalized(log_score)", vx.pll),
         ("penalized(brier(scale='mean'), penalty=0.8)", vx.penalized(vx.Brier("mean"), 0.8)),
         ('penalized(rps, "minimal", ties="lowest")', vx.penalized(vx.rps, "minimal", "lowest")),
         ("rps(normalized=False)", vx.RPS(normalized=False)),
@@ -39,7 +38,7 @@ def test_texts(text, rule):
     [
         ("breir", "There is no rule called 'breir'. Did you mean 'brier'?"),
         ("accuracy", "Did you mean 'zero_one'? It is the share of wrong answers, one minus the accuracy"),
-        ("xyzzy", "Known are abs_rps, brier"),
+        ("xyzzy", "Valid names are abs_rps, brier"),
         ("penalised(brier)", "Did you mean 'penalized'?"),
         ("brier(scale='double')", "`scale` must be one of"),
         ("brier(size=2)", "unexpected keyword argument"),
@@ -49,16 +48,16 @@ def test_texts(text, rule):
         ("1 + 1", "is not the name of a rule"),
         ("brier; rps", "is not the name of a rule"),
         ("__import__('os')", "There is no rule called '__import__'"),
-        ("log(base=__import__('os').system('true'))", "is not the name of a rule"),
-        ("log(base=2 ** 99)", "parameters must be rules or literals"),
-        ("log(**{'base': 2})", "** is not allowed"),
+        ("log_score(base=__import__('os').system('true'))", "is not the name of a rule"),
+        ("log_score(base=2 ** 99)", "parameters must be rules or literals"),
+        ("log_score(**{'base': 2})", "** is not allowed"),
         ("penalized(sa_rps)", "needs a proper rule"),
         ("(" * 500, "is not the name of a rule"),
         ("\0", "is not the name of a rule"),
         ("\ud800", "is not the name of a rule"),
-        ("log(base=" + "9" * 5000 + ")", "is not the name of a rule"),
-        ("log(base=" + "9" * 400 + ")", "`base` must be a finite number"),
-        ("log(base=9e999)", "`base` must be a finite number"),
+        ("log_score(base=" + "9" * 5000 + ")", "is not the name of a rule"),
+        ("log_score(base=" + "9" * 400 + ")", "`base` must be a finite number"),
+        ("log_score(base=9e999)", "`base` must be a finite number"),
         (None, "given as a rule or as its name"),
         (3, "given as a rule or as its name"),
         (vx.Brier, "is a class of rules"),
@@ -117,3 +116,17 @@ def test_every_rule_of_the_registry_is_listed_by_name():
 
 def test_a_rule_is_its_own_text():
     assert vx.parse(vx.rps) is vx.rps
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [("log", vx.log_score), ("log(base=2)", vx.Log(base=2)), ("penalized(log)", vx.pll)],
+)
+def test_the_former_name_of_the_log_score_is_read_and_answered_where_it_is_typed(text, rule):
+    with pytest.warns(DeprecationWarning, match="'log' is now called 'log_score'") as found:
+        assert vx.parse(text) == rule
+    assert found[0].filename == __file__
+    with pytest.warns(DeprecationWarning, match="log_score") as deeper:
+        vx.evaluate([0, 1], [[0.5, 0.5], [0.2, 0.8]], rules=[text])
+    assert deeper[0].filename == __file__
+    assert stored_rule(text) == rule

@@ -34,7 +34,7 @@ found.plot()
 
 before = model.predict_proba(x[test])
 after = found.apply(before)
-comparison = vx.compare(y[test], {"before": before, "after": after}, rule=["log", "brier"])
+comparison = vx.compare(y[test], {"before": before, "after": after}, rule=["log_score", "brier"])
 print(comparison)
 assert comparison.leader("log_score") == comparison.leader("brier") == "after"
 

@@ -23,7 +23,7 @@ y = (p.cumsum(axis=1) < rng.random((2000, 1))).sum(axis=1)
 # The Brier score hardly changes after the fifth class. The log score depends on every unlisted
 # outcome and keeps improving.
 
-found = vx.compare_lengths(y, p, k=[1, 2, 3, 5, 10, 20, 50], rule=["brier", "log"])
+found = vx.compare_lengths(y, p, k=[1, 2, 3, 5, 10, 20, 50], rule=["brier", "log_score"])
 found.plot()
 print(found)
 assert found.length_within("brier", 0.01) == 5

@@ -34,7 +34,7 @@ forecasts = {
 # A bar that does not reach the dashed line belongs to a model that is significantly worse than the
 # best one. Logistic regression is best by both scores.
 
-comparison = vx.compare(y, forecasts, rule=["brier", "log"], classes=classes)
+comparison = vx.compare(y, forecasts, rule=["brier", "log_score"], classes=classes)
 comparison.plot()
 print(comparison)
 assert comparison.leader("brier") == "logistic regression"
@@ -43,6 +43,6 @@ assert comparison.leader("brier") == "logistic regression"
 # The two scores disagree about second place. No tree of the forest considered one of the tumours
 # malignant. It was, and a probability of zero makes the log score infinite.
 
-worst = vx.worst(y, forecasts["random forest"], rule="log", n=1, classes=classes)
+worst = vx.worst(y, forecasts["random forest"], rule="log_score", n=1, classes=classes)
 print(worst)
 assert worst[0].loss == float("inf")

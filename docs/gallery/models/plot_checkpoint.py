@@ -24,7 +24,11 @@ records, stopped = [], None
 for epoch in range(40):
     network.partial_fit(x_train, y_train, classes=range(10))
     p = network.predict_proba(x_val)
-    scores = {"log": vx.log_score(y_val, p), "pbs": vx.pbs(y_val, p), "accuracy": 1 - vx.zero_one(y_val, p)}
+    scores = {
+        "log_score": vx.log_score(y_val, p),
+        "pbs": vx.pbs(y_val, p),
+        "accuracy": 1 - vx.zero_one(y_val, p),
+    }
     records.append({"epoch": epoch, **scores})
     if stopped is None and stopping.step(scores["pbs"], state=lambda: (network.coefs_, network.intercepts_)):
         stopped = epoch
@@ -37,7 +41,7 @@ for epoch in range(40):
 history = vx.selection.History.from_records(records)
 history.plot()
 print(history)
-assert history.best("log").epoch < history.best("pbs").epoch < history.best("accuracy").epoch
+assert history.best("log_score").epoch < history.best("pbs").epoch < history.best("accuracy").epoch
 
 # %%
 # To stop early, let ``EarlyStopping`` end the loop. It keeps a copy of the weights of the best

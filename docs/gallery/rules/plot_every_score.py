@@ -29,7 +29,7 @@ forecasts = {
 # %%
 # The Brier score finds no difference, the log score a large one.
 
-comparison = vx.compare(y, forecasts, rule=["brier", "log"])
+comparison = vx.compare(y, forecasts, rule=["brier", "log_score"])
 for rule in ("brier", "log_score"):
     d = comparison.difference("naive Bayes", "blood pressure", rule)
     print(f"{rule}: {d.difference:+.3f} ({d.interval:.3f})")

@@ -32,7 +32,7 @@ def predictions(day):
 sent = []
 for day in range(7):  # on seven machines
     y, p, patients = predictions(day)
-    sent.append(vx.Tally.of(y, p, groups=patients, rules=["brier", "log"]).to_bytes())
+    sent.append(vx.Tally.of(y, p, groups=patients, rules=["brier", "log_score"]).to_bytes())
 print("bytes sent:", [len(part) for part in sent])
 
 tallies = [vx.Tally.from_bytes(part) for part in sent]
@@ -43,7 +43,7 @@ print(week)
 # These are the numbers of all rows at once, which were never in one place.
 
 y, p, patients = (np.concatenate(parts) for parts in zip(*map(predictions, range(7)), strict=True))
-whole = vx.evaluate(y, p, groups=patients, rules=["brier", "log"])
+whole = vx.evaluate(y, p, groups=patients, rules=["brier", "log_score"])
 assert abs(whole["brier"] - week["brier"]) < 1e-12
 assert np.allclose(whole.scores["brier"].interval, week.scores["brier"].interval)
 

@@ -33,9 +33,9 @@ y, p = world_y[chosen], world_p[chosen]
 weights = np.where(y == 1, rate / 0.5, (1 - rate) / 0.5)
 
 cards = {
-    "population": vx.evaluate(world_y, world_p, rules=["brier", "log"]),
-    "test set, weighted": vx.evaluate(y, p, rules=["brier", "log"], weights=weights),
-    "test set, as it is": vx.evaluate(y, p, rules=["brier", "log"]),
+    "population": vx.evaluate(world_y, world_p, rules=["brier", "log_score"]),
+    "test set, weighted": vx.evaluate(y, p, rules=["brier", "log_score"], weights=weights),
+    "test set, as it is": vx.evaluate(y, p, rules=["brier", "log_score"]),
 }
 print(f"ill in the population: {rate:.3f}")
 print(

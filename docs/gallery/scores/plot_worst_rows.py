@@ -19,7 +19,7 @@ digits = load_digits()
 model = make_pipeline(StandardScaler(), LogisticRegression())
 p = cross_val_predict(model, digits.data, digits.target, cv=5, method="predict_proba")
 
-worst = vx.worst(digits.target, p, rule="log", n=10)
+worst = vx.worst(digits.target, p, rule="log_score", n=10)
 print(worst.to_frame()[["row", "outcome", "loss", "source"]].to_string(index=False))
 
 # %%

@@ -80,7 +80,7 @@ def log_card(
     if not isinstance(card, Scorecard):
         raise InputError(f"must be a Scorecard, not a {type(card).__name__}", argument="card", kind="type")
     _check_prefix(prefix)
-    known = {**card.scores, **card.metrics, **card.shown_measures}
+    known = {**card.scores, **card.metrics, **card.known_measures}
     lines = {_name(prefix + name): score for name, score in known.items()}
     if len(lines) < len(known):
         raise InputError(

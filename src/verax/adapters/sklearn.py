@@ -12,17 +12,17 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from verax.analyses.cards.evaluation import evaluate
 from verax.analyses.measures import MEASURES
-from verax.analyses.operating.rates import RATES
 from verax.analyses.recalibration.recalibration import recalibrate
 from verax.analyses.recalibration.result import Recalibration
 from verax.engines.tally import RuleSums
-from verax.errors import InputError, Remedy, join, passing, show
+from verax.errors import InputError, ParseError, Remedy, join, passing, show
 from verax.inputs.arrays import to_array, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.outcomes import check_classes
 from verax.scores.base import Rule
 from verax.scores.metrics import HIGHER, LOWER, METRICS
-from verax.scores.registry import as_rules, name_of, parse
+from verax.scores.naming import suggestions
+from verax.scores.registry import RULES, as_rules, name_of, parse
 
 if TYPE_CHECKING:
     from verax.common.untyped import Untyped as _Classifier
@@ -35,7 +35,6 @@ else:
 
 # What cards know beside rules, with the sign that makes greater better; slopes are best in between.
 _SIGNS = {
-    **{name: -1.0 if kind.orientation == LOWER else 1.0 for name, kind in RATES.items()},
     **{name: 1.0 if metric.higher_is_better else -1.0 for name, metric in METRICS.items()},
     **{name: -1.0 if way == LOWER else 1.0 for name, (way, _) in MEASURES.items() if way in (LOWER, HIGHER)},
 }
@@ -98,7 +97,14 @@ def scorer(rule: Rule | str, *, classes: Sequence[Hashable] | None = None) -> Ru
     """
     if isinstance(rule, str) and rule in _SIGNS:
         return MetricScorer(rule, classes)
-    return RuleScorer(parse(rule), classes)
+    try:
+        return RuleScorer(parse(rule), classes)
+    except ParseError:
+        if not isinstance(rule, str) or "(" in rule:
+            raise
+        raise ParseError(
+            " ".join([f"There is no score called {show(rule)}.", *suggestions(rule, [*RULES, *_SIGNS])])
+        ) from None
 
 
 def scores(rules: Sequence[Rule | str], *, classes: Sequence[Hashable] | None = None) -> RuleScores:

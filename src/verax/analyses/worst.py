@@ -143,7 +143,7 @@ def worst(
     n : int, default 10
         The number of rows.
     others : sequence of Rule or str, optional
-        Rules to rank the same rows by; by default Brier and log, and RPS for ordinal rules.
+        Rules to rank the same rows by; by default Brier and log score, and RPS for ordinal rules.
     ids : array_like of shape (N,), optional
         Names of the rows; by default their numbers.
     **read

@@ -25,7 +25,7 @@ from verax._version import __version__
 from verax.cli.panels import arrange
 from verax.cli.progress import name_progress, progress
 from verax.cli.words import CommandWords, one_line
-from verax.errors import VeraxError
+from verax.errors import FormerNameWarning, VeraxError
 
 DONE, FAILED, BAD_INPUT, MACHINE = 0, 1, 2, 3
 BROKEN_PIPE = 128 + 13
@@ -219,8 +219,17 @@ def _signals_exit() -> Iterator[None]:
 
 @contextmanager
 def _warnings_are_quiet() -> Iterator[None]:
-    """Warnings are for programmers: shown only where Python was asked to show them."""
+    """Warnings are for programmers: shown only on demand, except renamed rules."""
+    said: set[str] = set()
+
+    def note(message: Warning | str, *_: object) -> None:
+        if str(message) not in said:
+            print(f"verax: Note: {message}", file=sys.stderr)
+        said.add(str(message))
+
     with warnings.catch_warnings():
         if not sys.warnoptions:
             warnings.simplefilter("ignore")
+            warnings.simplefilter("always", FormerNameWarning)
+            warnings.showwarning = note  # type: ignore[assignment]
         yield

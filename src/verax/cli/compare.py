@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from verax.files.joining import LeftOut
 
 _EXAMPLES = """Examples: `verax compare a.parquet b.parquet`,
-`verax compare new=a.parquet old=b.parquet --id id --rule brier --rule log --json`,
+`verax compare new=a.parquet old=b.parquet --id id --rule brier --rule log_score --json`,
 `verax compare a.parquet b.parquet --weights w --reference frequencies`,
 `verax compare odds.csv --target result --probs model='Model*' --probs book='Book*'`"""
 

@@ -20,7 +20,7 @@ from verax.scores.registry import default_rules, parse
 
 _EXAMPLES = """Examples: `verax decompose preds.parquet`,
 `verax decompose grades.csv --target grade --ordered --classes none,mild,severe --plot reliability.png`,
-`verax decompose preds.parquet --rule log --bootstrap 1000 --json`"""
+`verax decompose preds.parquet --rule log_score --bootstrap 1000 --json`"""
 
 
 @app.command(epilog=_EXAMPLES)

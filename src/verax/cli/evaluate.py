@@ -15,7 +15,7 @@ from verax.scores.registry import as_rules
 _EXAMPLES = """Examples: `verax evaluate preds.parquet`,
 `verax evaluate grades.csv --target grade --ordered --classes none,mild,severe --groups patient`,
 `verax evaluate preds.parquet --by site --id id --html report.html`,
-`verax evaluate logits.npz --logits --rule brier --rule 'penalized(log)'`,
+`verax evaluate logits.npz --logits --rule brier --rule 'penalized(log_score)'`,
 `verax evaluate grades.csv --target grade --ordered --classes none,mild,severe --require 'rps<0.5'`,
 `verax evaluate samples.jsonl`,
 `verax evaluate preds.parquet --require 'skill>0.1' --require 'ece<0.2'`,

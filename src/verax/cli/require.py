@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import operator
 import re
@@ -17,13 +16,13 @@ from verax.analyses.cards.lines import CardLine
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.measures import MEASURES, WITH_INTERVAL
-from verax.analyses.operating.rates import RATES
 from verax.errors import InputError, Remedy, VeraxError, passing
 from verax.errors import show as quote
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded, padded
 from verax.scores.coverage import LIST_METRICS
 from verax.scores.metrics import HIGHER, LOWER, METRICS
+from verax.scores.naming import suggestions
 from verax.scores.registry import RULES, name_of, parse
 
 Require = Annotated[
@@ -41,8 +40,8 @@ Strictly = Annotated[
 ]
 
 _OF_LISTS = {measure.name: measure for measure in LIST_METRICS}
-# What is known of full distributions beside rules; rates are those of two classes.
-_OF_ROWS = tuple(dict.fromkeys([*METRICS, *RATES, *MEASURES]))
+# What is known of full distributions beside rules; some metrics are rates of two classes.
+_OF_ROWS = (*METRICS, *MEASURES)
 _TESTS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _FORM = re.compile(r"\s*(?P<name>.+?)(?:\.(?P<end>low|high))?\s*(?P<sign><=|>=|<|>)\s*(?P<bound>[^<>=]+?)\s*")
 
@@ -95,12 +94,12 @@ class Bound:
         """The line of the card that it is about."""
         if self.rule is not None:
             return card.scores[self.name]
-        if self.name in RATES and self.name not in METRICS and card.n_classes != 2:
-            raise _refusal(self.text, f"{self.name} is for two classes, and there are {card.n_classes:,}")
         if isinstance(card, ListCard):
             if self.name not in card.metrics:
                 raise _refusal(self.text, f"no list has as many classes as {self.name} is about")
             return card.metrics[self.name]
+        if METRICS[self.name].for_two and card.n_classes != 2:
+            raise _refusal(self.text, f"{self.name} is for two classes, and there are {card.n_classes:,}")
         return card.metric(self.name)
 
 
@@ -207,7 +206,7 @@ def _lower_is_better(name: str, rule: Rule | None) -> bool:
         return True
     if name in MEASURES:
         return MEASURES[name][0] == LOWER
-    return not METRICS[name].higher_is_better if name in METRICS else RATES[name].orientation == LOWER
+    return not METRICS[name].higher_is_better
 
 
 def _named(text: str, whole: str, measures: Sequence[str] = _OF_ROWS) -> tuple[str, Rule | None]:
@@ -218,14 +217,10 @@ def _named(text: str, whole: str, measures: Sequence[str] = _OF_ROWS) -> tuple[s
     except VeraxError as error:
         if "(" in text:
             raise _refusal(whole, str(error)) from None
-        names = list(dict.fromkeys([*RULES, "log", *measures]))
-        near = difflib.get_close_matches(text, measures, n=1)
-        known = Remedy(f"Valid names are {', '.join(names)}, and combinations such as 'penalized(brier)'.")
-        if near or "Did you mean" not in str(error):
-            hint = [Remedy(f"Did you mean {near[0]!r}?")] if near else []
-            raise _refusal(whole, f"there is no score called {quote(text)}", *hint, known) from None
-        # The parser knows what rules are called elsewhere.
-        raise _refusal(whole, str(error).removesuffix("."), known) from None
+        *near, known = suggestions(text, [*RULES, *measures])
+        known = f"{known.removesuffix('.')}, and combinations such as 'penalized(brier)'."
+        reason = f"there is no score called {quote(text)}"
+        raise _refusal(whole, reason, *map(Remedy, [*near, known])) from None
     return name_of(rule), rule
 
 

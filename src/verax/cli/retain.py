@@ -56,7 +56,8 @@ def retain(
         list[str] | None,
         typer.Option(
             help=f"One of {', '.join(METRICS)}; by default qwk for ordered classes, else accuracy. "
-            "For top lists: accuracy, error, coverage, top_5_accuracy, top_5_error (any number). "
+            "Sensitivity and those after it are for two classes. For top lists: accuracy, error, coverage, "
+            "top_5_accuracy, top_5_error (any number). "
             "May be repeated."
         ),
     ] = None,

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 @app.command(
     epilog="Examples: `verax select metrics.csv`, `verax select trainer_state.json --rule loss`, "
-    "`verax select log.jsonl --rule pbs --rule log --against f1 --direction my_metric=max --plot history.png`"
+    "`verax select log.jsonl --rule pbs --rule log_score --against f1 --direction my_metric=max "
+    "--plot history.png`"
 )
 def select(
     history: Annotated[

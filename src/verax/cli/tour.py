@@ -125,7 +125,7 @@ def tour(problem: Example) -> Iterator[str]:
     known: dict[str, Any] = {"classes": classes, "ordered": problem.ordered}
     for name, p in problem.models.items():
         yield f"{name}\n{evaluate(y, p, **known)}"
-    rules = [problem.rule, "log"]
+    rules = [problem.rule, "log_score"]
     found = compare(y, problem.models, rule=rules, reference="frequencies", **known)
     yield f"Is the difference real?\n{found}"
     best = found.best()

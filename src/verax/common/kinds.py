@@ -19,6 +19,7 @@ _CLASSES = {
     "verax.analyses.calibration.optimism": ("Uncertainty",),
     "verax.analyses.calibration.slope_result": ("CalibrationLine", "CalibrationSlopes"),
     "verax.analyses.calibration.summary": ("CalibrationSummary", "Measure"),
+    "verax.analyses.cards.lines": ("CardLine",),
     "verax.analyses.cards.listcard": ("ListCard",),
     "verax.analyses.cards.scorecard": ("Scorecard",),
     "verax.analyses.cards.tally": ("Tally",),
@@ -79,7 +80,7 @@ SPECIAL = {
     ),
     "fraction": Special("fractions:Fraction", "builtins:str", "fractions:Fraction"),
     "rule": Special(
-        "verax.scores.base:Rule", "verax.scores.storing:rule_name", "verax.scores.registry:parse"
+        "verax.scores.base:Rule", "verax.scores.storing:rule_name", "verax.scores.registry:stored_rule"
     ),
     "metric": Special(
         "verax.scores.metrics:DecisionMetric",

@@ -27,6 +27,8 @@ from verax.errors import InputError, show
 VERSION = 1
 # What a result may know that is not one of its fields.
 _BESIDE = ("skipped", "faults", "sampled")
+# What a result may bring along that two equal ones need not share.
+_MEASURED = ("known",)
 _RECORD, _SET = "record", "set"
 
 
@@ -103,6 +105,10 @@ class Result:
     def _as_dict(self) -> dict[str, Any]:
         """What a reader wants to know."""
         raise NotImplementedError
+
+    def _kept_beside(self) -> dict[str, Any]:
+        """What is stored beside the fields, and plays no part in whether results are equal."""
+        return {}
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and same(self, other)
@@ -187,7 +193,9 @@ class _Fields(Writer):
 
     def record(self, value: Any) -> dict[str, Any]:
         """A value as its fields."""
-        own = {name: self.plain(known) for name, known in given_to(value).items()}
+        beside = value._kept_beside() if isinstance(value, Result) else {}
+        given = {**given_to(value), **{f"{name}:": known for name, known in beside.items()}}
+        own = {name: self.plain(known) for name, known in given.items()}
         return {"$": _RECORD, "kind": type(value).__name__, "of": own}
 
     def _push(self, piece: bytes) -> str:
@@ -209,7 +217,7 @@ class _Restored(Reader):
         if kind not in RECORDS:
             raise ValueError(f"nothing is called {show(kind)}")
         values = {name: self.value(known) for name, known in dict(stored["of"]).items()}
-        beside = {name: values.pop(f"{name}:") for name in _BESIDE if f"{name}:" in values}
+        beside = {name: values.pop(f"{name}:") for name in (*_BESIDE, *_MEASURED) if f"{name}:" in values}
         cls = record_class(kind)
         check_fields(cls, values)
         found = cls(**values)

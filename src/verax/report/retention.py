@@ -17,7 +17,7 @@ from verax.scores.registry import parse
 
 def curve_keys(problem: Problem, n_rows: float) -> list[Rule | UncertaintyScore]:
     """What ranks the rows of curves: losses first, then the forecasts alone."""
-    losses = dict.fromkeys([problem.primary, *(parse(r) for r in ("brier", "log", "sa_rps"))])
+    losses = dict.fromkeys([problem.primary, *(parse(r) for r in ("brier", "log_score", "sa_rps"))])
     keys: list[Rule | UncertaintyScore] = [rule for rule in losses if rule in problem.rules]
     keys.append(doubt("max_probability"))
     if problem.n_classes**2 * n_rows <= EXPECTED:

@@ -7,7 +7,8 @@ are given by (C,) outcomes and (C,) decisions; weights are (b, C), one row per t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
 
@@ -22,6 +23,26 @@ EXTREME = 400
 
 # What a cell costs, from outcomes and decisions.
 CostOf = Callable[[Ints, Ints], Floats]
+_P = ParamSpec("_P")
+
+
+def of_counts(
+    function: Callable[Concatenate[Floats, _P], Floats],
+) -> Callable[Concatenate[Floats, _P], Floats]:
+    """A function of counts that does not overflow: tables of extreme weights are scaled to near 1.
+
+    The factor is a power of two, so no digit is lost. Divisions of zero by zero give NaN.
+    """
+
+    @wraps(function)
+    def scaled(counts: Floats, /, *args: _P.args, **kwargs: _P.kwargs) -> Floats:
+        exponents = np.frexp(np.max(counts, axis=(-2, -1), keepdims=True))[1]
+        if np.abs(exponents).max(initial=0) > EXTREME:
+            counts = np.ldexp(counts, -exponents)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(function(counts, *args, **kwargs))
+
+    return scaled
 
 
 def table_metrics(metrics: Sequence[Any], n_classes: int, cells: Ints, weights: Floats) -> Floats:

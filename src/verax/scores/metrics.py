@@ -6,20 +6,35 @@ tables at once. A new metric is a function, one line of METRICS and one test.
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial, wraps
-from typing import Any, Concatenate, Literal, ParamSpec
+from functools import lru_cache, partial
+from typing import Any, Literal
 
 import numpy as np
 
 from verax.common.checks import check_choice, check_flag
-from verax.errors import InputError, join, show
+from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import Floats, Ints, kind_of, to_array, to_host
-from verax.scores.cells import EXTREME, kappa_of_cells
-from verax.scores.slopes import slopes_by_class, slopes_of_kappa, slopes_of_macro_f1, slopes_of_mean
+from verax.scores.cells import kappa_of_cells, of_counts
+from verax.scores.naming import suggestions
+from verax.scores.slopes import (
+    slopes_by_class,
+    slopes_of_kappa,
+    slopes_of_macro_f1,
+    slopes_of_macro_ppv,
+    slopes_of_mean,
+)
+from verax.scores.tworates import (
+    check_two,
+    likelihood_ratio_of,
+    share_of,
+    slopes_of_likelihood_ratio,
+    slopes_of_share,
+    slopes_of_youden,
+    youden_of,
+)
 
 Costs = Literal["quadratic", "linear", "zero_one"]
 CostsLike = Costs | Sequence[Sequence[float]] | Floats
@@ -31,8 +46,6 @@ ORDERED_COSTS = ("quadratic", "linear")
 COSTS = (*ORDERED_COSTS, "zero_one")
 NORMALIZATIONS = (None, "max", "naive")
 KAPPA_COSTS: dict[str, Costs] = {"quadratic": "quadratic", "linear": "linear", "unweighted": "zero_one"}
-
-_P = ParamSpec("_P")
 
 
 def _check_name(costs: str) -> None:
@@ -111,31 +124,12 @@ def cost_range(costs: CostsLike, normalize: Normalization, n_classes: int) -> tu
 # ---- functions of counts -----------------------------------------------------------------------
 
 
-def _of_counts(
-    function: Callable[Concatenate[Floats, _P], Floats],
-) -> Callable[Concatenate[Floats, _P], Floats]:
-    """A function of counts that does not overflow: tables of extreme weights are scaled to near 1.
-
-    The factor is a power of two, so no digit is lost. Divisions of zero by zero give NaN.
-    """
-
-    @wraps(function)
-    def scaled(counts: Floats, /, *args: _P.args, **kwargs: _P.kwargs) -> Floats:
-        exponents = np.frexp(np.max(counts, axis=(-2, -1), keepdims=True))[1]
-        if np.abs(exponents).max(initial=0) > EXTREME:
-            counts = np.ldexp(counts, -exponents)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(function(counts, *args, **kwargs))
-
-    return scaled
-
-
 def _total_cost(counts: Floats, cost: Floats) -> Floats:
     """The cost of all decisions in each table, as one product of matrices."""
     return np.asarray(counts.reshape(*counts.shape[:-2], -1) @ cost.ravel())
 
 
-@_of_counts
+@of_counts
 def kappa_of(counts: Floats, kind: KappaKind = "quadratic") -> Floats:
     """Kappa of each table of counts; NaN where outcomes and decisions are one and the same class."""
     check_choice("kind", kind, tuple(KAPPA_COSTS))
@@ -149,7 +143,7 @@ def kappa_of(counts: Floats, kind: KappaKind = "quadratic") -> Floats:
     return np.where(by_chance > 0, agreement, np.nan)
 
 
-@_of_counts
+@of_counts
 def expected_cost_of(
     counts: Floats,
     costs: CostsLike = "quadratic",
@@ -198,13 +192,13 @@ def _check_priors(priors: Sequence[float], n_classes: int) -> Floats:
     return values.astype(float)
 
 
-@_of_counts
+@of_counts
 def accuracy_of(counts: Floats) -> Floats:
     """Share of right decisions of each table of counts."""
     return np.asarray(np.trace(counts, axis1=-2, axis2=-1) / counts.sum(axis=(-2, -1)))
 
 
-@_of_counts
+@of_counts
 def balanced_accuracy_of(counts: Floats) -> Floats:
     """Mean share of right decisions over the classes that happened, of each table of counts."""
     truth = counts.sum(axis=-1)
@@ -213,7 +207,7 @@ def balanced_accuracy_of(counts: Floats) -> Floats:
     return np.asarray(recall.sum(axis=-1) / (truth > 0).sum(axis=-1))
 
 
-@_of_counts
+@of_counts
 def macro_mae_of(counts: Floats) -> Floats:
     """Mean distance of decisions from outcomes over the classes that happened, of each table of counts."""
     truth = counts.sum(axis=-1)
@@ -222,7 +216,7 @@ def macro_mae_of(counts: Floats) -> Floats:
     return np.asarray(per_class.sum(axis=-1) / (truth > 0).sum(axis=-1))
 
 
-@_of_counts
+@of_counts
 def macro_f1_of(counts: Floats) -> Floats:
     """Mean F1 over the classes that happened or were decided for, of each table of counts."""
     hits = np.diagonal(counts, axis1=-2, axis2=-1)
@@ -231,7 +225,13 @@ def macro_f1_of(counts: Floats) -> Floats:
     return np.asarray(f1.sum(axis=-1) / (involved > 0).sum(axis=-1))
 
 
-@_of_counts
+@of_counts
+def macro_ppv_of(counts: Floats) -> Floats:
+    """Mean share of right decisions over the classes that were decided for, of each table of counts."""
+    return balanced_accuracy_of(np.swapaxes(counts, -1, -2))
+
+
+@of_counts
 def within_one_of(counts: Floats) -> Floats:
     """Share of decisions at most one class away from the outcome, of each table of counts."""
     near = sum(np.trace(counts, offset, axis1=-2, axis2=-1) for offset in (-1, 0, 1))
@@ -247,6 +247,12 @@ def _from_0_to_1(_: int) -> tuple[float, float]:
 
 def _from_minus_1_to_1(_: int) -> tuple[float, float]:
     return -1.0, 1.0
+
+
+def _of_two(n_classes: int, name: str, low: float, high: float) -> tuple[float, float]:
+    """The bounds of a rate of two classes; other numbers of classes are refused."""
+    check_two(name, n_classes)
+    return low, high
 
 
 def _right(y: Ints, decisions: Ints) -> Floats:
@@ -279,6 +285,8 @@ class DecisionMetric:
         Whether larger values are better.
     ordinal : bool
         Whether the order of the classes matters.
+    for_two : bool
+        Whether it is a rate of two classes, about the second one.
     reference : str
         The DOI of where it is defined.
     of_row : callable or None
@@ -306,6 +314,7 @@ class DecisionMetric:
     bounds: Callable[[int], tuple[float, float]] = _from_0_to_1
     higher_is_better: bool = True
     ordinal: bool = False
+    for_two: bool = field(default=False, repr=False)
     reference: str = ""
     of_row: Callable[[Ints, Ints], Floats] | None = None
     of_cells: Callable[[Ints, Ints, Floats], Floats] | None = None
@@ -350,6 +359,40 @@ def expected_cost_metric(costs: CostsLike = "quadratic", normalize: Normalizatio
         with_costs=expected_cost_metric,
         on_card=True,
         settings=(costs, normalize),
+    )
+
+
+_EVENT = " The event is the second of two classes. Decisions take the more likely class."
+
+
+def _share_metric(name: str, title: str, summary: str, description: str) -> DecisionMetric:
+    """A share of the rows with or without an event, or acted on or not."""
+    return DecisionMetric(
+        name,
+        title,
+        summary,
+        description + _EVENT,
+        partial(share_of, name=name),
+        partial(_of_two, name=name, low=0.0, high=1.0),
+        slopes=partial(slopes_of_share, name=name),
+        for_two=True,
+        reference="doi:10.1002/sim.3095",
+    )
+
+
+def _ratio_metric(name: str, title: str, summary: str, description: str, *, positive: bool) -> DecisionMetric:
+    """A likelihood ratio."""
+    return DecisionMetric(
+        name,
+        title,
+        summary,
+        description + _EVENT,
+        partial(likelihood_ratio_of, positive=positive),
+        partial(_of_two, name=name, low=0.0, high=math.inf),
+        higher_is_better=positive,
+        slopes=partial(slopes_of_likelihood_ratio, positive=positive),
+        for_two=True,
+        reference="doi:10.1177/0962280210383082",
     )
 
 
@@ -472,6 +515,74 @@ METRICS: dict[str, DecisionMetric] = {
             reference="doi:10.1109/TIFS.2014.2359646",
             of_row=_within_one,
         ),
+        DecisionMetric(
+            "macro_ppv",
+            "Macro precision",
+            "mean precision of the classes",
+            "The share of right decisions among the rows decided for each class, averaged over the classes "
+            "that were decided for." + _MOST_LIKELY,
+            macro_ppv_of,
+            slopes=slopes_of_macro_ppv,
+            reference="doi:10.1016/j.ipm.2009.03.002",
+        ),
+        _share_metric(
+            "sensitivity",
+            "Sensitivity",
+            "share of events that are acted on (recall)",
+            "The share of rows with the event that are acted on; also called recall and true positive rate.",
+        ),
+        _share_metric(
+            "specificity",
+            "Specificity",
+            "share of rows without the event that are left alone",
+            "The share of rows without the event that are left alone; also called true negative rate.",
+        ),
+        _share_metric(
+            "ppv",
+            "Positive predictive value",
+            "share of events among rows acted on (precision)",
+            "The share of rows with the event among those acted on; also called precision. It depends on how "
+            "frequent the event is.",
+        ),
+        _share_metric(
+            "npv",
+            "Negative predictive value",
+            "share of rows without the event among those left",
+            "The share of rows without the event among those left alone. It depends on how frequent the "
+            "event is.",
+        ),
+        _share_metric(
+            "f1",
+            "F1",
+            "harmonic mean of sensitivity and positive predictive value",
+            "The harmonic mean of sensitivity (recall) and positive predictive value (precision).",
+        ),
+        DecisionMetric(
+            "youden",
+            "Youden's J",
+            "sensitivity + specificity - 1",
+            "Sensitivity plus specificity minus 1: 0 for decisions that know nothing, 1 for perfect ones."
+            + _EVENT,
+            youden_of,
+            partial(_of_two, name="youden", low=-1.0, high=1.0),
+            slopes=slopes_of_youden,
+            for_two=True,
+            reference="doi:10.1002/1097-0142(1950)3:1<32::AID-CNCR2820030106>3.0.CO;2-3",
+        ),
+        _ratio_metric(
+            "lr_positive",
+            "Positive likelihood ratio",
+            "sensitivity / (1 - specificity)",
+            "How many times more often rows with the event are acted on than rows without it.",
+            positive=True,
+        ),
+        _ratio_metric(
+            "lr_negative",
+            "Negative likelihood ratio",
+            "(1 - sensitivity) / specificity",
+            "How many times more often rows with the event are left alone than rows without it.",
+            positive=False,
+        ),
     )
 }
 
@@ -481,10 +592,11 @@ def find_metric(
 ) -> DecisionMetric:
     """The metric of that name; `costs` and `normalize` are for metrics that depend on costs."""
     if not isinstance(name, str) or name not in METRICS:
-        near = difflib.get_close_matches(str(name).lower(), METRICS, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(METRICS)}"
         raise InputError(
-            f"There is no metric called {show(name)}", argument="metric", found=hint, values=[name]
+            f"There is no metric called {show(name)}",
+            argument="metric",
+            values=[name],
+            remedies=[Remedy(text) for text in suggestions(name, METRICS)],
         )
     found = METRICS[name]
     return found if found.with_costs is None else found.with_costs(costs, normalize)

@@ -6,16 +6,19 @@ To register a rule, create it here and add it to `RULES`.
 from __future__ import annotations
 
 import ast
-import difflib
+import re
+import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence, Set
 from inspect import signature
 from typing import Any
 
 from verax.common.checks import check_flag
 from verax.engines.lists import FINE
-from verax.errors import InputError, ParseError, VeraxError, show
+from verax.errors import FormerNameWarning, InputError, ParseError, VeraxError, show
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded, Penalized, padded, penalized
+from verax.scores.naming import suggestions
 from verax.scores.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, ZeroOne
 
 brier: Brier = Brier()
@@ -46,6 +49,8 @@ RULES: dict[str, Rule] = {
 _MAKERS: dict[str, Callable[..., Rule]] = {rule.name: type(rule) for rule in RULES.values()}
 _MAKERS |= {"penalized": penalized, "padded": padded}
 
+# Names that earlier versions wrote: still read, and answered with a warning where they are typed.
+_FORMERLY = {"log": "log_score"}
 
 _NAMES = {rule: name for name, rule in reversed(RULES.items())}
 
@@ -80,7 +85,7 @@ def as_rules(rules: Rule | str | Sequence[Rule | str], argument: str = "rule") -
 
 def default_rules(*, ordered: bool) -> tuple[str, ...]:
     """The rules that models are compared by if none is named; the first is for analyses by one rule."""
-    return ("rps", "log") if check_flag("ordered", ordered) else ("brier", "log")
+    return ("rps", "log_score") if check_flag("ordered", ordered) else ("brier", "log_score")
 
 
 def padded_rules(invalid_penalty: float = FINE) -> list[Padded]:
@@ -118,8 +123,39 @@ def parse(text: Rule | str) -> Rule:
     >>> vx.parse("penalized(brier)") == vx.pbs
     True
     >>> vx.parse(repr(vx.Log(base=10)))
-    log(base=10)
+    log_score(base=10)
     """
+    rule = stored_rule(text)
+    former = former_name(text)
+    if former is not None:
+        warnings.warn(
+            f"The rule {former!r} is now called {_FORMERLY[former]!r}.",
+            FormerNameWarning,
+            stacklevel=_levels_up(),
+        )
+    return rule
+
+
+def former_name(text: Rule | str) -> str | None:
+    """A name of earlier versions in a text that names a rule; None where there is none.
+
+    >>> former_name("penalized(log)"), former_name("log_score")
+    ('log', None)
+    """
+    names = re.findall(r"[a-z_]+", text) if isinstance(text, str) else []
+    return next((name for name in names if name in _FORMERLY and name not in RULES), None)
+
+
+def _levels_up() -> int:
+    """How far up the caller outside verax is: that is where a name was typed."""
+    level, frame = 2, sys._getframe(2)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "verax":
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def stored_rule(text: Rule | str) -> Rule:
+    """The rule that a text names, as `parse` finds it, without warnings: for texts that nobody typed."""
     if isinstance(text, Rule):
         return text
     given: Any = text
@@ -147,15 +183,19 @@ def parse(text: Rule | str) -> Rule:
 
 def _rule(node: ast.expr, text: str) -> Rule:
     if isinstance(node, ast.Name):
-        if node.id in RULES:
-            return RULES[node.id]
-        return _make(node.id, [], {}, text)
+        name = _today(node.id)
+        return RULES[name] if name in RULES else _make(name, [], {}, text)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         named = {k.arg: _argument(k.value, text) for k in node.keywords if k.arg is not None}
         if len(named) < len(node.keywords):
             raise ParseError(f"{show(text)}: ** is not allowed.")
-        return _make(node.func.id, [_argument(a, text) for a in node.args], named, text)
+        return _make(_today(node.func.id), [_argument(a, text) for a in node.args], named, text)
     raise _no_rule(text)
+
+
+def _today(name: str) -> str:
+    """What a rule is called now; a rule that somebody registered under a former name keeps it."""
+    return name if name in RULES else _FORMERLY.get(name, name)
 
 
 def _no_rule(text: str) -> ParseError:
@@ -184,25 +224,15 @@ def _argument(node: ast.expr, text: str) -> Any:
         raise ParseError(f"{show(text)}: parameters must be rules or literals.") from None
 
 
-# What other packages call them.
-_ELSEWHERE = {
-    "nll": "log",
-    "log_loss": "log",
-    "logloss": "log",
-    "cross_entropy": "log",
-    "mse": "brier",
-    "accuracy": "zero_one",
-    "error": "zero_one",
-}
 # Metrics of decisions, which are no losses of rows.
 _OF_DECISIONS = ("accuracy", "error")
 
 
 def _unknown(name: str) -> ParseError:
-    known = sorted({*RULES, *_MAKERS})
-    near = [_ELSEWHERE[name.lower()]] if name.lower() in _ELSEWHERE else None
-    near = near or difflib.get_close_matches(name.lower(), known, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else f" Known are {', '.join(known)}."
+    *near, known = suggestions(name, sorted({*RULES, *_MAKERS}))
     if name.lower() in _OF_DECISIONS:
-        hint += " It is the share of wrong answers, one minus the accuracy but for ties, which are shared."
-    return ParseError(f"There is no rule called {show(name)}.{hint}")
+        near = [
+            "Did you mean 'zero_one'? It is the share of wrong answers, one minus the accuracy but for ties, "
+            "which are shared."
+        ]
+    return ParseError(" ".join([f"There is no rule called {show(name)}.", *near, known]))

@@ -145,7 +145,7 @@ class Log(Rule):
     base: float = math.e
     clip: float | None = None
 
-    name = "log"
+    name = "log_score"
     title = "Log score"
     summary = "minus the log probability of the outcome"
     description = (

@@ -48,6 +48,14 @@ def slopes_by_class(counts: Floats, y: Ints, decisions: Ints, of_row: CostOf) ->
     return np.asarray((of_row(y, decisions) - per_class[y]) / truth[y] / np.count_nonzero(truth))
 
 
+def slopes_of_macro_ppv(counts: Floats, y: Ints, decisions: Ints) -> Floats:
+    """Of the mean over the classes of hits / times it was decided for."""
+    decided = counts.sum(axis=0)
+    precision = np.diagonal(counts) / decided
+    right = np.equal(y, decisions)
+    return np.asarray((right - precision[decisions]) / decided[decisions] / np.count_nonzero(decided))
+
+
 def slopes_of_macro_f1(counts: Floats, y: Ints, decisions: Ints) -> Floats:
     """Of the mean over the classes of 2 * hits / (times it happened + times it was decided for)."""
     involved = counts.sum(axis=1) + counts.sum(axis=0)

@@ -14,7 +14,7 @@ from verax.errors import InputError
 from verax.scores.base import Rule
 from verax.scores.coverage import LIST_METRICS, ListMetric, TopKError
 from verax.scores.metrics import METRICS, DecisionMetric
-from verax.scores.registry import name_of, parse
+from verax.scores.registry import name_of, stored_rule
 
 # What is not a rule is stored with this before its name, which no rule has.
 _OF_LISTS = "lists:"
@@ -33,7 +33,7 @@ def names_of(formulas: Iterable[Formula]) -> list[str]:
 def formulas_named(names: Iterable[str]) -> list[Formula]:
     """The rules and metrics of lists with these names."""
     metrics = {_OF_LISTS + metric.name: metric for metric in LIST_METRICS}
-    return [metrics[name] if name in metrics else parse(name) for name in map(text, names)]
+    return [metrics[name] if name in metrics else stored_rule(name) for name in map(text, names)]
 
 
 def rule_name(formula: Formula) -> str:
@@ -53,7 +53,7 @@ def rule_name(formula: Formula) -> str:
 
 def _is_read_back(rule: Rule) -> bool:
     try:
-        return parse(name_of(rule)) == rule
+        return stored_rule(name_of(rule)) == rule
     except ValueError:
         return False
 

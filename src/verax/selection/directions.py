@@ -14,7 +14,7 @@ from typing import Literal
 from verax.errors import InputError, VeraxError, join, passing, show
 from verax.scores.base import Rule
 from verax.scores.metrics import METRICS
-from verax.scores.registry import parse
+from verax.scores.registry import stored_rule
 
 Direction = Literal["min", "max"]
 
@@ -165,6 +165,6 @@ def _part_of(name: str) -> tuple[str, str]:
 
 def _rule(text: str) -> Rule | None:
     try:
-        return parse(text)
+        return stored_rule(text)
     except VeraxError:
         return None

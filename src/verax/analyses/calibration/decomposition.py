@@ -54,7 +54,7 @@ def decompose(
 ) -> Decomposition:
     """Split a mean score: score = miscalibration - discrimination + uncertainty.
 
-    Every class against the rest (`brier`, `log`) or every threshold (`rps`, `ranked_log`) is a
+    Every class against the rest (`brier`, `log_score`) or every threshold (`rps`, `ranked_log`) is a
     binary event. Its forecasts are recalibrated by isotonic regression, those that are equal pooled
     first. *Miscalibration* is what recalibrating gains, *discrimination* what the recalibrated
     forecast gains on the constant one, *uncertainty* the score of that constant, the frequency of the
@@ -79,7 +79,7 @@ def decompose(
         rows, so saved summaries have none.
     p
     rule : Rule or str, optional
-        `brier`, `rps` (any scale), `log` (any base) or `ranked_log`; by default `brier`, or `rps` if
+        `brier`, `rps` (any scale), `log_score` (any base) or `ranked_log`; by default `brier`, or `rps` if
         `ordered`.
     ordered
     bootstrap : int, default 0

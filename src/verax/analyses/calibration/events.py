@@ -101,7 +101,7 @@ def split(rule: Rule, n_classes: int) -> Split:
         unit = 1.0 if rule.base == math.e else 1 / math.log(rule.base)
         if n_classes == 2:
             return Split(name, "that of its one event", False, "log", 1.0, unit)
-        total = f"the sum over the classes; it is not the {name} score, which looks at one class only"
+        total = "the sum over the classes; it is not the log score, which looks at one class only"
         return Split(f"one-vs-rest {name}", total, False, "log", 1.0, unit)
     raise _refusal(rule)
 
@@ -114,8 +114,8 @@ def _refusal(rule: Rule) -> RuleError:
     else:
         reason = "looks at all classes at once and is no sum of scores of binary events"
     return RuleError(
-        "Only rules made of proper scores of binary events can be decomposed, such as brier, log, rps and "
-        f"ranked_log; {rule!r} {reason}."
+        "Only rules made of proper scores of binary events can be decomposed, such as brier, log_score, rps "
+        f"and ranked_log; {rule!r} {reason}."
     )
 
 

@@ -25,7 +25,7 @@ from verax.inputs.options import Reading, reads
 from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
-from verax.scores.registry import brier, name_of, parse, rps
+from verax.scores.registry import brier, name_of, parse, rps, stored_rule
 
 _RANKING = {"auc": roc_auc, "average_precision": average_precision}
 
@@ -196,7 +196,7 @@ def add_skill(
         Measures to compute beside the usual ones.
     **read
     """
-    rule, plan = parse(parts.rule), parts.resampling
+    rule, plan = stored_rule(parts.rule), parts.resampling
     handle = open_rows(y, {"model": p}, ordered=needs_order([rule]), **read)
     found = {} if parts.intervals is None else parts.intervals
     skill, interval = _skill(handle, rule, plan, with_interval=bool(found))
@@ -250,7 +250,7 @@ def _summary(
     intervals: Mapping[str, Interval],
     others: Mapping[str, Measure],
 ) -> CalibrationSummary:
-    rule, plan = parse(parts.rule), parts.resampling
+    rule, plan = stored_rule(parts.rule), parts.resampling
     none = Interval.undefined("no interval was requested, or none is known", confidence=plan.confidence)
     measures = {
         name: Measure(name, values[name], intervals.get(name, none), *about)

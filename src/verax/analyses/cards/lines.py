@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from verax.engines.stats import Formula
+from verax.errors import InputError
 from verax.inference.intervals import Interval, with_ends
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded
@@ -63,6 +64,23 @@ class CardMeasures(Protocol):
     @property
     def lines(self) -> dict[str, CardLine]: ...
     def line(self, name: str) -> CardLine: ...
+
+
+@dataclass(frozen=True)
+class KnownMeasures:
+    """Measures that were computed where the rows were."""
+
+    lines: dict[str, CardLine]
+
+    def line(self, name: str) -> CardLine:
+        """One measure; only those that were kept are known."""
+        if name not in self.lines:
+            raise InputError(
+                f"must be a card that knows its rows for {name}",
+                argument="card",
+                found=f"without rows it knows {', '.join(self.lines)}",
+            )
+        return self.lines[name]
 
 
 def is_share(measure: Formula) -> bool:

@@ -57,5 +57,6 @@ def rate_lines(tally: RuleSums, plan: Resampling) -> dict[str, CardLine]:
         ends = rates.limits(name, quantile)[:, 0] if len(kinds) < 2 else np.full(2, np.nan)
         why = caution if len(kinds) < 2 else _TWO_WAYS
         each = rate_of(name, float(rates.value(name)[0]), ends, plan.confidence, "Wilson and MOVER", why)
-        found[name] = CardLine(name, each.value, each.interval, kind.bounds, kind.orientation, kind.summary)
+        bounds = kind.bounds(2)
+        found[name] = CardLine(name, each.value, each.interval, bounds, kind.orientation, kind.summary)
     return found

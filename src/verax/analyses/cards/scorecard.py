@@ -15,7 +15,14 @@ import numpy as np
 from verax._version import __version__
 from verax.analyses.cards.container import CARD, write_summaries
 from verax.analyses.cards.intervals import NO_ROWS, CardIntervals
-from verax.analyses.cards.lines import CardLine, CardMeasures, line_numbers, line_values, range_of
+from verax.analyses.cards.lines import (
+    CardLine,
+    CardMeasures,
+    KnownMeasures,
+    line_numbers,
+    line_values,
+    range_of,
+)
 from verax.analyses.cards.rates import SHOWN, rate_lines
 from verax.analyses.measures import MEASURES
 from verax.common.caching import cached_property
@@ -24,8 +31,8 @@ from verax.common.summaries import Label, Several, UnreadableError, inside, regi
 from verax.display.tables import Column, Table, Tabled, interval_head
 from verax.engines.counts import CONFUSION_UP_TO, Counts
 from verax.engines.tally import RuleSums
-from verax.errors import InputError, Remedy, VeraxError, join
-from verax.inference.intervals import Resampling, few_groups
+from verax.errors import InputError, ParseError, Remedy, VeraxError, join
+from verax.inference.intervals import Resampling, few_groups, with_ends
 from verax.inputs.arrays import Ints
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import GroupCount, check_several, in_words
@@ -40,11 +47,12 @@ from verax.scores.metrics import (
     find_metric,
     fitting_metrics,
 )
+from verax.scores.naming import suggestions
 from verax.scores.registry import name_of, parse
 from verax.scores.storing import metric_named, metric_values, tally_of, tally_values
 
-# Of more rows, measures that need all of them are computed where they are asked for.
-_SHOWN_UP_TO = 2**17
+# Of more probabilities, measures that need all rows are computed where they are asked for.
+_KNOWN_UP_TO = 2**18
 
 
 def check_whole(card: Scorecard, source: str = "") -> None:
@@ -241,8 +249,9 @@ class Scorecard(Tabled, MaySkip):
 
     @property
     def _of_rows(self) -> CardMeasures | None:
-        """What computes measures from the rows; None where these are not known."""
-        return vars(self).get("_measures")
+        """What computes measures from the rows, or kept them; None where these are not known."""
+        kept = vars(self).get("known")
+        return vars(self).get("_measures") if kept is None else KnownMeasures({m.name: m for m in kept})
 
     def with_rows(self, measures: CardMeasures | None) -> Self:
         """The same card, which refers to its rows for measures that need them.
@@ -280,12 +289,21 @@ class Scorecard(Tabled, MaySkip):
         return dict(self._known_rows("measures").lines)
 
     @property
-    def shown_measures(self) -> dict[str, CardLine]:
-        """The measures that are shown with the card: those of two classes and not too many rows."""
-        few = self._of_rows is not None and self.n_rows <= _SHOWN_UP_TO
-        if not (self._rates and few and not isinstance(self.n_groups, tuple)):
+    def known_measures(self) -> dict[str, CardLine]:
+        """The measures that go with the card into dicts, JSON and MLflow: of cards of not too many rows."""
+        few = self._of_rows is not None and self.n_rows * self.n_classes <= _KNOWN_UP_TO
+        if not few or not self.weight or isinstance(self.n_groups, tuple):
             return {}
-        return self.measures
+        try:
+            return self.measures
+        except InputError:
+            # Saved summaries may lack what measures need.
+            return {}
+
+    @property
+    def _shown_measures(self) -> dict[str, CardLine]:
+        """The measures that are shown with the card: those of two classes."""
+        return self.known_measures if self._rates else {}
 
     def _known_rows(self, name: str) -> CardMeasures:
         if self._of_rows is None:
@@ -303,22 +321,28 @@ class Scorecard(Tabled, MaySkip):
         metrics = [metric.name for metric in self.count_metrics]
         if isinstance(name, str) and name in self.scores:
             return self.scores[name].mean
-        if isinstance(name, str) and name in self._rates and name not in METRICS:
-            return self._rates[name].mean
         if isinstance(name, str) and name in MEASURES:
             return self._known_rows(name).line(name).mean
         if isinstance(name, str) and (name in metrics or name in METRICS):
-            if self._counts.confusion is None:
+            if self._counts.confusion is None or METRICS[name].for_two:
                 return self.metric(name).mean
             return self._value(self._metric(name))
-        if isinstance(name, str) and name in SHOWN:
-            raise KeyError(f"{name!r} is on cards of two classes; for others, see operating_points")
-        rule = parse(name)
+        known = [*self.scores, *(each for each in METRICS if self._is_known(each)), *MEASURES]
+        try:
+            rule = parse(name)
+        except ParseError:
+            if not isinstance(name, str) or "(" in name:
+                raise
+            raise KeyError(" ".join([f"{name!r} is not on this card.", *suggestions(name, known)])) from None
         for score in self.scores.values():
             if score.rule == rule:
                 return score.mean
-        known = [*self.scores, *metrics, *(rate for rate in self._rates if rate not in metrics), *MEASURES]
         raise KeyError(f"{name!r} is not on this card; it has {', '.join(known)}")
+
+    def _is_known(self, name: str) -> bool:
+        """Whether the card knows a metric of decisions, on it or not."""
+        metric = METRICS[name]
+        return (self.ordered or not metric.ordinal) and (self.n_classes == 2 or not metric.for_two)
 
     @property
     def n_rows(self) -> int:
@@ -407,9 +431,9 @@ class Scorecard(Tabled, MaySkip):
         """Any registered metric of decisions by its name, on the card or not, with its interval.
 
         All of them are functions of the confusion counts, so no row is read again. Those that are not on the
-        card are "linear_kappa", "kappa", "balanced_accuracy", "macro_f1", "mae", "macro_mae", "off_by_one",
-        and of two classes "youden", "lr_positive" and "lr_negative". The names of `measures`, such as
-        "auc" and "skill", are also known here.
+        card are "linear_kappa", "kappa", "balanced_accuracy", "macro_f1", "macro_ppv", "mae", "macro_mae",
+        "off_by_one", and of two classes "youden", "lr_positive" and "lr_negative". The names of `measures`,
+        such as "auc" and "skill", are also known here.
 
         Parameters
         ----------
@@ -423,11 +447,11 @@ class Scorecard(Tabled, MaySkip):
         """
         if self._counts.confusion is None and name == "accuracy":
             return self.metrics[name]
-        if name in self._rates and name not in METRICS:
-            return self._rates[name]
         if name in MEASURES:
             return self._known_rows(name).line(name)
         metric = self._metric(name)
+        if metric.for_two and name in self._rates:
+            return self._rates[name]
         on_card = metric in self.count_metrics
         return self.metrics[name] if on_card else replace(self, count_metrics=(metric,)).metrics[name]
 
@@ -444,6 +468,7 @@ class Scorecard(Tabled, MaySkip):
                 kind="order",
                 found=f"{name} depends on the order of the classes",
             )
+        metric.bounds(self.n_classes)
         if self._counts.confusion is None:
             raise InputError(
                 f"must be accuracy beyond {CONFUSION_UP_TO:,} classes",
@@ -514,18 +539,28 @@ class Scorecard(Tabled, MaySkip):
             },
             "scores": {name: line_values(score) for name, score in self.scores.items()},
             "metrics": {name: line_values(score) for name, score in self.metrics.items()},
+            **self._measured(),
             "class_counts": self.class_counts.tolist(),
             "confusion": None if self.confusion is None else self.confusion.tolist(),
             "zero_probability": {"count": self.n_zero_probability, "rows": list(self.zero_probability_rows)},
             **self._noted(),
         }
 
+    def _measured(self) -> dict[str, Any]:
+        known = {name: line_values(line) for name, line in self.known_measures.items()}
+        return {"measures": known} if known else {}
+
+    def _kept_beside(self) -> dict[str, Any]:
+        """What `to_dict` stores beside the fields: measures, which need the rows."""
+        known = self.known_measures
+        return {"known": tuple(known.values())} if known else {}
+
     def flat(self, prefix: str = "") -> dict[str, float]:
         """All numbers as one flat dict of floats, for loggers of metrics.
 
-        Every score and metric has its name, with `_low` and `_high` for the ends of its interval. Where some
-        losses are infinite, `_finite_mean` is the mean of the others and `_infinite_weight` the weight of
-        these rows.
+        Every score, metric and known measure has its name, with `_low` and `_high` for the ends of its
+        interval. Where some losses are infinite, `_finite_mean` is the mean of the others and
+        `_infinite_weight` the weight of these rows.
 
         Parameters
         ----------
@@ -545,6 +580,9 @@ class Scorecard(Tabled, MaySkip):
         {'val_brier': 0.327, 'val_brier_low': 0.0, 'val_brier_high': 1.182}
         """
         lines = [line_numbers(f"{prefix}{line.name}", line) for line in self._all]
+        for line in self.known_measures.values():
+            name, ends = f"{prefix}{line.name}", line.interval
+            lines.append(with_ends(name, line.mean, ends) if ends.defined else {name: line.mean})
         return {name: float(value) for line in lines for name, value in line.items()}
 
     def _method(self) -> str:
@@ -574,14 +612,14 @@ class Scorecard(Tabled, MaySkip):
             Column("summary", "what it is", right=False),
         ]
         found = [Table(columns, self._all, ruled=True)]
-        if self.shown_measures:
+        if self._shown_measures:
             shown = [
                 Column("measure", "measure", value="name", right=False),
                 Column("value", "value", "z.4f", "mean"),
                 Column("low high", interval_head(self.resampling.confidence), "z.4f", "interval"),
                 Column("summary", "what it is", right=False),
             ]
-            found.append(Table(shown, list(self.shown_measures.values()), ruled=True))
+            found.append(Table(shown, list(self._shown_measures.values()), ruled=True))
         return found
 
     def _notes(self) -> list[str]:
@@ -590,7 +628,7 @@ class Scorecard(Tabled, MaySkip):
         if self._rates:
             event = 1 if self.classes is None else self.classes[1]
             notes.append(f"{join(SHOWN)} are those of class {event}, decided for where it is more likely.")
-            if self._of_rows is not None and self.n_rows > _SHOWN_UP_TO:
+            if self._of_rows is not None and self.n_rows * self.n_classes > _KNOWN_UP_TO:
                 notes.append('card["auc"], card["skill"] and other measures are computed when asked for.')
             if "brier" in self.scores:
                 half = self.scores["brier"].mean / 2

@@ -61,8 +61,8 @@ def fit_pool(
         The forecasts of each forecaster, by name, row for row the same cases: full distributions or
         `TopLists`. An invalid list counts as its largest valid sublist in the pool.
     rule : Rule or str, default "brier"
-        What the weights minimise: Brier, log or spherical, or another strictly proper rule without a penalty
-        for wrong modes.
+        What the weights minimise: Brier, log score or spherical, or another strictly proper rule without a
+        penalty for wrong modes.
     pool : {"linear", "log"}, default "linear"
         The weighted mean of the probabilities, or their weighted geometric mean divided by its sum. Where
         lists do not name a class, it counts with the proxy probability of the list.

@@ -33,7 +33,7 @@ from verax.inputs.arrays import Floats
 from verax.inputs.groups import is_two_way
 from verax.inputs.handles import Part
 from verax.scores.base import Rule
-from verax.scores.registry import name_of, parse
+from verax.scores.registry import name_of, stored_rule
 from verax.scores.rules import Log
 
 Skill = tuple[float, Interval]
@@ -210,7 +210,7 @@ def infinite_notes(rule: str, models: list[Model], n_rows: int) -> list[str]:
 def _with_floor(name: str) -> Log | None:
     """The log score of this name with a floor; None for other rules."""
     try:
-        rule = parse(name)
+        rule = stored_rule(name)
     except ParseError:
         # A rule of the caller, whose name is not registered.
         return None

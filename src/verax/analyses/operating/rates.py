@@ -21,7 +21,7 @@ from verax.common.caching import cached_property
 from verax.inference.intervals import t_quantile
 from verax.inference.simultaneous import widest
 from verax.inputs.arrays import Bools, Floats
-from verax.scores.metrics import HIGHER, LOWER
+from verax.scores.metrics import METRICS, DecisionMetric
 
 # Shares that are nearer to 0 or 1 are rounding.
 _NOTHING = 1e-12
@@ -33,59 +33,11 @@ _STEPS, _ROUNDS = np.linspace(0, 1, 101), 5
 _FAR = 40.0
 
 
-@dataclass(frozen=True)
-class RateKind:
-    """What is known of a rate.
-
-    Attributes
-    ----------
-    name : str
-        What functions and options call it.
-    title : str
-        What people call it.
-    summary : str
-        What it is, in a few words.
-    orientation : str
-        Which way is better.
-    bounds : tuple of two floats
-        The smallest and the largest value.
-    """
-
-    name: str
-    title: str
-    summary: str
-    orientation: str = HIGHER
-    bounds: tuple[float, float] = (0.0, 1.0)
-
-
-RATES: dict[str, RateKind] = {
-    kind.name: kind
-    for kind in (
-        RateKind("sensitivity", "Sensitivity", "share of events that are acted on (recall)"),
-        RateKind("specificity", "Specificity", "share of rows without the event that are left alone"),
-        RateKind("ppv", "Positive predictive value", "share of events among rows acted on (precision)"),
-        RateKind("npv", "Negative predictive value", "share of rows without the event among those left"),
-        RateKind("accuracy", "Accuracy", "share of right decisions"),
-        RateKind("balanced_accuracy", "Balanced accuracy", "mean of sensitivity and specificity"),
-        RateKind("f1", "F1", "harmonic mean of sensitivity and positive predictive value"),
-        RateKind("youden", "Youden's J", "sensitivity + specificity - 1", bounds=(-1.0, 1.0)),
-        RateKind(
-            "lr_positive",
-            "Positive likelihood ratio",
-            "sensitivity / (1 - specificity)",
-            bounds=(0.0, math.inf),
-        ),
-        RateKind(
-            "lr_negative",
-            "Negative likelihood ratio",
-            "(1 - sensitivity) / specificity",
-            LOWER,
-            (0.0, math.inf),
-        ),
-    )
-}
+# In the order in which they are shown.
+_NAMES = "sensitivity specificity ppv npv accuracy balanced_accuracy f1 youden lr_positive lr_negative"
+RATES: dict[str, DecisionMetric] = {name: METRICS[name] for name in _NAMES.split()}
 # Rates without a bound have no paired differences.
-COMPARED = tuple(name for name, kind in RATES.items() if math.isfinite(kind.bounds[1]))
+COMPARED = tuple(name for name, kind in RATES.items() if math.isfinite(kind.bounds(2)[1]))
 # The states that a share counts, and the others it is among: does the model act, did the event happen?
 _Mask = Callable[[Bools, Bools], Bools]
 _SHARES: dict[str, tuple[_Mask, _Mask]] = {

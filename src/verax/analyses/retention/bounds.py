@@ -15,6 +15,7 @@ import numpy as np
 
 from verax.inputs.arrays import Floats
 from verax.scores.metrics import KAPPA_COSTS, METRICS, cost_matrix
+from verax.scores.tworates import SHARES
 
 Range = tuple[float, float]
 
@@ -117,6 +118,44 @@ def _macro_mae(kept: Floats, table: Floats, share: float) -> Range:
     return float(np.mean(low)), float(np.mean(high))
 
 
+def _macro_ppv(kept: Floats, table: Floats, share: float) -> Range:
+    return _balanced(kept.T, table.T, share)
+
+
+def _of_share(name: str) -> Callable[[Floats, Floats, float], Range]:
+    """Of a share of two classes: what it counts, and what else it is among."""
+    part, whole = SHARES[name]
+    masks = part, whole - part
+    scale = float(whole.max())
+
+    def found(kept: Floats, table: Floats, share: float) -> Range:
+        good, bad = (np.array([(kept * mask).sum()]) for mask in masks)
+        here = np.array([(table * masks[0]).sum()]), np.array([(table * masks[1]).sum()])
+        return _share_of(good, bad, here, share, scale * float(table.sum()))
+
+    return found
+
+
+_sensitivity, _specificity = _of_share("sensitivity"), _of_share("specificity")
+
+
+def _youden(kept: Floats, table: Floats, share: float) -> Range:
+    ends = _sensitivity(kept, table, share), _specificity(kept, table, share)
+    return ends[0][0] + ends[1][0] - 1, ends[0][1] + ends[1][1] - 1
+
+
+def _likelihood_ratio(positive: bool) -> Callable[[Floats, Floats, float], Range]:
+    def found(kept: Floats, table: Floats, share: float) -> Range:
+        sens, spec = _sensitivity(kept, table, share), _specificity(kept, table, share)
+        over = sens if positive else (1 - sens[1], 1 - sens[0])
+        under = (1 - spec[1], 1 - spec[0]) if positive else spec
+        if under[0] <= 0:
+            return -np.inf, np.inf
+        return over[0] / under[1], over[1] / under[0]
+
+    return found
+
+
 def _of_kappa(costs: str) -> Callable[[Floats, Floats, float], Range]:
     return lambda kept, table, share: _kappa(costs, kept, table, share)
 
@@ -129,6 +168,11 @@ RANGES: dict[str, Callable[[Floats, Floats, float], Range]] = {
     "balanced_accuracy": _balanced,
     "macro_f1": _f1,
     "macro_mae": _macro_mae,
+    "macro_ppv": _macro_ppv,
+    **{name: _of_share(name) for name in SHARES},
+    "youden": _youden,
+    "lr_positive": _likelihood_ratio(True),
+    "lr_negative": _likelihood_ratio(False),
 }
 assert all(metric.of_row is not None or name in RANGES for name, metric in METRICS.items())
 

@@ -163,7 +163,7 @@ class RetentionCurves(Tabled, MaySkip, Mapping[Any, RetentionCurve]):
     --------
     >>> import verax as vx
     >>> y, p = [0, 1, 1, 0], [[0.9, 0.1], [0.2, 0.8], [0.4, 0.6], [0.45, 0.55]]
-    >>> curves = vx.retention(y, p, rule=["brier", "log"], metric="accuracy", bootstrap=100)
+    >>> curves = vx.retention(y, p, rule=["brier", "log_score"], metric="accuracy", bootstrap=100)
     >>> list(curves), curves.difference("brier", "log_score")[0]
     (['brier', 'log_score'], 0.0)
     """

@@ -58,7 +58,7 @@ def doubt(by: Rule | str) -> UncertaintyScore:
     if isinstance(by, str) and by == "max_probability":
         return UncertaintyScore("max_probability", _unlikely_top, _without_the_top)
     entropy = isinstance(by, str) and by == "entropy"
-    rule = parse("log" if entropy else by)
+    rule = parse("log_score" if entropy else by)
     # What a forecast expects of itself takes it for the truth, which sums to one.
     return UncertaintyScore(
         "entropy" if entropy else f"expected {name_of(rule)}",

@@ -14,7 +14,7 @@ from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_i
 from verax.errors import join
 from verax.inputs.skipping import MaySkip
 from verax.scores.combinators import padded
-from verax.scores.registry import name_of, parse
+from verax.scores.registry import name_of, stored_rule
 
 # How many subgroups without a best model are named.
 _NAMED = 12
@@ -287,7 +287,7 @@ class Subgroups(Tabled, MaySkip, Mapping[Any, Any]):
 
 def score_of(card: Scorecard, rule: str) -> CardLine:
     """The line of a rule on a card; on that of top lists the rule is padded."""
-    return card.scores[rule] if rule in card.scores else card.scores[name_of(padded(parse(rule)))]
+    return card.scores[rule] if rule in card.scores else card.scores[name_of(padded(stored_rule(rule)))]
 
 
 def _label(line: Subgroup) -> Any:

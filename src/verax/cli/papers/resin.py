@@ -23,18 +23,18 @@ _TABLE = {
     ("p(h)", "brier"): (0.02, 0.0199, 0.0198, 0.0198),
     ("p(m)", "brier"): (1.0, 0.6875, 0.5552, 0.5550),
     ("p(l)", "brier"): (1.5, 0.7969, 0.7955, 0.7942),
-    ("p(h)", "log"): (math.inf, 0.0699, 0.0560, 0.0560),
-    ("p(m)", "log"): (math.inf, 1.3863, 0.9425, 0.9373),
-    ("p(l)", "log"): (math.inf, 1.6021, 1.5984, 1.5948),
+    ("p(h)", "log_score"): (math.inf, 0.0699, 0.0560, 0.0560),
+    ("p(m)", "log_score"): (math.inf, 1.3863, 0.9425, 0.9373),
+    ("p(l)", "log_score"): (math.inf, 1.6021, 1.5984, 1.5948),
 }
 # The relative differences in percent that stand in brackets; none where the score is infinite.
 _PERCENT = {
     ("p(h)", "brier"): (1.01, 0.38, 0.0),
     ("p(m)", "brier"): (80.18, 23.87, 0.04),
     ("p(l)", "brier"): (88.87, 0.34, 0.16),
-    ("p(h)", "log"): (None, 24.75, 0.0),
-    ("p(m)", "log"): (None, 47.9, 0.56),
-    ("p(l)", "log"): (None, 0.45, 0.23),
+    ("p(h)", "log_score"): (None, 24.75, 0.0),
+    ("p(m)", "log_score"): (None, 47.9, 0.56),
+    ("p(l)", "log_score"): (None, 0.45, 0.23),
 }
 
 

@@ -40,6 +40,7 @@ _CARD: dict[str, Schema | Maybe] = {
     "intervals": record(confidence=SHARE, replicates=COUNT, seed=COUNT, method=TEXT, weights_are=WEIGHTS_ARE),
     "scores": mapped(ref("line")),
     "metrics": mapped(ref("line")),
+    "measures": Maybe(mapped(ref("line"))),
     "zero_probability": record(count=COUNT, rows=listed(COUNT)),
     **NOTED,
 }

@@ -1,0 +1,54 @@
+"""What to say of names that are not known: the nearest known one, and what other packages call things."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+# What other packages call rules.
+_RULES_ELSEWHERE = {
+    "nll": "log_score",
+    "log_loss": "log_score",
+    "logloss": "log_score",
+    "cross_entropy": "log_score",
+    "mse": "brier",
+    "brier_score": "brier",
+    "brier_score_loss": "brier",
+}
+# What they call metrics of decisions and measures of probabilities.
+_METRICS_ELSEWHERE = {
+    "recall": "sensitivity",
+    "tpr": "sensitivity",
+    "tnr": "specificity",
+    "precision": "ppv",
+    "f1_score": "f1",
+    "f1_macro": "macro_f1",
+    "recall_macro": "balanced_accuracy",
+    "macro_recall": "balanced_accuracy",
+    "precision_macro": "macro_ppv",
+    "macro_precision": "macro_ppv",
+    "quadratic_weighted_kappa": "qwk",
+    "cohen_kappa": "kappa",
+    "cohen_kappa_score": "kappa",
+    "roc_auc": "auc",
+    "auroc": "auc",
+    "c_statistic": "auc",
+    "pr_auc": "average_precision",
+    "concordance": "c_index",
+    "expected_calibration_error": "ece",
+    "calibration_slope": "slope",
+    "calibration_intercept": "intercept",
+}
+_ELSEWHERE = _RULES_ELSEWHERE | _METRICS_ELSEWHERE
+
+
+def suggestions(name: object, known: Iterable[str]) -> list[str]:
+    """Sentences about an unknown name: the nearest known one, if there is any, and all of them.
+
+    >>> suggestions("recall", ["accuracy", "sensitivity"])
+    ["Did you mean 'sensitivity'?", 'Valid names are accuracy, sensitivity.']
+    """
+    names, asked = list(known), str(name).lower()
+    near = [_ELSEWHERE[asked]] if _ELSEWHERE.get(asked) in names else []
+    near = near or difflib.get_close_matches(asked, names, n=1)
+    return [*(f"Did you mean {each!r}?" for each in near), f"Valid names are {', '.join(names)}."]
