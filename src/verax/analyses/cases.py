@@ -92,6 +92,29 @@ class Case:
 
 
 @dataclass(frozen=True)
+class ShareCase(Case):
+    """One of the worst rows, labelled by several raters.
+
+    Attributes
+    ----------
+    outcome : dict
+        The classes that raters chose, each with its share, largest first.
+    disagreement : float
+        The loss of forecasting the shares themselves: raters disagree, and no forecast avoids it.
+    excess : float
+        The loss beyond that: the model is off.
+    """
+
+    outcome: dict[Hashable, float]  # type: ignore[assignment]
+    disagreement: float
+    excess: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The case as plain Python values: the outcome as pairs of a class and its share."""
+        return {**super().to_dict(), "outcome": [[plain_of(name), own] for name, own in self.outcome.items()]}
+
+
+@dataclass(frozen=True)
 class ListCase(Case):
     """One of the worst rows, with a top list as its forecast.
 
@@ -242,14 +265,39 @@ def _list_source(
     return said if valid else f"{said}; the list is invalid"
 
 
-def text_of(name: Hashable) -> str:
-    """A class as it stands in a table: label sets as their labels."""
+def share_case(
+    number: int,
+    name: Any,
+    shares: Floats,
+    p: Floats,
+    loss: float,
+    classes: tuple[Hashable, ...] | None,
+    rule: Rule,
+) -> ShareCase:
+    """The case of a row that several raters labelled."""
+    names = list(range(len(p))) if classes is None else list(classes)
+    order = [k for k in np.argsort(-shares, kind="stable").tolist() if shares[k] > 0]
+    chosen = {names[k]: float(shares[k]) for k in order}
+    disagreement = float(rule.entropy(shares / shares.sum()))
+    excess = loss - disagreement
+    off = int(np.argmax(np.abs(p - shares)))
+    cause = "raters disagree" if disagreement >= excess else "model is off"
+    source = f"{cause}: {names[off]} had {p[off]:.2f}, chosen by {shares[off]:.2f} of the raters"
+    return ShareCase(
+        number, name, chosen, tuple(p.tolist()), loss, {}, source, disagreement=disagreement, excess=excess
+    )
+
+
+def text_of(name: Any) -> str:
+    """A class as it stands in a table: label sets as their labels, classes of several raters with shares."""
+    if isinstance(name, dict):
+        return ", ".join(f"{text_of(each)} {share:.2f}" for each, share in name.items())
     return "{" + ", ".join(map(str, name)) + "}" if isinstance(name, tuple) else str(name)
 
 
-def plain_of(name: Hashable) -> Any:
+def plain_of(name: Any) -> Any:
     """A class as a value that tables can hold."""
-    return text_of(name) if isinstance(name, tuple) else name
+    return text_of(name) if isinstance(name, (tuple, dict)) else name
 
 
 def _source(p: Floats, outcome: int, classes: tuple[Hashable, ...] | None, ordinal: bool) -> str:

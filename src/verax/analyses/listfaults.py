@@ -13,7 +13,7 @@ _NAME = "faults of {}"
 
 
 @dataclass(frozen=True)
-class FaultRecipe(Recipe[ListFaults]):
+class FaultRecipe(Recipe[ListFaults], cases=True):
     """What there is to say of the lists of one model."""
 
     model: str

@@ -17,8 +17,9 @@ from verax.engines.stats import RowStats
 from verax.engines.summing import PlainSums, RowLosses
 from verax.errors import InputError
 from verax.inputs.arrays import Floats, Ints, to_host, widen
-from verax.inputs.forecasts import Forecasts
+from verax.inputs.forecasts import Forecasts, ShareBatch
 from verax.inputs.handles import Part
+from verax.inputs.lookup import UNKNOWN
 from verax.inputs.rows import RowBatch, at_fault, numbers_of
 from verax.scores.base import Rule
 
@@ -29,7 +30,7 @@ class RowPass:
     Attributes
     ----------
     y, decision : Ints
-        (N,) outcomes and most likely classes.
+        (N,) outcomes and most likely classes; UNKNOWN where outcomes are shares of several classes.
     top : Floats
         (N,) the largest probabilities.
     losses : dict[Rule, Floats]
@@ -94,8 +95,9 @@ class RowPass:
     def visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None:
         """Take in a block of rows."""
         self._chunks = []
-        rows = numbers_of(batch, np.arange(int(batch.y.shape[0])))
-        self.y[rows], self.decision[rows] = to_host(batch.y), to_host(stats.decision)
+        rows = numbers_of(batch, np.arange(batch.n_rows))
+        self.y[rows] = UNKNOWN if isinstance(batch, ShareBatch) else to_host(batch.y)
+        self.decision[rows] = to_host(stats.decision)
         self.top[rows] = to_host(stats.top)
         with np.errstate(divide="ignore", invalid="ignore"):
             for rule, losses in self.losses.items():
@@ -116,6 +118,13 @@ def seen(part: Part, model: str, rules: Sequence[Rule]) -> RowPass:
     with naming(part, model):
         found = held[frozenset(rules)] = RowPass(dense(part, model), list(dict.fromkeys(rules)))
     return found
+
+
+def losses_of_cases(part: Part, model: str, rule: Rule, losses: Floats) -> Floats:
+    """The loss of the case of each row, given the losses of the rows: the same unless they are pairs."""
+    if part.cases is None or part.places is None:
+        return losses
+    return seen(part.cases, model, [rule]).losses[rule][part.places]
 
 
 @contextmanager

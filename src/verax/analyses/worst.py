@@ -9,7 +9,7 @@ from typing import Any, Self, Unpack
 
 import numpy as np
 
-from verax.analyses.cases import Case, Stated, dense_case, plain_of, text_of
+from verax.analyses.cases import Case, Stated, dense_case, plain_of, share_case, text_of
 from verax.analyses.listfaults import faults_in, with_fault_recipes
 from verax.analyses.worst_rows import Worse, WorseRecipe, WorstRecipe, WorstRows
 from verax.common.checks import check_count
@@ -226,4 +226,6 @@ def _case_in(
     loss, outcome = float(rows.losses[i, 0]), rows.outcomes[i]
     if isinstance(rows.forecasts, list):
         return Stated.from_values(outcome, rows.forecasts[i]).case(number, name, loss)
+    if np.ndim(outcome) == 1:
+        return share_case(number, name, outcome, rows.forecasts[i], loss, classes, rule)
     return dense_case(number, name, int(outcome), rows.forecasts[i], loss, classes, rule)

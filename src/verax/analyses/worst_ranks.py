@@ -58,7 +58,7 @@ def rank_in(run: Run, level: int, loss: float) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class LossCountRecipe(Recipe[LossCounts]):
+class LossCountRecipe(Recipe[LossCounts], cases=True):
     """Histograms of the losses of one model by some rules."""
 
     model: str

@@ -47,11 +47,12 @@ def _joined(one: Any, other: Any) -> Any:
 
 
 class _Outcomes(Spec):
-    """(n,) positions of classes, or a list of classes themselves."""
+    """(n,) positions of classes, (n, K) shares of them, or a list of classes themselves."""
 
     def __init__(self) -> None:
         super().__init__("join")
         self._dense = Array("i8", "n", least=0, how="join")
+        self._shares = Array("f8", "n", "classes", least=0, how="join")
         self.names = {"joined": _joined}
 
     def merged(self, name: str) -> str:
@@ -59,7 +60,7 @@ class _Outcomes(Spec):
 
     def read(self, stored: Any, sizes: Sizes) -> Any:
         if not isinstance(stored, list):
-            return self._dense.read(stored, sizes)
+            return (self._shares if np.ndim(stored) == 2 else self._dense).read(stored, sizes)
         fit((len(stored),), ("n",), sizes)
         return [label(each) for each in stored]
 
@@ -96,7 +97,8 @@ class WorstRows(Summary, kind="worst rows"):
     numbers : array
         (n,) the numbers of the rows.
     outcomes : array or list
-        (n,) positions of classes; of top lists the classes themselves.
+        (n,) positions of classes; (n, K) shares where several raters labelled each row; of top lists the
+        classes themselves.
     forecasts : array or list
         (n, K) probabilities; of top lists what `Stated.to_values` gives of each.
     ids : array, optional
@@ -119,7 +121,7 @@ class WorstRows(Summary, kind="worst rows"):
             raise UnreadableError("holds outcomes of lists with distributions, or the other way round")
         if len(self.losses) > min(self.most, self.n_rows) or not self.losses.shape[1]:
             raise UnreadableError("has more rows than there were, or no rule")
-        if not isinstance(self.outcomes, list):
+        if not isinstance(self.outcomes, list) and self.outcomes.ndim == 1:
             within(self.outcomes, 0, self.forecasts.shape[1] - 1)
 
     def _at(self, rows: Ints) -> WorstRows:
@@ -134,7 +136,7 @@ def _taken(values: Any, rows: Ints) -> Any:
 
 
 @dataclass(frozen=True)
-class WorstRecipe(Recipe[WorstRows]):
+class WorstRecipe(Recipe[WorstRows], cases=True):
     """The `n` worst rows of one model by the first of some rules."""
 
     model: str
@@ -179,7 +181,11 @@ def _shown(rows: Rows, near: Ints) -> tuple[Any, Any]:
         return [each.outcome for each in stated], [each.to_values() for each in stated]
     assert isinstance(rows, Forecasts)
     batches = [rows.batch(row, row + 1) for row in near.tolist()]
-    outcomes = np.array([int(batch.y[0]) for batch in batches], np.int64)
+    if rows.shared:
+        outcomes = np.array([to_host(rows.shares(slice(row, row + 1)))[0] for row in near.tolist()], float)
+        outcomes = outcomes.reshape(len(near), rows.n_classes)
+    else:
+        outcomes = np.array([int(batch.y[0]) for batch in batches], np.int64)
     p = [to_host(widen(batch.p))[0] for batch in batches]
     return outcomes, np.array(p, float).reshape(len(near), rows.n_classes)
 
@@ -191,7 +197,7 @@ class Worse(Summary, kind="ranks"):
 
 
 @dataclass(frozen=True)
-class WorseRecipe(Recipe[Worse]):
+class WorseRecipe(Recipe[Worse], cases=True):
     """How many rows of a model are worse than some of them, whose losses are known."""
 
     model: str

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from verax.engines.stats import Formula, RowStats
+from verax.engines.stats import Formula, RowStats, ShareStats
 from verax.inputs.arrays import Array, Namespace, device_of, is_traced, to_host, to_index, widen
-from verax.inputs.forecasts import log_softmax
+from verax.inputs.forecasts import ShareBatch, log_softmax
 from verax.kernels.statistics import CUMULATIVE, LOGARITHMS, MODE
 
 # Up to so many classes, array calls on the host are faster on columns than on rows.
@@ -21,10 +21,21 @@ _FEW = 64
 @singledispatch
 def validate(batch: Any) -> tuple[bool, bool]:
     """Whether all rows of a batch are valid, and whether any has weight: one look at the device."""
-    xp, p, y = batch.xp, _by_column(batch.p), batch.y
+    return _validate(batch, (batch.y < 0) | (batch.y >= batch.n_classes))
+
+
+@validate.register
+def _validate_shares(batch: ShareBatch) -> tuple[bool, bool]:
+    xp, shares = batch.xp, batch.shares
+    clear = batch.unity.clear(batch.n_classes, float(xp.finfo(shares.dtype).eps))
+    return _validate(batch, ~((xp.min(shares, axis=1) >= 0) & (xp.abs(xp.sum(shares, axis=1) - 1) <= clear)))
+
+
+def _validate(batch: Any, bad: Array) -> tuple[bool, bool]:
+    """The same, where it is known which outcomes are bad."""
+    xp, p = batch.xp, _by_column(batch.p)
     clear = batch.unity.clear(batch.n_classes, float(xp.finfo(p.dtype).eps))
     unclear = ~((xp.min(p, axis=1) >= 0) & (xp.abs(xp.sum(p, axis=1) - 1) <= clear))
-    bad = (y < 0) | (y >= batch.n_classes)
     flags = [xp.any(unclear), xp.any(bad)]
     if batch.weights is not None:
         flags[1] = flags[1] | xp.any(~((batch.weights >= 0) & xp.isfinite(batch.weights)))
@@ -46,6 +57,21 @@ def compute(batch: Any, needs: Collection[str]) -> RowStats:
     columns = to_index(batch.xp.arange(batch.n_classes, device=device_of(p)))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return reduce_rows(batch.xp, p, batch.y, columns, needs, logits=batch.logits)
+
+
+@compute.register
+def _compute_shares(batch: ShareBatch, needs: Collection[str]) -> RowStats:
+    if batch.xp is np:
+        return ShareStats.of_pairs(batch, lambda pairs: compute(pairs, needs))
+    # Elsewhere every class is scored for all rows: which shares are zero is not looked at.
+    p, logits, xp = _by_column(batch.p), batch.logits, batch.xp
+    columns = to_index(xp.arange(batch.n_classes, device=device_of(p)))
+    found = []
+    for k in range(batch.n_classes):
+        y = to_index(xp.full((batch.n_rows,), k, device=device_of(p)))
+        stats = reduce_rows(xp, p, y, columns, needs, logits=logits)
+        found.append((None, batch.shares[:, k], stats))
+    return ShareStats(xp, batch.n_classes, batch.n_rows, found)
 
 
 def _by_column(p: Array) -> Array:

@@ -28,6 +28,7 @@ from verax.common.summaries import (
     numbers,
     sized,
 )
+from verax.engines.stats import Decided
 from verax.engines.sums import Sum, Sums
 from verax.errors import VeraxError
 from verax.inputs.arrays import Floats, Ints
@@ -386,11 +387,9 @@ class ClusterSums:
         self._table = Sum.zeros(n_keys) if n_keys <= _TABLE else None
         self._runs: list[Cells] = []
 
-    def add(
-        self, codes: Any, weights: Any, positive: Any, losses: Sequence[Any], y: Any, decision: Any
-    ) -> None:
+    def add(self, codes: Any, weights: Any, positive: Any, losses: Sequence[Any], decided: Decided) -> None:
         """Take in rows: their groups, weights, whether these are positive, losses, outcomes and decisions."""
-        columns = [weights, weights * (y == decision)]
+        columns = [weights, weights * decided.right(len(weights))]
         for r, loss in enumerate(losses):
             infinite = loss == np.inf
             if infinite.any():
@@ -402,11 +401,12 @@ class ClusterSums:
         else:
             self._sums.add_at(codes, columns)
         if self._n_cells:
-            keys = codes * self._n_cells + y * self._n_classes + decision
+            keys = decided.at(codes) * self._n_cells + decided.y * self._n_classes + decided.decision
+            own = decided.weights(weights)
             if self._table is not None:
-                self._table.add_at(keys, weights)
+                self._table.add_at(keys, own)
             else:
-                self._push(Cells.of(keys, weights, self._n_cells))
+                self._push(Cells.of(keys, own, self._n_cells))
 
     def _push(self, run: Cells) -> None:
         """Keep a run; merge all when those since the last merge are many and as long as what came before."""

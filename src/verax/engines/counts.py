@@ -56,11 +56,11 @@ class Counts:
         n = n_cells(n_classes) if decisions else 0
         return cls(n_classes, _zero_cells(n), squares=_zero_cells(n) if weighted else None)
 
-    def add(self, y: Any, decision: Any, weights: Any) -> None:
-        """Count rows by NumPy calls; the compiled path has a kernel for this."""
+    def add(self, y: Any, decision: Any, weights: Any, squares: Any) -> None:
+        """Count rows by NumPy calls, with their weights and the squares; the compiled path has a kernel."""
         self._add_to(self.cells, y, decision, weights)
         if self.squares is not None:
-            self._add_to(self.squares, y, decision, squared_weights(weights))
+            self._add_to(self.squares, y, decision, squares)
 
     def _add_to(self, cells: Sum, y: Any, decision: Any, weights: Any) -> None:
         if self._tabled:

@@ -9,8 +9,10 @@ same for every number of classes. Formulas that have no trace are not fused: the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 
@@ -40,6 +42,8 @@ _FAR = 128.0
 # The shift may lie ten standard deviations from the mean, for the same reason: 0.99 = 1 - 1 / (1 + 10^2).
 # Where it lies closer than this share of the mean, the deviations are as exact as the losses are.
 _SPREAD, _CLOSE = 0.99, 1e-6
+# Above this, numbers are whole.
+_WHOLE = 2.0**52
 # Rows are counted into so many tables by turns: rows of one cell then need not wait for each other.
 _TABLES = 4
 
@@ -101,6 +105,8 @@ class Layout:
         Whether rows have weights.
     counts : bool
         Whether outcomes are counted against decisions.
+    shared : {"", "shares", "counts"}
+        What outcomes are of which every class may have a share: shares, or whole numbers of raters.
     """
 
     n_classes: int
@@ -109,6 +115,7 @@ class Layout:
     binary: bool
     weighted: bool
     counts: bool
+    shared: Literal["", "shares", "counts"] = ""
 
     @property
     def n_given(self) -> int:
@@ -118,7 +125,8 @@ class Layout:
 
 @lru_cache(maxsize=64)
 def fuse_rows(rules: tuple[Formula, ...], layout: Layout) -> tuple[Kernel, Floats] | None:
-    """A kernel (p, y, weights, clear, constants, shift, rough, sums, cells, squares, left) and its constants.
+    """A kernel (p, y, shares, weights, clear, constants, shift, rough, sums, cells, squares, left), and its
+    constants.
 
     None if a formula cannot be traced. The kernel adds to `sums` what `fuse` says, and to `cells` (both parts
     of a compensated sum, with weights also `squares`) the weights of outcomes against decisions. It writes to
@@ -138,10 +146,13 @@ def _row_loop(trace: Trace, layout: Layout) -> str:
     _write_parameters(head, trace)
     head.add(f"out = np.zeros(({n + 1}, {4 if layout.weighted else 2}))")
     head.add(f"cell = np.zeros({size}, np.uint64)")
+    turns = 1 if layout.weighted or layout.shared else _TABLES
     if layout.counts:
-        head.add(f"table = np.zeros(({1 if layout.weighted else _TABLES}, {k * k + 1}))")
+        head.add(f"table = np.zeros(({turns}, {k * k + 1}))")
         if layout.weighted:
             head.add(f"square_table = np.zeros((1, {k * k + 1}))")
+    if layout.shared:
+        head.add(f"share = np.empty(({k}, {size}))")
     strip = _strips(layout, head)
     _write_zeros(strip, n, layout.weighted)
     strip.add("for i in range(n):")
@@ -152,13 +163,13 @@ def _row_loop(trace: Trace, layout: Layout) -> str:
     needs = {*trace.statistics, *({"decision"} if layout.counts else ())}
     needs |= {"log_true"} if any(step.operation == "log" for step in trace.steps) else set()
     write_probabilities(row, k, layout.form, binary=layout.binary)
-    write_statistics(row, k, needs, layout.form)
-    if layout.counts:
-        row.require("p_true > 0.0")
-    write_formulas(row, trace)
+    if layout.shared:
+        trace = _write_shared(row, trace, layout, needs)
+    else:
+        _write_losses(row, trace, layout, needs)
     row.all_hold("ok")
     _write_sums(row, trace, layout.weighted)
-    counted = f"U(o) * U({k}) + decision" if layout.counts else "U(0)"
+    counted = ("decision" if layout.shared else f"U(o) * U({k}) + decision") if layout.counts else "U(0)"
     row.add(f"cell[i] = select(ok, {counted}, U({k * k}))")
     end = Lines(8)
     _write_out(end, n, layout.weighted)
@@ -171,13 +182,52 @@ def _row_loop(trace: Trace, layout: Layout) -> str:
     end.add("            n_left += 1")
     if layout.counts:
         end.add("if fine:")
-        _write_counting(end, k, layout.weighted)
+        _write_counting(end, layout)
     tail = Lines(4)
-    if layout.counts and not layout.weighted:
+    if layout.counts and turns > 1:
         _write_flush(tail, "table", "cells", _TABLES, k)
     tail.add("return n_left")
-    start = "def kernel(p, y, w, clear, c, m, rough, sums, cells, squares, left) -> int:"
+    start = "def kernel(p, y, g, w, clear, c, m, rough, sums, cells, squares, left) -> int:"
     return "\n".join([start, *head.text, *strip.text, *row.text, *end.text, *tail.text])
+
+
+def _write_losses(row: Lines, trace: Trace, layout: Layout, needs: Collection[str]) -> None:
+    """Name the statistics of a row whose outcome is called o, and its losses."""
+    write_statistics(row, layout.n_classes, needs, layout.form)
+    if layout.counts:
+        row.require("p_true > 0.0")
+    write_formulas(row, trace)
+
+
+def _write_shared(row: Lines, trace: Trace, layout: Layout, needs: Collection[str]) -> Trace:
+    """The same of a row with shares of all classes: its losses are means over them, and have other names."""
+    shares = [row.let(f"share[{j}, i]") for j in range(layout.n_classes)]
+    row.require(f"{row.smallest(shares)} >= 0.0")
+    total = row.total(shares)
+    if layout.shared == "counts":
+        # Sums with 2^52 have no digits after the point.
+        whole = [f"(({count} + {_WHOLE!r}) - {_WHOLE!r} == {count})" for count in shares]
+        row.require(" & ".join([f"({total} > 0.0)", f"({total} < {_WHOLE / 2!r})", *whole]))
+        shares = [row.let(f"{count} / {total}") for count in shares]
+        for j, share in enumerate(shares):
+            row.add(f"share[{j}, i] = {share}")
+    else:
+        row.require(f"abs({total} - 1.0) <= clear")
+    means = ["0.0"] * len(trace.losses)
+    for j, share in enumerate(shares):
+        row.let(str(j), "o")
+        before = row.take_conditions()
+        _write_losses(row, trace, layout, needs)
+        holds = row.let(" & ".join(row.take_conditions()) or "True")
+        row.give_conditions(before)
+        # Nothing is asked of a class that has no share.
+        row.require(f"({share} == 0.0) | {holds}")
+        some = row.let(f"{share} > 0.0")
+        means = [
+            row.let(f"{mean} + select({some}, {share} * {loss}, 0.0)")
+            for mean, loss in zip(means, trace.losses, strict=True)
+        ]
+    return replace(trace, losses=tuple(means))
 
 
 @lru_cache(maxsize=64)
@@ -291,6 +341,10 @@ def _strips(layout: Layout, head: Lines) -> Lines:
     head.add(f"for start in range(0, y.size, {size}):")
     strip = Lines(8)
     strip.add(f"n = min({size}, y.size - start)")
+    if layout.shared:
+        strip.add("for i in range(n):")
+        for j in range(k):
+            strip.add(f"    share[{j}, i] = np.float64(g[start + i, {j}])")
     if layout.columns:
         return strip
     # Rows are turned into columns, so that the compiler can do several at once.
@@ -303,7 +357,8 @@ def _strips(layout: Layout, head: Lines) -> Lines:
 def _row(layout: Layout) -> Lines:
     """The body of the loop over the rows of a strip, with the numbers of a row by name."""
     row = Lines(12)
-    row.let("y[start + i]", "o")
+    if not layout.shared:
+        row.let("y[start + i]", "o")
     for j in range(layout.n_given):
         row.let(f"p[{j}][start + i]" if layout.columns else f"strip[{j}, i]", f"q{j}")
     return row
@@ -390,9 +445,10 @@ if fine:
     ]
 
 
-def _write_counting(lines: Lines, k: int, weighted: bool) -> None:
+def _write_counting(lines: Lines, layout: Layout) -> None:
     """Count the rows of a strip by the cells they fall into."""
-    if not weighted:
+    k, weighted = layout.n_classes, layout.weighted
+    if not weighted and not layout.shared:
         whole = f"n - n % {_TABLES}"
         lines.add(f"    for i in range(0, {whole}, {_TABLES}):")
         for turn in range(_TABLES):
@@ -403,11 +459,16 @@ def _write_counting(lines: Lines, k: int, weighted: bool) -> None:
     # The sums of a strip are short; those of all strips are compensated.
     lines.add("    for i in range(n):")
     lines.add(f"        if cell[i] < U({k * k}):")
-    lines.add("            table[0, cell[i]] += w[start + i]")
-    lines.add("            square_table[0, cell[i]] += w[start + i] * w[start + i]")
+    places = [(f"U({j * k}) + cell[i]", f"share[{j}, i]") for j in range(k)] if layout.shared else []
+    for place, share in places or [("cell[i]", "1.0")]:
+        weight = f"{share} * w[start + i]" if weighted else share
+        lines.add(f"            table[0, {place}] += {weight}")
+        if weighted:
+            lines.add(f"            square_table[0, {place}] += {weight} * w[start + i]")
     inner = Lines(12)
     _write_flush(inner, "table", "cells", 1, k)
-    _write_flush(inner, "square_table", "squares", 1, k)
+    if weighted:
+        _write_flush(inner, "square_table", "squares", 1, k)
     lines.text += inner.text
 
 

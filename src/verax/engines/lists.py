@@ -180,7 +180,7 @@ class _ListReduction(Reduction):
             survey.tolerance,
             self._buffer,
         )
-        if "right" in self._needs:
+        if "right" in self.needs:
             self._buffer[PLACE["right"], : batch.y.size] = _right(batch)
         return self._views(batch.y.size), 0
 

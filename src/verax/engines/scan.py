@@ -140,4 +140,4 @@ class _Share(Generic[V]):
 
     def _visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None:
         self.visitor.visit(stats, batch, chunk)
-        self.n_seen += int(batch.y.shape[0])
+        self.n_seen += batch.n_rows

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from verax.errors import RuleError
-from verax.inputs.arrays import Array, Namespace
+from verax.inputs.arrays import Array, Floats, Ints, Namespace, to_host
+from verax.inputs.forecasts import Batch, ShareBatch
 from verax.kernels.statistics import STATISTICS
 
 
@@ -99,3 +101,110 @@ class RowStats:
     def forget(self) -> None:
         """Drop the losses computed so far: the arrays hold other rows now."""
         self._losses.clear()
+
+
+# The rows, shares and statistics of some of the outcomes of a batch; without rows, those of every row.
+OfOutcomes = tuple[Ints | None, Array, RowStats]
+# What does not depend on the outcome.
+_OF_FORECAST = frozenset({"decision", "top"})
+
+
+class ShareStats(RowStats):
+    """Statistics of rows whose outcomes are shares of the classes.
+
+    A loss, like any statistic that depends on the outcome, is the mean over the outcomes, weighted by their
+    shares. An outcome whose share is zero costs nothing, even if its loss is infinite.
+    """
+
+    def __init__(self, xp: Namespace, n_classes: int, n_rows: int, outcomes: Sequence[OfOutcomes]) -> None:
+        super().__init__(xp, n_classes)
+        self.n_rows, self.outcomes = n_rows, tuple(outcomes)
+
+    @classmethod
+    def of_pairs(cls, batch: ShareBatch, compute: Callable[[Batch], RowStats]) -> ShareStats:
+        """The statistics of NumPy rows, from those of each row with each class that has a share in it."""
+        place, y = np.nonzero(batch.shares > 0)
+        logits = None if batch.logits is None else batch.logits[place]
+        pairs = Batch(
+            batch.p[place], y, None, None, batch.start, batch.n_classes, batch.unity, batch.xp, logits
+        )
+        return cls(np, batch.n_classes, batch.n_rows, [(place, batch.shares[place, y], compute(pairs))])
+
+    def loss(self, rule: Formula) -> Array:
+        if isinstance(rule, RowStatistic):
+            return getattr(self, rule.name)
+        if rule not in self._losses:
+            self._losses[rule] = self._mean(lambda stats: stats.loss(rule))
+        return self._losses[rule]
+
+    def __getattr__(self, name: str) -> Array:
+        if name not in STATISTICS:
+            raise AttributeError(f"there is no statistic called {name}")
+        if name not in _OF_FORECAST:
+            return self._mean(lambda stats: getattr(stats, name))
+        place, _, stats = self.outcomes[0]
+        values = getattr(stats, name)
+        return values if place is None else values[np.searchsorted(place, np.arange(self.n_rows))]
+
+    @property
+    def impossible(self) -> Array:
+        """Whether an outcome with a share had been given probability zero."""
+        return self._mean(lambda stats: self.xp.where(stats.impossible, 1.0, 0.0)) > 0
+
+    def _mean(self, of: Callable[[RowStats], Array]) -> Array:
+        """The mean over the outcomes of each row."""
+        total: Any = 0.0
+        for place, share, stats in self.outcomes:
+            values = of(stats)
+            if place is None:
+                total = total + share * self.xp.where(share > 0, values, self.xp.zeros_like(values))
+            else:
+                total = total + np.bincount(place, share * values, self.n_rows)
+        return total
+
+
+@dataclass(frozen=True)
+class Decided:
+    """Outcomes with the decisions of their rows.
+
+    Attributes
+    ----------
+    y, decision : Ints
+        The outcomes, and the decisions of their rows.
+    place : Ints or None
+        The row of each outcome in its batch; None where every row has one.
+    share : Floats or None
+        The share of each outcome in its row; None where every row has one.
+    """
+
+    y: Ints
+    decision: Ints
+    place: Ints | None = None
+    share: Floats | None = None
+
+    @classmethod
+    def of(cls, batch: Any, decision: Array) -> Decided:
+        """The outcomes of a batch with these decisions, on the host."""
+        decisions = to_host(decision)
+        if not isinstance(batch, ShareBatch):
+            return cls(to_host(batch.y), decisions)
+        shares = to_host(batch.shares)
+        place, y = np.nonzero(shares > 0)
+        return cls(y, decisions[place], place, shares[place, y])
+
+    def at(self, rows: Any) -> Any:
+        """Of a value per row, the value of each outcome."""
+        return rows if self.place is None else rows[self.place]
+
+    def weights(self, weights: Floats | None) -> Floats | None:
+        """The weight of each outcome, from those of the rows; None where all are 1."""
+        if self.share is None:
+            return weights
+        return self.share if weights is None else self.share * self.at(weights)
+
+    def right(self, n_rows: int) -> Floats:
+        """The share of each row's outcomes that were decided for."""
+        hits: Floats = (self.y == self.decision).astype(float)
+        if self.place is None or self.share is None:
+            return hits
+        return np.bincount(self.place, self.share * hits, n_rows).astype(float)

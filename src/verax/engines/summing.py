@@ -12,19 +12,22 @@ from verax.engines.fusion import Layout, fuse_losses, fuse_rows
 from verax.engines.stats import Formula
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts, Unread
+from verax.inputs.shares import Shares
 from verax.kernels.fewclasses import FEW
 
 # How many rows at either end of a chunk tell roughly what its losses are.
 _PROBE = 32
 _NO_WEIGHTS = np.zeros(0)
+_NO_SHARES = np.zeros((0, 0))
+_NO_SHARES.flags.writeable = False
 
 
 def layout_of(rows: Any, *, counts: bool) -> Layout | None:
     """How rows of few classes lie in memory; None for any others, which kernels of this kind do not know."""
     if not isinstance(rows, Forecasts) or rows.n_classes > FEW or (rows.binary and rows.form == "rescaled"):
         return None
-    weighted = rows.weights is not None
-    return Layout(rows.n_classes, rows.by_columns, rows.form, rows.binary, weighted, counts)
+    layout = Layout(rows.n_classes, rows.by_columns, rows.form, rows.binary, rows.weights is not None, counts)
+    return replace(layout, shared=rows.outcomes.form) if isinstance(rows.outcomes, Shares) else layout
 
 
 class RowSums:
@@ -61,8 +64,9 @@ class RowSums:
         w = _NO_WEIGHTS if rows.weights is None else rows.weights
         w = w if self._scale == 1 else w * self._scale
         shift[:] = self._probe(rows, w, sums)
+        g = _NO_SHARES if rows.shares is None else rows.shares
         n_left = self._kernel(
-            rows.p, rows.y, w, self._clear, self._constants, shift, False, sums, cells, squares, left
+            rows.p, rows.y, g, w, self._clear, self._constants, shift, False, sums, cells, squares, left
         )
         if self._scale != 1 and rows.weights is not None:
             # Light rows among heavy ones have a weight, even if it is zero in the unit of the sums.
@@ -77,15 +81,15 @@ class RowSums:
         means = []
         for part in (slice(0, _PROBE), slice(max(0, n - _PROBE), n)):
             p = tuple(c[part] for c in rows.p) if isinstance(rows.p, tuple) else rows.p[part]
-            found = self._mean(p, rows.y[part], w[part], sums)
-            means.append(found)
+            g = _NO_SHARES if rows.shares is None else rows.shares[part]
+            means.append(self._mean(p, rows.y[part], g, w[part], sums))
         smaller = np.where(np.abs(means[0]) < np.abs(means[1]), means[0], means[1])
         return np.where(np.isfinite(smaller), smaller, 0.0)
 
-    def _mean(self, p: Any, y: Ints, w: Floats, sums: Floats) -> Floats:
+    def _mean(self, p: Any, y: Ints, g: Floats, w: Floats, sums: Floats) -> Floats:
         found, unused = np.zeros_like(sums), np.zeros((2, self._forecasts.n_classes**2))
         none, left = np.zeros(len(sums) - 1), np.zeros(len(y), np.int64)
-        self._kernel(p, y, w, self._clear, self._constants, none, True, found, unused, unused, left)
+        self._kernel(p, y, g, w, self._clear, self._constants, none, True, found, unused, unused, left)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(found[:-1, 0] / found[-1, 0])
 
@@ -128,6 +132,7 @@ class RowLosses:
     def of(cls, rules: tuple[Formula, ...], rows: Any, kept: Sequence[Formula]) -> RowLosses | None:
         """The kernel for these rows; None where there are many classes, or rules without a trace."""
         layout = layout_of(rows, counts=False)
+        layout = None if layout is None or layout.shared else layout
         found = None if layout is None else fuse_losses(rules, replace(layout, weighted=False))
         places = np.array([rules.index(rule) for rule in kept], np.int64)
         return None if found is None else cls(*found, rows, places)

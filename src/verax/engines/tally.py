@@ -36,7 +36,7 @@ from verax.engines.clusters import Clusters, ClusterSums
 from verax.engines.counts import CONFUSION_UP_TO, ROWS_KEPT, Counts, squared_weights
 from verax.engines.plans import CHUNK_BLOCKS, Plan
 from verax.engines.scan import scan_rows
-from verax.engines.stats import Formula, RowStats
+from verax.engines.stats import Decided, Formula, RowStats
 from verax.engines.sums import (
     Moments,
     MomentSums,
@@ -380,6 +380,7 @@ class _Chunks:
         n_rules = len(tally.rules)
         self.unit = math.ldexp(1.0, exponent)
         self.weighted = forecasts.weights is not None
+        self.shared_outcomes = bool(getattr(forecasts, "shared", False))
         self.sums = np.zeros((plan.n_chunks, n_rules + 1, 4 if self.weighted else 2))
         self.shift = np.zeros((plan.n_chunks, n_rules))
         self.others: list[Moments | None] = [None] * plan.n_chunks
@@ -390,7 +391,7 @@ class _Chunks:
         self.compiled = plan.compiled
         self.lock = Lock()
         tabled = tally.counts is not None and tally.counts.confusion is not None
-        shared = tabled and plan.compiled and tally.n_classes**2 > plan.block
+        shared = tabled and plan.compiled and tally.n_classes**2 > plan.block and not self.shared_outcomes
         self.table = Sum.zeros(tally.n_classes**2) if shared else None
         self.square_table = Sum.zeros(tally.n_classes**2) if shared and self.weighted else None
         self.fused = None
@@ -441,7 +442,8 @@ class _Visitor:
             self._counts = Counts.zeros(
                 tally.n_classes, decisions=tally.decisions and not shared, weighted=chunks.weighted
             )
-            if chunks.compiled and chunks.row_sums is None and tally.counts.confusion is not None:
+            counted = chunks.compiled and chunks.row_sums is None and not chunks.shared_outcomes
+            if counted and tally.counts.confusion is not None:
                 self._counter = _Counter(chunks, self._counts)
         self._row_cells = np.zeros((2, 2, tally.n_classes**2 if chunks.row_sums is not None else 0))
         self._left = np.empty(chunks.chunk_rows if chunks.row_sums is not None else 0, np.int64)
@@ -500,7 +502,7 @@ class _Visitor:
         if stats.buffer is None or chunks.fused is None:
             return False
         kernel, constants = chunks.fused
-        n, w = int(batch.y.shape[0]), _NO_WEIGHTS if w is None else w
+        n, w = batch.n_rows, _NO_WEIGHTS if w is None else w
         if chunk != self._chunk:
             self._chunk = chunk
             chunks.shift[chunk] = self._probe(kernel, stats.buffer, n, w, constants)
@@ -524,7 +526,7 @@ class _Visitor:
         found = Moments.of(_losses(self._rules, stats), batch.weights, stats.xp, chunks.unit)
         with np.errstate(over="ignore", invalid="ignore"):
             _add_to(chunks.others, chunk, found)
-            chunks.weight[chunk, 0] += int(batch.y.shape[0]) if w is None else float(batch.xp.sum(w))
+            chunks.weight[chunk, 0] += batch.n_rows if w is None else float(batch.xp.sum(w))
             if w is not None:
                 squared = squared_weights(w)
                 _add_to(
@@ -533,13 +535,12 @@ class _Visitor:
                 chunks.weight[chunk, 1] += float(batch.xp.sum(squared))
 
     def _add_clusters(self, clusters: ClusterSums, stats: RowStats, batch: RowBatch, w: Any) -> None:
-        y = to_host(batch.y)
-        weights = np.ones(len(y)) if w is None else to_host(w)
+        weights = np.ones(batch.n_rows) if w is None else to_host(w)
         positive = weights > 0 if batch.weights is None else to_host(batch.weights) > 0
         losses = [to_host(loss) for loss in _losses(self._rules, stats)]
-        decision = to_host(stats.decision) if self._decisions else np.full(len(y), -1)
+        decided = Decided.of(batch, stats.decision if self._decisions else np.full(batch.n_rows, -1))
         with np.errstate(over="ignore", invalid="ignore"):
-            clusters.add(batch.groups, weights, positive, losses, y, decision)
+            clusters.add(batch.groups, weights, positive, losses, decided)
 
     def _count(self, counts: Counts, stats: RowStats, batch: RowBatch, w: Any) -> None:
         if not self._decisions or not self._count_decisions(counts, stats, batch, w):
@@ -550,12 +551,12 @@ class _Visitor:
 
     def _count_decisions(self, counts: Counts, stats: RowStats, batch: RowBatch, w: Any) -> bool:
         """Count outcomes against decisions; True where no outcome is known to have had probability zero."""
-        y, decision = to_host(batch.y), to_host(stats.decision)
-        weights = None if w is None else to_host(w)
+        decided, weights = Decided.of(batch, stats.decision), None if w is None else to_host(w)
         if self._counter is not None:
-            n_zero = self._counter(y, decision, stats.p_true, weights)
+            n_zero = self._counter(decided.y, decided.decision, stats.p_true, weights)
             return n_zero == 0 and self._chunks.unit == 1 and stats.buffer is not None
-        counts.add(y, decision, weights)
+        squares = None if weights is None else squared_weights(weights)
+        counts.add(decided.y, decided.decision, decided.weights(weights), decided.weights(squares))
         return False
 
 
@@ -593,7 +594,7 @@ _NO_WEIGHTS = np.zeros(0)
 def _n_positive(batch: RowBatch) -> float:
     """How many rows of a batch have a positive weight."""
     w = batch.weights
-    return float(batch.y.shape[0]) if w is None else float(batch.xp.sum(batch.xp.astype(w > 0, w.dtype)))
+    return float(batch.n_rows) if w is None else float(batch.xp.sum(batch.xp.astype(w > 0, w.dtype)))
 
 
 def _add_to(moments: list[Moments | None], chunk: int, found: Moments) -> None:

@@ -101,7 +101,7 @@ class Breakdown(Summary, kind="subgroups"):
 
 
 @dataclass(frozen=True)
-class BreakdownRecipe(Recipe[Breakdown]):
+class BreakdownRecipe(Recipe[Breakdown], cases=True):
     """The summaries of each subgroup of a column by the same recipes."""
 
     column: str

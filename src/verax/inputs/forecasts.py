@@ -28,6 +28,7 @@ from verax.inputs.arrays import (
 from verax.inputs.columns import Columns
 from verax.inputs.groups import Groups, kinds_of
 from verax.inputs.outcomes import Outcomes, check_classes
+from verax.inputs.shares import Raters, Shares, one_class_needed, outcomes_of
 from verax.inputs.validity import Unity
 from verax.kernels.statistics import Form
 
@@ -61,17 +62,51 @@ class Batch:
     logits: Array | None = None
     rows: Ints | None = None
 
+    @property
+    def n_rows(self) -> int:
+        """How many rows these are."""
+        return int(self.p.shape[0])
+
+
+@dataclass(frozen=True)
+class ShareBatch:
+    """The same of rows whose outcomes are (n, K) shares of the classes."""
+
+    p: Array
+    shares: Array
+    weights: Array | None
+    groups: Array | None
+    start: int
+    n_classes: int
+    unity: Unity
+    xp: Namespace
+    logits: Array | None = None
+    rows: Ints | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows these are."""
+        return int(self.p.shape[0])
+
+    @property
+    def y(self) -> Array:
+        """Refuse: there is no single class."""
+        raise one_class_needed()
+
 
 @dataclass(frozen=True)
 class Unread:
     """Consecutive rows as they were given, for a kernel that brings them to standard form itself.
 
-    `p` is one contiguous (n, K) array, or a tuple of contiguous columns, of float64 or float32.
+    `p` is one contiguous (n, K) array, or a tuple of contiguous columns, of float64 or float32. Outcomes that
+    are shares of the classes, or numbers of raters, are a contiguous (n, K) array; `y` means nothing then but
+    its length.
     """
 
     p: Any
     y: Ints
     weights: Floats | None
+    shares: Array | None = None
 
 
 class Forecasts:
@@ -84,7 +119,8 @@ class Forecasts:
     Parameters
     ----------
     y : array_like of shape (N,) or (N, K)
-        Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows.
+        Outcomes: class positions 0..K-1, labels found in `classes`, one-hot rows, or the shares of the
+        classes among several raters.
     p : array_like of shape (N, K) or (N,)
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
         enough.
@@ -105,6 +141,9 @@ class Forecasts:
         weights may all be zero here.
     part : bool, default False
         Whether these are a part of all rows, which may have no row and no weight.
+    raters : {"shares", "counts", "columns"}, optional
+        What a 2-D `y` holds if not one-hot rows: shares of the classes, numbers of raters for each class, or
+        the labels of one rater per column.
     invalid : {"raise"}, default "raise"
         What happens to invalid rows. Functions that are asked to skip them do so before they come here.
 
@@ -130,6 +169,7 @@ class Forecasts:
         ordered: bool = False,
         first_row: int | None = None,
         part: bool = False,
+        raters: Raters | None = None,
         invalid: Literal["raise", "skip"] = "raise",
     ) -> None:
         check_choice("invalid", invalid, ("raise",))
@@ -144,7 +184,8 @@ class Forecasts:
         _check_form_of_p(raw)
         others = [(y, "y"), (weights, "weights"), *((kind, "groups") for kind in kinds_of(groups))]
         for other, name in others:
-            same_rows(other, p, (name, "p"))
+            if not isinstance(other, Shares):
+                same_rows(other, p, (name, "p"))
         normalize, logits = check_flag("normalize", normalize), check_flag("logits", logits)
         if normalize and logits:
             raise InputError("is for probabilities and cannot be combined with logits", argument="normalize")
@@ -155,8 +196,10 @@ class Forecasts:
         self._p = raw if names is None or columns is None else _align_columns(raw, columns, names)
         self._normalize = normalize
         self._logits = logits
-        self.outcomes: Outcomes = Outcomes(
+        self.outcomes: Outcomes | Shares = outcomes_of(
             y,
+            raters,
+            raw,
             n_classes=self.n_classes,
             classes=names,
             columns=columns,
@@ -196,6 +239,11 @@ class Forecasts:
         """How many numbers a row has."""
         return self.n_classes
 
+    @property
+    def shared(self) -> bool:
+        """Whether outcomes are shares of the classes, not single classes."""
+        return isinstance(self.outcomes, Shares)
+
     def _check_lengths(self) -> None:
         n, n_outcomes = self.n_rows, self.outcomes.n_rows
         if n == n_outcomes:
@@ -226,7 +274,7 @@ class Forecasts:
             )
         return raw
 
-    def batch(self, start: int, stop: int) -> Batch:
+    def batch(self, start: int, stop: int) -> Batch | ShareBatch:
         """Rows `start` to `stop` in standard form. Invalid values pass through as they are.
 
         Parameters
@@ -243,7 +291,7 @@ class Forecasts:
         """
         return self._in_standard_form(slice(start, stop), start, None)
 
-    def batch_of(self, rows: Ints) -> Batch:
+    def batch_of(self, rows: Ints) -> Batch | ShareBatch:
         """The rows with these numbers, in standard form.
 
         Parameters
@@ -258,20 +306,39 @@ class Forecasts:
         """
         return self._in_standard_form(rows, int(rows[0]), rows)
 
-    def _in_standard_form(self, at: slice | Ints, start: int, rows: Ints | None) -> Batch:
+    def shares(self, at: slice | Ints) -> Array:
+        """The shares of the classes among the outcomes of some rows.
+
+        Parameters
+        ----------
+        at : slice or array of int
+            The rows.
+
+        Returns
+        -------
+        array of shape (n, K)
+            The shares.
+        """
+        if not isinstance(self.outcomes, Shares):
+            raise TypeError("these outcomes are single classes")
+        return self.outcomes.of(at)
+
+    def _in_standard_form(self, at: slice | Ints, start: int, rows: Ints | None) -> Batch | ShareBatch:
         logits = self._logits_of(at) if self._logits else None
-        return Batch(
-            p=self._probabilities(at) if logits is None else softmax(logits, self.xp),
-            y=self.outcomes.positions_of(at),
-            weights=None if self.weights is None else widen(move_like(self.weights[at], self._p)),
-            groups=None if self.groups is None else self.groups.codes[at],
-            start=start,
-            n_classes=self.n_classes,
-            unity=self.unity,
-            xp=self.xp,
-            logits=logits,
-            rows=rows,
-        )
+        common: dict[str, Any] = {
+            "p": self._probabilities(at) if logits is None else softmax(logits, self.xp),
+            "weights": None if self.weights is None else widen(move_like(self.weights[at], self._p)),
+            "groups": None if self.groups is None else self.groups.codes[at],
+            "start": start,
+            "n_classes": self.n_classes,
+            "unity": self.unity,
+            "xp": self.xp,
+            "logits": logits,
+            "rows": rows,
+        }
+        if isinstance(self.outcomes, Shares):
+            return ShareBatch(shares=self.outcomes.of(at), **common)
+        return Batch(y=self.outcomes.positions_of(at), **common)
 
     @property
     def dtype(self) -> Any:
@@ -311,11 +378,11 @@ class Forecasts:
             The rows as they were given.
         """
         weights = None if self.weights is None else to_host(self.weights[start:stop])
-        return Unread(
-            self._parts(start, stop),
-            self.outcomes.positions(start, stop),
-            None if weights is None else np.ascontiguousarray(weights, np.float64),
-        )
+        w = None if weights is None else np.ascontiguousarray(weights, np.float64)
+        if isinstance(self.outcomes, Shares):
+            shares = self.outcomes.unread(start, stop)
+            return Unread(self._parts(start, stop), np.zeros(len(shares), np.int64), w, shares)
+        return Unread(self._parts(start, stop), self.outcomes.positions(start, stop), w)
 
     def _parts(self, start: int, stop: int) -> Any:
         p = self._p
@@ -327,7 +394,7 @@ class Forecasts:
             return tuple(_readable(p[start:stop, j], p.dtype) for j in range(self.n_classes))
         return _readable(p[start:stop], p.dtype)
 
-    def batches(self, rows: int) -> Iterator[Batch]:
+    def batches(self, rows: int) -> Iterator[Batch | ShareBatch]:
         """All rows, some at a time.
 
         Parameters
@@ -387,16 +454,14 @@ class Forecasts:
             sign.remedies = (Remedy("Divide percentages by 100."), _LOGITS)
         elif self._normalize:
             total.requirement, total.remedies = "rows must have a positive, finite sum", ()
-        outcome = self.outcomes.offenders()
+        outcome = self.outcomes.complaints()
         weight = Offenders("weights", "must be finite and not negative", "sign")
         offset = self._first_row or 0
         for batch in self.batches(4096):
-            stop = batch.start + batch.y.shape[0]
+            stop = batch.start + batch.n_rows
             given = to_host(widen(self._p[batch.start : stop, ...]))
-            p, y = to_host(batch.p), to_host(batch.y)
-            self._check_rows(given, p, offset + batch.start, finite, sign, total)
-            raw = to_host(self.outcomes.raw[batch.start : stop, ...])
-            outcome.add((y < 0) | (y >= self.n_classes), raw, offset + batch.start)
+            self._check_rows(given, to_host(batch.p), offset + batch.start, finite, sign, total)
+            self.outcomes.judge(outcome, batch.start, stop, offset)
             if batch.weights is not None:
                 w = to_host(batch.weights)
                 weight.add(~(np.isfinite(w) & (w >= 0)), w, offset + batch.start)
@@ -408,7 +473,7 @@ class Forecasts:
             total.remedies = (_RESCALE, _LOGITS)
         elif total.remedies and all(value < 1 - _ROUNDED for value in total.values):
             total.remedies = (_ALL_CLASSES,)
-        found = [each for each in (finite, sign, total, weight, outcome) if each.count]
+        found = [each for each in (finite, sign, total, weight, *outcome) if each.count]
         for offenders in found:
             offenders.so_far = self._first_row is not None
         return found

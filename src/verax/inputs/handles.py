@@ -9,8 +9,8 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import reduce
+from dataclasses import dataclass, field, replace
+from functools import reduce, wraps
 from operator import add
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, get_args, get_origin
@@ -21,7 +21,8 @@ from verax.common.packing import dump, load, refusing
 from verax.common.sizes import in_digits
 from verax.errors import InputError, Remedy
 from verax.inputs.arrays import Ints
-from verax.inputs.rows import Rows
+from verax.inputs.pairs import are_shared, paired, places_of, some_of
+from verax.inputs.rows import Rows, at_fault
 from verax.inputs.skipping import NO_ROWS, NO_VALID_ROW, Skipped
 
 Array = np.ndarray[Any, Any]
@@ -79,6 +80,10 @@ class Part:
         Makes a part of some of the rows, by their places in this one.
     whole : bool
         Whether these are all rows, held in memory: summaries then need not be bounded.
+    cases : Part | None
+        Where rows are pairs of a case and a class, the cases.
+    places : numpy.ndarray | None
+        (N,) the place of each row's case among these.
     """
 
     models: Mapping[str, Rows]
@@ -89,7 +94,64 @@ class Part:
     skipped: Skipped | None = None
     subset: Callable[[Ints], Part] | None = field(default=None, repr=False, compare=False)
     whole: bool = False
+    cases: Part | None = field(default=None, repr=False, compare=False)
+    places: Ints | None = field(default=None, repr=False, compare=False)
     _made: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def held(
+        cls,
+        models: Mapping[str, Rows],
+        ids: Array | None,
+        by: Mapping[str, Array],
+        numbers: Array | None,
+        skipped: Skipped | None = None,
+        *,
+        start: int = 0,
+        whole: bool = True,
+    ) -> Part:
+        """Rows in memory as a part that can be divided further."""
+
+        def subset(places: Ints) -> Part:
+            return cls.held(
+                {name: some_of(rows, places) for name, rows in models.items()},
+                None if ids is None else ids[places],
+                {name: column[places] for name, column in by.items()},
+                start + places if numbers is None else numbers[places],
+                start=start,
+                whole=whole,
+            )
+
+        return cls(models, start, ids, by, numbers, skipped, subset, whole)
+
+    @property
+    def in_pairs(self) -> Part:
+        """The same rows with one class each: a case of several raters is read as its classes.
+
+        Each class has its share of the weight, and cases are groups where there are no larger ones.
+        """
+        if not any(are_shared(rows) for rows in self.models.values()):
+            return self
+        return self.once("pairs", self._paired)
+
+    def _paired(self) -> Part:
+        for name, rows in self.models.items():
+            try:
+                rows.check()
+            except InputError as error:
+                raise (at_fault(name, error) if self.whole and len(self.models) > 1 else error) from None
+        places, cases = places_of(self.rows), self.row_numbers
+        at = places[0]
+        found = Part.held(
+            {name: paired(rows, places, cases) for name, rows in self.models.items()},
+            None if self.ids is None else self.ids[at],
+            {name: column[at] for name, column in self.by.items()},
+            cases[at],
+            self.skipped,
+            start=self.start,
+            whole=self.whole,
+        )
+        return replace(found, cases=self, places=at)
 
     @property
     def n_rows(self) -> int:
@@ -140,13 +202,19 @@ class Gathering(Protocol[S_co]):
 class Recipe(ABC, Generic[S]):
     """How a summary is made. Recipes are sent to where the rows are, so they hold no rows themselves.
 
-    The class of the summaries is the one that `Recipe[...]` names.
+    The class of the summaries is the one that `Recipe[...]` names. A recipe sees one class per row: cases of
+    several raters come as pairs (`Part.in_pairs`). One that is declared with `cases=True` sees the cases.
     """
 
     makes: ClassVar[Any]
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, *, cases: bool = False) -> None:
         super().__init_subclass__()
+        for name in ("take", "more") if not cases else ():
+            if name in cls.__dict__:
+                setattr(cls, name, _of_pairs(cls.__dict__[name]))
+        if not cases and "gathering" in cls.__dict__:
+            cls.gathering = _gathering_pairs(cls.__dict__["gathering"])  # type: ignore[method-assign]
         for base in getattr(cls, "__orig_bases__", ()):
             if issubclass(get_origin(base) or object, Recipe) and isinstance(get_args(base)[0], type):
                 cls.makes = get_args(base)[0]
@@ -185,6 +253,39 @@ class Recipe(ABC, Generic[S]):
         with refusing("is missing or of another type"):
             self.check(found)
         return found
+
+
+def _of_pairs(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of a recipe that is shown one class per row."""
+
+    @wraps(method)
+    def shown(self: Any, part: Part, *known: Any) -> Any:
+        return method(self, part.in_pairs, *known)
+
+    return shown
+
+
+def _gathering_pairs(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The same of what takes in one part after the other."""
+
+    @wraps(method)
+    def gathering(self: Any) -> Any:
+        return _Pairs(method(self))
+
+    return gathering
+
+
+class _Pairs(Generic[S]):
+    """Shows parts to a gathering with one class per row."""
+
+    def __init__(self, gathered: Gathering[S]) -> None:
+        self._gathered = gathered
+
+    def add(self, part: Part) -> None:
+        self._gathered.add(part.in_pairs)
+
+    def summary(self) -> S:
+        return self._gathered.summary()
 
 
 class _Merged(Generic[S]):

@@ -12,13 +12,13 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from verax.errors import InputError, Remedy
-from verax.inputs.arrays import Ints, to_array, to_host
+from verax.inputs.arrays import to_array, to_host
 from verax.inputs.breakdown import labels_of
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Array, Handle, Part, Recipe, Summaries, refuse_beside, refuse_lists
-from verax.inputs.lists.rows import ListRows
+from verax.inputs.pairs import are_shared
 from verax.inputs.rows import Rows, pair, pair_each
-from verax.inputs.skipping import Skipped, take_rows
+from verax.inputs.skipping import Skipped
 
 # What a single model is called.
 ONLY = "forecast"
@@ -60,14 +60,14 @@ class InMemory(Handle):
     ) -> None:
         rows = next(iter(models.values()))
         self._several = several
-        self._part = _part_of(dict(models), ids, dict(by or {}), numbers, skipped)
+        self._part = Part.held(dict(models), ids, dict(by or {}), numbers, skipped)
         self.models: tuple[str, ...] = tuple(models)
         self.classes: tuple[Hashable, ...] | None = getattr(rows, "classes", None)
         self.n_classes: int = rows.n_classes
         self.n_rows: int | None = rows.n_rows
         self.by: tuple[str, ...] = tuple(self._part.by)
         self.lists: bool = not isinstance(rows, Forecasts)
-        self.weighted: bool = rows.weights is not None
+        self.weighted: bool = rows.weights is not None or are_shared(rows)
 
     @property
     def several(self) -> bool:
@@ -95,41 +95,6 @@ class InMemory(Handle):
         part = self._part
         found = {name: recipe.take(part) for name, recipe in recipes.items()}
         return Summaries(found, part.n_rows, part.skipped)
-
-
-def _part_of(models: dict[str, Rows], ids: Any, by: dict[str, Any], numbers: Any, skipped: Any) -> Part:
-    """Rows in memory as a part that can be divided further."""
-
-    def subset(places: Ints) -> Part:
-        return _part_of(
-            {name: _some_of(rows, places) for name, rows in models.items()},
-            None if ids is None else ids[places],
-            {name: column[places] for name, column in by.items()},
-            places if numbers is None else numbers[places],
-            None,
-        )
-
-    return Part(models, ids=ids, by=by, numbers=numbers, skipped=skipped, subset=subset, whole=True)
-
-
-def _some_of(rows: Rows, places: Ints) -> Rows:
-    """Some rows, which may have no weight."""
-    weights = take_rows(rows.weights, places)
-    groups = None if rows.groups is None else rows.groups.at(places)
-    if isinstance(rows, ListRows):
-        return rows.taken(places, weights, groups)
-    assert isinstance(rows, Forecasts)
-    some = Forecasts(
-        rows.outcomes.positions_of(places),
-        take_rows(rows.given, places),
-        weights=weights,
-        groups=groups,
-        normalize=rows.form == "rescaled",
-        logits=rows.logits,
-        part=True,
-    )
-    some.classes = rows.classes
-    return some
 
 
 def holds_lists(y: object, p: object) -> bool:

@@ -28,6 +28,7 @@ class Form(TypedDict, total=False):
     classes: Sequence[Hashable] | None
     normalize: bool
     logits: bool
+    raters: Literal["shares", "counts", "columns"] | None
     invalid: Literal["raise", "skip"]
 
 
@@ -63,6 +64,12 @@ _OPTIONS: dict[str, tuple[str, Any, str]] = {
     ),
     "normalize": ("bool, default False", False, "Whether to divide each row of `p` by its sum first."),
     "logits": ("bool, default False", False, "Whether `p` holds logits; the softmax is applied first."),
+    "raters": (
+        '{"shares", "counts", "columns"}, optional',
+        None,
+        "What a 2-D `y` holds where several raters labelled each row: shares of the classes, numbers of\n"
+        "    raters for each class, or the labels of one rater per column (missing ones allowed).",
+    ),
     "invalid": (
         '{"raise", "skip"}, default "raise"',
         "raise",
@@ -75,8 +82,8 @@ _OPTIONS: dict[str, tuple[str, Any, str]] = {
 _SHARED = {
     "y": (
         "array_like of shape (N,) or (N, K), or Handle",
-        "Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions that\n"
-        "    `scan` has opened, in place of both `y` and `p`.",
+        "Outcomes: class positions 0..K-1, labels found in `classes`, one-hot rows, or shares of classes\n"
+        "    (see `raters`). Or predictions that `scan` has opened, in place of both `y` and `p`.",
     ),
     "p": (
         "array_like of shape (N, K) or (N,), or TopLists, optional",

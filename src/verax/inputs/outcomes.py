@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence, Set
+from copy import copy
 from typing import Any, Literal
 
 import numpy as np
@@ -100,7 +101,7 @@ class Outcomes:
             )
         if self.raw.ndim == 2:
             self._check_one_hot_shape(kind)
-            self.raw: Array = _align_one_hot(self.raw, own_columns, classes or columns)
+            self.raw: Array = align_one_hot(self.raw, own_columns, classes or columns)
         elif self.raw.ndim > 2:
             raise InputError(
                 "must be 1-D, or 2-D and one-hot",
@@ -200,6 +201,16 @@ class Outcomes:
         # A copy of its own: it will be used as an index, and the caller's memory may change.
         return np.array(y, np.int64) if xp is np else to_index(y)
 
+    def at(self, rows: Ints) -> Outcomes:
+        """The outcomes of some rows, as they were given."""
+        some = copy(self)
+        some.raw = self.raw[rows, ...]
+        return some
+
+    def taken(self, rows: Ints) -> Array:
+        """The class positions of some rows, to be outcomes on their own."""
+        return self.positions_of(rows)
+
     def offenders(self) -> Offenders:
         """An empty list of offending rows, with the requirement that fits this form of `y`."""
         if self.raw.ndim == 2:
@@ -216,6 +227,16 @@ class Outcomes:
                 remedies=(Remedy("For K classes pass probabilities of shape (N, K).", python_only=True),),
             )
         return Offenders("y", f"must hold class positions from 0 to {self.n_classes - 1}", "label")
+
+    def complaints(self) -> list[Offenders]:
+        """What may be wrong with the outcomes, with no rows yet."""
+        return [self.offenders()]
+
+    def judge(self, complaints: list[Offenders], start: int, stop: int, offset: int) -> None:
+        """Note which of the rows `start` to `stop` are invalid; `offset` is the number of the first row."""
+        y = to_host(self.positions(start, stop))
+        raw = to_host(self.raw[start:stop, ...])
+        complaints[0].add((y < 0) | (y >= self.n_classes), raw, offset + start)
 
     @property
     def counts_from_one(self) -> bool:
@@ -278,7 +299,7 @@ def _numbered(columns: tuple[Any, ...] | None, ordered: bool, kind: str) -> tupl
     return names
 
 
-def _align_one_hot(y: Array, own: tuple[Any, ...] | None, names: Sequence[Any] | None) -> Array:
+def align_one_hot(y: Array, own: tuple[Any, ...] | None, names: Sequence[Any] | None) -> Array:
     """The columns of a one-hot frame in the order of the classes that they name."""
     if own is None or [str(c) for c in own] == [str(i) for i in range(len(own))]:
         return y

@@ -27,6 +27,8 @@ class RowBatch(Protocol):
     @property
     def n_classes(self) -> int: ...
     @property
+    def n_rows(self) -> int: ...
+    @property
     def xp(self) -> Namespace: ...
 
 
@@ -66,7 +68,14 @@ def numbers_of(batch: RowBatch, at: Ints) -> Ints:
 def pair(y: object, p: object, **options: Any) -> Rows:
     """Outcomes and forecasts as rows. A `p` that knows how to meet its outcomes does it itself."""
     meet = None if isinstance(p, type) else getattr(p, "with_outcomes", None)
-    return Forecasts(y, p, **options) if meet is None else meet(y, **options)
+    if meet is None:
+        return Forecasts(y, p, **options)
+    if options.pop("raters", None) is not None:
+        raise InputError(
+            "cannot be used with top lists, which are scored against one class per row", argument="raters"
+        )
+    rows: Rows = meet(y, **options)
+    return rows
 
 
 def pair_each(y: object, models: Mapping[str, object], **options: Any) -> Iterator[tuple[str, Rows]]:

@@ -50,6 +50,8 @@ REASONS = {
     ("weights", "sign"): "weights that are missing, negative or not finite",
     ("y", "label"): "outcomes not among the classes",
     ("y", "missing"): "missing outcomes",
+    ("y", "sign"): "shares or numbers of raters that are invalid",
+    ("y", "sum"): "shares that do not sum to 1",
     ("groups", "missing"): "missing groups",
     ("by", "missing"): "missing subgroups",
     ("id", "missing"): "missing ids",
@@ -323,7 +325,7 @@ def without_invalid(given: Mapping[str, Any], *, part: bool = False) -> tuple[di
             survey.add(_missing(column), REASONS[name, "missing"])
     first = survey.kept
     given.setdefault("y", np.zeros(n, np.int64))
-    options = {name: given[name] for name in ("classes", "normalize", "logits") if name in given}
+    options = {name: given[name] for name in ("classes", "normalize", "logits", "raters") if name in given}
     y, weights = (take_rows(given.get(name), first) for name in ("y", "weights"))
     for name, p in models.items():
         try:

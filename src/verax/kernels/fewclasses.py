@@ -88,7 +88,8 @@ def _write_modes(lines: Lines, values: list[str], needs: Collection[str]) -> Non
     modes = [lines.let(f"{v} == top") for v in values]
     if {"hit", "answered"} & set(needs):
         n_modes = lines.total([f"select({mode}, 1.0, 0.0)" for mode in modes])
-        lines.let(f"select(p_true == top, 1.0, 0.0) / {n_modes}", "hit")
+        share = lines.let(f"1.0 / {n_modes}")
+        lines.let(f"select(p_true == top, {share}, 0.0)", "hit")
         lines.let("hit", "answered")
     if {"decision", "hit_lowest"} & set(needs):
         lines.let(lines.choose(modes, [f"U({j})" for j in range(len(values))]), "decision")

@@ -76,6 +76,15 @@ class Lines:
         """Whether all conditions so far hold."""
         return self.let(" & ".join(self._conditions) or "True", name)
 
+    def take_conditions(self) -> list[str]:
+        """The conditions so far, which are no longer noted here."""
+        taken, self._conditions = self._conditions, []
+        return taken
+
+    def give_conditions(self, conditions: Sequence[str]) -> None:
+        """Note conditions that were taken."""
+        self._conditions.extend(conditions)
+
     # ---- several numbers -------------------------------------------------------------------
 
     def total(self, terms: Sequence[str]) -> str:

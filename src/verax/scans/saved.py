@@ -130,7 +130,7 @@ class Recorded(Handle):
 
 
 @dataclass(frozen=True)
-class _Renamed(Recipe[Any]):
+class _Renamed(Recipe[Any], cases=True):
     """A recipe that knows models by other names."""
 
     recipe: Recipe[Any]

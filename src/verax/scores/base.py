@@ -385,7 +385,7 @@ def mean_of_handle(formula: Formula, handle: Handle) -> float:
 
 
 @dataclass(frozen=True)
-class _LossRecipe(Recipe[PairedTally]):
+class _LossRecipe(Recipe[PairedTally], cases=True):
     """The mean loss of a model by a rule, or by a metric of rows."""
 
     rule: Formula

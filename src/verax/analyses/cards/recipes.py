@@ -25,7 +25,7 @@ _SPREAD = 0.9
 
 
 @dataclass(frozen=True)
-class CardRecipe(Recipe[Any]):
+class CardRecipe(Recipe[Any], cases=True):
     """The card of one model."""
 
     model: str

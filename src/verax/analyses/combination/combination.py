@@ -22,7 +22,9 @@ from verax.inputs.arrays import Floats, to_host
 from verax.inputs.lists.pooling import Pool, PoolKind, as_lists, shares
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.options import Reading, reads
+from verax.inputs.pairs import are_shared
 from verax.inputs.rows import faults_of, pair_each
+from verax.inputs.shares import one_class_needed
 from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule, losses_of
 from verax.scores.combinators import Padded, padded
@@ -106,6 +108,8 @@ def fit_pool(
     models = _check_models(given)
     rows = dict(pair_each(y, models, ordered=False, **own))
     first = next(iter(rows.values()))
+    if are_shared(first):
+        raise one_class_needed()
     losses = {name: np.asarray(to_host(losses_of([chosen], own)[0]), float) for name, own in rows.items()}
     form: dict[str, Any] = {name: own[name] for name in ("classes", "normalize", "logits") if name in own}
     lists = _as_lists(models, form)

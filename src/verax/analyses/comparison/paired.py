@@ -11,12 +11,12 @@ import numpy as np
 
 from verax.analyses.comparison.claims import ERROR_DISTANCE, TRAITS, error_column
 from verax.analyses.comparison.references import OtherGroups, uniform_losses
-from verax.analyses.comparison.traits import STATISTICS, trait_columns
-from verax.analyses.parts import naming
+from verax.analyses.comparison.traits import STATISTICS, mean_traits, trait_columns
+from verax.analyses.parts import naming, probabilities
 from verax.common.summaries import Each, Summary, UnreadableError, Valued, merges
 from verax.engines.differences import PairedTally
 from verax.inputs.arrays import Floats, to_host
-from verax.inputs.forecasts import Forecasts
+from verax.inputs.forecasts import Forecasts, ShareBatch
 from verax.inputs.handles import Part, Recipe
 from verax.scores.base import Rule, losses_of
 from verax.scores.registry import name_of
@@ -62,7 +62,7 @@ class PairedSums(Summary, kind="paired tallies"):
         return next(iter(self.tallies.values()))
 
 
-class _ColumnRecipe(Recipe[PairedSums]):
+class _ColumnRecipe(Recipe[PairedSums], cases=True):
     """Sums of columns that have a value for each row and model."""
 
     def columns(self, part: Part) -> Mapping[str, Floats]:
@@ -91,7 +91,7 @@ class _ColumnRecipe(Recipe[PairedSums]):
 
 
 @dataclass(frozen=True)
-class PairedRecipe(_ColumnRecipe):
+class PairedRecipe(_ColumnRecipe, cases=True):
     """The losses of several models on the same rows, and what explains them.
 
     Attributes
@@ -164,7 +164,7 @@ class PairedRecipe(_ColumnRecipe):
             found = [to_host(own) for own in losses_of([*self.rules, *more], rows)]
         if more:
             y, _ = _outcomes(part, self._dense(part)[0])
-            part.once(_COLUMNS.format(name), lambda: trait_columns(y, *found[len(self.rules) :]))
+            part.once(_COLUMNS.format(name), lambda: _traits(part, name, y, found[len(self.rules) :]))
         return [np.asarray(own, float) for own in found[: len(self.rules)]]
 
     def _reference(self, part: Part) -> list[Floats]:
@@ -175,7 +175,7 @@ class PairedRecipe(_ColumnRecipe):
 
 
 @dataclass(frozen=True)
-class ErrorRecipe(_ColumnRecipe):
+class ErrorRecipe(_ColumnRecipe, cases=True):
     """How far wrong decisions are off: a ratio of means, which must be known first."""
 
     means: Mapping[str, tuple[float, float]]
@@ -191,18 +191,23 @@ def trait_rows(part: Part, name: str) -> Sequence[Floats]:
     def read() -> list[Floats]:
         rows: Any = part.models[name]
         found = [to_host(own) for own in losses_of(STATISTICS, rows)]
-        return trait_columns(_outcomes(part, name)[0], *found)
+        return _traits(part, name, _outcomes(part, name)[0], found)
 
     return part.once(_COLUMNS.format(name), read)
 
 
+def _traits(part: Part, name: str, y: Any, found: Sequence[Any]) -> list[Floats]:
+    """The column of each trait, from outcomes and row statistics."""
+    return trait_columns(y, *found) if y.ndim == 1 else mean_traits(y, probabilities(part, name))
+
+
 def _outcomes(part: Part, name: str) -> tuple[Any, Floats | None]:
-    """The outcomes of the rows of a model, as it codes them, and their weights."""
+    """The outcomes of the rows of a model, as it codes them or (N, K) shares, and their weights."""
 
     def read() -> tuple[Any, Floats | None]:
-        rows = part.models[name]
-        batch = rows.batch(0, rows.n_rows)
-        return to_host(batch.y), None if batch.weights is None else to_host(batch.weights)
+        batch: Any = part.models[name].batch(0, part.n_rows)
+        happened = batch.shares if isinstance(batch, ShareBatch) else batch.y
+        return to_host(happened), None if batch.weights is None else to_host(batch.weights)
 
     return part.once(f"outcomes of {name}", read)
 

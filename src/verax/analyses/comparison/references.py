@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from verax.engines.clusters import Cells, CellsByLabel, GroupLabels
 from verax.engines.sums import Sum, Sums
 from verax.errors import InputError, show
 from verax.inputs.arrays import Floats, Ints, to_host
-from verax.inputs.forecasts import Forecasts
+from verax.inputs.forecasts import Forecasts, ShareBatch
 from verax.inputs.groups import Groups, by_kind
 from verax.inputs.handles import Part, Recipe
 from verax.inputs.lists.rows import ListRows
@@ -44,7 +44,12 @@ def uniform_losses(rules: Sequence[Rule], part: Part) -> list[Floats]:
         none = TopLists(np.zeros(0, np.int64), np.zeros(0), np.zeros(2, np.int64), rows.n_classes)
         alike = losses_of(rules, none.with_outcomes(np.zeros(1, np.int64)))
         return [np.full(rows.n_rows, float(own[0])) for own in alike]
-    happened, back = np.unique(to_host(rows.batch(0, rows.n_rows).y), return_inverse=True)
+    batch: Any = rows.batch(0, rows.n_rows)
+    if isinstance(batch, ShareBatch):
+        k = rows.n_classes
+        every = losses_of(rules, Forecasts(np.arange(k), np.full((k, k), 1 / k)))
+        return [to_host(batch.shares) @ np.asarray(own, float) for own in every]
+    happened, back = np.unique(to_host(batch.y), return_inverse=True)
     simple = Forecasts(happened, np.full((len(happened), rows.n_classes), 1 / rows.n_classes))
     return [np.asarray(own, float)[back] for own in losses_of(rules, simple)]
 
@@ -108,13 +113,19 @@ class ClassCounts(Summary, kind="class counts"):
         return cls(n, total, labels, cells)
 
 
-class CountRecipe(Recipe[ClassCounts]):
+class CountRecipe(Recipe[ClassCounts], cases=True):
     """How often each class happened."""
 
     def take(self, part: Part) -> ClassCounts:
         """In some rows."""
-        batch = part.rows.batch(0, part.n_rows)
+        batch: Any = part.rows.batch(0, part.n_rows)
         weights = None if batch.weights is None else to_host(batch.weights)
+        if isinstance(batch, ShareBatch):
+            found = CountRecipe().take(part.in_pairs)
+            n = part.n_rows if weights is None else int(np.count_nonzero(weights))
+            # Where cases are the groups of their pairs, rows are independent.
+            total = ClassCounts(n, found.weights)
+            return total if part.rows.groups is None else replace(found, n=n)
         return ClassCounts.of(to_host(batch.y), part.rows.n_classes, weights, part.rows.groups)
 
     def __repr__(self) -> str:
@@ -137,10 +148,12 @@ class OtherGroups:
     copies: bool = False
 
     def losses(
-        self, rules: Sequence[Rule], y: Ints, weights: Floats | None, groups: Groups | None
+        self, rules: Sequence[Rule], y: Any, weights: Floats | None, groups: Groups | None
     ) -> list[Floats]:
         """The losses of some of the rows that were counted, by each rule."""
         k, cells = len(self.counts.weights.high), self.counts.cells
+        if y.ndim == 2:
+            return self._losses_of_shares(rules, y, weights, groups)
         if groups is not None and cells is not None:
             # Rows of one group and one class share their loss.
             labels, codes = _first_kind(groups)
@@ -158,15 +171,37 @@ class OtherGroups:
             scored = [self._scored(rules, y[some], _rows_of(y[some], weights[some], k)) for some in at]
         return [np.concatenate(own)[back] for own in zip(*scored, strict=True)]
 
-    def _scored(self, rules: Sequence[Rule], happened: Ints, left_out: Sum) -> list[Floats]:
-        """The losses where these classes happened, without these (n, K) counts."""
+    def _losses_of_shares(
+        self, rules: Sequence[Rule], shares: Floats, weights: Floats | None, groups: Groups | None
+    ) -> list[Floats]:
+        """The same of rows with (n, K) shares of the classes."""
+        n, k = shares.shape
+        order = np.arange(n)
+        if groups is not None and self.counts.cells is not None:
+            labels, codes = _first_kind(groups)
+            owner = np.searchsorted(self.counts.labels, labels)[codes]
+            order = np.argsort(owner, kind="stable")
+            parts = self._of_groups(owner[order])
+            scored = [self._scored(rules, shares[order[at]], left_out) for at, left_out in parts]
+        else:
+            own = shares if weights is None or self.copies else shares * weights[:, None]
+            size = max(1, _HELD // k)
+            at = [slice(start, start + size) for start in range(0, n, size)]
+            scored = [self._scored(rules, shares[some], Sum.of(own[some])) for some in at]
+        back = np.empty(n, np.int64)
+        back[order] = np.arange(n)
+        return [np.concatenate(each)[back] for each in zip(*scored, strict=True)]
+
+    def _scored(self, rules: Sequence[Rule], happened: Any, left_out: Sum) -> list[Floats]:
+        """The losses where these classes happened, or had these shares, without these (n, K) counts."""
         counts = self.counts
         half = 0.5 if self.copies else 0.5 * float(counts.weights.high.sum()) / counts.n
         high, low = counts.weights.high - left_out.high, counts.weights.low - left_out.low
         # Rounding must not take more than there is.
         p = np.maximum(high + low, 0.0) + half
         p /= p.sum(axis=1, keepdims=True)
-        return [np.asarray(to_host(own), float) for own in losses_of(rules, Forecasts(happened, p))]
+        rows = Forecasts(happened, p, raters="shares" if happened.ndim == 2 else None)
+        return [np.asarray(to_host(own), float) for own in losses_of(rules, rows)]
 
     def _of_groups(self, owner: Ints) -> Iterator[tuple[slice, Sum]]:
         """Some of the keys, whose groups are given in order, and the (n, K) counts of the group of each."""

@@ -73,3 +73,17 @@ def trait_columns(y: Floats, decision: Floats, top: Floats, p_true: Floats, rest
     p = p_true.astype(float, copy=False)
     distance = np.abs(decision - y).astype(float)
     return [right, top - right, p * p + rest_sq, (p < RULED_OUT_BELOW).astype(float), distance]
+
+
+def mean_traits(shares: Floats, p: Floats) -> list[Floats]:
+    """The same of rows with shares of several classes: the mean over their outcomes."""
+    classes, decision = np.arange(p.shape[1]), np.argmax(p, axis=1)
+    right = shares[np.arange(len(p)), decision]
+    distance = np.abs(classes - decision[:, None])
+    return [
+        right,
+        p.max(axis=1) - right,
+        (p * p).sum(axis=1),
+        (shares * (p < RULED_OUT_BELOW)).sum(axis=1),
+        (shares * distance).sum(axis=1),
+    ]

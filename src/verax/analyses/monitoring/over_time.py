@@ -161,7 +161,7 @@ def _line(label: Any, found: Mapping[str, Any], rule: Rule, confidence: float) -
 
 
 @dataclass(frozen=True)
-class _PeriodRecipe(Recipe[Breakdown]):
+class _PeriodRecipe(Recipe[Breakdown], cases=True):
     """The summaries of each period."""
 
     column: str

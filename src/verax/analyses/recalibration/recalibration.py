@@ -23,6 +23,7 @@ from verax.inputs.arrays import Floats, Ints, to_host, widen
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups
 from verax.inputs.options import Reading, reads
+from verax.inputs.pairs import one_class_each
 from verax.scores.base import Rule
 from verax.scores.gradients.logits import check_trainable
 from verax.scores.metrics import needs_order
@@ -122,7 +123,7 @@ def recalibrate(
     chosen = None if rule is None else parse(rule)
     in_order = needs_order([] if chosen is None else [chosen], ordered=ordered)
     y, p, own, tell = rows_to_fit(y, p, read, ordered=in_order)
-    forecasts = Forecasts(y, p, ordered=in_order, **own)
+    forecasts = one_class_each(Forecasts(y, p, ordered=in_order, **own))
     forecasts.check()
     batch, groups = forecasts.batch(0, forecasts.n_rows), forecasts.groups
     outcomes, rows = to_host(batch.y), np.ascontiguousarray(to_host(widen(batch.p)), dtype=float)

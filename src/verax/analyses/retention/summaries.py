@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.parts import RowPass, probabilities, seen
+from verax.analyses.parts import RowPass, losses_of_cases, probabilities, seen
 from verax.analyses.replicates import poisson_copies
 from verax.analyses.retention.cuts import Metric
 from verax.analyses.retention.uncertainty_scores import UncertaintyScore
@@ -410,7 +410,7 @@ class CurveRecipe(Recipe[Histograms]):
 
         def ranks(key: Rule | UncertaintyScore) -> Floats:
             if isinstance(key, Rule):
-                return losses[key]
+                return losses_of_cases(part, self.model, key, losses[key])
             if isinstance(forecasts, ListRows):
                 return key.of_lists(forecasts)
             if top is not None and key.name == "max_probability":

@@ -96,7 +96,7 @@ def _coarse(found: Breakdown, spare: int) -> Breakdown:
 
 
 @dataclass(frozen=True)
-class BoundedRecipe(Recipe[BoundedBreakdown]):
+class BoundedRecipe(Recipe[BoundedBreakdown], cases=True):
     """The summaries of each subgroup of a column by the same recipes, if there are no more than `most`."""
 
     column: str

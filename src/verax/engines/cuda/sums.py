@@ -31,6 +31,7 @@ from verax.engines.sums import LateSum, Moments, Sum
 from verax.errors import VeraxError
 from verax.inputs.arrays import Array, Floats, move_like, to_host, widen
 from verax.inputs.forecasts import Forecasts
+from verax.inputs.outcomes import Outcomes
 from verax.kernels.limits import COMPILED_FROM
 
 # Rows that are not in standard form are brought to it at once, up to this many numbers.
@@ -99,7 +100,7 @@ def sums_on_gpu(
     That is so where the rows are few or of another kind, where a formula cannot be traced, and where a row is
     not clearly valid: array calls then decide, and name the invalid ones.
     """
-    if not isinstance(rows, Forecasts) or rows.groups is not None or rows.xp is np:
+    if not isinstance(rows, Forecasts) or rows.groups is not None or rows.xp is np or rows.shared:
         return None
     if rows.n_rows * rows.n_classes < COMPILED_FROM:
         return None
@@ -128,6 +129,7 @@ def _read(rows: Forecasts) -> _Input | None:
             return None
         batch = rows.batch(0, rows.n_rows)
         p = batch.p if batch.logits is None else batch.logits
+    assert isinstance(rows.outcomes, Outcomes)
     y = rows.outcomes.raw if rows.outcomes.are_positions else rows.outcomes.positions(0, rows.n_rows)
     w = rows.weights
     of_p, of_y, of_w = place.view(p), place.view(y), None if w is None else place.view(w)

@@ -39,6 +39,11 @@ class ListBatch:
     vocabulary: ClassVocabulary | None = None
     xp: Namespace = np
 
+    @property
+    def n_rows(self) -> int:
+        """How many rows these are."""
+        return int(self.y.size)
+
 
 class ListFaults(Summary, kind="faults of lists"):
     """What a result says of the lists it is about, beside its numbers.

@@ -1,0 +1,287 @@
+"""Outcomes that are distributions: shares of the classes, counts of raters, or the label of each rater.
+
+The loss of a row is linear in its outcome: the mean loss over the raters. Functions that need one class per
+row read a case as its classes, weighted by their shares (`inputs.pairs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from copy import copy
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from verax.common.checks import check_choice
+from verax.errors import InputError, Offenders, Remedy, passing
+from verax.inputs.arrays import (
+    Array,
+    Floats,
+    Ints,
+    is_traced,
+    kind_of,
+    move_like,
+    to_array,
+    to_host,
+    widen,
+)
+from verax.inputs.groups import missing
+from verax.inputs.lookup import UNKNOWN
+from verax.inputs.outcomes import Outcomes, align_one_hot
+from verax.inputs.validity import Unity
+
+# What a two-dimensional `y` holds: shares of the classes, numbers of raters, or a column per rater.
+Raters = Literal["shares", "counts", "columns"]
+# A rater who did not label a case.
+ABSENT = -2
+# The types of numbers that kernels read as they are.
+_READ = (np.float64, np.int64)
+# How many rows are read at a time.
+_BLOCK = 2**16
+# So many rows tell whether forecasts are all certain, as outcomes are.
+_FIRST = 1000
+_SAID = passing("if these are the shares of raters", raters="shares")
+
+
+class Shares:
+    """Outcomes of several raters, read as the share of each class, a slice at a time.
+
+    Parameters
+    ----------
+    y : array_like of shape (N, K) or (N, R)
+        Shares or counts of the classes, or the labels of R raters.
+    kind : {"shares", "counts", "columns"}
+        Which of them.
+    n_classes : int
+        The number of classes.
+    classes, columns, ordered, like
+        As for `Outcomes`.
+    """
+
+    raw: np.ndarray[Any, Any]
+
+    def __init__(
+        self,
+        y: object,
+        kind: Raters,
+        *,
+        n_classes: int,
+        classes: tuple[Hashable, ...] | None,
+        columns: tuple[Any, ...] | None,
+        ordered: bool,
+        like: Array,
+    ) -> None:
+        self.kind, self.n_classes, self._like = kind, n_classes, like
+        raw, own = to_array(y, "y")
+        self._check_shape(raw)
+        self.raters: tuple[str, ...] | None = None
+        self._labels: Outcomes | None = None
+        if kind == "columns":
+            raw = _with_gaps(raw)
+            options: dict[str, Any] = {"classes": classes, "columns": columns, "ordered": ordered}
+            self._labels = Outcomes(raw.reshape(-1), n_classes=n_classes, like=like, **options)
+            self.classes = self._labels.classes
+            self.raters = tuple(map(str, range(int(raw.shape[1])) if own is None else own))
+        else:
+            raw, self.classes = align_one_hot(raw, own, classes or columns), classes
+        self.raw = raw
+        self._unity = Unity.of(raw)
+
+    def _check_shape(self, raw: Array) -> None:
+        shape, wanted = tuple(int(n) for n in raw.shape), kind_of(raw)
+        labels = self.kind == "columns"
+        numbers = wanted in ("real", "integer", "bool")
+        if raw.ndim == 2 and (labels or (shape[1] == self.n_classes and numbers)):
+            return
+        what = "a column for each rater" if labels else f"a number for each of the {self.n_classes} classes"
+        raise InputError(
+            f"must have {what}, with raters={self.kind!r}",
+            argument="y",
+            kind="type",
+            found=f"the shape is {shape} and the type {raw.dtype}",
+        )
+
+    @property
+    def n_rows(self) -> int:
+        """The number of cases."""
+        return int(self.raw.shape[0])
+
+    @property
+    def counts_from_one(self) -> bool:
+        """Whether labels seem to be positions that count from 1."""
+        return self._labels is not None and self._labels.counts_from_one
+
+    def remedies(self) -> tuple[Remedy, ...]:
+        """What helps against invalid outcomes."""
+        return () if self._labels is None else self._labels.remedies()
+
+    # ---- what they are ---------------------------------------------------------------------
+
+    def of(self, rows: slice | Ints) -> Array:
+        """(n, K) shares of some rows, where the forecasts live; NaN where counts or labels give none."""
+        if self.kind == "shares":
+            return widen(move_like(self.raw[rows, ...], self._like))
+        counts = self.counts_of(rows)
+        assert counts is not None
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return move_like(counts / counts.sum(axis=1, keepdims=True), self._like)
+
+    def counts_of(self, rows: slice | Ints) -> Floats | None:
+        """(n, K) numbers of raters; NaN in invalid rows. None where only their shares are known."""
+        if self.kind == "shares":
+            return None
+        if self.kind == "counts":
+            counts = np.asarray(to_host(self.raw[rows, ...]), float)
+            with np.errstate(invalid="ignore"):
+                valid = (counts >= 0) & (counts < np.inf) & (np.floor(counts) == counts)
+            return np.where(valid.all(axis=1, keepdims=True), counts, np.nan)
+        codes = self.codes_of(rows)
+        assert codes is not None
+        n, k = len(codes), self.n_classes
+        present = codes >= 0
+        at = np.nonzero(present)[0] * k + codes[present]
+        counts = np.bincount(at, minlength=n * k).reshape(n, k).astype(float)
+        counts[(codes == UNKNOWN).any(axis=1)] = np.nan
+        return counts
+
+    @property
+    def form(self) -> Literal["shares", "counts"]:
+        """What `unread` gives: shares, or numbers of raters."""
+        return "counts" if self.kind == "counts" else "shares"
+
+    def unread(self, start: int, stop: int) -> np.ndarray[Any, Any]:
+        """(n, K) shares or numbers of raters of consecutive rows in NumPy, in one piece of memory."""
+        rows = slice(start, stop)
+        given = self.of(rows) if self.kind == "columns" else self.raw[rows, ...]
+        found = np.require(given, given.dtype if given.dtype in _READ else np.float64, ["C", "A"]).view()
+        # One type for the compiler, whether or not the caller's array is writeable.
+        found.flags.writeable = False
+        return found
+
+    def codes_of(self, rows: slice | Ints) -> Ints | None:
+        """(n, R) class positions by each rater; ABSENT and UNKNOWN where there is none.
+
+        None where raters are not told apart.
+        """
+        if self._labels is None:
+            return None
+        given = self.raw[rows, ...]
+        first = np.arange(self.n_rows)[rows] * given.shape[1]
+        places = first[:, None] + np.arange(given.shape[1])
+        found = to_host(self._labels.positions_of(places.reshape(-1))).reshape(given.shape).astype(np.int64)
+        found[(found < 0) | (found >= self.n_classes)] = UNKNOWN
+        return np.where(missing(given.reshape(-1)).reshape(given.shape), ABSENT, found)
+
+    def taken(self, rows: Ints) -> Shares:
+        """The outcomes of some rows, to be outcomes on their own."""
+        some = copy(self)
+        some.raw = np.asarray(to_host(self.raw[rows, ...]))
+        if self._labels is not None:
+            width = int(self.raw.shape[1])
+            some._labels = self._labels.at((rows[:, None] * width + np.arange(width)).reshape(-1))
+        return some
+
+    def positions_of(self, rows: slice | Ints) -> Array:
+        """Refuse: these outcomes are no single classes."""
+        raise one_class_needed()
+
+    def positions(self, start: int, stop: int) -> Array:
+        """Refuse: these outcomes are no single classes."""
+        raise one_class_needed()
+
+    # ---- what is wrong with them -----------------------------------------------------------
+
+    def complaints(self) -> list[Offenders]:
+        """What may be wrong, with no rows yet: invalid values, and rows without a rater or without sum 1."""
+        if self.kind == "shares":
+            values = Offenders("y", "must hold shares that are not negative", "sign")
+            what = f"rows must sum to 1 within {self._unity.tolerance:g}"
+            counts = passing("if these are numbers of raters", raters="counts")
+            return [values, Offenders("y", what, "sum", verbs=("sums to", "sum to"), remedies=(counts,))]
+        nobody = Offenders("y", "must have at least one rater in every row", "missing")
+        nobody.remedies = (passing("to leave such rows out", invalid="skip"),)
+        if self.kind == "counts":
+            return [Offenders("y", "must hold whole numbers of raters that are not negative", "sign"), nobody]
+        assert self._labels is not None
+        return [self._labels.offenders(), nobody]
+
+    def judge(self, complaints: list[Offenders], start: int, stop: int, offset: int) -> None:
+        """Note which of the rows `start` to `stop` are invalid; `offset` is the number of the first row."""
+        rows, place = slice(start, stop), offset + start
+        values, rest = complaints
+        if self.kind == "columns":
+            codes, given = self.codes_of(rows), to_host(self.raw[rows, ...])
+            assert codes is not None
+            unknown = codes == UNKNOWN
+            values.add(unknown.any(axis=1), given[np.arange(len(given)), unknown.argmax(axis=1)], place)
+            rest.add((codes == ABSENT).all(axis=1), given, place)
+            return
+        given = np.asarray(to_host(self.raw[rows, ...]), float)
+        with np.errstate(invalid="ignore"):
+            bad = ~((given >= 0) & (given < np.inf))
+            if self.kind == "counts":
+                bad |= np.floor(given) != given
+        broken = np.asarray(bad.any(axis=1))
+        values.add(broken, given[np.arange(len(given)), bad.argmax(axis=1)], place)
+        sums = given.sum(axis=1)
+        wrong = np.asarray(sums == 0) if self.kind == "counts" else ~self._unity.holds(given)
+        rest.add(np.asarray(wrong & ~broken), sums, place)
+
+
+def one_class_needed() -> InputError:
+    """The error about outcomes of several raters where one class per row is needed."""
+    return InputError(
+        "must be one class per row here",
+        argument="y",
+        kind="type",
+        found="the outcomes are shares of several classes",
+        remedies=[Remedy("Use the class of each rater, with `groups` for the cases.", python_only=True)],
+    )
+
+
+def outcomes_of(y: object, raters: Raters | None, p: Array, **options: Any) -> Outcomes | Shares:
+    """The outcomes in whatever form they come; shares are told by their values if `raters` does not say."""
+    if isinstance(y, Shares):
+        return y
+    if raters is not None:
+        check_choice("raters", raters, get_args(Raters))
+        return Shares(y, raters, **options)
+    return Shares(y, "shares", **options) if _are_shares(y, p) else Outcomes(y, **options)
+
+
+def _are_shares(y: object, p: Array) -> bool:
+    """Whether outcomes are (N, K) numbers of which some lie between 0 and 1."""
+    if p.ndim != 2 or is_traced(p):
+        return False
+    raw = to_array(y, "y")[0]
+    if raw.ndim != 2 or kind_of(raw) != "real" or tuple(raw.shape) != tuple(p.shape) or is_traced(raw):
+        return False
+    blocks = (to_host(raw[start : start + _BLOCK, ...]) for start in range(0, int(raw.shape[0]), _BLOCK))
+    if not any(bool(((block > 0) & (block < 1)).any()) for block in blocks):
+        return False
+    first = to_host(p[:_FIRST, ...])
+    if bool(((first == 0) | (first == 1)).all()):
+        raise InputError(
+            "must be the outcomes and come before the probabilities",
+            argument="y",
+            kind="type",
+            found="the two seem to be swapped",
+            remedies=[_SAID],
+        )
+    return True
+
+
+def _with_gaps(raw: Array) -> np.ndarray[Any, Any]:
+    """Labels in which gaps can be told: whole numbers among missing values become floats."""
+    labels = np.ascontiguousarray(to_host(raw))
+    if labels.dtype.kind != "O":
+        return labels
+    flat = labels.reshape(-1)
+    absent = missing(flat)
+    if all(isinstance(label, (int, np.integer)) for label in flat[~absent]) and not absent.all():
+        numbers = np.full(flat.shape, np.nan)
+        numbers[~absent] = flat[~absent].astype(float)
+        return numbers.reshape(labels.shape)
+    flat = flat.copy()
+    flat[absent] = None
+    return flat.reshape(labels.shape)
