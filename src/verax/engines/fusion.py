@@ -222,10 +222,9 @@ def _write_shared(row: Lines, trace: Trace, layout: Layout, needs: Collection[st
         row.give_conditions(before)
         # Nothing is asked of a class that has no share.
         row.require(f"({share} == 0.0) | {holds}")
-        some = row.let(f"{share} > 0.0")
+        # A loss of such a class that is not finite makes the sums of its strip so, which is then left out.
         means = [
-            row.let(f"{mean} + select({some}, {share} * {loss}, 0.0)")
-            for mean, loss in zip(means, trace.losses, strict=True)
+            row.let(f"fma({share}, {loss}, {mean})") for mean, loss in zip(means, trace.losses, strict=True)
         ]
     return replace(trace, losses=tuple(means))
 
