@@ -183,6 +183,7 @@ TABLE = {
     ),
     "precision_recall_curve": Asked(vx.precision_recall_curve, {"points": 20}, models=2, takes=DENSE),
     "over_time": Asked(vx.over_time, named={"time": "site"}, called={"time": "by"}),
+    "plan": Asked(vx.plan, {"difference": 0.01}, models=2),
     "recalibrate": Asked(vx.recalibrate, {"method": "temperature"}, takes=DENSE),
     "reliability": Asked(vx.reliability, {"resamples": 20}),
     "retention": Asked(vx.retention, {"rule": "brier", "metric": "accuracy", "bootstrap": 20}),

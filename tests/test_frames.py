@@ -61,6 +61,7 @@ RESULTS = {
     "Thresholds": (lambda: vx.choose_thresholds(Y, P, metric="qwk"), 2),
     "Deferral": (lambda: vx.deferral(Y, P, defer=[0.2, 0.3]), 2),
     "Recalibration": (lambda: vx.recalibrate(Y, P, method="temperature"), None),
+    "SamplePlan": (lambda: vx.plan(Y, {"a": P, "b": OTHER}, difference=0.01), 5),
     "OverTime": (lambda: vx.over_time(Y, P, time=np.arange(120) // 40), 3),
     "MonitorHistory": (monitored, 3),
     "History": (lambda: History.from_columns(LOG), 3),

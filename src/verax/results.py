@@ -27,6 +27,7 @@ from verax.analyses.monitoring.over_time_result import OverTime
 from verax.analyses.monitoring.result import Alarm, MonitorHistory
 from verax.analyses.operating.curve_result import RateCurve, RateCurves
 from verax.analyses.operating.result import OperatingPoint, OperatingPoints
+from verax.analyses.planning.result import SamplePlan
 from verax.analyses.recalibration.result import Recalibration
 from verax.analyses.retention.result import RetentionCurve, RetentionCurves
 from verax.analyses.retention.risk import RiskCoverage
@@ -70,6 +71,7 @@ __all__ = [
     "RetentionCurve",
     "RetentionCurves",
     "RiskCoverage",
+    "SamplePlan",
     "Scorecard",
     "Subgroups",
     "Thresholds",

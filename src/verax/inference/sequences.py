@@ -22,8 +22,8 @@ from verax.scores.registry import name_of, parse
 
 # The stakes of the bets, as shares of the largest one possible, and how the capital is split among them.
 # Large stakes decide early and get more; small ones are needed for narrow intervals after many rows.
-_STAKES = 0.98 * 2.0 ** (-np.arange(40) / 2)
-_SHARES = (np.arange(40) + 2.0) ** -1.5
+STAKES: Floats = 0.98 * 2.0 ** (-np.arange(40) / 2)
+SHARES: Floats = np.asarray((np.arange(40) + 2.0) ** -1.5, float)
 # How many rows are taken in at once: bounds the memory.
 _BLOCK = 4096
 
@@ -107,12 +107,12 @@ class ConfidenceSequence:
         # The largest possible difference of two losses, and the largest possible mean difference.
         self._largest = high - low
         self._limit = min(self._largest, math.inf if scale is None else scale)
-        self._stakes = _STAKES / (self._largest if scale is None else scale)
+        self._stakes = STAKES / (self._largest if scale is None else scale)
         self.n_rows = 0
         self._total = 0.0
         # The logarithms of the capital of each stake, apart from the denominators: for the mean
         # being larger (first row) and smaller.
-        self._gains = np.zeros((2, len(_STAKES)))
+        self._gains = np.zeros((2, len(STAKES)))
         self._interval = self._between(-self._limit, self._limit)
 
     def update(
@@ -221,7 +221,7 @@ class ConfidenceSequence:
         from scipy.optimize import brentq
 
         variance = 0.0 if self.scale is None else (self._stakes * self.scale) ** 2 / 2
-        shares = np.log(_SHARES / _SHARES.sum())
+        shares = np.log(SHARES / SHARES.sum())
         enough = math.log(2 / (1 - self.confidence))
 
         def excess(mean: float) -> float:

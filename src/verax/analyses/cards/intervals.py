@@ -100,6 +100,14 @@ class CardIntervals:
         interval = Interval(mean - half, mean + half, method="t", confidence=confidence, caution=caution)
         return interval.within(bounds)
 
+    def error_of_mean(self, i: int) -> tuple[float, float]:
+        """The standard error of the mean of the i-th formula, and its degrees of freedom."""
+        if self.tally.moments.n_infinite[i] > 0:
+            return math.inf, self.rows - 1
+        if self.tally.clusters is None:
+            return math.sqrt(self._variances[i]), self.rows - 1
+        return math.sqrt(self.group_errors[0][1 + i]), float(self._shapes[0][1 + i])
+
     def _of_share(self, i: int) -> Interval:
         """Wilson's interval of a mean of zeros and ones over rows; of as many rows as give its variance."""
         mean, n = float(self.tally.moments.mean[i]), self.rows

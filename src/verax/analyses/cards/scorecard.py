@@ -32,10 +32,10 @@ from verax.display.tables import Column, Table, Tabled, interval_head
 from verax.engines.counts import CONFUSION_UP_TO, Counts
 from verax.engines.tally import RuleSums
 from verax.errors import InputError, ParseError, Remedy, VeraxError, join
-from verax.inference.intervals import Resampling, few_groups, with_ends
+from verax.inference.intervals import Resampling, few_groups, t_quantile, with_ends
 from verax.inputs.arrays import Ints
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.groups import GroupCount, check_several, in_words
+from verax.inputs.groups import GroupCount, check_several, each_count, in_words
 from verax.inputs.skipping import MaySkip, Skipped
 from verax.scores.base import Rule
 from verax.scores.metrics import (
@@ -454,6 +454,37 @@ class Scorecard(Tabled, MaySkip):
             return self._rates[name]
         on_card = metric in self.count_metrics
         return self.metrics[name] if on_card else replace(self, count_metrics=(metric,)).metrics[name]
+
+    def error_of(self, line: CardLine) -> tuple[float, float]:
+        """The standard error of a line of the card, and its degrees of freedom.
+
+        That of a metric of decisions is half of its interval over the quantile of the t distribution.
+
+        Parameters
+        ----------
+        line : CardLine
+            One of `scores`, `metrics` or `measures`.
+
+        Returns
+        -------
+        tuple of two floats
+            The standard error and the degrees of freedom.
+
+        Examples
+        --------
+        >>> import verax as vx
+        >>> card = vx.evaluate([0, 1, 1], [[0.8, 0.2], [0.3, 0.7], [0.6, 0.4]], rules=["brier"])
+        >>> error, freedom = card.error_of(card.scores["brier"])
+        >>> round(error, 4), freedom
+        (0.1988, 2.0)
+        """
+        for i, rule in enumerate(self.tally.rules):
+            if line.rule is not None and rule == line.rule:
+                return self._intervals.error_of_mean(i)
+        groups = self._intervals.n_groups
+        freedom = self.effective_rows - 1 if groups is None else min(each_count(groups)) - 1
+        half = (line.interval.high - line.interval.low) / 2
+        return half / t_quantile(freedom, self.resampling.confidence) if freedom > 0 else math.nan, freedom
 
     def _metric(self, name: str) -> DecisionMetric:
         """A metric that is on the card, or any registered one that these counts have."""

@@ -30,7 +30,7 @@ from verax.analyses.comparison.references import (
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.comparison.traits import Traits
 from verax.analyses.listfaults import faults_in, with_fault_recipes
-from verax.common.checks import check_choice, check_flag
+from verax.common.checks import check_choice, check_flag, check_number
 from verax.engines.differences import PairedTally, all_pairs
 from verax.errors import InputError, passing, show
 from verax.inference.estimates import Estimate, Method, Units
@@ -62,6 +62,7 @@ def compare(
     lags: int | None = None,
     method: Method = "moments",
     reference: str | None = None,
+    margin: float | None = None,
     confidence: float = 0.95,
     bootstrap: int = 2000,
     seed: int = 0,
@@ -99,6 +100,10 @@ def compare(
         What skill is measured against: the class "frequencies" of all other groups (of all other rows
         without groups; of two kinds of groups, those of the first), with half a row of mean weight added to
         every class; "uniform"; or the name of a model.
+    margin : float, optional
+        By how much the mean loss of a model may exceed that of another and still count as not worse, in units
+        of the only rule. The result then tests for each model and each other one whether it is worse by less
+        than that (non-inferiority, one-sided). Two models that are so both ways are equivalent.
     confidence
     bootstrap : int, default 2000
         Number of bootstrap replicates, or of permutations.
@@ -137,16 +142,31 @@ def compare(
     plan = Resampling.checked(confidence, bootstrap, seed, least=100, weights_are=weights_are)
     check_choice("method", method, get_args(Method))
     ordered = needs_order(rules, ordered=ordered)
+    margin = check_margin(margin, rules)
     if isinstance(y, Mapping):
         given = {"time_ordered": time_ordered, "method": method != "moments"}
         own: dict[str, Any] = {"reference": reference, "weights": None, "groups": None, **read}
         given |= {name: own.pop(name) is not None for name in ("weights", "groups", "reference")}
         _refuse(given, "where every model has rows of its own")
-        return _compare_unpaired(y, forecasts, rules, {**own, "ordered": ordered}, plan.confidence)
+        return _compare_unpaired(y, forecasts, rules, {**own, "ordered": ordered}, plan.confidence, margin)
     handle = open_rows(y, forecasts, ordered=ordered, named="forecasts", **read)
     _check(handle, reference)
     row_wise = row_wise_of(handle, method, time_ordered, lags, plan)
-    return compare_paired(handle, rules, ordered, reference, plan, row_wise)
+    return compare_paired(handle, rules, ordered, reference, plan, row_wise, margin)
+
+
+def check_margin(margin: float | None, rules: Sequence[Rule]) -> float | None:
+    """A margin of the only rule, checked."""
+    if margin is None:
+        return None
+    if len(rules) > 1:
+        raise InputError(
+            "is in units of one rule",
+            argument="margin",
+            found=f"there are {len(rules)}: {', '.join(map(name_of, rules))}",
+            remedies=[passing(rule=name_of(rules[0]))],
+        )
+    return check_number("margin", margin, "must be a positive number", lambda value: value > 0)
 
 
 def compare_losses(
@@ -238,6 +258,7 @@ def compare_paired(
     reference: str | None,
     plan: Resampling,
     row_wise: RowWise | None,
+    margin: float | None = None,
 ) -> Comparison:
     """The comparison of models on the same rows of a handle."""
     names = list(handle.models)
@@ -254,7 +275,7 @@ def compare_paired(
     if len(rules) > 1 and len(comparison.traits) > 1:
         comparison = replace(comparison, claims=_claims(handle, sums, comparison.traits, plan, row_wise))
     faults = {name or names[0]: own for name, own in faults_in(handle, found).items()}
-    return comparison.with_skipped(found.skipped).with_faults(faults)
+    return replace(comparison, margin=margin).with_skipped(found.skipped).with_faults(faults)
 
 
 def _paired_recipe(
@@ -317,6 +338,7 @@ def _compare_unpaired(
     rules: list[Rule],
     options: dict[str, Any],
     confidence: float,
+    margin: float | None,
 ) -> Comparison:
     """Independent samples: the variance of a difference is the sum of the two (Welch)."""
     handles = _each_alone(y, forecasts, options)
@@ -350,17 +372,18 @@ def _compare_unpaired(
         models[name], differences[name] = results(
             names,
             len(names),
-            estimate.mean,
+            estimate,
             estimate.intervals(confidence),
             estimate.p_values(),
             [no_skill("there is no reference", confidence)] * len(names),
             [*finite, *((finite[a][0] + finite[b][0], _gap(finite[a], finite[b])) for a, b in pairs)],
+            np.full(len(freedom), np.nan),
             1 - confidence,
         )
         notes += infinite_notes(name, models[name], total)
     method = "Welch's t test"
     compared = Comparison(models, differences, traits, total, None, method, confidence, None, tuple(notes))
-    return compared.with_faults(faults)
+    return replace(compared, margin=margin).with_faults(faults)
 
 
 def _each_alone(

@@ -173,7 +173,8 @@ def conclude(
     of_models = np.arange(len(estimate.mean)) < tally.n_models
     mean = np.where(np.isnan(estimate.mean) & of_models, np.inf, estimate.mean)
     models, differences = results(
-        names, tally.n_models, mean, intervals, p_values, skill, finite_parts(tally), 1 - confidence
+        *(names, tally.n_models, replace(estimate, mean=mean), intervals, p_values, skill),
+        *(finite_parts(tally), tally.moments.std[1:], 1 - confidence),
     )
     return models, differences, infinite_notes(rule, models, tally.n_rows)
 
@@ -279,16 +280,20 @@ def no_skill(caution: str, confidence: float) -> Skill:
 def results(
     names: list[str],
     n_columns: int,
-    mean: Floats,
+    estimate: Estimate,
     intervals: list[Interval],
     p_values: Floats,
     skill: list[Skill],
     finite: list[tuple[int, float]],
+    deviations: Floats,
     level: float,
 ) -> tuple[list[Model], list[Difference]]:
     """Models in order of their means, and their differences, from what was found for each column."""
+    mean, freedom = estimate.mean, np.broadcast_to(estimate.freedom, estimate.mean.shape)
     pairs = [(a, b, n_columns + i) for i, (a, b) in enumerate(all_pairs(n_columns)) if b < len(names)]
     adjusted = holm(np.array([p_values[c] for _, _, c in pairs]))
+    skewness = np.broadcast_to(estimate.skewness, mean.shape)
+    known = estimate.error, freedom, skewness, deviations
     found = [
         Difference(
             names[a],
@@ -300,6 +305,7 @@ def results(
             finite[a][0],
             finite[b][0],
             finite[c][1],
+            *(float(own[c]) if math.isfinite(mean[c]) else math.nan for own in known),
         )
         for (a, b, c), p in zip(pairs, adjusted, strict=True)
     ]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from verax.inference.intervals import Interval, with_ends
+import numpy as np
+
+from verax.inference.intervals import Interval, bent, straightened, t_quantile, with_ends
 
 
 @dataclass(frozen=True)
@@ -71,13 +74,22 @@ class Difference:
         In how many the loss of `b` is.
     finite_difference : float
         The difference of the means over the rows where both losses are finite.
+    standard_error : float
+        The standard error of the difference.
+    freedom : float
+        Its degrees of freedom.
+    skewness : float
+        The skewness of the difference over groups, for which interval and p-value are corrected.
+    deviation : float
+        The standard deviation of the difference of a row; NaN where models have rows of their own.
 
     Examples
     --------
     >>> import verax as vx
     >>> found = vx.compare([0, 1, 1], {"old": [0.4, 0.5, 0.4], "new": [0.2, 0.7, 0.4]}, rule="brier")
-    >>> round(found.difference("new", "old").difference, 4)
-    -0.1867
+    >>> gap = found.difference("new", "old")
+    >>> round(gap.difference, 4), round(gap.standard_error, 4), gap.freedom
+    (-0.1867, 0.0961, 2.0)
     """
 
     a: str
@@ -89,21 +101,66 @@ class Difference:
     infinite_a: int = 0
     infinite_b: int = 0
     finite_difference: float = math.nan
+    standard_error: float = math.nan
+    freedom: float = math.nan
+    skewness: float = 0.0
+    deviation: float = math.nan
 
     @property
     def turned(self) -> Difference:
         """The difference of `b` and `a`."""
-        return Difference(
-            self.b,
-            self.a,
-            -self.difference,
-            -self.interval,
-            self.p_value,
-            self.p_adjusted,
-            self.infinite_b,
-            self.infinite_a,
-            -self.finite_difference,
+        return replace(
+            self,
+            a=self.b,
+            b=self.a,
+            difference=-self.difference,
+            interval=-self.interval,
+            infinite_a=self.infinite_b,
+            infinite_b=self.infinite_a,
+            finite_difference=-self.finite_difference,
+            skewness=-self.skewness,
         )
+
+    def not_worse(self, margin: float) -> float:
+        """The p-value of the claim that `a` is worse than `b` by less than a margin (non-inferiority).
+
+        Parameters
+        ----------
+        margin : float
+            By how much the mean loss of `a` may exceed that of `b`.
+
+        Returns
+        -------
+        float
+            The one-sided p-value, by Student's t distribution.
+
+        Examples
+        --------
+        >>> import verax as vx
+        >>> found = vx.compare([0, 1, 1], {"old": [0.4, 0.5, 0.4], "new": [0.2, 0.7, 0.4]}, rule="brier")
+        >>> round(found.difference("new", "old").not_worse(0.05), 4)
+        0.0665
+        """
+        from scipy.special import stdtr
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = np.asarray(self.difference - margin) / self.standard_error
+        return float(stdtr(self.freedom, straightened(t, np.asarray(self.skewness))))
+
+    def alike(self, margin: float) -> float:
+        """The p-value of the claim that the two differ by less than a margin (equivalence).
+
+        Parameters
+        ----------
+        margin : float
+            By how much the mean losses may differ.
+
+        Returns
+        -------
+        float
+            The larger of both one-sided p-values.
+        """
+        return max(self.not_worse(margin), self.turned.not_worse(margin))
 
     @property
     def infinite_words(self) -> str:
@@ -115,6 +172,48 @@ class Difference:
             return "undefined"
         bound = "at least " if not self.infinite_b else "at most " if not self.infinite_a else ""
         return f"{bound}{self.finite_difference:+.6f} over the finite rows, and {n:,} infinite"
+
+
+@dataclass(frozen=True)
+class MarginTest:
+    """Whether a model is worse than another by less than a margin.
+
+    Attributes
+    ----------
+    model : str
+        The model that is claimed not to be worse.
+    against : str
+        The other one.
+    difference : float
+        The mean loss of `model` minus that of `against`.
+    bound : float
+        The one-sided upper confidence bound of the difference.
+    p_value : float
+        The one-sided p-value of the claim.
+    p_adjusted : float
+        The same times the number of pairs of models. One of a pair's two claims is always true, so both
+        count as one.
+    """
+
+    model: str
+    against: str
+    difference: float
+    bound: float
+    p_value: float
+    p_adjusted: float
+
+
+def margin_tests(differences: Sequence[Difference], margin: float, confidence: float) -> list[MarginTest]:
+    """The claim of both directions of each difference."""
+    found = []
+    for gap in (own for d in differences for own in (d, d.turned)):
+        quantile = t_quantile(gap.freedom, 2 * confidence - 1) if gap.freedom > 0 else math.nan
+        bound = gap.difference - gap.standard_error * float(
+            bent(np.asarray(-quantile), np.asarray(gap.skewness))
+        )
+        p = gap.not_worse(margin)
+        found.append(MarginTest(gap.a, gap.b, gap.difference, bound, p, min(1.0, p * len(differences))))
+    return found
 
 
 def gap_numbers(name: str, gap: Difference) -> dict[str, float]:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from verax.analyses.comparison.claims import Claims
 from verax.analyses.comparison.reasons import disagreements
-from verax.analyses.comparison.records import Difference, Model, gap_numbers
+from verax.analyses.comparison.records import Difference, MarginTest, Model, gap_numbers, margin_tests
 from verax.analyses.comparison.traits import Traits
 from verax.common.checks import check_choice
 from verax.display.tables import Column, FrameKind, Table, Tabled, interval_head
@@ -46,6 +46,8 @@ class Comparison(Tabled, MaySkip):
         Remarks for the reader.
     claims : Claims or None
         Which traits of the models differ beyond chance; None where that was not tested.
+    margin : float or None
+        By how much a model may be worse; None where that was not asked.
 
     Examples
     --------
@@ -66,6 +68,7 @@ class Comparison(Tabled, MaySkip):
     reference: str | None
     notes: tuple[str, ...] = ()
     claims: Claims | None = None
+    margin: float | None = None
 
     _notes_apart = True
 
@@ -137,6 +140,13 @@ class Comparison(Tabled, MaySkip):
         raise KeyError(f"there is no pair of {a!r} and {b!r}; the models are {', '.join(self.names)}")
 
     @property
+    def margin_tests(self) -> list[MarginTest]:
+        """For both directions of each pair of models, whether one is worse by less than the margin."""
+        if self.margin is None:
+            return []
+        return margin_tests(self._of(self.differences, None), self.margin, self.confidence)
+
+    @property
     def disagreements(self) -> list[str]:
         """Where the rules order two models differently, and why, in words."""
         return disagreements(self.differences, self.traits, self.claims, 1 - self.confidence)
@@ -152,6 +162,8 @@ class Comparison(Tabled, MaySkip):
             "differences": {rule: [vars(d) for d in found] for rule, found in self.differences.items()},
             "traits": {name: vars(t) for name, t in self.traits.items()},
             "disagreements": self.disagreements,
+            "margin": self.margin,
+            "margin_tests": [vars(test) for test in self.margin_tests],
             "notes": list(self.notes),
             **self._noted(),
         }
@@ -253,7 +265,7 @@ class Comparison(Tabled, MaySkip):
             Column("p_value", "p", lambda d: _p(d.p_value)),
             Column("p_adjusted", "p (Holm)", lambda d: _p(d.p_adjusted)),
         ]
-        return [
+        found = [
             table
             for rule, models in self.models.items()
             for table in (
@@ -261,6 +273,18 @@ class Comparison(Tabled, MaySkip):
                 Table(pairs, self.differences[rule]),
             )
         ]
+        return found if self.margin is None else [*found, self._margin_table(self.margin)]
+
+    def _margin_table(self, margin: float) -> Table:
+        """Which models are worse than another by less than the margin."""
+        columns = [
+            Column("", "model", lambda t: f"{t.model} against {t.against}", right=False),
+            Column("difference", "difference", lambda t: _signed(t.difference)),
+            Column("bound", f"{100 * self.confidence:g}% upper bound", lambda t: _signed(t.bound)),
+            Column("p_value", "p", lambda t: _p(t.p_value)),
+            Column("", "shown", lambda t: "yes" if t.p_adjusted <= 1 - self.confidence else "no"),
+        ]
+        return Table(columns, self.margin_tests, f"worse by less than {margin:g} (one-sided tests)")
 
     def _heading(self) -> str:
         groups = "" if self.n_groups is None else f", {in_words(self.n_groups)}"
@@ -286,7 +310,7 @@ def _mean(m: Model) -> str:
 
 
 def _signed(value: float, interval: str = "", digits: int = 6) -> str:
-    return "undefined" if math.isnan(value) else f"{value:+.{digits}f}{interval}"
+    return "undefined" if math.isnan(value) else f"{value:+z.{digits}f}{interval}"
 
 
 def _p(value: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from verax.analyses.comparison.records import Difference, Model
+from verax.analyses.comparison.records import Difference, MarginTest, Model
 from verax.analyses.comparison.traits import Traits
 from verax.cli.schemas.building import (
     COUNT,
@@ -130,6 +130,8 @@ DEFINITIONS: dict[str, Schema] = {
         differences=mapped(listed(of_fields(Difference))),
         traits=mapped(of_fields(Traits)),
         disagreements=TEXTS,
+        margin=or_none(NUMBER),
+        margin_tests=listed(of_fields(MarginTest)),
         notes=TEXTS,
         **NOTED,
     ),

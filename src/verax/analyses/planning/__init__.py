@@ -1,0 +1,1 @@
+"""How many rows or groups would be enough."""

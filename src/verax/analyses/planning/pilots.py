@@ -1,0 +1,229 @@
+"""What is known before rows are collected: how much a mean varied in a pilot, or how much it can."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from verax.analyses.cards.lines import CardLine
+from verax.analyses.cards.scorecard import Scorecard
+from verax.analyses.comparison.records import Difference
+from verax.analyses.comparison.result import Comparison
+from verax.errors import InputError, ParseError, VeraxError, join, passing, show
+from verax.inference.sequences import SHARES, STAKES
+from verax.inference.sizes import Sharing, MeanSpread, rows_until_decided
+from verax.inputs.groups import GroupCount, each_count
+from verax.scores.base import Rule
+from verax.scores.registry import name_of, parse
+
+# A rule whose bounds are the same for these numbers of classes has them for all.
+_FEW_CLASSES, _MANY_CLASSES = 2, 1000
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """What a plan begins with.
+
+    Attributes
+    ----------
+    what : str
+        The quantity, in words.
+    spread : MeanSpread
+        How much its mean varies over rows or groups.
+    seen : float
+        Its value in the pilot; NaN without one.
+    n_rows : int
+        The number of rows; 0 without a pilot.
+    n_groups : int or None
+        The number of groups, the smaller of both kinds; None without groups.
+    sharing : Sharing or None
+        How rows of a group resemble each other; None where that is not known.
+    pair : tuple of str, or None
+        The models whose difference it is.
+    caution : str
+        Why the pilot may mislead; otherwise empty.
+    rule : str
+        The name of the rule; empty for metrics.
+    group_size : float or None
+        How many rows groups are to have; None for as many as in the pilot.
+    """
+
+    what: str
+    spread: MeanSpread
+    seen: float = math.nan
+    n_rows: int = 0
+    n_groups: int | None = None
+    sharing: Sharing | None = None
+    pair: tuple[str, str] | None = None
+    caution: str = ""
+    rule: str = ""
+    group_size: float | None = None
+
+    @property
+    def rows_per_unit(self) -> float:
+        """How many rows a unit has: 1 without groups."""
+        if self.n_groups is None:
+            return 1.0
+        return self.n_rows / self.n_groups if self.group_size is None else self.group_size
+
+    def with_mean(self, mean: float) -> Pilot:
+        """The pilot itself; without one, the most that bounded differences with this mean can vary."""
+        if self.n_rows:
+            return self
+        largest = self.spread.error_at(1)
+        if mean >= largest:
+            raise InputError(
+                f"must be below {largest:g}, the largest that is possible",
+                argument="difference",
+                values=[mean],
+            )
+        return replace(self, spread=MeanSpread.at_most(math.sqrt(largest**2 - mean**2)))
+
+    def with_groups_of(self, rows: float) -> Pilot:
+        """The pilot with groups of another size."""
+        if self.sharing is None or self.n_groups is None:
+            raise InputError(
+                "needs a pilot with groups of one kind, and a mean over rows",
+                argument="rows_per_group",
+                remedies=[passing("with the rows of the pilot", groups=...)],
+            )
+        error = self.sharing.spread(rows).error_at(self.n_groups)
+        return replace(self, spread=MeanSpread(error, self.spread.freedom, self.n_groups), group_size=rows)
+
+    def rows_until_decided(self, difference: float, level: float) -> float | None:
+        """About how many rows a confidence sequence takes; None where rows are grouped or unbounded."""
+        largest = _range_of(self.rule)
+        if self.n_groups is not None or self.pair is None or largest is None:
+            return None
+        deviation = self.spread.error_at(1)
+        return rows_until_decided(STAKES / largest, SHARES, difference, deviation, level)
+
+
+def of_comparison(found: Comparison, rule: str | None, models: tuple[str, str] | None) -> Pilot:
+    """The difference of two models."""
+    if rule is not None and rule not in found.models:
+        raise _not_there("rule", rule, list(found.models))
+    name = rule or next(iter(found.models))
+    gap = _pair(found, name, models)
+    if not gap.standard_error > 0 or math.isinf(gap.standard_error):
+        why = "some losses are infinite" if gap.infinite_a + gap.infinite_b else "the models do not differ"
+        raise InputError(
+            "must tell how much the difference of the models varies",
+            argument="y",
+            found=f"{why} under {name}",
+        )
+    n_groups, spread, sharing = _units(
+        (gap.standard_error, gap.freedom), gap.deviation, found.n_rows, found.n_groups
+    )
+    what = f"{name}, {gap.a} - {gap.b}"
+    return Pilot(
+        *(what, spread, gap.difference, found.n_rows, n_groups, sharing, (gap.a, gap.b)),
+        caution=gap.interval.caution,
+        rule=name,
+    )
+
+
+def _pair(found: Comparison, rule: str, models: tuple[str, str] | None) -> Difference:
+    if models is None:
+        gaps = found.differences[rule]
+        if not gaps:
+            raise InputError("must compare two models", argument="y", found="there is one")
+        if len(gaps) == 1:
+            return gaps[0]
+        best, second = (model.name for model in found.models[rule][:2])
+        return found.difference(best, second, rule)
+    unknown = [name for name in models if name not in found.names]
+    if len(models) != 2 or unknown or models[0] == models[1]:
+        raise InputError(
+            f"must be two of {join(map(show, found.names))}",
+            argument="models",
+            kind="label",
+            found=f"they are {join(map(show, models))}",
+            values=list(models),
+        )
+    return found.difference(*models, rule)
+
+
+def of_card(card: Scorecard, name: str | None) -> Pilot:
+    """A score or metric of one model."""
+    line = _line(card, name)
+    error, freedom = card.error_of(line)
+    if not 0 < error < math.inf:
+        raise InputError(
+            f"must tell how much {line.name} varies",
+            argument="y",
+            found=line.interval.caution or "it is the same in all rows",
+        )
+    n_groups, spread, sharing = _units((error, freedom), line.std, card.n_rows, card.n_groups)
+    return Pilot(
+        *(line.name, spread, line.mean, card.n_rows, n_groups, sharing), caution=line.interval.caution
+    )
+
+
+def _line(card: Scorecard, name: str | None) -> CardLine:
+    lines = {**card.scores, **card.metrics}
+    if name is None:
+        return next(iter(card.scores.values()))
+    if name in lines:
+        return lines[name]
+    try:
+        return card.metric(name)
+    except VeraxError:
+        raise _not_there("rule", name, list(lines)) from None
+
+
+def _not_there(argument: str, name: str, known: list[str]) -> InputError:
+    return InputError(
+        f"must be in the pilot, which has {join(known)}",
+        argument=argument,
+        kind="label",
+        found=f"it is {show(name)}",
+        values=[name],
+    )
+
+
+def _units(
+    found: tuple[float, float], deviation: float, n_rows: int, groups: GroupCount | None
+) -> tuple[int | None, MeanSpread, Sharing | None]:
+    """What is independent, how a mean over it varies, and how rows of a group resemble each other."""
+    error, freedom = found
+    if groups is None:
+        return None, MeanSpread(error, freedom, n_rows), None
+    n_groups = min(each_count(groups))
+    spread = MeanSpread(error, freedom, n_groups)
+    known = not isinstance(groups, tuple) and deviation > 0
+    return n_groups, spread, Sharing.of(spread, deviation, n_rows) if known else None
+
+
+def of_rule(rule: Rule | str | None, n_classes: int | None, *, paired: bool) -> Pilot:
+    """No pilot: the most that a loss, or a difference of two, can vary under a rule."""
+    if rule is None:
+        raise InputError("must be given where there is no pilot", argument="rule", kind="missing")
+    known = parse(rule)
+    low, high = known.bounds(_MANY_CLASSES if n_classes is None else n_classes)
+    if not math.isfinite(high - low):
+        raise InputError(
+            f"must have bounds where there is no pilot, and {name_of(known)} has none", argument="rule"
+        )
+    if n_classes is None and _range_of(name_of(known)) is None:
+        raise InputError(
+            f"must be given: the bounds of {name_of(known)} depend on it",
+            argument="n_classes",
+            kind="missing",
+            remedies=[passing(n_classes=3)],
+        )
+    spread = MeanSpread.at_most((high - low) if paired else (high - low) / 2)
+    pair = ("a", "b") if paired else None
+    what = f"{name_of(known)}, a - b" if paired else name_of(known)
+    return Pilot(what, spread, pair=pair, rule=name_of(known))
+
+
+def _range_of(rule: str) -> float | None:
+    """The largest difference of two losses; None where it depends on the classes or is infinite."""
+    try:
+        known = parse(rule)
+    except ParseError:
+        return None
+    few, many = (known.bounds(k) for k in (_FEW_CLASSES, _MANY_CLASSES))
+    width = few[1] - few[0]
+    return width if few == many and math.isfinite(width) else None

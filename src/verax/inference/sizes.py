@@ -1,0 +1,192 @@
+"""How many rows or groups a question needs, given how much a mean varied before."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from verax.inference.intervals import t_quantile
+from verax.inputs.arrays import Floats
+
+# More units than this are as good as none: nobody collects them.
+MOST = 10**12
+# From this many degrees of freedom on, the noncentral t distribution is a normal one to four digits.
+_MANY = 10_000.0
+
+
+@dataclass(frozen=True)
+class MeanSpread:
+    """How much a mean varies over units, which are rows or groups.
+
+    Attributes
+    ----------
+    error : float
+        The standard error of the mean over `units` units.
+    freedom : float
+        Its degrees of freedom.
+    units : float
+        The number of units of the pilot.
+    """
+
+    error: float
+    freedom: float
+    units: float
+
+    @classmethod
+    def at_most(cls, deviation: float) -> MeanSpread:
+        """Of rows whose standard deviation is at most this."""
+        return cls(deviation, 0.0, 1.0)
+
+    def error_at(self, units: float) -> float:
+        """The standard error over another number of units."""
+        return self.error * math.sqrt(self.units / units)
+
+    def freedom_at(self, units: float) -> float:
+        """The degrees of freedom over another number of units."""
+        return max(1.0, (self.freedom + 1) * units / self.units - 1)
+
+    def range(self, confidence: float) -> tuple[MeanSpread, MeanSpread]:
+        """The smallest and the largest spread that the pilot supports, by the chi-square distribution."""
+        from scipy.special import chdtri
+
+        tail = (1 - confidence) / 2
+        ends = [self.freedom / chdtri(self.freedom, p) for p in (tail, 1 - tail)]
+        low, high = (replace(self, error=self.error * math.sqrt(end)) for end in ends)
+        return low, high
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What the rows are to show.
+
+    Attributes
+    ----------
+    size : float
+        How far the truth is from what is to be excluded; for an interval its half-width.
+    level : float
+        The level of the test, 0.05 at a confidence of 0.95.
+    power : float or None
+        The probability of showing it; None for the width of an interval.
+    sides : int
+        2 for a difference in either direction, 1 where the direction is given.
+    """
+
+    size: float
+    level: float
+    power: float | None
+    sides: int = 2
+
+    def power_at(self, spread: MeanSpread, units: float) -> float:
+        """The probability that a number of units shows it."""
+        if spread.error == 0:
+            return 1.0
+        freedom, away = spread.freedom_at(units), self.size / spread.error_at(units)
+        limit = t_quantile(freedom, 1 - 2 * self.level / self.sides)
+        found = _tail(freedom, away, limit)
+        return found + (_tail(freedom, -away, limit) if self.sides == 2 else 0.0)
+
+    def half_width_at(self, spread: MeanSpread, units: float) -> float:
+        """The half-width of the interval over a number of units."""
+        return t_quantile(spread.freedom_at(units), 1 - self.level) * spread.error_at(units)
+
+    def reached(self, spread: MeanSpread, units: float) -> bool:
+        """Whether a number of units is enough."""
+        if self.power is None:
+            return self.half_width_at(spread, units) <= self.size
+        return self.power_at(spread, units) >= self.power
+
+    def units(self, spread: MeanSpread) -> float:
+        """The least number of units that is enough, two at least; infinite where none is."""
+        if not (spread.error < math.inf and self.size > 0):
+            return math.inf
+        low, high = 1, 2
+        while not self.reached(spread, high):
+            low, high = high, 2 * high
+            if high > MOST:
+                return math.inf
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.reached(spread, middle) else (middle, high)
+        return high
+
+
+def _tail(freedom: float, away: float, limit: float) -> float:
+    """The probability that a t statistic whose mean is shifted by `away` exceeds a limit."""
+    from scipy.special import nctdtr, ndtr
+
+    if freedom < _MANY and abs(away) < 30:
+        return 1 - float(nctdtr(freedom, away, limit))
+    # The statistic varies more than a normal one because its error is estimated.
+    return float(ndtr((away - limit) / math.sqrt(1 + limit * limit / (2 * freedom))))
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """How rows of a group resemble each other: what more rows per group are worth.
+
+    Attributes
+    ----------
+    deviation : float
+        The standard deviation of a row.
+    correlation : float
+        That of two rows of one group, from 0 to 1.
+    """
+
+    deviation: float
+    correlation: float
+
+    @classmethod
+    def of(cls, spread: MeanSpread, deviation: float, n_rows: float) -> Sharing:
+        """From the error over groups, and that of as many independent rows."""
+        # As many groups of equal size tell as much as those of the pilot.
+        size = n_rows / (spread.freedom + 1)
+        inflated = (spread.error / deviation) ** 2 * n_rows
+        found = (inflated - 1) / (size - 1) if size > 1 else 0.0
+        return cls(deviation, min(max(found, 0.0), 1.0))
+
+    def spread(self, rows_per_group: float) -> MeanSpread:
+        """How much means over groups of this size vary."""
+        per_group = self.correlation + (1 - self.correlation) / rows_per_group
+        return MeanSpread.at_most(self.deviation * math.sqrt(per_group))
+
+    def rows_per_group(self, goal: Goal, groups: float) -> float:
+        """How many rows each group needs; infinite where no number is enough."""
+        if not goal.reached(self.spread(math.inf), groups):
+            return math.inf
+        low, high = 0, 1
+        while not goal.reached(self.spread(high), groups):
+            low, high = high, 2 * high
+            if high > MOST:
+                return math.inf
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if goal.reached(self.spread(middle), groups) else (middle, high)
+        return high
+
+
+def rows_until_decided(
+    stakes: Floats, shares: Floats, difference: float, deviation: float, level: float
+) -> float:
+    """About how many rows a confidence sequence takes until it excludes zero, on average.
+
+    The capital of a stake s grows by s d - s^2 (d^2 + deviation^2) / 2 per row in logarithms, up to terms of
+    third order; the sequence stops where the mixture reaches 2 / level.
+    """
+    growth = stakes * abs(difference) - stakes**2 * (difference**2 + deviation**2) / 2
+    weights, enough = np.log(shares / shares.sum()), math.log(2 / level)
+
+    def decided(rows: float) -> bool:
+        return bool(np.logaddexp.reduce(weights + rows * growth) >= enough)
+
+    high = 1.0
+    while not decided(high):
+        high *= 2
+        if high > MOST:
+            return math.inf
+    low = high / 2
+    while high - low > 0.5:
+        middle = (low + high) / 2
+        low, high = (low, middle) if decided(middle) else (middle, high)
+    return math.ceil(high)

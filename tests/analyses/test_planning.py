@@ -1,0 +1,199 @@
+"""How many rows: against the power of t tests by statsmodels, brute force, and what pilots say."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import verax as vx
+from verax.inference.sequences import SHARES, STAKES
+from verax.inference.sizes import Goal, Sharing, MeanSpread, rows_until_decided
+
+RNG = np.random.default_rng(5)
+N = 200
+Y = RNG.integers(0, 3, N)
+P = 0.2 * np.eye(3)[Y] + 0.8 * RNG.dirichlet(np.ones(3), N)
+Q = 0.8 * P + 0.2 * RNG.dirichlet(np.ones(3), N)
+MODELS = {"p": P, "q": Q}
+GROUPS = np.arange(N) // 5
+GAPS = vx.brier.samples(Y, P) - vx.brier.samples(Y, Q)
+
+
+# statsmodels 0.14, TTestPower.solve_power, for effects in units of the standard deviation.
+@pytest.mark.parametrize(
+    ("effect", "power", "two_sided", "one_sided"),
+    [
+        (0.1, 0.8, 786.809, 619.611),
+        (0.2, 0.9, 264.614, 215.456),
+        (0.3, 0.8, 89.149, 70.068),
+        (0.5, 0.9, 43.995, 35.653),
+        (1.0, 0.9, 12.585, 10.081),
+    ],
+)
+def test_sizes_are_those_of_statsmodels(effect, power, two_sided, one_sided):
+    for sides, wanted in ((2, two_sided), (1, one_sided)):
+        goal = Goal(effect, 0.05, power, sides)
+        assert goal.units(MeanSpread.at_most(1.0)) == math.ceil(wanted)
+    # Without a pilot, and from one of any size with this spread.
+    assert Goal(effect, 0.05, power).units(MeanSpread(0.1, 99.0, 100)) == math.ceil(two_sided)
+
+
+def test_power_is_that_of_statsmodels():
+    found = [Goal(0.2, 0.05, None).power_at(MeanSpread.at_most(1.0), n) for n in (20, 50, 200)]
+    assert found == pytest.approx([0.13595628876736887, 0.2835924146674735, 0.8036666605857853], abs=1e-9)
+    # Where the distribution is replaced by a normal one it does not jump.
+    near = [Goal(0.02, 0.05, None).power_at(MeanSpread.at_most(1.0), n) for n in (10_000, 10_002)]
+    assert near[0] == pytest.approx(near[1], abs=2e-4)
+
+
+def test_a_pilot_gives_its_spread():
+    found = vx.plan(Y, MODELS, rule="brier", difference=0.01)
+    deviation = GAPS.std(ddof=1)
+    assert found.rows == Goal(0.01, 0.05, 0.9).units(MeanSpread.at_most(deviation))
+    assert found.rows == pytest.approx((1.959964 + 1.281552) ** 2 * (deviation / 0.01) ** 2, rel=0.01, abs=3)
+    assert found.power_at(found.rows) >= 0.9 > found.power_at(found.rows - 1)
+    assert found.more_rows == found.rows - N
+    assert found.line.rows_low < found.rows < found.line.rows_high
+    # The same from the result of a comparison, and in either direction.
+    comparison = vx.compare(Y, MODELS, rule=["log", "brier"])
+    same = vx.plan(comparison, rule="brier", models=("q", "p"), difference=0.01)
+    assert (same.rows, same.line.rows_high) == (found.rows, found.line.rows_high)
+    seen = vx.plan(comparison, rule="brier")
+    assert seen.goal.size == pytest.approx(abs(GAPS.mean()))
+    assert "uncertain itself" in repr(seen)
+
+
+def test_the_range_is_that_of_a_variance():
+    from scipy.stats import chi2
+
+    low, high = MeanSpread(0.2, 30.0, 31).range(0.95)
+    assert low.error == pytest.approx(0.2 * math.sqrt(30 / chi2.ppf(0.975, 30)))
+    assert high.error == pytest.approx(0.2 * math.sqrt(30 / chi2.ppf(0.025, 30)))
+
+
+def test_the_width_of_an_interval():
+    card = vx.evaluate(Y, P, rules=["brier"])
+    found = vx.plan(card, width=0.01)
+    wanted = (1.96 * vx.brier.samples(Y, P).std(ddof=1) / 0.01) ** 2
+    assert found.rows == pytest.approx(wanted, rel=0.01, abs=3)
+    assert found.half_width_at(found.rows) <= 0.01 < found.half_width_at(found.rows - 1)
+    assert vx.plan(Y, P, rule="brier", width=0.01).rows == found.rows
+    # A share varies as shares do.
+    share = vx.evaluate(Y, P).accuracy
+    accuracy = vx.plan(Y, P, rule="accuracy", width=0.02)
+    assert accuracy.rows == pytest.approx(1.96**2 * share * (1 - share) / 0.02**2, rel=0.04, abs=3)
+
+
+def test_a_margin_is_tested_on_one_side():
+    found = vx.plan(Y, MODELS, rule="brier", margin=0.02, difference=0.005)
+    assert found.rows == Goal(0.015, 0.05, 0.9, 1).units(MeanSpread.at_most(GAPS.std(ddof=1)))
+    with pytest.raises(vx.InputError, match="must be below the margin"):
+        vx.plan(Y, MODELS, rule="brier", margin=0.02, difference=0.02)
+
+
+def test_groups_are_planned_as_they_are():
+    found = vx.plan(Y, MODELS, rule="brier", difference=0.01, groups=GROUPS)
+    gap = vx.compare(Y, MODELS, rule="brier", groups=GROUPS).difference("p", "q")
+    assert found.groups == Goal(0.01, 0.05, 0.9).units(MeanSpread(gap.standard_error, gap.freedom, 40))
+    assert found.rows == 5 * found.groups
+    assert "40 groups of the pilot" in repr(found)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.3, 1.0])
+def test_more_rows_per_group_help_as_far_as_they_differ(correlation):
+    size, groups = 6, 50
+    variance = correlation + (1 - correlation) / size
+    sharing = Sharing.of(MeanSpread(math.sqrt(variance / groups), groups - 1, groups), 1.0, groups * size)
+    assert sharing.correlation == pytest.approx(correlation)
+    assert sharing.spread(size).error_at(groups) == pytest.approx(math.sqrt(variance / groups))
+    goal = Goal(0.35, 0.05, 0.9)
+    enough = sharing.rows_per_group(goal, groups)
+    if correlation < 1:
+        assert goal.reached(sharing.spread(enough), groups)
+        assert not goal.reached(sharing.spread(enough - 1), groups)
+    else:
+        assert math.isinf(enough)
+
+
+def test_rows_per_group_change_the_number_of_groups():
+    few, many = (
+        vx.plan(Y, MODELS, rule="brier", difference=0.01, groups=GROUPS, rows_per_group=m) for m in (2, 20)
+    )
+    assert few.groups > many.groups
+    assert few.rows == 2 * few.groups
+    with pytest.raises(vx.InputError, match="needs a pilot with groups"):
+        vx.plan(Y, MODELS, rule="brier", difference=0.01, rows_per_group=3)
+
+
+def test_without_a_pilot_the_rule_bounds_the_spread():
+    assert vx.plan(rule="rps", width=0.05).rows == Goal(0.05, 0.05, None).units(MeanSpread.at_most(0.5))
+    found = vx.plan(rule="brier", difference=0.5)
+    assert found.rows == Goal(0.5, 0.05, 0.9).units(MeanSpread.at_most(math.sqrt(4 - 0.25)))
+    assert "no pilot" in repr(found)
+    with pytest.raises(vx.InputError, match="has none"):
+        vx.plan(rule="log_score", difference=0.1)
+    with pytest.raises(vx.InputError, match="largest that is possible"):
+        vx.plan(rule="zero_one", difference=1.5)
+
+
+def test_a_confidence_sequence_takes_about_as_many_rows_as_said():
+    rng, stops = np.random.default_rng(2), []
+    for _ in range(25):
+        sequence = vx.ConfidenceSequence("brier", n_classes=3)
+        while not sequence.decided:
+            sequence.update_differences(np.clip(rng.normal(0.05, 0.2, 20), -2, 2))
+        stops.append(sequence.n_rows)
+    said = rows_until_decided(STAKES / 2, SHARES, 0.05, 0.2, 0.05)
+    assert said == pytest.approx(np.mean(stops), rel=0.2)
+
+
+def test_a_margin_of_a_comparison():
+    from scipy.stats import ttest_1samp
+
+    found = vx.compare(Y, MODELS, rule="brier", margin=0.1)
+    tests = {(test.model, test.against): test for test in found.margin_tests}
+    for pair, gaps in ((("p", "q"), GAPS), (("q", "p"), -GAPS)):
+        exact = ttest_1samp(gaps, 0.1, alternative="less")
+        assert tests[pair].p_value == pytest.approx(exact.pvalue)
+        assert tests[pair].bound == pytest.approx(exact.confidence_interval(0.95).high)
+    gap = found.difference("p", "q")
+    assert gap.alike(0.1) == pytest.approx(max(test.p_value for test in tests.values()))
+    assert "worse by less than 0.1" in repr(found)
+    # With groups the bound is where the p-value is five percent, skewness and all.
+    grouped = vx.compare(Y, MODELS, rule="brier", margin=0.1, groups=GROUPS)
+    gap, test = grouped.difference("p", "q"), grouped.margin_tests[0]
+    assert gap.not_worse(test.bound) == pytest.approx(0.05)
+    three = vx.compare(Y, {**MODELS, "r": P}, rule="brier", margin=0.1)
+    assert all(test.p_adjusted == pytest.approx(min(1, 3 * test.p_value)) for test in three.margin_tests)
+    assert vx.compare(Y, {"p": P, "r": P}, rule="brier", margin=0.1).margin_tests[0].p_value == 0
+    with pytest.raises(vx.InputError, match="units of one rule"):
+        vx.compare(Y, MODELS, margin=0.1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "`rule` must be given where there is no pilot"),
+        ({"y": Y, "forecasts": P, "difference": 0.1}, "must have two models"),
+        ({"y": Y, "forecasts": MODELS, "difference": 0.1, "width": 0.1}, "cannot be combined"),
+        ({"y": Y, "forecasts": MODELS, "difference": 0}, "must be a number other than 0"),
+        ({"y": Y, "forecasts": MODELS, "power": 90}, "must lie between 0 and 1"),
+        ({"y": Y, "forecasts": {"a": P, "b": P}}, "the models do not differ"),
+        ({"y": Y, "forecasts": MODELS, "models": ("p", "x")}, "must be two of 'p' and 'q'"),
+        ({"y": vx.compare(Y, MODELS), "rule": "rps"}, "which has brier and log"),
+        ({"y": vx.compare(Y, MODELS), "groups": GROUPS}, "cannot be used where the pilot is a result"),
+        ({"y": vx.evaluate(Y, P), "rule": "nonsense", "width": 0.1}, "must be in the pilot"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(options, message):
+    with pytest.raises(vx.InputError, match=message):
+        vx.plan(**options)
+
+
+def test_the_plan_is_drawn():
+    pytest.importorskip("matplotlib")
+    axes = vx.plan(Y, MODELS, rule="brier", difference=0.01).plot()
+    assert axes.get_ylabel() == "power"
+    assert vx.plan(Y, P, rule="brier", width=0.01).plot().get_ylabel() == "half-width of the interval"
