@@ -9,7 +9,7 @@ import pytest
 
 import verax as vx
 from verax.inference.sequences import SHARES, STAKES
-from verax.inference.sizes import Goal, Sharing, MeanSpread, rows_until_decided
+from verax.inference.sizes import Goal, MeanSpread, Sharing, rows_until_decided
 
 RNG = np.random.default_rng(5)
 N = 200
@@ -170,6 +170,19 @@ def test_a_margin_of_a_comparison():
     assert vx.compare(Y, {"p": P, "r": P}, rule="brier", margin=0.1).margin_tests[0].p_value == 0
     with pytest.raises(vx.InputError, match="units of one rule"):
         vx.compare(Y, MODELS, margin=0.1)
+
+
+def test_a_comparison_says_what_would_decide_it():
+    near = {"p": P, "near": 0.97 * P + 0.03 * RNG.dirichlet(np.ones(3), N)}
+    found = vx.compare(Y, near, rule="brier")
+    (said,) = found.undecided
+    rows = vx.plan(found).rows
+    assert float(said.split("About ")[1].split(" more")[0].replace(",", "")) == pytest.approx(
+        rows - N, rel=0.1
+    )
+    assert said in repr(found)
+    assert vx.compare(Y, {"p": P, "flat": np.full((N, 3), 1 / 3)}, rule="brier").undecided == []
+    assert vx.compare(Y, {"p": P, "same": P}, rule="brier").undecided == []
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,7 @@ def test_every_function_with_groups_allows_for_two_kinds_or_refuses_them(rows):
             or not set(needed) <= set(required)
         ):
             continue
-        given = {"a": p, "b": p[:, ::-1]} if name in ("compare", "fit_pool") else p
+        given = {"a": p, "b": p[:, ::-1]} if name in ("compare", "fit_pool", "plan") else p
         options = {n: league if name == "subgroups" and n == "by" else required[n] for n in needed}
         try:
             function(y, given, groups=[league, date], **options)
@@ -200,7 +200,7 @@ def test_every_function_with_groups_allows_for_two_kinds_or_refuses_them(rows):
         except InputError as error:
             refused[name] = str(error)
     assert all("must be of one kind" in text for text in refused.values()), refused
-    assert {"compare", "evaluate"} <= allowed <= {"compare", "evaluate", "fit_pool", "recalibrate"}
+    assert {"compare", "evaluate"} <= allowed <= {"compare", "evaluate", "fit_pool", "plan", "recalibrate"}
 
 
 def test_tallies_merge_in_any_order(rows):

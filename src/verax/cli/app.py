@@ -37,6 +37,7 @@ COMMANDS = {
     "evaluate": "Score predictions with every applicable rule, confidence intervals and calibration.",
     "merge": "Merge saved results into one scorecard, with confidence intervals for all rows.",
     "compare": "Compare models on the same rows: which differences are significant, pair by pair.",
+    "plan": "Say how many rows would show a difference, keep to a margin, or make an interval narrow.",
     "decompose": "Split a mean score into miscalibration, discrimination and uncertainty, class by class.",
     "decide": "Show rates at a threshold, decision curves, and what deferring doubtful cases saves.",
     "worst": "Show the rows with the largest loss, how other rules rank them, and where the loss comes from.",

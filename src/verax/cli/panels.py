@@ -20,6 +20,12 @@ _PANELS = {
         *("rule", "doubt_by", "metric", "n", "against", "direction", "removed", "area", "ties", "method"),
         *(
             "reference",
+            "margin",
+            "difference",
+            "width",
+            "power",
+            "models",
+            "rows_per_group",
             "time_ordered",
             "folds",
             "tolerance",
@@ -64,6 +70,10 @@ _VALUES = {
     "threshold": "T",
     "miss": "COST",
     "defer": "COST",
+    **dict.fromkeys(("margin", "difference", "width"), "LOSS"),
+    "power": "SHARE",
+    "models": "A,B",
+    "rows_per_group": "N",
 }
 
 

@@ -15,6 +15,8 @@ from verax.analyses.calibration.summary import CalibrationSummary, Measure
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.scorecard import Scorecard
+from verax.analyses.comparison.records import Difference
+from verax.analyses.comparison.result import Comparison
 from verax.analyses.measures import MEASURES, WITH_INTERVAL
 from verax.errors import InputError, Remedy, VeraxError, passing
 from verax.errors import show as quote
@@ -86,9 +88,7 @@ class Bound:
         else:
             score = self._line(card)
         value = {"mean": score.mean, "low": score.interval[0], "high": score.interval[1]}[self.end]
-        return Verdict(
-            self, score, value, not math.isnan(value) and bool(_TESTS[self.sign](value, self.bound))
-        )
+        return Verdict(self, score, value, _is_met(self, value))
 
     def _line(self, card: Scorecard) -> CardLine:
         """The line of the card that it is about."""
@@ -104,11 +104,49 @@ class Bound:
 
 
 @dataclass(frozen=True)
+class DifferenceBound(Bound):
+    """A requirement of the difference of two models.
+
+    Attributes
+    ----------
+    models : tuple of two str
+        The models: the mean loss of the first minus that of the second.
+    """
+
+    models: tuple[str, str] = ("", "")
+
+    def hold(self, found: Comparison) -> Verdict:  # type: ignore[override]
+        """Whether a comparison meets it, by its first rule. A bound on an undefined value fails."""
+        gap = found.difference(*self.models)
+        value = {"mean": gap.difference, "low": gap.interval[0], "high": gap.interval[1]}[self.end]
+        return Verdict(self, gap, value, _is_met(self, value))
+
+
+def bounds_on_difference(texts: Sequence[str] | None, models: Sequence[str]) -> list[DifferenceBound]:
+    """The bounds that texts state on the difference of the first two models."""
+    found = []
+    for text in texts or ():
+        parts, bound = _parts(text)
+        if parts["name"] != "difference":
+            example = Remedy("Type a bound such as 'difference.high<0.01'; `verax evaluate` has the others.")
+            raise _refusal(text, f"a comparison has no {quote(parts['name'])}", example)
+        pair = (models[0], models[1])
+        found.append(
+            DifferenceBound(text, "difference", parts["end"] or "mean", parts["sign"], bound, None, pair)
+        )
+    return found
+
+
+def _is_met(bound: Bound, value: float) -> bool:
+    return not math.isnan(value) and bool(_TESTS[bound.sign](value, bound.bound))
+
+
+@dataclass(frozen=True)
 class Verdict:
     """A requirement with the value that was found."""
 
     bound: Bound
-    score: CardLine | Measure
+    score: CardLine | Measure | Difference
     value: float
     met: bool
 

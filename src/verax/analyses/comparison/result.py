@@ -13,6 +13,7 @@ from verax.analyses.comparison.claims import Claims
 from verax.analyses.comparison.reasons import disagreements
 from verax.analyses.comparison.records import Difference, MarginTest, Model, gap_numbers, margin_tests
 from verax.analyses.comparison.traits import Traits
+from verax.analyses.comparison.undecided import what_would_decide
 from verax.common.checks import check_choice
 from verax.display.tables import Column, FrameKind, Table, Tabled, interval_head
 from verax.inference.intervals import with_ends
@@ -147,6 +148,15 @@ class Comparison(Tabled, MaySkip):
         return margin_tests(self._of(self.differences, None), self.margin, self.confidence)
 
     @property
+    def undecided(self) -> list[str]:
+        """Under the first rule, how many more rows would tell the best two models apart, in words."""
+        rule, models = next(iter(self.models.items()))
+        if len(models) < 2:
+            return []
+        gap = self.difference(models[0].name, models[1].name, rule)
+        return what_would_decide(rule, gap, self.n_rows, self.n_groups, self.confidence)
+
+    @property
     def disagreements(self) -> list[str]:
         """Where the rules order two models differently, and why, in words."""
         return disagreements(self.differences, self.traits, self.claims, 1 - self.confidence)
@@ -162,6 +172,7 @@ class Comparison(Tabled, MaySkip):
             "differences": {rule: [vars(d) for d in found] for rule, found in self.differences.items()},
             "traits": {name: vars(t) for name, t in self.traits.items()},
             "disagreements": self.disagreements,
+            "undecided": self.undecided,
             "margin": self.margin,
             "margin_tests": [vars(test) for test in self.margin_tests],
             "notes": list(self.notes),
@@ -291,7 +302,7 @@ class Comparison(Tabled, MaySkip):
         return f"verax comparison: {len(self.names)} models, {self.n_rows:,} rows{groups}; {self.method}"
 
     def _notes(self) -> list[str]:
-        return [*self.disagreements, *self.notes, *self._said()]
+        return [*self.disagreements, *self.undecided, *self.notes, *self._said()]
 
 
 def _field(name: str, line: tuple[str, Model | Difference]) -> Any:

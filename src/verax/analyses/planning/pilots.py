@@ -11,7 +11,7 @@ from verax.analyses.comparison.records import Difference
 from verax.analyses.comparison.result import Comparison
 from verax.errors import InputError, ParseError, VeraxError, join, passing, show
 from verax.inference.sequences import SHARES, STAKES
-from verax.inference.sizes import Sharing, MeanSpread, rows_until_decided
+from verax.inference.sizes import MeanSpread, Sharing, rows_until_decided
 from verax.inputs.groups import GroupCount, each_count
 from verax.scores.base import Rule
 from verax.scores.registry import name_of, parse

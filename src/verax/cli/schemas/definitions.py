@@ -130,6 +130,7 @@ DEFINITIONS: dict[str, Schema] = {
         differences=mapped(listed(of_fields(Difference))),
         traits=mapped(of_fields(Traits)),
         disagreements=TEXTS,
+        undecided=TEXTS,
         margin=or_none(NUMBER),
         margin_tests=listed(of_fields(MarginTest)),
         notes=TEXTS,

@@ -7,6 +7,7 @@ from typing import Any
 
 from verax.analyses.monitoring.result import MonitoredEvent
 from verax.analyses.operating.rates import RATES
+from verax.analyses.planning.result import SizeLine
 from verax.analyses.recalibration.records import Gain, Trial
 from verax.cli.schemas.building import (
     COUNT,
@@ -84,9 +85,38 @@ def _compare() -> Schema:
         left_out=mapped(record(count=COUNT, ids=TEXTS)),
         taken=mapped(either(ref("columns"), TEXTS)),
         comparison=ref("comparison"),
+        require=listed(ref("bound")),
+        met=TRUTH,
         subgroups=mapped(ref("subgroups")),
         html=PATH,
     )
+
+
+def _plan() -> Schema:
+    line = of_fields(SizeLine)
+    pilot = record(
+        n_rows=COUNT,
+        n_groups=or_none(COUNT),
+        seen=NUMBER,
+        deviation=NUMBER,
+        correlation=NUMBER,
+        caution=TEXT,
+    )
+    plan = record(
+        what=TEXT,
+        kind={"enum": ["difference", "margin", "width"]},
+        margin=NUMBER,
+        confidence=SHARE,
+        pilot=pilot,
+        **line["properties"],
+        more_rows=NUMBER,
+        rows_per_group=NUMBER,
+        rows_until_decided=NUMBER,
+        lines=listed(line),
+        notes=TEXTS,
+        **NOTED,
+    )
+    return _output("plan", files=mapped(TEXT), plan=plan, plot=PATH)
 
 
 def _decompose() -> Schema:
@@ -344,6 +374,7 @@ _OUTPUTS: dict[str, Callable[[], Schema]] = {
     "evaluate": _evaluate,
     "merge": _merge,
     "compare": _compare,
+    "plan": _plan,
     "decompose": _decompose,
     "decide": _decide,
     "worst": _worst,

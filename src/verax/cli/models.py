@@ -1,0 +1,99 @@
+"""The files of several models, opened and matched row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from verax.cli.options import Reading, split
+from verax.common.paths import Files, called
+from verax.errors import InputError, Remedy
+
+if TYPE_CHECKING:
+    from verax.cli.opening import GivenRows
+    from verax.files.joining import LeftOut
+
+
+@dataclass(frozen=True)
+class AboutFiles:
+    """How the files of each model were read, and how their rows were matched."""
+
+    taken: dict[str, Any]
+    said: dict[str, list[str]]
+    matched: str = "by the order of the rows"
+    left_out: Mapping[str, LeftOut] = field(default_factory=dict)
+
+
+def open_models(
+    paths: dict[str, Files], reading: Reading, *, ordered: bool, shared_ids: bool
+) -> tuple[GivenRows, AboutFiles]:
+    """The rows of all models, in memory if they are in several files, and what to say of them."""
+    from verax.cli.opening import GivenRows
+
+    files = {name: called(path) for name, path in paths.items()}
+    if reading.named_probs is not None:
+        handle: Any = reading.scan(next(iter(paths.values())), "model")
+        rows = replace(GivenRows.of(handle.in_order() if ordered else handle, files), bins=reading.bins)
+        parted = [line.partition(": ") for line in (*handle.taken, *rows.notes)]
+        said = {name: [text for model, _, text in parted if model == name] for name in files}
+        taken: dict[str, Any] = {name: part.roles.to_dict() for name, part in rows.parts.items()}
+        return rows, AboutFiles(taken or said, said)
+    from verax.files.joining import match, with_classes_of
+
+    handles: dict[str, Any] = {}
+    given = split(reading.classes) or None
+    for name, path in paths.items():
+        # Weights, groups and subgroups are those of the first file, and so are the classes.
+        own_reading = replace(reading, weights=None, groups=None, by=None) if handles else reading
+        known = {model: handle.classes for model, handle in handles.items() if not handle.lists}
+        open_as: Callable[..., Any] = partial(own_reading.scan, path, name, hold="all")
+        handle = with_classes_of(known, name, given, open_as)
+        handles[name] = (handle.in_order() if ordered and not handle.lists else handle).held()
+    parts = {name: held.rows[held.models[0]] for name, held in handles.items()}
+    joined = match(parts, shared_ids=shared_ids)
+    options: dict[str, Any] = {"classes": joined.classes, "weights": joined.first.weights}
+    options["groups"] = joined.first.groups
+    scale = {} if all(held.lists for held in handles.values()) else reading.scale
+    held_rows = GivenRows(
+        *((joined.y, joined.models), options | scale, None, joined.files, files),
+        skipped=joined.skipped,
+        bins=reading.bins,
+        _scale=scale,
+    )
+    lines = {name: [*held.taken, *(f"note: {note}" for note in held.notes)] for name, held in handles.items()}
+    taken = {
+        name: lines[name] if held.lists else joined.files[name].roles.to_dict()
+        for name, held in handles.items()
+    }
+    return held_rows, AboutFiles(taken, lines, joined.how, joined.left_out)
+
+
+def short_name(paths: Files) -> str:
+    """What the files of a model are called in the report."""
+    return paths.name if isinstance(paths, Path) else called(paths)
+
+
+def paths_of(given: list[str], reading: Reading) -> dict[str, Files]:
+    """The files of each model, or one file for all models where the columns of each are named."""
+    from verax import files
+
+    named = reading.named_probs
+    if named is None:
+        paths = files.name_files(given)
+        if len(paths) < 2:
+            raise InputError(
+                "Compare takes two models or more; evaluate takes one",
+                argument="path",
+                remedies=[Remedy("For two models in one file: --probs a='A*' --probs b='B*'.")],
+            )
+        return paths
+    if len(given) > 1:
+        raise InputError(
+            "can name the columns of models in one file only",
+            argument="probs",
+            found=f"there are {len(given)} files",
+        )
+    return {name: Path(given[0]) for name in named}

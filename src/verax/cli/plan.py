@@ -1,0 +1,126 @@
+"""`verax plan`: how many rows would be enough."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from verax.cli import options
+from verax.cli.app import app
+from verax.cli.options import Reading, reads_files, split
+from verax.cli.output import Json, draw_to, show
+from verax.common.paths import called
+from verax.errors import InputError
+
+_EXAMPLES = """Examples: `verax plan new=a.parquet old=b.parquet --difference 0.01`,
+`verax plan a.parquet b.parquet --rule brier --margin 0.005 --groups patient --plot power.png`,
+`verax plan a.parquet --rule accuracy --width 0.02`,
+`verax plan --rule brier --difference 0.02`"""
+
+
+@app.command(epilog=_EXAMPLES)
+@reads_files(
+    lists=True,
+    without={
+        "by": "pass files with the rows of one subgroup",
+        "weights_are": "weights are importance weights here",
+        "html": "`verax compare --html` writes the report",
+        "save": "`verax evaluate --save` saves mergeable results",
+        "require": "`verax compare --require 'difference.high<0.01'` checks bounds",
+    },
+)
+def plan(
+    reading: Reading,
+    given: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FILE...]",
+            help="The pilot: a file for each of one or two models, also as name=FILE. Without one the spread "
+            "is the largest that --rule allows.",
+        ),
+    ] = None,
+    difference: Annotated[
+        float | None,
+        typer.Option(help="The difference of mean losses to be shown; by default that of the pilot."),
+    ] = None,
+    width: Annotated[
+        float | None, typer.Option(help="How far the ends of the interval may be from the estimate.")
+    ] = None,
+    margin: Annotated[
+        float | None, typer.Option(help="By how much the first model may be worse and still count as good.")
+    ] = None,
+    rule: Annotated[
+        str | None,
+        typer.Option(help="The rule; for one model also a metric or measure, such as accuracy or auc."),
+    ] = None,
+    models: Annotated[
+        str | None, typer.Option(help="The two models to compare, if there are more in the files.")
+    ] = None,
+    power: Annotated[float, typer.Option(help="The probability of showing it.")] = 0.9,
+    rows_per_group: Annotated[
+        float | None, typer.Option(help="How many rows groups are to have; by default as in the pilot.")
+    ] = None,
+    shared_ids: Annotated[
+        bool,
+        typer.Option("--shared-ids", help="Use only rows whose --id is in all files."),
+    ] = False,
+    plot: Annotated[Path | None, typer.Option(help="Draw the power against the number of rows.")] = None,
+    confidence: options.Confidence = 0.95,
+    as_json: Json = False,
+) -> None:
+    """Say how many rows would show a difference, keep to a margin, or make an interval narrow.
+
+    Two models are compared on the rows of the pilot, as `verax compare` does; one is planned for by the
+    width of its interval. With --groups the answer is a number of groups, and what more rows of the same
+    groups would be worth.
+    """
+    from verax.analyses.planning.plan import plan as size
+
+    pair = tuple(split(models)) or None
+    if pair is not None and len(pair) != 2:
+        raise InputError("must be two names, such as new,old", argument="models", values=[models])
+    how: dict[str, Any] = {
+        "difference": difference,
+        "width": width,
+        "margin": margin,
+        "rule": rule,
+        "models": pair,
+        "power": power,
+        "confidence": confidence,
+        "rows_per_group": rows_per_group,
+    }
+    files: dict[str, str] = {}
+    said: list[str] = []
+    if given:
+        rows, files, said = _pilot(given, reading, shared_ids)
+        found = rows.ask(size, ordered=reading.ordered, **how)
+    else:
+        found = size(**how)
+    if plot is not None:
+        draw_to(plot, found.plot().figure)
+    result = {
+        "command": "plan",
+        "files": files,
+        "plan": found.to_dict(stored=False),
+        "plot": None if plot is None else str(plot),
+    }
+    drawn = [] if plot is None else [f"The figure is in {plot}."]
+    show(result, [*said, *([""] if said else []), repr(found), *drawn], as_json=as_json)
+
+
+def _pilot(given: list[str], reading: Reading, shared_ids: bool) -> tuple[Any, dict[str, str], list[str]]:
+    """The rows of one model or of several, the files of each, and how these were read."""
+    from verax.cli.models import open_models, paths_of
+    from verax.cli.opening import Opened
+    from verax.files import name_files
+
+    if reading.named_probs is None and len(name_files(given)) == 1:
+        opened = Opened.of(given, reading)
+        rows = opened.rows(ordered=reading.ordered)
+        return rows, {opened.model: opened.file}, rows.said()
+    paths = paths_of(given, reading)
+    several, about = open_models(paths, reading, ordered=reading.ordered, shared_ids=shared_ids)
+    said = [f"{name}: {'; '.join(lines)}" for name, lines in about.said.items()]
+    return several, {name: called(path) for name, path in paths.items()}, said
