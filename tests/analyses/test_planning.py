@@ -57,7 +57,7 @@ def test_a_pilot_gives_its_spread():
     assert found.more_rows == found.rows - N
     assert found.line.rows_low < found.rows < found.line.rows_high
     # The same from the result of a comparison, and in either direction.
-    comparison = vx.compare(Y, MODELS, rule=["log", "brier"])
+    comparison = vx.compare(Y, MODELS, rule=["log_score", "brier"])
     same = vx.plan(comparison, rule="brier", models=("q", "p"), difference=0.01)
     assert (same.rows, same.line.rows_high) == (found.rows, found.line.rows_high)
     seen = vx.plan(comparison, rule="brier")
