@@ -170,7 +170,7 @@ PEERS: dict[str, list[Peer]] = {
     ],
 }
 
-_DECIDED = "p.argmax(1)"
+_DECIDED, _DECIDED2 = "p.argmax(1)", "p2.argmax(1)"
 METRIC_PEERS: dict[str, list[Peer]] = {
     "accuracy": [_sklearn(f"metrics.accuracy_score(y, {_DECIDED})", "1 - vx.ZeroOne('lowest')(y, p)")],
     "qwk": [
@@ -211,6 +211,12 @@ METRIC_PEERS: dict[str, list[Peer]] = {
             f"vx.expected_cost(y, {_DECIDED}, n_classes=3, costs='linear')",
         )
     ],
+    "macro_ppv": [
+        _sklearn(f"metrics.precision_score(y, {_DECIDED}, average='macro')", "vx.evaluate(y, p)['macro_ppv']")
+    ],
+    "sensitivity": [_sklearn(f"metrics.recall_score(y2, {_DECIDED2})", "vx.evaluate(y2, p2)['sensitivity']")],
+    "ppv": [_sklearn(f"metrics.precision_score(y2, {_DECIDED2})", "vx.evaluate(y2, p2)['ppv']")],
+    "f1": [_sklearn(f"metrics.f1_score(y2, {_DECIDED2})", "vx.evaluate(y2, p2)['f1']")],
 }
 
 

@@ -27,7 +27,7 @@ import verax as vx
 from verax.report.definitions import ERRATA
 from verax.scores import registry
 from verax.scores.combinators import Padded, Penalized
-from verax.scores.metrics import METRICS
+from verax.scores.metrics import METRICS, DecisionMetric
 from verax.scores.properties import Properties
 
 FOLDER = "rules/generated"
@@ -279,6 +279,13 @@ def rule_page(name: str, rule: vx.rules.Rule, folder: Path) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _order_of(metric: DecisionMetric) -> str:
+    """What the order of the classes means to a metric."""
+    if metric.for_two:
+        return "two classes; the event is the second, or `positive=`"
+    return "matters" if metric.ordinal else "does not matter"
+
+
 def metrics_page() -> str:
     """One page about all metrics of decisions."""
     parts = [
@@ -287,11 +294,12 @@ def metrics_page() -> str:
         "probabilities; report them beside a proper score, not instead of one.",
     ]
     for name, metric in METRICS.items():
+        k = 2 if metric.for_two else 3
         lines = [
             ["Name", f"`{name}`"],
-            ["Range, K = 3", "{} to {}".format(*map(number, metric.bounds(3)))],
+            [f"Range, K = {k}", "{} to {}".format(*map(number, metric.bounds(k)))],
             ["Orientation", metric.orientation],
-            ["Class order", "matters" if metric.ordinal else "does not matter"],
+            ["Class order", _order_of(metric)],
         ]
         errata = "\n".join(f"- {text}" for text in ERRATA.get(name, ()))
         works = f"Reference: {linked(metric.reference)}."

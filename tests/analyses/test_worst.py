@@ -35,9 +35,9 @@ def test_brier_and_rps_disagree_about_the_worst_mistake():
     assert [case.row for case in by_brier] == [0, 1]
     assert [case.row for case in by_rps] == [1, 0]
     assert by_brier[0].source == "mild had 0.80, none 0.20"
-    assert by_rps[0].source == "0.70 was put above none"
+    assert by_rps[0].source == "70% of the probability was above none"
     high = vx.worst(["severe"], [[0.6, 0.3, 0.1]], rule="rps", n=1, classes=NAMES)
-    assert high[0].source == "0.90 was put below severe"
+    assert high[0].source == "90% of the probability was below severe"
 
 
 def test_ids_and_labels():

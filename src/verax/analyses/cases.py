@@ -311,4 +311,4 @@ def _source(p: Floats, outcome: int, classes: tuple[Hashable, ...] | None, ordin
     error = np.where(outcome <= np.arange(len(p) - 1), above, below)
     i = int(np.argmax(error))
     side = f"above {names[i]}" if outcome <= i else f"below {names[i + 1]}"
-    return f"{error[i]:.2f} was put {side}"
+    return f"{error[i]:.0%} of the probability was {side}"

@@ -42,7 +42,13 @@ Classes = Annotated[
     ),
 ]
 Ordered = Annotated[bool, typer.Option("--ordered", help="The classes are ordered: add ordinal scores.")]
-Positive = Annotated[str | None, typer.Option(help="Class of a single column of probabilities.")]
+Positive = Annotated[
+    str | None,
+    typer.Option(
+        help="Of two classes, the event: the class of a single column of probabilities, and the one that "
+        "rates are about. By default the second."
+    ),
+]
 Weights = Annotated[str | None, typer.Option(help="Column of weights.")]
 WeightsAre = Annotated[
     str, typer.Option(help="Meaning of weights: importance, or counts (a row of weight 3 is three rows).")

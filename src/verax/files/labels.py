@@ -267,7 +267,8 @@ def find_labels(
     try:
         if n_columns == 1:
             labels = _binary(target, names, request)
-        elif request.classes is not None:
+        elif request.classes is not None or request.positive is not None:
+            request = _with_positive(names, n_columns, request)
             labels = _given(target, names, n_columns, request)
         else:
             labels = _by_columns(target, names)
@@ -280,6 +281,34 @@ def _refusal(
     requirement: str, argument: str, found: str, *remedies: Remedy, kind: Kind = "value"
 ) -> InputError:
     return InputError(requirement, argument=argument, kind=kind, found=found, remedies=remedies)
+
+
+def _with_positive(names: tuple[str, ...] | None, n_columns: int | None, request: Request) -> Request:
+    """The request with the event, where one of two columns is that, as the second class."""
+    positive = request.positive
+    if positive is None:
+        return request
+    classes = names if request.classes is None else tuple(str(c) for c in request.classes)
+    if n_columns not in (2, None) or (classes is not None and len(classes) != 2):
+        raise _refusal("is for two classes", "positive", f"there are {n_columns} columns of probabilities")
+    if classes is None or positive not in classes:
+        known = "the columns have no names" if classes is None else f"the classes are {_some(classes)}"
+        raise _refusal(
+            "must be one of the classes",
+            "positive",
+            f"it is {show(positive)}, and {known}",
+            passing("(both classes)", classes=[..., positive]),
+            kind="label",
+        )
+    other = next(c for c in classes if c != positive)
+    if request.classes is not None and classes[1] != positive and not {*classes} == {*(names or ())}:
+        raise _refusal(
+            "must be the second class where columns are named by their order",
+            "positive",
+            f"the classes are {_some(classes)}",
+            kind="order",
+        )
+    return replace(request, classes=(other, positive))
 
 
 _STATE_ORDER = passing("(lowest first)", classes=...)

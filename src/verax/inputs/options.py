@@ -42,6 +42,7 @@ class Reading(Weighted, total=False):
     """The same, with groups of rows that belong together."""
 
     groups: object | None
+    positive: Hashable | None
 
 
 # The type in words, the default and the description of every option above.
@@ -50,6 +51,12 @@ _OPTIONS: dict[str, tuple[str, Any, str]] = {
         "sequence of K labels, optional",
         None,
         "Names of the columns of `p`, in order; for ordered classes lowest first.",
+    ),
+    "positive": (
+        "label, optional",
+        None,
+        "Of two classes, the event: the class of a single column of probabilities, and the one that rates\n"
+        "    are about. By default the second.",
     ),
     "weights": (
         "array_like of shape (N,), optional",
@@ -177,6 +184,13 @@ def _reading(
             rows = {**dict(zip((p.name for p in own), args, strict=False)), **kwargs}
             check_alone(function.__name__, named, handle, _given(rows, ("p", "forecasts", "ids", *bundle)))
             return function(*args, **kwargs)
+        positive: Any = kwargs.pop("positive", None)
+        if positive is not None:
+            from verax.inputs.positive import with_positive
+
+            bound = shown.bind(*args, **kwargs)
+            bound.arguments.update(with_positive(bound.arguments, positive))
+            return checked(*bound.args, **bound.kwargs)
         invalid = kwargs.pop("invalid", "raise")
         if isinstance(invalid, str) and invalid == "raise":
             return function(*args, **kwargs)

@@ -169,6 +169,10 @@ class Outcomes:
                 found=f"row 0 holds {first}",
                 remedies=[
                     passing("in the order of the columns of probabilities", classes=...),
+                    Remedy(
+                        "For one column, positive=... names its class in functions that take it.",
+                        python_only=True,
+                    ),
                     Remedy("For a scikit-learn model this is model.classes_.", python_only=True),
                 ],
             )

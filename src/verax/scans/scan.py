@@ -62,7 +62,7 @@ def scan(
     by : str or sequence of str, default ()
         Columns of subgroups.
     positive : str, optional
-        The class that a single column of probabilities is about.
+        Of two classes, the event: the class of a single column of probabilities. By default the second.
     lists : bool or dict, optional
         Whether the predictions are top lists, or options that these have as for `files.lists.open_lists`
         (`shape`, `outcomes`, `position`, `per_length`, `missing`, `others`, `merge_variants`). By default

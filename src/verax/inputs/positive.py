@@ -1,0 +1,85 @@
+"""`positive=`: which of two classes is the event. It becomes the second class, as all functions expect it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from verax.errors import InputError, join, passing, show
+from verax.inputs.arrays import namespace_of, to_array, to_host
+
+
+def with_positive(given: Mapping[str, Any], positive: Hashable) -> dict[str, Any]:
+    """The arguments `y`, `p` (or `forecasts`) and `classes` of a function with the event as second class.
+
+    A single column of probabilities is that of the event. Of two columns without names, both are swapped
+    where the event is the first.
+
+    >>> found = with_positive({"y": ["sick", "well"], "p": [0.9, 0.2]}, "sick")
+    >>> found["classes"], found["p"]
+    (('well', 'sick'), [0.9, 0.2])
+    >>> found = with_positive({"y": [0, 1], "p": [[0.9, 0.1], [0.2, 0.8]]}, 0)
+    >>> found["classes"], found["p"].tolist()
+    ((1, 0), [[0.1, 0.9], [0.8, 0.2]])
+    """
+    name = "p" if "p" in given else "forecasts"
+    several = isinstance(given[name], Mapping)
+    models = dict(given[name]) if several else {"": given[name]}
+    arrays = {model: to_array(p, "p") for model, p in models.items()}
+    columns = next((own for array, own in arrays.values() if own is not None and array.ndim == 2), None)
+    classes = _classes(given, columns, [array for array, _ in arrays.values()])
+    if len(classes) != 2 or positive not in classes:
+        raise InputError(
+            "must be one of two classes",
+            argument="positive",
+            kind="label",
+            found=f"it is {show(positive)}, and the classes are {join(map(show, classes))}",
+            values=[positive],
+        )
+    changed = dict(given)
+    pair = (next(label for label in classes if label != positive), positive)
+    if pair != tuple(classes):
+        models = {
+            model: models[model] if own or p.ndim == 1 else _swapped(p) for model, (p, own) in arrays.items()
+        }
+        changed[name] = models if several else models[""]
+        outcomes, own = to_array(given["y"], "y")
+        if outcomes.ndim == 2 and own is None:
+            changed["y"] = _swapped(outcomes)
+    if given.get("classes") is not None or pair != (0, 1):
+        changed["classes"] = pair
+    return changed
+
+
+def _classes(given: Mapping[str, Any], columns: tuple[Any, ...] | None, arrays: list[Any]) -> tuple[Any, ...]:
+    """The two classes: named by the caller or by columns, positions, or the labels that happened."""
+    if given.get("classes") is not None:
+        return tuple(given["classes"])
+    if columns is not None:
+        return tuple(columns)
+    outcomes = to_host(to_array(given["y"], "y")[0])
+    if outcomes.ndim == 2 or outcomes.dtype.kind in "biu":
+        return (0, 1)
+    labels = tuple(
+        dict.fromkeys(label for label in outcomes.tolist() if label is not None and label == label)
+    )
+    if len(labels) != 2 or any(array.ndim == 2 for array in arrays):
+        raise InputError(
+            "needs the names of both classes",
+            argument="positive",
+            kind="order",
+            found=f"the outcomes are {join(map(show, labels[:4]))}",
+            remedies=[passing("in the order of the columns of probabilities", classes=...)],
+        )
+    return labels
+
+
+def _swapped(array: Any) -> Any:
+    """The two columns in the other order; another number of columns is left for others to refuse."""
+    if array.shape[1] != 2:
+        return array
+    if isinstance(array, np.ndarray):
+        return array[:, ::-1]
+    return namespace_of(array).flip(array, axis=1)
