@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 from sklearn.metrics import brier_score_loss, log_loss
@@ -55,8 +57,10 @@ def test_labels_and_checks_are_verax_own():
 @pytest.mark.parametrize("k", [2, 5])
 def test_scikit_learn(k):
     y, p = forecasts(500, k, ties=False)
-    for rule in (vx.brier, vx.Brier("half"), vx.Brier("mean")):
-        theirs = brier_score_loss(y, p[:, 1] if k == 2 else p, labels=range(k))
+    # More than two classes since scikit-learn 1.7.
+    several = "labels" in inspect.signature(brier_score_loss).parameters
+    for rule in (vx.brier, vx.Brier("half"), vx.Brier("mean")) if k == 2 or several else ():
+        theirs = brier_score_loss(y, p[:, 1]) if k == 2 else brier_score_loss(y, p, labels=range(k))
         assert compat.convert(rule(y, p), rule, to="scikit-learn", n_classes=k) == pytest.approx(theirs)
     for rule in (vx.log_score, vx.Log(base=2)):
         theirs = log_loss(y, p, labels=range(k))

@@ -250,7 +250,7 @@ def odd_types(rng: np.random.Generator, folder: Path) -> None:
         pa.array([float("nan")] * n),
         pa.array([float("inf")] * n),
         pa.array([True, False] * n)[:n],
-        pa.array([0.25] * n, pa.float16()),
+        pa.array(np.full(n, 0.25, np.float16)),
         pa.DictionaryArray.from_arrays(pa.array([0] * n, pa.int8()), pa.array([None, "a"])),
         pa.array([0.0, 1.0] * n)[:n],
         pa.array([""] * n),

@@ -72,10 +72,13 @@ def stream(table):
     return pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=333))
 
 
+# Old versions close a connection that nobody holds, though a relation still reads from it.
+CONNECTION = duckdb.connect()
+
+
 def relation(table):
-    connection = duckdb.connect()
-    connection.register("rows", table)
-    return connection.sql("select * from rows")
+    CONNECTION.register("rows", table)
+    return CONNECTION.sql("select * from rows")
 
 
 FRAMES = {
