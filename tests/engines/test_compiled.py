@@ -356,7 +356,7 @@ def function(write):
     lines = Lines(4)
     lines.let(write(lines), "result")
     lines.all_hold("known")
-    text = ["def kernel(x) -> (float, bool):", *lines.text, "    return result, known"]
+    text = ["def kernel(x) -> tuple[float, bool]:", *lines.text, "    return result, known"]
     return compile_text("\n".join(text), __file__)
 
 

@@ -1,8 +1,4 @@
-"""What compiled loops are made of: options of the compiler, and operations on several rows at once.
-
-Each operation is one instruction of the compiler's language, not a function: the text that uses it is
-compiled as one piece, without a call and without a branch.
-"""
+"""Options of the compiler, and what forks need."""
 
 from __future__ import annotations
 
@@ -11,10 +7,7 @@ import warnings
 from typing import Any
 
 import numba
-from llvmlite import ir
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.types import boolean, float64, uint64
-from numba.extending import intrinsic
 
 
 def _keeps_code() -> bool:
@@ -39,43 +32,6 @@ OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"contract"},
 }
-
-
-def _select(_context: Any, _condition: Any, first: Any, second: Any) -> Any:
-    """`first` where the condition holds, else `second`; both are computed."""
-    if first != second:
-        return None
-    return first(boolean, first, first), lambda _, builder, __, values: builder.select(*values)
-
-
-def _plus(_context: Any, _total: Any, _term: Any) -> Any:
-    """A sum that may be added up in any order: each lane of a vector then has its own part of it."""
-    flags = ("reassoc", "contract")
-    return float64(float64, float64), lambda _, builder, __, values: builder.fadd(*values, flags=flags)
-
-
-def _fma(_context: Any, _a: Any, _b: Any, _c: Any) -> Any:
-    """The value of a * b + c, rounded once."""
-    return float64(float64, float64, float64), lambda _, builder, __, values: builder.fma(*values)
-
-
-select: Any = intrinsic(_select)
-plus: Any = intrinsic(_plus)
-fma: Any = intrinsic(_fma)
-
-
-def _reading(given: Any, wanted: Any, kind: Any) -> Any:
-    """The same 64 bits, read as another type."""
-
-    @intrinsic
-    def read(_context: Any, _x: Any) -> Any:
-        return wanted(given), lambda _, builder, __, values: builder.bitcast(values[0], kind)
-
-    return read
-
-
-bits: Any = _reading(float64, uint64, ir.IntType(64))
-from_bits: Any = _reading(uint64, float64, ir.DoubleType())
 
 
 # A process that is forked while a thread compiles would find numba's lock taken forever. So a fork waits

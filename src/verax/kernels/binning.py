@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
-from verax.kernels.arithmetic import OPTIONS
+from verax.kernels.functions import compiled
+from verax.kernels.operations import bits
 
 
-@numba.njit(**OPTIONS)
+@compiled
 def bin_numbers(
     key: Any, near: float, shift: int, first: int, top: int, infinite: int, one: int, out: Any
 ) -> None:
@@ -18,34 +18,25 @@ def bin_numbers(
 
     With `one` not zero, keys are probabilities: those above a half are counted down from `one`.
     """
-    size = 1024
-    buffer = np.empty(size)
-    bits = buffer.view(np.int64)
-    for start in range(0, key.size, size):
-        n = min(size, key.size - start)
-        for i in range(n):
-            x = key[start + i]
-            x = 1.0 - x if one != 0 and x > 0.5 else x
-            buffer[i] = abs(x) + near
-        for i in range(n):
-            x = key[start + i]
-            upper = one != 0 and x > 0.5
-            x = 1.0 - x if upper else x
-            number = min((bits[i] >> shift) - first, top)
-            number = infinite if abs(x) == np.inf else number
-            number = 0 if x == 0.0 else number + 1
-            number = -number if x < 0.0 else number
-            out[start + i] = one - number if upper else number
+    for i in range(key.size):
+        x = key[i]
+        upper = one != 0 and x > 0.5
+        x = 1.0 - x if upper else x
+        number = min(np.int64(bits(abs(x) + near) >> np.uint64(shift)) - first, top)
+        number = infinite if abs(x) == np.inf else number
+        number = 0 if x == 0.0 else number + 1
+        number = -number if x < 0.0 else number
+        out[i] = one - number if upper else number
 
 
-@numba.njit(**OPTIONS)
+@compiled
 def count_keys(keys: Any, first: int, counts: Any) -> None:
     """Count the rows that have each key from `first` on."""
     for i in range(keys.size):
         counts[keys[i] - first] += 1
 
 
-@numba.njit(**OPTIONS)
+@compiled
 def add_columns(keys: Any, first: int, columns: Any, sums: Any) -> None:
     """Add the columns of each row, a tuple of arrays, to the sums of its key."""
     for i in range(keys.size):
@@ -54,7 +45,7 @@ def add_columns(keys: Any, first: int, columns: Any, sums: Any) -> None:
             sums[at, c] += columns[c][i]
 
 
-@numba.njit(**OPTIONS)
+@compiled
 def find_extremes(keys: Any, first: int, columns: Any, least: Any, most: Any) -> None:
     """Find the smallest and the largest of each column by key."""
     for i in range(keys.size):
@@ -67,7 +58,7 @@ def find_extremes(keys: Any, first: int, columns: Any, least: Any, most: Any) ->
                 most[at, c] = x
 
 
-@numba.njit(**OPTIONS)
+@compiled
 def merge_runs(a_keys: Any, a: Any, b_keys: Any, b: Any, n_sums: int, keys: Any, out: Any) -> int:
     """Sums of two sets of increasing keys as those of one; returns how many keys there are.
 
@@ -75,7 +66,7 @@ def merge_runs(a_keys: Any, a: Any, b_keys: Any, b: Any, n_sums: int, keys: Any,
     """
     i, j, n = 0, 0, 0
     n_columns = a.shape[1]
-    n_least = (n_columns - 2 * n_sums) // 2
+    n_least = (n_columns - 2 * n_sums) >> 1
     while i < a_keys.size or j < b_keys.size:
         both = i < a_keys.size and j < b_keys.size and a_keys[i] == b_keys[j]
         if both:

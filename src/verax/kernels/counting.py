@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
-
-from verax.kernels.arithmetic import OPTIONS
 from verax.kernels.compensation import two_sum
+from verax.kernels.functions import compiled
 
-_two_sum = numba.njit(**OPTIONS)(two_sum)
 
-
-@numba.njit(**OPTIONS)
+@compiled
 def count(y: Any, decision: Any, p_true: Any, weights: Any, block: Any, high: Any, low: Any) -> int:
     """Add the weight of each row to its cell, outcome by decision; an empty `weights` means ones.
 
@@ -22,32 +18,33 @@ def count(y: Any, decision: Any, p_true: Any, weights: Any, block: Any, high: An
     """
     n_classes = high.shape[0]
     small = block.shape[0] == n_classes and block.shape[1] == n_classes
-    table = block if small else high
     n_zero = 0
     for i in range(min(y.size, decision.size)):
         row, column = y[i], decision[i]
         if row < 0 or row >= n_classes or column < 0 or column >= n_classes:
             continue
         w = weights[i] if weights.size else 1.0
-        if small or not weights.size:
-            table[row, column] += w
+        if small:
+            block[row, column] += w
+        elif not weights.size:
+            high[row, column] += w
         else:
-            high[row, column], error = _two_sum(high[row, column], w)
+            high[row, column], error = two_sum(high[row, column], w)
             low[row, column] += error
         n_zero += p_true[i] == 0.0 and w > 0.0
     if small:
         for row in range(n_classes):
             for column in range(n_classes):
-                high[row, column], error = _two_sum(high[row, column], table[row, column])
+                high[row, column], error = two_sum(high[row, column], block[row, column])
                 low[row, column] += error
     return n_zero
 
 
-@numba.njit(**OPTIONS)
+@compiled
 def add_rows(codes: Any, columns: Any, high: Any, low: Any) -> None:
     """Add the (C, n) values of rows to the (G, C) compensated sums of their groups."""
     for i in range(codes.size):
         group = codes[i]
         for column in range(columns.shape[0]):
-            high[group, column], error = _two_sum(high[group, column], columns[column, i])
+            high[group, column], error = two_sum(high[group, column], columns[column, i])
             low[group, column] += error

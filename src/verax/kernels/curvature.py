@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
-
-from verax.kernels.arithmetic import OPTIONS
+from verax.kernels.functions import compiled
 
 
-@numba.njit(**OPTIONS)
+@compiled
 def fill_matrix(z: Any, by_outcome: Any, lifted: Any, factor: float, matrix: Any) -> None:
     """Fill the (K, K) matrix of a row with logits `z`, times `factor`.
 

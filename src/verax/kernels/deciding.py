@@ -4,36 +4,43 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
-from verax.kernels.arithmetic import OPTIONS, select
+from verax.kernels.functions import compiled
+from verax.kernels.operations import select
 
 # How many rows are decided at a time: the nearest cache holds what their decisions cost.
 _STRIP = 512
 
 
-@numba.njit(**OPTIONS)
 def cheapest(columns: Any, costs: Any, tie: float, out: Any) -> None:
     """The first class whose expected cost is the smallest, or larger by rounding alone: at most by `tie`
     times the smallest cost, or times 1.
 
     `columns` has a row for each class, with its probabilities; `costs` those of each outcome by decision.
     """
+    _cheapest(columns, costs, tie, np.empty((len(columns), _STRIP)), out)
+
+
+@compiled
+def _cheapest(columns: Any, costs: Any, tie: float, cost: Any, out: Any) -> None:
+    """The same with room for what the decisions of some rows cost."""
     k = len(columns)
-    cost, best, found = np.empty(k * _STRIP), np.empty(_STRIP), np.empty(_STRIP, np.int64)
+    best, found = np.empty(_STRIP), np.empty(_STRIP, np.int64)
     for start in range(0, out.size, _STRIP):
         n = min(_STRIP, out.size - start)
         for d in range(k):
-            own = cost[d * _STRIP : d * _STRIP + n]
-            own[:] = 0.0
+            own = cost[d]
+            for i in range(n):
+                own[i] = 0.0
             for c in range(k):
                 column, price = columns[c, start : start + n], costs[c, d]
                 for i in range(n):
                     own[i] += price * column[i]
-        best[:n] = cost[:n]
+        for i in range(n):
+            best[i] = cost[0, i]
         for d in range(1, k):
-            own = cost[d * _STRIP : d * _STRIP + n]
+            own = cost[d]
             for i in range(n):
                 best[i] = select(own[i] < best[i], own[i], best[i])
         for i in range(n):
@@ -41,7 +48,8 @@ def cheapest(columns: Any, costs: Any, tie: float, out: Any) -> None:
             best[i] += tie * select(size > 1.0, size, 1.0)
             found[i] = k - 1
         for d in range(k - 2, -1, -1):
-            own, number = cost[d * _STRIP : d * _STRIP + n], np.int64(d)
+            own = cost[d]
             for i in range(n):
-                found[i] = select(own[i] <= best[i], number, found[i])
-        out[start : start + n] = found[:n]
+                found[i] = select(own[i] <= best[i], d, found[i])
+        for i in range(n):
+            out[start + i] = found[i]

@@ -10,10 +10,10 @@ import math
 from functools import cache
 from typing import Any
 
-import numba
 import numpy as np
 
-from verax.kernels.arithmetic import OPTIONS, fma
+from verax.kernels.functions import compiled
+from verax.kernels.operations import fma, higher, lower
 from verax.kernels.statistics import PLACE
 from verax.kernels.texts import Kernel
 
@@ -36,7 +36,7 @@ def row_stats(n_classes: int, needs: frozenset[str]) -> Kernel:
     return _long_rows(ordinal, ranked_log, top)
 
 
-# Places reach the kernels as closed-over numbers: numba's disk cache goes by these, not by globals.
+# Places reach the kernels as closed-over numbers.
 @cache
 def _short_rows(n_classes: int, ordinal: bool, ranked_log: bool, top: bool) -> Kernel:
     """For few classes: no branch depends on the data, for a wrong guess costs as much as the row."""
@@ -44,7 +44,7 @@ def _short_rows(n_classes: int, ordinal: bool, ranked_log: bool, top: bool) -> K
     p_true_at, rest_sq_at, hit_at, hit_lowest_at = places("p_true", "rest_sq", "hit", "hit_lowest")
     cdf_l2_at, cdf_l1_at, cdf_log_at, top_at = places("cdf_l2", "cdf_l1", "cdf_log", "top")
 
-    @numba.njit(**OPTIONS)
+    @compiled
     def kernel(p: Any, y: Any, clear: float, out: Any, decision: Any) -> int:
         n_unclear = 0
         for i in range(p.shape[0]):
@@ -98,7 +98,7 @@ def _short_rows(n_classes: int, ordinal: bool, ranked_log: bool, top: bool) -> K
             decision[i] = first
         return n_unclear
 
-    return kernel  # type: ignore[no-any-return]
+    return kernel
 
 
 @cache
@@ -107,7 +107,7 @@ def _long_rows(ordinal: bool, ranked_log: bool, top: bool) -> Kernel:
     p_true_at, rest_sq_at, hit_at, hit_lowest_at = places("p_true", "rest_sq", "hit", "hit_lowest")
     cdf_l2_at, cdf_l1_at, cdf_log_at, top_at = places("cdf_l2", "cdf_l1", "cdf_log", "top")
 
-    @numba.njit(**OPTIONS)
+    @compiled
     def kernel(p: Any, y: Any, clear: float, out: Any, decision: Any) -> int:
         n, n_classes = p.shape
         n_unclear = 0
@@ -139,7 +139,7 @@ def _long_rows(ordinal: bool, ranked_log: bool, top: bool) -> Kernel:
                     cdf_l2 += above * above
             lowest, highest = _extremes(row)
             # A missing value shows in the sum, which says what the extremes need not.
-            if not (lowest >= 0.0 and abs(below + p_true + above - 1.0) <= clear):
+            if not (abs(below + p_true + above - 1.0) <= clear and lowest >= 0.0):
                 n_unclear += 1
                 continue
             # The caller's memory may change while it is read: no loop may rely on what was found before.
@@ -163,7 +163,7 @@ def _long_rows(ordinal: bool, ranked_log: bool, top: bool) -> Kernel:
             decision[i] = first
         return n_unclear
 
-    return kernel  # type: ignore[no-any-return]
+    return kernel
 
 
 def places(*names: str) -> list[int]:
@@ -171,14 +171,13 @@ def places(*names: str) -> list[int]:
     return [PLACE[name] for name in names]
 
 
-@numba.njit(**{**OPTIONS, "fastmath": {"nnan", "nsz", "reassoc"}})
 def _extremes(row: Any) -> tuple[float, float]:
     """The smallest and the largest value of a row without missing ones."""
     lowest = row[0]
     highest = row[0]
     for j in range(row.size):
-        lowest = min(lowest, row[j])
-        highest = max(highest, row[j])
+        lowest = lower(lowest, row[j])
+        highest = higher(highest, row[j])
     return lowest, highest
 
 
@@ -186,7 +185,6 @@ def _extremes(row: Any) -> tuple[float, float]:
 _SMALL_PRODUCT, _SMALL_FACTOR = 2.0**-500, 2.0**-400
 
 
-@numba.njit(**OPTIONS)
 def _log_of_thresholds(row: Any, outcome: int) -> float:
     """Minus the log probability of the outcome's side of every threshold, summed."""
     total = 0.0

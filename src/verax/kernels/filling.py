@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
-from verax.kernels.arithmetic import OPTIONS, bits, plus, select
+from verax.kernels.functions import compiled
+from verax.kernels.operations import bits, plus, select
 
 # How many rows are numbered before they are added: the nearest cache holds them.
 _STRIP = 1024
+# Fewer where the extremes of all columns are held as well, one for each row of a strip.
+_SHORT = _STRIP // 4
 
 
-@numba.njit(**OPTIONS)
+@compiled
 def fill_bins(
     begin: int,
     ranks: Any,
@@ -24,7 +26,7 @@ def fill_bins(
     first: int,
     table: Any,
     counts: Any,
-) -> Any:
+) -> tuple[int, int, int]:
     """Add rows to the bins of what ranks them, from row `begin` on.
 
     The columns of the table are the extremes of the ranks, which are rounded to multiples of 1 / `scale`; for
@@ -66,14 +68,14 @@ def fill_bins(
                     table[at, 4 * c + 4] = v
                 if v > table[at, 4 * c + 5]:
                     table[at, 4 * c + 5] = v
-            counts[at, codes[start + i]] += np.uint32(1)
+            counts[at, codes[start + i]] += 1
     return ranks.size, first, last - 1
 
 
-@numba.njit(**OPTIONS)
+@compiled
 def fill_weighted_bins(
     numbers: Any, ranks: Any, weights: Any, values: Any, codes: Any, first: int, table: Any, kinds: Any
-) -> Any:
+) -> tuple[int, int]:
     """Add rows of any weight to bins, whose `numbers` are given; rows without weight are left out.
 
     The columns of the table are the extremes of the ranks, the number of rows, the sums of w and of w*w; for
@@ -114,7 +116,7 @@ def fill_weighted_bins(
     return least, most
 
 
-@numba.njit(**OPTIONS)
+@compiled
 def fill_replicates(
     numbers: Any,
     times: int,
@@ -125,7 +127,7 @@ def fill_replicates(
     copies: Any,
     first: int,
     table: Any,
-) -> Any:
+) -> tuple[int, int]:
     """Add rows to all replicates, each as often as its group is in it.
 
     `numbers` are those of bins; neighbours are joined in pairs, `times` times, and the numbers of these
@@ -157,17 +159,17 @@ def fill_replicates(
     return least, most
 
 
-@numba.njit(**OPTIONS)
+@compiled
 def code_rows(y: Any, decided: Any, n_classes: int, codes: Any, out: Any) -> None:
     """The code of each pair of an outcome and a decision."""
     for i in range(y.size):
         out[i] = codes[y[i] * n_classes + decided[i]]
 
 
-@numba.njit(**OPTIONS)
+@compiled
 def fill_events(
     key: Any, given: Any, rest: Any, happened: Any, scale: float, layout: Any, one: int, table: Any
-) -> Any:
+) -> tuple[float, float, float, float]:
     """Add an event to the bins of its probability.
 
     The columns of the table are the number of rows without and with the event, the sum of its probability
@@ -217,10 +219,10 @@ def fill_events(
     return claimed, hits, variance, squared
 
 
-@numba.njit(**OPTIONS)
+@compiled
 def fill_weighted_events(
     places: Any, key: Any, given: Any, rest: Any, happened: Any, weights: Any, table: Any
-) -> Any:
+) -> tuple[float, float, float, float]:
     """Add an event of weighted rows to bins; rows without weight are left out.
 
     The columns of the table are the sums of the weights, of those of rows with the event, of weight times
@@ -250,7 +252,7 @@ def fill_weighted_events(
     return claimed, hits, variance, squared
 
 
-@numba.njit(**OPTIONS)
+@compiled
 def sum_gaps(given: Any, happened: Any, weights: Any, groups: Any, sums: Any) -> None:
     """Add the differences between the probability of an event, at most 1, and 1 or 0 to their groups."""
     for i in range(given.size):
@@ -258,7 +260,7 @@ def sum_gaps(given: Any, happened: Any, weights: Any, groups: Any, sums: Any) ->
         sums[np.uint64(groups[i])] += w * (min(given[i], 1.0) - float(happened[i]))
 
 
-@numba.njit(**OPTIONS)
+@compiled
 def settle(table: Any, columns: Any, high: Any, low: Any) -> None:
     """Move some columns of a table to sums that are pairs of doubles."""
     for at in range(len(table)):
@@ -274,14 +276,15 @@ def settle(table: Any, columns: Any, high: Any, low: Any) -> None:
                 table[at, columns[c]] = 0.0
 
 
-@numba.njit(**OPTIONS)
+@compiled
 def accumulate(columns: Any, below: Any, above: Any) -> None:
     """Running sums of columns, from the first up to each and from the last down to each."""
     last = len(columns) - 1
     for start in range(0, columns.shape[1], _STRIP):
         stop = min(start + _STRIP, columns.shape[1])
-        below[0, start:stop] = columns[0, start:stop]
-        above[last, start:stop] = columns[last, start:stop]
+        for i in range(start, stop):
+            below[0, i] = columns[0, i]
+            above[last, i] = columns[last, i]
         for c in range(1, last + 1):
             up, down = below[c, start:stop], above[last - c, start:stop]
             before, after = below[c - 1, start:stop], above[last - c + 1, start:stop]
@@ -292,7 +295,7 @@ def accumulate(columns: Any, below: Any, above: Any) -> None:
                 down[i] = after[i] + other[i]
 
 
-@numba.njit(**OPTIONS)
+@compiled
 def add_to_hashes(columns: Any, factor: Any, last: bool, hashes: Any) -> None:
     """Add the numbers of each row, a column each, to its hash, and mix it after the `last` ones.
 
@@ -300,36 +303,44 @@ def add_to_hashes(columns: Any, factor: Any, last: bool, hashes: Any) -> None:
     """
     half, turn = np.uint64(32), np.uint64(29)
     for start in range(0, hashes.size, _STRIP):
-        state = hashes[start : start + _STRIP]
+        n = min(_STRIP, hashes.size - start)
+        state = hashes[start : start + n]
         for c in range(len(columns)):
-            column = columns[c, start : start + _STRIP]
-            for i in range(state.size):
+            column = columns[c, start : start + n]
+            for i in range(n):
                 # Adding zero makes one number of the two zeros.
                 pattern = bits(column[i] + 0.0)
                 x = (state[i] ^ (pattern ^ (pattern >> half))) * factor
                 state[i] = x ^ (x >> turn)
         if last:
-            for i in range(state.size):
+            for i in range(n):
                 x = state[i] + np.uint64(0x9E3779B97F4A7C15)
                 x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
                 x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
                 state[i] = x ^ (x >> np.uint64(31))
 
 
-@numba.njit(**OPTIONS)
-def look_over(columns: Any, tolerance: float, least: Any, most: Any) -> Any:
+def look_over(columns: Any, tolerance: float, least: Any, most: Any) -> tuple[int, float, int]:
     """The extremes of each column; how many rows do not sum to one within the tolerance, the largest
     difference, and how many numbers are exactly 0 or 1.
     """
+    low, high = np.full((len(columns), _SHORT), np.inf), np.full((len(columns), _SHORT), -np.inf)
+    gaps = np.zeros(_SHORT)
+    n_off, n_certain = _look_over(columns, tolerance, low, high, gaps)
+    least[:], most[:] = low.min(axis=1), high.max(axis=1)
+    return n_off, float(gaps.max()), n_certain
+
+
+@compiled
+def _look_over(columns: Any, tolerance: float, low: Any, high: Any, gaps: Any) -> tuple[int, int]:
+    """The same with one extreme of each column, and one difference, for each row of a strip."""
     n_columns, n_rows = columns.shape
-    # Short strips, so that the nearest cache holds the extremes of all columns, one for each row of a strip.
-    size = _STRIP // 4
-    total, gaps = np.empty(size), np.zeros(size)
-    low, high = np.full((n_columns, size), np.inf), np.full((n_columns, size), -np.inf)
+    total = np.empty(_SHORT)
     n_off, n_certain = 0, 0
-    for start in range(0, n_rows, size):
-        n = min(size, n_rows - start)
-        total[:n] = 0.0
+    for start in range(0, n_rows, _SHORT):
+        n = min(_SHORT, n_rows - start)
+        for i in range(n):
+            total[i] = 0.0
         for c in range(n_columns):
             column, lows, highs = columns[c, start : start + n], low[c], high[c]
             certain = 0
@@ -346,6 +357,4 @@ def look_over(columns: Any, tolerance: float, least: Any, most: Any) -> Any:
             off += int(gap > tolerance)
             gaps[i] = select(gap > gaps[i], gap, gaps[i])
         n_off += off
-    for c in range(n_columns):
-        least[c], most[c] = low[c].min(), high[c].max()
-    return n_off, gaps.max(), n_certain
+    return n_off, n_certain

@@ -9,13 +9,12 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import numba
 import numpy as np
 
-from verax.kernels.arithmetic import OPTIONS, bits, from_bits
-from verax.kernels.arithmetic import plus as _plus
 from verax.kernels.dense import places
+from verax.kernels.functions import compiled
 from verax.kernels.limits import GRID, SMALLEST_MASS
+from verax.kernels.operations import bits, from_bits, plus
 from verax.kernels.texts import Kernel
 
 # Up to this length comparing all pairs is faster than sorting one list; a power of two. A sort within
@@ -26,8 +25,6 @@ _SLOTS = 2**11
 _SCATTER = 0x9E3779B97F4A7C1 | 1
 
 
-# The type checker takes the compiler's own argument for one of the caller's.
-_PLUS: Any = _plus
 # The longest list that has keys, and the bits of a key that are a confidence.
 MOST_PACKED = _PAIRS_UP_TO
 _UPPER = np.uint64(2**64 - _PAIRS_UP_TO)
@@ -37,14 +34,13 @@ _FIRST_CELL = (1023 - 26) << 7
 N_CELLS = 26 * 128 + 1
 
 
-@numba.njit(**OPTIONS)
 def _bounds(offsets: Any, i: int, size: int) -> tuple[int, int]:
     """Where list i begins and ends, within an array of this size."""
     a = min(max(offsets[i], 0), size)
     return a, min(max(offsets[i + 1], a), size)
 
 
-@numba.njit(**OPTIONS)
+@compiled
 def order(classes: Any, confidences: Any, offsets: Any, new_classes: Any, new_confidences: Any) -> None:
     """Write every list of at most MOST_PACKED entries with the most confident class first; equals keep their
     order. Longer lists are left to array calls.
@@ -69,7 +65,7 @@ def order(classes: Any, confidences: Any, offsets: Any, new_classes: Any, new_co
             new_classes[place] = classes[a + j]
 
 
-@numba.njit(**OPTIONS)
+@compiled
 def repeated(classes: Any, offsets: Any, twice: Any, which: Any, slots: Any) -> int:
     """Mark the lists that have a class twice, say which class, and return how many there are.
 
@@ -103,7 +99,7 @@ def no_slots() -> Any:
     return np.full(_SLOTS, -1, np.int64)
 
 
-@numba.njit(**OPTIONS)
+@compiled
 def pack(confidences: Any, start: int, keys: Any) -> int:
     """Write keys of lists of the same length, whose order is theirs; how many entries are out of order.
 
@@ -122,7 +118,7 @@ def pack(confidences: Any, start: int, keys: Any) -> int:
     return rising
 
 
-@numba.njit(**OPTIONS)
+@compiled
 def unpack(
     keys: Any, classes: Any, confidences: Any, start: int, new_classes: Any, new_confidences: Any
 ) -> None:
@@ -137,7 +133,7 @@ def unpack(
         a = min(max(start + i * k, 0), size)
         length = min(k, size - a)
         for j in range(length):
-            place: Any = _PAIRS_UP_TO - 1 - np.int64(bits(keys[i, k - 1 - j]) & ~_UPPER)
+            place = _PAIRS_UP_TO - 1 - np.int64(bits(keys[i, k - 1 - j]) & ~_UPPER)
             place = a + min(max(place, 0), length - 1)
             own = confidences[place]
             at = a + j
@@ -149,7 +145,7 @@ def unpack(
             new_classes[at] = classes[place]
 
 
-@numba.njit(**OPTIONS)
+@compiled
 def survey(
     confidences: Any,
     offsets: Any,
@@ -168,8 +164,8 @@ def survey(
         low = 0.0
         for j in range(a, b):
             h = np.rint(confidences[j] * GRID) / GRID
-            high = _PLUS(high, h)
-            low = _PLUS(low, confidences[j] - h)
+            high = plus(high, h)
+            low = plus(low, confidences[j] - h)
         rest = (1.0 - high) - low
         rest = 0.0 if rest < SMALLEST_MASS or k >= m else rest
         total[i] = high + low
@@ -196,7 +192,7 @@ def survey(
         left_kept[i] = rest
 
 
-@numba.njit(**OPTIONS)
+@compiled
 def count_statements(
     classes: Any,
     confidences: Any,
@@ -253,7 +249,7 @@ def row_stats(*, ranks: bool) -> Kernel:
     listed_at, length_at, unaccounted_at = places("listed", "length", "unaccounted")
     above_at, tied_at = places("above", "tied")
 
-    @numba.njit(**OPTIONS)
+    @compiled
     def kernel(
         classes: np.ndarray[Any, Any],
         confidences: np.ndarray[Any, Any],
@@ -329,4 +325,4 @@ def row_stats(*, ranks: bool) -> Kernel:
                 out[above_at, i] = above
                 out[tied_at, i] = tied
 
-    return kernel  # type: ignore[no-any-return]
+    return kernel

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
-from verax.kernels.arithmetic import OPTIONS
+from verax.kernels.functions import compiled
 
 
-@numba.njit(**OPTIONS)
+@compiled
 def add_event(
     stated: Any, happened: Any, codes: Any, weights: Any, n_bins: int, first: Any, second: Any, bins: Any
 ) -> None:
@@ -55,14 +54,19 @@ def add_event(
             bins[at, place, 1] += square
 
 
-@numba.njit(**OPTIONS)
 def add_plain_event(stated: Any, happened: Any, n_bins: int, first: Any, second: Any, bins: Any) -> None:
-    """The same for rows of one cell without weights.
+    """The same for rows of one cell without weights."""
+    _add_plain_event(stated, happened, n_bins, np.zeros(8 * n_bins), first, second, bins)
 
-    Neighbours add to different copies of the bins: an addition need not wait for the one before it. The sums
-    of differences are those of the bins.
+
+@compiled
+def _add_plain_event(
+    stated: Any, happened: Any, n_bins: int, copies: Any, first: Any, second: Any, bins: Any
+) -> None:
+    """The same with copies of the bins, to which neighbours add by turns.
+
+    An addition need not wait for the one before it. The sums of differences are those of the bins.
     """
-    copies = np.zeros(8 * n_bins)
     sx, sh, st, sxx, stt = 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(stated.size):
         x = min(max(stated[i], 0.0), 1.0)

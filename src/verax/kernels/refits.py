@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
-from verax.kernels.arithmetic import OPTIONS
+from verax.kernels.functions import compiled
 
 # As `common.hashing.mixed` has them.
 _ADDED, _FIRST, _SECOND = (
@@ -16,8 +15,10 @@ _ADDED, _FIRST, _SECOND = (
     np.uint64(0x94D049BB133111EB),
 )
 
+_UNIT = 2.0**-53
 
-@numba.njit(**OPTIONS)
+
+@compiled
 def draw(rows: Any, key: Any, start: Any, ends: Any, out: Any) -> None:
     """Whether the number of each row falls between its start and its end, or, beyond 1, at the beginning."""
     for i in range(rows.size):
@@ -26,15 +27,20 @@ def draw(rows: Any, key: Any, start: Any, ends: Any, out: Any) -> None:
         x = (x ^ (x >> np.uint64(27))) * _SECOND
         x = x ^ (x >> np.uint64(31))
         # 53 bits fit a signed integer, which is converted faster.
-        uniform = np.float64(np.int64(x >> np.uint64(11))) * 2.0**-53
+        uniform = np.float64(np.int64(x >> np.uint64(11))) * _UNIT
         out[i] = ((start[i] <= uniform) & (uniform < ends[i])) | (uniform < ends[i] - 1.0)
 
 
-@numba.njit(**OPTIONS)
 def fit_rows(happened: Any) -> Any:
     """The isotonic fit to rows that count alike: the numbers of rows without and with the event by block."""
+    blocks = np.empty((happened.size + 1, 2))
+    return blocks[: _fit_rows(happened, *np.empty((2, happened.size)), blocks)]
+
+
+@compiled
+def _fit_rows(happened: Any, sizes: Any, events: Any, blocks: Any) -> int:
+    """Write the blocks of the fit, and return how many there are."""
     # Blocks whose frequencies increase; the last one, which is still open, is apart.
-    sizes, events = np.empty(happened.size), np.empty(happened.size)
     n_blocks, size, event, i = 0, 0.0, 0.0, 0
     while i < happened.size:
         # Rows with the event and those without it that follow are in one block.
@@ -60,8 +66,7 @@ def fit_rows(happened: Any) -> Any:
         n_blocks -= 1
         size += sizes[n_blocks]
         event += events[n_blocks]
-    blocks = np.empty((n_blocks + 1, 2))
     for b in range(n_blocks):
         blocks[b, 0], blocks[b, 1] = sizes[b] - events[b], events[b]
     blocks[n_blocks, 0], blocks[n_blocks, 1] = size - event, event
-    return blocks
+    return n_blocks + 1

@@ -1,24 +1,26 @@
-"""From the text of a printed kernel to instructions of the compiler.
+"""From the text of a kernel to instructions of the compiler.
 
-Printed kernels are long and simple: loops over rows, local arrays, and hundreds of lines of arithmetic. numba
-spends most of its time inferring their types. Here each line becomes instructions at once, so a kernel is
-ready several times sooner. numba still unpacks the arguments, optimises, and keeps the machine code.
+Kernels are simple: loops over rows, local arrays, and up to hundreds of lines of arithmetic. numba spends
+most of its time inferring their types. Here each line becomes instructions at once, so a kernel is ready
+several times sooner. numba still unpacks the arguments, optimises, and keeps the machine code.
 
-The language is a part of Python: `for` over `range`, `if`, assignments to names and to items, one `return` at
-the end with its type as annotation (`-> int`), arithmetic, comparisons, and the calls in `_CALLS`. Numbers
-are floats, integers, unsigned integers (`U(3)`) and truth values. Indices are neither checked nor counted
-from the end.
+The language is a part of Python: `for` over `range`, `while`, `if`, `continue`, `break`, assignments to names
+and to items, `return` with its type as annotation (`-> int`, `-> tuple[int, float]`), arithmetic,
+comparisons, the calls in `_CALLS`, and calls of further functions in the text, which are written in their
+place. Numbers are floats, integers, unsigned integers (`U(3)`) and truth values. An array may be indexed by
+fewer numbers than it has axes, and sliced along its next axis. Indices and slices are neither checked nor
+counted from the end. In `a and b[i]` and in `b[i] if a else c` the array is read only where Python reads it.
 """
 
 from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import Parameter, Signature
-from typing import Any
+from typing import Any, TypeAlias
 
 from llvmlite import ir
 from numba.core import cgutils
@@ -30,8 +32,11 @@ types: Any = _types
 
 _FLOAT, _INTEGER, _TRUTH = ir.DoubleType(), ir.IntType(64), ir.IntType(1)
 _RETURNED = {"int": types.int64, "float": types.float64, "bool": types.boolean}
+_KINDS = {"int": _INTEGER, "float": _FLOAT, "bool": _TRUTH}
 # A sum that may be added up in any order: each lane of a vector then has its own part of it.
 _ANY_ORDER = ("reassoc", "contract")
+# Numbers none of which is missing: extremes of several rows can then be found at a time.
+_NONE_MISSING = ("nnan", "nsz")
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,10 @@ class _Number:
     def is_float(self) -> bool:
         return bool(self.value.type == _FLOAT)
 
+    @property
+    def is_truth(self) -> bool:
+        return bool(self.value.type == _TRUTH)
+
 
 @dataclass(frozen=True)
 class _Given:
@@ -53,74 +62,132 @@ class _Given:
     proxy: Any
     type: Any
 
+    @property
+    def n_axes(self) -> int:
+        return int(self.type.ndim)
+
 
 @dataclass(frozen=True)
 class _Local:
-    """An array of fixed shape on the stack, for floats or unsigned integers."""
+    """An array of fixed shape on the stack, for floats or integers."""
 
     pointer: Any
     shape: tuple[int, ...]
+    signed: bool
+
+    @property
+    def n_axes(self) -> int:
+        return len(self.shape)
+
+
+@dataclass(frozen=True)
+class _View:
+    """A part of an array: the indices of its first axes, and where a slice of the next begins."""
+
+    array: _Given | _Local
+    fixed: tuple[Any, ...] = ()
+    begin: Any = None
+    size: Any = None
+
+    @property
+    def is_item(self) -> bool:
+        return len(self.fixed) == self.array.n_axes
+
+
+# What a name stands for; a list is a tuple of the text.
+_Value: TypeAlias = "_Number | _View | list[Any]"
 
 
 def translated(source: str) -> Any:
-    """The function that a text defines, as an intrinsic of numba's with the same arguments."""
-    (function,) = ast.parse(source).body
-    assert isinstance(function, ast.FunctionDef)
+    """The first function that a text defines, as an intrinsic of numba's with the same arguments."""
+    functions = [each for each in ast.parse(source).body if isinstance(each, ast.FunctionDef)]
+    function, helpers = functions[0], {each.name: each for each in functions[1:]}
     names = [argument.arg for argument in function.args.args]
-    returned = _returned(function.returns)
+    kinds = _kinds(function)
+    returned = [_RETURNED[kind] for kind in kinds]
+    result = types.Tuple(returned) if len(returned) > 1 else (*returned, types.none)[0]
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        translator = _Translator(context, builder, function, helpers)
         arguments = zip(names, signature.args, values, strict=True)
-        return _Translator(context, builder, function).run(arguments, returned)
+        found = translator.run({name: translator.given(kind, value) for name, kind, value in arguments})
+        if len(found) > 1:
+            return context.make_tuple(builder, result, [number.value for number in found])
+        return found[0].value if found else context.get_dummy_value()
 
-    def typed(_context: Any, *kinds: Any) -> Any:
-        return returned(*kinds), generate
+    def typed(_context: Any, *given: Any) -> Any:
+        return result(*given), generate
 
     # numba goes by the number of parameters.
-    kinds = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in ("_context", *names)]
-    typed.__signature__ = Signature(kinds)  # type: ignore[attr-defined]
+    parameters = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in ("_context", *names)]
+    typed.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return intrinsic(typed)
 
 
-def _returned(annotation: ast.expr | None) -> Any:
-    if annotation is None:
-        return types.none
-    if isinstance(annotation, ast.Tuple):
-        return types.Tuple([_returned(part) for part in annotation.elts])
-    assert isinstance(annotation, ast.Name)
-    return _RETURNED[annotation.id]
+def _kinds(function: ast.FunctionDef) -> list[str]:
+    """The names of the types that a function returns."""
+    match function.returns:
+        case None | ast.Constant(value=None):
+            return []
+        case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=parts)):
+            return [ast.unparse(part) for part in parts]
+        case annotation:
+            return [ast.unparse(annotation)]
 
 
 class _Translator:
-    """Writes the instructions of one kernel, statement by statement."""
+    """Writes the instructions of one function, statement by statement."""
 
-    def __init__(self, context: Any, builder: Any, function: ast.FunctionDef) -> None:
-        self._context, self._builder, self._function = context, builder, function
-        # What names stand for: numbers, arrays, tuples of arrays, and places of numbers that loops change.
-        self._names: dict[str, Any] = {}
+    def __init__(
+        self, context: Any, builder: Any, function: ast.FunctionDef, helpers: dict[str, ast.FunctionDef]
+    ) -> None:
+        self._context, self._builder, self._function, self._helpers = context, builder, function, helpers
+        # What names stand for: numbers, arrays, tuples, and places of numbers that loops change.
+        self._names: dict[str, _Value] = {}
         self._places: dict[str, tuple[Any, bool]] = {}
-        self._changing = _changing(function.body)
+        self._changing = _changing(function)
+        # Where `continue` and `break` lead to, innermost last; where `return` does, and what it leaves.
+        self._loops: list[tuple[Any, Any]] = []
+        self._exit: Any = None
+        self._results: list[Any] = []
 
-    def run(self, arguments: Iterable[tuple[str, Any, Any]], returned: Any) -> Any:
-        """Write all of it, with the names, types and values of the arguments; the value that is returned."""
-        self._names = {name: self._argument(kind, value) for name, kind, value in arguments}
+    def run(self, names: dict[str, _Value]) -> list[_Number]:
+        """Write all of it, with what the arguments stand for; the numbers that are returned."""
+        for name, value in names.items():
+            self._bind(ast.Name(name), value)
         *body, last = self._function.body
+        if any(isinstance(node, ast.Return) for statement in body for node in ast.walk(statement)):
+            return self._run_to_exit()
         self._block(body)
         if not isinstance(last, ast.Return):
             self._block([last])
-            return self._context.get_dummy_value()
-        if isinstance(last.value, ast.Tuple):
-            parts = [self._number(part).value for part in last.value.elts]
-            return self._context.make_tuple(self._builder, returned, parts)
-        assert last.value is not None
-        return self._number(last.value).value
+            return []
+        return self._returned(last)
 
-    def _argument(self, kind: Any, value: Any) -> Any:
+    def _run_to_exit(self) -> list[_Number]:
+        """The same for a function that returns in several places."""
+        builder = self._builder
+        with builder.goto_entry_block():
+            self._results = [builder.alloca(_KINDS[kind]) for kind in _kinds(self._function)]
+        self._exit = builder.append_basic_block("exit")
+        self._block(self._function.body)
+        builder.position_at_end(self._exit)
+        return [_Number(builder.load(place)) for place in self._results]
+
+    def _returned(self, statement: ast.Return) -> list[_Number]:
+        assert statement.value is not None
+        parts = statement.value.elts if isinstance(statement.value, ast.Tuple) else [statement.value]
+        numbers = zip(map(self._number, parts), _kinds(self._function), strict=True)
+        # A function of numbers of any type returns what they give.
+        return [self._converted(number, _KINDS.get(kind, number.value.type)) for number, kind in numbers]
+
+    def given(self, kind: Any, value: Any) -> _Value:
+        """What an argument of the caller stands for."""
         if isinstance(kind, types.BaseTuple):
             members = cgutils.unpack_tuple(self._builder, value, len(kind))
-            return [self._argument(own, member) for own, member in zip(kind, members, strict=True)]
+            return [self.given(own, member) for own, member in zip(kind, members, strict=True)]
         if isinstance(kind, types.Array):
-            return _Given(self._context.make_array(kind)(self._context, self._builder, value), kind)
+            return _View(_Given(self._context.make_array(kind)(self._context, self._builder, value), kind))
         return self._widened(kind, value)
 
     def _widened(self, kind: Any, value: Any) -> _Number:
@@ -139,164 +206,364 @@ class _Translator:
     def _block(self, statements: Sequence[ast.stmt]) -> None:
         for statement in statements:
             match statement:
-                case ast.Assign(targets=[target], value=value):
-                    self._assign(target, value)
+                case (
+                    ast.Assign(targets=[target], value=value)
+                    | ast.AnnAssign(target=target, value=ast.expr() as value)
+                ):
+                    self._bind(target, self._value(value))
                 case ast.AugAssign(target=target, op=operation, value=value):
-                    self._assign(target, ast.BinOp(target, operation, value))
+                    self._bind(target, self._number(ast.BinOp(target, operation, value)))
                 case ast.For(target=ast.Name(id=name), iter=ast.Call(args=limits), body=body):
-                    with self._loop(limits) as index:
-                        self._names[name] = index
-                        self._block(body)
+                    self._for(name, limits, body)
+                case ast.While(test=test, body=body):
+                    self._while(test, body)
                 case ast.If(test=test, body=body, orelse=[]):
-                    with self._builder.if_then(self._number(test).value):
+                    with self._builder.if_then(self._truth(test)):
                         self._block(body)
+                case ast.If(test=test, body=body, orelse=others):
+                    with self._builder.if_else(self._truth(test)) as (then, otherwise):
+                        with then:
+                            self._block(body)
+                        with otherwise:
+                            self._block(others)
+                case ast.Continue():
+                    self._builder.branch(self._loops[-1][0])
+                    return
+                case ast.Break():
+                    self._builder.branch(self._loops[-1][1])
+                    return
+                case ast.Return():
+                    for place, number in zip(self._results, self._returned(statement), strict=True):
+                        self._builder.store(number.value, place)
+                    self._builder.branch(self._exit)
+                    return
                 case _:
                     raise SyntaxError(f"not translated: {ast.unparse(statement)}")
 
+    def _for(self, name: str, limits: Sequence[ast.expr], body: Sequence[ast.stmt]) -> None:
+        match limits:
+            case [ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=of)])] if isinstance(
+                self._names.get(of), list
+            ):
+                # Members of a tuple may differ in type, so each has instructions of its own.
+                for member in range(len(self._names[of])):  # type: ignore[arg-type]
+                    self._names[name] = _Number(_INTEGER(member))
+                    self._block(body)
+            case _:
+                with self._loop(limits) as index:
+                    self._names[name] = index
+                    self._block(body)
+
     @contextmanager
     def _loop(self, limits: Sequence[ast.expr]) -> Iterator[_Number]:
-        """A loop over a range whose step is positive."""
-        builder, numbers = self._builder, [self._number(limit).value for limit in limits]
+        """A loop over a range, whose step is a constant."""
+        builder, numbers = self._builder, [self._number(limit).value for limit in limits[:2]]
         start = numbers[0] if len(numbers) > 1 else _INTEGER(0)
-        stop, step = numbers[min(1, len(numbers) - 1)], numbers[2] if len(numbers) > 2 else _INTEGER(1)
-        before, head = builder.block, builder.append_basic_block("for")
-        body, after = builder.append_basic_block("for.body"), builder.append_basic_block("for.end")
+        stop, step = numbers[-1], ast.literal_eval(limits[2]) if len(limits) > 2 else 1
+        head, body, follow, after = (
+            builder.append_basic_block(f"for{part}") for part in ("", ".body", ".next", ".end")
+        )
+        before = builder.block
         builder.branch(head)
         builder.position_at_end(head)
         index = builder.phi(_INTEGER)
         index.add_incoming(start, before)
-        builder.cbranch(builder.icmp_signed("<", index, stop), body, after)
+        builder.cbranch(builder.icmp_signed("<" if step > 0 else ">", index, stop), body, after)
         builder.position_at_end(body)
+        self._loops.append((follow, after))
         yield _Number(index)
-        index.add_incoming(builder.add(index, step, flags=("nsw",)), builder.block)
+        self._loops.pop()
+        self._go_on_to(follow)
+        index.add_incoming(builder.add(index, _INTEGER(step), flags=("nsw",)), builder.block)
         builder.branch(head)
         builder.position_at_end(after)
 
-    def _assign(self, target: ast.expr, value: ast.expr) -> None:
-        if isinstance(target, ast.Subscript):
-            self._store(target, self._number(value))
-            return
-        assert isinstance(target, ast.Name)
-        if isinstance(value, ast.Call) and ast.unparse(value.func) in ("np.zeros", "np.empty"):
-            self._names[target.id] = self._local(value)
-        elif target.id in self._changing:
-            number = self._number(value)
-            if target.id not in self._places:
-                with self._builder.goto_entry_block():
-                    place = self._builder.alloca(number.value.type)
-                self._places[target.id] = place, number.signed
-            self._builder.store(number.value, self._places[target.id][0])
+    def _while(self, test: ast.expr, body: Sequence[ast.stmt]) -> None:
+        builder = self._builder
+        head, inside, after = (builder.append_basic_block(f"while{part}") for part in ("", ".body", ".end"))
+        builder.branch(head)
+        builder.position_at_end(head)
+        builder.cbranch(self._truth(test), inside, after)
+        builder.position_at_end(inside)
+        self._loops.append((head, after))
+        self._block(body)
+        self._loops.pop()
+        self._go_on_to(head)
+        builder.position_at_end(after)
+
+    def _go_on_to(self, block: Any) -> None:
+        """Let a block that has no end yet lead to another, and write there."""
+        if not self._builder.block.is_terminated:
+            self._builder.branch(block)
+        self._builder.position_at_end(block)
+
+    def _bind(self, target: ast.expr, value: _Value) -> None:
+        """Let a name stand for a value, or store it."""
+        if isinstance(target, ast.Tuple):
+            assert isinstance(value, list)
+            for each, own in zip(target.elts, value, strict=True):
+                self._bind(each, own)
+        elif isinstance(target, ast.Subscript):
+            assert isinstance(value, _Number)
+            self._store(target, value)
         else:
-            self._names[target.id] = self._number(value)
+            assert isinstance(target, ast.Name)
+            if target.id in self._changing and isinstance(value, _Number):
+                self._keep(target.id, value)
+            else:
+                self._names[target.id] = value
+
+    def _keep(self, name: str, number: _Number) -> None:
+        """Write a number to the place of its name."""
+        if name not in self._places:
+            with self._builder.goto_entry_block():
+                place = self._builder.alloca(number.value.type)
+            self._places[name] = place, number.signed
+        place, _ = self._places[name]
+        self._builder.store(self._converted(number, place.type.pointee).value, place)
 
     # ---- arrays ----------------------------------------------------------------------------
 
-    def _local(self, call: ast.Call) -> _Local:
+    def _local(self, call: ast.Call) -> _View:
         """An array on the stack, from np.zeros or np.empty; a second argument makes it one of integers."""
         given = ast.literal_eval(call.args[0])
         shape = given if isinstance(given, tuple) else (given,)
         kind = _INTEGER if len(call.args) > 1 else _FLOAT
+        signed = len(call.args) == 1 or ast.unparse(call.args[1]) == "np.int64"
         with self._builder.goto_entry_block():
             pointer = self._builder.alloca(kind, _INTEGER(math.prod(shape)))
         if ast.unparse(call.func) == "np.zeros":
             with self._loop([ast.Constant(math.prod(shape))]) as index:
                 self._builder.store(kind(0), self._builder.gep(pointer, [index.value], inbounds=True))
-        return _Local(pointer, shape)
+        return _View(_Local(pointer, shape, signed))
 
-    def _array(self, node: ast.expr) -> Any:
-        """What an expression names: an array, or a member of a tuple of arrays."""
-        if isinstance(node, ast.Subscript):
-            return self._array(node.value)[ast.literal_eval(node.slice)]
-        assert isinstance(node, ast.Name)
-        return self._names[node.id]
-
-    def _address(self, node: ast.Subscript) -> tuple[Any, Any]:
-        """The array of an item, and where the item is."""
-        array = self._array(node.value)
+    def _part(self, node: ast.Subscript) -> Any:
+        """What an item is: a member of a tuple, or a part of an array."""
+        found = self._value(node.value)
         of = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        indices = [self._number(each).value for each in of]
-        if isinstance(array, _Given):
-            proxy, builder = array.proxy, self._builder
-            shape, strides = (cgutils.unpack_tuple(builder, part) for part in (proxy.shape, proxy.strides))
-            place = cgutils.get_item_pointer2(
-                self._context, builder, proxy.data, shape, strides, array.type.layout, indices
-            )
-            return array, place
-        at = indices[0]
-        for size, index in zip(array.shape[1:], indices[1:], strict=True):
-            at = self._builder.add(self._builder.mul(at, _INTEGER(size)), index)
-        return array, self._builder.gep(array.pointer, [at], inbounds=True)
+        if isinstance(found, list):
+            return found[self._number(of[0]).value.constant]
+        assert isinstance(found, _View)
+        for each in of:
+            if isinstance(each, ast.Slice):
+                begin = self._integer(self._number(each.lower), True).value if each.lower else _INTEGER(0)
+                assert each.upper is not None
+                size = self._builder.sub(self._number(each.upper).value, begin)
+                found = replace(found, begin=self._moved(found, begin), size=size)
+            else:
+                index = self._moved(found, self._integer(self._number(each), True).value)
+                found = _View(found.array, (*found.fixed, index))
+        return found
 
-    def _load(self, node: ast.Subscript) -> _Number:
-        array, place = self._address(node)
+    def _moved(self, view: _View, index: Any) -> Any:
+        return index if view.begin is None else self._builder.add(view.begin, index)
+
+    def _address(self, view: _View) -> Any:
+        """Where an item is."""
+        array, builder = view.array, self._builder
         if isinstance(array, _Given):
-            item = self._context.unpack_value(self._builder, array.type.dtype, place)
-            return self._widened(array.type.dtype, item)
-        return _Number(self._builder.load(place), signed=False)
+            proxy = array.proxy
+            shape, strides = (cgutils.unpack_tuple(builder, part) for part in (proxy.shape, proxy.strides))
+            return cgutils.get_item_pointer2(
+                self._context, builder, proxy.data, shape, strides, array.type.layout, list(view.fixed)
+            )
+        at = view.fixed[0]
+        for size, index in zip(array.shape[1:], view.fixed[1:], strict=True):
+            at = builder.add(builder.mul(at, _INTEGER(size)), index)
+        return builder.gep(array.pointer, [at], inbounds=True)
+
+    def _load(self, view: _View) -> _Number:
+        place = self._address(view)
+        if isinstance(view.array, _Given):
+            kind = view.array.type.dtype
+            return self._widened(kind, self._context.unpack_value(self._builder, kind, place))
+        return _Number(self._builder.load(place), view.array.signed)
 
     def _store(self, node: ast.Subscript, number: _Number) -> None:
-        array, place = self._address(node)
-        if isinstance(array, _Given):
-            value = self._as_float(number) if array.type.dtype == types.float64 else number.value
-            self._context.pack_value(self._builder, array.type.dtype, value, place)
-        else:
-            self._builder.store(number.value, place)
+        view = self._part(node)
+        place = self._address(view)
+        if isinstance(view.array, _Local):
+            self._builder.store(self._converted(number, place.type.pointee).value, place)
+            return
+        kind = view.array.type.dtype
+        wanted = _FLOAT if isinstance(kind, types.Float) else _INTEGER
+        value = self._converted(number, _TRUTH if isinstance(kind, types.Boolean) else wanted).value
+        if isinstance(kind, types.Integer) and kind.bitwidth < 64:
+            value = self._builder.trunc(value, ir.IntType(kind.bitwidth))
+        self._context.pack_value(self._builder, kind, value, place)
 
-    # ---- numbers ---------------------------------------------------------------------------
+    def _shape(self, view: _View) -> list[Any]:
+        """The sizes of the axes of an array or of a part of one."""
+        if isinstance(view.array, _Local):
+            sizes = [_Number(_INTEGER(size)) for size in view.array.shape]
+        else:
+            sizes = [_Number(size) for size in cgutils.unpack_tuple(self._builder, view.array.proxy.shape)]
+        left = sizes[len(view.fixed) :]
+        return left if view.size is None else [_Number(view.size), *left[1:]]
+
+    def _length(self, value: _Value) -> _Number:
+        if isinstance(value, list):
+            return _Number(_INTEGER(len(value)))
+        assert isinstance(value, _View)
+        number: _Number = self._shape(value)[0]
+        return number
+
+    def _size(self, view: _View) -> _Number:
+        """How many items there are."""
+        if isinstance(view.array, _Given) and not view.fixed and view.size is None:
+            return _Number(view.array.proxy.nitems)
+        return self._length(view)
+
+    # ---- values ----------------------------------------------------------------------------
+
+    def _value(self, node: ast.expr) -> Any:
+        """What an expression stands for: a number, an array or a part of one, or several of them."""
+        match node:
+            case ast.Name(id=name) if name not in self._places:
+                return self._names[name]
+            case ast.Tuple(elts=parts):
+                return [self._value(part) for part in parts]
+            case ast.Attribute(value=array, attr="shape"):
+                return self._shape(self._value(array))
+            case ast.Subscript():
+                found = self._part(node)
+                return self._load(found) if isinstance(found, _View) and found.is_item else found
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr="zeros" | "empty")):
+                return self._local(node)
+            case ast.Call(func=ast.Name(id=name), args=arguments) if name in self._helpers:
+                return self._helped(self._helpers[name], [self._value(argument) for argument in arguments])
+        return self._plain_number(node)
+
+    def _helped(self, function: ast.FunctionDef, values: Sequence[_Value]) -> Any:
+        """What a function of the text returns, written in the place of its call."""
+        names = [argument.arg for argument in function.args.args]
+        helper = _Translator(self._context, self._builder, function, self._helpers)
+        found = helper.run(dict(zip(names, values, strict=True)))
+        return found if len(found) > 1 else found[0]
 
     def _number(self, node: ast.expr) -> _Number:
+        number: _Number = self._value(node)
+        return number
+
+    def _plain_number(self, node: ast.expr) -> _Number:
         match node:
             case ast.Constant(value=bool(value)):
                 return _Number(_TRUTH(int(value)))
             case ast.Constant(value=int(value)):
-                return _Number(_INTEGER(value))
+                return _Number(_INTEGER(value if value < 2**63 else value - 2**64))
             case ast.Constant(value=float(value)):
                 return _Number(_FLOAT(value))
-            case ast.Name(id=name) if name in self._places:
+            case ast.Name(id=name):
                 place, signed = self._places[name]
                 return _Number(self._builder.load(place), signed)
-            case ast.Name(id=name):
-                number: _Number = self._names[name]
-                return number
-            case ast.Subscript():
-                return self._load(node)
-            case ast.Attribute(value=ast.Name(id="math"), attr="inf"):
+            case ast.Attribute(value=ast.Name(id="math" | "np"), attr="inf"):
                 return _Number(_FLOAT(math.inf))
             case ast.Attribute(value=array, attr="size"):
-                return _Number(self._array(array).proxy.nitems)
+                return self._size(self._value(array))
             case ast.BinOp(left=left, op=operation, right=right):
                 return self._binary(type(operation).__name__, self._number(left), self._number(right))
             case ast.Compare(left=left, ops=[operation], comparators=[right]):
                 return self._compared(_SIGNS[type(operation)], self._number(left), self._number(right))
-            case ast.BoolOp(op=operation, values=[first, *others]):
-                found = self._number(first)
-                for other in others:
-                    name = "BitAnd" if isinstance(operation, ast.And) else "BitOr"
-                    found = self._binary(name, found, self._number(other))
-                return found
+            case ast.Compare(left=left, ops=[first, second], comparators=[middle, right]):
+                parts: list[ast.expr] = [
+                    ast.Compare(left, [first], [middle]),
+                    ast.Compare(middle, [second], [right]),
+                ]
+                return self._number(ast.BoolOp(ast.And(), parts))
+            case ast.BoolOp(op=operation, values=values):
+                return self._decided(isinstance(operation, ast.And), values)
+            case ast.IfExp(test=test, body=body, orelse=other):
+                return self._either(test, body, other)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return _Number(self._builder.not_(self._number(operand).value))
+                return _Number(self._builder.not_(self._truth(operand)))
+            case ast.UnaryOp(op=ast.Invert(), operand=operand):
+                number = self._number(operand)
+                return _Number(self._builder.not_(number.value), number.signed)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 number = self._number(operand)
                 return _Number((self._builder.fneg if number.is_float else self._builder.neg)(number.value))
+            case ast.Call(func=ast.Name(id="len"), args=[argument]):
+                return self._length(self._value(argument))
             case ast.Call(func=function, args=arguments):
                 numbers = [self._number(argument) for argument in arguments]
                 return _CALLS[ast.unparse(function)](self, *numbers)
         raise SyntaxError(f"not translated: {ast.unparse(node)}")
 
+    def _truth(self, node: ast.expr) -> Any:
+        return self._converted(self._number(node), _TRUTH).value
+
+    def _decided(self, all_of: bool, values: Sequence[ast.expr]) -> _Number:
+        """Whether all or any of some conditions hold; those that read arrays are asked only if needed."""
+        builder = self._builder
+        found = self._truth(values[0])
+        for each in values[1:]:
+            if not _reads(each):
+                found = (builder.and_ if all_of else builder.or_)(found, self._truth(each))
+                continue
+            before, asked, after = builder.block, *(builder.append_basic_block("also") for _ in range(2))
+            builder.cbranch(found, *((asked, after) if all_of else (after, asked)))
+            builder.position_at_end(asked)
+            own = self._truth(each)
+            asked = builder.block
+            self._go_on_to(after)
+            found = builder.phi(_TRUTH)
+            found.add_incoming(_TRUTH(int(not all_of)), before)
+            found.add_incoming(own, asked)
+        return _Number(found)
+
+    def _either(self, test: ast.expr, body: ast.expr, other: ast.expr) -> _Number:
+        """One of two numbers; arrays are read only for the one that is chosen."""
+        builder, condition = self._builder, self._truth(test)
+        if not (_reads(body) or _reads(other)):
+            return self._select(_Number(condition), self._number(body), self._number(other))
+        sides, after = [], builder.append_basic_block("either.end")
+        blocks = [builder.append_basic_block("either") for _ in range(2)]
+        builder.cbranch(condition, *blocks)
+        for block, expression in zip(blocks, (body, other), strict=True):
+            builder.position_at_end(block)
+            sides.append((self._number(expression), builder.block))
+        is_float = any(number.is_float for number, _ in sides)
+        kind = _FLOAT if is_float else sides[0][0].value.type
+        ends = []
+        for number, block in sides:
+            builder.position_at_end(block)
+            ends.append((self._converted(number, kind).value, block))
+            builder.branch(after)
+        builder.position_at_end(after)
+        found = builder.phi(kind)
+        for value, block in ends:
+            found.add_incoming(value, block)
+        return _Number(found, all(number.signed for number, _ in sides))
+
+    def _converted(self, number: _Number, kind: Any) -> _Number:
+        """A number as one of another type; floats become integers by a call alone."""
+        if number.value.type == kind:
+            return number
+        if kind == _FLOAT:
+            return _Number(self._as_float(number))
+        if kind == _TRUTH:
+            return self._compared("!=", number, _Number(kind(0) if number.is_truth else number.value.type(0)))
+        if number.is_float:
+            raise SyntaxError("not translated: a float in the place of an integer")
+        return self._integer(number, number.signed)
+
     def _as_float(self, number: _Number) -> Any:
         if number.is_float:
             return number.value
-        convert = self._builder.sitofp if number.signed else self._builder.uitofp
-        return convert(number.value, _FLOAT)
+        signed = number.signed and not number.is_truth
+        return (self._builder.sitofp if signed else self._builder.uitofp)(number.value, _FLOAT)
 
     def _alike(self, a: _Number, b: _Number) -> tuple[Any, Any, bool]:
         """Two numbers as values of one type, and whether they are signed."""
         if a.is_float or b.is_float:
             return self._as_float(a), self._as_float(b), True
+        if a.is_truth != b.is_truth:
+            a, b = self._integer(a, a.signed), self._integer(b, b.signed)
         return a.value, b.value, a.signed and b.signed
 
     def _binary(self, operation: str, a: _Number, b: _Number) -> _Number:
+        if operation in ("Add", "Sub", "Mult") and a.is_truth and b.is_truth:
+            a, b = self._integer(a, True), self._integer(b, True)
         x, y, signed = self._alike(a, b)
         if operation == "Div":
             return _Number(self._builder.fdiv(self._as_float(a), self._as_float(b)))
@@ -327,8 +594,23 @@ class _Translator:
         function = self._builder.module.declare_intrinsic(name, [_FLOAT])
         return _Number(self._builder.call(function, [self._as_float(number)]))
 
-    def _least(self, a: _Number, b: _Number) -> _Number:
-        return self._select(self._compared("<", a, b), a, b)
+    def _extreme(self, sign: str, first: _Number, *others: _Number) -> _Number:
+        """The smallest or the largest number, the first of equals."""
+        found = first
+        for other in others:
+            found = self._select(self._compared(sign, other, found), other, found)
+        return found
+
+    def _known_extreme(self, sign: str, a: _Number, b: _Number) -> _Number:
+        """The same for two floats of which none is missing."""
+        better = self._builder.fcmp_ordered(sign, b.value, a.value, flags=_NONE_MISSING)
+        return _Number(self._builder.select(better, b.value, a.value, flags=_NONE_MISSING))
+
+    def _absolute(self, number: _Number) -> _Number:
+        if number.is_float:
+            return self._function_of("llvm.fabs", number)
+        negative = self._compared("<", number, _Number(_INTEGER(0)))
+        return self._select(negative, _Number(self._builder.neg(number.value)), number)
 
     def _bits(self, number: _Number) -> _Number:
         return _Number(self._builder.bitcast(number.value, _INTEGER), signed=False)
@@ -337,6 +619,8 @@ class _Translator:
         return _Number(self._builder.bitcast(number.value, _FLOAT))
 
     def _integer(self, number: _Number, signed: bool) -> _Number:
+        if number.is_truth:
+            return _Number(self._builder.zext(number.value, _INTEGER), signed)
         if not number.is_float:
             return _Number(number.value, signed)
         convert = self._builder.fptosi if signed else self._builder.fptoui
@@ -359,6 +643,7 @@ _OPERATIONS = {
     "Mod": ("frem", "srem"),
     "BitAnd": ("", "and_"),
     "BitOr": ("", "or_"),
+    "BitXor": ("", "xor"),
     "LShift": ("", "shl"),
     "RShift": ("", "ashr"),
 }
@@ -368,28 +653,47 @@ _CALLS: dict[str, Callable[..., _Number]] = {
     "fma": _Translator._fma,
     "bits": _Translator._bits,
     "from_bits": _Translator._from_bits,
-    "min": _Translator._least,
-    "abs": lambda own, x: own._function_of("llvm.fabs", x),
+    "min": lambda own, *numbers: own._extreme("<", *numbers),
+    "max": lambda own, *numbers: own._extreme(">", *numbers),
+    "lower": lambda own, a, b: own._known_extreme("<", a, b),
+    "higher": lambda own, a, b: own._known_extreme(">", a, b),
+    "abs": _Translator._absolute,
     "math.sqrt": lambda own, x: own._function_of("llvm.sqrt", x),
+    "math.log": lambda own, x: own._function_of("llvm.log", x),
+    "math.exp": lambda own, x: own._function_of("llvm.exp", x),
+    "np.rint": lambda own, x: own._function_of("llvm.rint", x),
     "U": lambda own, x: own._integer(x, False),
+    "np.uint64": lambda own, x: own._integer(x, False),
     "np.int64": lambda own, x: own._integer(x, True),
+    "int": lambda own, x: own._integer(x, True),
     "np.float64": lambda own, x: _Number(own._as_float(x)),
+    "float": lambda own, x: _Number(own._as_float(x)),
 }
+CALLS = frozenset(_CALLS)
 
 
-def _changing(statements: Sequence[ast.stmt]) -> frozenset[str]:
+def _reads(node: ast.expr) -> bool:
+    """Whether an expression reads an item of an array."""
+    return any(isinstance(each, ast.Subscript) for each in ast.walk(node))
+
+
+def _changing(function: ast.FunctionDef) -> frozenset[str]:
     """Names that are given values in more than one block: what a loop or a condition changes."""
-    blocks: dict[str, set[int]] = {}
+    blocks = {argument.arg: {id(function.body)} for argument in function.args.args}
 
     def visit(body: Sequence[ast.stmt]) -> None:
         for statement in body:
-            if isinstance(statement, (ast.For, ast.If)):
+            if isinstance(statement, (ast.For, ast.While, ast.If)):
                 visit(statement.body)
+                visit(statement.orelse)
                 continue
-            target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-            target = statement.target if isinstance(statement, ast.AugAssign) else target
-            if isinstance(target, ast.Name):
-                blocks.setdefault(target.id, set()).add(id(body))
+            targets = statement.targets if isinstance(statement, ast.Assign) else []
+            if isinstance(statement, (ast.AugAssign, ast.AnnAssign)):
+                targets = [statement.target]
+            for target in targets:
+                for each in target.elts if isinstance(target, ast.Tuple) else [target]:
+                    if isinstance(each, ast.Name):
+                        blocks.setdefault(each.id, set()).add(id(body))
 
-    visit(statements)
+    visit(function.body)
     return frozenset(name for name, places in blocks.items() if len(places) > 1)

@@ -1,0 +1,95 @@
+"""Kernels that are written as Python functions, compiled like printed texts.
+
+A function and the functions that it calls become one text, in which the numbers they close over are written
+out. The text is compiled at the first call.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cache, wraps
+from textwrap import dedent
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from verax.kernels.texts import Kernel, compile_text
+
+
+def compiled(function: Callable[..., Any]) -> Kernel:
+    """The kernel that a function in the language of `kernels.translation` describes.
+
+    As `__wrapped__` the function stays what it is, so what a kernel means can be looked up by running it.
+    """
+    assert isinstance(function, FunctionType)
+
+    @cache
+    def kernel() -> Kernel:
+        return compile_text(text_of(function), function.__code__.co_filename)
+
+    @wraps(function)
+    def call(*arguments: Any) -> Any:
+        return kernel()(*arguments)
+
+    return call
+
+
+def text_of(function: FunctionType) -> str:
+    """The text of a function, called `kernel`, and of those that it calls."""
+    found: dict[str, ast.FunctionDef] = {}
+    _collect(function, "kernel", found)
+    return "\n".join(ast.unparse(each) for each in found.values())
+
+
+def _collect(function: FunctionType, name: str, found: dict[str, ast.FunctionDef]) -> None:
+    (definition,) = ast.parse(dedent(inspect.getsource(function))).body
+    assert isinstance(definition, ast.FunctionDef)
+    definition.name, definition.decorator_list = name, []
+    if ast.get_docstring(definition) is not None:
+        del definition.body[0]
+    for argument in definition.args.args:
+        argument.annotation = None
+    found[name] = definition
+    code, cells = function.__code__, function.__closure__ or ()
+    closed = {name: cell.cell_contents for name, cell in zip(code.co_freevars, cells, strict=True)}
+    own = frozenset(code.co_varnames)
+    scope = {key: value for key, value in (function.__globals__ | closed).items() if key not in own}
+    writing = _Writing(scope)
+    definition.body = writing.block(definition.body)
+    for helper in writing.called - found.keys():
+        _collect(scope[helper], helper, found)
+
+
+class _Writing(ast.NodeTransformer):
+    """Writes out numbers that are known by name, and leaves out what they rule out."""
+
+    def __init__(self, scope: Mapping[str, Any]) -> None:
+        self._scope = scope
+        self.called: set[str] = set()
+
+    def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        return self.visit(ast.Module(statements, [])).body  # type: ignore[no-any-return]
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        known = self._scope.get(node.id)
+        if isinstance(known, np.uint64):
+            return ast.Call(ast.Name("U", ast.Load()), [ast.Constant(int(known))], [])
+        return ast.Constant(known) if isinstance(known, (bool, int, float)) else node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        from verax.kernels.translation import CALLS
+
+        if isinstance(node.func, ast.Name):
+            known = self._scope.get(node.func.id)
+            if isinstance(known, FunctionType) and node.func.id not in CALLS:
+                self.called.add(node.func.id)
+        return self.generic_visit(node)
+
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        test = self.visit(node.test)
+        if isinstance(test, ast.Constant):
+            return self.block(node.body if test.value else node.orelse)
+        return self.generic_visit(node)

@@ -1,0 +1,53 @@
+"""Operations of kernels beside those of Python, and what they mean there.
+
+In a kernel each is one instruction, not a call: `kernels.translation` knows them by name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def select(condition: Any, first: Any, second: Any) -> Any:
+    """`first` where the condition holds, else `second`; both are computed.
+
+    >>> select(2 > 1, 0.5, 0.25)
+    0.5
+    """
+    return first if condition else second
+
+
+def plus(total: Any, term: Any) -> Any:
+    """A sum that may be added up in any order."""
+    return total + term
+
+
+def fma(a: Any, b: Any, c: Any) -> Any:
+    """The value of a * b + c; a kernel rounds it once."""
+    return a * b + c
+
+
+def lower(a: Any, b: Any) -> Any:
+    """The smaller of two floats, none of which is missing."""
+    return min(a, b)
+
+
+def higher(a: Any, b: Any) -> Any:
+    """The larger of two floats, none of which is missing."""
+    return max(a, b)
+
+
+def bits(x: Any) -> Any:
+    """The 64 bits of a float, as an unsigned integer.
+
+    >>> hex(bits(1.0))
+    '0x3ff0000000000000'
+    """
+    return np.float64(x).view(np.uint64)
+
+
+def from_bits(x: Any) -> Any:
+    """The float of 64 bits."""
+    return np.uint64(x).view(np.float64)
