@@ -5,7 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from verax.kernels.functions import compiled, text_of
 from verax.kernels.loading import kernels
+from verax.kernels.operations import bits, from_bits, higher, lower, select
 from verax.kernels.texts import compile_text
 
 pytestmark = pytest.mark.skipif(kernels() is None, reason="needs numba")
@@ -116,3 +118,95 @@ def kernel(x, codes) -> tuple[int, bool, bool, float, bool]:
     # The first bits of a negative number are 1100: an unsigned integer, which is large.
     assert kernel(-2.5, codes) == (12, True, False, -3.0, True)
     assert kernel(math.nan, codes)[2]
+
+
+LIMIT, MASK, WITH_REST = 3, np.uint64(2**64 - 2), True
+
+
+def between(values, a, b) -> tuple[float, int]:
+    """The sum of the values from a to b, and how many of them are positive."""
+    total, n = 0.0, 0
+    for i in range(a, b):
+        if values[i] <= 0.0:
+            continue
+        total += values[i]
+        n += 1
+    return total, n
+
+
+def written(x, offsets, columns, marks, out, whole) -> tuple[int, float, int]:
+    """All that functions may do beside what printed texts do."""
+    n, k = x.shape
+    room = np.zeros((2, 4))
+    seen, last = 0, k - 1
+    for i in range(len(offsets) - 1):
+        a, b = offsets[i], offsets[i + 1]
+        if not 0 <= a <= b or b > n:
+            return i, -1.0, seen
+        own = x[i]
+        part, n_positive = between(own, 0, k)
+        marks[i] = part > 3.0 or own[0] < -0.5
+        seen += marks[i]
+        j = last
+        while j > 0 and own[j] < own[j - 1]:
+            j -= 1
+            if j == LIMIT - 2:
+                break
+        for c in range(len(columns)):
+            out[i, c] += columns[c][i] if c < j else -1.0 if i & 1 else 0.25
+        row = out[i, 0:2]
+        for at in range(last, -1, -2):
+            row[at & 1] += own[at] * (1.0 if at < j else 0.5)
+        if n_positive == k:
+            room[0, i & 3] = lower(own[0], own[1])
+        elif n_positive:
+            room[1, i & 3] = higher(own[0], own[1])
+        else:
+            room[0, i & 3], room[1, i & 3] = math.log(1.0 + i), np.rint(2.5 * i)
+        if WITH_REST:
+            whole[i] = int(from_bits(bits(own[0]) & MASK) * 100.0) ^ abs(i - 2) + ~i
+    total = 0.0
+    for i in range(4):
+        total += room[0, i] - room[1, i] * max(i, 1, 2) + float(select(i > 1, True, False))
+    return len(offsets), total, seen
+
+
+@pytest.mark.parametrize("last", [40, 41], ids=["to the end", "early"])
+def test_functions_mean_what_they_mean_in_python(last):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(40, 5))
+    x[::3] = abs(x[::3])
+    x[1::7] = -abs(x[1::7])
+    offsets = np.array([*range(40), last])
+    results = []
+    for kernel in (compiled(written), written):
+        marks, out, whole = np.zeros(40, np.bool_), np.zeros((40, 3)), np.zeros(40, np.int32)
+        found = kernel(x, offsets, (x[:, 0].copy(), np.arange(40), x[:, 1]), marks, out, whole)
+        results.append((out, marks, whole, found))
+    np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-14)
+    assert (results[0][1] == results[1][1]).all()
+    assert (results[0][2] == results[1][2]).all()
+    assert results[0][3] == pytest.approx(results[1][3], rel=1e-14)
+    assert results[0][3][0] == (41 if last == 40 else 39)
+    assert 0 < results[0][3][2] < 40
+
+
+def test_numbers_are_written_out_so_that_a_changed_one_is_a_changed_kernel():
+    text = text_of(written)
+    assert text.startswith("def kernel(x, offsets, columns, marks, out, whole) -> tuple[int, float, int]:")
+    assert "def between(values, a, b)" in text
+    for name in ("LIMIT", "MASK", "WITH_REST"):
+        assert name not in text
+
+
+def test_a_float_is_no_integer():
+    from numba.core.errors import NumbaError
+
+    def changing(x) -> int:
+        n = 0
+        for i in range(3):
+            n = x * i
+        return n
+
+    with pytest.raises((SyntaxError, NumbaError)):
+        compiled(changing)(0.5)

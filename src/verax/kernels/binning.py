@@ -22,7 +22,7 @@ def bin_numbers(
         x = key[i]
         upper = one != 0 and x > 0.5
         x = 1.0 - x if upper else x
-        number = min(np.int64(bits(abs(x) + near) >> np.uint64(shift)) - first, top)
+        number: Any = min(np.int64(bits(abs(x) + near) >> np.uint64(shift)) - first, top)
         number = infinite if abs(x) == np.inf else number
         number = 0 if x == 0.0 else number + 1
         number = -number if x < 0.0 else number

@@ -41,7 +41,7 @@ def fill_bins(
     for start in range(begin, ranks.size, _STRIP):
         n = min(_STRIP, ranks.size - start)
         given = ranks[start : start + n]
-        least, most = np.int64(1 << 62), np.int64(-(1 << 62))
+        least, most = 1 << 62, -(1 << 62)
         for i in range(n):
             x = np.rint(given[i] * scale) / scale
             keys[i] = x
@@ -82,7 +82,7 @@ def fill_weighted_bins(
     each of the `values` the sums of w*v, w*v*v, w*w*v and w*w*v*v, and its extremes. `kinds` has the sums of
     w and of w*w of each code. Returns the bins that are needed; where the table lacks some nothing is added.
     """
-    least, most = np.int64(1 << 62), np.int64(-(1 << 62))
+    least, most = 1 << 62, -(1 << 62)
     for i in range(numbers.size):
         least = min(least, numbers[i])
         most = max(most, numbers[i])
@@ -135,7 +135,7 @@ def fill_replicates(
     for every bin the weights of rows of each code, and for each of the `values` its sum, all by replicate.
     Returns the bins that are needed; where the table lacks some of them nothing is added.
     """
-    least, most = np.int64(1 << 62), np.int64(-(1 << 62))
+    least, most = 1 << 62, -(1 << 62)
     for i in range(numbers.size):
         number = numbers[i]
         size = ((abs(number) - 1) >> times) + 1
