@@ -165,6 +165,8 @@ TABLE = {
         vx.compare, {"reference": "frequencies", "ordered": True}, models=2, takes=DENSE
     ),
     "compare_lengths": Asked(vx.compare_lengths, {"k": [1, 2]}),
+    "conformal": Asked(vx.conformal, {"level": 0.8, "score": "aps"}, takes=DENSE),
+    "conformal of ordered classes": Asked(vx.conformal, {"level": 0.8, "score": "rps"}, takes=DENSE),
     "decompose": Asked(vx.decompose),
     "decompose with intervals": Asked(vx.decompose, {"bootstrap": 20, "ordered": True}, takes=DENSE),
     "confidence_curve": Asked(vx.confidence_curve, models=2, takes=DENSE),
@@ -194,6 +196,10 @@ TABLE = {
         vx.roc_auc, {"ordered": True, "average": "weighted"}, models=2, takes=DENSE
     ),
     "selective": Asked(vx.selective, {"metric": "accuracy", "bootstrap": 20}),
+    "sets": Asked(vx.sets, named={"by": "site"}, takes=LISTS),
+    "sets of probabilities": Asked(
+        vx.sets, {"level": 0.8, "ordered": True}, named={"by": "site"}, takes=DENSE
+    ),
     "subgroups": Asked(vx.subgroups, {"bootstrap": 20, "least": 1}, named={"by": "site"}),
     "top_k_error": Asked(vx.top_k_error, {"k": 2}, takes=LISTS),
     "worst": Asked(vx.worst, {"n": 7}, named={"ids": None}),

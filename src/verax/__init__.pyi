@@ -36,6 +36,8 @@ from .analyses.recalibration.recalibration import recalibrate as recalibrate
 from .analyses.retention.curves import retention as retention
 from .analyses.retention.curves import selective as selective
 from .analyses.retention.risk import risk_coverage as risk_coverage
+from .analyses.sets.conformal import conformal as conformal
+from .analyses.sets.sets import sets as sets
 from .analyses.subgroups.subgroups import subgroups as subgroups
 from .analyses.worst import worst as worst
 from .errors import InputError as InputError
@@ -45,6 +47,7 @@ from .inputs.forecasts import Forecasts as Forecasts
 from .inputs.lists.labelsets import instance_f1 as instance_f1
 from .inputs.lists.pooling import combine as combine
 from .inputs.lists.toplists import TopLists as TopLists
+from .inputs.sets.sets import Sets as Sets
 from .scans.saved import Recorded as Recorded
 from .scans.scan import scan as scan
 from .scores.certificates.certify import certify as certify
@@ -76,3 +79,5 @@ from .scores.rules import RankedLog as RankedLog
 from .scores.rules import SaRPS as SaRPS
 from .scores.rules import Spherical as Spherical
 from .scores.rules import ZeroOne as ZeroOne
+from .scores.sets import LevelSet as LevelSet
+from .scores.sets import Winkler as Winkler

@@ -31,6 +31,8 @@ from verax.analyses.planning.result import SamplePlan
 from verax.analyses.recalibration.result import Recalibration
 from verax.analyses.retention.result import RetentionCurve, RetentionCurves
 from verax.analyses.retention.risk import RiskCoverage
+from verax.analyses.sets.conformal_result import Conformal
+from verax.analyses.sets.result import SetEvaluation
 from verax.analyses.subgroups.result import Subgroups
 from verax.analyses.worst import Worst
 from verax.inference.intervals import Interval
@@ -45,6 +47,7 @@ __all__ = [
     "Combination",
     "Comparison",
     "Components",
+    "Conformal",
     "DecisionCurve",
     "DecisionCurves",
     "Decomposition",
@@ -73,6 +76,7 @@ __all__ = [
     "RiskCoverage",
     "SamplePlan",
     "Scorecard",
+    "SetEvaluation",
     "Subgroups",
     "Thresholds",
     "Worst",

@@ -28,6 +28,8 @@ REFUSED_SAVED = {
     "roc_curve",
     "roc_auc of thresholds",
     "compare with class frequencies",
+    "conformal",
+    "conformal of ordered classes",
 }
 # Parts of a result that may differ in one way of reading, and why.
 EXCEPT = {
@@ -213,6 +215,7 @@ ROWS = Scattered(RNG.integers(0, 3, 40), np.full((40, 3), 1 / 3))
 REFUSES = {
     "ConfidenceSequence.update": lambda: vx.ConfidenceSequence("brier", n_classes=3).update(ROWS, ROWS, ROWS),
     "Forecasts": lambda: vx.Forecasts(ROWS, np.full((40, 3), 1 / 3)),
+    "Sets.with_outcomes": lambda: vx.Sets.from_labels([[0]] * 40, n_classes=3).with_outcomes(ROWS),
     "Rule.samples": lambda: vx.brier.samples(ROWS),
     "TopLists.with_outcomes": lambda: law.lists().models["a"].with_outcomes(ROWS),
     "expected_cost": lambda: vx.expected_cost(ROWS, [0, 1], n_classes=3),

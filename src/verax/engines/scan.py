@@ -12,10 +12,12 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-import verax.engines.lists  # noqa: F401 - how top lists are read
+import verax.engines.lists
+import verax.engines.sets  # noqa: F401 - how prediction sets are read
 from verax.engines.arrays import compute, validate
 from verax.engines.compiled import reduction
 from verax.engines.plans import CHUNK_BLOCKS, Plan
+from verax.engines.sets import refuse_set_scores
 from verax.engines.stats import RowStats
 from verax.errors import VeraxError
 from verax.inputs.arrays import Ints
@@ -45,6 +47,7 @@ def scan_rows(
     Raises the error that names them if any rows are invalid. How the rows are cut into blocks and
     chunks of blocks depends on their number and on K alone, never on the number of threads.
     """
+    refuse_set_scores(forecasts, needs)
     plan = Plan.of(forecasts, frozenset(needs)) if plan is None else plan
     n_shares = min(n_cores(), plan.n_chunks) if plan.compiled else 1
     shares = [_Share(forecasts, plan, frozenset(needs), make()) for _ in range(n_shares)]

@@ -28,7 +28,7 @@ from verax.inputs.skipping import NO_ROWS, NO_VALID_ROW, Skipped
 Array = np.ndarray[Any, Any]
 T = TypeVar("T")
 # What functions call their forecasts.
-_FORECASTS = ("p", "forecasts")
+_FORECASTS = ("p", "forecasts", "sets")
 
 
 # How many rows a partition may have. Spark's monotonically_increasing_id numbers rows in the same way.
@@ -398,6 +398,8 @@ class Handle(ABC):
         The columns of subgroups.
     lists : bool
         Whether the forecasts are top lists, not full distributions.
+    sets : bool
+        Whether the forecasts are prediction sets.
     has_rows : bool
         Whether rows can be read as often as needed. If not, there are summaries that were made before.
     weighted : bool
@@ -414,6 +416,7 @@ class Handle(ABC):
     taken: tuple[str, ...]
     by: tuple[str, ...] = ()
     lists: bool = False
+    sets: bool = False
     has_rows: bool = True
     weighted: bool = True
     whole: bool = False

@@ -16,8 +16,11 @@ from verax.inputs.arrays import to_array, to_host
 from verax.inputs.breakdown import labels_of
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Array, Handle, Part, Recipe, Summaries, refuse_beside, refuse_lists
+from verax.inputs.lists.rows import ListRows
 from verax.inputs.pairs import are_shared
 from verax.inputs.rows import Rows, pair, pair_each
+from verax.inputs.sets.parts import refuse_sets
+from verax.inputs.sets.rows import SetRows
 from verax.inputs.skipping import Skipped
 
 # What a single model is called.
@@ -66,7 +69,8 @@ class InMemory(Handle):
         self.n_classes: int = rows.n_classes
         self.n_rows: int | None = rows.n_rows
         self.by: tuple[str, ...] = tuple(self._part.by)
-        self.lists: bool = not isinstance(rows, Forecasts)
+        self.lists: bool = isinstance(rows, ListRows)
+        self.sets: bool = any(isinstance(own, SetRows) for own in models.values())
         self.weighted: bool = rows.weights is not None or are_shared(rows)
 
     @property
@@ -77,7 +81,7 @@ class InMemory(Handle):
     @property
     def listed(self) -> tuple[str, ...]:
         """The models whose forecasts are top lists; others may be full distributions."""
-        return tuple(name for name, rows in self._part.models.items() if not isinstance(rows, Forecasts))
+        return tuple(name for name, rows in self._part.models.items() if isinstance(rows, ListRows))
 
     @property
     def kept(self) -> Part:
@@ -111,6 +115,7 @@ def open_rows(
     single: bool = False,
     named: str = "",
     alone: bool = False,
+    sets: bool = False,
     ids: object | None = None,
     by: Mapping[str, object] | None = None,
     numbers: Any = None,
@@ -124,9 +129,10 @@ def open_rows(
     names of several models to their forecasts; it must be one for those that call it `named`. `ids` are names
     of the rows, `by` labels of subgroups by the name of the breakdown. Where invalid rows were left out,
     `numbers` are those of the others, and `skipped` knows which they were. A handle that must
-    be `alone` refuses what is given beside it.
+    be `alone` refuses what is given beside it. Prediction sets are refused unless it is for `sets`.
     """
     if isinstance(y, Handle):
+        refuse_sets(y.sets and not sets, y.name)
         beside = {"p": p, "ids": ids, "by": by, **read} if alone else {}
         refuse_beside([name for name, value in beside.items() if value is not None and value is not False])
         if dense:
@@ -143,6 +149,7 @@ def open_rows(
         )
     if single or not isinstance(p, Mapping):
         rows = Forecasts(y, p, **own) if dense else pair(y, p, **own)
+        refuse_sets(isinstance(rows, SetRows) and not sets)
         return InMemory({ONLY: rows}, **_beside(rows.n_rows, ids, by), numbers=numbers, skipped=skipped)
     if not p:
         raise InputError(
@@ -162,6 +169,7 @@ def open_rows(
         raise InputError("must have different names for all models", argument=named or "p", kind="length")
     first = next(iter(models))
     for name, rows in models.items():
+        refuse_sets(isinstance(rows, SetRows) and not sets, name)
         if rows.n_classes != models[first].n_classes:
             raise InputError(
                 "must have the same classes for all models",

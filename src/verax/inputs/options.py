@@ -182,7 +182,9 @@ def _reading(
             kwargs["confidence"] = float(kwargs["confidence"])  # type: ignore[arg-type]
         if isinstance(handle := args[at] if at < len(args) else kwargs.get("y"), Handle):
             rows = {**dict(zip((p.name for p in own), args, strict=False)), **kwargs}
-            check_alone(function.__name__, named, handle, _given(rows, ("p", "forecasts", "ids", *bundle)))
+            check_alone(
+                function.__name__, named, handle, _given(rows, ("p", "forecasts", "sets", "ids", *bundle))
+            )
             return function(*args, **kwargs)
         positive: Any = kwargs.pop("positive", None)
         if positive is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Family = Literal["outcome", "mode", "cumulative", "list"]
+Family = Literal["outcome", "mode", "cumulative", "list", "set"]
 # What the numbers of a row are: probabilities, logits, or numbers to be divided by their sum.
 Form = Literal["probabilities", "logits", "rescaled"]
 
@@ -26,7 +26,7 @@ class Statistic:
         The attribute of `RowStats` that holds it.
     family : str
         What it is computed with: the probability of the outcome, the most likely class, the cumulative
-        probabilities of ordered classes, or a top list.
+        probabilities of ordered classes, a top list, or a prediction set.
     meaning : str
         What it is.
     buffered : bool
@@ -73,6 +73,21 @@ STATISTICS = {
         Statistic("unaccounted", "list", "the probability that is left for all classes not listed"),
         Statistic("above", "list", "how many listed classes have more confidence than the listed outcome"),
         Statistic("tied", "list", "how many listed classes, the outcome included, have its confidence"),
+        Statistic("size", "set", "how many classes the set has", buffered=False),
+        Statistic("missed", "set", "1 if the outcome is not in the set, else 0", buffered=False),
+        Statistic(
+            "span",
+            "set",
+            "the steps from the lowest class of the set to the highest; infinite for an empty set",
+            buffered=False,
+        ),
+        Statistic(
+            "beyond",
+            "set",
+            "the steps from the outcome to the nearest end of the set, 0 between them; infinite for an "
+            "empty set",
+            buffered=False,
+        ),
     )
 }
 
@@ -85,6 +100,6 @@ def family(name: Family) -> frozenset[str]:
     return frozenset(s.name for s in STATISTICS.values() if s.family == name)
 
 
-MODE, CUMULATIVE = family("mode"), family("cumulative")
+MODE, CUMULATIVE, OF_SETS = family("mode"), family("cumulative"), family("set")
 # What needs logarithms of probabilities, and so the logits where there are any.
 LOGARITHMS = frozenset({"log_true", "cdf_log"})

@@ -14,6 +14,7 @@ from verax.engines.lists import FINE, Answered
 from verax.engines.stats import RowStats
 from verax.errors import InputError, RuleError, show
 from verax.inputs.arrays import Array
+from verax.kernels.statistics import OF_SETS
 from verax.scores.base import Rule
 from verax.scores.properties import Holds, Properties
 from verax.scores.rules import Brier, Log, ZeroOne
@@ -311,6 +312,8 @@ def _check_rule(inner: object) -> None:
             kind="type",
             values=[inner],
         )
+    if inner.needs & OF_SETS:
+        raise RuleError(f"{inner} scores sets, and cannot be part of a rule of probabilities.")
 
 
 def _why_asymmetric(rule: Rule) -> str:

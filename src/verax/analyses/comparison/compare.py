@@ -149,7 +149,7 @@ def compare(
         given |= {name: own.pop(name) is not None for name in ("weights", "groups", "reference")}
         _refuse(given, "where every model has rows of its own")
         return _compare_unpaired(y, forecasts, rules, {**own, "ordered": ordered}, plan.confidence, margin)
-    handle = open_rows(y, forecasts, ordered=ordered, named="forecasts", **read)
+    handle = open_rows(y, forecasts, ordered=ordered, named="forecasts", sets=True, **read)
     _check(handle, reference)
     row_wise = row_wise_of(handle, method, time_ordered, lags, plan)
     return compare_paired(handle, rules, ordered, reference, plan, row_wise, margin)

@@ -43,6 +43,7 @@ from verax.scores.certificates.probes import (
     probes,
     ties,
 )
+from verax.scores.certificates.sets import elicitation_note
 from verax.scores.certificates.sweeps import (
     DEEPEST,
     SMALLEST,
@@ -52,6 +53,8 @@ from verax.scores.certificates.sweeps import (
     lattice_width,
     line_width,
 )
+from verax.scores.registry import parse
+from verax.scores.sets import SetRule
 
 MOST_CLASSES = 8
 
@@ -615,7 +618,8 @@ def certify(
     ----------
     rule : Rule, str or callable
         A rule, its text, or a function f(y, p) that takes a class position and a vector of
-        `n_classes` probabilities and returns the loss: lower is better.
+        `n_classes` probabilities and returns the loss: lower is better. Of scores of sets, forecasts are
+        scored as the sets that they ask for.
     n_classes : int, default 3
         The number of classes, from 2 to 8.
     seed : int, default 0
@@ -661,6 +665,8 @@ def certify(
             findings[name] = Finding(found is None, checked, found)
         proper = findings["proper"].holds
         notes = () if proper else _orientation(panel)
+        if isinstance(known := parse(rule) if isinstance(rule, str) else rule, SetRule):
+            notes = (*notes, elicitation_note(known, panel))
     return Certificate(text, k, findings, notes, hunts.resolution() if proper else None)
 
 

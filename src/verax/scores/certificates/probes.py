@@ -16,6 +16,7 @@ from verax.errors import InputError, RuleError, show
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.scores.base import Rule, losses_by_outcome
 from verax.scores.registry import name_of, parse
+from verax.scores.sets import SetRule
 
 # The losses of (G, K) forecast rows for each of the K outcomes.
 Losses = Callable[[Floats], Floats]
@@ -245,6 +246,9 @@ def losses_function(rule: object) -> tuple[str, Losses]:
     """The name of what is to be certified, and its losses for every outcome."""
     if isinstance(rule, str):
         rule = parse(rule)
+    if isinstance(rule, SetRule):
+        of_sets = rule
+        return name_of(of_sets), lambda p: of_sets.by_set(of_sets.elicited(np.asarray(p, float)))
     if isinstance(rule, Rule):
         known = rule
         return name_of(known), lambda p: np.asarray(losses_by_outcome(known, p), np.float64)

@@ -276,7 +276,7 @@ def _loss(rule: Rule, block: Block, values: Values | Happened) -> Any:
     for name in {"p_true", *rule.needs}:
         if not hasattr(Values, name):
             raise RuleError(
-                f"{rule} needs `{name}`, which only top lists have: it has no gradient in logits."
+                f"{rule} needs `{name}`, which only top lists and sets have: it has no gradient in logits."
             )
         field = "log_p" if name == "log_true" else name
         stats[field] = _seed(name, getattr(values, name))

@@ -1,0 +1,1 @@
+"""Prediction sets: how they are judged, and how they are made."""

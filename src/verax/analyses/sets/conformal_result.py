@@ -1,0 +1,269 @@
+"""A conformal predictor: a threshold on a nonconformity score, and the sets that it makes."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Hashable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Unpack
+
+from verax._version import __version__
+from verax.analyses.sets.nonconformity import Nonconformity
+from verax.common.paths import check_regular
+from verax.common.strictjson import number, to_json
+from verax.display.tables import Tabled
+from verax.display.writing import written
+from verax.errors import InputError, VeraxError, show
+from verax.inputs.arrays import Bools, Floats
+from verax.inputs.handles import Handle, refuse_lists
+from verax.inputs.options import Form, reads
+from verax.inputs.sets.parts import SetHandle
+from verax.inputs.sets.sets import Sets, check_level, distributions
+from verax.inputs.skipping import MaySkip
+
+FORMAT, VERSION = "verax conformal", 1
+# A larger file is not one of ours.
+_LARGEST = 2**24
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Conformal(Tabled, MaySkip):
+    """A threshold on a nonconformity score: a class is in the set if its score is at most the threshold.
+
+    Made by `conformal`, or by `Conformal.load` from a file.
+
+    Attributes
+    ----------
+    level : float
+        The coverage that the sets claim.
+    score : Nonconformity
+        The nonconformity score.
+    threshold : float
+        The largest score in a set; infinite where there are too few rows, and all classes are in every set.
+    n_rows : int
+        The number of calibration rows that have weight.
+    n_groups : int or None
+        The number of groups; None where rows are independent.
+    n_classes : int
+        The number of classes, K.
+    classes : tuple or None
+        The names of the classes.
+    within : float
+        By how much the threshold may be too large, where scores were counted in bins.
+    notes : tuple of str
+        What to know of the construction.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> found = vx.conformal([0, 1, 1, 0] * 10, [0.2, 0.7, 0.6, 0.4] * 10, level=0.8)
+    >>> round(found.threshold, 6), found.n_rows
+    (0.4, 40)
+    """
+
+    level: float
+    score: Nonconformity
+    threshold: float
+    n_rows: int
+    n_groups: int | None
+    n_classes: int
+    classes: tuple[Hashable, ...] | None
+    within: float = 0.0
+    notes: tuple[str, ...] = ()
+    # What sets need to know of how they are made: all claim the level.
+    states_mass: ClassVar[bool] = False
+
+    def mask(self, p: Floats) -> Bools:
+        """The sets of valid distributions, as a table with a column per class.
+
+        Parameters
+        ----------
+        p : array of shape (N, K)
+            Valid distributions.
+
+        Returns
+        -------
+        bool array of shape (N, K)
+            True for the members.
+        """
+        if p.shape[1] != self.n_classes:
+            raise self._other_classes(p.shape[1])
+        return self.score.members(p, self.threshold)
+
+    @reads
+    def apply(self, p: object, **read: Unpack[Form]) -> Any:
+        """The sets of new rows.
+
+        Parameters
+        ----------
+        p : array_like of shape (N, K) or (N,), or Handle
+            Forecasts of new rows: probabilities of the K classes; for two classes, one column with those of
+            class 1 is enough. Or predictions that `scan` has opened.
+        **read
+
+        Returns
+        -------
+        Sets or Handle
+            The sets. Of a handle, a handle on sets, which `sets` judges.
+
+        Examples
+        --------
+        >>> import verax as vx
+        >>> found = vx.conformal([0, 1, 1, 0] * 10, [0.2, 0.7, 0.6, 0.4] * 10, level=0.8)
+        >>> found.apply([[0.9, 0.1], [0.5, 0.5], [0.6, 0.4]]).to_labels()
+        [(0,), (), (0,)]
+        """
+        if isinstance(p, Handle):
+            refuse_lists(p)
+            if p.n_classes != self.n_classes:
+                raise self._other_classes(p.n_classes)
+            return SetHandle(p.in_order() if self.score.ordinal else p, self)
+        own: dict[str, Any] = {name: value for name, value in read.items() if name != "invalid"}
+        if own.get("classes") is None:
+            own["classes"] = self.classes
+        return Sets.made_by(self, distributions(p, **own))
+
+    def _other_classes(self, n_classes: int) -> InputError:
+        return InputError(
+            f"must have {self.n_classes} classes, as the rows that this was calibrated on",
+            argument="p",
+            kind="length",
+            found=f"there are {n_classes}",
+            values=[n_classes],
+        )
+
+    @property
+    def expected_coverage(self) -> tuple[float, float]:
+        """The range of the coverage among new rows: 95 % of calibration samples of this size give one there.
+
+        For scores without ties the coverage follows a beta distribution; with groups it is that of as many
+        rows as there are groups, which is wider than the truth.
+        """
+        from scipy.special import betaincinv
+
+        n = self.n_rows if self.n_groups is None else self.n_groups
+        rank = math.ceil((n + 1) * self.level - 1e-9)
+        if rank > n:
+            return 1.0, 1.0
+        low, high = (float(betaincinv(rank, n + 1 - rank, tail)) for tail in (0.025, 0.975))
+        return low, high
+
+    # ---- out ---------------------------------------------------------------------------------
+
+    def _as_dict(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "verax": __version__,
+            "level": self.level,
+            "score": self.score.to_dict(),
+            "threshold": self.threshold,
+            "n_rows": self.n_rows,
+            "n_groups": self.n_groups,
+            "n_classes": self.n_classes,
+            "classes": None if self.classes is None else list(self.classes),
+            "within": self.within,
+            "notes": list(self.notes),
+            **self._noted(),
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a JSON file that `load` reads; an older file is replaced when the new one is complete.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        """
+        for name in self.classes or ():
+            if not isinstance(name, (str, bool, int, float)) or name != name:
+                raise InputError(
+                    "must be texts or numbers, to be stored as JSON",
+                    argument="classes",
+                    kind="type",
+                    found=f"one is a {type(name).__name__}",
+                    values=[name],
+                )
+        with written(Path(path)) as new:
+            new.write_text(to_json(self._as_dict()) + "\n", encoding="utf-8", newline="\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Conformal:
+        """Read what `save` wrote.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Returns
+        -------
+        Conformal
+            The same predictor.
+        """
+        file = Path(path)
+        check_regular(file)
+        try:
+            if file.stat().st_size > _LARGEST:
+                raise ValueError("it is too large")
+            stored = json.loads(file.read_bytes().decode("utf-8"))
+            return cls(**_fields(stored))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            found = str(error) if isinstance(error, VeraxError) else f"{show(str(error))} is missing or wrong"
+            raise InputError(
+                f"{file} must be a conformal predictor that verax saved",
+                argument="path",
+                kind="file",
+                found=found,
+            ) from None
+
+    def _heading(self) -> str:
+        groups = "" if self.n_groups is None else f", {self.n_groups:,} groups"
+        return (
+            f"verax conformal: level {self.level:g}, score {self.score.name} ({self.score.title})\n"
+            f"{self.n_rows:,} calibration rows{groups}, {self.n_classes:,} classes; "
+            f"threshold {self.threshold:.6g}"
+        )
+
+    def _frame(self) -> dict[str, list[Any]]:
+        facts = {"level": self.level, "score": self.score.name, "threshold": self.threshold}
+        return {name: [value] for name, value in {**facts, "n_rows": self.n_rows}.items()}
+
+    def _notes(self) -> list[str]:
+        return [*self.notes, *self._said()]
+
+
+def _fields(stored: Any) -> dict[str, Any]:
+    """The fields of a predictor from what was stored, each checked."""
+    if not isinstance(stored, dict) or stored["format"] != FORMAT or stored["version"] != VERSION:
+        raise ValueError("format or version")
+    whole = {name: stored[name] for name in ("n_rows", "n_classes")}
+    for name, value in whole.items():
+        if type(value) is not int or value < 1:
+            raise ValueError(name)
+    groups, classes = stored["n_groups"], stored["classes"]
+    if not (groups is None or (type(groups) is int and groups > 0)):
+        raise ValueError("n_groups")
+    if classes is not None and (len(set(classes)) != whole["n_classes"] or not isinstance(classes, list)):
+        raise ValueError("classes")
+    threshold, within = number(stored["threshold"]), number(stored["within"])
+    if math.isnan(threshold) or not within >= 0:
+        raise ValueError("threshold")
+    seed = stored["score"]["seed"]
+    if type(seed) is not int or seed < 0:
+        raise ValueError("seed")
+    if not all(isinstance(note, str) for note in stored["notes"]):
+        raise ValueError("notes")
+    return {
+        "level": check_level(stored["level"]),
+        "score": Nonconformity.of(str(stored["score"]["name"]), seed),
+        "threshold": threshold,
+        **whole,
+        "n_groups": groups,
+        "classes": None if classes is None else tuple(classes),
+        "within": within,
+        "notes": tuple(stored["notes"]),
+    }

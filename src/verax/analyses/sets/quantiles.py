@@ -1,0 +1,190 @@
+"""Nonconformity scores of rows, counted so that the counts of parts merge, and their quantile."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.parts import dense, probabilities, scaled, seen
+from verax.analyses.sets.nonconformity import Nonconformity
+from verax.common.sizes import EXACT_UP_TO
+from verax.common.summaries import (
+    Number,
+    Summary,
+    Truth,
+    UnreadableError,
+    Valued,
+    Whole,
+    merges,
+    only_weights,
+)
+from verax.engines.clusters import ByLabel, GroupLabels
+from verax.engines.histograms import Keyed, Run, bin_numbers
+from verax.inputs.arrays import Floats, Ints
+from verax.inputs.groups import check_one_way
+from verax.inputs.handles import Part, Recipe
+
+# Sums of weights that miss a quantile by less than this share reach it.
+_ROUNDING = 1e-12
+
+
+def score_keys(scores: Floats) -> Ints:
+    """A key for every distinct score, in increasing order: the bits of the float.
+
+    >>> score_keys(np.array([-1.0, -0.0, 0.0, 1.0])).tolist()
+    [-4607182418800017408, 0, 0, 4607182418800017408]
+    """
+    bits = (np.abs(scores) + 0.0).view(np.int64)
+    return np.asarray(np.where(scores < 0, -bits, bits))
+
+
+class ScoreCounts(Summary, kind="nonconformity scores"):
+    """The weight of the rows with each score; of very many different scores, in bins with their extremes.
+
+    Attributes
+    ----------
+    n : int
+        The number of rows that have weight.
+    least, most : float
+        The extremes of these weights.
+    exact : bool
+        Whether every distinct score has a key of its own.
+    bounded : bool
+        Whether keys become bins when there are too many; not where all rows are in memory.
+    scores : Keyed
+        By key: the sum of the weights, and the smallest and the largest score.
+    """
+
+    n: int = merges(Whole())
+    least: float = merges(Number("least", least=0))
+    most: float = merges(Number("most", least=0))
+    exact: bool = merges(Truth("first"))
+    bounded: bool = merges(Truth("any"))
+    scores: Keyed = merges(Valued(Keyed))
+
+    @classmethod
+    def of(cls, scores: Floats, weights: Floats, *, bounded: bool) -> ScoreCounts:
+        """Of rows; those without weight do not count."""
+        kept = weights > 0
+        scores, weights = scores[kept], weights[kept]
+        run = Run.of(score_keys(scores), [weights], [scores])
+        ends = float(weights.min(initial=np.inf)), float(weights.max(initial=0.0))
+        return cls(len(scores), *ends, True, bounded, Keyed((run,))).fitting()
+
+    def _aligned(self, other: ScoreCounts) -> tuple[ScoreCounts, ScoreCounts]:
+        return (self, other) if self.exact == other.exact else (self.in_bins(), other.in_bins())
+
+    def _merged(self) -> ScoreCounts:
+        return self.fitting()
+
+    def _check(self) -> None:
+        run = self.scores.total
+        if run.sums.high.shape[1] != 1 or run.least.shape[1] != 1:
+            raise UnreadableError("has other sums than those of scores", "scores")
+        only_weights(run.sums.high[:, 0])
+
+    def fitting(self) -> ScoreCounts:
+        """The same, in bins where there are too many scores."""
+        if not (self.exact and self.bounded):
+            return self
+        if sum(len(run.keys) for run in self.scores.runs) <= EXACT_UP_TO:
+            return self
+        return self if len(self.scores.total.keys) <= EXACT_UP_TO else self.in_bins()
+
+    def in_bins(self) -> ScoreCounts:
+        """The same, in bins."""
+        if not self.exact:
+            return self
+        run = self.scores.total
+        keys = bin_numbers(run.most[:, 0])
+        binned = Run.merged([Run(keys, run.sums, run.least, run.most)])
+        return ScoreCounts(self.n, self.least, self.most, False, self.bounded, Keyed((binned,)))
+
+    @property
+    def weight(self) -> float:
+        """The weight of all rows."""
+        return float(self.scores.total.sums.high.sum())
+
+    def quantile(self, level: float, beside: float) -> tuple[float, float]:
+        """The smallest score with at least the share `level` of the weight at or below it, and its error.
+
+        A new row adds the weight `beside`, above all scores: where that share is not reached without it, the
+        quantile is infinite. Of scores in bins it is the largest of its bin, so that no coverage is lost.
+        """
+        run = self.scores.total
+        reached = np.cumsum(run.sums.high[:, 0])
+        need = level * (reached[-1] + beside)
+        at = int(np.searchsorted(reached, need * (1 - _ROUNDING)))
+        if at >= len(reached):
+            return math.inf, 0.0
+        least, most = float(run.least[at, 0]), float(run.most[at, 0])
+        # Infinite scores have no distance from each other.
+        return most, 0.0 if least == most else most - least
+
+
+class GroupWeights(Summary, kind="weights of groups"):
+    """The weight of every group; None where rows have no groups.
+
+    Attributes
+    ----------
+    labels : array of shape (G,), or None
+        The names of the groups.
+    weights : array of shape (G, 1), or None
+        Their weights.
+    """
+
+    labels: Any = merges(GroupLabels(), default=None)
+    weights: Floats | None = merges(ByLabel(1), default=None)
+
+    def by_label(self) -> dict[Any, float] | None:
+        """The weights of the groups that have some."""
+        if self.labels is None or self.weights is None:
+            return None
+        found = zip(self.labels.tolist(), self.weights[:, 0].tolist(), strict=True)
+        return {label: weight for label, weight in found if weight > 0}
+
+
+@dataclass(frozen=True)
+class GroupRecipe(Recipe[GroupWeights]):
+    """The weight of every group."""
+
+    model: str
+
+    def take(self, part: Part) -> GroupWeights:
+        """Of some rows."""
+        groups = part.models[self.model].groups
+        check_one_way(groups, "conformal prediction")
+        if groups is None:
+            return GroupWeights()
+        sums = np.bincount(groups.codes, _weights(part, self.model), len(groups.labels)).astype(float)
+        present = np.flatnonzero(np.bincount(groups.codes, minlength=len(groups.labels)))
+        return GroupWeights(groups.labels[present], sums[present, None])
+
+
+@dataclass(frozen=True)
+class ScoreRecipe(Recipe[ScoreCounts]):
+    """The nonconformity of what happened; with the weights of groups, every group counts the same."""
+
+    model: str
+    score: Nonconformity
+    groups: Mapping[Any, float] | None = None
+
+    def take(self, part: Part) -> ScoreCounts:
+        """Of some rows."""
+        y, p = seen(part, self.model, ()).y, probabilities(part, self.model)
+        w = _weights(part, self.model)
+        groups = part.models[self.model].groups
+        if self.groups is not None and groups is not None:
+            sizes = np.array([self.groups.get(label, 0.0) for label in groups.labels.tolist()])
+            w = np.divide(w, sizes[groups.codes], out=np.zeros(len(w)), where=sizes[groups.codes] > 0)
+        return ScoreCounts.of(self.score.of_outcomes(p, y), w, bounded=not part.whole)
+
+
+def _weights(part: Part, model: str) -> Floats:
+    dense(part, model)
+    weights = seen(part, model, ()).weights
+    return np.ones(part.n_rows) if weights is None else scaled(part, weights)

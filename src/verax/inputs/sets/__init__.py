@@ -1,0 +1,1 @@
+"""Prediction sets: for each row some of the classes."""

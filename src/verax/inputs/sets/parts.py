@@ -1,0 +1,106 @@
+"""Parts of rows as parts of prediction sets, wherever the rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from verax.errors import InputError, Remedy
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.handles import Handle, Mergeable, Part, Recipe, Summaries
+from verax.inputs.lists.rows import ListRows
+from verax.inputs.rows import Rows
+from verax.inputs.sets.members import Members
+from verax.inputs.sets.rows import SetRows
+
+
+def set_rows(rows: Rows, made: Members | None) -> SetRows:
+    """Rows as sets: what they are already, what lists name, or what probabilities state by `made`."""
+    if isinstance(rows, SetRows):
+        return rows
+    if isinstance(rows, ListRows):
+        return SetRows.of_lists(rows)
+    assert isinstance(rows, Forecasts)
+    assert made is not None
+    rows.check()
+    return SetRows.of_probabilities(rows, made)
+
+
+def set_part(part: Part, made: Members | None) -> Part:
+    """The same rows with their sets in place of other forecasts, made once for all recipes.
+
+    Cases of several raters are read as their classes, which belong together.
+    """
+
+    def read() -> Part:
+        own = part.in_pairs
+        models = {name: set_rows(rows, made) for name, rows in own.models.items()}
+        return Part.held(models, None, own.by, None, start=own.start, whole=own.whole)
+
+    return part.once(("sets", made), read)
+
+
+@dataclass(frozen=True)
+class OfSets(Recipe[Any]):
+    """A recipe for sets, of parts whose probabilities become sets first."""
+
+    recipe: Recipe[Any]
+    made: Members
+
+    def take(self, part: Part) -> Mergeable:
+        """Of some rows."""
+        found: Mergeable = self.recipe.take(set_part(part, self.made))
+        return found
+
+    def load(self, stored: bytes, sizes: Mapping[str, int] | None = None) -> Any:
+        """A summary from its bytes."""
+        return self.recipe.load(stored, sizes)
+
+
+class SetHandle(Handle):
+    """Predictions behind a handle as prediction sets: each part becomes sets where it is read.
+
+    Parameters
+    ----------
+    handle : Handle
+        The predictions.
+    made : Members
+        How probabilities become sets.
+    """
+
+    sets: bool = True
+
+    def __init__(self, handle: Handle, made: Members) -> None:
+        self._handle, self._made = handle, made
+        self.name, self.models, self.classes = handle.name, handle.models, handle.classes
+        self.n_classes, self.n_rows, self.taken = handle.n_classes, handle.n_rows, handle.taken
+        self.by, self.has_rows, self.weighted = handle.by, handle.has_rows, handle.weighted
+
+    @property
+    def level(self) -> float | None:
+        """The coverage that all sets claim."""
+        return self._made.level
+
+    def in_order(self) -> Handle:
+        return SetHandle(self._handle.in_order(), self._made)
+
+    def knows(self, recipe: Recipe[Any]) -> bool:
+        """Whether it can make this summary."""
+        return self._handle.knows(OfSets(recipe, self._made))
+
+    def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
+        return self._handle._summarise({name: OfSets(own, self._made) for name, own in recipes.items()})
+
+
+def refuse_sets(sets: bool, name: Hashable = "") -> None:
+    """Refuse prediction sets where probabilities are needed."""
+    if sets:
+        raise InputError(
+            "must be probabilities or top lists here",
+            argument="p",
+            kind="type",
+            found="these are prediction sets",
+            source=str(name),
+            remedies=[Remedy("Judge sets with vx.sets(y, sets), or compare them by vx.LevelSet(t=0.1).")],
+        )

@@ -1,0 +1,253 @@
+"""Prediction sets with their outcomes, each reduced to a few numbers: size, ends, and whether it covers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.errors import InputError
+from verax.inputs.arrays import Array, Bools, Floats, Ints, Namespace, to_host, widen
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.groups import Groups
+from verax.inputs.lists.rows import ListRows, check_weights
+from verax.inputs.sets.members import Members
+
+# Probabilities that are turned into sets at a time.
+_NUMBERS = 2**22
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """What is kept of N sets.
+
+    Attributes
+    ----------
+    size : array of shape (N,)
+        The number of classes in each.
+    covered : bool array of shape (N,)
+        Whether the outcome is one of them.
+    low, high : arrays of shape (N,), or None
+        The positions of the lowest and the highest class, -1 for empty sets; None where positions mean
+        nothing.
+    distance : array of shape (N,), or None
+        The steps from the outcome to the nearest class of its set; -1 for empty sets.
+    claimed : array of shape (N,), or None
+        The coverage that each set claims, where sets claim different ones.
+    """
+
+    size: Ints
+    covered: Bools
+    low: Ints | None = None
+    high: Ints | None = None
+    distance: Ints | None = None
+    claimed: Floats | None = None
+
+    def at(self, rows: Any) -> Reduced:
+        """Of some of the sets."""
+        some: list[Any] = [None if column is None else column[rows] for column in vars(self).values()]
+        return Reduced(*some)
+
+    @staticmethod
+    def joined(parts: list[Reduced]) -> Reduced:
+        """Of consecutive parts."""
+        columns: list[Any] = [
+            None if each[0] is None else np.concatenate(each)
+            for each in zip(*(vars(part).values() for part in parts), strict=True)
+        ]
+        return Reduced(*columns)
+
+
+@dataclass(frozen=True)
+class SetBatch:
+    """Consecutive sets with their outcomes."""
+
+    reduced: Reduced
+    y: Ints
+    weights: Floats | None
+    groups: Ints | None
+    start: int
+    n_classes: int
+    xp: Namespace = np
+
+
+class SetRows:
+    """Sets with their outcomes and weights.
+
+    An outcome that is not among the classes of the sets has a negative code. `level` is the coverage that all
+    sets claim; None where they claim none, or one each.
+    """
+
+    n_classes: int
+    weights: Array | None
+    groups: Groups | None
+
+    def __init__(
+        self,
+        reduced: Reduced,
+        y: Ints,
+        n_classes: int,
+        *,
+        classes: tuple[Hashable, ...] | None = None,
+        level: float | None = None,
+        weights: object | None = None,
+        groups: object | None = None,
+        part: bool = False,
+        names: Callable[[], Any] | None = None,
+    ) -> None:
+        self.xp: Namespace = np
+        self.reduced, self.n_classes, self.classes, self.level = reduced, n_classes, classes, level
+        self._y, self._names = y, names
+        if len(y) != len(reduced.size):
+            raise InputError(
+                "must have one outcome per set",
+                argument="y",
+                kind="length",
+                found=f"there are {len(y)} outcomes and {len(reduced.size)} sets",
+            )
+        if not len(y) and not part:
+            raise InputError("must have at least one set", argument="sets", kind="length")
+        self.weights = None if weights is None else check_weights(weights, len(y), part=part)
+        self.groups = None if groups is None else Groups.of(groups, len(y))
+
+    @property
+    def n_rows(self) -> int:
+        return len(self._y)
+
+    @property
+    def width(self) -> int:
+        """How many numbers a row has."""
+        return 1
+
+    @property
+    def y(self) -> Ints:
+        """The positions of the outcomes."""
+        return self._y
+
+    def batch(self, start: int, stop: int) -> SetBatch:
+        """Rows `start` to `stop`."""
+        rows = slice(start, stop)
+        return SetBatch(
+            self.reduced.at(rows),
+            self._y[rows],
+            None if self.weights is None else self.weights[rows],
+            None if self.groups is None else self.groups.codes[rows],
+            start,
+            self.n_classes,
+        )
+
+    def batches(self, rows: int) -> Iterator[SetBatch]:
+        """All rows, `rows` at a time."""
+        for start in range(0, self.n_rows, rows):
+            yield self.batch(start, min(start + rows, self.n_rows))
+
+    def check(self) -> None:
+        """Nothing is left to check."""
+
+    def taken(self, places: Ints, weights: Any, groups: Groups | None) -> SetRows:
+        """Some of the rows, with their weights and groups."""
+        names = self._names
+        return SetRows(
+            self.reduced.at(places),
+            self._y[places],
+            self.n_classes,
+            classes=self.classes,
+            level=self.level,
+            weights=weights,
+            groups=groups,
+            part=True,
+            names=None if names is None else lambda: names()[places],
+        )
+
+    def outcomes(self) -> Groups:
+        """The classes that happened, and which of them in each row."""
+        if self._names is not None:
+            return Groups.of(self._names(), self.n_rows)
+        labels = np.arange(self.n_classes)
+        if self.classes is not None:
+            alike = len({type(name) for name in self.classes}) == 1
+            labels = np.array(self.classes if alike else list(map(str, self.classes)))
+        return Groups(self._y, labels)
+
+    # ---- from rows that are no sets yet -----------------------------------------------------------
+
+    @classmethod
+    def of_lists(cls, rows: ListRows) -> SetRows:
+        """The classes that top lists name, which claim the probability that the lists give them."""
+        lists = rows.lists
+        codes = rows.batch(0, rows.n_rows).y
+        covered = np.zeros(rows.n_rows, np.bool_)
+        covered[lists.row_of[lists.classes == codes[lists.row_of]]] = True
+        claimed = np.clip(1 - rows.survey.unaccounted, 0.0, 1.0)
+        reduced = Reduced(lists.lengths.astype(np.int64), covered, claimed=claimed)
+        own: dict[str, Any] = {"weights": rows.weights, "groups": rows.groups, "part": True}
+
+        def names() -> Any:
+            return np.array([rows.outcome(row) for row in range(rows.n_rows)])
+
+        return cls(reduced, codes, rows.n_classes, names=names, **own)
+
+    @classmethod
+    def of_probabilities(cls, rows: Forecasts, made: Members) -> SetRows:
+        """The sets that probabilities state, some rows at a time."""
+        parts, y = [], []
+        weights: list[Any] = []
+        for batch in rows.batches(max(1, _NUMBERS // rows.n_classes)):
+            p, own = to_host(widen(batch.p)).astype(np.float64, copy=False), to_host(batch.y)
+            mask = made.mask(p)
+            claimed = np.minimum(np.where(mask, p, 0.0).sum(axis=1), 1.0) if made.states_mass else None
+            parts.append(reduced_mask(mask, own, claimed))
+            y.append(own)
+            weights.append(None if batch.weights is None else to_host(batch.weights))
+        return cls(
+            Reduced.joined(parts),
+            np.concatenate(y),
+            rows.n_classes,
+            classes=rows.classes,
+            level=made.level,
+            weights=None if weights[0] is None else np.concatenate(weights),
+            groups=rows.groups,
+            part=True,
+        )
+
+
+def reduced_mask(mask: Bools, y: Ints, claimed: Floats | None = None) -> Reduced:
+    """What is kept of sets that are rows of a mask; outcomes that are no class are not covered."""
+    n, k = mask.shape
+    known = (y >= 0) & (y < k)
+    covered = mask[np.arange(n), np.where(known, y, 0)] & known
+    size = np.bitwise_count(np.packbits(mask, axis=1)).sum(axis=1, dtype=np.int64)
+    empty = size == 0
+    low = np.where(empty, -1, mask.argmax(axis=1))
+    high = np.where(empty, -1, k - 1 - mask[:, ::-1].argmax(axis=1))
+    distance = _to_ends(low, high, y)
+    rows = np.flatnonzero(~covered & (distance == 0))
+    for steps in range(1, k if len(rows) else 0):
+        # The lower end is below these outcomes and the upper end above, so no position is beyond the table.
+        near = mask[rows, np.maximum(y[rows] - steps, 0)] | mask[rows, np.minimum(y[rows] + steps, k - 1)]
+        distance[rows[near]], rows = steps, rows[~near]
+    return Reduced(size, covered, low, high, distance, claimed)
+
+
+def _to_ends(low: Ints, high: Ints, y: Ints) -> Ints:
+    """The steps from outcomes to the nearest end of their sets, 0 between the ends; -1 for empty sets."""
+    return np.where(low < 0, -1, np.maximum(np.maximum(low - y, y - high), 0))
+
+
+def reduced_lists(members: Ints, offsets: Ints, y: Ints, n_classes: int) -> Reduced:
+    """What is kept of sets that are lists of positions, in increasing order, one after the other."""
+    size = np.diff(offsets)
+    row = np.repeat(np.arange(len(size)), size)
+    covered = np.zeros(len(size), np.bool_)
+    covered[row[members == y[row]]] = True
+    filled = np.flatnonzero(size)
+    low = np.full(len(size), -1)
+    high = low.copy()
+    low[filled], high[filled] = members[offsets[filled]], members[offsets[filled + 1] - 1]
+    distance = _to_ends(low, high, y)
+    inside = np.flatnonzero(~covered & (distance == 0))
+    at = np.searchsorted(row * n_classes + members, inside * n_classes + y[inside])
+    distance[inside] = np.minimum(y[inside] - members[at - 1], members[at] - y[inside]) if len(at) else 0
+    return Reduced(size, covered, low, high, distance)
