@@ -36,8 +36,11 @@ SIZES = (2, 3, 5, 10, 100)
 
 
 def all_rules() -> dict[str, vx.rules.Rule]:
-    """Every rule that gets a page: those registered, and what else the Brier score can be made into."""
-    made = {rule.name for rule in vx.rules.RULES.values()}
+    """Every rule that gets a page: those registered, and what else the Brier score can be made into.
+
+    Scores of sets are in the guide to sets.
+    """
+    made = {rule.name for rule in vx.rules.RULES.values()} | set(registry.SET_RULES)
     others = {name: make(vx.brier) for name, make in registry._MAKERS.items() if name not in made}
     return {**vx.rules.RULES, **others}
 

@@ -79,5 +79,3 @@ from .scores.rules import RankedLog as RankedLog
 from .scores.rules import SaRPS as SaRPS
 from .scores.rules import Spherical as Spherical
 from .scores.rules import ZeroOne as ZeroOne
-from .scores.sets import LevelSet as LevelSet
-from .scores.sets import Winkler as Winkler

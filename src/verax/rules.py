@@ -12,6 +12,7 @@ from verax.scores.combinators import Padded, Penalized
 from verax.scores.properties import Holds, Properties
 from verax.scores.registry import RULES
 from verax.scores.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, ZeroOne
+from verax.scores.sets import LevelSet, SetRule, Winkler
 
 __all__ = [
     "RPS",
@@ -19,6 +20,7 @@ __all__ = [
     "AbsRPS",
     "Brier",
     "Holds",
+    "LevelSet",
     "Log",
     "Padded",
     "Penalized",
@@ -26,6 +28,8 @@ __all__ = [
     "RankedLog",
     "Rule",
     "SaRPS",
+    "SetRule",
     "Spherical",
+    "Winkler",
     "ZeroOne",
 ]

@@ -48,7 +48,7 @@ _CLASSES = {
     "verax.analyses.retention.risk_bins": ("RiskBins",),
     "verax.analyses.sets.conformal_result": ("Conformal",),
     "verax.analyses.sets.nonconformity": ("Nonconformity",),
-    "verax.analyses.sets.result": ("CoverageLine", "Measured", "SetEvaluation", "Span"),
+    "verax.analyses.sets.result": ("CoverageLine", "SetEvaluation", "SetMeasure", "Span"),
     "verax.analyses.subgroups.result": ("Subgroup", "Subgroups"),
     "verax.analyses.table": ("RowTable",),
     "verax.analyses.units": ("CountedUnits", "SamplingUnits"),

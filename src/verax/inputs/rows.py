@@ -33,7 +33,7 @@ class RowBatch(Protocol):
 
 
 class Rows(Protocol):
-    """Rows that can be scored. `Forecasts` are dense ones; `ListRows` are top lists."""
+    """Rows that can be scored. `Forecasts` are dense ones, `ListRows` are top lists, `SetRows` are sets."""
 
     n_classes: int
     weights: Array | None

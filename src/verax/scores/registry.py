@@ -20,7 +20,7 @@ from verax.scores.base import Rule
 from verax.scores.combinators import Padded, Penalized, padded, penalized
 from verax.scores.naming import suggestions
 from verax.scores.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, ZeroOne
-from verax.scores.sets import LevelSet, Winkler
+from verax.scores.sets import LevelSet, SetRule, Winkler
 
 brier: Brier = Brier()
 log_score: Log = Log()
@@ -48,7 +48,10 @@ RULES: dict[str, Rule] = {
 
 # What a text may call to make a rule with other parameters.
 _MAKERS: dict[str, Callable[..., Rule]] = {rule.name: type(rule) for rule in RULES.values()}
-_MAKERS |= {"penalized": penalized, "padded": padded, "level_set": LevelSet, "winkler": Winkler}
+_MAKERS |= {"penalized": penalized, "padded": padded}
+# Scores of sets, which need other rows than all others.
+SET_RULES: dict[str, type[SetRule]] = {rule.name: rule for rule in (LevelSet, Winkler)}
+_MAKERS |= SET_RULES
 
 # Names that earlier versions wrote: still read, and answered with a warning where they are typed.
 _FORMERLY = {"log": "log_score"}

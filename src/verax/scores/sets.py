@@ -75,7 +75,7 @@ class LevelSet(SetRule):
     --------
     >>> import verax as vx
     >>> sets = vx.Sets.from_labels([[0], [0, 1], [2]], n_classes=3)
-    >>> vx.LevelSet(t=0.25).samples([0, 0, 1], sets).tolist()
+    >>> vx.rules.LevelSet(t=0.25).samples([0, 0, 1], sets).tolist()
     [0.25, 0.5, 1.25]
     """
 
@@ -137,7 +137,7 @@ class Winkler(SetRule):
     --------
     >>> import verax as vx
     >>> sets = vx.Sets.from_labels([[0, 1], [1, 2]], n_classes=4)
-    >>> vx.Winkler(level=0.8).samples([0, 3], sets).round(6).tolist()
+    >>> vx.rules.Winkler(level=0.8).samples([0, 3], sets).round(6).tolist()
     [1.0, 11.0]
     """
 

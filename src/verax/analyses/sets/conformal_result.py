@@ -21,7 +21,7 @@ from verax.inputs.arrays import Bools, Floats
 from verax.inputs.handles import Handle, refuse_lists
 from verax.inputs.options import Form, reads
 from verax.inputs.sets.parts import SetHandle
-from verax.inputs.sets.sets import Sets, check_level, distributions
+from verax.inputs.sets.sets import check_level, distributions, sets_made_by
 from verax.inputs.skipping import MaySkip
 
 FORMAT, VERSION = "verax conformal", 1
@@ -100,7 +100,7 @@ class Conformal(Tabled, MaySkip):
         Parameters
         ----------
         p : array_like of shape (N, K) or (N,), or Handle
-            Forecasts of new rows: probabilities of the K classes; for two classes, one column with those of
+            Forecasts: probabilities of the K classes; for two classes, one column with those of
             class 1 is enough. Or predictions that `scan` has opened.
         **read
 
@@ -124,7 +124,7 @@ class Conformal(Tabled, MaySkip):
         own: dict[str, Any] = {name: value for name, value in read.items() if name != "invalid"}
         if own.get("classes") is None:
             own["classes"] = self.classes
-        return Sets.made_by(self, distributions(p, **own))
+        return sets_made_by(self, distributions(p, **own))
 
     def _other_classes(self, n_classes: int) -> InputError:
         return InputError(

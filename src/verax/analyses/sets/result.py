@@ -17,7 +17,7 @@ _MOST_LINES = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class SetMeasure:
     """A number with its confidence interval.
 
     Attributes
@@ -125,27 +125,27 @@ class SetEvaluation(Tabled, MaySkip):
         The coverage that all sets claim.
     claimed : float or None
         The mean of what the sets claim; None where they claim nothing.
-    coverage : Measured
+    coverage : SetMeasure
         The share of sets that hold the outcome.
-    excess : Measured or None
+    excess : SetMeasure or None
         The coverage minus what is claimed; negative where sets are too small.
-    size : Measured
+    size : SetMeasure
         The mean number of classes in a set.
     median_size : int
         The median of the sizes.
     sizes : dict of int to float
         The share of sets of each size.
-    empty, single : Measured
+    empty, single : SetMeasure
         The share of empty sets, and of sets with one class.
     threshold : float
         The cost t of a class in the level-set score.
-    level_set : Measured
+    level_set : SetMeasure
         The mean level-set score, t times the size plus 1 for a miss. Lower is better.
-    winkler : Measured or None
+    winkler : SetMeasure or None
         The mean interval score of ordered classes. Lower is better.
-    gapless : Measured or None
+    gapless : SetMeasure or None
         The share of sets of ordered classes without gaps.
-    miss_distance : Measured or None
+    miss_distance : SetMeasure or None
         How many steps a miss is from its set on average, for ordered classes.
     constant_size : int or None
         How many of the most frequent classes reach the claimed coverage as a set that never changes.
@@ -179,18 +179,18 @@ class SetEvaluation(Tabled, MaySkip):
     ordered: bool
     level: float | None
     claimed: float | None
-    coverage: Measured
-    excess: Measured | None
-    size: Measured
+    coverage: SetMeasure
+    excess: SetMeasure | None
+    size: SetMeasure
     median_size: int
     sizes: Mapping[int, float]
-    empty: Measured
-    single: Measured
+    empty: SetMeasure
+    single: SetMeasure
     threshold: float
-    level_set: Measured
-    winkler: Measured | None
-    gapless: Measured | None
-    miss_distance: Measured | None
+    level_set: SetMeasure
+    winkler: SetMeasure | None
+    gapless: SetMeasure | None
+    miss_distance: SetMeasure | None
     constant_size: int | None
     constant_score: float | None
     by_class: tuple[CoverageLine, ...]
@@ -312,7 +312,7 @@ class SetEvaluation(Tabled, MaySkip):
         return [*notes, *self._said()]
 
 
-def _percent(measured: Measured) -> str:
+def _percent(measured: SetMeasure) -> str:
     interval = measured.interval
     if not interval.defined:
         return "no interval"

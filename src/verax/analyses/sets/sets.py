@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from verax.analyses.sets.result import CoverageLine, Measured, SetEvaluation, Span
+from verax.analyses.sets.result import CoverageLine, SetEvaluation, SetMeasure, Span
 from verax.analyses.sets.summaries import (
     FEW,
     MOST_CLASSES,
@@ -39,6 +39,8 @@ from verax.scores.sets import LevelSet
 
 # The cost of a class where neither it nor a level is stated.
 _COST = 0.1
+# Fewer misses say little about their distance.
+_FEW_MISSES = 10
 
 
 class SetReading(TypedDict, total=False):
@@ -115,7 +117,7 @@ def sets(
     >>> y = np.array([rng.choice(4, p=row) for row in p])
     >>> found = vx.sets(y, p, level=0.9)
     >>> f"{found.coverage:.3f}", f"{found.size:.2f}"
-    ('0.948 (0.937 to 0.957)', '2.91 (2.89 to 2.94)')
+    ('0.946 (0.935 to 0.955)', '3.07 (3.04 to 3.09)')
     """
     check_confidence(confidence)
     ordered = check_flag("ordered", ordered)
@@ -257,7 +259,7 @@ class _Reading:
             tuple(self._cautions(coverage, all_sets.mean("empty"))),
         ).with_skipped(found.skipped)
 
-    def _excess(self, sums: _Sums, coverage: Measured) -> Measured:
+    def _excess(self, sums: _Sums, coverage: SetMeasure) -> SetMeasure:
         """The coverage minus the claim: of one level, the interval of the coverage minus it."""
         level = self.judged.level
         if level is None:
@@ -265,20 +267,24 @@ class _Reading:
         ends = (end - level for end in coverage.interval)
         interval = coverage.interval
         moved = Interval(*ends, confidence=interval.confidence).by(interval.method, interval.caution)
-        return Measured(coverage.value - level, moved if interval.defined else interval)
+        return SetMeasure(coverage.value - level, moved if interval.defined else interval)
 
-    def _miss_distance(self, sums: UnitSums) -> Measured | None:
+    def _miss_distance(self, sums: UnitSums) -> SetMeasure | None:
         """The mean distance of misses: a ratio of two means."""
         distance, missed = sums.mean[0].tolist()
-        if not missed > 0:
+        if not missed > 0 or self.handle.n_classes == 2:
             return None
         ratio = distance / missed
         own, both, other = (float(sums.covariance[0, i, j]) for i, j in ((0, 0), (0, 1), (1, 1)))
         variance = max(own - 2 * ratio * both + ratio**2 * other, 0.0) / missed**2
-        n = sums.units.freedom + 1
-        caution = "" if missed * n >= 10 else f"only {missed * n:.0f} misses"
-        interval = sums.units.interval(ratio, variance, self.confidence, caution=caution)
-        return Measured(ratio, interval.within((1.0, math.inf)) if interval.defined else interval)
+        units = sums.units
+        misses = missed * (units.freedom + 1)
+        if not units.grouped:
+            units = replace(units, degrees=max(misses - 1, 1.0))
+        caution = "" if misses >= _FEW_MISSES else f"only {misses:.0f} misses"
+        bounds = 1.0, float(self.handle.n_classes - 1)
+        interval = units.interval(ratio, variance, self.confidence, bounds=bounds, n=misses, caution=caution)
+        return SetMeasure(ratio, interval)
 
     def _in_order(self, lines: tuple[CoverageLine, ...]) -> tuple[CoverageLine, ...]:
         """Classes in their own order, where it is known."""
@@ -288,7 +294,7 @@ class _Reading:
         order = {str(name): i for i, name in enumerate(names)}
         return tuple(sorted(lines, key=lambda line: order.get(str(line.label), len(order))))
 
-    def _cautions(self, coverage: Measured, empty: float) -> list[str]:
+    def _cautions(self, coverage: SetMeasure, empty: float) -> list[str]:
         cautions = [coverage.interval.caution] if coverage.interval.caution else []
         if empty == 1:
             cautions.append("all sets are empty: nothing is predicted")
@@ -315,20 +321,20 @@ class _Sums:
         """The variance of that mean."""
         return float(self.sums.covariance[self.names.index(name), 0, 0])
 
-    def share(self, name: str) -> Measured:
+    def share(self, name: str) -> SetMeasure:
         """A share with Wilson's interval; over groups, of as many rows as give it its variance."""
         value = min(max(self.mean(name), 0.0), 1.0)
         units = self.sums.units
         interval = units.interval(value, self.variance(name), self.confidence, bounds=(0.0, 1.0))
-        return Measured(value, interval)
+        return SetMeasure(value, interval)
 
-    def measured(self, name: str, bounds: tuple[float, float] = (-math.inf, math.inf)) -> Measured:
+    def measured(self, name: str, bounds: tuple[float, float] = (-math.inf, math.inf)) -> SetMeasure:
         """A mean with its t interval, within bounds."""
         value, variance, units = self.mean(name), self.variance(name), self.sums.units
         n = units.freedom + 1
         caution = skewed(n, value, math.sqrt(variance * n)) if math.isfinite(variance) else ""
         interval = units.interval(value, variance, self.confidence, caution=caution)
-        return Measured(value, interval.within(bounds) if interval.defined else interval)
+        return SetMeasure(value, interval.within(bounds) if interval.defined else interval)
 
     def p_value(self, target: float) -> float:
         """Whether the coverage differs from the target: the test that Wilson's interval inverts."""

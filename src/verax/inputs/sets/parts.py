@@ -102,5 +102,5 @@ def refuse_sets(sets: bool, name: Hashable = "") -> None:
             kind="type",
             found="these are prediction sets",
             source=str(name),
-            remedies=[Remedy("Judge sets with vx.sets(y, sets), or compare them by vx.LevelSet(t=0.1).")],
+            remedies=[Remedy('Judge sets with vx.sets(y, sets), or compare them by rule="level_set".')],
         )

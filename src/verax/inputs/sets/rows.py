@@ -214,7 +214,7 @@ class SetRows:
 
 
 def reduced_mask(mask: Bools, y: Ints, claimed: Floats | None = None) -> Reduced:
-    """What is kept of sets that are rows of a mask; outcomes that are no class are not covered."""
+    """What is kept of sets that are rows of a mask. Outcomes not among the classes are not covered."""
     n, k = mask.shape
     known = (y >= 0) & (y < k)
     covered = mask[np.arange(n), np.where(known, y, 0)] & known

@@ -206,17 +206,7 @@ class Sets:
         made = members_by(level, threshold)
         if made is None:
             raise no_way()
-        return cls.made_by(made, rows)
-
-    @classmethod
-    def made_by(cls, made: Members, rows: Forecasts) -> Sets:
-        """The sets that `made` takes from full distributions, whose outcomes do not matter."""
-        p = to_host(widen(rows.batch(0, rows.n_rows).p)).astype(float, copy=False)
-        mask = made.mask(p)
-        found = cls.from_mask(mask, classes=rows.classes, level=made.level)
-        if made.states_mass:
-            found._claimed = np.minimum(np.where(mask, p, 0.0).sum(axis=1), 1.0)
-        return found
+        return sets_made_by(made, rows)
 
     @classmethod
     def from_lists(cls, lists: TopLists) -> Sets:
@@ -598,6 +588,16 @@ def _check_repeats(members: Ints, offsets: Ints, names: tuple[Hashable, ...] | N
     shown = {at: (place if names is None else names[place]) for at, place in twice.items()}
     bad.add(mask, [f"{show(shown[i])} twice" if i in shown else "" for i in range(len(mask))], 0)
     raise bad.error(_NO_MASK)
+
+
+def sets_made_by(made: Members, rows: Forecasts) -> Sets:
+    """The sets that `made` takes from full distributions, whose outcomes do not matter."""
+    p = to_host(widen(rows.batch(0, rows.n_rows).p)).astype(float, copy=False)
+    mask = made.mask(p)
+    found = Sets.from_mask(mask, classes=rows.classes, level=made.level)
+    if made.states_mass:
+        found._claimed = np.minimum(np.where(mask, p, 0.0).sum(axis=1), 1.0)
+    return found
 
 
 def distributions(
