@@ -26,7 +26,15 @@ _ROUNDING = 1e-12
 
 
 class SetRule(Rule):
-    """A rule that scores sets of classes. It is proper if the set that the truth asks for is never beaten."""
+    """A rule that scores sets of classes. It is proper if the set that the truth asks for is never beaten.
+
+    Examples
+    --------
+    >>> import numpy as np, verax as vx
+    >>> rule = vx.rules.LevelSet(t=0.2)
+    >>> isinstance(rule, vx.rules.SetRule), rule.elicited(np.array([[0.7, 0.25, 0.05]])).tolist()
+    (True, [[True, True, False]])
+    """
 
     @abstractmethod
     def elicited(self, q: Floats) -> Bools:
