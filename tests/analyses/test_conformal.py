@@ -111,6 +111,21 @@ def test_weights_that_are_equal_change_nothing():
     assert "mean weight" in vx.conformal(Y, P, weights=np.arange(1, 401)).notes[-1]
 
 
+def test_cases_of_several_raters_count_once():
+    """Every rater is a row of the case: the threshold is that of as many rows in groups."""
+    shares = np.array([[0.5, 0.5, 0, 0], [0, 0, 0.25, 0.75]] * 20)
+    case, y = np.nonzero(shares)
+    exact = vx.conformal(y, P[:40][case], weights=shares[case, y], groups=case, level=0.8)
+    made = vx.conformal(shares, P[:40], level=0.8)
+    assert (made.threshold, made.n_groups) == (exact.threshold, 40)
+    found = vx.sets(shares, P[:40], level=0.8)
+    mask = made.apply(P[:40]).mask()
+    assert vx.sets(y, mask[case], weights=shares[case, y]).coverage.value == pytest.approx(
+        (shares * mask).sum() / 40
+    )
+    assert found.n_rows == 40
+
+
 def test_rows_elsewhere_give_the_same_sets():
     made = vx.conformal(Scattered(Y, P), score="aps")
     assert made.threshold == vx.conformal(Y, P, score="aps").threshold

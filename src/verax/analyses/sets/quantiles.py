@@ -155,7 +155,8 @@ class GroupRecipe(Recipe[GroupWeights]):
     model: str
 
     def take(self, part: Part) -> GroupWeights:
-        """Of some rows."""
+        """Of some rows; of several raters, cases are groups."""
+        part = part.in_pairs
         groups = part.models[self.model].groups
         check_one_way(groups, "conformal prediction")
         if groups is None:
@@ -175,6 +176,7 @@ class ScoreRecipe(Recipe[ScoreCounts]):
 
     def take(self, part: Part) -> ScoreCounts:
         """Of some rows."""
+        part = part.in_pairs
         y, p = seen(part, self.model, ()).y, probabilities(part, self.model)
         w = _weights(part, self.model)
         groups = part.models[self.model].groups

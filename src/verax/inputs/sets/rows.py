@@ -72,6 +72,11 @@ class SetBatch:
     n_classes: int
     xp: Namespace = np
 
+    @property
+    def n_rows(self) -> int:
+        """How many rows these are."""
+        return len(self.y)
+
 
 class SetRows:
     """Sets with their outcomes and weights.
