@@ -16,7 +16,7 @@ from verax.results import Conformal
 RNG = np.random.default_rng(8)
 P = RNG.dirichlet(np.ones(4), 400)
 Y = (RNG.random(400)[:, None] > np.cumsum(P, axis=1)).sum(axis=1)
-SCORES = ["lac", "aps", "rps", "brier", "log"]
+SCORES = ["lac", "aps", "rps", "brier", "log_score"]
 
 
 @pytest.mark.parametrize("score", SCORES)

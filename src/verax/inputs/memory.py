@@ -19,7 +19,7 @@ from verax.inputs.handles import Array, Handle, Part, Recipe, Summaries, refuse_
 from verax.inputs.lists.rows import ListRows
 from verax.inputs.pairs import are_shared
 from verax.inputs.rows import Rows, pair, pair_each
-from verax.inputs.sets.parts import refuse_sets
+from verax.inputs.setparts import refuse_sets
 from verax.inputs.sets.rows import SetRows
 from verax.inputs.skipping import Skipped
 

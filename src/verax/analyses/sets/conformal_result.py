@@ -20,7 +20,7 @@ from verax.errors import InputError, VeraxError, show
 from verax.inputs.arrays import Bools, Floats
 from verax.inputs.handles import Handle, refuse_lists
 from verax.inputs.options import Form, reads
-from verax.inputs.sets.parts import SetHandle
+from verax.inputs.setparts import SetHandle
 from verax.inputs.sets.sets import check_level, distributions, sets_made_by
 from verax.inputs.skipping import MaySkip
 
