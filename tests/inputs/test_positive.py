@@ -46,6 +46,15 @@ def test_positions_and_other_functions():
     assert vx.evaluate(y, torch.tensor(BOTH), positive=0)["sensitivity"] == pytest.approx(EXPECTED)
 
 
+def test_columns_of_raters_are_not_swapped():
+    labels = np.column_stack([Y, RNG.permutation(Y)])
+    found = vx.evaluate(labels, P, raters="columns", positive="case")
+    expected = vx.evaluate((labels == "case").astype(int), P, raters="columns")
+    assert found["brier"] == pytest.approx(expected["brier"])
+    shares = np.column_stack([P, 1 - P])
+    assert vx.brier(shares, BOTH) == pytest.approx(vx.evaluate(shares, BOTH, positive=0)["brier"])
+
+
 @pytest.mark.parametrize(
     ("y", "p", "own", "words"),
     [

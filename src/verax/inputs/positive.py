@@ -46,7 +46,7 @@ def with_positive(given: Mapping[str, Any], positive: Hashable) -> dict[str, Any
         }
         changed[name] = models if several else models[""]
         outcomes, own = to_array(given["y"], "y")
-        if outcomes.ndim == 2 and own is None:
+        if outcomes.ndim == 2 and own is None and not _by_rater(given):
             changed["y"] = _swapped(outcomes)
     if given.get("classes") is not None or pair != (0, 1):
         changed["classes"] = pair
@@ -60,6 +60,8 @@ def _classes(given: Mapping[str, Any], columns: tuple[Any, ...] | None, arrays: 
     if columns is not None:
         return tuple(columns)
     outcomes = to_host(to_array(given["y"], "y")[0])
+    if _by_rater(given):
+        outcomes = outcomes.ravel()
     if outcomes.ndim == 2 or outcomes.dtype.kind in "biu":
         return (0, 1)
     labels = tuple(
@@ -74,6 +76,11 @@ def _classes(given: Mapping[str, Any], columns: tuple[Any, ...] | None, arrays: 
             remedies=[passing("in the order of the columns of probabilities", classes=...)],
         )
     return labels
+
+
+def _by_rater(given: Mapping[str, Any]) -> bool:
+    """Whether the columns of the outcomes are raters, not classes."""
+    return isinstance(given.get("raters"), str) and given["raters"] == "columns"
 
 
 def _swapped(array: Any) -> Any:

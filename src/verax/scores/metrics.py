@@ -528,13 +528,13 @@ METRICS: dict[str, DecisionMetric] = {
         _share_metric(
             "sensitivity",
             "Sensitivity",
-            "share of events that are acted on (recall)",
+            "share of events acted on (recall)",
             "The share of rows with the event that are acted on; also called recall and true positive rate.",
         ),
         _share_metric(
             "specificity",
             "Specificity",
-            "share of rows without the event that are left alone",
+            "share of non-events left alone",
             "The share of rows without the event that are left alone; also called true negative rate.",
         ),
         _share_metric(
@@ -547,14 +547,14 @@ METRICS: dict[str, DecisionMetric] = {
         _share_metric(
             "npv",
             "Negative predictive value",
-            "share of rows without the event among those left",
+            "share of non-events among rows left alone",
             "The share of rows without the event among those left alone. It depends on how frequent the "
             "event is.",
         ),
         _share_metric(
             "f1",
             "F1",
-            "harmonic mean of sensitivity and positive predictive value",
+            "harmonic mean of sensitivity and ppv",
             "The harmonic mean of sensitivity (recall) and positive predictive value (precision).",
         ),
         DecisionMetric(
