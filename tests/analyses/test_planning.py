@@ -59,7 +59,8 @@ def test_a_pilot_gives_its_spread():
     # The same from the result of a comparison, and in either direction.
     comparison = vx.compare(Y, MODELS, rule=["log_score", "brier"])
     same = vx.plan(comparison, rule="brier", models=("q", "p"), difference=0.01)
-    assert (same.rows, same.line.rows_high) == (found.rows, found.line.rows_high)
+    assert same.rows == found.rows
+    assert "normal distribution" in repr(same)
     seen = vx.plan(comparison, rule="brier")
     assert seen.goal.size == pytest.approx(abs(GAPS.mean()))
     assert "uncertain itself" in repr(seen)
@@ -71,6 +72,31 @@ def test_the_range_is_that_of_a_variance():
     low, high = MeanSpread(0.2, 30.0, 31).range(0.95)
     assert low.error == pytest.approx(0.2 * math.sqrt(30 / chi2.ppf(0.975, 30)))
     assert high.error == pytest.approx(0.2 * math.sqrt(30 / chi2.ppf(0.025, 30)))
+
+
+def test_the_range_allows_for_heavy_tails():
+    from scipy.stats import chi2, kurtosis
+
+    tails = kurtosis(GAPS, fisher=False)
+    found = vx.plan(Y, MODELS, rule="brier", difference=0.01)
+    freedom = 2 * N / (tails - 1 + 2 / N)
+    spread = MeanSpread.at_most(GAPS.std(ddof=1) * math.sqrt(freedom / chi2.ppf(0.025, freedom)))
+    assert found.line.rows_high == found.goal.units(spread)
+    # Weights are those of the distribution, and groups are units themselves.
+    double = vx.plan(np.r_[Y, Y], {k: np.r_[p, p] for k, p in MODELS.items()}, rule="brier", difference=0.01)
+    weighted = vx.plan(Y, MODELS, rule="brier", difference=0.01, weights=np.full(N, 2.0))
+    assert double.pilot.spread.certainty == pytest.approx(2 * freedom, rel=1e-2)
+    assert weighted.pilot.spread.certainty == pytest.approx(freedom)
+    grouped = vx.plan(Y, MODELS, rule="brier", difference=0.01, groups=GROUPS)
+    sums = np.bincount(GROUPS, GAPS - GAPS.mean())
+    own = 40 * (sums**4).sum() / (sums**2).sum() ** 2
+    assert grouped.pilot.spread.certainty == pytest.approx(80 / (own - 1 + 2 / 40))
+    rare = GAPS * 0
+    rare[0] = 1.0
+    p = np.where(rare[:, None] > 0, np.roll(P, 1, axis=1), P)
+    assert "heavy tails: a few of 200 rows" in repr(
+        vx.plan(Y, {"a": P, "b": p}, rule="brier", difference=0.1)
+    )
 
 
 def test_the_width_of_an_interval():

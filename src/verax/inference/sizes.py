@@ -28,11 +28,14 @@ class MeanSpread:
         Its degrees of freedom.
     units : float
         The number of units of the pilot.
+    certainty : float or None
+        The degrees of freedom of the variance, which are fewer where tails are heavy; None for `freedom`.
     """
 
     error: float
     freedom: float
     units: float
+    certainty: float | None = None
 
     @classmethod
     def at_most(cls, deviation: float) -> MeanSpread:
@@ -51,8 +54,8 @@ class MeanSpread:
         """The smallest and the largest spread that the pilot supports, by the chi-square distribution."""
         from scipy.special import chdtri
 
-        tail = (1 - confidence) / 2
-        ends = [self.freedom / chdtri(self.freedom, p) for p in (tail, 1 - tail)]
+        tail, freedom = (1 - confidence) / 2, self.certainty or self.freedom
+        ends = [freedom / chdtri(freedom, p) for p in (tail, 1 - tail)]
         low, high = (replace(self, error=self.error * math.sqrt(end)) for end in ends)
         return low, high
 

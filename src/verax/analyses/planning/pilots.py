@@ -9,6 +9,7 @@ from verax.analyses.cards.lines import CardLine
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.records import Difference
 from verax.analyses.comparison.result import Comparison
+from verax.analyses.planning.tails import Tails
 from verax.errors import InputError, ParseError, VeraxError, join, passing, show
 from verax.inference.sequences import SHARES, STAKES
 from verax.inference.sizes import MeanSpread, Sharing, rows_until_decided
@@ -46,6 +47,8 @@ class Pilot:
         The name of the rule; empty for metrics.
     group_size : float or None
         How many rows groups are to have; None for as many as in the pilot.
+    tails_known : bool
+        Whether the certainty of the spread allows for heavy tails.
     """
 
     what: str
@@ -58,6 +61,7 @@ class Pilot:
     caution: str = ""
     rule: str = ""
     group_size: float | None = None
+    tails_known: bool = False
 
     @property
     def rows_per_unit(self) -> float:
@@ -88,7 +92,13 @@ class Pilot:
                 remedies=[passing("with the rows of the pilot", groups=...)],
             )
         error = self.sharing.spread(rows).error_at(self.n_groups)
-        return replace(self, spread=MeanSpread(error, self.spread.freedom, self.n_groups), group_size=rows)
+        spread = replace(self.spread, error=error)
+        return replace(self, spread=spread, group_size=rows)
+
+    def with_tails(self, tails: Tails) -> Pilot:
+        """The pilot with what its rows tell of the certainty of its spread."""
+        spread = replace(self.spread, certainty=tails.freedom)
+        return replace(self, spread=spread, caution=self.caution or tails.caution, tails_known=True)
 
     def rows_until_decided(self, difference: float, level: float) -> float | None:
         """About how many rows a confidence sequence takes; None where rows are grouped or unbounded."""
@@ -156,7 +166,9 @@ def of_card(card: Scorecard, name: str | None) -> Pilot:
         )
     n_groups, spread, sharing = _units((error, freedom), line.std, card.n_rows, card.n_groups)
     return Pilot(
-        *(line.name, spread, line.mean, card.n_rows, n_groups, sharing), caution=line.interval.caution
+        *(line.name, spread, line.mean, card.n_rows, n_groups, sharing),
+        caution=line.interval.caution,
+        rule="" if line.rule is None else line.name,
     )
 
 

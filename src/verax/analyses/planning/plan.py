@@ -15,14 +15,16 @@ from verax.analyses.measures import MEASURES
 from verax.analyses.operating.rates import RATES
 from verax.analyses.planning.pilots import Pilot, of_card, of_comparison, of_rule
 from verax.analyses.planning.result import SamplePlan, SizeLine
+from verax.analyses.planning.tails import tails_of
 from verax.common.checks import check_n_classes, check_number
 from verax.errors import InputError, Remedy, join, passing
 from verax.inference.intervals import check_confidence
 from verax.inference.sizes import Goal
 from verax.inputs.handles import Handle
+from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
 from verax.scores.base import Rule
-from verax.scores.metrics import METRICS
+from verax.scores.metrics import METRICS, needs_order
 from verax.scores.registry import as_rules, default_rules, name_of
 
 # What plans are shown for beside what was asked.
@@ -92,8 +94,9 @@ def plan(
     Notes
     -----
     The power is that of the t test, from the noncentral t distribution. The range of the result reflects
-    how well the pilot tells the spread, by a chi-square distribution with its degrees of freedom. It is too
-    narrow where differences have heavy tails.
+    how well the pilot tells the spread: a chi-square distribution, whose degrees of freedom the kurtosis of
+    the rows or groups decides. Results of `compare` and `evaluate` do not know the kurtosis: from them the
+    range is that of a normal distribution, and too narrow where tails are heavy.
 
     Examples
     --------
@@ -126,7 +129,7 @@ def plan(
         pilot = pilot.with_mean(goal.size)
     if rows_per_group is not None:
         pilot = pilot.with_groups_of(_positive("rows_per_group", rows_per_group))
-    return _concluded(pilot, goal, kind, difference=difference, margin=margin)
+    return concluded(pilot, goal, kind, difference=difference, margin=margin)
 
 
 Kind = Literal["difference", "margin", "width"]
@@ -164,23 +167,53 @@ def _pilot(
         _refuse_rows(forecasts, options)
     if isinstance(y, Scorecard):
         return of_card(y, name)
-    if not isinstance(y, Comparison):
-        several = isinstance(y, Mapping) or isinstance(forecasts, Mapping)
-        if isinstance(y, Handle):
-            several = len(y.models) > 1
-        if not several:
-            return _of_one(y, forecasts, rule, options)
-        y = compare(y, forecasts, rule=rule, **options)  # type: ignore[arg-type]
-        name = None
-    return of_comparison(y, name, pair)  # type: ignore[arg-type]
+    if isinstance(y, Comparison):
+        return of_comparison(y, name, pair)  # type: ignore[arg-type]
+    if isinstance(y, Mapping):
+        # Every model has rows of its own.
+        compared = compare(y, forecasts, rule=rule, **options)  # type: ignore[arg-type]
+        return of_comparison(compared, None, pair)  # type: ignore[arg-type]
+    several = len(y.models) > 1 if isinstance(y, Handle) else isinstance(forecasts, Mapping)
+    if not several:
+        return _of_one(y, forecasts, rule, options)
+    return _of_several(y, forecasts, rule, pair, options)
+
+
+def _of_several(
+    y: object,
+    forecasts: object,
+    rule: Rule | str | None,
+    pair: tuple[str, ...] | None,
+    options: dict[str, Any],
+) -> Pilot:
+    """The pilot of the difference of two models on the same rows."""
+    ordered = options.pop("ordered")
+    chosen = as_rules(default_rules(ordered=ordered) if rule is None else rule)[:1]
+    in_order = needs_order(chosen, ordered=ordered)
+    handle = open_rows(y, forecasts, ordered=in_order, named="forecasts", **options)
+    found = of_comparison(compare(handle, rule=chosen, ordered=ordered), None, pair)  # type: ignore[arg-type]
+    assert found.pair is not None
+    return _with_tails(found, handle, found.pair, chosen[0])
+
+
+def _with_tails(pilot: Pilot, handle: Handle, models: tuple[str, ...], rule: Rule) -> Pilot:
+    """The pilot with the tails of its rows; with two kinds of groups they are not known."""
+    two_way = pilot.n_groups is not None and pilot.sharing is None
+    return pilot if two_way else pilot.with_tails(tails_of(handle, models, rule))
 
 
 def _of_one(y: object, p: object, rule: Rule | str | None, options: dict[str, Any]) -> Pilot:
     """The pilot of a score or metric of one model."""
-    if isinstance(rule, str) and (rule in METRICS or rule in MEASURES or rule in RATES):
-        return of_card(evaluate(y, p, **options), rule)
-    rules = default_rules(ordered=options["ordered"])[:1] if rule is None else as_rules(rule)
-    return of_card(evaluate(y, p, rules=rules, **options), None)
+    ordered = options.pop("ordered")
+    metric = isinstance(rule, str) and (rule in METRICS or rule in MEASURES or rule in RATES)
+    rules = default_rules(ordered=ordered)[:1] if rule is None or metric else as_rules(rule)
+    handle = open_rows(y, p, ordered=needs_order(as_rules(rules), ordered=ordered), single=True, **options)
+    if metric:
+        return of_card(evaluate(handle, ordered=ordered), str(rule))
+    card = evaluate(handle, rules=rules, ordered=ordered)
+    scored = next(iter(card.scores.values())).rule
+    assert scored is not None
+    return _with_tails(of_card(card, None), handle, (handle.one_model(),), scored)
 
 
 def _refuse_rows(forecasts: object, options: dict[str, Any]) -> None:
@@ -228,7 +261,7 @@ def _difference(given: float | None, pilot: Pilot) -> float:
     return abs(pilot.seen)
 
 
-def _concluded(
+def concluded(
     pilot: Pilot, goal: Goal, kind: Kind, *, difference: float | None, margin: float | None
 ) -> SamplePlan:
     """The plan: what was asked, and others near it."""

@@ -239,6 +239,11 @@ class SamplePlan(Tabled, MaySkip):
             notes.append("The difference is that of the pilot, which is uncertain itself.")
         caution = few_groups(pilot.n_groups) if pilot.n_groups is not None else ""
         caution = caution or (few(pilot.n_rows, "row", "rows") if pilot.n_rows else "") or pilot.caution
+        if pilot.n_rows and pilot.rule and not pilot.tails_known:
+            notes.append(
+                "The range is that of a normal distribution; with the rows of the pilot instead of their "
+                "result it would allow for heavy tails."
+            )
         if caution:
             notes.append(f"Caution: the pilot may mislead: {caution}.")
         notes += self._of_groups()
