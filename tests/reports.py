@@ -33,6 +33,7 @@ def lighten(patch, replicates=20, methods=("temperature",)):
     patch.setattr("verax.report.limits.MOST", replicates)
     patch.setattr("verax.report.calibration.RESAMPLES", 20)
     patch.setattr("verax.report.analysis.LIST_TESTS", 19)
+    patch.setattr("verax.report.limits.LIST_TESTS", 19)
     patch.setattr("verax.report.remedies.METHODS", methods)
 
 

@@ -170,7 +170,7 @@ def test_labels_classes_and_groups():
     assert "rows of a group belong together" in untested.untested
     assert repr(untested).endswith(untested.untested)
     low, high = line.decomposition.intervals["miscalibration"]
-    assert f"({low:.4f} to {high:.4f})" in repr(untested)
+    assert f", {low:.4f} to {high:.4f})" in repr(untested)
     without = vx.subgroups(y, p, by=np.arange(200) // 100, bootstrap=0)
     assert without.untested
     assert repr(without).endswith(without.untested)

@@ -35,6 +35,18 @@ def test_the_numbers_are_those_of_the_analyses(page):
     assert {"roc", "precision_recall", "net_benefit", "operating_points", "confidence_curve"} <= set(stored)
 
 
+def test_the_methods_paragraph_has_what_a_clinical_paper_reports(page):
+    paragraph = page[page.index('id="paragraph"') :].partition("</p>")[0]
+    for text in (
+        "The event was ill",
+        "DeLong",
+        "net benefit",
+        "subgroups by site",
+        f"verax {vx.__version__}",
+    ):
+        assert text in paragraph
+
+
 def test_rates_are_not_shown_twice(page):
     scores, thresholds = page.index('id="card"'), page.index('id="thresholds"')
     assert "Specificity" not in page[scores:thresholds]

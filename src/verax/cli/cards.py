@@ -33,7 +33,7 @@ def show_card(
     asked: list[str] | None = None,
     ordered: bool = False,
     least: int = 20,
-    bootstrap: int = 100,
+    bootstrap: int | None = None,
     html: Path | None = None,
     save: Path | None = None,
     as_json: bool = False,
@@ -149,7 +149,7 @@ def _notes(rows: GivenRows, card: Scorecard, *, computed: bool) -> list[str]:
 
 
 def _calibration(
-    rows: GivenRows, asked: list[str] | None, bounds: Sequence[Bound], bootstrap: int, **settings: Any
+    rows: GivenRows, asked: list[str] | None, bounds: Sequence[Bound], bootstrap: int | None, **settings: Any
 ) -> CalibrationSummary:
     """Skill and calibration of the rows, with intervals where a bound is about one."""
     from verax.analyses.calibration.summary import decomposable, summarize

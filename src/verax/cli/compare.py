@@ -100,7 +100,7 @@ def compare(
     found = found.with_skipped(rows.skipped)
     verdicts = [bound.hold(found) for bound in bounds]
     settings = {"ordered": reading.ordered, **in_time, **plan}
-    parts = rows.subgroups(rule[0] if rule else None, least=least, bootstrap=100, **settings)
+    parts = rows.subgroups(rule[0] if rule else None, least=least, **settings)
     report = None
     if html is not None:
         lines = [", ".join(map(short_name, paths.values())), *next(iter(about.said.values()))]

@@ -29,7 +29,7 @@ def evaluate(
     given: options.Given,
     reading: Reading,
     least: options.Least = 20,
-    bootstrap: options.Draws = 100,
+    bootstrap: options.Draws = None,
     rule: options.Rules = None,
     require: Require = None,
     require_interval: Strictly = False,

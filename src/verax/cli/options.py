@@ -87,8 +87,12 @@ Rules = Annotated[
 ]
 Least = Annotated[int, typer.Option(help="Minimum subgroup size, in rows.")]
 Draws = Annotated[
-    int,
-    typer.Option(help="Minimum number of draws for calibration tests of subgroups; 0 for no tests."),
+    int | None,
+    typer.Option(
+        help="Minimum number of draws for calibration tests of subgroups; 0 for no tests. By default 1000, "
+        "fewer for very many rows.",
+        show_default=False,
+    ),
 ]
 Html = Annotated[Path | None, typer.Option("--html", help="Write an HTML report to this file.")]
 Save = Annotated[

@@ -53,7 +53,7 @@ def toplist(
     confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
     least: options.Least = 20,
-    bootstrap: options.Draws = 100,
+    bootstrap: options.Draws = None,
     as_json: Json = False,
     html: options.Html = None,
     save: options.Save = None,

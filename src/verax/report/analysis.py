@@ -216,7 +216,6 @@ class _Conclusion:
         class_rows = None
         if not problem.lists:
             class_rows = self.found[f"{self.handle.models[0]}/classes"].rows.high[:, 0]
-        tested = any(found.decomposition.p_value is not None for found in findings)
         return Contents(
             problem=problem,
             primary=name_of(problem.primary),
@@ -224,7 +223,7 @@ class _Conclusion:
             comparison=self.comparison,
             parts=parts,
             checks=checks_of(problem, self.found["survey"], self.cards, class_rows, parts),
-            replicates=tests.replicates if tested else 0,
+            replicates=max(len(found.decomposition.whole.calibrated) for found in findings),
             confidence=plan.confidence,
             seed=plan.seed,
             class_rows=class_rows,

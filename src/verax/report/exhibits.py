@@ -431,9 +431,11 @@ def subgroup_lines(found: Subgroups, *, several: bool) -> list[dict[str, Any]]:
 
 
 def _without_test(line: Subgroup) -> str:
-    """The interval of the miscalibration, to go by where there is no test."""
-    intervals = line.decomposition.intervals
-    return span(intervals["miscalibration"]) if line.p_value is None and intervals else ""
+    """The corrected miscalibration with its interval, to go by where there is no test."""
+    intervals, corrected = line.decomposition.intervals, line.decomposition.corrected
+    if line.p_value is not None or intervals is None or corrected is None:
+        return ""
+    return f"corrected {number(max(corrected['miscalibration'], 0.0))} ({span(intervals['miscalibration'])})"
 
 
 # ---- models ------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from verax.analyses.calibration.draws import FEWEST_DRAWS, default_draws
 from verax.engines.counts import CONFUSION_UP_TO
 
 # ---- what is shown; the page says what is left out -----------------------------------------------
@@ -24,11 +25,13 @@ RESAMPLES = 200
 # Calibration tests may cost this: classes times rows, plus a constant number of rows for every sort and fit.
 # Where the fewest draws would cost more than the limit there are none, and nothing is tested.
 _BUDGET, _LIMIT, _OVERHEAD = 1e8, 4.4e8, 25_000
-FEWEST, MOST = 20, 100
+FEWEST, MOST = 20, 1000
+# Draws behind the bands of retention curves.
+_BANDS = 100
 # Draws behind the bands of retention curves where rows in parts belong to groups.
 OF_GROUPS = 20
-# Draws behind calibration tests of lists, up to a number of entries.
-LIST_TESTS, _ENTRIES = 99, 2**19
+# Draws behind calibration tests of lists: all up to a number of entries, and a tenth up to another.
+LIST_TESTS, _ENTRIES, _MANY_ENTRIES = 999, 2**15, 2**19
 # The loss that a forecast itself expects takes a pass for every class that might happen.
 EXPECTED = 5e8
 # Calibration slopes take several passes; beyond this number of rows times events they are not fitted.
@@ -50,17 +53,18 @@ def replicates_for(n_rows: float, n_classes: int, n_models: int, parts: int = 1)
     cost = n_classes * (n_rows + parts * _OVERHEAD) * n_models
     if cost * FEWEST > _LIMIT:
         return 0
-    return int(min(MOST, max(FEWEST, _BUDGET / cost)))
+    few = max(FEWEST, _BUDGET / cost)
+    return int(min(MOST, few if few < FEWEST_DRAWS else default_draws(n_rows, n_classes, n_models, parts)))
 
 
 def curve_replicates(n_rows: int, n_models: int) -> int:
     """The number of bootstrap samples behind retention curves."""
-    return int(min(MOST, max(FEWEST, _BUDGET / 5 / n_rows / n_models)))
+    return int(min(_BANDS, MOST, max(FEWEST, _BUDGET / 5 / n_rows / n_models)))
 
 
 def list_replicates(entries: float) -> int:
     """The number of draws behind calibration tests of lists."""
-    return LIST_TESTS if entries <= _ENTRIES else 0
+    return LIST_TESTS if entries <= _ENTRIES else LIST_TESTS // 10 if entries <= _MANY_ENTRIES else 0
 
 
 def most_subgroups(n_classes: int, n_models: int) -> int:

@@ -23,7 +23,7 @@ from verax.scores.base import Rule
 from verax.scores.gradients.logits import check_trainable
 from verax.scores.registry import RULES
 
-# Few and simple methods, whose names readers know.
+# What is tried on more than two classes: few and simple methods, whose names readers know and which are fast.
 METHODS = ("temperature", "bcts", "isotonic")
 # The panels of every model.
 Panels = Mapping[str, Sequence[ReliabilityPanel]]
@@ -141,7 +141,7 @@ def _recalibration(problem: Problem, rows: Sample, i: int, confidence: float, se
     return recalibrate(
         rows.y,
         rows.p[:, i],
-        method=list(METHODS),
+        method=_methods(problem.n_classes),
         rule=_rule(problem),
         ordered=problem.ordered,
         weights=rows.weights,
@@ -151,6 +151,11 @@ def _recalibration(problem: Problem, rows: Sample, i: int, confidence: float, se
         # Softmax and rescaling leave rounding behind.
         normalize=True,
     )
+
+
+def _methods(n_classes: int) -> str | list[str]:
+    """The methods that are tried; of two classes, all that `recalibrate` knows."""
+    return "best" if n_classes == 2 else list(METHODS)
 
 
 def _rule(problem: Problem) -> Rule:

@@ -448,9 +448,34 @@ def _paragraph(contents: Contents) -> str:
             "its mean probability, and calibration slopes. The gain of recalibration was estimated by nested "
             "cross-validation."
         )
+    texts += _two_class_methods(contents)
+    names = [clean(name, 40) for name in contents.subgroups]
+    if names:
+        texts.append(
+            f"Performance and calibration were also assessed in subgroups by {join(names)}, with Holm's "
+            "correction over the subgroups."
+        )
+    if problem.weighted:
+        texts.append("Rows were weighted.")
     if problem.skipped is not None and problem.skipped.count:
         texts.append(
-            f"{count(problem.skipped.count, 'invalid row')} of {problem.skipped.n_given:,} left out."
+            f"{count(problem.skipped.count, 'invalid row')} of {problem.skipped.n_given:,} left out; no "
+            "value was imputed."
         )
     texts.append(f"Computed with verax {__version__}, seed {contents.seed}.")
     return " ".join(texts)
+
+
+def _two_class_methods(contents: Contents) -> list[str]:
+    """What a paper on a model of two classes says besides."""
+    two = _two(contents)
+    if two is None:
+        return []
+    rate, event = two.net_benefit.curves[0].prevalence, clean(contents.problem.names[1], 60)
+    return [
+        f"The event was {event}, observed in {percent(rate, 1)} of the rows.",
+        "Discrimination was assessed by the area under the ROC curve, with DeLong's confidence intervals, "
+        "and by average precision; clinical utility by net benefit (Vickers and Elkin, 2006).",
+        "Sensitivity, specificity and predictive values have Wilson's confidence intervals; at thresholds "
+        "chosen on the data they were estimated by cross-validation.",
+    ]

@@ -151,6 +151,9 @@ class Components(Tabled, Result):
     def text(self, name: str) -> str:
         """One of the four numbers with its interval, for tables.
 
+        Miscalibration and discrimination also have the corrected estimate, which the interval is about; what
+        is below zero is shown as zero.
+
         Parameters
         ----------
         name : str
@@ -159,9 +162,12 @@ class Components(Tabled, Result):
         Returns
         -------
         str
-            Its value, with the interval in brackets.
+            Its value, with the corrected estimate and the interval in brackets.
         """
-        return value_with_interval(getattr(self, name), (self.intervals or {}).get(name), "z.4f")
+        value, interval, corrected = getattr(self, name), (self.intervals or {}).get(name), self.corrected
+        if interval is None or not interval.defined or corrected is None or name not in COMPONENTS[1:3]:
+            return value_with_interval(value, interval, "z.4f")
+        return f"{value:z.4f} ({max(corrected[name], 0.0):z.4f}, {interval:z.4f})"
 
 
 def _columns_of(name: str) -> tuple[Column, Column]:
@@ -329,8 +335,8 @@ class Decomposition(Tabled, MaySkip):
         if self.intervals is not None:
             units = "independent rows" if self.n_groups is None else "independent groups"
             notes.append(
-                f"In brackets {100 * self.resampling.confidence:g}% intervals for {units}, corrected for "
-                "overfitting of the isotonic fit."
+                f"In brackets {100 * self.resampling.confidence:g}% intervals for {units}; before those of "
+                "miscalibration and discrimination, estimates corrected for overfitting of the isotonic fit."
             )
             caution = self.intervals["discrimination"].caution
             notes += [f"Caution: {caution}."] if caution else []

@@ -32,8 +32,21 @@ from verax.inputs.arrays import Floats, Ints
 # The largest number of values that a band is computed for. Beyond, neighbouring forecasts are drawn
 # together in cells of a two-thousandth of the weight, which is far finer than the blocks of the fit.
 BAND_CELLS = 2048
+# Tests of calibration have the most draws by default, and fewer, but not below the fewest, where they would
+# look at more probabilities than the budget. A fit costs as much as a number of rows.
+MOST_DRAWS, FEWEST_DRAWS, _BUDGET, _OVERHEAD = 1000, 100, 2.5e7, 300
 # Chances are rounded, so that draws do not depend on the order in which rows were added up.
 _DECIMALS = 12
+
+
+def default_draws(n_rows: float, n_classes: int, n_models: int = 1, parts: int = 1) -> int:
+    """The number of draws behind calibration tests of all rows, or of several parts of them.
+
+    >>> default_draws(300, 40), default_draws(50_000, 2), default_draws(1_000_000, 2)
+    (1000, 248, 100)
+    """
+    cost = n_classes * n_models * (n_rows + parts * _OVERHEAD)
+    return int(min(MOST_DRAWS, max(FEWEST_DRAWS, _BUDGET / cost)))
 
 
 # ---- components --------------------------------------------------------------------------------

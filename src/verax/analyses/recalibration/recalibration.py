@@ -21,7 +21,7 @@ from verax.errors import InputError, passing
 from verax.inference.intervals import check_confidence, check_seed
 from verax.inputs.arrays import Floats, Ints, to_host, widen
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.groups import Groups
+from verax.inputs.groups import Groups, each_count
 from verax.inputs.options import Reading, reads
 from verax.inputs.pairs import one_class_each
 from verax.scores.base import Rule
@@ -270,6 +270,10 @@ class _Study:
         model = next(m for ms in comparison.models.values() for m in ms if m.name == name)
         gap = comparison.difference("none", name)
         gain = Gain(gap.difference, gap.interval, model.skill, model.skill_interval, gap.p_value)
+        before = next(m.mean for ms in comparison.models.values() for m in ms if m.name == "none")
+        groups = self.sample.groups
+        units = len(losses) if groups is None else min(each_count(groups.count_with(self.sample.weights)))
+        gain = gain.agreeing(before, units)
         detail = "" if name == BEST else forms[name].words
         strength = None if name == BEST else self.within[name][-1].strength
         return Trial(name, model.mean, gain, detail if strength is None else f"penalty {strength:g}")

@@ -24,6 +24,25 @@ BEST = "best"
 _UNDECIDED = "the choice differs between folds"
 
 
+def _scaled(ends: Interval, factor: float) -> Interval:
+    return Interval(
+        ends.low * factor,
+        ends.high * factor,
+        method=ends.method,
+        confidence=ends.confidence,
+        caution=ends.caution,
+    )
+
+
+def _p_of(share: float, ends: Interval, freedom: float) -> float:
+    """The p-value at which an interval by Student's t would end at zero."""
+    from scipy.special import stdtr, stdtrit
+
+    quantile = float(-stdtrit(freedom, (1 - ends.confidence) / 2))
+    reach = share - ends.low if share > 0 else ends.high - share
+    return float(2 * stdtr(freedom, -quantile * abs(share) / reach)) if reach > 0 else 1.0
+
+
 @dataclass(frozen=True)
 class Gain:
     """What a method takes off the mean loss of rows that its fit has not seen.
@@ -40,7 +59,7 @@ class Gain:
     share_interval : Interval
         Its interval.
     p_value : float
-        Two-sided p-value of the difference, for this one comparison.
+        Two-sided p-value, for this one comparison. It agrees with both intervals about zero.
     """
 
     value: float
@@ -88,7 +107,37 @@ class Gain:
                 (self.share_interval, final.share_interval),
             )
         )
-        return replace(self, interval=interval, share_interval=share)
+        return replace(
+            self, interval=interval, share_interval=share, p_value=max(self.p_value, final.p_value)
+        )
+
+    def agreeing(self, before: float, n_units: int) -> Gain:
+        """The same, where intervals and p-value would disagree about zero: the more cautious one decides.
+
+        The interval of a share is that of a ratio of means, and the p-value is of their difference, so one
+        may include zero where the other does not.
+
+        Parameters
+        ----------
+        before : float
+            The mean loss before.
+        n_units : int
+            The number of rows, or of groups.
+
+        Returns
+        -------
+        Gain
+            The same gain, with intervals that include zero if and only if it is not significant.
+        """
+        ends = self.share_interval
+        if not ends.defined or math.isnan(self.p_value):
+            return self
+        significant, apart = self.p_value <= 1 - ends.confidence, not ends.low <= 0 <= ends.high
+        if significant == apart:
+            return self
+        if apart:
+            return replace(self, share_interval=_scaled(self.interval, 1 / before))
+        return replace(self, interval=_scaled(ends, before), p_value=_p_of(self.share, ends, n_units - 1))
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers as plain Python values."""

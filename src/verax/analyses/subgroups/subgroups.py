@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Unpack
 
+from verax.analyses.calibration.draws import MOST_DRAWS, default_draws
 from verax.analyses.listfaults import faults_in, with_fault_recipes
 from verax.analyses.subgroups.analysis import (
     SubgroupRequest,
@@ -39,7 +40,7 @@ def subgroups(
     ordered: bool = False,
     costs: CostsLike | None = None,
     confidence: float = 0.95,
-    bootstrap: int = 100,
+    bootstrap: int | None = None,
     seed: int = 0,
     least: int = 20,
     among: int | None = None,
@@ -69,10 +70,10 @@ def subgroups(
         The cost of each decision (column) for each outcome (row).
     confidence : float, default 0.95
         Confidence level of the intervals and of the tests.
-    bootstrap : int, default 100
-        Minimum number of draws for a calibration test; 0 for no tests. More are drawn where the decision
-        is unclear. Far beyond all draws, the p-value comes from a gamma distribution fitted to them, and is
-        conservative.
+    bootstrap : int, optional
+        Minimum number of draws for a calibration test; 0 for no tests. By default 1,000, and fewer, but at
+        least 100, where there are many rows and classes. More are drawn where the decision is unclear. Far
+        beyond all draws, the p-value comes from a gamma distribution fitted to them, and is conservative.
     seed
     least : int, default 20
         Subgroups with fewer rows are refused, because nothing can be said about them.
@@ -105,7 +106,8 @@ def subgroups(
     ['south']
     """
     check_count("least", least)
-    plan = Resampling.checked(confidence, bootstrap, seed, least=2, or_none=True, weights_are=weights_are)
+    draws = MOST_DRAWS if bootstrap is None else bootstrap
+    plan = Resampling.checked(confidence, draws, seed, least=2, or_none=True, weights_are=weights_are)
     chosen = parse(rule if rule is not None else "rps" if check_flag("ordered", ordered) else "brier")
     on_card = None
     if rule is not None or rules is not None:
@@ -128,6 +130,10 @@ def subgroups(
     sums = found["by"]
     if within:
         sums = handle.summarise({"by": replace(recipe, grouped=False)})["by"]
+    if bootstrap is None:
+        n_rows = sum(card.n_rows for card in cards.values())
+        draws = default_draws(n_rows, handle.n_classes, len(handle.models), len(cards))
+        plan = replace(plan, replicates=draws)
     result = read_subgroups(sums, column, handle, asked, plan, within_groups=within)
     if time_ordered:
         result = in_order_of_time(result, handle, asked, plan)
