@@ -224,3 +224,8 @@ def test_rows_of_lists_are_named_right(value, kind, rows, tmp_path):
     with pytest.raises(vx.InputError) as caught:
         list(files.open(tmp_path / "a.parquet").batches(rows))
     assert (caught.value.rows, caught.value.kind, caught.value.argument) == ((7,), kind, "probs")
+
+
+def test_a_pattern_in_no_folder_is_a_name():
+    assert files.files_of_one_model(["*.csv"])[0] == "*"
+    assert files.files_of_one_model(["runs/2024/*.csv"])[0] == "2024"

@@ -137,6 +137,8 @@ def test_sketches_count_rows_that_are_there_twice(monkeypatch):
     np.testing.assert_array_equal(merged[0].counts, merged[1].counts)
     n, error = merged[0].repeats()
     assert abs(n - 4000) < 4 * error
+    # Of 500 hashes about 100 are there twice.
+    assert error == pytest.approx(24_000 * 7.45 / 600, rel=0.2)
     few = Sketch.of(values[:300], np.arange(300)).merge(Sketch.of(values[:10], np.arange(300, 310)))
     assert few.repeats() == (10.0, 0.0)
     first = {int(value): i for i, value in enumerate(values[:10])}
