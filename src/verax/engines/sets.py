@@ -15,7 +15,9 @@ from verax.inputs.forecasts import Forecasts
 from verax.inputs.sets.rows import SetBatch, SetRows
 from verax.kernels.statistics import OF_SETS
 
-NO_ORDER = "These sets do not know the order of their classes: make them with `Sets`, not from top lists."
+NO_ORDER = "The classes of these sets have no order: pass ordered=True. Those of top lists have no positions."
+    "The classes of these sets have no order: pass ordered=True. Classes of top lists have no positions."
+)
 
 
 @formula_for.register

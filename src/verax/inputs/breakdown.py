@@ -121,7 +121,9 @@ class BreakdownRecipe(Recipe[Breakdown], cases=True):
 def parts_by(part: Part, labels: Groups) -> Iterator[tuple[Hashable, Part]]:
     """The rows of each label as a part of their own."""
     assert part.subset is not None
-    order = np.argsort(labels.codes, kind="stable")
+    # Short integers are sorted without comparisons.
+    codes = labels.codes.astype(np.uint16) if len(labels.labels) < 2**16 else labels.codes
+    order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(labels.codes, minlength=len(labels.labels)))[:-1]
     for label, rows in zip(labels.labels.tolist(), np.split(order, ends), strict=True):
         yield label, part if len(rows) == part.n_rows else part.subset(rows)

@@ -15,7 +15,7 @@ from verax.inputs.sets.members import Members
 from verax.inputs.sets.rows import SetRows
 
 
-def set_rows(rows: Rows, made: Members | None) -> SetRows:
+def set_rows(rows: Rows, made: Members | None, *, ordered: bool = False) -> SetRows:
     """Rows as sets: what they are already, what lists name, or what probabilities state by `made`."""
     if isinstance(rows, SetRows):
         return rows
@@ -24,10 +24,10 @@ def set_rows(rows: Rows, made: Members | None) -> SetRows:
     assert isinstance(rows, Forecasts)
     assert made is not None
     rows.check()
-    return SetRows.of_probabilities(rows, made)
+    return SetRows.of_probabilities(rows, made, ends=ordered)
 
 
-def set_part(part: Part, made: Members | None) -> Part:
+def set_part(part: Part, made: Members | None, *, ordered: bool = False) -> Part:
     """The same rows with their sets in place of other forecasts, made once for all recipes.
 
     Cases of several raters are read as their classes, which belong together.
@@ -35,10 +35,10 @@ def set_part(part: Part, made: Members | None) -> Part:
 
     def read() -> Part:
         own = part.in_pairs
-        models = {name: set_rows(rows, made) for name, rows in own.models.items()}
+        models = {name: set_rows(rows, made, ordered=ordered) for name, rows in own.models.items()}
         return Part.held(models, None, own.by, None, start=own.start, whole=own.whole)
 
-    return part.once(("sets", made), read)
+    return part.once(("sets", made, ordered), read)
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,11 @@ class OfSets(Recipe[Any]):
 
     recipe: Recipe[Any]
     made: Members
+    ordered: bool
 
     def take(self, part: Part) -> Mergeable:
         """Of some rows."""
-        found: Mergeable = self.recipe.take(set_part(part, self.made))
+        found: Mergeable = self.recipe.take(set_part(part, self.made, ordered=self.ordered))
         return found
 
     def load(self, stored: bytes, sizes: Mapping[str, int] | None = None) -> Any:
@@ -67,12 +68,14 @@ class SetHandle(Handle):
         The predictions.
     made : Members
         How probabilities become sets.
+    ordered : bool
+        Whether the classes have an order.
     """
 
     sets: bool = True
 
-    def __init__(self, handle: Handle, made: Members) -> None:
-        self._handle, self._made = handle, made
+    def __init__(self, handle: Handle, made: Members, *, ordered: bool = False) -> None:
+        self._handle, self._made, self._ordered = handle, made, ordered
         self.name, self.models, self.classes = handle.name, handle.models, handle.classes
         self.n_classes, self.n_rows, self.taken = handle.n_classes, handle.n_rows, handle.taken
         self.by, self.has_rows, self.weighted = handle.by, handle.has_rows, handle.weighted
@@ -83,14 +86,17 @@ class SetHandle(Handle):
         return self._made.level
 
     def in_order(self) -> Handle:
-        return SetHandle(self._handle.in_order(), self._made)
+        return SetHandle(self._handle.in_order(), self._made, ordered=True)
 
     def knows(self, recipe: Recipe[Any]) -> bool:
         """Whether it can make this summary."""
-        return self._handle.knows(OfSets(recipe, self._made))
+        return self._handle.knows(self._of_sets(recipe))
 
     def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
-        return self._handle._summarise({name: OfSets(own, self._made) for name, own in recipes.items()})
+        return self._handle._summarise({name: self._of_sets(own) for name, own in recipes.items()})
+
+    def _of_sets(self, recipe: Recipe[Any]) -> OfSets:
+        return OfSets(recipe, self._made, self._ordered)
 
 
 def refuse_sets(sets: bool, name: Hashable = "") -> None:

@@ -62,7 +62,7 @@ class Judged:
 
     def rows(self, part: Part, model: str) -> tuple[Part, SetRows]:
         """A part as sets, and the sets themselves."""
-        own = set_part(part, self.made)
+        own = set_part(part, self.made, ordered=self.ordered)
         rows = own.models[model]
         assert isinstance(rows, SetRows)
         return own, rows
@@ -210,9 +210,10 @@ class SizeRecipe(Recipe[SizeCounts]):
     def take(self, part: Part) -> SizeCounts:
         """Count the sets of one part."""
         own, rows = self.judged.rows(part, self.model)
-        sizes, place = np.unique(rows.reduced.size, return_inverse=True)
-        weights = np.bincount(place, weights_of(own, rows), len(sizes))
-        return SizeCounts(sizes, weights[:, None].astype(float))
+        size = rows.reduced.size
+        weights = np.bincount(size, None if rows.weights is None else weights_of(own, rows))
+        sizes = np.flatnonzero(np.bincount(size))
+        return SizeCounts(sizes, weights[sizes, None].astype(float))
 
 
 @dataclass(frozen=True)
@@ -238,8 +239,8 @@ class PartRecipe(Recipe[Breakdown]):
 
 def _present(labels: Groups) -> Groups:
     """The labels that some row has."""
-    present, codes = np.unique(labels.codes, return_inverse=True)
-    return Groups(codes, labels.labels[present])
+    there = np.bincount(labels.codes, minlength=len(labels.labels)) > 0
+    return labels if there.all() else Groups((np.cumsum(there) - 1)[labels.codes], labels.labels[there])
 
 
 def _by_size(size: Ints) -> Groups:

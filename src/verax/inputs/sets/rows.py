@@ -195,7 +195,7 @@ class SetRows:
         return cls(reduced, codes, rows.n_classes, names=names, **own)
 
     @classmethod
-    def of_probabilities(cls, rows: Forecasts, made: Members) -> SetRows:
+    def of_probabilities(cls, rows: Forecasts, made: Members, *, ends: bool) -> SetRows:
         """The sets that probabilities state, some rows at a time."""
         parts, y = [], []
         weights: list[Any] = []
@@ -203,7 +203,7 @@ class SetRows:
             p, own = to_host(widen(batch.p)).astype(np.float64, copy=False), to_host(batch.y)
             mask = made.mask(p)
             claimed = np.minimum(np.where(mask, p, 0.0).sum(axis=1), 1.0) if made.states_mass else None
-            parts.append(reduced_mask(mask, own, claimed))
+            parts.append(reduced_mask(mask, own, claimed, ends=ends))
             y.append(own)
             weights.append(None if batch.weights is None else to_host(batch.weights))
         return cls(
@@ -218,12 +218,17 @@ class SetRows:
         )
 
 
-def reduced_mask(mask: Bools, y: Ints, claimed: Floats | None = None) -> Reduced:
-    """What is kept of sets that are rows of a mask. Outcomes not among the classes are not covered."""
+def reduced_mask(mask: Bools, y: Ints, claimed: Floats | None = None, *, ends: bool) -> Reduced:
+    """What is kept of sets that are rows of a mask, with the `ends` of ordered ones.
+
+    Outcomes not among the classes are not covered.
+    """
     n, k = mask.shape
     known = (y >= 0) & (y < k)
     covered = mask[np.arange(n), np.where(known, y, 0)] & known
-    size = np.bitwise_count(np.packbits(mask, axis=1)).sum(axis=1, dtype=np.int64)
+    size = sizes_of(mask)
+    if not ends:
+        return Reduced(size, covered, claimed=claimed)
     empty = size == 0
     low = np.where(empty, -1, mask.argmax(axis=1))
     high = np.where(empty, -1, k - 1 - mask[:, ::-1].argmax(axis=1))
@@ -234,6 +239,16 @@ def reduced_mask(mask: Bools, y: Ints, claimed: Floats | None = None) -> Reduced
         near = mask[rows, np.maximum(y[rows] - steps, 0)] | mask[rows, np.minimum(y[rows] + steps, k - 1)]
         distance[rows[near]], rows = steps, rows[~near]
     return Reduced(size, covered, low, high, distance, claimed)
+
+
+def sizes_of(mask: Bools) -> Ints:
+    """The number of classes in each set. Sums of bytes are several times as fast as those of integers.
+
+    >>> sizes_of(np.array([[True, False, True], [False, False, False]])).tolist()
+    [2, 0]
+    """
+    small = np.uint8 if mask.shape[1] < 2**8 else np.uint16 if mask.shape[1] < 2**16 else np.int64
+    return np.asarray(mask.view(np.uint8).sum(axis=1, dtype=small), np.int64)
 
 
 def _to_ends(low: Ints, high: Ints, y: Ints) -> Ints:

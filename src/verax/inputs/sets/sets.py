@@ -17,7 +17,7 @@ from verax.inputs.lists.toplists import TopLists
 from verax.inputs.lists.vocabulary import ClassVocabulary, in_order, positions
 from verax.inputs.outcomes import check_classes
 from verax.inputs.sets.members import Above, Mass, Members
-from verax.inputs.sets.rows import Reduced, SetRows, reduced_lists, reduced_mask
+from verax.inputs.sets.rows import Reduced, SetRows, reduced_lists, reduced_mask, sizes_of
 
 _NO_MASK = Remedy("A mask is a boolean array; lists of lists hold classes.", python_only=True)
 
@@ -247,13 +247,13 @@ class Sets:
         return self._lists is not None
 
     def __len__(self) -> int:
-        return len(self.sizes)
+        return len(self._offsets) - 1 if self._mask is None else len(self._mask)
 
     @property
     def sizes(self) -> Ints:
         """(N,) the number of classes in each set."""
         if self._mask is not None:
-            return np.asarray(np.count_nonzero(self._mask, axis=1), np.int64)
+            return sizes_of(self._mask)
         return np.diff(self._offsets)
 
     def __getitem__(self, row: int) -> tuple[Hashable, ...]:
@@ -396,7 +396,8 @@ class Sets:
         names = names or self.classes
         codes = positions(y, self.n_classes, names)
         self._check_length(codes)
-        return SetRows(self._reduced(codes), codes, self.n_classes, classes=names, **own)
+        ends = check_flag("ordered", ordered)
+        return SetRows(self._reduced(codes, ends=ends), codes, self.n_classes, classes=names, **own)
 
     def with_class(self, position: int) -> SetRows:
         """The sets as rows in which the class at this position happened.
@@ -414,11 +415,12 @@ class Sets:
         if self._lists is not None:
             return SetRows.of_lists(self._lists.with_class(position))
         codes = np.full(len(self), position)
-        return SetRows(self._reduced(codes), codes, self.n_classes, classes=self.classes, level=self.level)
+        reduced = self._reduced(codes, ends=True)
+        return SetRows(reduced, codes, self.n_classes, classes=self.classes, level=self.level)
 
-    def _reduced(self, codes: Ints) -> Reduced:
+    def _reduced(self, codes: Ints, *, ends: bool) -> Reduced:
         if self._mask is not None:
-            return reduced_mask(self._mask, codes, self._claimed)
+            return reduced_mask(self._mask, codes, self._claimed, ends=ends)
         return reduced_lists(self._members, self._offsets, codes, self.n_classes)
 
     def _check_length(self, codes: Ints) -> None:
