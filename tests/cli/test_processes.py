@@ -15,6 +15,7 @@ RUNS = {
     "decompose": ["preds.parquet", "--bootstrap", 20],
     "plan": ["preds.parquet", "--rule", "accuracy", "--width", 0.02],
     "decide": ["preds.parquet", "--threshold", "youden"],
+    "sets": ["preds.parquet", "--level", 0.8],
     "recalibrate": ["preds.parquet", "--method", "temperature"],
     "worst": ["preds.parquet", "-n", 3],
     "retain": ["preds.parquet", "--metric", "accuracy", "--json"],

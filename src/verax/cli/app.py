@@ -44,6 +44,7 @@ COMMANDS = {
     "retain": "Show how metrics change as the hardest rows are dropped, with the area under the curve.",
     "recalibrate": "Find the best recalibration method, its cross-validated gain, and write recalibrated "
     "files.",
+    "sets": "Judge prediction sets: coverage, sizes and proper scores; or make them by conformal prediction.",
     "monitor": "Watch losses and calibration over time, with alarms that hold however often you look.",
     "select": "Name the epoch to keep by each rule, with all metrics there and correlations with F1 and "
     "accuracy.",

@@ -15,6 +15,7 @@ from verax.cli import (
     retain,
     schema,
     select,
+    sets,
     toplist,
     worst,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "run",
     "schema",
     "select",
+    "sets",
     "toplist",
     "worst",
 ]

@@ -12,6 +12,7 @@ from verax.errors import InputError, Remedy, RuleError, VeraxError
 
 if TYPE_CHECKING:
     from verax.analyses.comparison.result import Comparison
+    from verax.analyses.sets.conformal_result import Conformal
     from verax.analyses.subgroups.result import Subgroups
     from verax.cli.options import Reading
     from verax.inputs.skipping import MaySkip, Skipped
@@ -145,6 +146,16 @@ class GivenRows:
         lists = {name: replace(read, lists=read.lists.truncate(length)) for name, read in self.parts.items()}
         about = {"name": held.name, "taken": held.taken, "notes": held.notes}
         return replace(GivenRows.of(type(held)(lists, held.request, **about), self.files), bins=self.bins)
+
+    def with_sets(self, made: Conformal) -> GivenRows:
+        """The same rows with the sets of a conformal predictor in place of probabilities."""
+        if not self.held:
+            return replace(self, given=(made.apply(self.handle),))
+        y, p = self.given
+        scale = {name: self.options[name] for name in ("normalize", "logits") if name in self.options}
+        return replace(
+            self.without(*scale), given=(y, made.apply(p, classes=self.options.get("classes"), **scale))
+        )
 
     def without(self, *names: str) -> GivenRows:
         """The same without some of the options."""

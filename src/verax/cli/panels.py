@@ -10,7 +10,7 @@ _PANELS = {
     "Classes": ("classes", "ordered", "positive"),
     "Input": (
         *("logits", "normalize", "percent", "skip_invalid", "shared_ids", "delimiter", "decimal", "apply_to"),
-        *("load", "frequencies", "run", "outcomes", "late"),
+        *("load", "frequencies", "run", "outcomes", "late", "calibrate"),
     ),
     "Top lists": (
         *("shape", "position", "per_length", "merge_variants", "omit_missing", "omit_others"),
@@ -32,7 +32,9 @@ _PANELS = {
             "alpha",
             "unit",
             "false_alarms",
+            "level",
             "threshold",
+            "score",
             "miss",
             "defer",
         ),
@@ -44,7 +46,7 @@ _PLACE = {name: (panel, i) for panel, names in _PANELS.items() for i, name in en
 _ORDER = list(_PANELS)
 _VALUES = {
     **dict.fromkeys(("target", "weights", "row_id", "groups", "by", "outcome"), "COLUMN"),
-    **dict.fromkeys(("html", "save", "plot", "out", "load", "apply_to", "outcomes"), "FILE"),
+    **dict.fromkeys(("html", "save", "plot", "out", "load", "apply_to", "outcomes", "calibrate"), "FILE"),
     **dict.fromkeys(("least", "bootstrap", "seed", "n", "length", "folds", "position"), "N"),
     "probs": "COLUMNS",
     "classes": "A,B,C",
@@ -68,6 +70,8 @@ _VALUES = {
     "invalid_penalty": "LOSS",
     "run": "NAME",
     "threshold": "T",
+    "level": "SHARE",
+    "score": "NAME",
     "miss": "COST",
     "defer": "COST",
     **dict.fromkeys(("margin", "difference", "width"), "LOSS"),

@@ -15,9 +15,7 @@ from verax.inputs.forecasts import Forecasts
 from verax.inputs.sets.rows import SetBatch, SetRows
 from verax.kernels.statistics import OF_SETS
 
-NO_ORDER = "The classes of these sets have no order: pass ordered=True. Those of top lists have no positions."
-    "The classes of these sets have no order: pass ordered=True. Classes of top lists have no positions."
-)
+NO_ORDER = "The classes of these sets have no order: pass ordered=True. Top lists have no positions."
 
 
 @formula_for.register

@@ -9,6 +9,7 @@ from verax.analyses.monitoring.result import MonitoredEvent
 from verax.analyses.operating.rates import RATES
 from verax.analyses.planning.result import SizeLine
 from verax.analyses.recalibration.records import Gain, Trial
+from verax.analyses.sets.result import CoverageLine
 from verax.cli.schemas.building import (
     COUNT,
     FINITE,
@@ -306,6 +307,54 @@ def _recalibrate() -> Schema:
     )
 
 
+def _sets() -> Schema:
+    measured = record(value=NUMBER, interval=ref("interval"))
+    line = of_fields(CoverageLine, label=LABEL, interval=ref("interval"))
+    maybe = or_none(measured)
+    found = record(
+        n_rows=COUNT,
+        n_classes=COUNT,
+        n_groups=or_none(COUNT),
+        ordered=TRUTH,
+        level=or_none(SHARE),
+        claimed=or_none(SHARE),
+        **dict.fromkeys(("coverage", "size", "empty", "single", "level_set"), measured),
+        **dict.fromkeys(("excess", "winkler", "gapless", "miss_distance"), maybe),
+        median_size=COUNT,
+        threshold=SHARE,
+        constant_size=or_none(COUNT),
+        constant_score=or_none(FINITE),
+        classes=TEXTS,
+        confidence=SHARE,
+        cautions=TEXTS,
+        verdict=TEXT,
+        sizes=listed(record(size=COUNT, share=SHARE)),
+        by_class=listed(line),
+        by_size=listed(line),
+        by=mapped(listed(line)),
+        spans=listed(record(low=COUNT, high=COUNT, share=SHARE, outcomes=listed(SHARE))),
+        **NOTED,
+    )
+    made = record(
+        format=const("verax conformal"),
+        version=COUNT,
+        verax=TEXT,
+        level=SHARE,
+        score=record(name=TEXT, seed=COUNT),
+        threshold=NUMBER,
+        n_rows=COUNT,
+        n_groups=or_none(COUNT),
+        n_classes=COUNT,
+        classes=or_none(listed(LABEL)),
+        within=FINITE,
+        notes=TEXTS,
+        **NOTED,
+    )
+    taken = either(ref("columns"), ref("list_file"))
+    own: dict[str, Schema | Maybe] = {"conformal": or_none(made), "sets": found}
+    return _output("sets", file=TEXT, taken=taken, **own, plot=PATH, html=PATH, save=PATH)
+
+
 def _select() -> Schema:
     best = of_fields(Best, without=("metric",), epoch=FINITE, value=FINITE)
     return _output(
@@ -380,6 +429,7 @@ _OUTPUTS: dict[str, Callable[[], Schema]] = {
     "worst": _worst,
     "retain": _retain,
     "recalibrate": _recalibrate,
+    "sets": _sets,
     "monitor": _monitor,
     "select": _select,
     "toplist": _toplist,

@@ -1,0 +1,117 @@
+"""`verax sets`: how good prediction sets are, and sets made by conformal prediction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from verax.cli import options
+from verax.cli.app import app
+from verax.cli.options import Reading, reads_files
+from verax.cli.output import Json, draw_to, show
+from verax.errors import InputError
+
+_EXAMPLES = """Examples: `verax sets preds.parquet --level 0.9`,
+`verax sets test.parquet --calibrate calibration.parquet --level 0.9 --by site --html sets.html`,
+`verax sets grades.csv --calibrate held-out.csv --score rps --ordered --classes none,mild,severe`,
+`verax sets preds.parquet --threshold 0.2 --plot sets.png`"""
+
+
+@app.command(epilog=_EXAMPLES)
+@reads_files(
+    lists=True,
+    without={
+        "weights_are": "weights are importance weights here",
+        "require": "`verax evaluate --require` checks bounds",
+    },
+)
+def sets(
+    given: options.Given,
+    reading: Reading,
+    level: Annotated[
+        float | None, typer.Option(help="Claimed coverage, such as 0.9: the probability that sets reach.")
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            help="Cost of a class in the level-set score, where a miss costs 1; without --level, sets are "
+            "the classes above it."
+        ),
+    ] = None,
+    calibrate: Annotated[
+        Path | None,
+        typer.Option(help="Rows to calibrate the sets on, by split conformal prediction; held-out rows."),
+    ] = None,
+    score: Annotated[
+        str, typer.Option(help="Nonconformity score with --calibrate: lac, aps, or a rule such as rps.")
+    ] = "lac",
+    plot: Annotated[Path | None, typer.Option(help="Draw sizes and coverage to this file.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page with drawings and tables.")] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Save the conformal predictor to this JSON file, with --calibrate.")
+    ] = None,
+    confidence: options.Confidence = 0.95,
+    seed: options.Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Judge prediction sets: coverage, sizes and proper scores; or make them by conformal prediction.
+
+    Without --calibrate, probabilities are taken at their word: the most likely classes until they reach
+    --level. Top lists are the sets of the classes they name.
+    """
+    from verax.analyses.sets.sets import sets as judge
+    from verax.cli.opening import Opened, cut
+
+    if calibrate is None and save is not None:
+        raise InputError("must be given with --calibrate", argument="save", kind="value")
+    opened = Opened.of(given, reading)
+    made = None if calibrate is None else _calibrated(calibrate, reading, level, score, seed)
+    rows = opened.rows(ordered=reading.ordered)
+    by: Any = dict(rows.first.by) if rows.held else rows.handle.by
+    for name, n in rows.bins.items():
+        by = {**by, name: cut(name, by[name], n, held=rows.held)} if n else by
+    how = {"level": level, "threshold": threshold, "ordered": reading.ordered, "confidence": confidence}
+    if made is not None:
+        rows = rows.with_sets(made)
+    found = rows.marked(rows.ask(judge, by=by or None, **how))
+    texts = [*rows.said(), *([] if made is None else [repr(made)]), repr(found)]
+    if made is not None and save is not None:
+        made.save(save)
+        texts.append(f"The conformal predictor is in {save}.")
+    if plot is not None:
+        draw_to(plot, found.plot())
+        texts.append(f"The drawing is in {plot}.")
+    if html is not None:
+        from verax.report.sets import save_sets_page
+
+        save_sets_page(found, html, source=opened.file)
+        texts.append(f"The page is in {html}.")
+    result = {
+        "command": "sets",
+        "file": opened.file,
+        "taken": rows.taken(),
+        "conformal": None if made is None else made.to_dict(stored=False),
+        "sets": found.to_dict(stored=False),
+        "plot": None if plot is None else str(plot),
+        "html": None if html is None else str(html),
+        "save": None if save is None else str(save),
+    }
+    show(result, texts, as_json=as_json)
+
+
+def _calibrated(file: Path, reading: Reading, level: float | None, score: str, seed: int) -> Any:
+    """The conformal predictor of the rows of a file."""
+    from verax.analyses.sets.conformal import conformal
+    from verax.analyses.sets.nonconformity import Nonconformity
+    from verax.cli.opening import Opened
+    from verax.inputs.handles import no_lists
+
+    if level is None:
+        raise InputError("must be given with --calibrate", argument="level", kind="missing")
+    opened = Opened.of([str(file)], reading)
+    if opened.lists:
+        raise no_lists(opened.file)
+    ordered = reading.ordered or Nonconformity.of(score, seed).ordinal
+    return opened.rows(ordered=ordered).ask(conformal, level=level, score=score, seed=seed)
