@@ -317,7 +317,7 @@ def _sets() -> Schema:
         n_groups=or_none(COUNT),
         ordered=TRUTH,
         level=or_none(SHARE),
-        claimed=or_none(SHARE),
+        claimed=or_none(FINITE),
         **dict.fromkeys(("coverage", "size", "empty", "single", "level_set"), measured),
         **dict.fromkeys(("excess", "winkler", "gapless", "miss_distance"), maybe),
         median_size=COUNT,
@@ -328,11 +328,11 @@ def _sets() -> Schema:
         confidence=SHARE,
         cautions=TEXTS,
         verdict=TEXT,
-        sizes=listed(record(size=COUNT, share=SHARE)),
+        sizes=listed(record(size=COUNT, share=FINITE)),
         by_class=listed(line),
         by_size=listed(line),
         by=mapped(listed(line)),
-        spans=listed(record(low=COUNT, high=COUNT, share=SHARE, outcomes=listed(SHARE))),
+        spans=listed(record(low=COUNT, high=COUNT, share=FINITE, outcomes=listed(FINITE))),
         **NOTED,
     )
     made = record(
