@@ -23,6 +23,7 @@ CLASSES = ["low", "middle", "high"]
 LISTED = [f"c{j:02}" for j in range(M)]
 # How `scan` is told what the columns are.
 COLUMNS = {"target": "truth", "weights": "w", "groups": "who", "id": "number", "by": "site"}
+RATERS = ["ann", "bob", "cy"]
 PROBS = {"a": "a_*", "b": "b_*"}
 
 
@@ -40,8 +41,13 @@ class Given:
 
     @property
     def table(self) -> pa.Table:
+        truth = (
+            {"truth": self.y}
+            if np.ndim(self.y) == 1
+            else dict(zip(RATERS, np.transpose(self.y), strict=True))
+        )
         own = {COLUMNS[{"ids": "id"}.get(name, name)]: v for name, v in self.per_row.items()}
-        return pa.table({"truth": self.y, **self.columns, **own})
+        return pa.table({**truth, **self.columns, **own})
 
     def changed(self, **changes: Any) -> Given:
         """The same rows with something wrong."""
@@ -76,6 +82,16 @@ def plain_rows() -> Given:
     given = dense()
     own = {name: given.per_row[name] for name in ("ids", "by")}
     return given.changed(per_row=own)
+
+
+@cache
+def rated(n: int = N) -> Given:
+    """Full distributions of cases that three raters labelled, some of them not all."""
+    rng, _, p = problem(n, 3, 0)
+    y = np.array([[CLASSES[rng.choice(3, p=row)] for _ in RATERS] for row in p], object)
+    y[::7, 1] = None
+    y[3, :2] = None
+    return of_arrays(y, {"a": p, "b": 0.6 * p + 0.4 * problem(n, 3, 1)[2]}, per_row(rng, n))
 
 
 @cache
@@ -123,8 +139,11 @@ class Asked:
         own |= {name: given.per_row[column] for name, column in self.called.items()}
         if isinstance(given.models["a"], np.ndarray):
             own["classes"] = given.classes
+        if np.ndim(given.y) == 2:
+            own["raters"] = "columns"
         p = given.models if self.models > 1 else given.models["a"]
-        return plain(self.function(given.y, p, **{**self.options, **own, **options}))
+        y = given.y if np.ndim(given.y) == 1 else pd.DataFrame(given.y, columns=RATERS)
+        return plain(self.function(y, p, **{**self.options, **own, **options}))
 
     def of_handle(self, handle: Any, **options: Any) -> Any:
         """What it says of rows that `scan` has opened."""
@@ -135,6 +154,8 @@ class Asked:
         """The rows of a source as this function needs them."""
         columns = {name: v for name, v in COLUMNS.items() if v in given.table.column_names}
         read = {**columns, **given.read, "classes": given.classes, **options}
+        if np.ndim(given.y) == 2:
+            read["raters"] = RATERS
         if self.models == 1:
             read["probs"] = given.read["probs"]["a"]
         return vx.scan(source, **read)
@@ -149,7 +170,7 @@ def plain(result: Any) -> Any:
     return result.to_dict(stored=False) if hasattr(result, "to_dict") else result
 
 
-DENSE, LISTS = ("dense",), ("lists",)
+DENSE, LISTS, RATED = ("dense",), ("lists",), ("rated",)
 # By the name of the function, with what else is asked of it.
 TABLE = {
     "Report.of": Asked(Report.of, {"ordered": True}, takes=DENSE, named={"ids": None, "by": None}),
@@ -186,6 +207,7 @@ TABLE = {
     "precision_recall_curve": Asked(vx.precision_recall_curve, {"points": 20}, models=2, takes=DENSE),
     "over_time": Asked(vx.over_time, named={"time": "site"}, called={"time": "by"}),
     "plan": Asked(vx.plan, {"difference": 0.01}, models=2),
+    "raters": Asked(vx.raters, {"n": 5}, takes=RATED, named={"ids": None}),
     "recalibrate": Asked(vx.recalibrate, {"method": "temperature"}, takes=DENSE),
     "reliability": Asked(vx.reliability, {"resamples": 20}),
     "retention": Asked(vx.retention, {"rule": "brier", "metric": "accuracy", "bootstrap": 20}),
@@ -260,4 +282,4 @@ def saved(asked: Asked, given: Given, folder: Path) -> Any:
 
 
 WAYS = {"one part": one_part, "many parts": many_parts, "saved and merged": saved}
-ROWS = {"dense": dense, "plain": plain_rows, "lists": lists}
+ROWS = {"dense": dense, "plain": plain_rows, "rated": rated, "lists": lists}

@@ -60,6 +60,7 @@ RESULTS = {
     "Murphy": (lambda: vx.murphy(Y, {"a": P, "b": OTHER}), None),
     "Thresholds": (lambda: vx.choose_thresholds(Y, P, metric="qwk"), 2),
     "Deferral": (lambda: vx.deferral(Y, P, defer=[0.2, 0.3]), 2),
+    "RaterStudy": (lambda: vx.raters(np.eye(3, dtype=int)[Y] + 1, P, raters="counts"), 4),
     "Recalibration": (lambda: vx.recalibrate(Y, P, method="temperature"), None),
     "SamplePlan": (lambda: vx.plan(Y, {"a": P, "b": OTHER}, difference=0.01), 5),
     "OverTime": (lambda: vx.over_time(Y, P, time=np.arange(120) // 40), 3),

@@ -27,6 +27,7 @@ GUIDES = {
     "decomposition": """decompose Decomposition Components reliability Reliability ReliabilityCurve ece
         calibration_slope CalibrationLine CalibrationSlopes""",
     "recalibration": "recalibrate Recalibration Recalibrated",
+    "raters": "raters RaterStudy",
     "decisions": """decide expected_cost choose_thresholds Thresholds deferral Deferral net_benefit
         DecisionCurve DecisionCurves murphy Murphy risk_coverage RiskCoverage roc_auc average_precision
         c_index RankScore RankScores""",
@@ -62,6 +63,7 @@ MAKERS = {
     "Difference": "compare",
     "LengthComparison": "compare_lengths",
     "Combination": "fit_pool",
+    "RaterStudy": "raters",
     "Subgroups": "subgroups",
     "Thresholds": "choose_thresholds",
     "Deferral": "deferral",

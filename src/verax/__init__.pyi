@@ -32,6 +32,7 @@ from .analyses.operating.curves import precision_recall_curve as precision_recal
 from .analyses.operating.curves import roc_curve as roc_curve
 from .analyses.operating.points import operating_points as operating_points
 from .analyses.planning.plan import plan as plan
+from .analyses.raters.raters import raters as raters
 from .analyses.recalibration.recalibration import recalibrate as recalibrate
 from .analyses.retention.curves import retention as retention
 from .analyses.retention.curves import selective as selective

@@ -28,6 +28,7 @@ from verax.analyses.monitoring.result import Alarm, MonitorHistory
 from verax.analyses.operating.curve_result import RateCurve, RateCurves
 from verax.analyses.operating.result import OperatingPoint, OperatingPoints
 from verax.analyses.planning.result import SamplePlan
+from verax.analyses.raters.result import RaterStudy
 from verax.analyses.recalibration.result import Recalibration
 from verax.analyses.retention.result import RetentionCurve, RetentionCurves
 from verax.analyses.retention.risk import RiskCoverage
@@ -68,6 +69,7 @@ __all__ = [
     "RankScores",
     "RateCurve",
     "RateCurves",
+    "RaterStudy",
     "Recalibration",
     "Reliability",
     "ReliabilityCurve",

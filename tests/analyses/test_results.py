@@ -86,6 +86,7 @@ RESULTS = {
     "rate curves": lambda: vx.roc_curve(Y, MODELS, points=5),
     "rate curve": lambda: vx.confidence_curve(Y, P).curves[0],
     "deferral": lambda: vx.deferral(Y, P, defer=[0.1, 0.3]),
+    "raters": lambda: vx.raters(np.array([Y, Y[::-1]]).T, P, raters="columns", n=2),
     "thresholds": lambda: vx.choose_thresholds(Y, Q, folds=3, bootstrap=20),
     "recalibration": lambda: vx.recalibrate(Y, Q, **FOLDS),
     "isotonic": lambda: vx.recalibrate(Y, Q, method="isotonic", **FOLDS),

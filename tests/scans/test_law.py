@@ -39,6 +39,8 @@ EXCEPT = {
         {"row", "ranks"},
         "the same; ranks by other rules need another pass over the rows",
     ),
+    ("raters", "many parts"): ({"row"}, "rows have no number among all; they are known by their ids"),
+    ("raters", "saved and merged"): ({"row", "ranks"}, "the same; ranks need another pass"),
     **{
         (name, "saved and merged"): (
             {"interval", "band", "aurc_interval", "augrc_interval"},
@@ -79,6 +81,9 @@ REFUSES_ALONE = {
 
 CASES = [(name, kind, way) for name, asked in TABLE.items() for kind in asked.takes for way in WAYS]
 CASES += [(name, "plain", "many parts") for name, asked in TABLE.items() if "dense" in asked.takes]
+# Raters who disagree: one analysis of each kind, natively and by pairs of a case and a class.
+RATED = ("evaluate", "compare with class frequencies", "worst", "decompose", "net_benefit", "retention")
+CASES += [(name, "rated", "many parts") for name in RATED]
 CASES = [case for case in CASES if case not in ELSEWHERE]
 
 

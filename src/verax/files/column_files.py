@@ -36,7 +36,7 @@ class ColumnFile(Source):
         self.n_bytes: int = self._table.n_bytes
         kinds = self._table.kinds()
         self._target = (
-            self._look(column_roles.find_target(list(kinds), request, self.path))
+            self._look_at_all(column_roles.find_target(list(kinds), request, self.path))
             if request.outcomes
             else Target("", INTEGER)
         )
@@ -67,6 +67,15 @@ class ColumnFile(Source):
             self.width,
         )
         self._table.as_numbers(self.reader.numbers)
+
+    def _look_at_all(self, name: str) -> Target:
+        """What the target holds; of several raters, what those hold who gave labels in the first rows."""
+        heads = {rater: self._table.head(rater) for rater in self._request.raters}
+        given = [rater for rater, head in heads.items() if head.null_count < len(head)]
+        looked = [self._look(rater) for rater in given] or [self._look(name)]
+        seen = dict.fromkeys(text for target in looked for text in target.seen)
+        first = next((target for target in looked if target.kind == TEXT), looked[0])
+        return replace(first, name=name, seen=tuple(seen))
 
     def _look(self, name: str) -> Target:
         """What the target holds, from its type and its first rows."""

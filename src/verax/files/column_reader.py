@@ -22,7 +22,10 @@ from verax.files.predictions import (
     together_ids,
 )
 from verax.files.single import both_classes, is_probability, shares
+from verax.inputs.arrays import Ints
 from verax.inputs.groups import Groups
+from verax.inputs.lookup import UNKNOWN
+from verax.inputs.shares import ABSENT
 from verax.inputs.skipping import REASONS, InvalidRows
 
 
@@ -109,23 +112,30 @@ class ColumnReader:
                 usable = np.flatnonzero(~bad)
                 p = shares(arrow.side_by_side([column.take(usable)], [place]), self.request)[:, 0]
                 survey.add(usable[~is_probability(p)], REASONS["p", "sign"])
-        if roles.target:
-            self._add_outcomes(table[roles.target], survey)
+        if roles.raters:
+            found = [self._positions(table[name], name) for name in roles.raters]
+            survey.add(np.all([y == ABSENT for y in found], axis=0), REASONS["y", "missing"])
+            survey.add(np.any([y == UNKNOWN for y in found], axis=0), REASONS["y", "label"])
+        elif roles.target:
+            y = self._positions(table[roles.target], roles.target)
+            survey.add(y == ABSENT, REASONS["y", "missing"])
+            survey.add(y == UNKNOWN, REASONS["y", "label"])
         return survey
 
-    def _add_outcomes(self, column: Any, survey: InvalidRows) -> None:
-        """Note the rows without an outcome, or with one outside the classes."""
+    def _positions(self, column: Any, name: str) -> Ints:
+        """The class positions of outcomes; ABSENT where one is missing, UNKNOWN where it is no class."""
         column = arrow.plain(column)
-        bad = arrow.missing(column)
-        survey.add(bad, REASONS["y", "missing"])
-        there = np.flatnonzero(~bad)
-        column, place = column.take(there), self._place(self.roles.target, "target")
+        absent = arrow.missing(column)
+        there = np.flatnonzero(~absent)
+        column, place = column.take(there), self._place(name, "target")
         if arrow.is_text(column.type):
             codes, texts = arrow.coded(column, place)
             y = self.labels.positions(codes, self._as_typed(texts))
         else:
             y = self.labels.positions_where_whole(arrow.view(column.cast(pa.float64(), safe=False)))
-        survey.add(there[y < 0], REASONS["y", "label"])
+        found = np.full(len(absent), ABSENT)
+        found[there] = np.where(y < 0, UNKNOWN, y)
+        return found
 
     def _as_typed(self, texts: list[str]) -> list[str]:
         """Outcomes of a CSV file with the decimal mark of Python, where they are numbers."""
@@ -176,11 +186,26 @@ class ColumnReader:
     def _outcomes(self, table: Any, start: int) -> Array:
         if not self.roles.target:
             return np.zeros(table.num_rows, np.int64)
+        if self.roles.raters:
+            return np.column_stack([self._rated(table[name], name, start) for name in self.roles.raters])
         column, place = table[self.roles.target], self._place(self.roles.target, "target", start)
         if not arrow.is_text(column.type):
             return self.labels.encode_integers(arrow.integers(column, place), place)
         codes, texts = arrow.coded(column, place)
         return self.labels.encode_texts(codes, self._as_typed(texts), place)
+
+    def _rated(self, column: Any, name: str, start: int) -> Ints:
+        """The class positions of one rater's labels, negative where there is none."""
+        found = self._positions(column, name)
+        if self.labels.classes is None:
+            found[found >= self.width] = UNKNOWN
+        unknown = np.flatnonzero(found == UNKNOWN)
+        if len(unknown):
+            label = arrow.plain(column)[int(unknown[0])].as_py()
+            raise self.labels.unknown(
+                label, int(unknown[0]), self._place(name, "raters", start), len(unknown)
+            )
+        return found
 
     def _probabilities(self, table: Any, start: int) -> Array:
         places = [self._place(name, "probs", start) for name in self.roles.probs]

@@ -85,7 +85,7 @@ def find_roles(look: ColumnFacts, request: Request, *, where: str) -> Roles:
     for option, name in zip(options, named, strict=True):
         if name is not None:
             _require(name, columns, option, where)
-    others = {target, *(name for name in named if name is not None)}
+    others = {target, *request.raters, *(name for name in named if name is not None)}
     others |= set() if request.outcomes else {name for name in columns if spoken(name) in TARGETS}
     left = look.less(others)
     by_sums = False
@@ -107,11 +107,16 @@ def find_roles(look: ColumnFacts, request: Request, *, where: str) -> Roles:
         request.logits,
         not_taken=not_taken,
         found_by="sums" if by_sums else "name",
+        raters=request.raters,
     )
 
 
 def find_target(columns: Sequence[str], request: Request, where: str) -> str:
-    """The column of outcomes."""
+    """The column of outcomes; of several raters that of the first."""
+    if request.raters:
+        for name in request.raters:
+            _require(name, columns, "raters", where)
+        return request.raters[0]
     if request.target is not None:
         return _require(request.target, columns, "target", where)
     found = [c for c in columns if spoken(c) in TARGETS]

@@ -127,7 +127,7 @@ class ClassLabels:
         y = self.positions(codes, texts)
         if len(y) and y.min() < 0:
             at = int(np.argmin(y))
-            raise self._unknown(texts[codes[at]], at, place, int((y < 0).sum()))
+            raise self.unknown(texts[codes[at]], at, place, int((y < 0).sum()))
         return self._named(y)
 
     def positions(self, codes: Array, texts: Sequence[str]) -> Array:
@@ -151,7 +151,7 @@ class ClassLabels:
         y = self.positions_of(values)
         if len(y) and y.min() < 0:
             first = int(np.argmin(y))
-            raise self._unknown(int(values[first]), first, place, int((y < 0).sum()))
+            raise self.unknown(int(values[first]), first, place, int((y < 0).sum()))
         return self._named(y)
 
     def positions_of(self, values: Array) -> Array:
@@ -194,7 +194,7 @@ class ClassLabels:
         found = self.positions_of(whole)
         return np.where(odd, -1, found)
 
-    def _unknown(self, label: int | str, at: int, place: ValueOrigin, count: int) -> InputError:
+    def unknown(self, label: int | str, at: int, place: ValueOrigin, count: int) -> InputError:
         """The error about `count` labels that are none of the classes, of which this is the first."""
         if self.names is None:
             return self._no_position(label, at, place, count)

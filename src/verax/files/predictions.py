@@ -18,6 +18,7 @@ from verax.inputs.columns import Columns
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, crossed, paired
 from verax.inputs.rescaling import Rescaled
+from verax.inputs.shares import Shares
 from verax.inputs.skipping import InvalidRows, Skipped, take_rows
 from verax.inputs.validity import Unity
 
@@ -57,6 +58,8 @@ class Request:
         "raise", or "skip" to leave out rows that are invalid.
     outcomes : bool
         The file holds outcomes; if not, forecasts alone are read, and a column of outcomes is left out.
+    raters : tuple[str, ...]
+        Columns with the labels of one rater each, in place of a column of outcomes.
     """
 
     target: str | None = None
@@ -75,6 +78,7 @@ class Request:
     decimal: str = "."
     invalid: str = "raise"
     outcomes: bool = True
+    raters: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, **given: Any) -> Request:
@@ -84,6 +88,9 @@ class Request:
                 raise InputError("must be a text", argument=name, kind="type", found=_it_is(given[name]))
         for name in ("probs", "by"):
             given[name] = _texts(name, given[name])
+        given["raters"] = _texts("raters", given.get("raters"))
+        if given["raters"] and given["target"] is not None:
+            raise InputError("cannot be given beside the column of outcomes", argument="raters")
         given["groups"] = group_columns(given["groups"])
         given["id"] = id_columns(given["id"])
         if given["classes"] is not None:
@@ -179,6 +186,8 @@ class Roles:
         Other columns that may hold probabilities and were not used.
     found_by : str
         How the columns of probabilities were found: by their "name", or by the "sums" of their rows.
+    raters : tuple[str, ...]
+        Columns with the labels of one rater each; the first of them is the target.
     """
 
     target: str
@@ -193,12 +202,13 @@ class Roles:
     renamed: tuple[str, ...] = ()
     not_taken: tuple[str, ...] = ()
     found_by: str = "name"
+    raters: tuple[str, ...] = ()
 
     @property
     def columns(self) -> list[str]:
         """Every column that is needed, once."""
         others = (self.weights, *each_name(self.groups), *self.by, *each_name(self.id))
-        outcomes = [self.target] if self.target else []
+        outcomes = [self.target, *self.raters] if self.target else []
         return list(dict.fromkeys([*outcomes, *self.probs, *(c for c in others if c is not None)]))
 
     @property
@@ -219,6 +229,7 @@ class Roles:
             "outcomes_are": self.outcomes_are,
             "not_taken": list(self.not_taken),
             "found_by": self.found_by,
+            **({"raters": list(self.raters)} if self.raters else {}),
         }
 
     def in_words(self, classes: Sequence[Hashable] | None) -> tuple[str, ...]:
@@ -226,6 +237,8 @@ class Roles:
         positions = self.outcomes_are == "positions" and classes is not None
         how = f" (positions: {short([f'{i} = {c}' for i, c in enumerate(classes or ())])})"
         lines = [f"outcomes: {self.target}{how if positions else ''}"] if self.target else []
+        if self.raters:
+            lines = [f"raters: {short(self.raters)}{how if positions else ''}"]
         what = "logits" if self.logits else "probabilities"
         if len(self.probs) == 1:
             about = "" if classes is None or self.names is None else f", of {short(classes)}"
@@ -263,9 +276,9 @@ class Predictions:
     ----------
     path : str
         The file.
-    y : array of shape (N,)
+    y : array of shape (N,) or (N, R)
         Positions of the outcomes; the labels themselves where any class is called by a number, which
-        could be mistaken for a position.
+        could be mistaken for a position. Of several raters their positions, negative where one gave none.
     p : array of shape (N, K)
         Probabilities (or logits), in the floating-point type of the file.
     classes : tuple or None
@@ -316,6 +329,13 @@ class Predictions:
 
     def __len__(self) -> int:
         return len(self.y)
+
+    @property
+    def outcomes(self) -> Any:
+        """The outcomes as `Forecasts` takes them."""
+        if self.y.ndim == 1:
+            return self.y
+        return Shares.of_codes(self.y, self.roles.raters, int(self.p.shape[1]), self.classes, self.p)
 
     @property
     def n_given(self) -> int:
@@ -396,7 +416,7 @@ class Predictions:
             return self
         survey = InvalidRows(len(self))
         scale = {"normalize": normalize, "logits": logits}
-        forecasts = Forecasts(self.y, self.p, classes=self.classes, weights=self.weights, **scale)  # type: ignore[arg-type]
+        forecasts = Forecasts(self.outcomes, self.p, classes=self.classes, weights=self.weights, **scale)  # type: ignore[arg-type]
         survey.add_offenders(forecasts.offenders(), np.arange(len(self)))
         found, before = survey.skipped(), self.skipped or Skipped(len(self))
         if not found.count:

@@ -142,7 +142,7 @@ def forecasts_of(batch: Predictions, **options: Any) -> Forecasts:
     """
     return FileForecasts(
         batch,
-        batch.y,
+        batch.outcomes,
         batch.p,
         classes=batch.classes,
         weights=batch.weights,

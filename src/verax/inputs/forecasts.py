@@ -433,7 +433,7 @@ class Forecasts:
     def _with_advice(self, offenders: Offenders) -> InputError:
         """The error about some rows; where these are few, with the advice to leave them out."""
         error = offenders.error(*(self.outcomes.remedies() if offenders.argument == "y" else ()))
-        few = 0 < offenders.count <= self.n_rows * _FEW
+        few = 0 < offenders.count <= self.n_rows * _FEW and _SKIP not in error.remedies
         return error.replace(remedies=(*error.remedies, _SKIP)) if few else error
 
     def offenders(self) -> list[Offenders]:

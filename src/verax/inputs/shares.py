@@ -87,6 +87,22 @@ class Shares:
         self.raw = raw
         self._unity = Unity.of(raw)
 
+    @classmethod
+    def of_codes(
+        cls,
+        codes: Ints,
+        raters: tuple[str, ...],
+        n_classes: int,
+        classes: tuple[Hashable, ...] | None,
+        like: Array,
+    ) -> Shares:
+        """From (N, R) class positions by raters with these names; negative where one gave no label."""
+        made = cls.__new__(cls)
+        made.kind, made.n_classes, made._like = "columns", n_classes, like
+        made.raw, made.raters, made.classes = np.asarray(codes), raters, classes
+        made._labels, made._unity = None, Unity.at(64)
+        return made
+
     def _check_shape(self, raw: Array) -> None:
         shape, wanted = tuple(int(n) for n in raw.shape), kind_of(raw)
         labels = self.kind == "columns"
@@ -163,9 +179,11 @@ class Shares:
 
         None where raters are not told apart.
         """
-        if self._labels is None:
+        if self.kind != "columns":
             return None
         given = self.raw[rows, ...]
+        if self._labels is None:
+            return np.where(given < 0, ABSENT, given)
         first = np.arange(self.n_rows)[rows] * given.shape[1]
         places = first[:, None] + np.arange(given.shape[1])
         found = to_host(self._labels.positions_of(places.reshape(-1))).reshape(given.shape).astype(np.int64)
@@ -202,8 +220,8 @@ class Shares:
         nobody.remedies = (passing("to leave such rows out", invalid="skip"),)
         if self.kind == "counts":
             return [Offenders("y", "must hold whole numbers of raters that are not negative", "sign"), nobody]
-        assert self._labels is not None
-        return [self._labels.offenders(), nobody]
+        labels = Offenders("y", "must hold classes", "label")
+        return [labels if self._labels is None else self._labels.offenders(), nobody]
 
     def judge(self, complaints: list[Offenders], start: int, stop: int, offset: int) -> None:
         """Note which of the rows `start` to `stop` are invalid; `offset` is the number of the first row."""
@@ -214,7 +232,7 @@ class Shares:
             assert codes is not None
             unknown = codes == UNKNOWN
             values.add(unknown.any(axis=1), given[np.arange(len(given)), unknown.argmax(axis=1)], place)
-            rest.add((codes == ABSENT).all(axis=1), given, place)
+            rest.add((codes == ABSENT).all(axis=1), ["no label"] * len(given), place)
             return
         given = np.asarray(to_host(self.raw[rows, ...]), float)
         with np.errstate(invalid="ignore"):

@@ -155,7 +155,7 @@ class ArrayHandle(LocalHandle):
         self.classes, self.n_classes = first.classes, first.width
         self.roles: Roles = first.roles
         self.by: tuple[str, ...] = first.roles.by
-        self.weighted: bool = first.roles.weights is not None
+        self.weighted: bool = first.roles.weights is not None or bool(first.roles.raters)
         self.taken = taken_by({model: source.taken for model, source in self._sources.items()})
         self.fits: bool = rows_fit(self.n_rows, self.n_classes * len(self.models), 0)
 

@@ -92,7 +92,7 @@ class ScanOptions:
             )
         named = not isinstance(given["classes"], bool) and not is_whole(given["classes"])
         asked = cls._of_columns(probs, progress, given if named else {**given, "classes": None})
-        for name in ("positive", "logits", "percent"):
+        for name in ("positive", "logits", "percent", "raters"):
             if getattr(asked.request, name):
                 raise InputError("does not apply to top lists", argument=name)
         return asked.as_lists(lists, given["classes"])

@@ -89,7 +89,7 @@ class PartReader:
     @property
     def weighted(self) -> bool:
         """Whether rows have weights."""
-        return self.first.roles.weights is not None
+        return self.first.roles.weights is not None or bool(self.first.roles.raters)
 
     @property
     def columns(self) -> list[str]:

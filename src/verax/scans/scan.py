@@ -25,6 +25,7 @@ def scan(
     id: str | Sequence[str] | None = None,  # noqa: A002
     by: str | Sequence[str] = (),
     positive: str | None = None,
+    raters: str | Sequence[str] = (),
     lists: bool | Mapping[str, Any] | None = None,
     logits: bool = False,
     normalize: bool = False,
@@ -63,6 +64,8 @@ def scan(
         Columns of subgroups.
     positive : str, optional
         Of two classes, the event: the class of a single column of probabilities. By default the second.
+    raters : str or sequence of str, default ()
+        Columns with the labels of one rater each, in place of `target`; labels may be missing.
     lists : bool or dict, optional
         Whether the predictions are top lists, or options that these have as for `files.lists.open_lists`
         (`shape`, `outcomes`, `position`, `per_length`, `missing`, `others`, `merge_variants`). By default
@@ -107,6 +110,7 @@ def scan(
         id=id,
         by=by,
         positive=positive,
+        raters=raters,
         logits=logits,
         normalize=normalize,
         percent=percent,

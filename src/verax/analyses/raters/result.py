@@ -1,0 +1,250 @@
+"""What `raters` returns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from verax.analyses.cases import Case, text_of
+from verax.common.strictjson import fields_as_dict
+from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
+from verax.inference.intervals import Interval
+from verax.inputs.groups import GroupCount, in_words
+from verax.inputs.skipping import MaySkip
+
+
+@dataclass(frozen=True)
+class RatedMean:
+    """A number with its confidence interval.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    value : float
+        The number; NaN where there is none, and the caution of the interval says why.
+    interval : Interval
+        Its confidence interval.
+    """
+
+    name: str
+    value: float
+    interval: Interval
+
+
+@dataclass(frozen=True)
+class Rater:
+    """One rater.
+
+    Attributes
+    ----------
+    name : str
+        The name.
+    n_rows : int
+        How many cases the rater labelled.
+    against : RatedMean
+        The mean loss of the forecasts against the labels of this rater.
+    own : RatedMean
+        The mean loss of the rater's labels, as forecasts of the other raters.
+    forecast : RatedMean
+        The mean loss of the forecasts against the other raters, on the same cases.
+    gain : RatedMean
+        The loss of the forecasts minus that of the rater: negative where the forecasts are better.
+    """
+
+    name: str
+    n_rows: int
+    against: RatedMean
+    own: RatedMean
+    forecast: RatedMean
+    gain: RatedMean
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain Python values."""
+        means = {name: getattr(self, name) for name in ("against", "own", "forecast", "gain")}
+        return {
+            "name": self.name,
+            "n_rows": self.n_rows,
+            **{name: fields_as_dict(own) for name, own in means.items()},
+        }
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class RaterStudy(Tabled, MaySkip):
+    """What several raters tell of forecasts.
+
+    Attributes
+    ----------
+    rule : str
+        The rule.
+    n_rows : int
+        The number of cases.
+    n_rated : int
+        The number of cases with two raters or more.
+    n_groups : int, tuple of two ints, or None
+        The number of groups; None without groups.
+    mean_raters : float or None
+        The mean number of raters of a case; None where only shares are known.
+    loss : RatedMean
+        The mean loss over the raters, of all cases.
+    disagreement : RatedMean
+        The part of the loss that no forecast avoids, over cases with two raters or more.
+    excess : RatedMean
+        The rest of the loss, over the same cases.
+    worth : RatedMean
+        The number of raters whose shares would forecast as well; infinite where there is no excess.
+    unbiased : bool
+        Whether the disagreement is corrected for the number of raters.
+    raters : tuple of Rater
+        Each rater; empty where raters have no names.
+    cases : tuple of ShareCase
+        The worst cases, with the disagreement and the excess of each.
+    confidence : float
+        Confidence level of the intervals.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> counts, p = [[2, 1], [0, 3], [3, 0], [1, 2]], [0.4, 0.9, 0.2, 0.6]
+    >>> found = vx.raters(counts, p, raters="counts")
+    >>> round(found.loss.value, 3), round(found.disagreement.value, 3), round(found.excess.value, 3)
+    (0.273, 0.333, -0.06)
+    """
+
+    rule: str
+    n_rows: int
+    n_rated: int
+    n_groups: GroupCount | None
+    mean_raters: float | None
+    loss: RatedMean
+    disagreement: RatedMean
+    excess: RatedMean
+    worth: RatedMean
+    unbiased: bool
+    raters: tuple[Rater, ...]
+    cases: tuple[Case, ...]
+    confidence: float
+
+    @property
+    def verdict(self) -> str:
+        """The worth in one sentence; empty where there is none."""
+        value, (low, high) = self.worth.value, self.worth.interval
+        if math.isnan(value):
+            return ""
+        if not self.worth.interval.defined:
+            return f"The forecasts are worth {_raters(value)}."
+        if math.isinf(high):
+            return f"The forecasts are worth {_raters(value)} (at least {low:.2f}; no upper limit)."
+        return f"The forecasts are worth {_raters(value)} ({low:.2f} to {high:.2f})."
+
+    def _as_dict(self) -> dict[str, Any]:
+        shown = {name: fields_as_dict(getattr(self, name)) for name in _LINES}
+        return {
+            "rule": self.rule,
+            "n_rows": self.n_rows,
+            "n_rated": self.n_rated,
+            "n_groups": self.n_groups,
+            "mean_raters": self.mean_raters,
+            **shown,
+            "unbiased": self.unbiased,
+            "raters": [rater.to_dict() for rater in self.raters],
+            "cases": [case.to_dict() for case in self.cases],
+            "confidence": self.confidence,
+            **self._noted(),
+        }
+
+    def _frame(self) -> Table:
+        """One line per number, then one per rater, with the ends of their intervals."""
+        lines = [getattr(self, name) for name in _LINES]
+        for rater in self.raters:
+            lines += [
+                RatedMean(f"{name}:{rater.name}", own.value, own.interval)
+                for name, own in (("against", rater.against), ("own", rater.own), ("gain", rater.gain))
+            ]
+        columns = [Column("name"), Column("rule", value=lambda _: self.rule), Column("value")]
+        return Table([*columns, Column("low high", value="interval")], lines)
+
+    def _tables(self) -> list[Table]:
+        lines = [getattr(self, name) for name in _LINES if not math.isnan(getattr(self, name).value)]
+        found = [
+            Table(
+                [
+                    Column("", NO_HEADING, lambda line: _LINES[line.name], right=False),
+                    Column("", self.rule, _text),
+                ],
+                lines,
+            )
+        ]
+        if self.raters:
+            columns = [
+                Column("", "rater", lambda rater: rater.name, right=False),
+                Column("", "cases", lambda rater: f"{rater.n_rows:,}"),
+                Column("", "forecast against rater", lambda rater: _text(rater.against)),
+                Column("", "rater against the others", lambda rater: _text(rater.own)),
+                Column("", "forecast minus rater", lambda rater: _text(rater.gain)),
+            ]
+            found.append(Table(columns, self.raters, title="Raters"))
+        if self.cases:
+            columns = [
+                Column("", "row", lambda case: str(case.id), right=False),
+                Column("", "raters", lambda case: text_of(case.outcome), right=False),
+                Column("", "forecast", lambda case: case.shown, right=False),
+                Column("", "disagreement", lambda case: f"{case.disagreement:.4f}"),
+                Column("", "excess", lambda case: f"{case.excess:.4f}"),
+                Column("", "cause", lambda case: case.source.partition(":")[0], right=False),
+            ]
+            found.append(Table(columns, self.cases, title="Worst cases"))
+        return found
+
+    def _heading(self) -> str:
+        groups = "" if self.n_groups is None else f", {in_words(self.n_groups)}"
+        each = "" if self.mean_raters is None else f", {self.mean_raters:.3g} raters per case"
+        return f"verax raters: {self.n_rows:,} cases{groups}{each}"
+
+    def _notes(self) -> list[str]:
+        notes = [self.verdict] if self.verdict else []
+        single = self.n_rows - self.n_rated
+        if single:
+            cases = "1 case has" if single == 1 else f"{single:,} cases have"
+            notes.append(f"{cases} one rater and no disagreement: they enter the loss only.")
+        if self.mean_raters is None:
+            notes.append("The number of raters is not known: their shares are treated as exact.")
+        elif not self.unbiased:
+            notes.append(
+                f"The disagreement by {self.rule} is that of the raters present, which is too small with few "
+                "raters. Only the Brier score and RPS have a correction and a worth in raters."
+            )
+        cautions = dict.fromkeys(getattr(self, name).interval.caution for name in _LINES)
+        return [*notes, *(f"Caution: {text}." for text in cautions if text and self.unbiased), *self._said()]
+
+    def plot(self) -> Any:
+        """Draw disagreement and excess, beside the loss of panels of 1, 2, 3, ... raters.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from verax.display.raters import draw_raters
+
+        return draw_raters(self)
+
+
+# What the lines of the table are called.
+_LINES = {
+    "loss": "loss",
+    "disagreement": "rater disagreement",
+    "excess": "excess of the forecasts",
+    "worth": "worth in raters",
+}
+
+
+def _text(line: RatedMean) -> str:
+    if math.isnan(line.value):
+        return ""
+    return value_with_interval(line.value, line.interval, ".4f" if line.name != "worth" else ".2f")
+
+
+def _raters(value: float) -> str:
+    return "as much as any number of raters" if math.isinf(value) else f"{value:.2f} raters"
