@@ -10,7 +10,7 @@ import numpy as np
 from verax.display.palette import COLOURS, GREY, pyplot
 
 
-class Drawn(Protocol):
+class DrawnMean(Protocol):
     """A number with its interval."""
 
     @property
@@ -27,11 +27,11 @@ class DrawnStudy(Protocol):
     @property
     def unbiased(self) -> bool: ...
     @property
-    def disagreement(self) -> Drawn: ...
+    def disagreement(self) -> DrawnMean: ...
     @property
-    def excess(self) -> Drawn: ...
+    def excess(self) -> DrawnMean: ...
     @property
-    def worth(self) -> Drawn: ...
+    def worth(self) -> DrawnMean: ...
 
 
 def draw_raters(study: DrawnStudy) -> Any:
