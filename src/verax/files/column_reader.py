@@ -123,7 +123,7 @@ class ColumnReader:
         return survey
 
     def _positions(self, column: Any, name: str) -> Ints:
-        """The class positions of outcomes; ABSENT where one is missing, UNKNOWN where it is no class."""
+        """The class positions of outcomes; ABSENT where one is missing, UNKNOWN where it is not a class."""
         column = arrow.plain(column)
         absent = arrow.missing(column)
         there = np.flatnonzero(~absent)
