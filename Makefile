@@ -75,6 +75,7 @@ bench: .venv/tools ## speed and memory against the peers
 	$(BIN)/python benchmarks/curves.py
 	$(BIN)/python benchmarks/comparison.py
 	$(BIN)/python benchmarks/toplists.py
+	$(BIN)/python benchmarks/sets.py
 	$(BIN)/python benchmarks/listfiles.py
 	$(BIN)/python benchmarks/decomposition.py
 	$(BIN)/python benchmarks/boosting.py
