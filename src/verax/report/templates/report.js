@@ -87,7 +87,7 @@
 
   // On paper nothing can be unfolded, so the definitions are, and tables that are not long. Charts are as wide
   // as their places there, in pixels of an A4 page, so that their texts are not scaled down.
-  const longest = 40;
+  const longest = 32;
   const length = (part) => [...part.querySelectorAll("tbody tr")].filter((row) => !row.closest("[hidden]")).length;
   let unfolded = [];
   window.addEventListener("beforeprint", () => {
