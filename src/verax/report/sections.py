@@ -6,7 +6,7 @@ A section that does not apply is None, and the template leaves it out.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -39,6 +39,7 @@ from verax.report.words import (
     count,
     large,
     number,
+    part_of,
     percent,
     probability,
     span,
@@ -258,12 +259,17 @@ def _case(contents: Contents, case: Case) -> dict[str, Any]:
 
 def _distributed(contents: Contents, case: Case) -> dict[str, Any]:
     names, p = contents.problem.names, case.forecast
-    outcome = names.index(str(case.outcome))
+    shares: Mapping[Hashable, float] = case.outcome if isinstance(case.outcome, dict) else {}
+    # Of raters who disagree, the class that most of them chose.
+    chosen = max(shares, key=lambda name: shares[name]) if shares else case.outcome
+    outcome = names.index(str(chosen))
     order = sorted(range(len(names)), key=lambda i: -p[i])
     shown = range(len(names)) if len(names) <= _WRITTEN else sorted({*order[:_TOP], outcome}, key=order.index)
     omitted, rest = len(names) - len(shown), chance(max(0.0, 1 - sum(p[i] for i in shown)))
     return {
-        "outcome": names[outcome],
+        "outcome": f"{names[outcome]} ({part_of(shares[chosen])} of the raters)"
+        if shares
+        else names[outcome],
         "expected": "" if order[0] == outcome else names[order[0]],
         "said": "and was the most likely class" if order[0] == outcome else "",
         # Without an order the source of the loss is the rival class, and that is said already.
