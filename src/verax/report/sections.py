@@ -12,7 +12,7 @@ from typing import Any
 
 from verax._version import __version__
 from verax.analyses.cards.lines import CardLine
-from verax.analyses.cases import Case, ListCase, text_of
+from verax.analyses.cases import Case, ListCase, ShareCase, text_of
 from verax.analyses.operating.rates import RATES
 from verax.errors import join
 from verax.report.balance import balance_exhibit
@@ -259,7 +259,7 @@ def _case(contents: Contents, case: Case) -> dict[str, Any]:
 
 def _distributed(contents: Contents, case: Case) -> dict[str, Any]:
     names, p = contents.problem.names, case.forecast
-    shares: Mapping[Hashable, float] = case.outcome if isinstance(case.outcome, dict) else {}
+    shares: Mapping[Hashable, float] = case.outcome if isinstance(case, ShareCase) else {}
     # Of raters who disagree, the class that most of them chose.
     chosen = max(shares, key=lambda name: shares[name]) if shares else case.outcome
     outcome = names.index(str(chosen))
