@@ -132,3 +132,19 @@ def test_several_bookmakers_in_one_file(tmp_path):
     p = frame[[f"p B365 {side}" for side in "HDA"]].to_numpy()[valid]
     expected = vx.brier(frame["FTR"].to_numpy()[valid], p, classes=["H", "D", "A"])
     assert vx.brier(joined.y, joined.models["bet365"]) == pytest.approx(expected, rel=1e-12)
+
+
+def test_sets_of_answers_of_a_language_model():
+    """LLaMA on MMLU (Kumar et al. 2023): conformal sets reach the level on average, not for every subject."""
+    z = load("llm-mmlu-conformal", "mmlu_llama.npz")
+    p, y, half = z["probs"][0], z["labels"], np.arange(2886) % 2 == 0
+    made = vx.conformal(y[half], p[half], level=0.9)
+    scores = np.sort(1 - p[half, y[half]].astype(float))
+    assert made.threshold == scores[int(np.ceil(1444 * 0.9)) - 1]
+    found = vx.sets(y[~half], made.apply(p[~half]), by={"subject": z["subject"][~half]})
+    mask = 1 - p[~half].astype(float) <= made.threshold
+    assert found.coverage.value == mask[np.arange(1443), y[~half]].mean()
+    assert found.size.value == pytest.approx(mask.sum(axis=1).mean())
+    low, high = made.expected_coverage
+    assert low - 0.02 < found.coverage.value < high + 0.02
+    assert len(found.by["subject"]) == 16
