@@ -54,6 +54,7 @@ def test_the_loss_in_rationals():
 @pytest.mark.parametrize("n_classes", [5, 12])
 @pytest.mark.parametrize("form", ["shares", "counts"])
 def test_engines_agree(monkeypatch, n_classes, form):
+    pytest.importorskip("numba")
     rng = np.random.default_rng(n_classes)
     p = rng.dirichlet(np.full(n_classes, 0.5), 3000)
     counts = rng.multinomial(4, rng.dirichlet(np.ones(n_classes)), 3000)

@@ -233,4 +233,6 @@ _LARGE = """
     ids=["told not to compile", "nowhere to keep code"],
 )
 def test_large_inputs_are_scored_without_a_compiler_or_its_cache(setup):
+    if "numba" in setup:
+        pytest.importorskip("numba")
     run(_LARGE.format(setup=setup))
