@@ -36,7 +36,7 @@ BINS = 16
 LOSS, EXCESS, CLAIMED, ASKED, OF_EVENT = range(5)
 STATED, HAPPENED, SHIFT, TILT, PER_EVENT = range(5)
 # Of how many numbers of a part the expected loss is computed: it takes all classes as outcomes in turn.
-_ASKED_NUMBERS = 2**14
+_ASKED_NUMBERS = 2**13
 
 
 class StepSums(Summary, kind="monitored step"):
@@ -73,9 +73,20 @@ class Tolerated:
     least: float
     most: float
 
-    def excess(self, losses: Floats) -> Floats:
+    @property
+    def scale(self) -> float:
+        """The largest that a loss can be below the mean."""
+        return self.mean - self.least
+
+    def excess(self, bounded: Floats) -> Floats:
         """Losses above the mean, in units of the largest that can be below it: -1 at least."""
-        return np.asarray((np.minimum(losses, self.most) - self.mean) / (self.mean - self.least))
+        return np.asarray((bounded - self.mean) / self.scale)
+
+    def excess_sums(self, weight: Floats, first: Floats, second: Floats) -> tuple[Floats, Floats]:
+        """The sums of the excess and of its squares, from the weight and the same sums of the losses."""
+        above = first - self.mean * weight
+        squares = second - self.mean * (first + above)
+        return above / self.scale, np.maximum(squares, 0.0) / self.scale**2
 
 
 def events_of(classes: Sequence[str], *, ordered: bool, lists: bool) -> tuple[str, ...]:
@@ -142,23 +153,26 @@ class StepRecipe(Recipe[Breakdown]):
         with naming(part, self.model):
             if isinstance(rows, ListRows):
                 losses, weights, stated, happened = listed_rows(rows, self.rule)
-                claimed = asked = np.zeros(rows.n_rows)
+                asked = slice(0, 0)
+                claimed = losses[asked]
             else:
                 losses, weights, stated, happened = _of_distributions(
                     part, self.model, self.rule, self.ordered
                 )
                 claimed, asked = _claimed(self.rule, probabilities(part, self.model))
         bounded = losses if self.tolerated is None else np.minimum(losses, self.tolerated.most)
-        excess = np.zeros(len(losses)) if self.tolerated is None else self.tolerated.excess(losses)
-        columns = (bounded, excess, claimed, asked)
-        return _Rows(columns, stated, happened, weights, rows.groups if self.grouped else None)
+        groups = rows.groups if self.grouped else None
+        return _Rows(bounded, self.tolerated, claimed, asked, stated, happened, weights, groups)
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """Some rows, to be summed by codes of cells: their losses, and each event."""
+    """Some rows, to be summed by codes of cells: their losses, those that some of them expect, and events."""
 
-    columns: Sequence[Floats]
+    losses: Floats
+    tolerated: Tolerated | None
+    claimed: Floats
+    asked: slice
     stated: Sequence[Floats]
     happened: Sequence[Bools]
     weights: Floats | None
@@ -168,11 +182,18 @@ class _Rows:
         """The sums of the rows of each cell."""
         w, e = self.weights, len(self.stated)
         counts = np.array([len(codes)]) if n == 1 else np.bincount(codes, minlength=n)
-        weight = counts.astype(float) if w is None else np.bincount(codes, w, n)
+        weight: Floats = counts.astype(float) if w is None else np.bincount(codes, w, n).astype(float)
         first, second = np.zeros((2, n, OF_EVENT + PER_EVENT * e))
-        for c, column in enumerate(self.columns):
-            first[:, c] = _summed(column, w, codes, n)
-            second[:, c] = _squared(column, w, codes, n)
+        first[:, LOSS], second[:, LOSS] = (
+            _summed(self.losses, w, codes, n),
+            _squared(self.losses, w, codes, n),
+        )
+        if self.tolerated is not None:
+            sums = self.tolerated.excess_sums(weight, first[:, LOSS], second[:, LOSS])
+            first[:, EXCESS], second[:, EXCESS] = sums
+        some, of = (None if w is None else w[self.asked]), codes[self.asked]
+        for c, column in ((CLAIMED, self.claimed), (ASKED, np.ones(len(of)))):
+            first[:, c], second[:, c] = _summed(column, some, of, n), _squared(column, some, of, n)
         bins = np.zeros((n, e, BINS, 2))
         for i, (x, h) in enumerate(zip(self.stated, self.happened, strict=True)):
             own = slice(OF_EVENT + PER_EVENT * i, OF_EVENT + PER_EVENT * (i + 1))
@@ -183,12 +204,19 @@ class _Rows:
             for c, u, a, b, own, table in zip(counts, weight, first, second, bins, tables, strict=True)
         ]
 
+    def _columns(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """The columns of all rows that are not of events."""
+        claimed, asked = np.zeros((2, len(self.losses)))
+        claimed[self.asked], asked[self.asked] = self.claimed, 1.0
+        excess = np.zeros(len(self.losses)) if self.tolerated is None else self.tolerated.excess(self.losses)
+        return self.losses, excess, claimed, asked
+
     def _by_group(self, codes: Ints, n: int) -> list[tuple[Any, Any]]:
         assert self.groups is not None
         g = len(self.groups.labels)
         place = codes * g + self.groups.codes
         of_events = [each for x, h in zip(self.stated, self.happened, strict=True) for each in _bets(x, h)]
-        columns = (np.ones(len(codes)), *self.columns, *of_events)
+        columns = (np.ones(len(codes)), *self._columns(), *of_events)
         tables = np.stack([_summed(column, self.weights, place, n * g) for column in columns], axis=1)
         found = []
         for cell in tables.reshape(n, g, -1):
@@ -293,24 +321,17 @@ def listed_rows(rows: ListRows, rule: Rule) -> tuple[Floats, Floats | None, list
     return losses, weights, stated, [right > 0.5, listed > 0.5]
 
 
-def _claimed(rule: Rule, p: Floats) -> tuple[Floats, Floats]:
+def _claimed(rule: Rule, p: Floats) -> tuple[Floats, slice]:
     """The loss that rows expect of themselves, of a sample of them, and which were asked."""
-    every = max(1, -(-len(p) // max(50, _ASKED_NUMBERS // p.shape[1] ** 2)))
-    claimed, asked = np.zeros(len(p)), np.zeros(len(p))
-    asked[::every] = 1.0
-    claimed[::every] = expected_losses(rule, p[::every])
-    return claimed, asked
+    asked = slice(None, None, max(1, -(-len(p) // max(50, _ASKED_NUMBERS // p.shape[1] ** 2))))
+    return expected_losses(rule, p[asked]), asked
 
 
 def expected_losses(rule: Rule, p: Floats) -> Floats:
     """The loss that each forecast expects if it is right."""
-    n, k = p.shape
     # Softmax and rescaling leave rounding behind.
     own = p / p.sum(axis=1, keepdims=True)
-    rows = Forecasts(np.tile(np.arange(k), n), np.repeat(own, k, axis=0))
-    losses = np.asarray(losses_of([rule], rows)[0], float).reshape(n, k)
-    # What cannot happen costs nothing, however large its loss.
-    return np.asarray((own * np.where(own > 0, losses, 0.0)).sum(axis=1))
+    return np.asarray(losses_of([rule], Forecasts(own, own))[0], float)
 
 
 @dataclass(frozen=True)
