@@ -42,7 +42,7 @@ def classifier():
             )
             self.loss = Loss("log_score")
             self.val_pbs = Score("pbs", logits=True)
-            self.val_log = Score("log_score", logits=True)
+            self.val_log_score = Score("log_score", logits=True)
             self.card = Card(3, ordered=True, rules=["rps"], logits=True, prefix="val_")
             self.forecasts = {}
 
@@ -53,10 +53,10 @@ def classifier():
         def validation_step(self, batch):
             x, y = batch
             logits = self.network(x)
-            for metric in (self.val_pbs, self.val_log, self.card):
+            for metric in (self.val_pbs, self.val_log_score, self.card):
                 metric.update(logits, y)
             self.log("val_pbs", self.val_pbs)
-            self.log("val_log", self.val_log)
+            self.log("val_log_score", self.val_log_score)
             if not self.trainer.sanity_checking:
                 self.forecasts.setdefault(self.current_epoch, []).append(logits)
 
@@ -126,7 +126,7 @@ def test_checkpoints_keep_the_best_epoch_by_each_score(tmp_path):
 
 
 def test_early_stopping_watches_a_score(tmp_path):
-    stop = callbacks.EarlyStopping("val_log", mode="min", patience=2)
+    stop = callbacks.EarlyStopping("val_log_score", mode="min", patience=2)
     trainer, model, y = fit(tmp_path, stop, epochs=30)
     values = by_epoch(vx.log_score, model, y)
     best = min(range(len(values)), key=values.__getitem__)
