@@ -56,6 +56,7 @@ EXTRA = {
     "net_benefit": {"ordered": True},
     "over_time": {"time": np.arange(N) // 10},
     "retention": {"rule": "brier", "metric": "accuracy"},
+    "raters": {"raters": "columns", "ids": np.arange(N) + 1000},
     "subgroups": {"by": np.array(["a", "b"])[np.arange(N) % 2], "bootstrap": 0},
     "worst": {"rule": "brier", "ids": np.arange(N) + 1000},
 }
@@ -64,6 +65,7 @@ EXTRA = {
 @pytest.mark.parametrize("function", READERS, ids=lambda function: function.__qualname__)
 def test_results_are_those_of_the_valid_rows(function):
     y, p = rows()
+    y = np.column_stack([y, y]) if function is vx.raters else y
     extra = EXTRA.get(function.__name__, {})
     less = {name: v[GOOD] if isinstance(v, np.ndarray) else v for name, v in extra.items()}
     first = (vx.spherical,) if "." in function.__qualname__ else ()
@@ -95,7 +97,7 @@ def test_results_are_those_of_the_valid_rows(function):
     entry = there.pop("skipped") if isinstance(there, dict) else there[0].pop("skipped")
     assert entry.pop("caution") == found.skipped.caution
     assert plain(entry) == {"n_given": N, "count": 4, "rows": list(BAD), "reasons": REASONS}
-    if function is vx.worst:
+    if function in (vx.worst, vx.raters):
         assert [case["id"] - 1000 for case in there["cases"]] == [case["row"] for case in there["cases"]]
         for case in wanted["cases"]:
             case["row"] = int(GOOD[case["row"]])

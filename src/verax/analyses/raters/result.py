@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from verax.analyses.cases import Case, text_of
 from verax.common.strictjson import fields_as_dict
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
 from verax.inference.intervals import Interval
+from verax.inputs.arrays import Ints
 from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.skipping import MaySkip
 
@@ -217,6 +218,13 @@ class RaterStudy(Tabled, MaySkip):
             )
         cautions = dict.fromkeys(getattr(self, name).interval.caution for name in _LINES)
         return [*notes, *(f"Caution: {text}." for text in cautions if text and self.unbiased), *self._said()]
+
+    def _renumbered(self, rows: Ints, n_given: int) -> Self:
+        cases = [
+            replace(case, row=int(rows[case.row]), id=int(rows[case.row]) if case.id == case.row else case.id)
+            for case in self.cases
+        ]
+        return replace(self, cases=tuple(cases))
 
     def plot(self) -> Any:
         """Draw disagreement and excess, beside the loss of panels of 1, 2, 3, ... raters.
