@@ -53,9 +53,9 @@ def late(path, day, *, known=False):
     pacsv.write_csv(pa.table(columns), path)
 
 
-def grades(path):
+def grades(path, seed=2):
     """Ordered grades, several eyes a patient."""
-    rng, y, p = _rows(2, 3)
+    rng, y, p = _rows(seed, 3)
     columns = {"patient": rng.integers(0, 80, N), "grade": np.array(GRADES)[y]}
     columns |= {f"prob_{name}": p[:, j] for j, name in enumerate(GRADES)}
     pacsv.write_csv(pa.table(columns), path)
@@ -166,7 +166,10 @@ FILES = {
     "known.csv": lambda path: late(path, 1, known=True),
     "a.parquet": lambda path: predictions(path, 1),
     "b.parquet": lambda path: predictions(path, 1, caution=0.3),
+    "test.parquet": lambda path: predictions(path, 5),
+    "calibration.parquet": lambda path: predictions(path, 6),
     "grades.csv": grades,
+    "held-out.csv": lambda path: grades(path, 7),
     "odds.csv": odds,
     "predictions.npz": archive,
     "logits.npz": logits,

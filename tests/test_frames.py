@@ -62,6 +62,8 @@ RESULTS = {
     "Deferral": (lambda: vx.deferral(Y, P, defer=[0.2, 0.3]), 2),
     "RaterStudy": (lambda: vx.raters(np.eye(3, dtype=int)[Y] + 1, P, raters="counts"), 4),
     "Recalibration": (lambda: vx.recalibrate(Y, P, method="temperature"), None),
+    "SetEvaluation": (lambda: vx.sets(Y, P > 0.2), None),
+    "Conformal": (lambda: vx.conformal(Y, P, level=0.8), None),
     "SamplePlan": (lambda: vx.plan(Y, {"a": P, "b": OTHER}, difference=0.01), 5),
     "OverTime": (lambda: vx.over_time(Y, P, time=np.arange(120) // 40), 3),
     "MonitorHistory": (monitored, 3),

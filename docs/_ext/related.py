@@ -33,7 +33,9 @@ GUIDES = {
         c_index RankScore RankScores""",
     "twoclass": """operating_points OperatingPoint OperatingPoints roc_curve precision_recall_curve
         confidence_curve RateCurve RateCurves""",
-    "comparison": "compare Comparison Difference Interval ConfidenceSequence subgroups Subgroups",
+    "comparison": """compare Comparison Difference Interval ConfidenceSequence subgroups Subgroups plan
+        SamplePlan""",
+    "sets": "sets conformal Sets SetEvaluation Conformal LevelSet Winkler SetRule",
     "monitoring": "Monitor MonitorHistory Alarm over_time OverTime",
     "boosting": "gradient expected_hessian",
 }
@@ -62,6 +64,8 @@ MAKERS = {
     "Comparison": "compare",
     "Difference": "compare",
     "LengthComparison": "compare_lengths",
+    "SamplePlan": "plan",
+    "SetEvaluation": "sets",
     "Combination": "fit_pool",
     "RaterStudy": "raters",
     "Subgroups": "subgroups",

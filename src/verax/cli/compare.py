@@ -20,7 +20,7 @@ from verax.scores.registry import as_rules, default_rules
 _EXAMPLES = """Examples: `verax compare a.parquet b.parquet`,
 `verax compare new=a.parquet old=b.parquet --id id --rule brier --rule log_score --json`,
 `verax compare a.parquet b.parquet --weights w --reference frequencies`,
-`verax compare new=a.parquet old=b.parquet --rule brier --margin 0.01 --require 'difference.high<0.01'`,
+`verax compare new=a.parquet old=b.parquet --rule brier --margin 0.02 --require 'difference.high<0.02'`,
 `verax compare odds.csv --target result --probs model='Model*' --probs book='Book*'`"""
 
 

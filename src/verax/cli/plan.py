@@ -15,7 +15,7 @@ from verax.common.paths import called
 from verax.errors import InputError
 
 _EXAMPLES = """Examples: `verax plan new=a.parquet old=b.parquet --difference 0.01`,
-`verax plan a.parquet b.parquet --rule brier --margin 0.005 --groups patient --plot power.png`,
+`verax plan a.parquet b.parquet --rule brier --margin 0.005 --groups site --plot power.png`,
 `verax plan a.parquet --rule accuracy --width 0.02`,
 `verax plan --rule brier --difference 0.02`"""
 

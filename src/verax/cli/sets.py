@@ -15,7 +15,8 @@ from verax.errors import InputError
 
 _EXAMPLES = """Examples: `verax sets preds.parquet --level 0.9`,
 `verax sets test.parquet --calibrate calibration.parquet --level 0.9 --by site --html sets.html`,
-`verax sets grades.csv --calibrate held-out.csv --score rps --ordered --classes none,mild,severe`,
+`verax sets grades.csv --calibrate held-out.csv --target grade --score rps --ordered
+--classes none,mild,severe`,
 `verax sets preds.parquet --threshold 0.2 --plot sets.png`"""
 
 
