@@ -15,7 +15,7 @@ from verax.errors import InputError
 
 _EXAMPLES = """Examples: `verax sets preds.parquet --level 0.9`,
 `verax sets test.parquet --calibrate calibration.parquet --level 0.9 --by site --html sets.html`,
-`verax sets grades.csv --calibrate held-out.csv --target grade --score rps --ordered
+`verax sets grades.csv --calibrate held-out.csv --target grade --level 0.9 --score rps --ordered
 --classes none,mild,severe`,
 `verax sets preds.parquet --threshold 0.2 --plot sets.png`"""
 

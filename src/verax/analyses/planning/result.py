@@ -79,7 +79,7 @@ class SamplePlan(Tabled, MaySkip):
     >>> import verax as vx
     >>> found = vx.plan(rule="brier", width=0.02)
     >>> found.rows, found.groups
-    (9606, None)
+    (9607, None)
     >>> round(vx.plan(rule="brier", difference=0.1).power_at(4000), 3)
     0.885
     """
