@@ -61,6 +61,17 @@ def grades(path, seed=2):
     pacsv.write_csv(pa.table(columns), path)
 
 
+def rated(path):
+    """Ordered grades by three raters, of whom the last grades four eyes of five."""
+    rng, y, p = _rows(9, 3)
+    columns = {"eye": [f"e{i}" for i in range(N)], "patient": rng.integers(0, 80, N)}
+    for name in ("ann", "bob", "cy"):
+        columns[name] = np.array(GRADES)[np.where(rng.random(N) < 0.7, y, rng.integers(0, 3, N))]
+    columns["cy"] = [None if i % 5 == 0 else grade for i, grade in enumerate(columns["cy"].tolist())]
+    columns |= {f"prob_{name}": (0.7 * p + 0.1)[:, j] for j, name in enumerate(GRADES)}
+    pacsv.write_csv(pa.table(columns), path)
+
+
 def odds(path):
     """A model and a bookmaker on the same games."""
     rng, y, p = _rows(5, 3)
@@ -170,6 +181,7 @@ FILES = {
     "calibration.parquet": lambda path: predictions(path, 6),
     "grades.csv": grades,
     "held-out.csv": lambda path: grades(path, 7),
+    "rated.csv": rated,
     "odds.csv": odds,
     "predictions.npz": archive,
     "logits.npz": logits,

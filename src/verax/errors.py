@@ -86,7 +86,7 @@ class Vocabulary(Protocol):
         """Format an option as the caller passes it; None if this caller has no such option."""
 
     def fits(self, remedy: Remedy) -> bool:
-        """Whether advice without options applies to this caller."""
+        """Whether advice applies to this caller."""
 
 
 class PythonVocabulary:
@@ -220,9 +220,10 @@ def _rebuild(facts: dict[str, Any]) -> InputError:
 
 def _advice(remedies: Iterable[Remedy], vocabulary: Vocabulary) -> Iterable[str]:
     """Format remedies as sentences; consecutive options are alternatives and share one."""
-    for with_options, group in groupby(remedies, key=lambda remedy: bool(remedy.options)):
+    fitting = [remedy for remedy in remedies if vocabulary.fits(remedy)]
+    for with_options, group in groupby(fitting, key=lambda remedy: bool(remedy.options)):
         if not with_options:
-            yield from (remedy.text for remedy in group if vocabulary.fits(remedy))
+            yield from (remedy.text for remedy in group)
             continue
         ways = [way for remedy in group if (way := _way(remedy, vocabulary))]
         if ways:

@@ -16,6 +16,7 @@ RUNS = {
     "plan": ["preds.parquet", "--rule", "accuracy", "--width", 0.02],
     "decide": ["preds.parquet", "--threshold", "youden"],
     "sets": ["preds.parquet", "--level", 0.8],
+    "raters": ["rated.csv", "--raters", "ann,bob,cy"],
     "recalibrate": ["preds.parquet", "--method", "temperature"],
     "worst": ["preds.parquet", "-n", 3],
     "retain": ["preds.parquet", "--metric", "accuracy", "--json"],

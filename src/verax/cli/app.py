@@ -45,6 +45,7 @@ COMMANDS = {
     "recalibrate": "Find the best recalibration method, its cross-validated gain, and write recalibrated "
     "files.",
     "sets": "Judge prediction sets: coverage, sizes and proper scores; or make them by conformal prediction.",
+    "raters": "Show how much raters disagree, the excess loss of forecasts, and their worth in raters.",
     "monitor": "Watch losses and calibration over time, with alarms that hold however often you look.",
     "select": "Name the epoch to keep by each rule, with all metrics there and correlations with F1 and "
     "accuracy.",

@@ -30,7 +30,14 @@ _BLOCK = 2**20
 
 
 @app.command(epilog=_EXAMPLES)
-@reads_files(lists=True, without={"weights_are": "weights are importance weights here", "outcomes": ""})
+@reads_files(
+    lists=True,
+    without={
+        "weights_are": "weights are importance weights here",
+        "raters": "a monitor needs one class per row, which --target names",
+        "outcomes": "",
+    },
+)
 def monitor(
     reading: Reading,
     time: Annotated[str, typer.Option(help="The column of times, which never go back: a day, a number.")],

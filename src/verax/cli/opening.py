@@ -113,7 +113,7 @@ class GivenRows:
         own |= {"classes": first.classes, **scale}
         models = {name: rows.p for name, rows in held.rows.items()}
         p = models if held.several else first.p
-        return cls((first.y, p), own, held, held.rows, files, first.skipped, scale)
+        return cls((first.outcomes, p), own, held, held.rows, files, first.skipped, scale)
 
     @property
     def held(self) -> bool:

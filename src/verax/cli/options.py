@@ -28,6 +28,13 @@ Given = Annotated[list[str], typer.Argument(metavar="FILE...", help=FILES_HELP)]
 Target = Annotated[
     str | None, typer.Option(help="Column of outcomes. By default the one called label, target, y, ...")
 ]
+Raters = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Columns with the labels of one rater each, comma-separated, in place of --target; cells may be "
+        "empty. A row is a case, with its mean loss over the raters."
+    ),
+]
 Probs = Annotated[
     list[str] | None,
     typer.Option(
@@ -147,6 +154,7 @@ class Reading:
     """How a file of predictions is read: the options that `reads_files` adds to a command."""
 
     target: Target = None
+    raters: Raters = None
     probs: Probs = None
     classes: Classes = None
     ordered: Ordered = False
@@ -195,7 +203,7 @@ class Reading:
         """Whether files hold top lists, by their content."""
         from verax.files.lists import holds_lists
 
-        return not self.probs and holds_lists(path, logits=self.logits, **self._of_lists())
+        return not (self.probs or self.raters) and holds_lists(path, logits=self.logits, **self._of_lists())
 
     @property
     def request(self) -> Request:
@@ -286,6 +294,7 @@ class Reading:
     def _request(self) -> dict[str, Any]:
         return {
             "target": self.target,
+            "raters": split(self.raters),
             "classes": None if self.classes is None else split(self.classes),
             "weights": self.weights,
             "groups": split(self.groups) or None,

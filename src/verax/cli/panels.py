@@ -6,7 +6,18 @@ from typing import Any
 
 # Options by the names of their parameters, in the order of the panels.
 _PANELS = {
-    "Columns": ("target", "outcome", "probs", "time", "row_id", "weights", "weights_are", "groups", "by"),
+    "Columns": (
+        "target",
+        "outcome",
+        "raters",
+        "probs",
+        "time",
+        "row_id",
+        "weights",
+        "weights_are",
+        "groups",
+        "by",
+    ),
     "Classes": ("classes", "ordered", "positive"),
     "Input": (
         *("logits", "normalize", "percent", "skip_invalid", "shared_ids", "delimiter", "decimal", "apply_to"),
@@ -49,6 +60,7 @@ _VALUES = {
     **dict.fromkeys(("html", "save", "plot", "out", "load", "apply_to", "outcomes", "calibrate"), "FILE"),
     **dict.fromkeys(("least", "bootstrap", "seed", "n", "length", "folds", "position"), "N"),
     "probs": "COLUMNS",
+    "raters": "COLUMNS",
     "classes": "A,B,C",
     "positive": "CLASS",
     "rule": "RULE",

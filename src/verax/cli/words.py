@@ -38,7 +38,14 @@ _CALLED = {
 # Options without a value.
 _FLAGS = frozenset({"skip-invalid", "omit-missing", "omit-others"})
 # What stands for a value that only the user knows.
-_METAVARS = {"classes": "a,b,c", "probs": "'p_*'", "positive": "CLASS", "rule": "RULE", "outcomes": "FILE"}
+_METAVARS = {
+    "classes": "a,b,c",
+    "probs": "'p_*'",
+    "positive": "CLASS",
+    "rule": "RULE",
+    "outcomes": "FILE",
+    "raters": "r1,r2",
+}
 
 
 class CommandWords:
@@ -72,7 +79,7 @@ class CommandWords:
         return f"--{known} {text}"
 
     def fits(self, remedy: Remedy) -> bool:
-        """Whether advice without options is of use at the command line."""
+        """Whether advice is of use at the command line."""
         return not remedy.python_only
 
     def say(self, error: VeraxError) -> str:

@@ -28,6 +28,10 @@ class ArrayFile(Source):
     def __init__(self, path: Path, request: Request) -> None:
         self.path: str = str(path)
         self._request = request
+        if request.raters:
+            raise InputError(
+                "must be columns of a table, not arrays", argument="raters", kind="file", source=self.path
+            )
         arrays = stored_arrays(path)
         if path.suffix.lower() == ".npy":
             arrays, self.roles = _pair_of_files(path, arrays, request)

@@ -268,7 +268,7 @@ def match(parts: Mapping[str, Predictions | ListFile], *, shared_ids: bool = Fal
     by_id = all(part.ids is not None for part in files.values())
     how = f"by {_id_name(first)}" if by_id else "by the order of the rows"
     models = {name: part.p if isinstance(part, Predictions) else part.lists for name, part in files.items()}
-    y = outcomes[0].tolist() if by_name else first.y
+    y = outcomes[0].tolist() if by_name else first.outcomes
     return Joined(y, dense[0].classes if dense else None, models, files, how, left_out, skipped)
 
 
@@ -500,6 +500,9 @@ def _check_outcomes(
 
 
 def _label(rows: Predictions | ListFile, outcome: Any) -> str:
+    if isinstance(rows, Predictions) and rows.roles.raters:
+        names = range(rows.p.shape[1]) if rows.classes is None else rows.classes
+        return show([None if code < 0 else names[code] for code in outcome.tolist()])
     if (
         isinstance(rows, ListFile)
         or rows.roles.outcomes_are == "one-hot"

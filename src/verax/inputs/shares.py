@@ -40,7 +40,8 @@ _READ = (np.float64, np.int64)
 _BLOCK = 2**16
 # So many rows tell whether forecasts are all certain, as outcomes are.
 _FIRST = 1000
-_SAID = passing("if these are the shares of raters", raters="shares")
+# At the command line --raters names columns.
+_SAID = Remedy("if these are the shares of raters", {"raters": "shares"}, python_only=True)
 
 
 class Shares:
@@ -214,7 +215,7 @@ class Shares:
         if self.kind == "shares":
             values = Offenders("y", "must hold shares that are not negative", "sign")
             what = f"rows must sum to 1 within {self._unity.tolerance:g}"
-            counts = passing("if these are numbers of raters", raters="counts")
+            counts = Remedy("if these are numbers of raters", {"raters": "counts"}, python_only=True)
             return [values, Offenders("y", what, "sum", verbs=("sums to", "sum to"), remedies=(counts,))]
         nobody = Offenders("y", "must have at least one rater in every row", "missing")
         nobody.remedies = (passing("to leave such rows out", invalid="skip"),)

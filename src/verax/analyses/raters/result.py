@@ -200,7 +200,8 @@ class RaterStudy(Tabled, MaySkip):
 
     def _heading(self) -> str:
         groups = "" if self.n_groups is None else f", {in_words(self.n_groups)}"
-        each = "" if self.mean_raters is None else f", {self.mean_raters:.3g} raters per case"
+        mean = self.mean_raters
+        each = "" if mean is None else f", {mean:.3g} {'rater' if mean == 1 else 'raters'} per case"
         return f"verax raters: {self.n_rows:,} cases{groups}{each}"
 
     def _notes(self) -> list[str]:

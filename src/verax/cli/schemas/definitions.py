@@ -189,6 +189,7 @@ DEFINITIONS: dict[str, Schema] = {
         outcomes_are=TEXT,
         not_taken=TEXTS,
         found_by=TEXT,
+        raters=Maybe(TEXTS),
     ),
     "list_file": record(
         shape=TEXT, taken=TEXTS, counts=mapped(LABEL), skipped=or_none(ref("skipped")), notes=TEXTS

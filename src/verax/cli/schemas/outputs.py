@@ -186,19 +186,27 @@ def _decide() -> Schema:
     )
 
 
+# One of the worst rows, without its forecast; a class with its probability or its share of the raters.
+_CASE: dict[str, Schema | Maybe] = {
+    "row": COUNT,
+    "id": LABEL,
+    "outcome": LABEL,
+    "loss": NUMBER,
+    "ranks": mapped(PLACE),
+    "source": TEXT,
+}
+_ENTRY: Schema = {"type": "array", "prefixItems": [LABEL, NUMBER], "minItems": 2, "maxItems": 2}
+
+
+def _rated_case() -> Schema:
+    own: dict[str, Schema | Maybe] = {**_CASE, "outcome": listed(_ENTRY)}
+    return record(**own, forecast=listed(FINITE), disagreement=NUMBER, excess=NUMBER)
+
+
 def _worst() -> Schema:
-    case: dict[str, Schema | Maybe] = {
-        "row": COUNT,
-        "id": LABEL,
-        "outcome": LABEL,
-        "loss": NUMBER,
-        "ranks": mapped(PLACE),
-        "source": TEXT,
-    }
-    entry = {"type": "array", "prefixItems": [LABEL, NUMBER], "minItems": 2, "maxItems": 2}
     lists = record(
-        **case,
-        forecast=listed(entry),
+        **_CASE,
+        forecast=listed(_ENTRY),
         place=or_none(COUNT),
         unaccounted=NUMBER,
         n_unlisted=COUNT,
@@ -210,7 +218,7 @@ def _worst() -> Schema:
         taken=either(ref("columns"), ref("list_file")),
         rule=TEXT,
         n_rows=COUNT,
-        cases=listed(either(record(**case, forecast=listed(FINITE)), lists)),
+        cases=listed(either(record(**_CASE, forecast=listed(FINITE)), _rated_case(), lists)),
         **NOTED,
     )
 
@@ -218,6 +226,34 @@ def _worst() -> Schema:
 def _retain() -> Schema:
     taken = either(ref("columns"), ref("list_file"))
     return _output("retain", file=TEXT, taken=taken, curves=listed(ref("curve")), plot=PATH)
+
+
+def _raters() -> Schema:
+    mean = record(name=TEXT, value=NUMBER, interval=ref("interval"))
+    rater = record(name=TEXT, n_rows=COUNT, **dict.fromkeys(("against", "own", "forecast", "gain"), mean))
+    found = record(
+        rule=TEXT,
+        n_rows=COUNT,
+        n_rated=COUNT,
+        n_groups=N_GROUPS,
+        mean_raters=or_none(FINITE),
+        **dict.fromkeys(("loss", "disagreement", "excess", "worth"), mean),
+        unbiased=TRUTH,
+        raters=listed(rater),
+        cases=listed(_rated_case()),
+        confidence=SHARE,
+        **NOTED,
+    )
+    return _output(
+        "raters",
+        file=TEXT,
+        taken=ref("columns"),
+        normalize=TRUTH,
+        logits=TRUTH,
+        verdict=TEXT,
+        raters=found,
+        plot=PATH,
+    )
 
 
 def _monitor() -> Schema:
@@ -430,6 +466,7 @@ _OUTPUTS: dict[str, Callable[[], Schema]] = {
     "retain": _retain,
     "recalibrate": _recalibrate,
     "sets": _sets,
+    "raters": _raters,
     "monitor": _monitor,
     "select": _select,
     "toplist": _toplist,

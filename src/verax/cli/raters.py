@@ -1,0 +1,77 @@
+"""`verax raters`: how much raters disagree, and what forecasts are worth in raters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from verax.cli import options
+from verax.cli.app import app
+from verax.cli.options import Reading, reads_files
+from verax.cli.output import Json, draw_to, show
+from verax.errors import InputError
+
+_EXAMPLES = """Examples: `verax raters rated.csv --raters ann,bob,cy`,
+`verax raters rated.csv --raters ann,bob,cy --groups patient --id eye -n 3 --plot worth.png`,
+`verax raters rated.csv --raters ann,bob,cy --ordered --classes none,mild,severe --json`"""
+
+
+@app.command(epilog=_EXAMPLES)
+@reads_files(
+    without={
+        "target": "--raters names the columns of outcomes",
+        "by": "pass a file with the rows of one subgroup",
+        "weights_are": "weights are importance weights here",
+        "html": "`verax evaluate --raters ... --html` writes the report",
+        "save": "`verax evaluate --save` saves mergeable results",
+        "require": "`verax evaluate --require` checks bounds",
+    },
+)
+def raters(
+    given: options.Given,
+    reading: Reading,
+    rule: Annotated[
+        str | None, typer.Option(help="A proper rule; by default brier, or rps for ordered classes.")
+    ] = None,
+    n: Annotated[int, typer.Option("-n", "--number", help="Number of worst cases.")] = 10,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the loss beside that of panels of raters to this file.")
+    ] = None,
+    confidence: options.Confidence = 0.95,
+    as_json: Json = False,
+) -> None:
+    """Show how much raters disagree, the excess loss of forecasts, and their worth in raters.
+
+    A row is a case. Its mean loss over the raters is their disagreement, which no forecast avoids, plus the
+    excess of the forecast. Each rater is also compared with the forecasts, against the other raters.
+    """
+    from verax.analyses.raters.raters import raters as study
+    from verax.cli.opening import Opened
+    from verax.scores.metrics import needs_order
+    from verax.scores.registry import default_rules, parse
+
+    if not reading.raters:
+        raise InputError("must name the column of each rater", argument="raters", kind="missing")
+    chosen = parse(rule or default_rules(ordered=reading.ordered)[0])
+    opened = Opened.of(given, reading)
+    ordered = needs_order([chosen], ordered=reading.ordered)
+    rows = opened.rows(ordered=ordered)
+    ids = {"ids": rows.first.ids} if rows.held else {}
+    how = {"rule": chosen, "ordered": reading.ordered, "n": n, "confidence": confidence}
+    found = rows.marked(rows.ask(study, **how, **ids))
+    texts = [*rows.said(), repr(found)]
+    if plot is not None:
+        draw_to(plot, found.plot())
+        texts.append(f"The drawing is in {plot}.")
+    result = {
+        "command": "raters",
+        "file": opened.file,
+        "taken": rows.taken(),
+        **reading.scale,
+        "verdict": found.verdict,
+        "raters": found.to_dict(stored=False),
+        "plot": None if plot is None else str(plot),
+    }
+    show(result, texts, as_json=as_json)
