@@ -268,7 +268,7 @@ def match(parts: Mapping[str, Predictions | ListFile], *, shared_ids: bool = Fal
     by_id = all(part.ids is not None for part in files.values())
     how = f"by {_id_name(first)}" if by_id else "by the order of the rows"
     models = {name: part.p if isinstance(part, Predictions) else part.lists for name, part in files.items()}
-    y = outcomes[0].tolist() if by_name else first.outcomes
+    y = first.outcomes if isinstance(first, Predictions) and not by_name else outcomes[0].tolist()
     return Joined(y, dense[0].classes if dense else None, models, files, how, left_out, skipped)
 
 
