@@ -61,6 +61,9 @@ def test_columns_of_raters_are_not_swapped():
         (Y, P, {"positive": "sick"}, "must be one of two classes; it is 'sick', and the classes are"),
         (Y, BOTH, {"positive": "case"}, "needs the names of both classes"),
         (Y[:1], P[:1], {"positive": "case"}, "needs the names of both classes"),
+        (Y, P, {"positive": "case", "classes": 2}, "must be a list of names in the order of the columns"),
+        (Y, P, {"positive": np.array(["case", "control"])}, "must be one of two classes"),
+        (0.5, P, {"positive": "case"}, "must be one of two classes"),
         (RNG.integers(0, 3, 60), np.full((60, 3), 1 / 3), {"positive": 2}, "must be one of two classes"),
     ],
 )

@@ -14,10 +14,8 @@ from verax.inputs.arrays import Array, Ints, kind_of, move_like, namespace_of, t
 from verax.inputs.lookup import UNKNOWN, LookUp
 
 
-def check_classes(classes: Sequence[Hashable] | None, n_classes: int) -> tuple[Hashable, ...] | None:
-    """`classes` as a tuple of `n_classes` different names, or None."""
-    if classes is None:
-        return None
+def class_names(classes: Sequence[Hashable]) -> tuple[Hashable, ...]:
+    """`classes` as a tuple of names."""
     if isinstance(classes, (str, bytes, Set)) or not isinstance(classes, Iterable):
         raise InputError(
             f"must be a list of names in the order of the columns, not a {type(classes).__name__}",
@@ -30,7 +28,14 @@ def check_classes(classes: Sequence[Hashable] | None, n_classes: int) -> tuple[H
         raise InputError(
             "must be a list of names", argument="classes", kind="type", found=f"it is {show(classes)}"
         )
-    names = tuple(c.item() if isinstance(c, np.generic) else c for c in listed)
+    return tuple(c.item() if isinstance(c, np.generic) else c for c in listed)
+
+
+def check_classes(classes: Sequence[Hashable] | None, n_classes: int) -> tuple[Hashable, ...] | None:
+    """`classes` as a tuple of `n_classes` different names, or None."""
+    if classes is None:
+        return None
+    names = class_names(classes)
     if len(names) != n_classes:
         raise InputError(
             f"must name the {n_classes} columns of probabilities in order",

@@ -9,6 +9,7 @@ import numpy as np
 
 from verax.errors import InputError, join, passing, show
 from verax.inputs.arrays import namespace_of, to_array, to_host
+from verax.inputs.outcomes import class_names
 
 
 def with_positive(given: Mapping[str, Any], positive: Hashable) -> dict[str, Any]:
@@ -30,7 +31,12 @@ def with_positive(given: Mapping[str, Any], positive: Hashable) -> dict[str, Any
     arrays = {model: to_array(p, "p") for model, p in models.items()}
     columns = next((own for array, own in arrays.values() if own is not None and array.ndim == 2), None)
     classes = _classes(given, columns, [array for array, _ in arrays.values()])
-    if len(classes) != 2 or positive not in classes:
+    try:
+        at = classes.index(positive)
+    except (TypeError, ValueError):
+        # Values such as arrays and NA do not tell whether they equal a name.
+        at = -1
+    if len(classes) != 2 or at < 0:
         raise InputError(
             "must be one of two classes",
             argument="positive",
@@ -39,8 +45,8 @@ def with_positive(given: Mapping[str, Any], positive: Hashable) -> dict[str, Any
             values=[positive],
         )
     changed = dict(given)
-    pair = (next(label for label in classes if label != positive), positive)
-    if pair != tuple(classes):
+    pair = (classes[1 - at], positive)
+    if at == 0:
         models = {
             model: models[model] if own or p.ndim == 1 else _swapped(p) for model, (p, own) in arrays.items()
         }
@@ -56,13 +62,13 @@ def with_positive(given: Mapping[str, Any], positive: Hashable) -> dict[str, Any
 def _classes(given: Mapping[str, Any], columns: tuple[Any, ...] | None, arrays: list[Any]) -> tuple[Any, ...]:
     """The two classes: named by the caller or by columns, positions, or the labels that happened."""
     if given.get("classes") is not None:
-        return tuple(given["classes"])
+        return class_names(given["classes"])
     if columns is not None:
         return tuple(columns)
     outcomes = to_host(to_array(given["y"], "y")[0])
     if _by_rater(given):
         outcomes = outcomes.ravel()
-    if outcomes.ndim == 2 or outcomes.dtype.kind in "biu":
+    if outcomes.ndim != 1 or outcomes.dtype.kind in "biu":
         return (0, 1)
     labels = tuple(
         dict.fromkeys(label for label in outcomes.tolist() if label is not None and label == label)
