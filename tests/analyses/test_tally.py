@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 import verax as vx
 from cases import forecasts
+from verax.analyses.cards.scorecard import Scorecard
+from verax.common.packing import dump
 
 N = 40
 
@@ -33,8 +35,8 @@ def same(a, b, at=""):
 
 
 def facts(card):
-    """All of a card but the numbers of rows, which parts do not know."""
-    found = card.to_dict(stored=False)
+    """All of a card but the numbers of rows and the measures that need all rows, which parts do not know."""
+    found = card.with_rows(None).to_dict(stored=False)
     del found["zero_probability"]["rows"]
     found.get("skipped", {}).pop("rows", None)
     return found
@@ -201,6 +203,18 @@ def test_a_saved_card_is_small_and_comes_back_with_its_intervals(lists, tmp_path
     found = vx.load(tmp_path / "a.verax")
     assert type(found) is type(card)
     assert found.to_dict() == card.to_dict()
+
+
+def test_a_saved_card_brings_its_measures_which_parts_that_are_merged_do_not(tmp_path):
+    y, p = forecasts(40, 2)
+    card = vx.evaluate(y, p)
+    card.save(tmp_path / "a.verax")
+    found = vx.load(tmp_path / "a.verax")
+    assert found["auc"] == card["auc"] == vx.roc_auc(y, p).value
+    assert str(found) == str(card)
+    assert not (found + found).known_measures
+    with pytest.raises(vx.InputError, match="four numbers and two texts"):
+        Scorecard.from_bytes(dump(card.kind, {**card._values(), "measures": {"auc": (0.5, 0.1, "t", "")}}))
 
 
 def test_damaged_and_other_files_are_refused_by_name(tmp_path):

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from verax.analyses.measures import MEASURES
+from verax.common.summaries import UnreadableError, mapping, text
 from verax.engines.stats import Formula
 from verax.errors import InputError
 from verax.inference.intervals import Interval, with_ends
@@ -81,6 +83,29 @@ class KnownMeasures:
                 found=f"without rows it knows {', '.join(self.lines)}",
             )
         return self.lines[name]
+
+    def to_values(self) -> dict[str, Any]:
+        """The values and intervals; the rest follows from the names."""
+        found = {}
+        for name, line in self.lines.items():
+            interval = line.interval
+            numbers = float(line.mean), *interval, interval.confidence
+            found[name] = (*numbers, interval.method, interval.caution)
+        return found
+
+    @classmethod
+    def from_values(cls, values: Any) -> KnownMeasures:
+        """Those that `to_values` wrote and this version knows."""
+        lines = {}
+        for name, own in mapping(values).items():
+            *numbers, method, caution = own
+            if len(numbers) != 4 or any(type(each) is not float for each in numbers):
+                raise UnreadableError("should be four numbers and two texts", str(name))
+            mean, low, high, confidence = numbers
+            interval = Interval(low, high, method=text(method), confidence=confidence, caution=text(caution))
+            if name in MEASURES:
+                lines[name] = CardLine(name, mean, interval, (-math.inf, math.inf), *MEASURES[name])
+        return cls(lines)
 
 
 def is_share(measure: Formula) -> bool:

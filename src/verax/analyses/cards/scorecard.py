@@ -195,17 +195,26 @@ class Scorecard(Tabled, MaySkip):
         with refusing("is missing or of another type"):
             skipped = values.pop("skipped")
             card = cls(**cls._fields(values))
+            if "measures" in values:
+                with inside("measures"):
+                    known = KnownMeasures.from_values(values["measures"])
+                # Not a field, so bypass the frozen check.
+                object.__setattr__(card, "known", tuple(known.lines.values()))
             return card if skipped is None else card.with_skipped(Skipped.from_values(skipped))
 
     def save(self, path: str | Path) -> None:
         """Write the card to a file that `load` and `verax merge` read. The sums are kept, no rows.
+
+        The measures in `to_dict` are kept as well. A merged card has none: they do not follow from the sums.
 
         Parameters
         ----------
         path : str or path
             The file; `.verax` is the usual ending.
         """
-        write_summaries(path, {CARD: self.to_bytes()})
+        known = self.known_measures
+        measures = {"measures": KnownMeasures(known).to_values()} if known else {}
+        write_summaries(path, {CARD: dump(self.kind, {**self._values(), **measures})})
 
     def _values(self) -> dict[str, Any]:
         """What is to be stored."""
