@@ -81,7 +81,7 @@ class SamplePlan(Tabled, MaySkip):
     >>> found.rows, found.groups
     (9607, None)
     >>> round(vx.plan(rule="brier", difference=0.1).power_at(4000), 3)
-    0.885
+    0.886
     """
 
     pilot: Pilot
