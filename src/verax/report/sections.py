@@ -478,10 +478,13 @@ def _two_class_methods(contents: Contents) -> list[str]:
     if two is None:
         return []
     rate, event = two.net_benefit.curves[0].prevalence, clean(contents.problem.names[1], 60)
+    grouped = contents.problem.grouped
+    areas = "confidence intervals over groups" if grouped else "DeLong's confidence intervals"
+    rates = "Wilson's confidence intervals" + (" with variances over groups" if grouped else "")
     return [
         f"The event was {event}, observed in {percent(rate, 1)} of the rows.",
-        "Discrimination was assessed by the area under the ROC curve, with DeLong's confidence intervals, "
+        f"Discrimination was assessed by the area under the ROC curve, with {areas}, "
         "and by average precision; clinical utility by net benefit (Vickers and Elkin, 2006).",
-        "Sensitivity, specificity and predictive values have Wilson's confidence intervals; at thresholds "
+        f"Sensitivity, specificity and predictive values have {rates}; at thresholds "
         "chosen on the data they were estimated by cross-validation.",
     ]
