@@ -23,7 +23,7 @@ class Reduction(ABC):
 
     def __init__(self, n_classes: int, block: int, needs: frozenset[str]) -> None:
         self._buffer = np.zeros((len(PLACE), block))
-        self.needs = needs | {"p_true"}
+        self.needs: frozenset[str] = needs | {"p_true"}
         self._decision = np.empty(block, np.int64)
         self._n_classes = n_classes
         self._stats: RowStats | None = None

@@ -118,7 +118,8 @@ class ShareStats(RowStats):
 
     def __init__(self, xp: Namespace, n_classes: int, n_rows: int, outcomes: Sequence[OfOutcomes]) -> None:
         super().__init__(xp, n_classes)
-        self.n_rows, self.outcomes = n_rows, tuple(outcomes)
+        self.n_rows: int = n_rows
+        self.outcomes: tuple[OfOutcomes, ...] = tuple(outcomes)
 
     @classmethod
     def of_pairs(cls, batch: ShareBatch, compute: Callable[[Batch], RowStats]) -> ShareStats:

@@ -76,9 +76,15 @@ class SetHandle(Handle):
 
     def __init__(self, handle: Handle, made: Members, *, ordered: bool = False) -> None:
         self._handle, self._made, self._ordered = handle, made, ordered
-        self.name, self.models, self.classes = handle.name, handle.models, handle.classes
-        self.n_classes, self.n_rows, self.taken = handle.n_classes, handle.n_rows, handle.taken
-        self.by, self.has_rows, self.weighted = handle.by, handle.has_rows, handle.weighted
+        self.name: str = handle.name
+        self.models: tuple[str, ...] = handle.models
+        self.classes: tuple[Hashable, ...] | None = handle.classes
+        self.n_classes: int = handle.n_classes
+        self.n_rows: int | None = handle.n_rows
+        self.taken: tuple[str, ...] = handle.taken
+        self.by: tuple[str, ...] = handle.by
+        self.has_rows: bool = handle.has_rows
+        self.weighted: bool = handle.weighted
 
     @property
     def level(self) -> float | None:

@@ -60,6 +60,9 @@ class Shares:
     """
 
     raw: np.ndarray[Any, Any]
+    kind: Raters
+    n_classes: int
+    classes: tuple[Hashable, ...] | tuple[int, ...] | None
 
     def __init__(
         self,

@@ -103,7 +103,10 @@ class SetRows:
         names: Callable[[], Any] | None = None,
     ) -> None:
         self.xp: Namespace = np
-        self.reduced, self.n_classes, self.classes, self.level = reduced, n_classes, classes, level
+        self.reduced: Reduced = reduced
+        self.n_classes: int = n_classes
+        self.classes: tuple[Hashable, ...] | None = classes
+        self.level: float | None = level
         self._y, self._names = y, names
         if len(y) != len(reduced.size):
             raise InputError(
