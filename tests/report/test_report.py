@@ -349,6 +349,17 @@ def test_infinite_log_scores_are_told():
 # ---- data checks -------------------------------------------------------------------------------
 
 
+def test_cases_of_several_raters_are_not_their_own_duplicates():
+    """A case is one row, and a duplicate only where its raters chose the same."""
+    counts = [[1, 1], [0, 2], [2, 2], [1, 0], [1, 0]]
+    p = [[0.3, 0.7], [0.3, 0.7], [0.3, 0.7], [0.5, 0.5], [0.6, 0.4]]
+    handle = open_rows(np.array(counts), np.array(p), raters="counts", ids=list("abcde"))
+    found = handle.summarise({"survey": SurveyRecipe()})["survey"]
+    assert (found.rated, found.weighted) == (True, False)
+    assert (found.rows.n_rows, sorted(found.rows.counts)) == (5, [1, 1, 1, 2])
+    assert sorted(found.ids.counts) == [1] * 5
+
+
 def test_duplicates_are_those_that_comparing_all_rows_finds():
     rng = np.random.default_rng(0)
     for _ in range(50):

@@ -14,9 +14,10 @@ from verax.analyses.parts import probabilities, seen
 from verax.common.hashing import mixed, name_hash
 from verax.common.summaries import Array, Names, Summary, UnreadableError, Whole, merges, within
 from verax.engines.histograms import compiled
-from verax.inputs.arrays import Floats, Ints
+from verax.inputs.arrays import Floats, Ints, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Gathering, Part, Recipe
+from verax.inputs.pairs import are_shared
 
 # Number of hashes that a sketch keeps: fewer distinct rows are counted exactly.
 KEPT = 2**14
@@ -30,13 +31,15 @@ _NONE = np.iinfo(np.int64).max
 
 
 def row_hashes(part: Part) -> Any:
-    """64 bits of the outcome and all probabilities of each row."""
+    """64 bits of the outcome, or of the shares of the raters, and of all probabilities of each row."""
     return part.once("row hashes", lambda: _hashes(part))
 
 
 def _hashes(part: Part) -> Any:
     forecasts = [probabilities(part, name) for name in part.models]
     y = seen(part, next(iter(part.models)), ()).y
+    if are_shared(part.rows):
+        forecasts.insert(0, np.asarray(to_host(part.rows.shares(slice(0, len(y)))), float))
     found = np.empty(len(y), np.uint64)
     if compiled(len(y)):
         from verax.kernels.filling import add_to_hashes

@@ -69,6 +69,7 @@ class Problem:
     named: bool = False
     rescaled: bool = False
     logits: bool = False
+    rated: bool = False
     skipped: Skipped | None = None
     again: bool = False
 
@@ -131,6 +132,7 @@ class Problem:
             named=survey.named,
             rescaled=getattr(survey, "rescaled", False),
             logits=getattr(survey, "logits", False),
+            rated=getattr(survey, "rated", False),
             skipped=found.skipped,
             again=handle.kept is not None or (handle.has_rows and found.n_rows <= READ_AGAIN),
         )

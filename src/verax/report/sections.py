@@ -372,6 +372,12 @@ def _methods(contents: Contents) -> list[str]:
     if problem.weighted:
         meant = "Only their ratios matter." if problem.weights_are == "importance" else "They count rows."
         lines.append(f"Rows are weighted; the weights sum to {problem.weight:,.6g}. {meant}")
+    if problem.rated:
+        lines.append(
+            "Several raters labelled the rows. The loss of a row is its mean loss over its raters. "
+            "Calibration, decisions and losses by class count a row once for each class that a rater chose, "
+            "weighted by the share of the raters."
+        )
     if problem.time_ordered:
         lines.append(
             "Models are compared on rows in order of time, which may be autocorrelated. All other intervals "
@@ -463,6 +469,8 @@ def _paragraph(contents: Contents) -> str:
         )
     if problem.weighted:
         texts.append("Rows were weighted.")
+    if problem.rated:
+        texts.append("The loss of a row is its mean loss over the labels of several raters.")
     if problem.skipped is not None and problem.skipped.count:
         texts.append(
             f"{count(problem.skipped.count, 'invalid row')} of {problem.skipped.n_given:,} left out; no "

@@ -30,6 +30,7 @@ from verax.inputs.arrays import Bools, Floats, Ints, to_host
 from verax.inputs.handles import Part, Recipe
 from verax.inputs.lists.ragged import MASS_TOLERANCE
 from verax.inputs.lists.rows import ListRows
+from verax.inputs.pairs import are_shared
 
 # Rows that are off one by more than this are counted.
 OFF = 1e-6
@@ -81,6 +82,8 @@ class Survey(Summary, kind="survey"):
         The first rows that do not sum to one in some model.
     rescaled, logits : bool
         Whether rows were divided by their sums, and whether probabilities were made of logits.
+    rated : bool
+        Whether several raters labelled the rows.
     """
 
     weighted: bool = merges(Truth("any"))
@@ -94,15 +97,16 @@ class Survey(Summary, kind="survey"):
     off_rows: tuple[int, ...] = merges(RowNumbers(NAMED), default=())
     rescaled: bool = merges(Truth("any"), default=False)
     logits: bool = merges(Truth("any"), default=False)
+    rated: bool = merges(Truth("any"), default=False)
 
     @classmethod
     def _named(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        # Version 0.2 did not store the last three.
-        return {"off_rows": (), "rescaled": False, "logits": False, **values}
+        # Version 0.2 did not store the last four.
+        return {"off_rows": (), "rescaled": False, "logits": False, "rated": False, **values}
 
 
 @dataclass(frozen=True)
-class SurveyRecipe(Recipe[Survey]):
+class SurveyRecipe(Recipe[Survey], cases=True):
     """Look at the rows of all models."""
 
     def take(self, part: Part) -> Survey:
@@ -133,6 +137,7 @@ class SurveyRecipe(Recipe[Survey]):
             first_rows(part, far),
             "rescaled" in forms,
             "logits" in forms,
+            are_shared(part.rows),
         )
 
 
