@@ -17,7 +17,6 @@ from verax.engines.histograms import compiled
 from verax.inputs.arrays import Floats, Ints, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Gathering, Part, Recipe
-from verax.inputs.pairs import are_shared
 
 # Number of hashes that a sketch keeps: fewer distinct rows are counted exactly.
 KEPT = 2**14
@@ -38,7 +37,7 @@ def row_hashes(part: Part) -> Any:
 def _hashes(part: Part) -> Any:
     forecasts = [probabilities(part, name) for name in part.models]
     y = seen(part, next(iter(part.models)), ()).y
-    if are_shared(part.rows):
+    if isinstance(part.rows, Forecasts) and part.rows.shared:
         forecasts.insert(0, np.asarray(to_host(part.rows.shares(slice(0, len(y)))), float))
     found = np.empty(len(y), np.uint64)
     if compiled(len(y)):
