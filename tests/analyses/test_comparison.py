@@ -206,6 +206,16 @@ def test_long_run_errors_by_hand():
     assert (alone.error[0], alone.freedom[0]) == (pytest.approx(stats.sem(x[:, 0])), 49)
 
 
+@pytest.mark.parametrize("n", [2, 3, 10, 16, 17])
+def test_long_run_errors_of_a_few_rows(n):
+    x = np.random.default_rng(n).normal(size=(n, 1))
+    alone = LongRun.of(x, lags=0)
+    assert (alone.error[0], alone.freedom[0]) == (pytest.approx(stats.sem(x[:, 0])), n - 1)
+    unknown = LongRun.of(x, lags=None)
+    assert unknown.error[0] > 0
+    assert unknown.freedom[0] == min(n - 1, 4)
+
+
 def autocorrelated(r, shape, seed):
     noise = np.random.default_rng(seed).normal(size=(shape[0] + 200, shape[1]))
     return signal.lfilter([1], [1, -r], noise, axis=0)[200:]

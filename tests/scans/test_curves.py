@@ -98,6 +98,24 @@ def test_curves_lie_within_their_bounds_of_those_of_the_rows(kind, seed):
 
 
 @pytest.mark.usefixtures("binned")
+def test_bounds_are_no_wider_than_the_losses_of_a_bin():
+    losses = 0.18 + 1e-6 * np.random.default_rng(0).random(400)
+    p = np.sqrt(losses / 2)
+    handle = Scattered(np.zeros(400, int), np.stack([1 - p, p], axis=1))
+    found = vx.retention(handle, rule="brier", metric=vx.brier)
+    assert 0 < found.within.max() < 1e-6
+
+
+@pytest.mark.usefixtures("binned")
+def test_confident_forecasts_are_told_apart():
+    p = 10 ** np.random.default_rng(0).uniform(-5.5, -4, 400)
+    y, p = np.zeros(400, int), np.stack([1 - p, p], axis=1)
+    asked = {"by": "max_probability", "metric": vx.log_score, "removed": [0.03, 0.1, 0.5]}
+    found, exact = vx.selective(Scattered(y, p), **asked), vx.selective(y, p, **asked)
+    assert found.values == pytest.approx(exact.values, rel=0.01)
+
+
+@pytest.mark.usefixtures("binned")
 def test_bounds_of_many_rows_are_small_and_intervals_those_of_the_rows():
     _, y, p = problem(30_000, 4, 0)
     shared = {"metric": ["qwk", "accuracy", vx.brier], "bootstrap": 100}

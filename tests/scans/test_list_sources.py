@@ -224,6 +224,12 @@ def test_what_cannot_be_read_says_so(options, said):
         vx.evaluate(vx.scan(table(), **given))
 
 
+def test_listed_classes_that_are_neither_texts_nor_whole_numbers_are_refused():
+    lists = pa.table({"label": [1, 2], "classes": [[1.0, 2.0], [2.0]], "probs": [[0.6, 0.3], [0.9]]})
+    with pytest.raises(vx.InputError, match="must hold classes that are texts or whole numbers; row 0 holds"):
+        vx.evaluate(vx.scan(lists, target="label", lists=True, classes=[1, 2, 3]))
+
+
 def test_two_kinds_of_groups_and_ids_of_two_columns_say_what_memory_says():
     y, models = in_memory()
     site = np.asarray(table()["site"])
