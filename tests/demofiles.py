@@ -15,6 +15,7 @@ import verax as vx
 
 N = 240
 GRADES = ("none", "mild", "severe")
+RATERS = ("ann", "bob", "cy")
 
 
 def _rows(seed: int, k: int):
@@ -65,11 +66,22 @@ def rated(path):
     """Ordered grades by three raters, of whom the last grades four eyes of five."""
     rng, y, p = _rows(9, 3)
     columns = {"eye": [f"e{i}" for i in range(N)], "patient": rng.integers(0, 80, N)}
-    for name in ("ann", "bob", "cy"):
+    for name in RATERS:
         columns[name] = np.array(GRADES)[np.where(rng.random(N) < 0.7, y, rng.integers(0, 3, N))]
     columns["cy"] = [None if i % 5 == 0 else grade for i, grade in enumerate(columns["cy"].tolist())]
     columns |= {f"prob_{name}": (0.7 * p + 0.1)[:, j] for j, name in enumerate(GRADES)}
     pacsv.write_csv(pa.table(columns), path)
+
+
+def labels(path):
+    """The same with a row for each grade that a rater gave."""
+    wide = path.with_name("wide.csv")
+    rated(wide)
+    table = pacsv.read_csv(wide, convert_options=pacsv.ConvertOptions(strings_can_be_null=True))
+    wide.unlink()
+    long = [table.drop(RATERS).append_column("rater", pa.array([who] * N)) for who in RATERS]
+    long = [part.append_column("grade", table[who]) for part, who in zip(long, RATERS, strict=True)]
+    pacsv.write_csv(pa.concat_tables(long), path)
 
 
 def odds(path):
@@ -182,6 +194,7 @@ FILES = {
     "grades.csv": grades,
     "held-out.csv": lambda path: grades(path, 7),
     "rated.csv": rated,
+    "labels.csv": labels,
     "odds.csv": odds,
     "predictions.npz": archive,
     "logits.npz": logits,

@@ -23,6 +23,7 @@ PATIENT = np.arange(N) // 3
 IDS = np.array([f"eye {i}" for i in range(N)])
 OWN = {"raters": "columns", "classes": NAMES}
 RATED = ("--raters", "ann,bob,cy")
+LONG = "--id id --rater-column who --label-column grade"
 
 
 def table(p=P):
@@ -40,6 +41,11 @@ def folder(tmp_path_factory):
     other.to_csv(path / "other.csv", index=False)
     both = table().rename(columns={f"p_{c}": f"a_{c}" for c in NAMES})
     both.assign(**{f"b_{c}": 1 / 3 for c in NAMES}).to_csv(path / "both.csv", index=False)
+    long = table().melt([name for name in table() if name not in WHO], WHO, "who", "grade").dropna()
+    long = long.sample(frac=1, random_state=1).sort_values("id", key=lambda own: own.str[4:].astype(int))
+    long.to_csv(path / "long.csv", index=False)
+    long.assign(p_low=np.where(np.arange(len(long)) == 7, 0.5, long.p_low)).to_csv(path / "odd.csv")
+    pd.concat([long, long[4:5]]).to_csv(path / "twice.csv", index=False)
     np.savez(path / "rated.npz", probs=P, labels=np.zeros(N, int))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(path)
@@ -64,6 +70,14 @@ def test_the_command_says_what_the_library_says(tmp_path):
     assert [case["id"] for case in found["raters"]["cases"]] == [case.id for case in exact.cases]
     assert found["taken"]["raters"] == WHO
     assert plot.stat().st_size > 1000
+
+
+def test_a_long_table_is_read_as_its_cases():
+    own = ["--id", "id", "--groups", "patient", "-n", 3]
+    found = as_json("raters", "long.csv", "--rater-column", "who", "--label-column", "grade", *own)
+    wide = as_json("raters", "rated.csv", *RATED, *own)
+    assert found["raters"] == wide["raters"]
+    assert found["taken"]["raters"] == WHO
 
 
 def test_ordered_classes_are_scored_with_rps():
@@ -110,6 +124,12 @@ def test_worst_cases_show_what_raters_chose():
         ("raters rated.csv --raters ann,bob --rule zero_one --by site", "rows of one subgroup"),
         ("raters rated.npz --raters ann,bob", "must be columns of a table"),
         ("evaluate rated.csv --raters ann,bob --target cy", "beside the column of outcomes"),
+        ("raters long.csv --rater-column who", "--label-column must be given"),
+        ("raters long.csv --rater-column who --label-column grade", "--id must name the column of cases"),
+        (f"raters odd.csv {LONG}", "Column 'p_low' must hold one value for each case"),
+        (f"raters twice.csv {LONG}", "must label a case once"),
+        (f"raters long.csv {LONG} --raters who", "beside the columns of a long table"),
+        (f"raters long.csv {LONG}s", "no column 'grades'"),
         ("monitor rated.csv --raters ann,bob --time id --state a.state", "one class per row"),
         ("toplist rated.csv --raters ann,bob --classes 9", "one outcome each"),
         ("compare rated.csv other.csv --raters ann,bob,cy", "differ in 1 of 60 rows"),

@@ -34,7 +34,7 @@ _BLOCK = 2**20
     lists=True,
     without={
         "weights_are": "weights are importance weights here",
-        "raters": "a monitor needs one class per row, which --target names",
+        **dict.fromkeys(("raters", "rater_column", "label_column"), "a monitor needs one class per row"),
         "outcomes": "",
     },
 )

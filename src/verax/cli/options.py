@@ -35,6 +35,16 @@ Raters = Annotated[
         "empty. A row is a case, with its mean loss over the raters."
     ),
 ]
+RaterColumn = Annotated[
+    str | None,
+    typer.Option(
+        help="Of a long table with a row for each label: the column of raters, with --label-column and, for "
+        "the case, --id. Probabilities are the same in all rows of a case."
+    ),
+]
+LabelColumn = Annotated[
+    str | None, typer.Option(help="Of a long table of raters: the column of their labels.")
+]
 Probs = Annotated[
     list[str] | None,
     typer.Option(
@@ -155,6 +165,8 @@ class Reading:
 
     target: Target = None
     raters: Raters = None
+    rater_column: RaterColumn = None
+    label_column: LabelColumn = None
     probs: Probs = None
     classes: Classes = None
     ordered: Ordered = False
@@ -203,7 +215,8 @@ class Reading:
         """Whether files hold top lists, by their content."""
         from verax.files.lists import holds_lists
 
-        return not (self.probs or self.raters) and holds_lists(path, logits=self.logits, **self._of_lists())
+        named = self.probs or self.raters or self.rater_column
+        return not named and holds_lists(path, logits=self.logits, **self._of_lists())
 
     @property
     def request(self) -> Request:
@@ -295,6 +308,8 @@ class Reading:
         return {
             "target": self.target,
             "raters": split(self.raters),
+            "rater_column": self.rater_column,
+            "label_column": self.label_column,
             "classes": None if self.classes is None else split(self.classes),
             "weights": self.weights,
             "groups": split(self.groups) or None,

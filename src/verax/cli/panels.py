@@ -10,6 +10,8 @@ _PANELS = {
         "target",
         "outcome",
         "raters",
+        "rater_column",
+        "label_column",
         "probs",
         "time",
         "row_id",
@@ -57,6 +59,7 @@ _PLACE = {name: (panel, i) for panel, names in _PANELS.items() for i, name in en
 _ORDER = list(_PANELS)
 _VALUES = {
     **dict.fromkeys(("target", "weights", "row_id", "groups", "by", "outcome"), "COLUMN"),
+    **dict.fromkeys(("rater_column", "label_column"), "COLUMN"),
     **dict.fromkeys(("html", "save", "plot", "out", "load", "apply_to", "outcomes", "calibrate"), "FILE"),
     **dict.fromkeys(("least", "bootstrap", "seed", "n", "length", "folds", "position"), "N"),
     "probs": "COLUMNS",

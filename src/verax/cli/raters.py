@@ -11,11 +11,12 @@ from verax.cli import options
 from verax.cli.app import app
 from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, draw_to, show
-from verax.errors import InputError
+from verax.errors import InputError, passing
 
 _EXAMPLES = """Examples: `verax raters rated.csv --raters ann,bob,cy`,
 `verax raters rated.csv --raters ann,bob,cy --groups patient --id eye -n 3 --plot worth.png`,
-`verax raters rated.csv --raters ann,bob,cy --ordered --classes none,mild,severe --json`"""
+`verax raters rated.csv --raters ann,bob,cy --ordered --classes none,mild,severe --json`,
+`verax raters labels.csv --id eye --rater-column rater --label-column grade`"""
 
 
 @app.command(epilog=_EXAMPLES)
@@ -52,8 +53,13 @@ def raters(
     from verax.scores.metrics import needs_order
     from verax.scores.registry import default_rules, parse
 
-    if not reading.raters:
-        raise InputError("must name the column of each rater", argument="raters", kind="missing")
+    if not reading.raters and not reading.rater_column:
+        raise InputError(
+            "must name the column of each rater",
+            argument="raters",
+            kind="missing",
+            remedies=[passing("for a long table", rater_column=..., label_column=..., id=...)],
+        )
     chosen = parse(rule or default_rules(ordered=reading.ordered)[0])
     opened = Opened.of(given, reading)
     ordered = needs_order([chosen], ordered=reading.ordered)

@@ -18,7 +18,7 @@ _EXAMPLES = """Examples: `verax toplist completions.jsonl --classes 50000 --json
 `verax toplist completions.jsonl --classes 50000 --merge-variants case --require 'coverage>0.9'`"""
 _WITHOUT = {
     "target": "--outcome names the field of outcomes",
-    "raters": "top lists have one outcome each",
+    **dict.fromkeys(("raters", "rater_column", "label_column"), "top lists have one outcome each"),
     "probs": "lists hold their classes and probabilities; `verax evaluate` reads columns",
     **dict.fromkeys(("ordered", "positive"), "top lists have neither an order nor a positive class"),
     "decimal": "records have decimal points",

@@ -28,7 +28,7 @@ class ArrayFile(Source):
     def __init__(self, path: Path, request: Request) -> None:
         self.path: str = str(path)
         self._request = request
-        if request.raters:
+        if request.raters or request.rater_column:
             raise InputError(
                 "must be columns of a table, not arrays", argument="raters", kind="file", source=self.path
             )

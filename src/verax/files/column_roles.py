@@ -84,7 +84,7 @@ def find_roles(look: ColumnFacts, request: Request, *, where: str) -> Roles:
     options = ["weights", *["groups"] * len(groups), *["by"] * len(request.by), *["id"] * len(ids)]
     for option, name in zip(options, named, strict=True):
         if name is not None:
-            _require(name, columns, option, where)
+            require_column(name, columns, option, where)
     others = {target, *request.raters, *(name for name in named if name is not None)}
     others |= set() if request.outcomes else {name for name in columns if spoken(name) in TARGETS}
     left = look.less(others)
@@ -115,10 +115,10 @@ def find_target(columns: Sequence[str], request: Request, where: str) -> str:
     """The column of outcomes; of several raters that of the first."""
     if request.raters:
         for name in request.raters:
-            _require(name, columns, "raters", where)
+            require_column(name, columns, "raters", where)
         return request.raters[0]
     if request.target is not None:
-        return _require(request.target, columns, "target", where)
+        return require_column(request.target, columns, "target", where)
     found = [c for c in columns if spoken(c) in TARGETS]
     found = found or [c for c in columns if spoken(c) in MAYBE_TARGETS]
     if len(found) == 1:
@@ -148,7 +148,8 @@ def _refusal(
     return InputError(requirement, argument=argument, kind=kind, found=found, remedies=remedies, source=where)
 
 
-def _require(name: str, columns: Sequence[str], option: str, where: str) -> str:
+def require_column(name: str, columns: Sequence[str], option: str, where: str) -> str:
+    """The name of a column, which must be there."""
     if name in columns:
         return name
     near = difflib.get_close_matches(name, columns, n=1)

@@ -475,6 +475,14 @@ def _check_classes(first: Predictions, other: Predictions) -> None:
 def _check_outcomes(
     first: Predictions | ListFile, other: Predictions | ListFile, here: Array, there: Array
 ) -> None:
+    raters = [part.roles.raters for part in (first, other) if isinstance(part, Predictions)]
+    if len(set(raters)) > 1:
+        raise InputError(
+            "The files must have the same raters",
+            argument="raters",
+            kind="label",
+            found=f"{first.path} has {join(raters[0])}, and {other.path} {join(raters[1])}",
+        )
     if here.shape != there.shape:
         raise InputError(
             "The files must have outcomes of one kind",

@@ -60,6 +60,9 @@ class Request:
         The file holds outcomes; if not, forecasts alone are read, and a column of outcomes is left out.
     raters : tuple[str, ...]
         Columns with the labels of one rater each, in place of a column of outcomes.
+    rater_column, label_column : str | None
+        Of a long table, which has a row for each label: the columns of raters and of their labels. The id is
+        that of the case.
     """
 
     target: str | None = None
@@ -79,6 +82,8 @@ class Request:
     invalid: str = "raise"
     outcomes: bool = True
     raters: tuple[str, ...] = ()
+    rater_column: str | None = None
+    label_column: str | None = None
 
     @classmethod
     def of(cls, **given: Any) -> Request:
@@ -93,6 +98,7 @@ class Request:
             raise InputError("cannot be given beside the column of outcomes", argument="raters")
         given["groups"] = group_columns(given["groups"])
         given["id"] = id_columns(given["id"])
+        _check_long(given)
         if given["classes"] is not None:
             given["classes"] = _names(given["classes"])
         if given["delimiter"] is not None:
@@ -102,6 +108,28 @@ class Request:
         for name in ("logits", "normalize", "percent"):
             given[name] = check_flag(name, given[name])
         return cls(**given)
+
+
+def _check_long(given: Mapping[str, Any]) -> None:
+    """Refuse a long table of raters of which not all columns are named, or other outcomes beside it."""
+    named = {name: given.get(name) for name in ("rater_column", "label_column")}
+    if not any(named.values()):
+        return
+    for name, other in (("rater_column", "label_column"), ("label_column", "rater_column")):
+        if named[name] is None:
+            raise InputError(
+                "must be given with the other column of a long table",
+                argument=name,
+                kind="missing",
+                found=f"{other.replace('_', ' ')} is {show(named[other])}",
+            )
+    if given["raters"] or given["target"] is not None:
+        what = "raters" if given["raters"] else "target"
+        raise InputError("cannot be given beside the columns of a long table of raters", argument=what)
+    if given["id"] is None:
+        raise InputError(
+            "must name the column of cases in a long table of raters", argument="id", kind="missing"
+        )
 
 
 def _texts(argument: str, value: Any) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from verax.files.array_files import ArrayFiles
 from verax.files.formats.tables import ARRAYS, SourceTable, common_format, files_of
 from verax.files.joining import with_classes_of
 from verax.files.predictions import Predictions, Request, Roles, concatenate
+from verax.files.rater_tables import cases_of
 from verax.files.source import rows_at_a_time
 from verax.inputs.handles import Collector, Handle
 from verax.inputs.lists.rows import NO_ORDER
@@ -79,6 +80,11 @@ class TableHandle(LocalHandle):
         """Which column is what, for the first model of full distributions."""
         assert isinstance(self._reader, PartReader)
         return self._reader.first.roles
+
+    @property
+    def columns(self) -> list[str]:
+        """Every column that is read."""
+        return self._reader.columns
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -220,4 +226,10 @@ def of_files(paths: Sequence[Path], name: str, asked: ScanOptions) -> Handle:
     """The handle on files of columns or arrays."""
     if common_format(paths) in ARRAYS:
         return ArrayHandle(asked, [file for path in paths for file in files_of(path)], name)
-    return TableHandle(asked, SourceTable.of_paths(paths, asked.request, name))
+    table = SourceTable.of_paths(paths, asked.request, name)
+    if asked.request.rater_column is None:
+        return TableHandle(asked, table)
+    table, cases = cases_of(table, asked.request)
+    handle = TableHandle(asked.with_raters(cases.raters), table)
+    cases.check_alike(handle.columns)
+    return handle

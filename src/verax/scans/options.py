@@ -139,6 +139,11 @@ class ScanOptions:
             return {default: self.request}
         return {name: replace(self.request, probs=own) for name, own in self.probs.items()}
 
+    def with_raters(self, names: tuple[str, ...]) -> ScanOptions:
+        """The same where the labels of each rater are a column."""
+        own = replace(self.request, raters=names, rater_column=None, label_column=None)
+        return replace(self, request=own)
+
     def in_order(self) -> ScanOptions:
         """The same where the order of the classes must be known."""
         return replace(self, request=replace(self.request, ordered=True))

@@ -1,0 +1,152 @@
+"""Long tables of raters: a row for each label that a rater gave to a case, read as a row for each case."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from verax.errors import InputError, show
+from verax.files.column_roles import require_column
+from verax.files.formats.tables import SourceTable
+from verax.files.predictions import Request, each_name, id_of
+from verax.inputs.arrays import Ints
+
+# How many rows are read at a time.
+_ROWS = 2**16
+
+
+class CaseTable:
+    """The cases of a long table, in memory, with a column for the labels of each rater.
+
+    Other columns have the value of the first row of each case.
+
+    Parameters
+    ----------
+    table : SourceTable
+        The long table.
+    request : Request
+        The columns of raters, labels and ids, which are the cases.
+    """
+
+    schema: Any
+    n_rows: int | None
+
+    def __init__(self, table: SourceTable, request: Request) -> None:
+        rater, label, ids = request.rater_column, request.label_column, each_name(request.id)
+        assert rater is not None
+        assert label is not None
+        for argument, names in (("rater_column", [rater]), ("label_column", [label]), ("id", ids)):
+            for name in names:
+                require_column(name, table.schema.names, argument, table.name)
+        self.name = table.name
+        rows = _whole(table)
+        self._ids = [rows[name] for name in ids]
+        self._case, self._first = self._cases(ids)
+        others = [name for name in rows.column_names if name not in (rater, label)]
+        self._others = {name: rows[name] for name in others}
+        columns = {name: rows[name].take(self._first) for name in others}
+        own = self._labels(rows[rater], rows[label], rater, others)
+        self.raters: tuple[str, ...] = tuple(own)
+        self._table = pa.table(columns | own)
+        self.schema, self.n_rows = self._table.schema, self._table.num_rows
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """All cases, in the order of their first rows."""
+        yield from self._table.select(list(columns)).to_batches(max_chunksize=rows)
+
+    def check_alike(self, columns: Collection[str]) -> None:
+        """Refuse a case whose rows differ in one of these columns."""
+        for name in self._others:
+            if name not in columns:
+                continue
+            codes = _codes(self._others[name])
+            differ = codes != codes[self._first][self._case]
+            if differ.any():
+                at = int(np.argmax(differ))
+                values = [self._others[name][row].as_py() for row in (int(self._first[self._case[at]]), at)]
+                raise InputError(
+                    f"Column {show(name)} must hold one value for each case",
+                    argument="id",
+                    source=self.name,
+                    found=f"{self._called(at)} has {show(values[0])} and {show(values[1])}",
+                    values=values,
+                )
+
+    def _called(self, row: int) -> str:
+        return show(id_of([column[row].as_py() for column in self._ids]))
+
+    def _cases(self, ids: Sequence[str]) -> tuple[Ints, Ints]:
+        """The case of each row, and the first row of each case; cases are in the order of these."""
+        codes = np.stack([_codes(column) for column in self._ids], axis=1)
+        if (codes < 0).any():
+            row, column = (int(i[0]) for i in np.nonzero(codes < 0))
+            raise InputError(
+                f"Column {show(ids[column])} must name the case of every row",
+                argument="id",
+                kind="missing",
+                source=self.name,
+                found=f"row {row} has no value",
+                rows=(row,),
+            )
+        _, first, case = np.unique(codes, axis=0, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        return np.argsort(order)[case.reshape(-1)], first[order]
+
+    def _labels(self, raters: Any, labels: Any, column: str, taken: Collection[str]) -> dict[str, Any]:
+        """The labels of each rater, missing where one did not label a case."""
+        codes = _codes(raters)
+        values = [str(value) for value in raters.take(_first_rows(codes)).to_pylist()]
+        found = {}
+        for code, name in sorted(enumerate(values), key=lambda pair: pair[1]):
+            given = np.flatnonzero(codes == code)
+            at = np.full(len(self._first), -1)
+            at[self._case[given]] = given
+            if np.count_nonzero(at >= 0) < len(given):
+                cases, counts = np.unique(self._case[given], return_counts=True)
+                again = int(self._first[cases[np.argmax(counts)]])
+                raise InputError(
+                    "must label a case once",
+                    argument="rater_column",
+                    source=self.name,
+                    found=f"{show(name)} labels {self._called(again)} {counts.max()} times",
+                    values=[name],
+                )
+            found[f"{column} {name}" if name in taken else name] = labels.take(pa.array(at, mask=at < 0))
+        if not found:
+            raise InputError(
+                "must name at least one rater", argument="rater_column", kind="missing", source=self.name
+            )
+        return found
+
+
+def cases_of(table: SourceTable, request: Request) -> tuple[SourceTable, CaseTable]:
+    """A long table with a row for each case, and what gives these rows."""
+    cases = CaseTable(table, request)
+    return SourceTable(table.name, table.format, request, lambda: cases), cases
+
+
+def _whole(table: SourceTable) -> Any:
+    """All rows, in one piece for each column."""
+    parts = [pa.Table.from_batches([batch]) for batch in table.batches(table.schema.names, _ROWS)]
+    whole = pa.concat_tables(parts, promote_options="permissive") if parts else table.schema.empty_table()
+    return whole.combine_chunks()
+
+
+def _codes(column: Any) -> Ints:
+    """Numbers of the different values of a column, in order of appearance; -1 where one is missing."""
+    if pa.types.is_nested(column.type):
+        column = pa.array([None if value is None else repr(value) for value in column.to_pylist()])
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    indices = column.dictionary_encode().indices
+    return np.asarray(indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
+
+
+def _first_rows(codes: Ints) -> Ints:
+    """The first row of each code."""
+    found, first = np.unique(codes, return_index=True)
+    return np.asarray(first[found >= 0])
