@@ -213,7 +213,8 @@ def part_of(x: float) -> str:
     """
     if 0 < x < 0.01:
         return percent(x)
-    if 0.99 < x < 1:
+    # Shares of raters add up to 1 within rounding.
+    if 0.99 < x < 1 - 1e-11:
         return ">99.9%" if x > 0.999 else percent(x, 1)
     return percent(x, 0)
 
