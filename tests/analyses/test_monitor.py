@@ -432,3 +432,13 @@ def test_times_of_invalid_rows_are_left_out_with_them():
     assert found.history.to_dict() == kept.history.to_dict()
     found.update(y, p, time=4, invalid="skip")
     assert found.n_rows == 78
+
+
+def test_raters_of_a_case_are_not_independent_rows():
+    counts, p = np.array([[2, 1], [0, 3], [1, 1], [3, 0]]), np.full((4, 2), 0.5)
+    monitor = vx.Monitor(reference=0.5)
+    monitor.update(counts, p, time=[1, 1, 2, 2], raters="counts")
+    assert monitor.unit == "time"
+    with pytest.raises(vx.InputError, match="rows enter one by one") as caught:
+        vx.Monitor(reference=0.5, unit="row").update(counts, p, time=1, raters="counts")
+    assert caught.value.argument == "raters"
