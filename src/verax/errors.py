@@ -264,7 +264,7 @@ class ParseError(VeraxError):
     >>> try:
     ...     vx.parse("briar")
     ... except vx.errors.ParseError as error:
-    ...     print(error)
+    ...     print(str(error).partition(" Valid names")[0])
     There is no rule called 'briar'. Did you mean 'brier'?
     """
 

@@ -193,14 +193,20 @@ def test_every_function_with_groups_allows_for_two_kinds_or_refuses_them(rows):
         ):
             continue
         given = {"a": p, "b": p[:, ::-1]} if name in ("compare", "fit_pool", "plan") else p
+        given = p > 0.2 if name == "sets" else given
+        outcomes = p if name == "raters" else y
         options = {n: league if name == "subgroups" and n == "by" else required[n] for n in needed}
         try:
-            function(y, given, groups=[league, date], **options)
+            function(outcomes, given, groups=[league, date], **options)
             allowed.add(name)
         except InputError as error:
             refused[name] = str(error)
     assert all("must be of one kind" in text for text in refused.values()), refused
-    assert {"compare", "evaluate"} <= allowed <= {"compare", "evaluate", "fit_pool", "plan", "recalibrate"}
+    assert (
+        {"compare", "evaluate"}
+        <= allowed
+        <= {"compare", "evaluate", "fit_pool", "plan", "raters", "recalibrate"}
+    )
 
 
 def test_tallies_merge_in_any_order(rows):

@@ -73,7 +73,8 @@ def numbers(result):
         return [
             x
             for key, inner in result.items()
-            if key not in ("row", "ranks", "stored")
+            # Saved summaries hold no rows, which measures need.
+            if key not in ("row", "ranks", "stored", "measures")
             for x in numbers(inner)
         ]
     if isinstance(result, (list, tuple)):

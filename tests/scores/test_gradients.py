@@ -291,7 +291,7 @@ def test_formulas_that_cannot_be_differentiated_say_why():
         name = "lists"
         needs = frozenset({"length"})
 
-    with pytest.raises(vx.errors.RuleError, match="needs `length`, which only top lists have"):
+    with pytest.raises(vx.errors.RuleError, match="needs `length`, which only top lists and sets have"):
         vx.gradient(Lists(), [0], [[0.0, 0.0]])
 
 

@@ -272,6 +272,8 @@ def know_summaries() -> None:
     import verax.analyses.decisions.cells
     import verax.analyses.monitoring.steps
     import verax.analyses.retention.summaries
+    import verax.analyses.sets.quantiles
+    import verax.analyses.sets.summaries
     import verax.analyses.subgroups.bounded
     import verax.report.analysis
     import verax.report.survey  # noqa: F401

@@ -88,7 +88,7 @@ def raters(
     >>> panel = np.array([rng.multinomial(4, row) for row in truth]) / 4
     >>> found = vx.raters(counts, panel, raters="counts")
     >>> round(found.worth.value, 1)
-    3.9
+    4.3
     """
     check_confidence(confidence)
     check_count("n", n)
