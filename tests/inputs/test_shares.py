@@ -210,3 +210,15 @@ def test_subgroups_keep_their_cases(rated):
         own = by == line.label
         assert line.card.n_rows == own.sum()
         assert line.card["brier"] == pytest.approx(brute(vx.brier, counts[own] / 3, p[own]).mean(), rel=1e-12)
+
+
+def test_archives_hold_one_hot_rows_and_shares(tmp_path):
+    rng = np.random.default_rng(3)
+    p, y = rng.dirichlet(np.ones(3), 20), rng.integers(0, 3, 20)
+    shares = rng.dirichlet(np.ones(3), 20)
+    for labels in (np.eye(3)[y], shares):
+        np.savez(tmp_path / "rows.npz", probs=p, labels=labels)
+        assert vx.brier(vx.scan(tmp_path / "rows.npz")) == pytest.approx(vx.brier(labels, p))
+    np.savez(tmp_path / "rows.npz", probs=p, labels=2 * shares)
+    with pytest.raises(vx.InputError, match="`y` rows must sum to 1"):
+        vx.brier(vx.scan(tmp_path / "rows.npz"))

@@ -361,7 +361,7 @@ class Predictions:
     @property
     def outcomes(self) -> Any:
         """The outcomes as `Forecasts` takes them."""
-        if self.y.ndim == 1:
+        if not self.roles.raters:
             return self.y
         return Shares.of_codes(self.y, self.roles.raters, int(self.p.shape[1]), self.classes, self.p)
 

@@ -29,7 +29,7 @@ class FileForecasts(Forecasts):
         try:
             super().check()
         except InputError as error:
-            if error.kind == "sum":
+            if error.kind == "sum" and error.argument == "p":
                 error = self._about_sums(error)
             batch = self._batch
             if batch.ids is not None and error.rows:
