@@ -442,3 +442,28 @@ def test_raters_of_a_case_are_not_independent_rows():
     with pytest.raises(vx.InputError, match="rows enter one by one") as caught:
         vx.Monitor(reference=0.5, unit="row").update(counts, p, time=1, raters="counts")
     assert caught.value.argument == "raters"
+
+
+def test_rows_of_a_handle_enter_as_they_depend_on_each_other(tmp_path):
+    rng = np.random.default_rng(1)
+    p = rng.dirichlet(np.ones(2), 40)
+    table = {"p_a": p[:, 0], "p_b": p[:, 1], "day": np.zeros(40, int), "who": np.arange(40) // 4}
+    table |= {"y": np.where(rng.random(40) < 0.5, "a", "b"), "w": np.arange(40) % 3 + 1.0}
+    table |= {"r1": table["y"], "r2": table["y"][::-1].copy()}
+    frame = pa.table(table)
+    given = {"probs": "p_*", "by": "day"}
+    for columns, argument in (
+        ({"target": "y", "groups": "who"}, "unit"),
+        ({"target": "y", "weights": "w"}, "weights"),
+        ({"raters": ["r1", "r2"]}, "raters"),
+    ):
+        rows = vx.scan(frame, **columns, **given)
+        with pytest.raises(vx.InputError) as refused:
+            vx.Monitor(0.5, rule="brier").update(rows, time="day")
+        assert refused.value.argument == argument
+    rows = vx.scan(frame, target="y", groups="who", **given)
+    watched = vx.Monitor(0.5, rule="brier", unit="group")
+    watched.update(rows, time="day")
+    assert watched.n_rows == 40
+    with pytest.raises(vx.InputError, match="groups enter one by one"):
+        vx.Monitor(0.5, rule="brier", unit="group").update(vx.scan(frame, target="y", **given), time="day")

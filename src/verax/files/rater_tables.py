@@ -41,7 +41,7 @@ class CaseTable:
         for argument, names in (("rater_column", [rater]), ("label_column", [label]), ("id", ids)):
             for name in names:
                 require_column(name, table.schema.names, argument, table.name)
-        self.name = table.name
+        self.name: str = table.name
         rows = _whole(table)
         self._ids = [rows[name] for name in ids]
         self._case, self._first = self._cases(ids)

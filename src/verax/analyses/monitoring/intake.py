@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.monitoring.settings import Unit
 from verax.analyses.monitoring.state import Kind
+from verax.analyses.monitoring.steps import Unit
 from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import to_array, to_host
 from verax.inputs.breakdown import Breakdown
@@ -83,20 +83,17 @@ def labels_of(n_rows: int, time: Any, by: Mapping[str, Any] | None, names: tuple
 
 
 def unit_of(part: Part, unit: Unit | None) -> Unit:
-    """What is independent among rows in memory; settings that do not fit them are refused."""
-    grouped, rated = part.rows.groups is not None, are_shared(part.rows)
-    # The classes that raters chose for one case are not independent of each other.
-    weighted = part.rows.weights is not None or rated
-    found: Unit = unit or ("group" if grouped else "time" if weighted else "row")
-    if found == "group" and not grouped:
-        raise InputError("must be given: groups enter one by one", argument="groups", kind="missing")
-    if found == "row" and weighted:
-        raise InputError(
-            "cannot be used where rows enter one by one",
-            argument="raters" if rated else "weights",
-            remedies=[Remedy('Make a monitor with unit="time" or unit="group": weighted means enter then.')],
-        )
-    return found
+    """What is independent among rows in memory, where it is not stated."""
+    if unit is not None:
+        return unit
+    rows = part.rows
+    return (
+        "group"
+        if rows.groups is not None
+        else "time"
+        if rows.weights is not None or are_shared(rows)
+        else "row"
+    )
 
 
 def in_order(steps: Breakdown) -> list[Any]:

@@ -24,9 +24,16 @@ from verax.analyses.monitoring.intake import (
 from verax.analyses.monitoring.pending import Waiting, lags_of
 from verax.analyses.monitoring.periods import Period, loss_ratio, onset_of
 from verax.analyses.monitoring.result import Alarm, MonitorHistory
-from verax.analyses.monitoring.settings import Settings, Unit
+from verax.analyses.monitoring.settings import Settings
 from verax.analyses.monitoring.state import State
-from verax.analyses.monitoring.steps import Step, StepRecipe, expected_losses, in_plain_times, scopes_of
+from verax.analyses.monitoring.steps import (
+    Step,
+    StepRecipe,
+    Unit,
+    expected_losses,
+    in_plain_times,
+    scopes_of,
+)
 from verax.analyses.monitoring.wording import alarm_at, evidence_of, lateness_of, verdict_of
 from verax.analyses.parts import probabilities
 from verax.common.checks import check_count
@@ -196,7 +203,8 @@ class Monitor:
             told.bounds(handle.n_classes),
             column,
             told.by,
-            unit == "group",
+            unit,
+            stated=told.unit is not None or part is not None,
         )
         found: Breakdown = handle.summarise({"steps": recipe})["steps"] if part is None else recipe.take(part)
         self._state.kind, self._state.settings = kind, replace(told, unit=unit)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from verax.analyses.cards.saved import load as load_card
 from verax.analyses.cards.scorecard import Scorecard
-from verax.analyses.monitoring.steps import Tolerated
+from verax.analyses.monitoring.steps import Tolerated, Unit
 from verax.common.checks import check_choice, check_flag, check_number
 from verax.errors import InputError, Remedy, join, passing
 from verax.scores.base import Rule
@@ -18,7 +18,6 @@ from verax.scores.registry import name_of, parse
 
 # Losses of rules without an upper bound count at most this many times the tolerated mean.
 _LARGEST = 10.0
-Unit = Literal["row", "group", "time"]
 FalseAlarms = Literal["ever", "rate"]
 Reference = float | Scorecard | str | Path | None
 

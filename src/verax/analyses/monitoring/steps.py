@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from verax.common.summaries import Summary, Whole, merges
 from verax.engines.clusters import ByLabel, GroupLabels
 from verax.engines.stats import RowStatistic
 from verax.engines.sums import Sum, Sums
+from verax.errors import InputError, Remedy, passing
 from verax.inputs.arrays import Bools, Floats, Ints, to_host
 from verax.inputs.breakdown import Breakdown, labels_of
 from verax.inputs.forecasts import Forecasts
@@ -24,6 +25,7 @@ from verax.inputs.lists.rows import ListRows
 from verax.kernels.ledger import compiles
 from verax.scores.base import Rule, losses_of
 
+Unit = Literal["row", "group", "time"]
 ALL = "all"
 # What the most likely class is called, and whatever a list names.
 TOP, LISTED = "most likely class", "any listed class"
@@ -118,8 +120,10 @@ class StepRecipe(Recipe[Breakdown]):
         The column of times.
     by : tuple of str
         The columns of subgroups.
-    grouped : bool
-        Whether rows of a group enter together.
+    unit : str
+        What is independent: "row", "group" or "time".
+    stated : bool
+        Whether the user said so. Otherwise rows that are grouped may not enter one by one.
     """
 
     model: str
@@ -128,7 +132,8 @@ class StepRecipe(Recipe[Breakdown]):
     tolerated: Tolerated | None
     time: str
     by: tuple[str, ...]
-    grouped: bool
+    unit: Unit
+    stated: bool
 
     def take(self, part: Part) -> Breakdown:
         """Of some rows."""
@@ -150,6 +155,7 @@ class StepRecipe(Recipe[Breakdown]):
     def _columns(self, part: Part) -> _Rows:
         rows = part.models[self.model]
         check_one_way(rows.groups, "a monitor")
+        check_unit(part, self.unit, stated=self.stated)
         with naming(part, self.model):
             if isinstance(rows, ListRows):
                 losses, weights, stated, happened = listed_rows(rows, self.rule)
@@ -161,8 +167,29 @@ class StepRecipe(Recipe[Breakdown]):
                 )
                 claimed, asked = _claimed(self.rule, probabilities(part, self.model))
         bounded = losses if self.tolerated is None else np.minimum(losses, self.tolerated.most)
-        groups = rows.groups if self.grouped else None
+        groups = rows.groups if self.unit == "group" else None
         return _Rows(bounded, self.tolerated, claimed, asked, stated, happened, weights, groups)
+
+
+def check_unit(part: Part, unit: Unit, *, stated: bool) -> None:
+    """Refuse rows that cannot enter as the monitor says."""
+    rows, rated = part.rows, part.cases is not None
+    if unit == "group" and rows.groups is None:
+        raise InputError("must be given: groups enter one by one", argument="groups", kind="missing")
+    # The classes that raters chose for one case are not independent of each other.
+    if unit == "row" and (rows.weights is not None or rated):
+        raise InputError(
+            "cannot be used where rows enter one by one",
+            argument="raters" if rated else "weights",
+            remedies=[Remedy('Make a monitor with unit="time" or unit="group": weighted means enter then.')],
+        )
+    if unit == "row" and rows.groups is not None and not stated:
+        raise InputError(
+            "must be stated where rows have groups and are not in memory",
+            argument="unit",
+            kind="missing",
+            remedies=[passing("for groups that enter one by one", unit="group")],
+        )
 
 
 @dataclass(frozen=True)
