@@ -77,7 +77,9 @@ def test_cards_of_more_classes_have_measures_where_they_have_a_meaning():
 def test_cards_without_rows_name_the_line_to_type(tmp_path):
     card = vx.evaluate(Y, P)
     card.save(tmp_path / "card.verax")
-    for other in (card + card, pickle.loads(pickle.dumps(card)), vx.load(tmp_path / "card.verax")):
+    saved = vx.load(tmp_path / "card.verax")
+    assert saved["auc"] == card["auc"]
+    for other in (card + card, pickle.loads(pickle.dumps(card)), saved + saved):
         with pytest.raises(vx.InputError, match=r"vx\.roc_auc\(y, p\)"):
             other["auc"]
         assert "brier_score_loss" in repr(other)
