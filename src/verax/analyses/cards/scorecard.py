@@ -89,7 +89,7 @@ class Scorecard(Tabled, MaySkip):
     has sensitivity, specificity, predictive values and F1 of the second class.
 
     `card["skill"]`, `card["ece"]`, `card["auc"]` and the other `measures` need all rows. A card that
-    `evaluate` made refers to its rows and computes them when they are asked for; merged and saved cards, and
+    `evaluate` made refers to its rows and computes them when they are asked for. Saved cards keep them; merged ones, and
     those of more than two million probabilities in memory, do not.
 
     Attributes
@@ -320,7 +320,7 @@ class Scorecard(Tabled, MaySkip):
             raise InputError(
                 f"must be a card that knows its rows for {name}",
                 argument="card",
-                found="merged and saved cards, and those of very many rows, hold sums only",
+                found="merged cards, and those of very many rows, hold sums only",
                 remedies=[Remedy(f"Type {how}.", python_only=True)],
             )
         return self._of_rows

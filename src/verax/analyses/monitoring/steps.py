@@ -123,7 +123,7 @@ class StepRecipe(Recipe[Breakdown]):
     unit : str
         What is independent: "row", "group" or "time".
     stated : bool
-        Whether the user said so. Otherwise rows that are grouped may not enter one by one.
+        Whether the user chose it. Otherwise rows that are grouped may not enter one by one.
     """
 
     model: str
