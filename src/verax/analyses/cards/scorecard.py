@@ -89,8 +89,8 @@ class Scorecard(Tabled, MaySkip):
     has sensitivity, specificity, predictive values and F1 of the second class.
 
     `card["skill"]`, `card["ece"]`, `card["auc"]` and the other `measures` need all rows. A card that
-    `evaluate` made refers to its rows and computes them when they are asked for. Saved cards keep them; merged ones, and
-    those of more than two million probabilities in memory, do not.
+    `evaluate` made refers to its rows and computes them when they are asked for. Saved cards keep them;
+    merged ones, and those of more than two million probabilities in memory, do not have them.
 
     Attributes
     ----------
