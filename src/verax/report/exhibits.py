@@ -475,5 +475,5 @@ def comparison_exhibit(contents: Contents) -> dict[str, Any]:
             for rule, models in comparison.models.items()
         ],
         "disagreements": comparison.disagreements,
-        "notes": comparison.notes,
+        "notes": [*comparison.undecided, *comparison.notes],
     }
