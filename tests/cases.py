@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 import warnings
 from fractions import Fraction
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+import references
 import verax as vx
 
 # The registered rules and one or more of every other parametrisation.
@@ -34,11 +33,7 @@ RULES = [
 certified = cache(vx.certify)
 SMOOTH = [rule for rule in RULES if not isinstance(rule, vx.ZeroOne)]
 # Exact gradients and expected Hessians in logits.
-GRADIENTS = [
-    entry
-    for entry in json.loads((Path(__file__).parent / "vectors.json").read_text())
-    if entry["rule"] == "grad_logits"
-]
+GRADIENTS = [entry for entry in references.entries() if entry["rule"] == "grad_logits"]
 
 
 def numpy_writeable(x):

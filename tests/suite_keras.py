@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+import references
 import verax as vx
 from cases import RULES, forecasts, number
 from lazily import lazily
 from verax.scores.properties import Holds, Properties
 
 keras, ops, adapter = map(lazily, ("keras", "keras.ops", "verax.adapters.keras"))
-VECTORS = json.loads((Path(__file__).parent / "vectors.json").read_text())
+VECTORS = references.entries()
 GRADIENTS = [case for case in VECTORS if case["rule"] == "grad_logits"]
 SMOOTH = [rule for rule in RULES if not isinstance(rule, vx.ZeroOne)]
 BACKEND = os.environ["KERAS_BACKEND"]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 
+import references
 import verax as vx
 from cases import number
 
 VECTORS = defaultdict(list)
-for _entry in json.loads((Path(__file__).parent / "vectors.json").read_text()):
+for _entry in references.entries():
     VECTORS[_entry["rule"]].append(_entry)
 
 # Counting a tie as correct, or as wrong, is improper (see the documentation of penalized): not offered.
@@ -104,3 +103,10 @@ def test_all_entries_of_these_rules_are_used():
     refused = [e for name in names for e in VECTORS[name] if e["params"].get("ties") in REFUSED_TIES]
     assert sum(len(entries(name)) for name in names) + len(refused) == 750
     assert len(refused) == 56
+
+
+def test_the_reference_values_are_those_that_were_given():
+    given = references.PATH.parents[2] / "shared" / "vectors.json"
+    if not given.exists():
+        pytest.skip("shared/vectors.json is not here: it stands beside the repository")
+    assert references.PATH.read_bytes() == given.read_bytes()

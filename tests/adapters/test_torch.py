@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+import references
 import verax as vx
 from cases import RULES, forecasts, number
 from verax.errors import passing
@@ -24,7 +23,7 @@ from verax.adapters.torch import Card, Loss, Score, metrics  # noqa: E402
 
 pytestmark = pytest.mark.frameworks
 
-VECTORS = json.loads((Path(__file__).parents[1] / "vectors.json").read_text())
+VECTORS = references.entries()
 GRADIENTS = [case for case in VECTORS if case["rule"] == "grad_logits"]
 STEPS = [rule for rule in RULES if isinstance(rule, vx.ZeroOne)]
 SMOOTH = [rule for rule in RULES if rule not in STEPS]

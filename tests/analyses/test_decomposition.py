@@ -18,6 +18,7 @@ from scipy.optimize import isotonic_regression
 from scipy.special import stdtrit
 from sklearn.isotonic import IsotonicRegression
 
+import references
 import verax as vx
 from cases import NAMESPACES, forecasts, number
 from realdata import load
@@ -33,7 +34,7 @@ from verax.kernels import limits
 
 VECTORS = [
     pytest.param(entry, id=entry["id"])
-    for entry in json.loads((Path(__file__).parents[1] / "vectors.json").read_text())
+    for entry in references.entries()
     if entry["rule"] in ("corp_rps", "corp_brier_ovr")
 ]
 RULES = [

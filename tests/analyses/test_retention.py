@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score, f1_score
 
+import references
 import verax as vx
 from cases import forecasts, number
 from scattered import Scattered
@@ -25,9 +25,7 @@ from verax.inputs.forecasts import Forecasts
 from verax.scores.metrics import METRICS as METRICS_OF_COUNTS
 
 VECTORS = [
-    pytest.param(entry, id=entry["id"])
-    for entry in json.loads((Path(__file__).parents[1] / "vectors.json").read_text())
-    if entry["rule"] == "retention"
+    pytest.param(entry, id=entry["id"]) for entry in references.entries() if entry["rule"] == "retention"
 ]
 
 

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import references
 import verax as vx
 from cases import facts, facts_of, number
 from verax.inputs.lists import labelsets
 
-F1 = [
-    e
-    for e in json.loads((Path(__file__).parents[1] / "vectors.json").read_text())
-    if e["rule"] == "instance_f1_expected"
-]
+F1 = [e for e in references.entries() if e["rule"] == "instance_f1_expected"]
 
 
 def brute_force(q):

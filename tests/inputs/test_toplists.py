@@ -6,18 +6,18 @@ import json
 import math
 from collections import defaultdict
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import references
 import verax as vx
 from cases import number, top_list
 
 VECTORS = defaultdict(list)
-for _entry in json.loads((Path(__file__).parents[1] / "vectors.json").read_text()):
+for _entry in references.entries():
     VECTORS[_entry["rule"]].append(_entry)
 
 SYMMETRIC = [

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, cohen_kappa_score, f1_score
 
+import references
 import verax as vx
 from cases import forecasts, number
 from verax.scores.decisions import count_decisions
 from verax.scores.metrics import accuracy_of, cost_matrix, expected_cost_of, kappa_of, macro_f1_of
 
-VECTORS = json.loads((Path(__file__).parents[1] / "vectors.json").read_text())
+VECTORS = references.entries()
 
 
 def of(rule):
