@@ -21,6 +21,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from scipy import stats
+
 from selection_data import SETS, SMALL
 from selection_runs import (
     EARLY,
@@ -36,7 +37,6 @@ from selection_runs import (
     write,
 )
 from selection_training import save_problems, train
-
 from verax.display.palette import COLOURS
 from verax.selection import History
 

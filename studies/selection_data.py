@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from selection_training import TEST, TRAIN, VALIDATION, Problem
 
+from selection_training import TEST, TRAIN, VALIDATION, Problem
 from verax.selection import HBlockSplit, sliding_windows
 
 OVERLAP = 0.75

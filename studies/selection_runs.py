@@ -20,9 +20,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from selection_training import TEST, TRAIN, Problem
 
 import verax as vx
+from selection_training import TEST, TRAIN, Problem
 from verax.selection import Correlation, EarlyStopping, History
 
 WAYS = ("ES", "CP")  # early stopping, checkpointing

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import runpy
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -21,6 +19,8 @@ from sklearn.isotonic import IsotonicRegression
 import references
 import verax as vx
 from cases import NAMESPACES, forecasts, number
+from covers import calibration_tests
+from covers import decomposition as promises
 from realdata import load
 from verax.analyses.calibration import decomposition, optimism
 from verax.analyses.calibration.components import COMPONENTS
@@ -386,21 +386,20 @@ def test_smooth_frequencies_need_not_be_monotone():
 # ---- what the intervals and p-values promise ---------------------------------------------------
 
 
-coverage = runpy.run_path(str(Path(__file__).parents[2] / "studies" / "covering.py"))
-SURE = coverage["too_sure"](1.5)
+SURE = promises.too_sure(1.5)
 # Seeds are fixed; Binomial(20, 0.95) is at least 16 in 997 of 1,000 cases.
 DESIGNS = {
-    "grid": coverage["Design"](coverage["on_grid"](SURE), "rps", n=500),
-    "hump": coverage["Design"](coverage["binary"](coverage["hump"]), n=300),
-    "curved": coverage["Design"](coverage["binary"](coverage["squared"]), "log_score", n=300),
-    "groups": coverage["Design"](SURE, "rps", n=400, groups=40),
-    "weights": coverage["Design"](coverage["binary"](coverage["wave"]), n=400, weighted=True),
+    "grid": promises.Design(promises.on_grid(SURE), "rps", n=500),
+    "hump": promises.Design(promises.binary(promises.hump), n=300),
+    "curved": promises.Design(promises.binary(promises.squared), "log_score", n=300),
+    "groups": promises.Design(SURE, "rps", n=400, groups=40),
+    "weights": promises.Design(promises.binary(promises.wave), n=400, weighted=True),
 }
 
 
 @pytest.mark.parametrize("name", DESIGNS)
 def test_coverage_of_the_components(name):
-    hits = coverage["decompositions"](DESIGNS[name], 20, 1, bootstrap=20)
+    hits = promises.decompositions(DESIGNS[name], 20, 1, bootstrap=20)
     assert sum(hits["miscalibration"]) >= 16
     assert sum(hits["discrimination"]) >= 16
 
@@ -422,13 +421,13 @@ def test_estimates_without_noise_are_right_on_average():
 def test_the_p_value_with_groups():
     def p_values(factor):
         for i in range(16):
-            y, p, groups = coverage["grouped"](300, 20, factor, [3, i])
+            y, p, groups = calibration_tests.grouped(300, 20, factor, [3, i])
             yield vx.decompose(y, p, rule="rps", groups=groups, bootstrap=19, seed=i).p_value
 
     # 5 percent nominal: Binomial(16, 0.07) exceeds 4 once in two hundred times.
     assert sum(p <= 0.05 for p in p_values(1.0)) <= 4
     assert sum(p <= 0.05 for p in p_values(2.0)) >= 9
-    y, p, groups = coverage["grouped"](300, 20, 1.0, [3, 0])
+    y, p, groups = calibration_tests.grouped(300, 20, 1.0, [3, 0])
     assert vx.decompose(y, p, rule="log_score", groups=groups, bootstrap=5).p_value is None
 
 

@@ -6,13 +6,11 @@ import dataclasses
 import json
 import os
 import re
-import runpy
 import subprocess
 import sys
 from functools import cache
 from html.parser import HTMLParser
 from itertools import pairwise
-from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
@@ -22,6 +20,7 @@ from scipy.special import stdtr
 from scipy.stats import norm
 
 import verax as vx
+from covers import calibration_tests
 from reports import EVIL, graded, light, sample
 from verax.analyses.calibration.overconfidence import overconfidence_of
 from verax.inference.intervals import Interval
@@ -319,10 +318,9 @@ def test_with_groups_too_much_confidence_is_detected():
 
 
 def test_the_too_sure_test_with_groups_keeps_its_level_and_its_power():
-    coverage = runpy.run_path(str(Path(__file__).parents[2] / "studies" / "covering.py"))
     for n, n_groups in ((300, 8), (1000, 50)):
-        size, _ = coverage["rejections_of_overconfidence"](n, n_groups, 1.0)(150, 5)
-        power, _ = coverage["rejections_of_overconfidence"](n, n_groups, 1.5)(150, 5)
+        size, _ = calibration_tests.rejections_of_overconfidence(n, n_groups, 1.0)(150, 5)
+        power, _ = calibration_tests.rejections_of_overconfidence(n, n_groups, 1.5)(150, 5)
         # Binomial(150, 0.05) lies in these bounds with probability 0.998.
         assert 1 / 150 <= size <= 17 / 150
         assert power >= 0.4

@@ -1,0 +1,1 @@
+"""What intervals and tests promise, a module per subject."""

@@ -1,0 +1,156 @@
+"""Skill, reliability bands, gains of recalibration, and what is said of subgroups."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from scipy.special import expit, softmax, xlogy
+
+import verax as vx
+from covers.claims import Measure, claim, share_of
+from verax.analyses.calibration.summary import summarize
+
+
+@cache
+def skills_and_bands(n: int, replications: int, seed: int) -> dict[str, list[bool]]:
+    """In which samples of calibrated forecasts of an event skill and a point of a reliability band cover."""
+    x = np.linspace(0.02, 0.98, 100_001)
+    truth = 1 - float(np.mean(x * (1 - x)) / (x.mean() * (1 - x.mean())))
+    found: dict[str, list[bool]] = {"skill in comparisons": [], "skill in summaries": [], "reliability": []}
+    for i in range(replications):
+        rng = np.random.default_rng([seed, i])
+        x = rng.uniform(0.02, 0.98, n)
+        y = (rng.random(n) < x).astype(int)
+        models = vx.compare(y, {"x": x}, rule="brier", reference="frequencies").models["brier"]
+        skill = next(m for m in models if m.name == "x").skill_interval
+        whole = summarize(y, x, rule="brier", bootstrap=20).measures["skill"].interval
+        curve = vx.reliability(y, x, resamples=100, seed=i)["1"]
+        at = rng.integers(len(curve.forecast))
+        found["skill in comparisons"].append(skill.low <= truth <= skill.high)
+        found["skill in summaries"].append(whole.low <= truth <= whole.high)
+        found["reliability"].append(curve.band[0, at] <= curve.frequency[at] <= curve.band[1, at])
+    return found
+
+
+def claims_of_skills_and_bands() -> None:
+    """Coverage of skill, and of the band of calibrated curves at a point."""
+    for n in (100, 300):
+        for name in ("skill in comparisons", "skill in summaries", "reliability"):
+
+            def measure(replications: int, seed: int, n: int = n, name: str = name) -> tuple[float, float]:
+                return share_of(skills_and_bands(n, replications, seed)[name])
+
+            claim(f"skills and bands: {name}, {n} rows", 0.92, 0.985, measure, 300)
+
+
+claims_of_skills_and_bands()
+
+
+@cache
+def gains(factor: float, n: int, replications: int, seed: int) -> dict[str, list[bool]]:
+    """In which samples the gain of a choice among methods covers that of the fit on many new rows.
+
+    Three classes, whose logits are this factor times the true ones, plus offsets.
+    """
+    offsets = 0.1 * np.arange(3)
+    z = 1.2 * np.random.default_rng(12345).normal(size=(50_000, 3))
+    chance, given = softmax(z, axis=1), softmax(factor * z + offsets, axis=1)
+    found: dict[str, list[bool]] = {"gain": [], "share": [], "cautioned": []}
+    for i in range(replications):
+        rng = np.random.default_rng([seed, i])
+        z = 1.2 * rng.normal(size=(n, 3))
+        y = np.minimum((rng.random((n, 1)) > np.cumsum(softmax(z, axis=1), axis=1)).sum(axis=1), 2)
+        methods = ["temperature", "bcts", "vector", "isotonic"]
+        fitted = vx.recalibrate(y, softmax(factor * z + offsets, axis=1), rule="log_score", method=methods)
+        before, after = (-xlogy(chance, p).sum(axis=1).mean() for p in (given, fitted.apply(given)))
+        gain = fitted.gain
+        found["gain"].append(gain.interval.low <= before - after <= gain.interval.high)
+        found["share"].append(gain.share_interval.low <= 1 - after / before <= gain.share_interval.high)
+        found["cautioned"].append("differs" in gain.interval.caution)
+    return found
+
+
+def claims_of_gains() -> None:
+    """Coverage of the nested gain of recalibration."""
+    for factor in (1.0, 1.3, 1.6):
+        for name, low in (("gain", 0.92), ("share", 0.92), ("cautioned", 0.0)):
+
+            def measure(
+                replications: int, seed: int, factor: float = factor, name: str = name
+            ) -> tuple[float, float]:
+                return share_of(gains(factor, 300, replications, seed)[name])
+
+            claim(f"recalibration: {name}, logits times {factor:g}, 300 rows", low, 1.0, measure, 100)
+
+
+claims_of_gains()
+
+
+@cache
+def flags(n_subgroups: int, bad: bool, replications: int, seed: int) -> list[bool]:
+    """Samples where a calibrated subgroup of 40 rows is flagged; with `bad`, where one that is not is."""
+    found = []
+    for i in range(replications):
+        rng = np.random.default_rng([seed, i])
+        by = np.arange(40 * n_subgroups) % n_subgroups
+        x = rng.uniform(0.02, 0.98, len(by))
+        q = np.where((by == 0) & bad, x**4, x)
+        y = (rng.random(len(x)) < q).astype(int)
+        labels = {line.label for line in vx.subgroups(y, x, by=by, rule="brier", seed=i).flagged}
+        found.append(0 in labels if bad else bool(labels))
+    return found
+
+
+def claims_of_flags() -> None:
+    """Family-wise error and power of the flags of subgroups, and of differences of models inside them."""
+    for n, replications in ((30, 100), (100, 40)):
+        for bad, name, wanted in ((False, "any flag by chance", (0.0, 0.06)), (True, "found", (0.3, 1.0))):
+
+            def measure(replications: int, seed: int, n: int = n, bad: bool = bad) -> tuple[float, float]:
+                return share_of(flags(n, bad, replications, seed))
+
+            claim(f"subgroups: {name}, {n} subgroups", *wanted, measure, replications)
+    claim("subgroups: any difference of models by chance, 4 subgroups", 0.0, 0.06, any_difference(4), 400)
+
+
+def any_difference(n_subgroups: int) -> Measure:
+    """How often equally good models differ significantly in any of some subgroups of 60 rows."""
+
+    def measure(replications: int, seed: int) -> tuple[float, float]:
+        found = []
+        for i in range(replications):
+            rng = np.random.default_rng([seed, i])
+            x = rng.normal(size=60 * n_subgroups)
+            y = (rng.random(len(x)) < expit(x)).astype(int)
+            models = {name: expit(x + 0.7 * rng.normal(size=len(x))) for name in "abc"}
+            parts = vx.subgroups(y, models, by=np.arange(len(x)) % n_subgroups, rule="brier", bootstrap=0)
+            gaps = [d for each in parts.comparisons.values() for d in each.differences["brier"]]
+            found.append(any(d.p_adjusted <= 0.05 for d in gaps))
+        return share_of(found)
+
+    return measure
+
+
+claims_of_flags()
+
+
+def calibrated_intervals(k: int, n: int) -> Measure:
+    """How often the interval of the miscalibration of calibrated forecasts excludes zero."""
+
+    def measure(replications: int, seed: int) -> tuple[float, float]:
+        found = []
+        for i in range(replications):
+            rng = np.random.default_rng([seed, i])
+            p = softmax(rng.normal(size=(n, k)), axis=1)
+            y = np.minimum((rng.random((n, 1)) > np.cumsum(p, axis=1)).sum(axis=1), k - 1)
+            parts = vx.decompose(y, p, rule="brier", bootstrap=60, seed=i)
+            found.append(parts.intervals["miscalibration"].low > 0)
+        return share_of(found)
+
+    return measure
+
+
+for k, n in ((8, 60), (8, 200), (3, 60)):
+    name = f"decomposition: excludes zero if calibrated, {k} classes, {n} rows"
+    claim(name, 0.0, 0.05, calibrated_intervals(k, n), 300)

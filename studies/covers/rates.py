@@ -1,0 +1,126 @@
+"""Rates at a threshold, and their curves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+import verax as vx
+from covers.claims import claim, covers, share_of
+
+
+@dataclass(frozen=True)
+class Deciding:
+    """Rows with a forecast that is acted on from a threshold on, and another forecast of the same event.
+
+    Attributes
+    ----------
+    offset : float
+        The logit of the forecast of a middling row: negative for a rare event.
+    n : int
+        The number of rows.
+    groups : int
+        The number of groups, of unequal sizes; 0 for independent rows.
+    weighted : bool
+        Whether rows have lognormal weights.
+    threshold : float
+        From what probability on rows are acted on.
+    """
+
+    offset: float
+    n: int
+    groups: int = 0
+    weighted: bool = False
+    threshold: float = 0.5
+
+    def rows(
+        self, rng: np.random.Generator, n: int, groups: int
+    ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+        """Outcomes, forecasts, and weights and groups."""
+        own: dict[str, np.ndarray] = {}
+        effects = np.zeros(n)
+        if groups:
+            sizes = rng.exponential(size=groups) + 0.2
+            own["groups"] = rng.choice(groups, n, p=sizes / sizes.sum())
+            effects = rng.normal(size=groups)[own["groups"]]
+        if self.weighted:
+            own["weights"] = rng.lognormal(sigma=0.7, size=n)
+        x, other = rng.normal(size=n), rng.normal(size=n)
+        y = (rng.random(n) < expit(1.5 * x + 0.7 * effects + self.offset)).astype(int)
+        models = {"a": expit(2 * x + self.offset), "b": expit(1.5 * x + other + self.offset)}
+        return y, models, own
+
+    @cache  # noqa: B019
+    def truth(self) -> tuple[dict[str, float], dict[str, float], Any]:
+        """Rates, their differences, and the ROC and precision-recall curves, of many rows."""
+        groups = 400_000 if self.groups else 0
+        y, models, _ = self.rows(np.random.default_rng(12345), 400_000, groups)
+        found = vx.operating_points(y, models, threshold=self.threshold)
+        rates = {each.name: each.value for each in found.point(model="a").rates}
+        gaps = {gap.rate: gap.difference for gap in found.differences}
+        return rates, gaps, (y, models["a"])
+
+    @cache  # noqa: B019
+    def hits(self, replications: int, seed: int) -> dict[str, list[bool]]:
+        """What covers."""
+        rates, gaps, (everywhere, forecast) = self.truth()
+        order = np.argsort(forecast)
+        counts = np.cumsum(np.stack([everywhere, 1 - everywhere])[:, order[::-1]], axis=1)[:, ::-1]
+        counts = np.append(counts, [[0], [0]], axis=1)
+        found: dict[str, list[bool]] = {}
+        for i in range(replications):
+            y, models, own = self.rows(np.random.default_rng([seed, i]), self.n, self.groups)
+            points = vx.operating_points(y, models, threshold=self.threshold, **own)
+            hits = {}
+            for each in points.point(model="a").rates:
+                low, high = each.interval
+                hits[each.name] = bool(low <= rates[each.name] <= high)
+            for gap in points.differences:
+                hits[f"difference of {gap.rate}"] = gap.interval.low <= gaps[gap.rate] <= gap.interval.high
+            roc = vx.roc_curve(y, models["a"], seed=i, points=50, **own).curves[0]
+            # The true curve at each false positive rate of the band.
+            at = np.interp(roc.x, (counts[1] / counts[1, 0])[::-1], (counts[0] / counts[0, 0])[::-1])
+            hits["ROC band"] = covers(roc.band, at)
+            precision = vx.precision_recall_curve(y, models["a"], seed=i, points=50, **own).curves[0]
+            named = np.isfinite(precision.band[0])
+            true, false = counts[:, np.searchsorted(forecast[order], precision.thresholds[named])]
+            with np.errstate(invalid="ignore"):
+                hits["precision band"] = covers(precision.band[:, named], true / (true + false))
+            for name, hit in hits.items():
+                found.setdefault(name, []).append(hit)
+        return found
+
+
+def claims_of_rates() -> None:
+    """Coverage of rates at a threshold, their differences, and the bands of their curves."""
+    designs = {
+        "200 rows": Deciding(0.0, 200),
+        "1000 rows": Deciding(0.0, 1000),
+        "rare event, 1000 rows": Deciding(-3.5, 1000, threshold=0.2),
+        "1000 rows in 20 groups": Deciding(0.0, 1000, groups=20),
+        "1000 rows in 100 groups": Deciding(0.0, 1000, groups=100),
+        "1000 rows with weights": Deciding(0.0, 1000, weighted=True),
+    }
+    names = [
+        *("sensitivity", "specificity", "ppv", "npv", "accuracy", "balanced_accuracy", "f1", "youden"),
+        *("lr_positive", "lr_negative", "difference of sensitivity", "difference of ppv", "difference of f1"),
+        *("ROC band", "precision band"),
+    ]
+    # The band of ROC curves is made of rectangles: wider than it need be.
+    wanted = {"ROC band": (0.95, 1.0), "precision band": (0.9, 1.0)}
+    for label, design in designs.items():
+        for what in names:
+
+            def measure(
+                replications: int, seed: int, design: Deciding = design, what: str = what
+            ) -> tuple[float, float]:
+                return share_of(design.hits(replications, seed)[what])
+
+            claim(f"rates: {what}, {label}", *wanted.get(what, (0.925, 0.98)), measure, 1000)
+
+
+claims_of_rates()
