@@ -404,6 +404,8 @@ class Handle(ABC):
         Whether rows can be read as often as needed. If not, there are summaries that were made before.
     weighted : bool
         Whether rows may have weights.
+    rated : bool
+        Whether several raters may have labelled the rows.
     whole : bool
         Whether all rows are in memory, as one part, so that there is an order of them.
     """
@@ -419,6 +421,7 @@ class Handle(ABC):
     sets: bool = False
     has_rows: bool = True
     weighted: bool = True
+    rated: bool = False
     whole: bool = False
 
     @property

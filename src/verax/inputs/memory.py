@@ -71,7 +71,8 @@ class InMemory(Handle):
         self.by: tuple[str, ...] = tuple(self._part.by)
         self.lists: bool = isinstance(rows, ListRows)
         self.sets: bool = any(isinstance(own, SetRows) for own in models.values())
-        self.weighted: bool = rows.weights is not None or are_shared(rows)
+        self.rated: bool = are_shared(rows)
+        self.weighted: bool = rows.weights is not None or self.rated
 
     @property
     def several(self) -> bool:

@@ -30,6 +30,8 @@ from verax.analyses.comparison.paired import OF_RULE, PairedRecipe, PairedSums
 from verax.analyses.comparison.references import FREQUENCIES, UNIFORM, OtherGroups
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.parts import probabilities, seen
+from verax.analyses.raters.raters import read_raters, recipe_of
+from verax.analyses.raters.result import RaterStudy
 from verax.analyses.samples import SampleRecipe
 from verax.analyses.worst import Worst, ranking, read_worst
 from verax.analyses.worst_ranks import read_ranked, worst_recipes
@@ -127,6 +129,8 @@ def _dense_recipes(handle: Handle, problem: Problem, plan: Resampling) -> dict[s
         found |= _worst_recipes(handle, name, problem.primary, curves.keys)
         if problem.costs is not None and handle.n_classes <= CONFUSION_UP_TO:
             found[f"{name}/decisions"] = DecisionRecipe(name, problem.costs)
+        raters = recipe_of(name, problem.calibrated_by)
+        found |= {f"{name}/raters": raters} if handle.rated and handle.knows(raters) else {}
     found["survey"] = SurveyRecipe()
     found["sample"] = SampleRecipe(sample_size(handle.n_classes, len(handle.models)), everything=False)
     if len(handle.models) > 1:
@@ -311,6 +315,7 @@ class _Conclusion:
                     decisions=self._decisions(model, self.cards[name]),
                 ),
                 places=None,
+                raters=self._raters(model),
             )
             for i, (model, name) in enumerate(problem.models.items())
         ]
@@ -322,6 +327,12 @@ class _Conclusion:
         matrix = cost_matrix(self.problem.costs, self.problem.n_classes)
         costs = (float(expected_cost_of(counts, matrix)) for counts in (card.confusion, found.counts.high))
         return Decisions(*costs)
+
+    def _raters(self, model: str) -> RaterStudy | None:
+        found: PairedSums | None = self.found.found.get(f"{model}/raters")
+        if found is None:
+            return None
+        return read_raters(found, self.problem.calibrated_by, self.found.n_rows, (), self.plan.confidence)
 
     def _thresholds(self) -> ThresholdCurves | None:
         return None if self.problem.lists else find_thresholds(self.handle, self.problem, self.plan)

@@ -15,6 +15,7 @@ from verax.analyses.cards.lines import CardLine
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.length_result import LengthComparison
 from verax.analyses.comparison.result import Comparison
+from verax.analyses.raters.result import RaterStudy
 from verax.analyses.retention.result import RetentionCurve
 from verax.analyses.subgroups.result import Subgroups
 from verax.analyses.worst import Worst
@@ -136,6 +137,8 @@ class Findings:
         What only full distributions tell.
     places : ListFindings or None
         What only top lists tell.
+    raters : RaterStudy or None
+        What several raters tell; None where there is one outcome per row.
     """
 
     name: str
@@ -145,6 +148,7 @@ class Findings:
     panels: list[ReliabilityPanel]
     dense: Distributions | None
     places: ListFindings | None
+    raters: RaterStudy | None = None
 
     def score(self, rule: str) -> CardLine:
         """The line of the card with a rule's name; of lists, with that of the rule that is padded."""
@@ -257,5 +261,6 @@ class Contents:
             "skill": skills,
             "decomposition": found.decomposition.to_dict(stored=False),
             "worst": found.worst.to_dict(stored=False),
+            **({} if found.raters is None else {"raters": found.raters.to_dict(stored=False)}),
             **own,
         }

@@ -18,6 +18,7 @@ from verax.display.writing import written
 from verax.errors import MissingPackageError
 from verax.inference.intervals import WeightsAre, check_confidence
 from verax.inputs.arrays import Ints
+from verax.inputs.shares import Raters
 from verax.inputs.skipping import Skipped
 from verax.report.analysis import look_at
 from verax.report.breakdowns import Breakdowns
@@ -84,6 +85,7 @@ class Report:
         source: str = "",
         logits: bool = False,
         normalize: bool = False,
+        raters: Raters | None = None,
         weights_are: WeightsAre = "importance",
         time_ordered: bool = False,
         confidence: float = 0.95,
@@ -129,6 +131,9 @@ class Report:
             Whether `p` holds logits; the softmax is applied first.
         normalize : bool, default False
             Whether to divide each row of `p` by its sum first.
+        raters : {"shares", "counts", "columns"}, optional
+            What a 2-D `y` holds if not one-hot rows: shares of the classes, numbers of raters for each class,
+            or the labels of one rater per column.
         weights_are : {"importance", "counts"}, default "importance"
             What weights are. "importance": how much each row counts; only their ratios matter. "counts":
             a row of weight 3 is three rows.
@@ -178,6 +183,7 @@ class Report:
             ids=ids,
             normalize=normalize,
             logits=logits,
+            raters=raters,
         )
         problem = Problem.of(
             handle,

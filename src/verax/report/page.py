@@ -18,6 +18,7 @@ from verax.report.bundle import bundle, converter
 from verax.report.charts import all_charts, altair
 from verax.report.contents import Contents
 from verax.report.rate_charts import rate_charts
+from verax.report.rater_section import rater_charts
 from verax.report.sections import context_of
 
 
@@ -34,7 +35,7 @@ def render(contents: Contents, **about: Any) -> str:
     check_packages()
     context = context_of(contents, **about)
     script = bundle() + "\n" + _asset("report.js")
-    drawn = all_charts(contents) | rate_charts(contents)
+    drawn = all_charts(contents) | rate_charts(contents) | rater_charts(contents)
     charts = json.dumps(drawn, allow_nan=False, separators=(",", ":"))
     return str(
         _environment()

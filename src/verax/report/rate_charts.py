@@ -41,8 +41,7 @@ def _confident(contents: Contents, found: ThresholdCurves, names: Sequence[str])
     lowest = min((row[key] for row in rows for key in ("y", "low") if row[key] is not None), default=0.0)
     upward = (min(least, math.floor(10 * lowest) / 10), 1.0)
     drawing = rate_chart(len(names), "least confidence", "accuracy", (least, 1.0), upward, "linear")
-    diagonal: Values = [{"x": least, "y": least}, {"x": 1, "y": 1}]
-    return with_labels(filled(drawing, {"reference": diagonal}), rows, step=None)
+    return with_labels(line_rows(drawing, [(least, least), (1, 1)]), rows, step=None)
 
 
 def _two_class(found: TwoClassCurves, names: Sequence[str]) -> dict[str, Spec]:
@@ -54,10 +53,10 @@ def _two_class(found: TwoClassCurves, names: Sequence[str]) -> dict[str, Spec]:
     highest = max(float(np.nanmax(curve.values)) for curve in found.net_benefit)
     span = (_FLOOR * rate or -0.01, max(1.05 * highest, 1.05 * rate) or 0.01)
     worth = rate_chart(len(names), "threshold", "net benefit", unit, span, "linear", beside=True)
-    references: dict[str, Values] = {
-        "roc": [{"x": 0, "y": 0}, {"x": 1, "y": 1}],
-        "recall": [{"x": 0, "y": finite(rate)}, {"x": 1, "y": finite(rate)}],
-        "worth": [{"x": 0, "y": 0}, {"x": 1, "y": 0}],
+    references: dict[str, list[tuple[float, float]]] = {
+        "roc": [(0, 0), (1, 1)],
+        "recall": [(0, rate), (1, rate)],
+        "worth": [(0, 0), (1, 0)],
     }
     rows = {
         "roc": _rates(found.roc, names),
@@ -65,27 +64,32 @@ def _two_class(found: TwoClassCurves, names: Sequence[str]) -> dict[str, Spec]:
         "worth": [
             row
             for m, curve in enumerate(found.net_benefit)
-            for row in _points(m, names[m], curve.thresholds, curve.values, curve.band, curve.thresholds)
+            for row in line_points(m, names[m], curve.thresholds, curve.values, curve.band, curve.thresholds)
         ],
     }
     none = np.full((2, len(first.thresholds)), np.nan)
-    rows["worth"] += _points(len(names), _ALL, first.thresholds, first.treat_all, none, first.thresholds)
+    rows["worth"] += line_points(len(names), _ALL, first.thresholds, first.treat_all, none, first.thresholds)
     drawings = {"roc": roc, "recall": recall, "worth": worth}
     return {
-        key: with_labels(filled(drawing, {"reference": references[key]}), rows[key], step=None)
+        key: with_labels(line_rows(drawing, references[key]), rows[key], step=None)
         for key, drawing in drawings.items()
     }
+
+
+def line_rows(drawing: Spec, points: Sequence[tuple[float, float]]) -> Spec:
+    """A drawing with the line to compare with."""
+    return filled(drawing, {"reference": [{"x": finite(x), "y": finite(y)} for x, y in points]})
 
 
 def _rates(curves: Iterable[Any], names: Sequence[str]) -> Values:
     return [
         row
         for m, curve in enumerate(curves)
-        for row in _points(m, names[m], curve.x, curve.values, curve.band, curve.thresholds)
+        for row in line_points(m, names[m], curve.x, curve.values, curve.band, curve.thresholds)
     ]
 
 
-def _points(i: int, label: str, x: Any, values: Any, band: Any, thresholds: Any) -> Values:
+def line_points(i: int, label: str, x: Any, values: Any, band: Any, thresholds: Any) -> Values:
     """The points of one line, in their order along it."""
     return [
         {
@@ -115,17 +119,20 @@ def rate_chart(
     interpolate: str,
     *,
     beside: bool = False,
+    along: str = "threshold",
 ) -> Spec:
     """A line for each model, the band of the chosen one, and a line to compare with; `beside` one more.
 
-    Of more models than there are colours, all but the chosen one are grey.
+    Of more models than there are colours, all but the chosen one are grey. Points have a number `along` the
+    line.
     """
     alt = altair()
     base = alt.Chart(alt.NamedData("rows"))
     horizontal = alt.Scale(domain=list(across), nice=False)
     vertical = alt.Scale(domain=list(upward), nice=False)
     ticks = alt.Axis(format="~g", tickCount=5, grid=True)
-    at_x = alt.X("x:Q", title=x, scale=horizontal, axis=ticks)
+    counted = alt.Axis(format="d", tickCount=5, tickMinStep=1, grid=True)
+    at_x = alt.X("x:Q", title=x, scale=horizontal, axis=counted if across[1] > 1 else ticks)
     at_y = alt.Y("y:Q", title=y, scale=vertical, axis=ticks)
     n_lines = n_models + beside
     domain = list(range(n_lines))
@@ -143,8 +150,8 @@ def rate_chart(
     dash = alt.StrokeDash("i:N", scale=alt.Scale(domain=domain, range=dashes), legend=legend)
     tooltip = [
         *([alt.Tooltip("label:N", title="line")] if n_lines > 1 else []),
-        alt.Tooltip("t:Q", title="threshold", format=".3~f"),
-        *([] if x in ("threshold", "least confidence") else [alt.Tooltip("x:Q", title=x, format=".3f")]),
+        alt.Tooltip("t:Q", title=along, format=".3~f"),
+        *([] if x in (along, "least confidence") else [alt.Tooltip("x:Q", title=x, format=".3f")]),
         alt.Tooltip("y:Q", title=y, format=".3f"),
         alt.Tooltip("low:Q", title="band from", format=".3f"),
         alt.Tooltip("high:Q", title="to", format=FORMAT),

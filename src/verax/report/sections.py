@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from verax._version import __version__
@@ -17,7 +16,7 @@ from verax.analyses.operating.rates import RATES
 from verax.errors import join
 from verax.report.balance import balance_exhibit
 from verax.report.contents import Contents, Findings, inner_name
-from verax.report.definitions import ERRATA, Definition, definitions, of_rule
+from verax.report.conventions import MAIN, definitions_of, methods_of, paragraph_of
 from verax.report.exhibits import (
     by_class_exhibit,
     comparison_exhibit,
@@ -28,7 +27,7 @@ from verax.report.exhibits import (
     reliability_exhibit,
     subgroups_exhibit,
 )
-from verax.report.limits import COUNTED
+from verax.report.rater_section import raters_exhibit
 from verax.report.remedy_section import remedy_exhibit
 from verax.report.threshold_section import confidence_exhibit, thresholds_exhibit
 from verax.report.thresholds import TwoClassCurves
@@ -51,8 +50,10 @@ from verax.scores.registry import name_of
 
 # Up to this number of classes a forecast is written in full; beyond, the most likely ones and the outcome.
 _WRITTEN, _TOP = 6, 4
-# The scores that are shown if there are more than a few; the others are folded.
-_MAIN, _FEW_SCORES = ("rps", "brier", "log_score"), 3
+# Up to this number of scores, none is folded.
+_FEW_SCORES = 3
+# What the loss of a case with several raters comes from.
+_CAUSES = {"model is off": "The model is off", "raters disagree": "Raters disagree"}
 # What metrics of lists are called.
 _TITLES = {
     "accuracy": "Accuracy",
@@ -82,7 +83,7 @@ def context_of(
         "made": made,
         "command": clean(command, 400),
         "required": [(clean(text, 200), met) for text, met in required],
-        "paragraph": _paragraph(contents),
+        "paragraph": paragraph_of(contents),
         "models": names,
         "several": len(names) > 1,
         "lists": lists,
@@ -93,7 +94,8 @@ def context_of(
         "verdict": verdict_of(contents),
         "facts": _facts(contents),
         "cards": [_card(contents, f) for f in findings],
-        "worst": [[_case(contents, case) for case in f.worst] for f in findings],
+        "worst": [_split([_case(contents, case) for case in f.worst]) for f in findings],
+        "raters": raters_exhibit(contents),
         "coverage": coverage_exhibit(contents) if lists else None,
         "reliability": reliability_exhibit(contents),
         "remedy": None if lists else remedy_exhibit(contents),
@@ -106,8 +108,8 @@ def context_of(
         "by_class": None if lists else by_class_exhibit(contents),
         "subgroups": [subgroups_exhibit(contents, name) for name in contents.breakdowns],
         "comparison": comparison_exhibit(contents) if len(names) > 1 else None,
-        "definitions": _definitions(contents),
-        "methods": _methods(contents),
+        "definitions": definitions_of(contents),
+        "methods": methods_of(contents),
         "checks": contents.checks,
     }
 
@@ -137,6 +139,8 @@ def _facts(contents: Contents) -> list[tuple[str, str]]:
     facts.append((f"accuracy{whose}", percent(best.card.accuracy, 1)))
     skill, _ = contents.skill(best.name, contents.primary)
     facts.append((f"skill{whose}", percent(skill)))
+    if best.raters is not None and math.isfinite(best.raters.worth.value):
+        facts.append((f"worth in raters{whose}", number(best.raters.worth.value, 2)))
     two = _two(contents)
     if two is not None:
         facts.insert(
@@ -162,7 +166,7 @@ def _card(contents: Contents, found: Findings) -> dict[str, Any]:
     names = [inner_name(line) for line in found.card.scores.values() if line.rule is not None]
     for line, name in zip(lines, names, strict=True):
         line["first"] = name == contents.primary
-        line["main"] = len(lines) <= _FEW_SCORES or name in (*_MAIN, contents.primary)
+        line["main"] = len(lines) <= _FEW_SCORES or name in (*MAIN, contents.primary)
     for name, metric in found.card.metrics.items():
         if name in RATES and name != "accuracy" and _two(contents) is not None:
             continue
@@ -257,6 +261,14 @@ def _case(contents: Contents, case: Case) -> dict[str, Any]:
     }
 
 
+def _split(cases: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
+    """Cases by what their loss comes from, where several raters tell; the others are of one kind."""
+    causes = sorted({case["cause"] for case in cases})
+    return [
+        (_CAUSES.get(cause, cause), [case for case in cases if case["cause"] == cause]) for cause in causes
+    ]
+
+
 def _distributed(contents: Contents, case: Case) -> dict[str, Any]:
     names, p = contents.problem.names, case.forecast
     shares: Mapping[Hashable, float] = case.outcome if isinstance(case, ShareCase) else {}
@@ -266,14 +278,17 @@ def _distributed(contents: Contents, case: Case) -> dict[str, Any]:
     order = sorted(range(len(names)), key=lambda i: -p[i])
     shown = range(len(names)) if len(names) <= _WRITTEN else sorted({*order[:_TOP], outcome}, key=order.index)
     omitted, rest = len(names) - len(shown), chance(max(0.0, 1 - sum(p[i] for i in shown)))
+    cause, _, source = case.source.partition(": ") if shares else ("", "", case.source)
     return {
+        "cause": cause,
+        "verb": "was chosen" if shares else "happened",
         "outcome": f"{names[outcome]} ({part_of(shares[chosen])} of the raters)"
         if shares
         else names[outcome],
         "expected": "" if order[0] == outcome else names[order[0]],
         "said": "and was the most likely class" if order[0] == outcome else "",
         # Without an order the source of the loss is the rival class, and that is said already.
-        "why": f"{case.source}." if contents.problem.primary.ordinal else "",
+        "why": f"{source}." if shares or contents.problem.primary.ordinal else "",
         "bars": [(names[i], chance(p[i]), round(100 * p[i], 1), i == outcome) for i in shown],
         "rest": [(f"{omitted:,} others", rest)] if omitted else [],
     }
@@ -288,6 +303,8 @@ def _listed(case: ListCase) -> dict[str, Any]:
     left = chance(max(0.0, sum(t for _, t in entries) - sum(t for _, t in shown)))
     place = "and was not listed" if case.place is None else f"listed at place {case.place} of {len(entries)}"
     return {
+        "cause": "",
+        "verb": "happened",
         "outcome": clean(text_of(case.outcome)),
         "expected": "",
         "said": place if case.valid else f"{place}; the list is invalid",
@@ -301,198 +318,3 @@ def _listed(case: ListCase) -> dict[str, Any]:
             (f"{large(case.n_unlisted)} not listed", chance(case.unaccounted)),
         ],
     }
-
-
-# ---- conventions -------------------------------------------------------------------------------
-
-
-def _definitions(contents: Contents) -> list[Definition]:
-    """The definitions of every score on the card; of padded rules, under the title of what is padded."""
-    card = contents.findings[0].card
-    if not contents.problem.lists:
-        return definitions(card)
-    found = []
-    for line in card.scores.values():
-        if line.rule is not None:
-            name, own = inner_name(line), of_rule(line, line.rule, contents.problem.n_classes)
-            found.append(replace(own, title=f"{title_of(name)}, padded", errata=ERRATA.get(name, ())))
-    return found
-
-
-def _methods(contents: Contents) -> list[str]:
-    card, problem = contents.findings[0].card, contents.problem
-    how = card.to_dict(stored=False)["intervals"]
-    method = how["method"][0].upper() + how["method"][1:]
-    units = "groups" if problem.grouped else "rows"
-    lines = [
-        f"Confidence intervals are at the {how['confidence']:.0%} level. {method}; {how['replicates']:,} "
-        f"replicates where there is resampling, seed {contents.seed}. Those of differences and of skill use "
-        "Student's t.",
-    ]
-    if problem.lists:
-        lines += [
-            "Lists are scored as padded distributions: what a list leaves is divided evenly among the "
-            "classes that are not listed. Invalid lists are scored as their largest valid sublists, with a "
-            "fine of 1.",
-            "Skill: loss reduction versus an empty list.",
-            "Each place is the event that its class happens; the whole list is the event that the outcome is "
-            "listed, with the sum of the list as forecast. The test of a place compares the number that "
-            f"happened with the sum of the confidences, for independent {units}; “Holm” is after Holm’s "
-            "correction over all places and the whole list.",
-        ]
-    else:
-        lines += [
-            "Skill: loss reduction versus predicting class frequencies, which come from all other "
-            f"{units}, so that no row is used for its own forecast.",
-            _calibration_method(contents),
-        ]
-    lines += [
-        "Reliability curves are isotonic regressions of the event on its forecast, without bins; the band is "
-        "the range expected of a calibrated forecast with the same values. Curves are drawn on a grid of two "
-        "percent.",
-        _all_rows(contents),
-        *filter(None, [contents.precision]),
-    ]
-    if problem.n_classes == 2 and not problem.lists and contents.thresholds is None:
-        lines.append(
-            "ROC, precision-recall and decision curves take further passes over the rows, so they are left "
-            f"out for {problem.n_rows:,} rows. `verax decide` and `vx.roc_curve` compute them."
-        )
-    if problem.ordered and problem.n_classes > COUNTED:
-        lines.append(f"Beyond {COUNTED} classes, curves show accuracy instead of kappa.")
-    if problem.rescaled:
-        lines.append("Every row of probabilities was divided by its sum, as asked.")
-    if problem.logits:
-        lines.append("Probabilities are the softmax of the logits given.")
-    if problem.full:
-        lines.append(
-            f"{join(list(problem.full))}: full distributions were given; their lists are the most likely "
-            "classes."
-        )
-    if problem.weighted:
-        meant = "Only their ratios matter." if problem.weights_are == "importance" else "They count rows."
-        lines.append(f"Rows are weighted; the weights sum to {problem.weight:,.6g}. {meant}")
-    if problem.rated:
-        lines.append(
-            "Several raters labelled the rows. The loss of a row is its mean loss over its raters. "
-            "Calibration, decisions and losses by class count a row once for each class that a rater chose, "
-            "weighted by the share of the raters."
-        )
-    if problem.time_ordered:
-        lines.append(
-            "Models are compared on rows in order of time, which may be autocorrelated. All other intervals "
-            "and tests assume independent rows."
-        )
-    if problem.grouped:
-        lines.append(
-            "Rows of a group are resampled together. The bands of reliability curves assume independent "
-            "rows, so they are too narrow."
-        )
-    return lines
-
-
-def _all_rows(contents: Contents) -> str:
-    """Which figures are of all rows."""
-    dense = [found.dense for found in contents.findings if found.dense is not None]
-    tried = [each.remedy.recalibration for each in dense]
-    part = any(each is not None and each.n_rows < contents.problem.n_rows for each in tried)
-    but = " except those of recalibration, which is tried on a random sample" if part else ""
-    return f"Nothing was clipped, and no valid row was left out: every figure is of all rows{but}."
-
-
-def _calibration_method(contents: Contents) -> str:
-    kind = "threshold" if contents.problem.ordered else "class"
-    tests = []
-    if contents.replicates:
-        drawn = f"{contents.replicates} sets of outcomes drawn from the forecasts"
-        if contents.problem.grouped:
-            drawn = (
-                f"{contents.replicates} draws in which the deviations of a group from the forecasts keep or "
-                "change their sign together"
-            )
-        tests.append(f"the miscalibration of every {kind}, against {drawn}")
-    top = "the mean probability of the most likely class minus its accuracy, "
-    if contents.problem.grouped:
-        tests.append(
-            f"{top}by Student's test between groups, with a standard error no smaller than that of "
-            "independent rows"
-        )
-    else:
-        tests.append(
-            f"{top}against the number of hits expected of independent draws with these probabilities"
-        )
-    if any(found.dense is not None and found.dense.slopes is not None for found in contents.findings):
-        tests.append("calibration slope 1 and intercept 0, by a Wald test with Bonferroni's correction")
-    times = {1: "once", 2: "in two ways", 3: "in three ways"}[len(tests)]
-    after = " Significant means after Holm's correction over these tests." if len(tests) > 1 else ""
-    return f"Calibration is tested {times}: {'; '.join(tests)}.{after} The p-values shown are uncorrected."
-
-
-def _paragraph(contents: Contents) -> str:
-    """How the figures were computed, as a paper says it."""
-    problem, level = contents.problem, f"{100 * contents.confidence:g}%"
-    scores = [
-        title_of(name_of(rule)) for rule in problem.rules if name_of(rule) in (*_MAIN, contents.primary)
-    ]
-    several = len(contents.findings) > 1
-    units = "rows"
-    against = "an empty list" if problem.lists else "predicting the class frequencies of all other rows"
-    if problem.grouped:
-        against = against.replace("rows", "groups")
-        units = f"{contents.findings[0].card.n_groups:,} groups of rows, which were resampled together"
-    texts = [
-        f"Predicted probabilities of {large(problem.n_classes)}{' ordered' if problem.ordered else ''} "
-        f"classes for {problem.n_rows:,} rows were evaluated with the "
-        f"{join([within(score) for score in scores])} (lower is better), with {level} confidence intervals "
-        f"assuming independent {units}.",
-        f"Skill is the reduction of the mean loss relative to {against}.",
-    ]
-    if several:
-        texts.append(
-            f"The {len(contents.findings)} models were compared on the same rows "
-            f"({contents.comparison.method}), with Holm's correction for all pairs."
-        )
-    if not problem.lists:
-        how = f", a consistency test with {contents.replicates} draws" if contents.replicates else ""
-        texts.append(
-            "Calibration was assessed by isotonic reliability diagrams and the CORP decomposition "
-            f"(Dimitriadis, Gneiting and Jordan, 2021){how}, the accuracy of the most likely class against "
-            "its mean probability, and calibration slopes. The gain of recalibration was estimated by nested "
-            "cross-validation."
-        )
-    texts += _two_class_methods(contents)
-    names = [clean(name, 40) for name in contents.subgroups]
-    if names:
-        texts.append(
-            f"Performance and calibration were also assessed in subgroups by {join(names)}, with Holm's "
-            "correction over the subgroups."
-        )
-    if problem.weighted:
-        texts.append("Rows were weighted.")
-    if problem.rated:
-        texts.append("The loss of a row is its mean loss over the labels of several raters.")
-    if problem.skipped is not None and problem.skipped.count:
-        texts.append(
-            f"{count(problem.skipped.count, 'invalid row')} of {problem.skipped.n_given:,} left out; no "
-            "value was imputed."
-        )
-    texts.append(f"Computed with verax {__version__}, seed {contents.seed}.")
-    return " ".join(texts)
-
-
-def _two_class_methods(contents: Contents) -> list[str]:
-    """What a paper on a model of two classes says besides."""
-    two = _two(contents)
-    if two is None:
-        return []
-    rate, event = two.net_benefit.curves[0].prevalence, clean(contents.problem.names[1], 60)
-    grouped = contents.problem.grouped
-    areas = "confidence intervals over groups" if grouped else "DeLong's confidence intervals"
-    rates = "Wilson's confidence intervals" + (" with variances over groups" if grouped else "")
-    return [
-        f"The event was {event}, observed in {percent(rate, 1)} of the rows.",
-        f"Discrimination was assessed by the area under the ROC curve, with {areas}, "
-        "and by average precision; clinical utility by net benefit (Vickers and Elkin, 2006).",
-        f"Sensitivity, specificity and predictive values have {rates}; at thresholds "
-        "chosen on the data they were estimated by cross-validation.",
-    ]

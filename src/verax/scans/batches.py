@@ -71,6 +71,7 @@ class TableHandle(LocalHandle):
         self.by, self.lists = self._reader.by, self._reader.lists
         self.classes, self.n_classes = self._reader.classes, self._reader.n_classes
         self.weighted: bool = self._reader.weighted
+        self.rated: bool = self._reader.rated
         self.has_rows: bool = not getattr(table.reader, "once", False)
         width = self.n_classes * len(self.models)
         self.fits: bool = not self.lists and rows_fit(self.n_rows, width, table.n_bytes)
@@ -161,7 +162,7 @@ class ArrayHandle(LocalHandle):
         self.classes, self.n_classes = first.classes, first.width
         self.roles: Roles = first.roles
         self.by: tuple[str, ...] = first.roles.by
-        self.weighted: bool = first.roles.weights is not None or bool(first.roles.raters)
+        self.weighted: bool = first.roles.weights is not None
         self.taken = taken_by({model: source.taken for model, source in self._sources.items()})
         self.fits: bool = rows_fit(self.n_rows, self.n_classes * len(self.models), 0)
 

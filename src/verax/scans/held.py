@@ -75,7 +75,8 @@ class Held(LocalHandle):
         self.lists: bool = isinstance(first, ListFile)
         self.classes = first.classes
         self.n_classes = first.lists.n_classes if isinstance(first, ListFile) else first.p.shape[1]
-        self.weighted: bool = first.weights is not None or getattr(first.y, "ndim", 1) == 2
+        self.rated: bool = getattr(first.y, "ndim", 1) == 2
+        self.weighted: bool = first.weights is not None or self.rated
 
     @property
     def roles(self) -> Roles:

@@ -46,6 +46,7 @@ class ListReader:
 
     readers: Mapping[str, ListParts]
     columns: list[str]
+    rated: ClassVar[bool] = False
     lists: ClassVar[bool] = True
 
     @classmethod

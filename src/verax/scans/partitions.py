@@ -89,7 +89,7 @@ class PartitionedHandle(Handle):
         table = SourceTable(name, name, asked.request, lambda: ArrowTable(head))
         self._reader = reader_of(table, asked)
         self.models, self.taken = self._reader.models, self._reader.taken
-        self.by, self.lists = self._reader.by, self._reader.lists
+        self.by, self.lists, self.rated = self._reader.by, self._reader.lists, self._reader.rated
         self.classes, self.n_classes = self._reader.classes, self._reader.n_classes
 
     def in_order(self) -> Self:

@@ -88,8 +88,13 @@ class PartReader:
 
     @property
     def weighted(self) -> bool:
-        """Whether rows have weights."""
-        return self.first.roles.weights is not None or bool(self.first.roles.raters)
+        """Whether rows have weights, of cases or of their raters."""
+        return self.first.roles.weights is not None or self.rated
+
+    @property
+    def rated(self) -> bool:
+        """Whether several raters labelled the rows."""
+        return bool(self.first.roles.raters)
 
     @property
     def columns(self) -> list[str]:

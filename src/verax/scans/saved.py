@@ -78,7 +78,7 @@ class Recorded(Handle):
     def __init__(self, handle: Handle, *, model: str | None = None) -> None:
         self._handle = handle
         self._record: dict[str, Any] = {}
-        for name in ("name", "models", "classes", "n_classes", "n_rows", "taken", "by", "lists"):
+        for name in ("name", "models", "classes", "n_classes", "n_rows", "taken", "by", "lists", "rated"):
             setattr(self, name, getattr(handle, name))
         if model is not None:
             handle.one_model()
@@ -179,6 +179,7 @@ class SavedHandle(Handle):
     by: tuple[str, ...]
 
     has_rows = False
+    rated = True
 
     def __init__(self, paths: Sequence[Path]) -> None:
         files = [(path, read_summaries(path)) for path in paths]

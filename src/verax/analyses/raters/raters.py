@@ -7,6 +7,7 @@ from typing import Unpack
 
 import numpy as np
 
+from verax.analyses.cases import Case
 from verax.analyses.comparison.paired import PairedSums
 from verax.analyses.raters.result import RatedMean, Rater, RaterStudy
 from verax.analyses.raters.summaries import AGAINST, LOSS, OTHERS, RATED, RaterRecipe
@@ -106,16 +107,26 @@ def study(handle: Handle, rule: Rule, n: int, confidence: float) -> RaterStudy:
             found=f"{name_of(rule)} is not, so its loss has no part that is disagreement",
             values=[name_of(rule)],
         )
+    found = handle.summarise({"raters": recipe_of(handle.one_model(), rule)})
+    cases = find(handle, [rule], n).cases
+    return read_raters(found["raters"], rule, found.n_rows, cases, confidence).with_skipped(found.skipped)
+
+
+def recipe_of(model: str, rule: Rule) -> RaterRecipe:
+    """What is summed up of the raters of a model."""
+    return RaterRecipe(model, rule, isinstance(rule, (Brier, RPS)))
+
+
+def read_raters(
+    sums: PairedSums, rule: Rule, n_rows: int, cases: tuple[Case, ...], confidence: float
+) -> RaterStudy:
+    """What the sums of `recipe_of` say, beside the worst cases."""
     unbiased = isinstance(rule, (Brier, RPS))
-    recipe = RaterRecipe(handle.one_model(), rule, unbiased)
-    found = handle.summarise({"raters": recipe})
-    sums: PairedSums = found["raters"]
     rated, whole = sums[RATED], sums[LOSS]
-    worst = find(handle, [rule], n)
     names = [name.removeprefix(AGAINST.format("")) for name in sums.tallies if name.startswith("against:")]
     return RaterStudy(
         rule=name_of(rule),
-        n_rows=found.n_rows,
+        n_rows=n_rows,
         n_rated=rated.n_rows,
         n_groups=whole.n_groups,
         mean_raters=float(whole.means[1]) or None,
@@ -125,9 +136,9 @@ def study(handle: Handle, rule: Rule, n: int, confidence: float) -> RaterStudy:
         worth=RatedMean("worth", *(worth_of(rated, confidence) if unbiased else _no_worth(confidence))),
         unbiased=unbiased,
         raters=tuple(_rater(name, sums, confidence) for name in names),
-        cases=worst.cases,
+        cases=cases,
         confidence=confidence,
-    ).with_skipped(found.skipped)
+    )
 
 
 def _estimates(tally: PairedTally, confidence: float) -> list[tuple[float, Interval]]:

@@ -1,0 +1,215 @@
+"""Conventions at the end of the page: definitions of the scores, methods, and a paragraph for papers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from verax._version import __version__
+from verax.errors import join
+from verax.report.contents import Contents, inner_name
+from verax.report.definitions import ERRATA, Definition, definitions, of_rule
+from verax.report.limits import COUNTED
+from verax.report.words import clean, count, large, percent, title_of, within
+from verax.scores.registry import name_of
+
+# The scores that a page shows if there are more than a few; the others are folded.
+MAIN = ("rps", "brier", "log_score")
+
+
+def definitions_of(contents: Contents) -> list[Definition]:
+    """The definitions of every score on the card; of padded rules, under the title of what is padded."""
+    card = contents.findings[0].card
+    if not contents.problem.lists:
+        return definitions(card)
+    found = []
+    for line in card.scores.values():
+        if line.rule is not None:
+            name, own = inner_name(line), of_rule(line, line.rule, contents.problem.n_classes)
+            found.append(replace(own, title=f"{title_of(name)}, padded", errata=ERRATA.get(name, ())))
+    return found
+
+
+def methods_of(contents: Contents) -> list[str]:
+    """How every figure was computed, one sentence or a few per subject."""
+    card, problem = contents.findings[0].card, contents.problem
+    how = card.to_dict(stored=False)["intervals"]
+    method = how["method"][0].upper() + how["method"][1:]
+    units = "groups" if problem.grouped else "rows"
+    lines = [
+        f"Confidence intervals are at the {how['confidence']:.0%} level. {method}; {how['replicates']:,} "
+        f"replicates where there is resampling, seed {contents.seed}. Those of differences and of skill use "
+        "Student's t.",
+    ]
+    if problem.lists:
+        lines += [
+            "Lists are scored as padded distributions: what a list leaves is divided evenly among the "
+            "classes that are not listed. Invalid lists are scored as their largest valid sublists, with a "
+            "fine of 1.",
+            "Skill: loss reduction versus an empty list.",
+            "Each place is the event that its class happens; the whole list is the event that the outcome is "
+            "listed, with the sum of the list as forecast. The test of a place compares the number that "
+            f"happened with the sum of the confidences, for independent {units}; “Holm” is after Holm’s "
+            "correction over all places and the whole list.",
+        ]
+    else:
+        lines += [
+            "Skill: loss reduction versus predicting class frequencies, which come from all other "
+            f"{units}, so that no row is used for its own forecast.",
+            _calibration_method(contents),
+        ]
+    lines += [
+        "Reliability curves are isotonic regressions of the event on its forecast, without bins; the band is "
+        "the range expected of a calibrated forecast with the same values. Curves are drawn on a grid of two "
+        "percent.",
+        _all_rows(contents),
+        *filter(None, [contents.precision]),
+    ]
+    if problem.n_classes == 2 and not problem.lists and contents.thresholds is None:
+        lines.append(
+            "ROC, precision-recall and decision curves take further passes over the rows, so they are left "
+            f"out for {problem.n_rows:,} rows. `verax decide` and `vx.roc_curve` compute them."
+        )
+    if problem.ordered and problem.n_classes > COUNTED:
+        lines.append(f"Beyond {COUNTED} classes, curves show accuracy instead of kappa.")
+    if problem.rescaled:
+        lines.append("Every row of probabilities was divided by its sum, as asked.")
+    if problem.logits:
+        lines.append("Probabilities are the softmax of the logits given.")
+    if problem.full:
+        lines.append(
+            f"{join(list(problem.full))}: full distributions were given; their lists are the most likely "
+            "classes."
+        )
+    if problem.weighted:
+        meant = "Only their ratios matter." if problem.weights_are == "importance" else "They count rows."
+        lines.append(f"Rows are weighted; the weights sum to {problem.weight:,.6g}. {meant}")
+    if problem.rated:
+        lines.append(
+            "Several raters labelled the rows. The loss of a row is its mean loss over its raters. "
+            "Calibration, decisions and losses by class count a row once for each class that a rater chose, "
+            "weighted by the share of the raters."
+        )
+    if contents.best.raters is not None:
+        lines.append(
+            "Rater disagreement is corrected for the number of raters. A panel of r raters used as a "
+            "forecast has an expected loss of (1 + 1/r) times the disagreement, so the worth in raters is "
+            "disagreement over excess, with Fieller's confidence interval."
+        )
+    if problem.time_ordered:
+        lines.append(
+            "Models are compared on rows in order of time, which may be autocorrelated. All other intervals "
+            "and tests assume independent rows."
+        )
+    if problem.grouped:
+        lines.append(
+            "Rows of a group are resampled together. The bands of reliability curves assume independent "
+            "rows, so they are too narrow."
+        )
+    return lines
+
+
+def _all_rows(contents: Contents) -> str:
+    """Which figures are of all rows."""
+    dense = [found.dense for found in contents.findings if found.dense is not None]
+    tried = [each.remedy.recalibration for each in dense]
+    part = any(each is not None and each.n_rows < contents.problem.n_rows for each in tried)
+    but = " except those of recalibration, which is tried on a random sample" if part else ""
+    return f"Nothing was clipped, and no valid row was left out: every figure is of all rows{but}."
+
+
+def _calibration_method(contents: Contents) -> str:
+    kind = "threshold" if contents.problem.ordered else "class"
+    tests = []
+    if contents.replicates:
+        drawn = f"{contents.replicates} sets of outcomes drawn from the forecasts"
+        if contents.problem.grouped:
+            drawn = (
+                f"{contents.replicates} draws in which the deviations of a group from the forecasts keep or "
+                "change their sign together"
+            )
+        tests.append(f"the miscalibration of every {kind}, against {drawn}")
+    top = "the mean probability of the most likely class minus its accuracy, "
+    if contents.problem.grouped:
+        tests.append(
+            f"{top}by Student's test between groups, with a standard error no smaller than that of "
+            "independent rows"
+        )
+    else:
+        tests.append(
+            f"{top}against the number of hits expected of independent draws with these probabilities"
+        )
+    if any(found.dense is not None and found.dense.slopes is not None for found in contents.findings):
+        tests.append("calibration slope 1 and intercept 0, by a Wald test with Bonferroni's correction")
+    times = {1: "once", 2: "in two ways", 3: "in three ways"}[len(tests)]
+    after = " Significant means after Holm's correction over these tests." if len(tests) > 1 else ""
+    return f"Calibration is tested {times}: {'; '.join(tests)}.{after} The p-values shown are uncorrected."
+
+
+def paragraph_of(contents: Contents) -> str:
+    """How the figures were computed, as a paper says it."""
+    problem, level = contents.problem, f"{100 * contents.confidence:g}%"
+    scores = [title_of(name_of(rule)) for rule in problem.rules if name_of(rule) in (*MAIN, contents.primary)]
+    several = len(contents.findings) > 1
+    units = "rows"
+    against = "an empty list" if problem.lists else "predicting the class frequencies of all other rows"
+    if problem.grouped:
+        against = against.replace("rows", "groups")
+        units = f"{contents.findings[0].card.n_groups:,} groups of rows, which were resampled together"
+    texts = [
+        f"Predicted probabilities of {large(problem.n_classes)}{' ordered' if problem.ordered else ''} "
+        f"classes for {problem.n_rows:,} rows were evaluated with the "
+        f"{join([within(score) for score in scores])} (lower is better), with {level} confidence intervals "
+        f"assuming independent {units}.",
+        f"Skill is the reduction of the mean loss relative to {against}.",
+    ]
+    if several:
+        texts.append(
+            f"The {len(contents.findings)} models were compared on the same rows "
+            f"({contents.comparison.method}), with Holm's correction for all pairs."
+        )
+    if not problem.lists:
+        how = f", a consistency test with {contents.replicates} draws" if contents.replicates else ""
+        texts.append(
+            "Calibration was assessed by isotonic reliability diagrams and the CORP decomposition "
+            f"(Dimitriadis, Gneiting and Jordan, 2021){how}, the accuracy of the most likely class against "
+            "its mean probability, and calibration slopes. The gain of recalibration was estimated by nested "
+            "cross-validation."
+        )
+    texts += _two_class_methods(contents)
+    names = [clean(name, 40) for name in contents.subgroups]
+    if names:
+        texts.append(
+            f"Performance and calibration were also assessed in subgroups by {join(names)}, with Holm's "
+            "correction over the subgroups."
+        )
+    if problem.weighted:
+        texts.append("Rows were weighted.")
+    if problem.rated:
+        texts.append("The loss of a row is its mean loss over the labels of several raters.")
+    if contents.best.raters is not None and contents.best.raters.verdict:
+        texts.append(contents.best.raters.verdict)
+    if problem.skipped is not None and problem.skipped.count:
+        texts.append(
+            f"{count(problem.skipped.count, 'invalid row')} of {problem.skipped.n_given:,} left out; no "
+            "value was imputed."
+        )
+    texts.append(f"Computed with verax {__version__}, seed {contents.seed}.")
+    return " ".join(texts)
+
+
+def _two_class_methods(contents: Contents) -> list[str]:
+    """What a paper on a model of two classes says besides."""
+    two = None if contents.thresholds is None else contents.thresholds.two
+    if two is None:
+        return []
+    rate, event = two.net_benefit.curves[0].prevalence, clean(contents.problem.names[1], 60)
+    grouped = contents.problem.grouped
+    areas = "confidence intervals over groups" if grouped else "DeLong's confidence intervals"
+    rates = "Wilson's confidence intervals" + (" with variances over groups" if grouped else "")
+    return [
+        f"The event was {event}, observed in {percent(rate, 1)} of the rows.",
+        f"Discrimination was assessed by the area under the ROC curve, with {areas}, "
+        "and by average precision; clinical utility by net benefit (Vickers and Elkin, 2006).",
+        f"Sensitivity, specificity and predictive values have {rates}; at thresholds "
+        "chosen on the data they were estimated by cross-validation.",
+    ]
