@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from verax.common.summaries import Summary, Whole, merges
+from verax.common.specs import Whole
+from verax.common.summaries import Summary, merges
 from verax.engines.sums import Sum, Sums
 from verax.inputs.arrays import to_host
 from verax.inputs.handles import Part, Recipe

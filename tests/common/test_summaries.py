@@ -13,18 +13,8 @@ import pytest
 
 import verax as vx
 from verax.common.packing import dump
-from verax.common.summaries import (
-    KINDS,
-    Array,
-    Each,
-    Number,
-    Summary,
-    Truth,
-    Valued,
-    Whole,
-    from_bytes,
-    merges,
-)
+from verax.common.specs import Array, Each, Number, Truth, Valued, Whole
+from verax.common.summaries import KINDS, Summary, from_bytes, merges
 from verax.engines.clusters import ByLabel, GroupLabels
 from verax.engines.sums import Sum, Sums
 

@@ -10,7 +10,10 @@ import numpy as np
 
 from verax.analyses.comparison.references import ClassCounts, OtherGroups
 from verax.analyses.parts import plain_sums, seen
-from verax.common.summaries import Summary, Truth, UnreadableError, merges, only_counts, only_weights
+from verax.common.packing import UnreadableError
+from verax.common.specs import Truth
+from verax.common.stored import only_counts, only_weights
+from verax.common.summaries import Summary, merges
 from verax.engines.clusters import ByLabel, Cells, GroupLabels, leave_one_out
 from verax.engines.differences import PairedTally, all_pairs
 from verax.engines.summing import PlainSums

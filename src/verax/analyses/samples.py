@@ -12,7 +12,10 @@ import numpy as np
 
 from verax.analyses.parts import probabilities, seen
 from verax.common.hashing import mixed, name_hash
-from verax.common.summaries import Array, Names, Summary, UnreadableError, Whole, merges, within
+from verax.common.packing import UnreadableError
+from verax.common.specs import Array, Names, Whole
+from verax.common.stored import within
+from verax.common.summaries import Summary, merges
 from verax.engines.histograms import compiled
 from verax.inputs.arrays import Floats, Ints, to_host
 from verax.inputs.forecasts import Forecasts

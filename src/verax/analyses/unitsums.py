@@ -19,7 +19,10 @@ import numpy as np
 
 from verax.analyses.listfaults import with_fault_recipes
 from verax.analyses.units import CountedUnits, sums_at
-from verax.common.summaries import Number, Summary, UnreadableError, Whole, merges, only_weights
+from verax.common.packing import UnreadableError
+from verax.common.specs import Number, Whole
+from verax.common.stored import only_weights
+from verax.common.summaries import Summary, merges
 from verax.engines.clusters import ByLabel, GroupLabels
 from verax.engines.sums import Sum, Sums
 from verax.errors import InputError

@@ -16,7 +16,10 @@ import numpy as np
 from verax.analyses.parts import seen
 from verax.analyses.worst import Worst, ranking, read_worst
 from verax.analyses.worst_rows import WorstRecipe, rounded_losses
-from verax.common.summaries import Each, Summary, UnreadableError, Valued, merges, only_counts
+from verax.common.packing import UnreadableError
+from verax.common.specs import Each, Valued
+from verax.common.stored import only_counts
+from verax.common.summaries import Summary, merges
 from verax.engines.histograms import Keyed, Run, bin_numbers, compiled, joined
 from verax.engines.tables import RankTable
 from verax.inputs.forecasts import Forecasts

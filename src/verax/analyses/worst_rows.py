@@ -13,20 +13,10 @@ import numpy as np
 
 from verax.analyses.cases import Stated
 from verax.analyses.parts import seen
-from verax.common.summaries import (
-    Array,
-    Names,
-    Sizes,
-    Spec,
-    Summary,
-    UnreadableError,
-    Whole,
-    fit,
-    label,
-    mapping,
-    merges,
-    within,
-)
+from verax.common.packing import UnreadableError
+from verax.common.specs import Array, Names, Spec, Whole
+from verax.common.stored import Sizes, fit, label, mapping, within
+from verax.common.summaries import Summary, merges
 from verax.errors import VeraxError
 from verax.inputs.arrays import Floats, Ints, to_host, widen
 from verax.inputs.forecasts import Forecasts

@@ -13,21 +13,10 @@ from typing import Any
 import numpy as np
 
 from verax.common.caching import cached_property
-from verax.common.summaries import (
-    Array,
-    Size,
-    Sizes,
-    Spec,
-    UnreadableError,
-    Whole,
-    column,
-    fields_of,
-    fit,
-    joined_names,
-    mapping,
-    numbers,
-    sized,
-)
+from verax.common.packing import UnreadableError
+from verax.common.specs import Array, Spec, Whole
+from verax.common.stored import Size, Sizes, column, fit, mapping, numbers, sized
+from verax.common.summaries import fields_of, joined_names
 from verax.engines.stats import Decided
 from verax.engines.sums import Sum, Sums
 from verax.errors import VeraxError

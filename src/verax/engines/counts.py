@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from verax.common.summaries import RowNumbers, Whole, fields_of
+from verax.common.specs import RowNumbers, Whole
+from verax.common.summaries import fields_of
 from verax.engines.sums import LateSum, Sum, Sums
 from verax.inputs.arrays import Floats
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from verax.common.summaries import Summary, Whole, merges
+from verax.common.specs import Whole
+from verax.common.summaries import Summary, merges
 from verax.engines.clusters import ByLabel, GroupLabels, shapes_over, sums_by_label, variances_over
 from verax.engines.sums import (
     Moments,

@@ -14,20 +14,11 @@ from typing import Any
 import numpy as np
 
 from verax.common.caching import cached_property
+from verax.common.packing import UnreadableError
 from verax.common.sorting import DECIMALS as DECIMALS
-from verax.common.summaries import (
-    Array,
-    Sizes,
-    Summary,
-    Truth,
-    UnreadableError,
-    Valued,
-    Whole,
-    fields_of,
-    mapping,
-    merges,
-    only_weights,
-)
+from verax.common.specs import Array, Truth, Valued, Whole
+from verax.common.stored import Sizes, mapping, only_weights
+from verax.common.summaries import Summary, fields_of, merges
 from verax.engines.sums import Sum, Sums
 from verax.errors import VeraxError
 from verax.inputs.arrays import Floats, Ints

@@ -9,16 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from verax.common.summaries import (
-    Size,
-    Sizes,
-    Spec,
-    UnreadableError,
-    numbers,
-    only_counts,
-    only_weights,
-    within,
-)
+from verax.common.packing import UnreadableError
+from verax.common.specs import Spec
+from verax.common.stored import Size, Sizes, numbers, only_counts, only_weights, within
 from verax.inputs.arrays import Array, Floats, Namespace, to_host
 from verax.kernels.compensation import two_sum
 

@@ -19,19 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from verax.common.summaries import (
-    LARGEST,
-    Number,
-    Sizes,
-    Spec,
-    Truth,
-    UnreadableError,
-    Whole,
-    fields_of,
-    inside,
-    mapping,
-    whole,
-)
+from verax.common.packing import UnreadableError
+from verax.common.specs import Number, Spec, Truth, Whole
+from verax.common.stored import LARGEST, Sizes, inside, mapping, whole
+from verax.common.summaries import fields_of
 from verax.engines.clusters import Clusters, ClusterSums
 from verax.engines.counts import CONFUSION_UP_TO, ROWS_KEPT, Counts, squared_weights
 from verax.engines.plans import CHUNK_BLOCKS, Plan

@@ -10,19 +10,10 @@ from typing import Any
 import numpy as np
 
 from verax.common.checks import is_whole
-from verax.common.summaries import (
-    Each,
-    KnownSummary,
-    Label,
-    Several,
-    Sizes,
-    Spec,
-    Summary,
-    UnreadableError,
-    fields_of,
-    merges,
-    same_names,
-)
+from verax.common.packing import UnreadableError
+from verax.common.specs import Each, Label, Several, Spec
+from verax.common.stored import Sizes
+from verax.common.summaries import KnownSummary, Summary, fields_of, merges, same_names
 from verax.errors import InputError
 from verax.inputs.arrays import to_array, to_host
 from verax.inputs.groups import Groups

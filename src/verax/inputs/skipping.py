@@ -16,7 +16,9 @@ from typing import Any, Self
 import numpy as np
 
 from verax.common.results import Result
-from verax.common.summaries import RowNumbers, Sizes, Spec, Summary, Whole, mapping, merges, text, whole
+from verax.common.specs import RowNumbers, Spec, Whole
+from verax.common.stored import Sizes, mapping, text, whole
+from verax.common.summaries import Summary, merges
 from verax.errors import SHOWN_ROWS, InputError, Offenders, join
 from verax.inputs.arrays import (
     Array,

@@ -11,20 +11,9 @@ import numpy as np
 from verax.analyses.parts import dense, probabilities
 from verax.analyses.samples import KEPT, Sketch, row_hashes
 from verax.common.hashing import label_hash, mixed
-from verax.common.summaries import (
-    Array,
-    Each,
-    Number,
-    RowNumbers,
-    Size,
-    Sizes,
-    Summary,
-    Truth,
-    Valued,
-    Whole,
-    merges,
-    only_counts,
-)
+from verax.common.specs import Array, Each, Number, RowNumbers, Truth, Valued, Whole
+from verax.common.stored import Size, Sizes, only_counts
+from verax.common.summaries import Summary, merges
 from verax.engines.histograms import compiled
 from verax.inputs.arrays import Bools, Floats, Ints, to_host
 from verax.inputs.handles import Part, Recipe

@@ -23,19 +23,10 @@ import numpy as np
 from verax.analyses.cards.container import CARD, not_saved, read_summaries, write_summaries
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.cards.scorecard import Scorecard
-from verax.common.packing import dump, load, refusing
+from verax.common.packing import UnreadableError, dump, load, refusing
 from verax.common.paths import matching
-from verax.common.summaries import (
-    Label,
-    Several,
-    Text,
-    Truth,
-    UnreadableError,
-    Valued,
-    Whole,
-    fields_of,
-    from_bytes,
-)
+from verax.common.specs import Label, Several, Text, Truth, Valued, Whole
+from verax.common.summaries import fields_of, from_bytes
 from verax.errors import InputError, Remedy
 from verax.files.predictions import Request
 from verax.inputs.handles import LATER, Gathering, Handle, Part, Recipe, Summaries

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from verax.common.summaries import Several, Text, inside, mapping, text
+from verax.common.specs import Several, Text
+from verax.common.stored import inside, mapping, text
 from verax.engines.stats import Formula
 from verax.engines.tally import RuleSums
 from verax.errors import InputError

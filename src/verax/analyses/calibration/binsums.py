@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from verax.analyses.parts import probabilities, scaled, seen
-from verax.common.summaries import Summary, merges, only_weights
+from verax.common.stored import only_weights
+from verax.common.summaries import Summary, merges
 from verax.engines.sums import Sum, Sums
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.handles import LATER, Part, Recipe

@@ -16,19 +16,12 @@ from verax.analyses.calibration.events import IsotonicFit, Split, n_events, reca
 from verax.analyses.calibration.sources import PartEvents, RowEvents
 from verax.analyses.parts import dense, probabilities, seen
 from verax.common.caching import cached_property
+from verax.common.packing import UnreadableError
 from verax.common.sizes import EXACT_UP_TO
-from verax.common.summaries import (
-    Each,
-    Summary,
-    Truth,
-    UnreadableError,
-    Valued,
-    Whole,
-    merges,
-    only_weights,
-    within,
-)
-from verax.common.summaries import whole as whole_number
+from verax.common.specs import Each, Truth, Valued, Whole
+from verax.common.stored import only_weights, within
+from verax.common.stored import whole as whole_number
+from verax.common.summaries import Summary, merges
 from verax.engines.clusters import ByLabel, GroupLabels, sums_by_label
 from verax.engines.histograms import Keyed, Run, compiled, joined, share_numbers
 from verax.engines.ranks import MOST_KEY, distinct, exact_keys, values_of

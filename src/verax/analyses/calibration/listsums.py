@@ -15,7 +15,9 @@ from verax.analyses.calibration.list_events import LISTED, SQUARED, UNLISTED, Li
 from verax.analyses.calibration.sources import ListSource, lists_of
 from verax.analyses.calibration.statements import Statements
 from verax.analyses.parts import scaled
-from verax.common.summaries import Each, Summary, UnreadableError, Valued, Whole, merges
+from verax.common.packing import UnreadableError
+from verax.common.specs import Each, Valued, Whole
+from verax.common.summaries import Summary, merges
 from verax.engines.sums import Sum, Sums
 from verax.inputs.arrays import Floats
 from verax.inputs.handles import LATER, Part, Recipe

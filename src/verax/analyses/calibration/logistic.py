@@ -12,7 +12,8 @@ from scipy.special import expit, fdtrc, log_expit
 from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.slope_result import CalibrationLine
 from verax.analyses.units import IndependentUnits, dot
-from verax.common.summaries import Ends, Summary, Whole, merges
+from verax.common.specs import Ends, Whole
+from verax.common.summaries import Summary, merges
 from verax.inference.intervals import Interval
 from verax.inputs.arrays import Bools, Floats
 

@@ -28,8 +28,10 @@ from verax.analyses.calibration.slope_result import CalibrationLine, Calibration
 from verax.analyses.parts import scaled
 from verax.analyses.units import sums_at
 from verax.analyses.unitsums import SpreadRecipe, UnitColumns, UnitRecipe, UnitSums, check_weight
+from verax.common.packing import UnreadableError
 from verax.common.sizes import in_digits
-from verax.common.summaries import Summary, UnreadableError, Valued, Whole, merges
+from verax.common.specs import Valued, Whole
+from verax.common.summaries import Summary, merges
 from verax.engines.histograms import Keyed, Run
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.inputs.groups import Groups, check_one_way

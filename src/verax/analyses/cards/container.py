@@ -8,7 +8,7 @@ from pathlib import Path
 from verax._version import __version__
 from verax.common.packing import dump, load, refusing
 from verax.common.paths import as_path, check_regular
-from verax.common.summaries import mapping, read_bytes, text
+from verax.common.stored import mapping, read_bytes, text
 from verax.display.writing import written
 from verax.errors import InputError
 

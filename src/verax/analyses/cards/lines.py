@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from verax.analyses.measures import MEASURES
-from verax.common.summaries import UnreadableError, mapping, text
+from verax.common.packing import UnreadableError
+from verax.common.stored import mapping, text
 from verax.engines.stats import Formula
 from verax.errors import InputError
 from verax.inference.intervals import Interval, with_ends

@@ -12,7 +12,8 @@ from verax.analyses.cards.lines import CardLine
 from verax.analyses.cards.scorecard import Scorecard
 from verax.common.caching import cached_property
 from verax.common.sizes import in_digits
-from verax.common.summaries import Text, Whole, fields_of, register
+from verax.common.specs import Text, Whole
+from verax.common.summaries import fields_of, register
 from verax.engines.stats import Formula
 from verax.engines.tally import RuleSums
 from verax.inference.intervals import Interval, Resampling

@@ -26,8 +26,10 @@ from verax.analyses.cards.lines import (
 from verax.analyses.cards.rates import SHOWN, rate_lines
 from verax.analyses.measures import MEASURES
 from verax.common.caching import cached_property
-from verax.common.packing import dump, load, refusing
-from verax.common.summaries import Label, Several, UnreadableError, inside, register, truth
+from verax.common.packing import UnreadableError, dump, load, refusing
+from verax.common.specs import Label, Several
+from verax.common.stored import inside, truth
+from verax.common.summaries import register
 from verax.display.tables import Column, Table, Tabled, interval_head
 from verax.engines.counts import CONFUSION_UP_TO, Counts
 from verax.engines.tally import RuleSums

@@ -17,7 +17,8 @@ from verax.analyses.comparison.length_result import LengthComparison
 from verax.analyses.comparison.shortening import LENGTHS, check_lengths, names_of, shorter_lists
 from verax.analyses.listfaults import faults_in
 from verax.analyses.unitsums import UnitColumns, UnitRecipe, UnitSums, means_of
-from verax.common.summaries import Summary, Whole, merges
+from verax.common.specs import Whole
+from verax.common.summaries import Summary, merges
 from verax.inference.intervals import check_confidence
 from verax.inputs.arrays import Floats, to_host
 from verax.inputs.forecasts import Forecasts

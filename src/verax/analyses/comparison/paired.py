@@ -13,7 +13,9 @@ from verax.analyses.comparison.claims import ERROR_DISTANCE, TRAITS, error_colum
 from verax.analyses.comparison.references import OtherGroups, uniform_losses
 from verax.analyses.comparison.traits import STATISTICS, mean_traits, trait_columns
 from verax.analyses.parts import naming, probabilities
-from verax.common.summaries import Each, Summary, UnreadableError, Valued, merges
+from verax.common.packing import UnreadableError
+from verax.common.specs import Each, Valued
+from verax.common.summaries import Summary, merges
 from verax.engines.differences import PairedTally
 from verax.inputs.arrays import Floats, to_host
 from verax.inputs.forecasts import Forecasts, ShareBatch

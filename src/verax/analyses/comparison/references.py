@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from verax.common.summaries import Summary, Whole, merges
+from verax.common.specs import Whole
+from verax.common.summaries import Summary, merges
 from verax.engines.clusters import Cells, CellsByLabel, GroupLabels
 from verax.engines.sums import Sum, Sums
 from verax.errors import InputError, show

@@ -20,7 +20,10 @@ from verax.analyses.decisions.grid import Side, places_of
 from verax.analyses.discrimination.counts import Ranked, RankRecipe, RankSource
 from verax.analyses.units import CountedUnits, SamplingUnits, sums_at
 from verax.analyses.unitsums import check_weight
-from verax.common.summaries import Summary, UnreadableError, Valued, Whole, merges, only_weights, within
+from verax.common.packing import UnreadableError
+from verax.common.specs import Valued, Whole
+from verax.common.stored import only_weights, within
+from verax.common.summaries import Summary, merges
 from verax.engines.clusters import ByLabel, GroupLabels
 from verax.engines.histograms import Keyed, Run
 from verax.inputs.arrays import Bools, Floats, Ints

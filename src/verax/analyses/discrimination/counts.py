@@ -16,19 +16,11 @@ from verax.analyses.binary import EventRows, rows_of_part
 from verax.analyses.discrimination.statistics import Estimated, average_precision_of, placed
 from verax.analyses.units import sums_at
 from verax.analyses.unitsums import check_weight
+from verax.common.packing import UnreadableError
 from verax.common.sizes import EXACT_UP_TO
-from verax.common.summaries import (
-    Each,
-    Summary,
-    Truth,
-    UnreadableError,
-    Valued,
-    Whole,
-    merges,
-    only_weights,
-    whole,
-    within,
-)
+from verax.common.specs import Each, Truth, Valued, Whole
+from verax.common.stored import only_weights, whole, within
+from verax.common.summaries import Summary, merges
 from verax.engines.histograms import Keyed, Run, places
 from verax.engines.ranks import MOST_RANKS, distinct, exact_keys, rank_bins, values_of
 from verax.inputs.arrays import Bools, Floats, Ints

@@ -11,7 +11,8 @@ import numpy as np
 
 from verax.analyses.binary import event_names
 from verax.analyses.parts import naming, probabilities, seen
-from verax.common.summaries import Summary, Whole, merges
+from verax.common.specs import Whole
+from verax.common.summaries import Summary, merges
 from verax.engines.clusters import ByLabel, GroupLabels
 from verax.engines.stats import RowStatistic
 from verax.engines.sums import Sum, Sums

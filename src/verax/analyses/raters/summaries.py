@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.comparison.paired import PairedSums
-from verax.common.summaries import UnreadableError
+from verax.common.packing import UnreadableError
 from verax.engines.differences import PairedTally
 from verax.errors import InputError, passing
 from verax.inputs.arrays import Floats, Ints, to_host, widen

@@ -20,23 +20,12 @@ from verax.analyses.retention.cuts import Metric
 from verax.analyses.retention.uncertainty_scores import UncertaintyScore
 from verax.analyses.table import RowTable
 from verax.analyses.worst_ranks import rank_in
+from verax.common.packing import UnreadableError
 from verax.common.sizes import EXACT_UP_TO
 from verax.common.sorting import DECIMALS
-from verax.common.summaries import (
-    Array,
-    Each,
-    Names,
-    Several,
-    Spec,
-    Summary,
-    UnreadableError,
-    Valued,
-    Whole,
-    merges,
-)
-from verax.common.summaries import (
-    compiled as merging,
-)
+from verax.common.specs import Array, Each, Names, Several, Spec, Valued, Whole
+from verax.common.summaries import Summary, merges
+from verax.common.summaries import compiled as merging
 from verax.engines.counts import CONFUSION_UP_TO
 from verax.engines.histograms import Histogram, compiled
 from verax.engines.stats import Formula

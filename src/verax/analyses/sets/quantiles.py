@@ -11,17 +11,11 @@ import numpy as np
 
 from verax.analyses.parts import dense, probabilities, scaled, seen
 from verax.analyses.sets.nonconformity import Nonconformity
+from verax.common.packing import UnreadableError
 from verax.common.sizes import EXACT_UP_TO
-from verax.common.summaries import (
-    Number,
-    Summary,
-    Truth,
-    UnreadableError,
-    Valued,
-    Whole,
-    merges,
-    only_weights,
-)
+from verax.common.specs import Number, Truth, Valued, Whole
+from verax.common.stored import only_weights
+from verax.common.summaries import Summary, merges
 from verax.engines.clusters import ByLabel, GroupLabels
 from verax.engines.histograms import Keyed, Run, bin_numbers
 from verax.inputs.arrays import Floats, Ints

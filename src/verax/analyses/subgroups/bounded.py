@@ -14,7 +14,8 @@ import numpy as np
 
 from verax.analyses.calibration.eventsums import EventSums
 from verax.analyses.cards.scorecard import Scorecard
-from verax.common.summaries import Summary, Valued, Whole, merges
+from verax.common.specs import Valued, Whole
+from verax.common.summaries import Summary, merges
 from verax.inputs.breakdown import MISSING, Breakdown, labels_of, numbering, ungrouped
 from verax.inputs.handles import Part, Recipe
 

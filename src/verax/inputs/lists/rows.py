@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from verax.common.summaries import Summary, Text, Whole, merges
+from verax.common.specs import Text, Whole
+from verax.common.summaries import Summary, merges
 from verax.errors import InputError, Offenders, show
 from verax.inputs.arrays import Array, Floats, Ints, Namespace, kind_of, to_array, to_host
 from verax.inputs.groups import Groups
