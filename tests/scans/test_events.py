@@ -11,9 +11,9 @@ import verax as vx
 from scanned import alike
 from scannedlists import OWN, in_memory
 from scattered import Scattered, problem
-from verax.analyses.calibration import component_sums, eventsums
+from verax.analyses.calibration import component_sums, event_recipe, eventsums
 from verax.analyses.calibration.class_bias import read_class_biases
-from verax.analyses.calibration.eventsums import EventRecipe
+from verax.analyses.calibration.event_recipe import EventRecipe
 from verax.analyses.calibration.overconfidence import read_overconfidence
 from verax.engines import histograms
 from verax.inputs.memory import InMemory
@@ -84,7 +84,7 @@ def test_compiled_events_are_those_of_array_calls(monkeypatch, binned):
     found = []
     for compiled in (False, True):
         monkeypatch.setattr(histograms, "compiled", lambda n, compiled=compiled: compiled)
-        monkeypatch.setattr(eventsums, "compiled", lambda n, compiled=compiled: compiled)
+        monkeypatch.setattr(event_recipe, "compiled", lambda n, compiled=compiled: compiled)
         found.append(EventRecipe("model", False).take(Scattered(y, p).part(np.arange(2000))))
     ours, theirs = found
     np.testing.assert_array_equal(ours.bins.total.keys, theirs.bins.total.keys)

@@ -9,7 +9,7 @@ import verax as vx
 from scattered import Scattered, problem
 from verax.analyses import samples
 from verax.analyses.calibration import eventsums
-from verax.analyses.calibration.eventsums import EventRecipe
+from verax.analyses.calibration.event_recipe import EventRecipe
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.classsums import ClassRecipe
 from verax.analyses.retention import summaries

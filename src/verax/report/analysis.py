@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.calibration.components import Decomposition
-from verax.analyses.calibration.eventsums import EventRecipe
+from verax.analyses.calibration.event_recipe import EventRecipe
 from verax.analyses.calibration.listsums import ListEventRecipe
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.cards.scorecard import Scorecard

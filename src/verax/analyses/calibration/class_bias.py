@@ -49,7 +49,7 @@ class ClassBias:
 def read_class_biases(found: EventSums, n_classes: int, *, thresholds: bool) -> list[ClassBias]:
     """The bias of every class or threshold; of two classes without an order, of the second.
 
-    >>> from verax.analyses.calibration.eventsums import EventRecipe
+    >>> from verax.analyses.calibration.event_recipe import EventRecipe
     >>> from verax.inputs.memory import ONLY, open_rows
     >>> rows = open_rows([0] * 10 + [1] * 30, np.full((40, 2), 0.5))
     >>> sums = rows.summarise({"events": EventRecipe(ONLY, False)})["events"]

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.calibration.event_fits import EventFit
+from verax.analyses.calibration.event_keys import keys_of
 from verax.analyses.calibration.events import Split
-from verax.analyses.calibration.eventsums import keys_of
 from verax.analyses.calibration.sources import EventSource
 from verax.analyses.units import sums_at
 from verax.analyses.unitsums import UnitColumns, UnitRecipe, UnitSums

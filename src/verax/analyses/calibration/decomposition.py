@@ -18,8 +18,9 @@ import numpy as np
 from verax.analyses.calibration.accuracy import Accuracy, accuracy_of
 from verax.analyses.calibration.components import Components, Decomposition
 from verax.analyses.calibration.draws import Drawn, draws_of
+from verax.analyses.calibration.event_recipe import EventRecipe
 from verax.analyses.calibration.events import Split, event_names, split
-from verax.analyses.calibration.eventsums import EventRecipe, EventSums, SummedEvent
+from verax.analyses.calibration.eventsums import EventSums, SummedEvent
 from verax.analyses.calibration.list_events import LISTED, UNLISTED, split_of_lists
 from verax.analyses.calibration.list_results import ListDecomposition
 from verax.analyses.calibration.listsums import ListEventRecipe, ListSums

@@ -10,7 +10,9 @@ import numpy as np
 
 from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.binsums import Binning, BinSums, binned
-from verax.analyses.calibration.eventsums import EXACT, EventSums, HeldEvents, counted_sums
+from verax.analyses.calibration.event_keys import EXACT
+from verax.analyses.calibration.event_recipe import HeldEvents, counted_sums
+from verax.analyses.calibration.eventsums import EventSums
 from verax.analyses.calibration.list_events import LISTED, SQUARED, UNLISTED, ListEvents, list_event_names
 from verax.analyses.calibration.sources import ListSource, lists_of
 from verax.analyses.calibration.statements import Statements

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.eventsums import CLAIM, HIT, VARIANCE, EventRecipe, EventSums
+from verax.analyses.calibration.event_recipe import EventRecipe
+from verax.analyses.calibration.eventsums import CLAIM, HIT, VARIANCE, EventSums
 from verax.inputs.arrays import Floats
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.memory import ONLY, InMemory

@@ -11,8 +11,9 @@ import numpy as np
 
 from verax.analyses.calibration.accuracy import GroupSigns
 from verax.analyses.calibration.curves import Reliability, curve_of
+from verax.analyses.calibration.event_recipe import EventRecipe
 from verax.analyses.calibration.events import Split, event_names
-from verax.analyses.calibration.eventsums import CLAIM, HIT, EventRecipe, EventSums, SummedEvent
+from verax.analyses.calibration.eventsums import CLAIM, HIT, EventSums, SummedEvent
 from verax.analyses.calibration.list_events import (
     ANY,
     SQUARED,

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from verax.analyses.calibration.eventsums import EXACT, NO_BINS, EventSums
+from verax.analyses.calibration.event_keys import EXACT, NO_BINS
+from verax.analyses.calibration.eventsums import EventSums
 from verax.analyses.calibration.list_events import ANY, WHOLE, place_name
 from verax.engines.histograms import Keyed, Run
 from verax.engines.ranks import exact_keys
