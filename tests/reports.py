@@ -1,8 +1,9 @@
-"""Rows for reports, and texts that must not get out of hand on a page."""
+"""Rows for reports, texts that must not get out of hand on a page, and what a page says."""
 
 from __future__ import annotations
 
 from functools import cache
+from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -67,3 +68,32 @@ def two_class():
     y = rng.random(300) < 1 / (1 + np.exp(1 - 1.2 * x))
     sharp, flat = (1 / (1 + np.exp(1 - a * z)) for a, z in ((2.2, x), (0.6, x + rng.normal(size=300))))
     return light(y, {"sharp": sharp, "flat": flat}, classes=["well", "ill"], by={"site": site})
+
+
+def answer(report, question):
+    """The data check that asks this."""
+    return next(c for c in report.contents.checks if c.question.startswith(question))
+
+
+class Page(HTMLParser):
+    """The elements of a page with their attributes, and its text outside scripts and styles."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.elements, self.words, self._raw = [], [], False
+        self.feed(html)
+        self.text = " ".join(" ".join(self.words).split())
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        self._raw = tag in ("script", "style")
+
+    def handle_endtag(self, tag):
+        self._raw = False
+
+    def handle_data(self, data):
+        if not self._raw:
+            self.words.append(data)
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]

@@ -1,10 +1,11 @@
-"""One browser for all tests of pages."""
+"""One browser, and one report of ordered classes, for all tests of pages."""
 
 from __future__ import annotations
 
 import pytest
 
 from browsers import Browser
+from reports import graded
 
 
 @pytest.fixture(scope="session")
@@ -12,3 +13,8 @@ def browser():
     made = Browser()
     yield made
     made.driver.quit()
+
+
+@pytest.fixture
+def ordered():
+    return graded()

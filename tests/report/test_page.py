@@ -1,0 +1,146 @@
+"""The page: sections, texts from outside, size, and what reads it without eyes."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import verax as vx
+from reports import EVIL, Page, light, sample
+from verax.report import Report
+
+
+def test_sections_stand_in_order_and_are_readable_without_eyes(ordered):
+    report = ordered[-1]
+    page = Page(report.to_html())
+    sections = [a["id"] for a in page.all("section")]
+    assert sections == [
+        "verdict", "comparison", "reliability", "card", "worst", "recalibration", "retention", "confusion",
+        "parts", "definitions", "checks",
+    ]  # fmt: skip
+    tags = [tag for tag, _ in page.elements]
+    assert tags.count("main") == tags.count("h1") == 1
+    levels = [int(tag[1]) for tag in tags if re.fullmatch("h[1-6]", tag)]
+    assert all(b <= a + 1 for a, b in pairwise(levels))
+    assert tags.count("table") == tags.count("caption")
+    assert all("scope" in a for a in page.all("th"))
+    plots = [a for a in page.all("div") if "data-chart" in a]
+    assert all(a["role"] == "img" and "table below" in a["aria-label"] for a in plots)
+    assert report.verdict in page.text
+    charts = json.loads(re.search('id="charts">(.*?)</script>', report.to_html()).group(1))
+    assert {a["data-chart"] for a in plots} == set(charts)
+    ids = [a["id"] for _, a in page.elements if "id" in a]
+    assert len(ids) == len(set(ids))
+
+
+def test_the_page_shows_the_numbers(ordered):
+    y, p, *_, report = ordered
+    text = Page(report.to_html()).text
+    card = vx.evaluate(y, p, ordered=True)
+    for name in ("rps", "brier", "qwk"):
+        assert f"{card[name]:.4f}" in text
+    assert "p" + str(vx.worst(y, p, rule="rps", n=1)[0].row) in text
+    assert "sa-RPS" not in text
+    assert "11/54" in text
+    assert "doi.org/10.1175/1520-0450(1969)008" in report.to_html()
+
+
+def test_a_mean_has_one_interval_wherever_it_is(ordered):
+    y, p, other, _, report = ordered
+    html = report.to_html()
+    charts = json.loads(re.search('id="charts">(.*?)</script>', html).group(1))
+    drawn = {row["label"]: row for row in charts["models"]["datasets"]["rows"] if row["s"] == 0}
+    for name, forecast in (("new", p), ("old", other)):
+        low, high = vx.evaluate(y, forecast, ordered=True).scores["rps"].interval
+        assert f"<small>{low:.4f} to {high:.4f}</small>" in html
+        assert f">{low:.5f} to {high:.5f}<" in html
+        assert (drawn[name]["low"], drawn[name]["high"]) == pytest.approx((low, high), rel=1e-4)
+
+
+def test_bands_say_whose_they_are(ordered):
+    text = Page(ordered[-1].to_html()).text
+    assert "The shaded area is the 95% simultaneous confidence band of the line RPS." in text
+    assert "The shaded area is the 95% simultaneous confidence band of the line Largest probability." in text
+
+
+def test_subgroups_with_groups_are_tested():
+    y, p = sample(200)
+    report = light(y, p, groups=np.arange(200) // 2, by={"site": np.arange(200) // 100})
+    text = Page(report.to_html()).text
+    found = report.contents.subgroups["site"]
+    assert found.untested == ""
+    assert all(line.p_value is not None for line in found.lines)
+    assert "deviations of a group from the forecasts" in text
+
+
+def test_nothing_is_fetched(ordered):
+    html = ordered[-1].to_html()
+    page = Page(html)
+    policy = page.all("meta")[1]["content"]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-eval" not in policy
+    assert not [a for tag, a in page.elements if tag != "a" and ("src" in a or "href" in a)]
+    assert "url(" not in html[: html.index("</style>")]
+
+
+def test_texts_from_outside_stay_texts():
+    y, p = sample(60)
+    report = Report.of(
+        y,
+        {EVIL[0]: p, EVIL[2]: 0.5 * p + 0.125, "${x}": p},
+        classes=EVIL,
+        by={EVIL[0]: np.array(EVIL, dtype=object)[np.arange(60) % 4]},
+        ids=[f"{EVIL[i % 4]}{i}" for i in range(60)],
+        title=EVIL[0],
+        source=EVIL[1],
+    )
+    html = report.to_html()
+    html.encode()
+    assert "<script>alert" not in html
+    page = Page(html)
+    assert [a.get("type") for a in page.all("script")] == ["application/json", None]
+    assert not page.all("b")
+    assert EVIL[0] in page.text
+    assert "\\ud800" in page.text
+    assert "{{ 7*7 }}" in page.text
+    charts = json.loads(re.search('id="charts">(.*?)</script>', html).group(1))
+    assert {row["label"] for row in charts["classes"]["datasets"]["rows"]} == set(
+        report.contents.problem.names
+    )
+    # Nothing from outside is a field or part of an expression: those do not depend on the names.
+    plain = Report.of(y, {"a": p, "b": 0.5 * p + 0.125, "c": p}, by={"d": np.arange(60) % 4}).to_html()
+    others = json.loads(re.search('id="charts">(.*?)</script>', plain).group(1))
+    for name, chart in charts.items():
+        assert chart["layer"] == others[name]["layer"]
+
+
+def test_names_that_look_alike_are_told_apart():
+    y, p = sample(60, 2)
+    report = light(y, p, classes=["a\1b", "a\\x01b"])
+    assert report.contents.problem.names == ("a\\x01b", "a\\x01b (2)")
+
+
+def test_many_classes_say_what_was_left_out():
+    y, p = sample(440, 24)
+    report = light(y, p, by={"s": np.arange(440) % 22})
+    text = Page(report.to_html()).text
+    assert "Shown are the 12 of 24 classes with the largest miscalibration." in text
+    assert "classes that most of the loss comes from" in text
+    assert "confusion matrix omitted: too many classes" in text
+    assert "2 subgroups left out" in text
+    (found,) = report.contents.findings
+    assert len(found.dense.by_class) == 20
+    shares = np.bincount(y, vx.brier.samples(y, p), 24)
+    assert {line.position for line in found.dense.by_class} == set(np.argsort(-shares)[:20].tolist())
+
+
+@pytest.mark.slow
+def test_size_does_not_grow_with_the_rows():
+    small = len(light(*sample(2000, 10)).to_html())
+    large = light(*sample(20_000, 10)).to_html()
+    assert len(large.encode()) < 1.3e6
+    assert len(large) < 1.1 * small

@@ -1,0 +1,328 @@
+"""The words of the verdict, and the remedies it names, against plain arithmetic."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from functools import cache
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from scipy.special import stdtr
+from scipy.stats import norm
+
+import verax as vx
+from covers import calibration_tests
+from reports import Page, answer, light, sample
+from verax.analyses.calibration.overconfidence import overconfidence_of
+from verax.inference.intervals import Interval
+from verax.inputs.forecasts import Forecasts
+from verax.report import Report, limits
+from verax.report.bundle import bundle
+from verax.report.exhibits import comparison_exhibit
+from verax.report.verdict import miscalibrated, remedy_words
+from verax.report.words import percent
+
+
+def verdict(y, p, **options):
+    return light(y, p, **options).verdict
+
+
+@cache
+def sharpened():
+    """Forecasts that are too sure, and the report on them: built once for all tests."""
+    y, p = sample(300, sharpness=2)
+    return y, p, Report.of(y, p)
+
+
+def test_verdict_on_one_model():
+    y, p = sample(1500)
+    honest = Report.of(y, p).verdict
+    assert re.match(
+        r"The model beats predicting class frequencies: its Brier score of 0\.\d+ is \d+% lower \(95% CI ",
+        honest,
+    )
+    assert honest.endswith("No miscalibration is seen.")
+    y, sure = sample(1500, sharpness=3)
+    assert re.search(
+        r"It is overconfident \(\d+% claimed, \d+% correct\), and temperature scaling lowers the loss by "
+        r"\d+% \(95% CI \d+% to \d+%, cross-validated\)\.$",
+        Report.of(y, sure).verdict,
+    )
+    y, timid = sample(1500, sharpness=0.4)
+    assert "It is underconfident" in verdict(y, timid)
+    shuffled = np.random.default_rng(0).permutation(y)
+    assert verdict(shuffled, sure).startswith("The model is worse than predicting class frequencies")
+    few = verdict(*sample(40))
+    assert few.startswith("The model is not significantly better than predicting class frequencies")
+    assert few.endswith("Too few rows to tell whether it is calibrated (40).")
+
+
+def test_a_gain_whose_interval_contains_zero_may_be_one():
+    found = sharpened()[-1].contents.best
+    better = found.dense.remedy.recalibration
+    assert "lowers the loss by" in remedy_words(found)
+    best = better.trials[-1]
+    wide = dataclasses.replace(best.gain, share_interval=Interval(-0.008, 0.325))
+    trials = (*better.trials[:-1], dataclasses.replace(best, gain=wide))
+    remedy = dataclasses.replace(found.dense.remedy, recalibration=dataclasses.replace(better, trials=trials))
+    open_ = dataclasses.replace(found, dense=dataclasses.replace(found.dense, remedy=remedy))
+    assert "may lower the loss (by" in remedy_words(open_)
+    assert "95% CI −0.8% to 32%" in remedy_words(open_)
+
+
+def test_the_slope_is_tested_as_well():
+    """Two classes that are right on average, with probabilities that are too extreme."""
+    rng = np.random.default_rng(3)
+    z = rng.normal(size=260)
+    y = (rng.random(260) < 1 / (1 + np.exp(-z))).astype(int)
+    report = light(y, 1 / (1 + np.exp(-1.9 * z)))
+    found = report.contents.best.dense
+    line = vx.calibration_slope(y, 1 / (1 + np.exp(-1.9 * z)))["1"]
+    assert (found.slope.slope, found.slope_p) == (line.slope, line.p_value)
+    assert miscalibrated(report.contents.best, 0.95)["slope"]
+    assert "No miscalibration" not in report.verdict
+
+
+def test_verdict_among_models():
+    y, p = sample(1500)
+    worse = 0.7 * p + 0.3 / 4
+    text = verdict(y, {"sharp": p, "blunt": worse}, ordered=True)
+    assert re.match(r"Keep sharp: RPS 0\.\d+, \d+% lower than predicting class frequencies\. ", text)
+    assert "Its lead over blunt is significant (0." in text
+    twin = np.roll(p, 0) * (1 + 1e-4 * np.random.default_rng(1).normal(size=p.shape))
+    twin /= twin.sum(axis=1, keepdims=True)
+    assert re.search("Its lead over [ab] is not significant.", verdict(y, {"a": p, "b": twin, "c": worse}))
+    assert "Its lead over all others is significant (over b 0." in verdict(
+        y, {"a": p, "b": worse, "c": worse**2 / (worse**2).sum(1, keepdims=True) * 0.2 + 0.2}
+    )
+
+
+def test_the_verdict_says_where_proper_scores_disagree():
+    """One forecast is sure and rarely wrong, the other one never sure: Brier and log score differ."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400)
+    bold = np.where(y == 1, 0.98, 0.02)
+    bold[:12] = np.where(y[:12] == 1, 1e-12, 1 - 1e-12)
+    shy = np.where(y == 1, 0.7, 0.3)
+    text = verdict(y, {"bold": bold, "shy": shy})
+    assert text.startswith("Keep bold: Brier score")
+    assert "The scores disagree: shy is best by log score" in text
+
+
+def test_the_verdict_does_not_overlook_the_most_likely_class():
+    """Thresholds look fine one by one, but the most likely one is right less often than it claims."""
+    rng = np.random.default_rng(4)
+    top, place = rng.uniform(0.4, 0.6, 300), rng.integers(1, 4, 300)
+    right = rng.random(300) < top - 0.08
+    y = np.where(right, place, place + rng.choice([-1, 1], 300))
+    p = (
+        np.eye(5)[place] * top[:, None]
+        + (np.eye(5)[place - 1] + np.eye(5)[place + 1]) * (1 - top[:, None]) / 2
+    )
+    report = Report.of(y, p, ordered=True)
+    found = report.contents.best
+    assert found.decomposition.p_value > 0.05
+    assert found.dense.overconfidence.gap == pytest.approx(top.mean() - right.mean())
+    assert 2 * found.dense.overconfidence.p_value < 0.05
+    said = f"{100 * top.mean():.0f}% claimed, {100 * right.mean():.0f}% correct"
+    assert f"It is overconfident ({said}), but no recalibration method helps" in report.verdict
+    text = Page(report.to_html()).text
+    assert "No significant miscalibration of the thresholds (p = " in text
+    assert "significantly overconfident (p = " in text
+    assert "after Holm's correction over these tests" in text
+    # One of two tests gets half of the level: a gap that one test alone would call real may be chance.
+    shy = dataclasses.replace(
+        found.dense, overconfidence=dataclasses.replace(found.dense.overconfidence, p_value=0.04), slopes=None
+    )
+    assert miscalibrated(dataclasses.replace(found, dense=shy), 0.95) == {"parts": False, "top": False}
+
+
+def test_hits_are_counted_as_draws_with_the_probabilities_claimed():
+    rng = np.random.default_rng(0)
+    for low, n in ((0.02, 5), (0.3, 40), (0.9, 200), (0.97, 3000)):
+        # Rows without weight do not count.
+        claim, w = rng.uniform(low, 1, n), (np.arange(n) % 3 > 0) * 2.0
+        # Wrong with the class beside, of so many that the rest of the row is below the claim.
+        p = np.column_stack([claim, np.tile(((1 - claim) / 99)[:, None], 99)])
+        y = (rng.random(n) > claim - 0.02).astype(int)
+        exact = np.ones(1)
+        for t in claim[w > 0]:
+            exact = np.convolve(exact, [1 - t, t])
+        hits = int((y[w > 0] == 0).sum())
+        expected = min(1, 2 * min(exact[: hits + 1].sum(), exact[hits:].sum()))
+        found = overconfidence_of(Forecasts(y, p, weights=w))
+        assert found.p_value == pytest.approx(expected, abs=1e-11)
+        assert found.claimed == pytest.approx(w @ claim / w.sum())
+    # Where hits are many the normal distribution does.
+    claim = rng.uniform(0.5, 1, 2000)
+    p, y = np.column_stack([claim, 1 - claim]), (rng.random(2000) > claim - 0.03).astype(int)
+    z = ((y == 0) - claim).sum() / np.sqrt((claim * (1 - claim)).sum())
+    assert overconfidence_of(Forecasts(y, p)).p_value == pytest.approx(2 * NormalDist().cdf(-abs(z)))
+    # All right, as claimed nearly: nothing varies, and yet nothing is strange.
+    all_right = Forecasts(np.zeros(20, int), np.tile([0.95, 0.05], (20, 1)))
+    assert overconfidence_of(all_right).p_value == pytest.approx(2 * 0.95**20)
+
+
+def test_weights_of_rows_are_not_numbers_of_rows():
+    y, p = sample(600, sharpness=1.5)
+    w = np.random.default_rng(0).exponential(size=600)
+    found = overconfidence_of(Forecasts(y, p, weights=w))
+    claim, right = p.max(axis=1), p.argmax(axis=1) == y
+    error = np.sqrt((w**2 * claim * (1 - claim)).sum())
+    assert found.p_value == pytest.approx(2 * NormalDist().cdf(-abs((w * (claim - right)).sum()) / error))
+    assert overconfidence_of(Forecasts(y, p, weights=100 * w)).p_value == pytest.approx(found.p_value)
+
+
+def test_groups_that_repeat_one_row_are_no_more_evidence():
+    y, p = sample(80, sharpness=2)
+    alone = overconfidence_of(Forecasts(y, p, groups=np.arange(80)))
+    rows = np.repeat(np.arange(80), 10)
+    copied = overconfidence_of(Forecasts(y[rows], p[rows], groups=rows))
+    assert copied.gap == pytest.approx(alone.gap)
+    gaps = p.max(axis=1) - (p.argmax(axis=1) == y)
+    t = abs(gaps.mean()) / (gaps.std(ddof=1) / np.sqrt(80))
+    assert copied.p_value == pytest.approx(2 * stdtr(79, -t))
+    assert copied.p_value <= alone.p_value * 1.0001 <= 1
+    assert overconfidence_of(Forecasts(y, p, groups=np.zeros(80))).p_value is None
+
+
+def test_with_groups_too_much_confidence_is_detected():
+    y, sure = sample(600, sharpness=1.5)
+    report = Report.of(y, sure, groups=np.arange(600) // 12)
+    found = report.contents.best
+    assert found.decomposition.p_value < 0.05
+    assert found.dense.overconfidence.p_value < 0.05
+    assert "It is overconfident" in report.verdict
+    # The gain is that of a method in cross-validation, not what an isotonic fit promises in sample.
+    whole = found.decomposition.whole
+    assert found.dense.remedy.recalibration.n_groups == 50
+    assert found.dense.remedy.share < 0.8 * whole.miscalibration / whole.score
+    assert "50" in report.to_html()
+
+
+def test_the_too_sure_test_with_groups_keeps_its_level_and_its_power():
+    for n, n_groups in ((300, 8), (1000, 50)):
+        size, _ = calibration_tests.rejections_of_overconfidence(n, n_groups, 1.0)(150, 5)
+        power, _ = calibration_tests.rejections_of_overconfidence(n, n_groups, 1.5)(150, 5)
+        # Binomial(150, 0.05) lies in these bounds with probability 0.998.
+        assert 1 / 150 <= size <= 17 / 150
+        assert power >= 0.4
+
+
+def test_infinite_log_scores_are_told():
+    y, p = sample(200, 3)
+    p = np.round(p)
+    p[p.sum(axis=1) != 1] = 1 / 3
+    report = light(y, p)
+    html = report.to_html()
+    assert "∞" in html
+    assert "of infinite loss" in html
+    found = answer(report, "Outcomes given probability zero")
+    assert found.kind == "look"
+    assert f"{(p[np.arange(200), y] == 0).sum()} rows" in found.answer
+    assert "infinite" in verdict(y, p, rules=["log_score"])
+    both = light(y, {"sure": p, "flat": np.full((200, 3), 1 / 3)}, rules=["log_score"]).contents
+    gap = comparison_exhibit(both)["rules"][0]["pairs"][0]["difference"]
+    assert gap.startswith("at least ")
+    assert gap.endswith(f"over the finite rows, and {(p[np.arange(200), y] == 0).sum()} infinite")
+
+
+def test_the_verdict_names_a_method_and_its_nested_gain():
+    y, p, report = sharpened()
+    found = vx.recalibrate(y, p, method=["temperature", "bcts", "isotonic"], rule="brier")
+    assert found.method == "temperature"
+    # What choosing gains: the winner's own trial is the best of several.
+    gain, ends = found.gain, found.gain.share_interval
+    assert gain.share < found.trial("temperature").gain.share
+    spread = f"95% CI {percent(ends.low)} to {percent(ends.high)}"
+    said = f"temperature scaling lowers the loss by {percent(gain.share)} ({spread}, cross-validated)"
+    assert said in report.verdict
+    page = report.to_html()
+    assert found.verdict in page
+    assert "Before and after in numbers" in page
+    stored = report.to_dict()["models"]["model"]["recalibration"]
+    losses = [trial["loss"] for trial in stored["recalibration"]["trials"]]
+    assert losses == pytest.approx([trial.loss for trial in found.trials])
+    # However many rows there are, so that pages do not grow with them.
+    curves = report.contents.best.dense.remedy.curves
+    assert curves
+    assert max(len(each) for curve in curves for each in (curve.before, curve.after)) <= limits.REMEDY_CELLS
+
+
+def test_calibrated_forecasts_are_not_to_be_recalibrated():
+    y, p = sample(400)
+    report = Report.of(y, p)
+    assert report.contents.best.dense.remedy.recalibration.method == "none"
+    page = report.to_html()
+    assert "Do nothing: no significant gain." in page
+    assert "Before and after in numbers" not in page
+
+
+def test_a_gain_that_a_part_of_the_rows_does_not_show_is_undecided(monkeypatch):
+    y, p = sample(800)
+    monkeypatch.setattr(limits, "_PROBABILITIES", 4 * 600)
+    report = Report.of(y, p)
+    remedy = report.contents.best.dense.remedy
+    assert (remedy.recalibration.method, remedy.undecided) == ("none", (600, 800))
+    assert "Undecided on 600 of 800 rows: no significant gain." in report.to_html()
+    words = remedy_words(report.contents.best)
+    assert words == "it is unclear whether recalibration helps, from 600 of 800 rows"
+    assert "Do nothing" not in report.to_html()
+
+
+def test_events_that_are_too_high_or_too_low_are_named_with_evidence():
+    y, p = sample(1500)
+    raised = p * [1, 1, 1, 2.5]
+    raised /= raised.sum(axis=1, keepdims=True)
+    report = Report.of(y, raised, classes=["a", "b", "c", "d"])
+    (off,) = [each for each in report.contents.best.dense.remedy.class_biases if each.gap > 0]
+    # The test of a sum of independent draws with these probabilities, by its normal approximation.
+    error = np.sqrt((raised[:, 3] * (1 - raised[:, 3])).sum()) / 1500
+    assert off.p_value == pytest.approx(2 * norm.sf(off.gap / error), rel=1e-6)
+    said = f"d is too high ({percent(raised[:, 3].mean())} forecast, {percent((y == 3).mean())} observed)"
+    assert said in report.to_html()
+    honest = light(y, p, classes=["a", "b", "c", "d"])
+    assert not [each for each in honest.contents.best.dense.remedy.class_biases if each.p_value < 0.01]
+    assert "too high" not in honest.verdict
+    assert "too low" not in honest.verdict
+
+
+def test_very_many_rows_are_recalibrated_in_part_and_very_many_classes_not_at_all(monkeypatch):
+    monkeypatch.setattr(limits, "_PROBABILITIES", 4 * 600)
+    monkeypatch.setattr("verax.report.remedies.METHODS", ("temperature",))
+    y, p = sample(900)
+    groups = np.arange(900) // 30
+    assert Report.of(y, p).contents.best.dense.remedy.recalibration.n_rows == 600
+    # Whole groups are drawn.
+    whole = Report.of(y, p, groups=groups).contents.best.dense.remedy.recalibration
+    assert (whole.n_rows % 30, 500 < whole.n_rows <= 600) == (0, True)
+    many = np.full((600, 8), 1 / 8)
+    assert Report.of(np.arange(600) % 8, many).contents.best.dense.remedy.recalibration is None
+    few = Report.of([0, 1] * 5, [[0.9, 0.1], [0.2, 0.8]] * 5)
+    assert few.contents.best.dense.remedy.recalibration is None
+    assert "Recalibration was not tried" in few.to_html()
+
+
+def test_the_scripts_are_made_once_and_kept(tmp_path, monkeypatch):
+    import vl_convert
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    text = bundle.__wrapped__()
+    (kept,) = (tmp_path / "verax").iterdir()
+    assert kept.read_text(encoding="utf-8").endswith(text)
+    made = []
+    monkeypatch.setattr(vl_convert, "javascript_bundle", lambda snippet: made.append(snippet) or text)
+    assert bundle.__wrapped__() == text
+    assert not made
+    # A file that is cut off or changed is not used, and is written anew.
+    whole = kept.read_bytes()
+    kept.write_bytes(whole[:-1])
+    assert bundle.__wrapped__() == text
+    assert len(made) == 1
+    assert kept.read_bytes() == whole
+    # A folder that cannot be made costs only the time.
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert bundle.__wrapped__() == text
