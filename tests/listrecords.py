@@ -124,3 +124,61 @@ def sample(values, target, texts, **more):
     pairs = [[str(value), "False"] for value in values]
     fields = {"doc_id": next(NUMBERS), "doc": {"answer": 1}, "target": target, "arguments": arguments}
     return {**fields, "resps": [[pair] for pair in pairs], "filtered_resps": pairs, "acc": 1.0, **more}
+
+
+# ---- responses of several tokens ----
+
+
+def token(chosen, top):
+    listed = [{"token": text, "logprob": value} for text, value in top.items()]
+    return {"token": chosen, "logprob": top[chosen], "top_logprobs": listed}
+
+
+FIRST = token("The", {"The": -0.1, "A": -4.0, "Hm": -5.0})
+ANSWERS = [token("B", {"B": -0.2, "A": -2.0, "C": -4.0}), token("A", {"A": -0.3, "B": -1.6, "D": -4.0})]
+
+
+def chat_of(tokens):
+    return {"choices": [{"logprobs": {"content": tokens}}]}
+
+
+def completion_of(tokens):
+    top = [{each["token"]: each["logprob"] for each in t["top_logprobs"]} for t in tokens]
+    chosen = [t["token"] for t in tokens]
+    values = [t["logprob"] for t in tokens]
+    return {"choices": [{"logprobs": {"tokens": chosen, "token_logprobs": values, "top_logprobs": top}}]}
+
+
+def vllm_of(tokens):
+    listed = [
+        {
+            str(i): {"logprob": each["logprob"], "decoded_token": each["token"]}
+            for i, each in enumerate(t["top_logprobs"])
+        }
+        for t in tokens
+    ]
+    return {"outputs": [{"logprobs": listed}]}
+
+
+def gemini_of(tokens):
+    listed = [
+        [{"token": each["token"], "logProbability": each["logprob"]} for each in t["top_logprobs"]]
+        for t in tokens
+    ]
+    top = [{"candidates": each} for each in listed]
+    chosen = [each[0] for each in listed]
+    return {"candidates": [{"logprobsResult": {"topCandidates": top, "chosenCandidates": chosen}}]}
+
+
+OF_TOKENS = {
+    "chat": chat_of,
+    "completion": completion_of,
+    "vllm": vllm_of,
+    "gemini": gemini_of,
+    "responses": lambda tokens: {
+        "output": [{"type": "message", "content": [{"type": "output_text", "logprobs": tokens}]}]
+    },
+    "llama.cpp": lambda tokens: {"completion_probabilities": tokens},
+    "tokens": lambda tokens: {"logprobs": tokens},
+}
+SAMPLES = {"chat": "choices", "completion": "choices", "vllm": "outputs", "gemini": "candidates"}

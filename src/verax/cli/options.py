@@ -137,6 +137,23 @@ Position = Annotated[
     int | None,
     typer.Option(help="Which generated token to read, counted from 0; -1 is the last. By default the first."),
 ]
+After = Annotated[
+    str | None,
+    typer.Option(
+        help="Read the token after this text, such as 'Answer:', in place of --position. It is a regular "
+        "expression; a group in it is the answer: 'Answer: *([A-D])'."
+    ),
+]
+LastMatch = Annotated[
+    bool, typer.Option("--last-match", help="Of several matches of --after, read the token at the last.")
+]
+Samples = Annotated[
+    str,
+    typer.Option(
+        help="Of several sampled answers to a request: first, pool (average them) or repeats (each is a row; "
+        "those of one request form a group)."
+    ),
+]
 PerLength = Annotated[
     bool,
     typer.Option("--per-length", help="Divide log-likelihoods by the lengths of choices (lm-eval logs)."),
@@ -187,6 +204,9 @@ class Reading:
     omit_missing: OmitMissing = False
     omit_others: OmitOthers = False
     position: Position = None
+    after: After = None
+    last_match: LastMatch = False
+    samples: Samples = "first"
     per_length: PerLength = False
     shape: ShapeName = None
 
@@ -251,6 +271,9 @@ class Reading:
             "by": list(self.bins),
             "shape": self.shape,
             "position": self.position,
+            "after": self.after,
+            "last_match": self.last_match,
+            "samples": self.samples,
             "per_length": self.per_length,
             "normalize": self.normalize,
             "invalid": "skip" if self.skip_invalid else "raise",
@@ -326,7 +349,8 @@ class Reading:
 
 # Fields of `Reading` that are about files of lists only.
 _OF_LISTS = (
-    *("outcomes", "merge_variants", "omit_missing", "omit_others", "position", "per_length", "shape"),
+    *("outcomes", "merge_variants", "omit_missing", "omit_others", "position", "after", "last_match"),
+    *("samples", "per_length", "shape"),
 )
 
 

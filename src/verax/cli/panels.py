@@ -26,7 +26,17 @@ _PANELS = {
         *("load", "frequencies", "run", "outcomes", "late", "calibrate"),
     ),
     "Top lists": (
-        *("shape", "position", "per_length", "merge_variants", "omit_missing", "omit_others"),
+        *(
+            "shape",
+            "position",
+            "after",
+            "last_match",
+            "samples",
+            "per_length",
+            "merge_variants",
+            "omit_missing",
+            "omit_others",
+        ),
         *("length", "invalid_penalty"),
     ),
     "Scores": (
@@ -62,6 +72,8 @@ _VALUES = {
     **dict.fromkeys(("rater_column", "label_column"), "COLUMN"),
     **dict.fromkeys(("html", "save", "plot", "out", "load", "apply_to", "outcomes", "calibrate"), "FILE"),
     **dict.fromkeys(("least", "bootstrap", "seed", "n", "length", "folds", "position"), "N"),
+    "after": "TEXT",
+    "samples": "HOW",
     "probs": "COLUMNS",
     "raters": "COLUMNS",
     "classes": "A,B,C",

@@ -80,7 +80,7 @@ class ListFilesHandle(LocalHandle):
         """What a reader of results should know of what was read: a sentence each."""
         parts = list(self._read.values())
         n_rows = sum(n for n, _, _ in parts)
-        found = counted(self.counts, n_rows, self._reader.settings.merge_variants) if n_rows else []
+        found = counted(self.counts, n_rows, self._reader.settings) if n_rows else []
         known = [questions for _, _, questions in parts if questions is not None]
         if len(known) == len(parts) and known:
             n_questions = np.unique(np.concatenate(known)).size

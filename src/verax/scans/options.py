@@ -13,7 +13,10 @@ from verax.files.lists.settings import ListSettings
 from verax.files.predictions import Request
 
 # What may be said of top lists only, and what is said of them as of everything else.
-LIST_OPTIONS = ("shape", "outcomes", "position", "per_length", "missing", "others", "merge_variants")
+LIST_OPTIONS = (
+    *("shape", "outcomes", "position", "after", "last_match", "samples", "per_length"),
+    *("missing", "others", "merge_variants"),
+)
 _SHARED = ("id", "weights", "groups", "by", "normalize", "invalid", "delimiter")
 
 

@@ -68,8 +68,8 @@ def scan(
         Columns with the labels of one rater each, in place of `target`; labels may be missing.
     lists : bool or dict, optional
         Whether the predictions are top lists, or options that these have as for `files.lists.open_lists`
-        (`shape`, `outcomes`, `position`, `per_length`, `missing`, `others`, `merge_variants`). By default
-        they are where `classes` is a number, and in files whose records hold lists.
+        (`shape`, `outcomes`, `position`, `after`, `samples`, `missing`, `others`, ...). By default they are
+        where `classes` is a number, and in files whose records hold lists.
     logits : bool, default False
         Whether the columns hold logits; the softmax is applied first.
     normalize : bool, default False

@@ -28,6 +28,9 @@ def open_lists(
     by: Sequence[str] = (),
     shape: str | None = None,
     position: int | None = None,
+    after: str | None = None,
+    last_match: bool = False,
+    samples: Literal["first", "pool", "repeats"] = "first",
     per_length: bool = False,
     normalize: bool = False,
     invalid: Literal["raise", "skip"] = "raise",
@@ -36,7 +39,7 @@ def open_lists(
     merge_variants: str | None = None,
     delimiter: str | None = None,
 ) -> ListFile:
-    """Read a file with a list per record; its shape is recognised by its content.
+    r"""Read a file with a list per record; its shape is recognised by its content.
 
     Parameters
     ----------
@@ -66,6 +69,14 @@ def open_lists(
     position : int, optional
         Which generated token to read, counted from 0; -1 is the last. By default the first, which is refused
         where most records answer in a later token, as after reasoning.
+    after : str, optional
+        A regular expression, in place of a position: the token with the first word after its first match is
+        read, or the token with its group, as in r"Answer:\s*\(?([A-D])".
+    last_match : bool
+        Read the token at the last match of `after`, not the first.
+    samples : {"first", "pool", "repeats"}
+        Of several sampled answers to a request: read the first, average them into one list, or keep each as a
+        row; rows of one request form a group.
     per_length : bool
         Divide log-likelihoods of choices by their numbers of characters before the softmax (lm-eval).
     normalize : bool
@@ -106,6 +117,9 @@ def open_lists(
         by=by,
         shape=shape,
         position=position,
+        after=after,
+        last_match=last_match,
+        samples=samples,
         per_length=per_length,
         normalize=normalize,
         invalid=invalid,

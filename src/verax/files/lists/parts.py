@@ -58,6 +58,13 @@ class ListParts:
                 source=stream.source,
                 remedies=[Remedy("Give their number, or the names of all.")],
             )
+        if settings.samples == "repeats":
+            raise InputError(
+                "cannot be 'repeats' for files that are read in parts",
+                argument="samples",
+                source=stream.source,
+                remedies=[Remedy("Read one file at a time, or pool the samples.")],
+            )
         reader = RecordReader(stream, shape, settings)
         found = cls(stream.source, stream.word, shape.name, settings, reader.outcome, False, reader.gold)
         return replace(found, positions=found._has_positions(reader.check_first()))

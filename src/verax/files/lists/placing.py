@@ -24,7 +24,7 @@ def refuse_later_answers(
 
     A position that the caller states is taken as it is.
     """
-    if settings.position is not None or shape.generated is None:
+    if settings.position is not None or settings.after is not None or shape.generated is None:
         return
     called = merger(settings.merge_variants or "space")
     assert called is not None
@@ -32,7 +32,7 @@ def refuse_later_answers(
     first, later, shown = 0, Counter[tuple[int, int]](), None
     looked_at = records[:_RECORDS]
     for record in looked_at:
-        n = shape.generated(body_of(record))
+        n = len(shape.generated(body_of(record) if shape.unwrapped else record))
         likeliest = _likeliest(record, shape, 0)
         if n < 2 or likeliest is None or called(likeliest) in known:
             first += likeliest is not None and called(likeliest) in known
@@ -51,7 +51,11 @@ def refuse_later_answers(
             found=f"in {n_later} of the first {len(looked_at)} records the first token is no answer, such as "
             f"{show(shown)}, and a later one is",
             source=source,
-            remedies=[*_remedies(later), passing("to score the first token all the same", position=0)],
+            remedies=[
+                *_remedies(later),
+                passing("to read the token after a text, such as 'Answer:'", after=...),
+                passing("to score the first token all the same", position=0),
+            ],
         )
 
 

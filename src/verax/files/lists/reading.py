@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,7 @@ from verax.inputs.records.record import (
     mapping,
     value_at,
 )
-from verax.inputs.records.shapes import fields_of, read
+from verax.inputs.records.shapes import fields_of, n_samples, read
 from verax.inputs.records.variants import merger
 
 
@@ -99,8 +99,17 @@ class RecordReader:
             self.outcome = None if self.gold is not None else self._outcome_field()
         fields = frozenset((*each_name(self.outcome), *settings.beside))
         self.choices: Choices = Choices(
-            settings.position or 0, settings.per_length, fields, settings.names, beside=True
+            settings.position or 0,
+            settings.per_length,
+            fields,
+            settings.names,
+            beside=True,
+            after=settings.after,
+            last_match=settings.last_match,
+            n_classes=settings.n_classes or (len(settings.names) if settings.names else None),
         )
+        # The record that is read, and which of its sampled answers.
+        self._record, self._sample = 0, 0
         self.by_position = False
         # The first outcome that may count from 1, and whether another shows that they count from 0.
         self._beyond: InputError | None = None
@@ -143,9 +152,13 @@ class RecordReader:
         """All lists with what happened."""
         if self._known is None:
             self.check_first()
-        n = 0
+        n, start = 0, 0 if self._known is None else self._known.start
+        repeats = self.settings.samples == "repeats"
         for number, record in self.stream:
-            self.collector.add(number, record, self._row)
+            self._record = start + n
+            for sample in range(n_samples(record, self.shape) if repeats else 1):
+                self._sample = sample
+                self.collector.add(number, record, self._row)
             n += 1
         if self.gold is not None and self._known is None:
             self.gold.check_length(n)
@@ -176,9 +189,7 @@ class RecordReader:
             np.frombuffer(self.collector.places, np.int64)[kept],
             counts,
             taken(self.shape, settings, self.outcome, self.gold, positions),
-            (*notes(counts, lists, y, settings.merge_variants, assumed), *grouped)
-            if self._known is None
-            else (),
+            (*notes(counts, lists, y, settings, assumed), *grouped) if self._known is None else (),
             self.collector.skipped,
             outcome=self.outcome or (self.gold.column if self.gold is not None else "") or "target",
             id_field=settings.id,
@@ -210,12 +221,13 @@ class RecordReader:
 
     def _row(self, record: Any, place: int) -> tuple[Listed, Row]:
         settings = self.settings
-        listed = read(self._holder(record), self.shape, self.choices)
+        choices = self.choices if not self._sample else replace(self.choices, sample=self._sample)
+        listed = read(self._holder(record), self.shape, choices, pool=settings.samples == "pool")
         row = Row()
         if settings.id is not None:
             row.id = id_of([self._field(record, name, "id") for name in each_name(settings.id)])
         if self.gold is not None:
-            row.outcome = self.gold.of(place, row.id)
+            row.outcome = self.gold.of(self._record, row.id)
         elif self.outcome is not None:
             row.outcome = self._field(record, self.outcome, "outcome")
         else:
@@ -238,7 +250,9 @@ class RecordReader:
         if row.id is not None:
             return row.id
         found = mapping(record).get("custom_id")
-        return found if isinstance(found, (str, int)) else None
+        if isinstance(found, (str, int)):
+            return found
+        return ("record", self._record) if self.settings.samples == "repeats" else None
 
     def _choice(self, record: Any, target: Any, place: int, n: int) -> Hashable | None:
         """Which choice a target means; whether targets count from 1 is only known after the last."""

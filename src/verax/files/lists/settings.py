@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
 from verax.common.checks import check_choice, check_flag, check_integer, check_n_classes
-from verax.errors import InputError, show
+from verax.errors import InputError, Remedy, passing, show
 from verax.files.predictions import each_name, group_columns, id_columns
 from verax.inputs.records.variants import RULES
+
+# What becomes of several sampled answers to one question.
+SAMPLES = {
+    "first": "Records with several sampled answers, of which only the first is read",
+    "pool": "Records with several sampled answers, which are averaged",
+    "repeats": "Lists of one of several sampled answers, which form a group",
+}
 
 
 @dataclass(frozen=True)
@@ -25,6 +33,8 @@ class ListSettings:
         Their number, where their names are not all known.
     by : tuple of str
         Fields of subgroups.
+    after : re.Pattern or None
+        What stands before the token to read.
     columns : tuple of str
         The field that holds the list, or those of its classes and of their probabilities; none where the
         shape says where these are.
@@ -40,6 +50,9 @@ class ListSettings:
     by: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     position: int | None = None
+    after: re.Pattern[str] | None = None
+    last_match: bool = False
+    samples: str = "first"
     per_length: bool = False
     normalize: bool = False
     invalid: str = "raise"
@@ -78,7 +91,18 @@ class ListSettings:
         given["id"], given["groups"] = id_columns(given["id"]), group_columns(given["groups"])
         if given["position"] is not None:
             given["position"] = check_integer("position", given["position"])
-        for name in ("normalize", "per_length"):
+        given["after"] = _pattern(given["after"])
+        if given["after"] is not None and given["position"] is not None:
+            raise InputError("cannot be given together with a position", argument="after")
+        if given["last_match"] and given["after"] is None:
+            raise InputError(
+                "needs a pattern to match",
+                argument="last_match",
+                kind="missing",
+                remedies=[passing(after=...)],
+            )
+        check_choice("samples", given["samples"], SAMPLES)
+        for name in ("normalize", "per_length", "last_match"):
             given[name] = check_flag(name, given[name])
         check_choice("invalid", given["invalid"], ("raise", "skip"))
         check_choice("missing", given["missing"], ("raise", "omit"))
@@ -88,6 +112,28 @@ class ListSettings:
         if given["shape"] is not None:
             check_choice("shape", given["shape"], tuple(shapes))
         return cls(**given, **_classes(classes))
+
+
+def _pattern(after: Any) -> re.Pattern[str] | None:
+    """A regular expression, from its text."""
+    if after is None or isinstance(after, re.Pattern):
+        return after
+    if not isinstance(after, str) or not after:
+        raise InputError("must be a regular expression", argument="after", kind="type", found=show(after))
+    try:
+        return re.compile(after)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise InputError(
+            "must be a regular expression",
+            argument="after",
+            found=f"{show(after)} is none ({error})",
+            values=[after],
+            remedies=[
+                Remedy(
+                    "Write a backslash before brackets and other special characters that are meant as such."
+                )
+            ],
+        ) from None
 
 
 def _classes(classes: Any) -> dict[str, Any]:

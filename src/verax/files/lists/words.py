@@ -9,7 +9,7 @@ import numpy as np
 
 from verax.errors import show
 from verax.files.lists.reference_answers import ReferenceAnswers
-from verax.files.lists.settings import ListSettings
+from verax.files.lists.settings import SAMPLES, ListSettings
 from verax.files.lists.spelling import none_named, some
 from verax.files.predictions import each_name, short
 from verax.inputs.lists.toplists import TopLists
@@ -40,24 +40,34 @@ def taken(
     if positions is not None:
         outcomes += f" (positions: {short([f'{i} = {name}' for i, name in enumerate(positions.names)])})"
     lines = [f"lists: {shape.what}", f"outcomes: {outcomes}"]
+    if shape.generated is not None:
+        lines.append(f"answers: {_token(settings)}")
     for word in ("weights", "groups", "id"):
         name = getattr(settings, word)
         lines += [f"{word}: {' and '.join(each_name(name))}"] if name is not None else []
     return tuple(lines)
 
 
+def _token(settings: ListSettings) -> str:
+    """Which generated token is read."""
+    if settings.after is not None:
+        which = "last" if settings.last_match else "first"
+        return f"token at the {which} match of {show(settings.after.pattern)}"
+    return f"token {settings.position}" if settings.position else "first token"
+
+
 def notes(
     counts: Mapping[str, float],
     lists: TopLists,
     y: list[Any],
-    merge_variants: str | None,
+    settings: ListSettings,
     assumed: int | None,
 ) -> tuple[str, ...]:
     """A sentence for everything that a reader of results should know.
 
     `assumed` is the number of names that occur, where these are taken as all classes.
     """
-    found = counted(counts, lists.n_rows, merge_variants)
+    found = counted(counts, lists.n_rows, settings)
     if assumed is not None:
         found.append(
             f"The {assumed:,} names that occur are assumed to be all classes; penalized scores depend on "
@@ -74,12 +84,12 @@ def notes(
         if none_named(y, ClassVocabulary(likeliest, complete=False)):
             found.append(
                 f"No outcome, such as {show(y[0])}, is the likeliest class of any list; these are "
-                f"{some(likeliest)}. Another token may hold the answer (position)."
+                f"{some(likeliest)}. Another token may hold the answer (position, after)."
             )
     return tuple(found)
 
 
-def counted(counts: Mapping[str, float], n_rows: int, merge_variants: str | None) -> list[str]:
+def counted(counts: Mapping[str, float], n_rows: int, settings: ListSettings) -> list[str]:
     """A sentence for everything that was counted in this number of lists."""
     n = f"of {n_rows:,} lists"
     texts = {
@@ -90,10 +100,11 @@ def counted(counts: Mapping[str, float], n_rows: int, merge_variants: str | None
         "blank": "Blank entries, read as classes that are not listed: {}.",
         "unconditional": "Log-likelihoods of choices without the question (acc_mutual_info), not read: "
         f"{{}} {n}.",
-        "several": f"Records with several sampled answers, of which only the first is read: {{}} {n}.",
+        "several": f"{SAMPLES[settings.samples]}: {{}} {n}.",
         "empty": f"Empty lists, scored as equal probabilities of all classes: {{}} {n}.",
         "lacking": f"Lists that lack a class: {{}} {n}. After division a missing class has probability zero.",
     }
+    merge_variants = settings.merge_variants
     found = [text.format(f"{counts[name]:,}") for name, text in texts.items() if counts.get(name)]
     if counts.get("divided"):
         sums = counts["smallest_sum"], counts["largest_sum"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from verax.inputs.records.record import Choices, Listed, Shape, first, mapping, not_understood
-from verax.inputs.records.responses import n_tokens, of_logprobs
+from verax.inputs.records.responses import of_logprobs, texts_of
 from verax.inputs.records.tokens import WANTED, of_objects, of_pairs, of_token
 
 
@@ -61,7 +61,7 @@ TOKENS = Shape(
     "top_logprobs, logprobs, or an array of objects with token and logprob",
     _is_tokens,
     _read_tokens,
-    generated=lambda record: n_tokens(mapping(record).get("logprobs")),
+    generated=lambda record, _=0: texts_of(mapping(record).get("logprobs")),
 )
 FLAT = Shape(
     "logprobs", "flat {token: log-probability}", "a number below zero per token", _is_flat, _read_flat

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -41,7 +42,7 @@ class Listed:
     unconditional : bool
         The record also has log-likelihoods of the choices without the question, which are not read.
     several : bool
-        The record has several sampled answers, of which the first is read.
+        The record has several sampled answers.
     blank : int
         Classes that are not listed, because their cells are blank.
     """
@@ -75,6 +76,14 @@ class Choices:
         The names of all classes, where they are known.
     beside : bool
         Flat records may have other fields, which are texts, beside their classes.
+    sample : int
+        Which of several sampled answers to read.
+    after : re.Pattern or None
+        What stands before the token to read, in place of a position; a group in it is the answer itself.
+    last_match : bool
+        Read the token after the last match, not the first.
+    n_classes : int or None
+        The number of classes, where it is known.
     """
 
     position: int = 0
@@ -82,6 +91,10 @@ class Choices:
     fields: frozenset[str] = field(default_factory=frozenset)
     names: tuple[Hashable, ...] | None = None
     beside: bool = False
+    sample: int = 0
+    after: re.Pattern[str] | None = None
+    last_match: bool = False
+    n_classes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -112,10 +125,10 @@ class Shape:
         Which class an outcome in another field or file means, where that depends on the record.
     id_field : str or None
         The field that identifies records of this shape, unless the caller names one.
-    samples : str or None
-        The field that holds the sampled answers to one question.
+    samples : callable or None
+        How many answers to one question were sampled.
     generated : callable or None
-        How many generated tokens a response has, of which `Choices.position` is one.
+        The texts of the generated tokens of a sampled answer, of which `Choices.position` is one.
     question_of : callable or None
         What tells the questions of records apart, where a file may have several records of one.
     """
@@ -131,8 +144,8 @@ class Shape:
     positions: bool = False
     outcome_of: Callable[[Any, Any], Hashable | None] | None = None
     id_field: str | None = None
-    samples: str | None = None
-    generated: Callable[[Any], int] | None = None
+    samples: Callable[[Any], int] | None = None
+    generated: Callable[..., list[str]] | None = None
     question_of: Callable[[Any], Hashable | None] | None = None
 
 

@@ -17,9 +17,20 @@ from verax.inputs.records.tokens import (
 )
 
 
-def _logprobs(response: Any) -> Any:
-    """The log-probabilities of the first answer of a chat or a completion."""
-    return mapping(first(mapping(response).get("choices"))).get("logprobs")
+def _sampled(response: Any, field: str, sample: int = 0) -> Mapping[Any, Any]:
+    """One of the sampled answers of a response."""
+    found = sequence(mapping(response).get(field))
+    return mapping(found[sample]) if sample < len(found) else {}
+
+
+def n_samples(response: Any, field: str) -> int:
+    """How many answers were sampled."""
+    return len(sequence(mapping(response).get(field)))
+
+
+def _logprobs(response: Any, sample: int = 0) -> Any:
+    """The log-probabilities of an answer of a chat or a completion."""
+    return _sampled(response, "choices", sample).get("logprobs")
 
 
 def _is_completion(response: Any) -> bool:
@@ -27,8 +38,7 @@ def _is_completion(response: Any) -> bool:
 
 
 def _read_completion(response: Any, choices: Choices) -> Listed:
-    found = mapping(_logprobs(response))
-    return _of_completion(found, choices.position)
+    return _of_completion(mapping(_logprobs(response, choices.sample)), choices.position)
 
 
 def _of_completion(found: Mapping[Any, Any], position: int) -> Listed:
@@ -47,21 +57,45 @@ def _is_chat(response: Any) -> bool:
     return "choices" in mapping(response)
 
 
-def _read_chat(response: Any, choices: Choices) -> Listed:
+def read_chat(response: Any, choices: Choices) -> Listed:
+    """The list of a token of a chat completion."""
     if not sequence(mapping(response).get("choices")):
         raise not_understood(response, WANTED)
-    found = _logprobs(response)
+    found = _logprobs(response, choices.sample)
     if not found:
         raise no_logprobs("logprobs")
     return of_logprobs(found, choices.position)
 
 
-def n_tokens(found: Any) -> int:
-    """The number of generated tokens in a field `logprobs`, whichever interface wrote it."""
+def texts_of(found: Any) -> list[str]:
+    """The generated tokens in a field `logprobs`, whichever interface wrote it."""
     if isinstance(found, (list, tuple)):
-        return len(found)
+        return [_text_of(token) for token in found]
     fields = mapping(found)
-    return max(len(sequence(fields.get(name))) for name in ("content", "tokens", "top_logprobs"))
+    named = ("content", "tokens", "top_logprobs")
+    return texts_of(max((sequence(fields.get(name)) for name in named), key=len))
+
+
+def _text_of(token: Any) -> str:
+    """The text of a generated token; of alternatives without one that is marked, the likeliest."""
+    if isinstance(token, str):
+        return token
+    fields = mapping(token)
+    if isinstance(fields.get("token"), str):
+        return str(fields["token"])
+    ranked = [(_rank(value), mapping(value).get("decoded_token", name)) for name, value in fields.items()]
+    return str(min(ranked, key=lambda pair: pair[0])[1]) if ranked else ""
+
+
+def _rank(alternative: Any) -> float:
+    """How likely an alternative is compared with others: less is likelier."""
+    value = mapping(alternative).get("logprob", alternative)
+    return -value if isinstance(value, (int, float)) and value == value else 0.0
+
+
+def generated_texts(response: Any, sample: int = 0) -> list[str]:
+    """The generated tokens of an answer of a chat or a completion."""
+    return texts_of(_logprobs(response, sample))
 
 
 def of_logprobs(found: Any, position: int) -> Listed:
@@ -108,8 +142,19 @@ def _read_responses(response: Any, choices: Choices) -> Listed:
     return of_token(mapping(at(tokens, choices.position)))
 
 
-def _vllm_logprobs(response: Any) -> Any:
-    return mapping(first(mapping(response).get("outputs"))).get("logprobs")
+def _vllm_logprobs(response: Any, sample: int = 0) -> Any:
+    return _sampled(response, "outputs", sample).get("logprobs")
+
+
+def _vllm_texts(response: Any, sample: int = 0) -> list[str]:
+    """The tokens that were generated, by their ids where these are there, and otherwise the likeliest."""
+    found = sequence(_vllm_logprobs(response, sample))
+    ids = sequence(_sampled(response, "outputs", sample).get("token_ids"))
+    texts = texts_of(found)
+    for place, (alternatives, number) in enumerate(zip(found, ids, strict=False)):
+        text = mapping(mapping(alternatives).get(str(number))).get("decoded_token")
+        texts[place] = text if isinstance(text, str) else texts[place]
+    return texts
 
 
 def _is_vllm(response: Any) -> bool:
@@ -117,7 +162,7 @@ def _is_vllm(response: Any) -> bool:
 
 
 def _read_vllm(response: Any, choices: Choices) -> Listed:
-    found = _vllm_logprobs(response)
+    found = _vllm_logprobs(response, choices.sample)
     if not found:
         raise no_logprobs("logprobs")
     return _of_vllm(at(found, choices.position))
@@ -152,6 +197,12 @@ def _read_llama(response: Any, choices: Choices) -> Listed:
     return of_token(token)
 
 
+def _llama_texts(response: Any) -> list[str]:
+    """The generated tokens: `token`, or in old versions `content`."""
+    found = sequence(mapping(response).get("completion_probabilities"))
+    return texts_of([mapping(each).get("content", each) for each in found])
+
+
 def _of_probabilities(objects: Any, name: str, alone: bool) -> Listed:
     labels, values = [], []
     for each in objects:
@@ -164,25 +215,27 @@ def _of_probabilities(objects: Any, name: str, alone: bool) -> Listed:
     return Listed(labels, values, alone=alone)
 
 
-def _candidate(response: Any) -> Mapping[Any, Any]:
-    return mapping(first(mapping(response).get("candidates")))
-
-
 def _is_gemini(response: Any) -> bool:
-    return bool(_candidate(response))
+    return bool(_sampled(response, "candidates"))
 
 
-def _gemini_tokens(response: Any) -> tuple[Any, Any]:
+def _gemini_tokens(response: Any, sample: int = 0) -> tuple[Any, Any]:
     """The alternatives of every generated token, and the tokens that were chosen."""
-    candidate = _candidate(response)
+    candidate = _sampled(response, "candidates", sample)
     found = mapping(candidate.get("logprobsResult") or candidate.get("logprobs_result"))
     top = found.get("topCandidates") or found.get("top_candidates")
     return top, found.get("chosenCandidates") or found.get("chosen_candidates")
 
 
+def _gemini_texts(response: Any, sample: int = 0) -> list[str]:
+    top, chosen = _gemini_tokens(response, sample)
+    likeliest = [first(mapping(each).get("candidates")) for each in sequence(top)]
+    return texts_of(sequence(chosen) or likeliest)
+
+
 def _read_gemini(response: Any, choices: Choices) -> Listed:
     """`logprobsResult`, in the spelling of the interface or of its Python client."""
-    top, chosen = _gemini_tokens(response)
+    top, chosen = _gemini_tokens(response, choices.sample)
     if not top and not chosen:
         raise no_logprobs("logprobsResult")
     listed = mapping(at(top, choices.position)).get("candidates") if top else None
@@ -200,17 +253,17 @@ RESPONSES = (
         "choices[0].logprobs with tokens, token_logprobs and top_logprobs",
         _is_completion,
         _read_completion,
-        samples="choices",
-        generated=lambda response: n_tokens(_logprobs(response)),
+        samples=lambda response: n_samples(response, "choices"),
+        generated=generated_texts,
     ),
     Shape(
         "chat",
         "chat completions with top_logprobs (OpenAI, vLLM, llama.cpp and others)",
         "choices[0].logprobs.content[i] with token, logprob and top_logprobs",
         _is_chat,
-        _read_chat,
-        samples="choices",
-        generated=lambda response: n_tokens(_logprobs(response)),
+        read_chat,
+        samples=lambda response: n_samples(response, "choices"),
+        generated=generated_texts,
     ),
     Shape(
         "responses",
@@ -218,7 +271,7 @@ RESPONSES = (
         "output[].content[] of type output_text with logprobs[i]",
         lambda response: _output_text(response) is not None,
         _read_responses,
-        generated=lambda response: n_tokens(mapping(_output_text(response)).get("logprobs")),
+        generated=lambda response, _=0: texts_of(mapping(_output_text(response)).get("logprobs")),
     ),
     Shape(
         "vllm",
@@ -226,8 +279,8 @@ RESPONSES = (
         "outputs[0].logprobs[i] of {token id: {logprob, decoded_token}}",
         _is_vllm,
         _read_vllm,
-        samples="outputs",
-        generated=lambda response: n_tokens(_vllm_logprobs(response)),
+        samples=lambda response: n_samples(response, "outputs"),
+        generated=_vllm_texts,
     ),
     Shape(
         "llama.cpp",
@@ -235,7 +288,7 @@ RESPONSES = (
         "completion_probabilities[i] with top_logprobs, top_probs or probs",
         _is_llama,
         _read_llama,
-        generated=lambda response: len(sequence(mapping(response).get("completion_probabilities"))),
+        generated=lambda response, _=0: _llama_texts(response),
     ),
     Shape(
         "gemini",
@@ -243,7 +296,7 @@ RESPONSES = (
         "candidates[0].logprobsResult with topCandidates[i].candidates and chosenCandidates[i]",
         _is_gemini,
         _read_gemini,
-        samples="candidates",
-        generated=lambda response: max(map(n_tokens, _gemini_tokens(response))),
+        samples=lambda response: n_samples(response, "candidates"),
+        generated=_gemini_texts,
     ),
 )

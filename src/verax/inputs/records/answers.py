@@ -1,0 +1,95 @@
+"""Which token of which sampled answer holds the answer, and several sampled answers as one list."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from verax.errors import Remedy, show
+from verax.inputs.records.record import SKIP, Choices, Listed, RecordError, Shape
+
+
+def read_answer(holder: Any, shape: Shape, choices: Choices) -> Listed:
+    """The list of the token that holds the answer, of the sample that was chosen."""
+    if choices.after is not None and shape.generated is not None:
+        texts = shape.generated(holder, choices.sample)
+        choices = replace(choices, position=place_of(texts, choices.after, last=choices.last_match))
+    return shape.read(holder, choices)
+
+
+def place_of(texts: Sequence[str], pattern: re.Pattern[str], *, last: bool) -> int:
+    """The token that holds the answer: the one with the group of a pattern, or the first word after it.
+
+    >>> place_of(["The", " answer", ":", " (", "B", ")"], re.compile("answer:"), last=False)
+    4
+    >>> place_of(["A", " or", " B", "?", " B"], re.compile("([A-D])"), last=True)
+    4
+    """
+    whole = "".join(texts)
+    found = list(pattern.finditer(whole))
+    if not found:
+        raise _no_match(whole, pattern, "has no match")
+    match = found[-1] if last else found[0]
+    if pattern.groups and match.start(1) >= 0:
+        start: int | None = match.start(1)
+    else:
+        start = next((i for i in range(match.end(), len(whole)) if whole[i].isalnum()), None)
+    end = 0
+    for place, text in enumerate(texts):
+        end += len(text)
+        if start is not None and start < end:
+            return place
+    raise _no_match(whole, pattern, "ends with the match")
+
+
+def _no_match(whole: str, pattern: re.Pattern[str], what: str) -> RecordError:
+    return RecordError(
+        f"must have an answer after {show(pattern.pattern)}",
+        f"{what}: {show(whole[-80:])}",
+        reason="answers without a match",
+        kind="missing",
+        argument="after",
+        remedies=[SKIP, Remedy("It is a regular expression; (?i) at its beginning ignores case.")],
+    )
+
+
+def pooled(holder: Any, shape: Shape, choices: Choices) -> Listed:
+    """The mean of the lists of all sampled answers.
+
+    A class that one of them does not list counts there as in `combine`: with an equal share of what the list
+    leaves over. So the padded distribution of the result is the mean of the padded distributions.
+    """
+    n = 1 if shape.samples is None else shape.samples(holder)
+    lists = [read_answer(holder, shape, replace(choices, sample=i)) for i in range(max(n, 1))]
+    if len(lists) == 1:
+        return lists[0]
+    found = [dict(zip(each.labels, each.values, strict=True)) for each in lists]
+    if any(len(values) < len(each.labels) for values, each in zip(found, lists, strict=True)):
+        # A list that names a class twice is refused as any other.
+        return next(e for v, e in zip(found, lists, strict=True) if len(v) < len(e.labels))
+    rests = [_rest(values, choices.n_classes) for values in found]
+    labels = list(dict.fromkeys(label for values in found for label in values))
+    means = [
+        math.fsum(values.get(label, rest) for values, rest in zip(found, rests, strict=True)) / len(found)
+        for label in labels
+    ]
+    order = sorted(range(len(labels)), key=lambda i: -means[i])
+    first = lists[0]
+    return replace(
+        first,
+        labels=[labels[i] for i in order],
+        values=[means[i] for i in order],
+        alone=all(each.alone for each in lists),
+        unlikely=sum(each.unlikely for each in lists),
+        missing=sum(each.missing for each in lists),
+        from_text=sum(each.from_text for each in lists),
+    )
+
+
+def _rest(values: dict[Any, float], n_classes: int | None) -> float:
+    """The probability that a list gives every class that it does not name."""
+    others = 0 if n_classes is None else n_classes - len(values)
+    return max(0.0, 1.0 - math.fsum(values.values())) / others if others > 0 else 0.0
