@@ -509,7 +509,7 @@ def test_the_records_of_the_documentation_have_their_shape(shape, tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text(ROWS[shape])
     p = [0.9, 0.1] if shape in ("pipeline", "arrays", "probabilities") else [math.exp(-0.1), math.exp(-2.4)]
-    p = np.array(p) / sum(p) if shape == "lm-eval" else p
+    p = np.array(p) / sum(p) if shape in ("lm-eval", "olmes") else p
     read = open_lists(path, classes=["A", "B"] if sum(p) == 1 else 3)
     assert (read.shape, read.y) == (shape, ["A"])
     assert read.lists.to_dicts() == [{"A": pytest.approx(p[0]), "B": pytest.approx(p[1])}]

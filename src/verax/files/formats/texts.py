@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import io
 import json
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from verax.common.paths import check_regular
+from verax.common.paths import check_regular, refusing_wrong_names
 from verax.errors import InputError, Remedy, passing, show
 from verax.files.predictions import Request
+from verax.inputs.lists.logprobs import parse_line
 
 if TYPE_CHECKING:
     import pyarrow.csv as pacsv
@@ -236,6 +238,20 @@ def json_document(path: Path) -> Any:
     except (ValueError, RecursionError) as error:
         reason = f"{getattr(error, 'msg', 'it cannot be parsed')}, line {getattr(error, 'lineno', 1)}"
         raise refuse(path, "The file must be JSON", reason) from None
+
+
+def lines_of(path: Path) -> Iterator[tuple[int, Any]]:
+    """The values of a JSON Lines file, with the numbers of their lines from 1."""
+    with refusing_wrong_names(path), decompressed(path) as stream:
+        yield from json_lines(stream, str(path))
+
+
+def json_lines(stream: Any, source: str) -> Iterator[tuple[int, Any]]:
+    """The values of the lines of a stream; empty lines are passed over."""
+    reader = stream if hasattr(stream, "peek") else io.BufferedReader(stream, 2**20)
+    for number, line in enumerate(reader, start=1):
+        if line.strip():
+            yield number, parse_line(line, number, source)
 
 
 class JsonLines:

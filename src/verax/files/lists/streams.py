@@ -16,9 +16,9 @@ import pyarrow as pa
 from verax.common.paths import check_regular, refusing_wrong_names
 from verax.errors import InputError, passing
 from verax.files.formats.tables import FORMATS, SourceTable
-from verax.files.formats.texts import COMPRESSED, decompressed, json_document
+from verax.files.formats.texts import COMPRESSED, decompressed, json_document, json_lines, lines_of
+from verax.files.logs.containers import samples_of
 from verax.files.predictions import Request
-from verax.inputs.lists.logprobs import parse_line
 
 # The name of standard input.
 STDIN = "-"
@@ -66,17 +66,20 @@ def ending(path: Path) -> str:
 def open_stream(path: Path | str, request: Request | None = None) -> RecordStream:
     """The records of a JSON Lines, JSON, CSV, Parquet or Arrow file, or of JSON Lines on standard input."""
     if str(path) == STDIN:
-        return RecordStream("standard input", "line", _lines(sys.stdin.buffer, "standard input"))
+        return RecordStream("standard input", "line", json_lines(sys.stdin.buffer, "standard input"))
     path = Path(path)
     kind = FORMATS.get(ending(path))
     if path.is_dir() or kind in _TABLES:
         return RecordStream(str(path), "row", _rows_of_table(path, request or Request()))
     check_regular(path)
+    samples = samples_of(path)
+    if samples is not None:
+        return RecordStream(str(path), "sample", enumerate(samples))
     if ending(path) == ".json":
         return RecordStream(str(path), "item", enumerate(_items(path)))
     if kind in ("CSV", "TSV"):
         return RecordStream(str(path), "line", _rows_of_text(path, request or Request(), tabs=kind == "TSV"))
-    return RecordStream(str(path), "line", _lines_of(path))
+    return RecordStream(str(path), "line", lines_of(path))
 
 
 def text_lines(path: Path, *, empty: bool = False) -> Iterator[tuple[int, str]]:
@@ -96,18 +99,6 @@ def text_lines(path: Path, *, empty: bool = False) -> Iterator[tuple[int, str]]:
             found=f"line {number + 1} or one after it is not",
             source=str(path),
         ) from None
-
-
-def _lines_of(path: Path) -> Iterator[tuple[int, Any]]:
-    with refusing_wrong_names(path), decompressed(path) as stream:
-        yield from _lines(stream, str(path))
-
-
-def _lines(stream: Any, source: str) -> Iterator[tuple[int, Any]]:
-    reader = stream if hasattr(stream, "peek") else io.BufferedReader(stream, 2**20)
-    for number, line in enumerate(reader, start=1):
-        if line.strip():
-            yield number, parse_line(line, number, source)
 
 
 def _items(path: Path) -> Iterator[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from verax.errors import Remedy, show
@@ -26,7 +26,7 @@ _WANTED = "log-likelihoods of two choices or more: resps or filtered_resps with 
 _MUTUAL_INFORMATION = "acc_mutual_info"
 
 
-def _pairs(record: Any) -> Any:
+def pairs_of(record: Any) -> Any:
     """A (log-likelihood, is greedy) pair per choice, given the question; None for tasks of other kinds."""
     found = _all_pairs(record)
     return None if found is None else [found[place] for place in _conditional(record, len(found))]
@@ -109,7 +109,7 @@ def position_of(target: Any, texts: tuple[str, ...] | None, n: int) -> Hashable 
 
 
 def _read(record: Any, choices: Choices) -> Listed:
-    pairs = _pairs(record)
+    pairs = pairs_of(record)
     if pairs is None or len(pairs) < 2:
         raise not_understood(mapping(record).get("filtered_resps", record), _WANTED)
     values = [_log_likelihood(pair) for pair in pairs]
@@ -121,18 +121,26 @@ def _read(record: Any, choices: Choices) -> Listed:
         if texts is None:
             raise not_understood(mapping(record).get("arguments"), "the texts of the choices (arguments)")
         values = [value / max(1, len(text.lstrip())) for value, text in zip(values, texts, strict=True)]
-    top = max(values)
-    if top == -math.inf:
+    shares = softmax(values)
+    if shares is None:
         raise not_understood(pairs, _WANTED)
-    shares = [math.exp(value - top) for value in values]
-    total = math.fsum(shares)
     return Listed(
         list(range(len(values))),
-        [share / total for share in shares],
+        shares,
         outcome=record.get("target"),
         names=texts,
         unconditional=len(_all_pairs(record)) > len(values),
     )
+
+
+def softmax(values: Sequence[float]) -> list[float] | None:
+    """Probabilities in proportion to exp(value); None where no value is finite."""
+    top = max(values)
+    if not math.isfinite(top):
+        return None
+    shares = [math.exp(value - top) for value in values]
+    total = math.fsum(shares)
+    return [share / total for share in shares]
 
 
 def _check_one_right(record: Any, texts: tuple[str, ...] | None) -> None:
@@ -153,7 +161,7 @@ def _check_one_right(record: Any, texts: tuple[str, ...] | None) -> None:
 
 def _outcome_of(record: Any, target: Any) -> Hashable:
     """The number of the choice that is right."""
-    n = len(_pairs(record) or ())
+    n = len(pairs_of(record) or ())
     found = position_of(target, choices_of(record), n)
     if found is None:
         counted = str(target).strip() == str(n)
@@ -184,7 +192,7 @@ HARNESS = Shape(
     "lm-eval",
     "lm-evaluation-harness sample logs (softmax of the choices' log-likelihoods)",
     "filtered_resps or resps with a [log-likelihood, is greedy] pair per choice, target, arguments",
-    lambda record: _pairs(record) is not None,
+    lambda record: pairs_of(record) is not None,
     _read,
     tokens=False,
     tolerance=MANY_DIGITS,

@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from verax.errors import InputError, Remedy, show
+from verax.inputs.records.answers import pooled, read_answer
 from verax.inputs.records.classifiers import ARRAYS, MAPPED, PIPELINE
 from verax.inputs.records.harness import HARNESS
+from verax.inputs.records.inspect import INSPECT_TOKENS
+from verax.inputs.records.olmes import OLMES
 from verax.inputs.records.plain import FLAT, TOKENS
 from verax.inputs.records.record import (
     Choices,
@@ -16,13 +19,14 @@ from verax.inputs.records.record import (
     body_of,
     failed,
     failure_of,
-    mapping,
-    sequence,
 )
 from verax.inputs.records.responses import RESPONSES
 
 # In the order in which they are tried: the ones with the most telling fields first.
-SHAPES = {shape.name: shape for shape in (HARNESS, *RESPONSES, PIPELINE, ARRAYS, MAPPED, TOKENS, FLAT)}
+SHAPES = {
+    shape.name: shape
+    for shape in (HARNESS, OLMES, INSPECT_TOKENS, *RESPONSES, PIPELINE, ARRAYS, MAPPED, TOKENS, FLAT)
+}
 # Those that hold log-probabilities of tokens.
 TOKEN_SHAPES = tuple(shape for shape in SHAPES.values() if shape.tokens)
 # How many fields of a record that nobody knows are named.
@@ -41,15 +45,26 @@ def recognise(records: Sequence[Any]) -> Shape | None:
     return next((shape for shape in found if shape is not None), None)
 
 
-def read(record: Any, shape: Shape, choices: Choices) -> Listed:
-    """The list of a record of a known shape."""
+def holder_of(record: Any, shape: Shape) -> Any:
+    """What a shape reads: the record, or the response in it; a request that failed is refused."""
     if failure_of(record):
         raise failed(record)
-    holder = body_of(record) if shape.unwrapped else record
-    listed = shape.read(holder, choices)
-    if shape.samples is not None:
-        listed.several = len(sequence(mapping(holder).get(shape.samples))) > 1
+    return body_of(record) if shape.unwrapped else record
+
+
+def read(record: Any, shape: Shape, choices: Choices, *, pool: bool = False) -> Listed:
+    """The list of a record of a known shape; with `pool`, the mean over its sampled answers."""
+    holder = holder_of(record, shape)
+    listed = (pooled if pool else read_answer)(holder, shape, choices)
+    listed.several = shape.samples is not None and shape.samples(holder) > 1
     return listed
+
+
+def n_samples(record: Any, shape: Shape) -> int:
+    """How many answers of a record were sampled."""
+    if shape.samples is None:
+        return 1
+    return max(1, shape.samples(body_of(record) if shape.unwrapped else record))
 
 
 def read_tokens(record: Any, choices: Choices) -> Listed:

@@ -1,0 +1,115 @@
+"""Zip archives, member by member, within limits: encrypted, damaged or inflated ones are refused."""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from verax.common.paths import check_regular
+from verax.errors import InputError, Remedy
+
+# Bytes that a member may have, and those from which on it must not be compressed by more than this factor.
+LARGEST, LARGE, MOST_RATIO = 2**30, 2**24, 200
+# Members that an archive may have.
+MOST_MEMBERS = 2**22
+_STORED, _DEFLATED, _ZSTD = 0, 8, 93
+_ENCRYPTED = 1
+# A local header: its signature, 22 bytes that the directory has as well, and two lengths.
+_LOCAL = struct.Struct("<4s22xHH")
+
+
+class Archive:
+    """The members of a zip archive, whose directory is read and checked at once.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Its members, in the order in which they lie in the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        check_regular(path)
+        self._path = path
+        try:
+            with zipfile.ZipFile(path) as archive:
+                found = archive.infolist()
+        except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error, EOFError) as error:
+            raise self._refusal("The file must be a zip archive", str(error) or "it is none") from None
+        self._check(found)
+        self._members = {info.filename: info for info in sorted(found, key=lambda info: info.header_offset)}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._members)
+
+    def read(self, names: Iterator[str] | tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
+        """The content of some members, one after the other."""
+        with self._path.open("rb") as file:
+            for name in names:
+                yield name, self._content(self._members[name], file)
+
+    def _check(self, found: list[zipfile.ZipInfo]) -> None:
+        size = self._path.stat().st_size
+        if len(found) > MOST_MEMBERS:
+            raise self._refusal(
+                f"An archive must have at most {MOST_MEMBERS:,} members", f"it has {len(found):,}"
+            )
+        if sum(info.compress_size for info in found) > size:
+            raise self._refusal("The members of an archive must not overlap", "they take more than the file")
+        for info in found:
+            where = f"member {info.filename[:80]!r}"
+            if info.flag_bits & _ENCRYPTED:
+                raise self._refusal("The archive must not be encrypted", f"{where} is")
+            if info.compress_type not in (_STORED, _DEFLATED, _ZSTD):
+                raise self._refusal(
+                    "The archive must be compressed by deflate or zstd",
+                    f"{where} has method {info.compress_type}",
+                )
+            if info.file_size > LARGEST:
+                raise self._refusal(
+                    f"A member of an archive must have at most {LARGEST:,} bytes",
+                    f"{where} has {info.file_size:,}",
+                )
+            if info.file_size > max(LARGE, MOST_RATIO * info.compress_size):
+                raise self._refusal(
+                    f"A large member must not be compressed by more than {MOST_RATIO} to 1",
+                    f"{where} inflates {info.compress_size:,} bytes to {info.file_size:,}",
+                )
+
+    def _content(self, info: zipfile.ZipInfo, file: Any) -> bytes:
+        """The bytes of a member; the general reader takes much longer for small ones."""
+        file.seek(info.header_offset)
+        header = file.read(_LOCAL.size)
+        where = f"member {info.filename[:80]!r}"
+        if len(header) < _LOCAL.size or header[:4] != b"PK\x03\x04":
+            raise self._damaged(f"{where} is not where the directory says")
+        _, name, extra = _LOCAL.unpack(header)
+        file.seek(name + extra, 1)
+        packed = file.read(info.compress_size)
+        try:
+            if info.compress_type == _DEFLATED:
+                content = zlib.decompressobj(-15).decompress(packed, info.file_size + 1)
+            elif info.compress_type == _ZSTD:
+                content = pa.Codec("zstd").decompress(packed, info.file_size, asbytes=True)
+            else:
+                content = packed
+        except (zlib.error, OSError, ValueError) as error:
+            raise self._damaged(f"{where} is damaged ({str(error)[:80]})") from None
+        if len(content) != info.file_size or zlib.crc32(content) != info.CRC:
+            raise self._damaged(f"{where} is not what the directory says")
+        return content
+
+    def _damaged(self, found: str) -> InputError:
+        return self._refusal("The archive must be complete", found)
+
+    def _refusal(self, requirement: str, found: str) -> InputError:
+        remedy = Remedy("It may be truncated or damaged: copy it again.")
+        return InputError(
+            requirement, argument="path", kind="file", found=found, source=str(self._path), remedies=[remedy]
+        )

@@ -1,0 +1,386 @@
+"""`read_log`: the answers of evaluation logs as a table with a row per answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from verax.common.paths import files_named
+from verax.errors import InputError, Remedy, join, passing, show
+from verax.files.logs.containers import LogRecords, kind_of_log, open_log
+from verax.inputs.records.graded import STATUSES, Graded
+from verax.inputs.records.record import RecordError
+
+# The columns that every log has; those after them are its metrics and the metadata of its questions.
+COLUMNS = ("id", "model", "task", "epoch", "grade", "answer", "confidence", "gold", "status")
+_TYPES = {"epoch": pa.int64(), "grade": pa.float64(), "confidence": pa.float64()}
+
+
+@dataclass(frozen=True)
+class EvalLog:
+    """The answers of one model, from one evaluation log or several.
+
+    Attributes
+    ----------
+    path : str
+        What the files are called together.
+    shape : str
+        The kind of log: inspect, lm-eval, olmes, helm or openai-evals.
+    table : pyarrow.Table
+        A row per answer with the columns id, model, task, epoch, grade, answer, confidence, gold and status,
+        one per metric and one per field of metadata. `grade` is missing where an answer could not be graded,
+        and `status` then has the reason: error, limit, refused, empty or unparsable.
+    model : str or None
+        The name of the model, where the log has it.
+    metric : str or None
+        What `grade` holds.
+    metrics : tuple of str
+        All metrics, which are columns.
+    taken : tuple of str
+        How the log was read, one line each.
+    notes : tuple of str
+        What a reader of results should know: a sentence each.
+
+    Examples
+    --------
+    >>> import json, pathlib, tempfile
+    >>> from verax.files.logs import read_log
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "samples_gsm8k_2025-01-31T10-00-00.jsonl")
+    >>> sample = {"doc_id": 0, "target": "4", "resps": [["It is 4"]], "filtered_resps": ["4"],
+    ...     "filter": "strict-match", "metrics": ["exact_match"], "exact_match": 1.0}
+    >>> _ = path.write_text(json.dumps(sample))
+    >>> log = read_log(path)
+    >>> log.table.select(["id", "task", "grade", "answer", "gold"]).to_pylist()
+    [{'id': '0', 'task': 'gsm8k', 'grade': 1.0, 'answer': '4', 'gold': '4'}]
+    """
+
+    path: str
+    shape: str
+    table: Any
+    model: str | None
+    metric: str | None
+    metrics: tuple[str, ...]
+    taken: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass
+class _Rows:
+    """Rows as they are read: the standard columns, and those that only some records have."""
+
+    columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in COLUMNS})
+    metrics: dict[str, list[Any]] = field(default_factory=dict)
+    about: dict[str, list[Any]] = field(default_factory=dict)
+    places: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    sources: list[str] = field(default_factory=list)
+    graded_by: list[str | None] = field(default_factory=list)
+    n_overruled: int = 0
+    kept: list[tuple[Any, int | None]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def grade(self, metric: str | None, *, keep: bool) -> None:
+        """Make a metric the grade of the rows since the last call; with a status only if told to `keep` it.
+
+        Metrics call answers wrong that could not be graded.
+        """
+        start, n = len(self.graded_by), len(self)
+        numbers = _padded(self.metrics.get(metric or "", []), n)[start:]
+        statuses = self.columns["status"][start:]
+        for place, (number, status) in enumerate(zip(numbers, statuses, strict=True), start):
+            overruled = number is not None and status is not None and not keep
+            self.n_overruled += overruled
+            self.columns["grade"][place] = None if overruled else number
+        self.graded_by.extend([metric] * (n - start))
+
+    def put(self, into: dict[str, list[Any]], name: str, place: int, value: Any) -> None:
+        """Set a cell of a column that may be new, or shorter than others."""
+        column = into.setdefault(name, [])
+        if len(column) <= place:
+            column.extend([None] * (place + 1 - len(column)))
+        column[place] = value
+
+    def add(self, found: Graded, log: LogRecords, where: str) -> None:
+        """Add an answer; that of another filter adds its metrics to the row of the question."""
+        task = found.task or log.task
+        key: tuple[Any, ...] = (log.model, task, found.id, found.epoch or 1)
+        place = self.places.get(key)
+        while place is not None and self._same(place, found, log):
+            if not any(name in self.metrics and self._cell(name, place) for name in found.grades):
+                for name, value in found.grades.items():
+                    self.put(self.metrics, name, place, value)
+                return
+            # The log does not number repeats.
+            key = (*key[:3], key[3] + 1)
+            place = self.places.get(key)
+        if place is not None:
+            raise self._twice(place, found, task, where, log)
+        place = self.places[key] = len(self)
+        self.sources.append(log.source)
+        self.kept.append((found.same, found.epoch))
+        values = (
+            found.id,
+            log.model,
+            task,
+            key[3],
+            None,
+            found.answer,
+            found.confidence,
+            found.gold,
+            found.status,
+        )
+        for name, value in zip(COLUMNS, values, strict=True):
+            self.columns[name].append(value)
+        for name, number in found.grades.items():
+            self.put(self.metrics, name, place, number)
+        for name, value in found.about.items():
+            self.put(self.about, name, place, value)
+
+    def _cell(self, name: str, place: int) -> bool:
+        column = self.metrics[name]
+        return place < len(column) and column[place] is not None
+
+    def _same(self, place: int, found: Graded, log: LogRecords) -> bool:
+        """Whether a record may be a repeat of a row: same content, same file, and no number of its own."""
+        same, epoch = self.kept[place]
+        return (
+            same == found.same and epoch is None and found.epoch is None and self.sources[place] == log.source
+        )
+
+    def _twice(self, place: int, found: Graded, task: str | None, where: str, log: LogRecords) -> InputError:
+        before = self.sources[place]
+        of = f" of task {show(task)}" if task else ""
+        number = f", epoch {found.epoch}," if found.epoch is not None else ""
+        also = "" if before == log.source else f", and so does {before}"
+        return InputError(
+            "must have every id once per model, task and epoch",
+            argument="id",
+            kind="label",
+            found=f"{where} has the id {show(found.id)}{number}{of} again{also}",
+            values=[found.id],
+            source=log.source,
+            remedies=[
+                Remedy(
+                    "Name one log per model and task; ids of different tasks belong in different files."
+                    if before == log.source
+                    else "Name only one of these files: they may be two runs of the same task."
+                )
+            ],
+        )
+
+
+def read_log(path: str | Path | Sequence[str | Path], *, grade: str | None = None) -> EvalLog:
+    """Read evaluation logs of one model: Inspect, lm-evaluation-harness, HELM, OLMES, OpenAI's evals.
+
+    Parameters
+    ----------
+    path : str, Path or sequence
+        A log, a folder of logs (one per task, also in folders below it), a pattern, or a list of these. Of a
+        HELM run, its folder or scenario_state.json, which per_instance_stats.json must lie beside.
+    grade : str, optional
+        The metric that becomes the column `grade`, such as "acc_norm" or "exact_match,flexible-extract". By
+        default the first that the log names. An answer that was not graded still has the number that the
+        metric gives it, if it is named here.
+
+    Returns
+    -------
+    EvalLog
+        The answers, a row each.
+    """
+    found = logs_named(path)
+    if not found:
+        raise InputError(
+            "must be an evaluation log, or a folder of them",
+            argument="path",
+            kind="file",
+            found=f"{show(str(path), 200)} holds none",
+            remedies=[Remedy("Known are Inspect, lm-evaluation-harness, HELM, OLMES and OpenAI evals logs.")],
+        )
+    logs = [open_log(*each) for each in found]
+    shapes = dict.fromkeys(log.shape.name for log in logs)
+    rows = _Rows()
+    for log in logs:
+        mains: Counter[str] = Counter()
+        known: dict[str, None] = {}
+        for number, record in log.records:
+            where = f"{log.word} {number}"
+            if not log.shape.fits(record):
+                raise _other_record(log, where)
+            try:
+                answer = log.shape.read(record)
+            except RecordError as problem:
+                raise problem.at(where, len(rows), log.source) from None
+            rows.add(answer, log, where)
+            known |= dict.fromkeys(answer.grades)
+            named = log.main if log.main in answer.grades else answer.main
+            if named is not None:
+                mains[named] += 1
+        rows.grade(_metric(list(known), mains, grade, log.source), keep=grade is not None)
+    if not len(rows):
+        raise InputError(
+            "must hold answers", argument="path", kind="file", found="it has none", source=logs[0].source
+        )
+    model = _one_model(logs)
+    graded = list(dict.fromkeys(name for name in rows.graded_by if name is not None))
+    metric = join(graded) if graded else None
+    files = files_named(path)
+    name = str(path) if files is None else files[1]
+    table = _table(rows)
+    taken = [f"grades: {metric or 'none'} of {join([log.shape.what for log in _each_kind(logs)])}"]
+    taken += [f"model: {model}"] if model else []
+    tasks = list(dict.fromkeys(task for task in rows.columns["task"] if task))
+    taken += [f"{'task' if len(tasks) == 1 else f'{len(tasks)} tasks'}: {_some(tasks)}"] if tasks else []
+    return EvalLog(
+        name,
+        next(iter(shapes)),
+        table,
+        model,
+        metric,
+        tuple(rows.metrics),
+        tuple(taken),
+        tuple(_notes(rows, logs, chosen=grade is not None)),
+    )
+
+
+def logs_named(path: Any) -> list[tuple[Path, Any]]:
+    """The logs among the files that a path, a pattern, a folder or a list names, each with its kind."""
+    named = files_named(path)
+    found: dict[Path, Any] = {}
+    for each in [] if named is None else named[0]:
+        for file in _below(each):
+            kind = kind_of_log(file)
+            # The two files of a HELM run are one log.
+            key = file.parent if kind is not None and kind.name == "helm" else file
+            if kind is not None:
+                found.setdefault(key, (file, kind))
+    return list(found.values())
+
+
+def _below(path: Path) -> Iterator[Path]:
+    if not path.is_dir():
+        yield path
+        return
+    yield from sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))
+
+
+def _each_kind(logs: Sequence[LogRecords]) -> list[LogRecords]:
+    return list({log.shape.name: log for log in logs}.values())
+
+
+def _some(texts: Sequence[str], most: int = 5) -> str:
+    more = len(texts) - most
+    return join([*texts[:most], *([f"{more} more"] if more > 0 else [])])
+
+
+def _other_record(log: LogRecords, where: str) -> InputError:
+    return InputError(
+        f"must be records of {log.shape.what}",
+        argument="path",
+        kind="file",
+        found=f"{where} is none",
+        source=log.source,
+    )
+
+
+def _one_model(logs: Sequence[LogRecords]) -> str | None:
+    """The model of all logs; several are refused."""
+    models = {log.model: log.source for log in reversed(logs) if log.model is not None}
+    if len(models) > 1:
+        (model, source), (other, elsewhere), *_ = reversed(models.items())
+        raise InputError(
+            "must be the logs of one model",
+            argument="path",
+            kind="label",
+            found=f"{source} has {show(model)} and {elsewhere} has {show(other)}",
+            remedies=[Remedy("Name the files of each model: a=FILE b=FILE.")],
+        )
+    return next(iter(models), None)
+
+
+def _metric(known: list[str], mains: Counter[str], grade: str | None, source: str) -> str | None:
+    """The metric that the grades of a log are."""
+    if grade is not None:
+        if grade in known:
+            return grade
+        raise InputError(
+            f"There is no metric {show(grade)}",
+            argument="grade",
+            kind="missing",
+            found=f"the metrics are {_some([show(name) for name in known], 12)}"
+            if known
+            else "there are none",
+            values=[grade],
+            source=source,
+        )
+    if mains:
+        return mains.most_common(1)[0][0]
+    if not known:
+        # Nothing was graded, which results say.
+        return None
+    raise InputError(
+        "must name the metric, because the log has none of the usual ones",
+        argument="grade",
+        kind="missing",
+        found=f"the metrics are {_some([show(name) for name in known], 12)}",
+        source=source,
+        remedies=[passing(grade=...)],
+    )
+
+
+def _table(rows: _Rows) -> Any:
+    """All columns; names that are taken are preceded by what they are."""
+    n = len(rows)
+    columns = {name: pa.array(rows.columns[name], _TYPES.get(name, pa.string())) for name in COLUMNS}
+    for kind, found in (("metric", rows.metrics), ("metadata", rows.about)):
+        for name, values in found.items():
+            called = name
+            while called in columns:
+                called = f"{kind}.{called}"
+            columns[called] = _column(_padded(values, n))
+    return pa.table(columns)
+
+
+def _padded(values: list[Any], n: int) -> list[Any]:
+    return values + [None] * (n - len(values))
+
+
+def _column(values: list[Any]) -> Any:
+    """A column of one type; texts where values are of several."""
+    kinds = {type(value) for value in values} - {type(None)}
+    if kinds <= {int, float} and float in kinds:
+        return pa.array(values, pa.float64())
+    try:
+        if len(kinds) <= 1:
+            return pa.array(values)
+    except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
+        pass
+    texts = [None if value is None else str(value) for value in values]
+    return pa.array(
+        [None if t is None else t.encode("utf-8", "replace").decode() for t in texts], pa.string()
+    )
+
+
+def _notes(rows: _Rows, logs: Sequence[LogRecords], *, chosen: bool) -> Iterator[str]:
+    for log in logs:
+        yield from log.notes
+    statuses = Counter(status for status in rows.columns["status"] if status)
+    if statuses and not chosen:
+        reasons = join([f"{statuses[name]:,} {name}" for name in STATUSES if statuses[name]])
+        yield f"Answers not graded: {statuses.total():,} of {len(rows):,} ({reasons})."
+        if rows.n_overruled:
+            yield (
+                f"The metric gives {rows.n_overruled:,} of these a number, which becomes their grade if the "
+                "metric is named."
+            )
+    others = [name for name in rows.metrics if name not in rows.graded_by]
+    if others and not chosen:
+        yield f"Other metrics of the log, each a column: {_some(others, 8)}."
+    if max(rows.columns["epoch"]) > 1:
+        n = len(set(zip(rows.columns["task"], rows.columns["id"], strict=True)))
+        yield f"The {len(rows):,} answers are to {n:,} questions, which are repeated."

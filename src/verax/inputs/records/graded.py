@@ -1,0 +1,106 @@
+"""What an evaluation log says about one answer: its grades, and why there may be none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+# Why an answer has no grade.
+STATUSES = ("error", "limit", "refused", "empty", "unparsable")
+# How deep fields of metadata are followed, and how many columns they may become.
+_DEPTH, _MOST_FIELDS = 3, 200
+
+
+@dataclass(slots=True)
+class Graded:
+    """One answer of one model.
+
+    Attributes
+    ----------
+    id : str
+        The question.
+    grades : Mapping of str to float or None
+        What each metric or scorer of the log says, by its name; None where it says nothing.
+    main : str or None
+        The metric that the log itself names first; None where only the caller can choose.
+    answer, gold : str or None
+        What was answered, and what is right.
+    confidence : float or None
+        The probability that the model gives its answer, where the log has it.
+    status : str or None
+        Why the answer has no grade; one of `STATUSES`. The metrics of the log may call such answers wrong.
+    epoch : int or None
+        Which repeat of the question it is, from 1; None where the log does not number them.
+    task : str or None
+        The task, where records say it.
+    same : hashable
+        What tells two questions with the same id apart.
+    about : dict
+        Further fields, such as the metadata of the question.
+    """
+
+    id: str
+    grades: Mapping[str, float | None]
+    main: str | None = None
+    answer: str | None = None
+    gold: str | None = None
+    confidence: float | None = None
+    status: str | None = None
+    epoch: int | None = None
+    task: str | None = None
+    same: Hashable = None
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LogShape:
+    """One kind of evaluation log.
+
+    Attributes
+    ----------
+    name, what : str
+        What it is called, and what it is in words.
+    fits : callable
+        Whether a record is of this kind, by its fields alone.
+    read : callable
+        What a record says; raises `RecordError`.
+    """
+
+    name: str
+    what: str
+    fits: Callable[[Any], bool]
+    read: Callable[[Any], Graded]
+
+
+def number_or_none(value: Any) -> float | None:
+    """A number, or a truth value as one; None for anything else.
+
+    >>> number_or_none(True), number_or_none(0.25), number_or_none("C"), number_or_none(float("nan"))
+    (1.0, 0.25, None, None)
+    """
+    if isinstance(value, (bool, int, float)) and value == value and abs(value) <= 1e300:
+        return float(value)
+    return None
+
+
+def text_or_none(value: Any) -> str | None:
+    """A value as a text; several values separated by commas."""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(str, value)) if value else None
+    return None if value is None or isinstance(value, Mapping) else str(value)
+
+
+def flat_fields(fields: Any, prefix: str = "", depth: int = _DEPTH) -> Iterator[tuple[str, Any]]:
+    """Texts, numbers and truth values of metadata by their names, dots between those of nested fields.
+
+    >>> dict(flat_fields({"subject": "law", "source": {"year": 2020}, "tags": ["a"]}))
+    {'subject': 'law', 'source.year': 2020}
+    """
+    if not isinstance(fields, Mapping) or depth == 0 or len(fields) > _MOST_FIELDS:
+        return
+    for name, value in fields.items():
+        if isinstance(value, (str, int, float, bool)):
+            yield f"{prefix}{name}", value
+        elif isinstance(value, Mapping):
+            yield from flat_fields(value, f"{prefix}{name}.", depth - 1)

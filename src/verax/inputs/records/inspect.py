@@ -1,0 +1,167 @@
+"""Samples of Inspect logs: scores, epochs, limits and errors, and the tokens of their answers."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping
+from typing import Any
+
+from verax.errors import Remedy, show
+from verax.inputs.records.graded import (
+    Graded,
+    LogShape,
+    flat_fields,
+    number_or_none,
+    text_or_none,
+)
+from verax.inputs.records.record import SKIP, Choices, Listed, RecordError, Shape, first, mapping, sequence
+from verax.inputs.records.responses import generated_texts, n_samples, read_chat
+
+# What Inspect's scorers write for correct, partially correct and incorrect; N is no answer.
+_VALUES = {"C": 1.0, "P": 0.5, "I": 0.0}
+_NO_ANSWER = "N"
+_TRUE, _FALSE = ("yes", "true"), ("no", "false")
+
+
+def is_sample(record: Any) -> bool:
+    """Whether a record is a sample of an Inspect log."""
+    fields = mapping(record)
+    return {"id", "epoch", "target"} <= fields.keys() and (
+        "scores" in fields or "score" in fields or "output" in fields
+    )
+
+
+def _number(value: Any) -> float | None:
+    """A score as Inspect turns it into a number; None for N and for texts that are none."""
+    if not isinstance(value, str):
+        return number_or_none(value)
+    if value in _VALUES:
+        return _VALUES[value]
+    if value.lower() in (*_TRUE, *_FALSE):
+        return float(value.lower() in _TRUE)
+    try:
+        return number_or_none(float(value))
+    except ValueError:
+        return None
+
+
+def _scores(record: Mapping[Any, Any]) -> dict[str, Mapping[Any, Any]]:
+    """The score of every scorer; older logs have one without a name."""
+    found = mapping(record.get("scores"))
+    if not found and isinstance(record.get("score"), Mapping):
+        found = {"score": record["score"]}
+    return {str(name): mapping(score) for name, score in found.items()}
+
+
+def _grades(scores: Mapping[str, Mapping[Any, Any]]) -> dict[str, float | None]:
+    """A number per scorer, and per name where a scorer gives several."""
+    grades: dict[str, float | None] = {}
+    for name, score in scores.items():
+        value = score.get("value")
+        if isinstance(value, Mapping):
+            grades |= {f"{name}.{part}": _number(inner) for part, inner in value.items()}
+        else:
+            grades[name] = _number(value)
+    return grades
+
+
+def _status(record: Mapping[Any, Any], scores: Mapping[str, Mapping[Any, Any]]) -> str | None:
+    """Why a sample has no grade."""
+    if record.get("error"):
+        return "error"
+    if record.get("limit"):
+        return "limit"
+    output = mapping(record.get("output"))
+    choice = mapping(first(output.get("choices")))
+    if output.get("error"):
+        return "error"
+    if choice.get("stop_reason") == "content_filter":
+        return "refused"
+    if any(score.get("value") == _NO_ANSWER for score in scores.values()):
+        return "empty"
+    said = output.get("completion", None if not choice else mapping(choice.get("message")).get("content"))
+    if isinstance(said, str) and not said.strip() and choice.get("stop_reason") != "tool_calls":
+        return "empty"
+    return None
+
+
+def _check_letters(record: Mapping[Any, Any]) -> None:
+    """Refuse a target that is a letter beyond the choices of its question."""
+    choices = sequence(record.get("choices"))
+    if not 2 <= len(choices) <= len(string.ascii_uppercase):
+        return
+    target = record["target"]
+    letters = string.ascii_uppercase[: len(choices)]
+    for each in [target] if isinstance(target, str) else sequence(target):
+        wrong = (
+            isinstance(each, str)
+            and len(each) == 1
+            and each in string.ascii_uppercase
+            and each not in letters
+        )
+        if wrong and each not in choices:
+            raise RecordError(
+                f"must have one of the letters {letters[0]} to {letters[-1]} as its target, one per choice",
+                f"has the target {show(each)} and {len(choices)} choices",
+                reason="letters that are no choice",
+                kind="label",
+                argument="y",
+                values=[each],
+                remedies=[Remedy("Correct the data set, or leave out the question."), SKIP],
+            )
+
+
+def read_sample(record: Any) -> Graded:
+    """What a sample says."""
+    _check_letters(record)
+    scores = _scores(record)
+    grades = _grades(scores)
+    only = next(iter(scores.values()), {})
+    status = _status(record, scores)
+    return Graded(
+        str(record["id"]),
+        grades,
+        next(iter(grades), None),
+        answer=text_or_none(
+            next((s["answer"] for s in scores.values() if s.get("answer") is not None), None)
+        ),
+        gold=text_or_none(record.get("target")),
+        confidence=number_or_none(mapping(only.get("metadata")).get("confidence")),
+        status=status
+        or (None if any(v is not None for v in grades.values()) else "unparsable" if grades else "error"),
+        epoch=record["epoch"] if type(record["epoch"]) is int else None,
+        about=dict(flat_fields(record.get("metadata"))),
+    )
+
+
+def _has_logprobs(record: Any) -> bool:
+    return is_sample(record) and bool(
+        mapping(mapping(first(mapping(mapping(record).get("output")).get("choices"))).get("logprobs")).get(
+            "content"
+        )
+    )
+
+
+def _read(record: Any, choices: Choices) -> Listed:
+    listed = read_chat(mapping(mapping(record).get("output")), choices)
+    listed.outcome = text_or_none(mapping(record).get("target"))
+    return listed
+
+
+def _outcome_of(_: Any, target: Any) -> Any:
+    return target
+
+
+INSPECT = LogShape("inspect", "an Inspect log", is_sample, read_sample)
+INSPECT_TOKENS = Shape(
+    "inspect",
+    "tokens of an Inspect log with top_logprobs",
+    "output.choices[0].logprobs.content[i] with token, logprob and top_logprobs; target",
+    _has_logprobs,
+    _read,
+    unwrapped=False,
+    outcome_of=_outcome_of,
+    samples=lambda record: n_samples(mapping(record).get("output"), "choices"),
+    generated=lambda record, sample=0: generated_texts(mapping(record).get("output"), sample),
+    question_of=lambda record: str(mapping(record).get("id")),
+)
