@@ -31,8 +31,15 @@ Target = Annotated[
 Raters = Annotated[
     list[str] | None,
     typer.Option(
-        help="Columns with the labels of one rater each, comma-separated, in place of --target; cells may be "
-        "empty. A row is a case, with its mean loss over the raters."
+        help="Columns with the labels of one rater each, in place of --target: comma-separated names, or a "
+        "pattern such as 'rater_*'; cells may be empty. A row is a case, with its mean loss over the raters."
+    ),
+]
+RatersAre = Annotated[
+    Literal["labels", "counts", "shares"],
+    typer.Option(
+        help="What the columns of --raters hold: labels, or for each class the number of raters who chose it "
+        "(counts) or their share (shares). Columns of numbers are named like the classes: 'n_*'."
     ),
 ]
 RaterColumn = Annotated[
@@ -182,6 +189,7 @@ class Reading:
 
     target: Target = None
     raters: Raters = None
+    raters_are: RatersAre = "labels"
     rater_column: RaterColumn = None
     label_column: LabelColumn = None
     probs: Probs = None
@@ -331,6 +339,7 @@ class Reading:
         return {
             "target": self.target,
             "raters": split(self.raters),
+            "raters_are": self.raters_are,
             "rater_column": self.rater_column,
             "label_column": self.label_column,
             "classes": None if self.classes is None else split(self.classes),

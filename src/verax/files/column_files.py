@@ -14,6 +14,7 @@ from verax.files.column_reader import ColumnReader, plain_numbers
 from verax.files.formats.tables import TEXTS, SourceTable
 from verax.files.labels import INTEGER, TEXT, Target, find_labels
 from verax.files.predictions import Predictions, Request, Roles
+from verax.files.rater_columns import by_class
 from verax.files.source import Source
 
 _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
@@ -35,17 +36,22 @@ class ColumnFile(Source):
         self.n_rows: int | None = self._table.n_rows
         self.n_bytes: int = self._table.n_bytes
         kinds = self._table.kinds()
+        if request.raters:
+            columns = column_roles.asked_columns(request.raters, list(kinds), "raters", self.path)
+            request = self._request = replace(request, raters=columns)
+        # A number for each class names none.
+        labelled = request.outcomes and not (request.raters and request.raters_are != "labels")
         self._target = (
             self._look_at_all(column_roles.find_target(list(kinds), request, self.path))
-            if request.outcomes
+            if labelled
             else Target("", INTEGER)
         )
         look = column_roles.ColumnFacts(kinds, self._table.numbers, self._table.lists, self._target.seen)
         self.roles: Roles = column_roles.find_roles(look, request, where=self.path)
         self._lists = kinds[self.roles.probs[0]] == column_roles.LIST
         n_columns = None if self._lists else len(self.roles.probs)
-        if not request.outcomes and n_columns != 1 and (self.roles.names or request.classes):
-            # Outcomes will be called like the classes.
+        if not labelled and n_columns != 1 and (self.roles.names or request.classes):
+            # Outcomes are called like the classes.
             self._target = Target("", TEXT)
         self._labels = find_labels(self._target, self.roles.names, n_columns, request, self.path)
         self.classes: tuple[Hashable, ...] | None = self._labels.classes
@@ -54,6 +60,10 @@ class ColumnFile(Source):
             self.roles = replace(self.roles, probs=probs, names=None)
         self.roles = replace(self.roles, outcomes_are=self._labels.outcomes_are, renamed=self._labels.renamed)
         self.width: int = self._length_of_lists() if self._lists else max(2, len(self.roles.probs))
+        if self.roles.counted:
+            names = self.roles.renamed or None
+            columns = by_class(self.roles.raters, self.classes, names, self.width, self.path)
+            self.roles = replace(self.roles, raters=columns, target=columns[0])
         self.reader: ColumnReader = ColumnReader(
             self.path,
             request,

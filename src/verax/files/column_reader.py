@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from verax.errors import passing
 from verax.files import arrow
 from verax.files.arrow import ValueOrigin
 from verax.files.labels import INTEGER, ClassLabels, Target
@@ -68,7 +69,7 @@ class ColumnReader:
     def numbers(self) -> set[str]:
         """The columns that must hold numbers."""
         given = {*self.roles.probs, *each_name(self.roles.weights)}
-        return given - {self.roles.target}
+        return given | {*self.roles.raters} if self.roles.counted else given - {self.roles.target}
 
     def predictions(self, batches: list[Any], start: int, coded: bool) -> Predictions:
         """The rows of some record batches of one schema; the first of them has the number `start`."""
@@ -112,7 +113,10 @@ class ColumnReader:
                 usable = np.flatnonzero(~bad)
                 p = shares(arrow.side_by_side([column.take(usable)], [place]), self.request)[:, 0]
                 survey.add(usable[~is_probability(p)], REASONS["p", "sign"])
-        if roles.raters:
+        if roles.counted:
+            for name in roles.raters:
+                survey.add(arrow.unusable(table[name], self._place(name, "raters")), REASONS["y", "sign"])
+        elif roles.raters:
             found = [self._positions(table[name], name) for name in roles.raters]
             survey.add(np.all([y == ABSENT for y in found], axis=0), REASONS["y", "missing"])
             survey.add(np.any([y == UNKNOWN for y in found], axis=0), REASONS["y", "label"])
@@ -186,6 +190,10 @@ class ColumnReader:
     def _outcomes(self, table: Any, start: int) -> Array:
         if not self.roles.target:
             return np.zeros(table.num_rows, np.int64)
+        if self.roles.counted:
+            places = [self._place(name, "raters", start) for name in self.roles.raters]
+            counts: Array = arrow.side_by_side([table[name] for name in self.roles.raters], places)
+            return np.asarray(counts)
         if self.roles.raters:
             return np.column_stack([self._rated(table[name], name, start) for name in self.roles.raters])
         column, place = table[self.roles.target], self._place(self.roles.target, "target", start)
@@ -202,9 +210,12 @@ class ColumnReader:
         unknown = np.flatnonzero(found == UNKNOWN)
         if len(unknown):
             label = arrow.plain(column)[int(unknown[0])].as_py()
-            raise self.labels.unknown(
-                label, int(unknown[0]), self._place(name, "raters", start), len(unknown)
-            )
+            place = self._place(name, "raters", start)
+            error = self.labels.unknown(label, int(unknown[0]), place, len(unknown))
+            if self.labels.names is None:
+                counts = passing("if these are numbers of raters for each class", raters_are="counts")
+                error = error.replace(remedies=[*error.remedies, counts])
+            raise error
         return found
 
     def _probabilities(self, table: Any, start: int) -> Array:

@@ -108,14 +108,13 @@ def find_roles(look: ColumnFacts, request: Request, *, where: str) -> Roles:
         not_taken=not_taken,
         found_by="sums" if by_sums else "name",
         raters=request.raters,
+        raters_are=request.raters_are,
     )
 
 
 def find_target(columns: Sequence[str], request: Request, where: str) -> str:
     """The column of outcomes; of several raters that of the first."""
     if request.raters:
-        for name in request.raters:
-            require_column(name, columns, "raters", where)
         return request.raters[0]
     if request.target is not None:
         return require_column(request.target, columns, "target", where)
@@ -173,18 +172,8 @@ def _listing(columns: Sequence[str], limit: int = 8) -> str:
 def _asked(
     kinds: Mapping[str, str], request: Request, where: str
 ) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
-    """The columns that names and patterns ask for, in the order asked, each pattern in file order."""
-    found: dict[str, None] = {}
-    for pattern in request.probs:
-        if pattern in kinds:
-            found[pattern] = None
-            continue
-        matches = fnmatch.filter(kinds, pattern)
-        if not matches:
-            near = [] if literal(pattern) != pattern else difflib.get_close_matches(pattern, list(kinds), n=1)
-            raise _missing(pattern, "probs", where, near, f"the other columns are {_listing(list(kinds))}")
-        found |= dict.fromkeys(matches)
-    probs = tuple(found)
+    """The columns of probabilities that names and patterns ask for, and the names of their classes."""
+    probs = asked_columns(request.probs, list(kinds), "probs", where)
     lists = [name for name in probs if kinds[name] == LIST]
     if lists and len(probs) > 1:
         raise _refusal(
@@ -198,6 +187,23 @@ def _asked(
     if len(request.probs) == 1 and prefix and prefix != request.probs[0]:
         return probs, without(prefix, probs)
     return probs, stripped(probs)
+
+
+def asked_columns(
+    patterns: Sequence[str], columns: Sequence[str], argument: str, where: str
+) -> tuple[str, ...]:
+    """The columns that names and patterns ask for, in the order asked, each pattern in file order."""
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        if pattern in columns:
+            found[pattern] = None
+            continue
+        matches = fnmatch.filter(columns, pattern)
+        if not matches:
+            near = [] if literal(pattern) != pattern else difflib.get_close_matches(pattern, columns, n=1)
+            raise _missing(pattern, argument, where, near, f"the other columns are {_listing(columns)}")
+        found |= dict.fromkeys(matches)
+    return tuple(found)
 
 
 def _guessed(look: ColumnFacts, request: Request, where: str) -> tuple[Chosen, bool]:

@@ -508,11 +508,12 @@ def _check_outcomes(
 
 
 def _label(rows: Predictions | ListFile, outcome: Any) -> str:
-    if isinstance(rows, Predictions) and rows.roles.raters:
+    if isinstance(rows, Predictions) and rows.roles.raters and not rows.roles.counted:
         names = range(rows.p.shape[1]) if rows.classes is None else rows.classes
         return show([None if code < 0 else names[code] for code in outcome.tolist()])
     if (
         isinstance(rows, ListFile)
+        or rows.roles.counted
         or rows.roles.outcomes_are == "one-hot"
         or rows.classes is None
         or outcome in rows.classes

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from verax.common.checks import check_choice, check_flag
-from verax.errors import InputError, show
+from verax.errors import InputError, passing, show
 from verax.inputs.arrays import to_host
 from verax.inputs.columns import Columns
 from verax.inputs.forecasts import Forecasts
@@ -21,6 +21,9 @@ from verax.inputs.rescaling import Rescaled
 from verax.inputs.shares import Shares
 from verax.inputs.skipping import InvalidRows, Skipped, take_rows
 from verax.inputs.validity import Unity
+
+# What columns of raters may hold.
+RATERS_ARE = ("labels", "counts", "shares")
 
 Array = np.ndarray[Any, Any]
 
@@ -59,7 +62,9 @@ class Request:
     outcomes : bool
         The file holds outcomes; if not, forecasts alone are read, and a column of outcomes is left out.
     raters : tuple[str, ...]
-        Columns with the labels of one rater each, in place of a column of outcomes.
+        Columns in place of a column of outcomes: with the labels of one rater each, or for each class.
+    raters_are : str
+        What these hold: "labels", or for each class its "counts" or its "shares" of the raters.
     rater_column, label_column : str | None
         Of a long table, which has a row for each label: the columns of raters and of their labels. The id is
         that of the case.
@@ -82,6 +87,7 @@ class Request:
     invalid: str = "raise"
     outcomes: bool = True
     raters: tuple[str, ...] = ()
+    raters_are: str = "labels"
     rater_column: str | None = None
     label_column: str | None = None
 
@@ -96,6 +102,12 @@ class Request:
         given["raters"] = _texts("raters", given.get("raters"))
         if given["raters"] and given["target"] is not None:
             raise InputError("cannot be given beside the column of outcomes", argument="raters")
+        given.setdefault("raters_are", RATERS_ARE[0])
+        check_choice("raters_are", given["raters_are"], RATERS_ARE)
+        if given["raters_are"] != RATERS_ARE[0] and not given["raters"]:
+            raise InputError(
+                "is about the columns of raters", argument="raters_are", remedies=[passing(raters=...)]
+            )
         given["groups"] = group_columns(given["groups"])
         given["id"] = id_columns(given["id"])
         _check_long(given)
@@ -215,7 +227,9 @@ class Roles:
     found_by : str
         How the columns of probabilities were found: by their "name", or by the "sums" of their rows.
     raters : tuple[str, ...]
-        Columns with the labels of one rater each; the first of them is the target.
+        Columns of raters, or of their numbers or shares by class; the first of them is the target.
+    raters_are : str
+        What these hold: "labels", "counts" or "shares".
     """
 
     target: str
@@ -231,6 +245,12 @@ class Roles:
     not_taken: tuple[str, ...] = ()
     found_by: str = "name"
     raters: tuple[str, ...] = ()
+    raters_are: str = "labels"
+
+    @property
+    def counted(self) -> bool:
+        """Whether there is a number for each class, of raters or of their shares."""
+        return bool(self.raters) and self.raters_are != "labels"
 
     @property
     def columns(self) -> list[str]:
@@ -257,7 +277,7 @@ class Roles:
             "outcomes_are": self.outcomes_are,
             "not_taken": list(self.not_taken),
             "found_by": self.found_by,
-            **({"raters": list(self.raters)} if self.raters else {}),
+            **({"raters": list(self.raters), "raters_are": self.raters_are} if self.raters else {}),
         }
 
     def in_words(self, classes: Sequence[Hashable] | None) -> tuple[str, ...]:
@@ -266,7 +286,10 @@ class Roles:
         how = f" (positions: {short([f'{i} = {c}' for i, c in enumerate(classes or ())])})"
         lines = [f"outcomes: {self.target}{how if positions else ''}"] if self.target else []
         if self.raters:
-            lines = [f"raters: {short(self.raters)}{how if positions else ''}"]
+            what = {"counts": "numbers of raters", "shares": "shares of raters"}.get(
+                self.raters_are, "raters"
+            )
+            lines = [f"{what}: {short(self.raters)}{how if positions else ''}"]
         what = "logits" if self.logits else "probabilities"
         if len(self.probs) == 1:
             about = "" if classes is None or self.names is None else f", of {short(classes)}"
@@ -306,7 +329,8 @@ class Predictions:
         The file.
     y : array of shape (N,) or (N, R)
         Positions of the outcomes; the labels themselves where any class is called by a number, which
-        could be mistaken for a position. Of several raters their positions, negative where one gave none.
+        could be mistaken for a position. Of several raters their positions, negative where one gave none; or
+        the numbers or shares of raters for each class.
     p : array of shape (N, K)
         Probabilities (or logits), in the floating-point type of the file.
     classes : tuple or None
@@ -363,6 +387,9 @@ class Predictions:
         """The outcomes as `Forecasts` takes them."""
         if not self.roles.raters:
             return self.y
+        if self.roles.counted:
+            kind: Any = self.roles.raters_are
+            return Shares.of_numbers(self.y, kind, self.classes, self.p)
         return Shares.of_codes(self.y, self.roles.raters, int(self.p.shape[1]), self.classes, self.p)
 
     @property

@@ -107,6 +107,14 @@ class Shares:
         made._labels, made._unity = None, Unity.at(64)
         return made
 
+    @classmethod
+    def of_numbers(
+        cls, numbers: Array, kind: Raters, classes: tuple[Hashable, ...] | None, like: Array
+    ) -> Shares:
+        """From (N, K) shares or counts in the order of the classes."""
+        k = int(numbers.shape[1])
+        return cls(numbers, kind, n_classes=k, classes=classes, columns=None, ordered=False, like=like)
+
     def _check_shape(self, raw: Array) -> None:
         shape, wanted = tuple(int(n) for n in raw.shape), kind_of(raw)
         labels = self.kind == "columns"

@@ -227,7 +227,11 @@ def of_files(paths: Sequence[Path], name: str, asked: ScanOptions) -> Handle:
     """The handle on files of columns or arrays."""
     if common_format(paths) in ARRAYS:
         return ArrayHandle(asked, [file for path in paths for file in files_of(path)], name)
-    table = SourceTable.of_paths(paths, asked.request, name)
+    return of_table(SourceTable.of_paths(paths, asked.request, name), asked)
+
+
+def of_table(table: SourceTable, asked: ScanOptions) -> Handle:
+    """The handle on columns that Arrow reads; of a long table of raters, on its cases."""
     if asked.request.rater_column is None:
         return TableHandle(asked, table)
     table, cases = cases_of(table, asked.request)

@@ -15,7 +15,7 @@ from verax.files.formats.several import BatchReader, Places
 from verax.files.formats.tables import LOOK, SourceTable
 from verax.files.formats.texts import sliced
 from verax.inputs.handles import Handle
-from verax.scans.batches import TableHandle
+from verax.scans.batches import of_table
 from verax.scans.options import ScanOptions
 
 # What a data set reads ahead: more would hold whole files.
@@ -225,7 +225,7 @@ def opened(source: object, asked: ScanOptions) -> Handle | None:
     if found is None:
         return None
     name, read = found
-    return TableHandle(asked, SourceTable(f"the {name}", name, asked.request, lambda: read(source)))
+    return of_table(SourceTable(f"the {name}", name, asked.request, lambda: read(source)), asked)
 
 
 def classes_of(source: object) -> list[tuple[str, str]]:

@@ -75,7 +75,7 @@ class Held(LocalHandle):
         self.lists: bool = isinstance(first, ListFile)
         self.classes = first.classes
         self.n_classes = first.lists.n_classes if isinstance(first, ListFile) else first.p.shape[1]
-        self.rated: bool = getattr(first.y, "ndim", 1) == 2
+        self.rated: bool = isinstance(first, Predictions) and bool(first.roles.raters)
         self.weighted: bool = first.weights is not None or self.rated
 
     @property

@@ -85,6 +85,16 @@ class PartitionedHandle(Handle):
 
     def __init__(self, name: str, frame: Any, asked: ScanOptions, head: Any) -> None:
         self.name, self.n_rows = name, None
+        if asked.request.rater_column is not None:
+            raise InputError(
+                "must be in memory: the labels of a case may be in several partitions",
+                argument="rater_column",
+                kind="type",
+                source=name,
+                remedies=[
+                    Remedy("Pivot the frame to a row for each case, and pass the columns as raters=...")
+                ],
+            )
         self._frame, self._asked, self._head = frame, asked, head
         table = SourceTable(name, name, asked.request, lambda: ArrowTable(head))
         self._reader = reader_of(table, asked)

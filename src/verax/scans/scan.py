@@ -26,6 +26,9 @@ def scan(
     by: str | Sequence[str] = (),
     positive: str | None = None,
     raters: str | Sequence[str] = (),
+    raters_are: Literal["labels", "counts", "shares"] = "labels",
+    rater_column: str | None = None,
+    label_column: str | None = None,
     lists: bool | Mapping[str, Any] | None = None,
     logits: bool = False,
     normalize: bool = False,
@@ -65,7 +68,14 @@ def scan(
     positive : str, optional
         Of two classes, the event: the class of a single column of probabilities. By default the second.
     raters : str or sequence of str, default ()
-        Columns with the labels of one rater each, in place of `target`; labels may be missing.
+        Columns, in place of `target`, as names or patterns such as `"n_*"`: the labels of one rater each,
+        which may be missing.
+    raters_are : {"labels", "counts", "shares"}, default "labels"
+        What these columns hold: labels, or for each class the number of raters who chose it or their share.
+        Columns of numbers are named like the classes, with a common prefix or without.
+    rater_column, label_column : str, optional
+        Of a long table with a row for each label: the columns of raters and of their labels; `id` names the
+        case. The table is held in memory.
     lists : bool or dict, optional
         Whether the predictions are top lists, or options that these have as for `files.lists.open_lists`
         (`shape`, `outcomes`, `position`, `after`, `samples`, `missing`, `others`, ...). By default they are
@@ -111,6 +121,9 @@ def scan(
         by=by,
         positive=positive,
         raters=raters,
+        raters_are=raters_are,
+        rater_column=rater_column,
+        label_column=label_column,
         logits=logits,
         normalize=normalize,
         percent=percent,

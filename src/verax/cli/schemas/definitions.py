@@ -190,6 +190,7 @@ DEFINITIONS: dict[str, Schema] = {
         not_taken=TEXTS,
         found_by=TEXT,
         raters=Maybe(TEXTS),
+        raters_are=Maybe(TEXT),
     ),
     "list_file": record(
         shape=TEXT, taken=TEXTS, counts=mapped(LABEL), skipped=or_none(ref("skipped")), notes=TEXTS
