@@ -61,6 +61,10 @@ RESULTS = {
     "Thresholds": (lambda: vx.choose_thresholds(Y, P, metric="qwk"), 2),
     "Deferral": (lambda: vx.deferral(Y, P, defer=[0.2, 0.3]), 2),
     "RaterStudy": (lambda: vx.raters(np.eye(3, dtype=int)[Y] + 1, P, raters="counts"), 4),
+    "ListRecalibration": (
+        lambda: vx.recalibrate(Y, vx.TopLists.from_probabilities(P, 1), method="temperature"),
+        None,
+    ),
     "Recalibration": (lambda: vx.recalibrate(Y, P, method="temperature"), None),
     "SetEvaluation": (lambda: vx.sets(Y, P > 0.2), None),
     "Conformal": (lambda: vx.conformal(Y, P, level=0.8), None),

@@ -26,7 +26,7 @@ GUIDES = {
         Combination compare_lengths LengthComparison top_k_error instance_f1""",
     "decomposition": """decompose Decomposition Components reliability Reliability ReliabilityCurve ece
         calibration_slope CalibrationLine CalibrationSlopes""",
-    "recalibration": "recalibrate Recalibration Recalibrated",
+    "recalibration": "recalibrate Recalibration ListRecalibration Recalibrated",
     "raters": "raters RaterStudy",
     "decisions": """decide expected_cost choose_thresholds Thresholds deferral Deferral net_benefit
         DecisionCurve DecisionCurves murphy Murphy risk_coverage RiskCoverage roc_auc average_precision
@@ -61,6 +61,7 @@ MAKERS = {
     "ListReliability": "reliability",
     "CalibrationSlopes": "calibration_slope",
     "Recalibration": "recalibrate",
+    "ListRecalibration": "recalibrate",
     "Comparison": "compare",
     "Difference": "compare",
     "LengthComparison": "compare_lengths",

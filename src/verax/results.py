@@ -29,7 +29,7 @@ from verax.analyses.operating.curve_result import RateCurve, RateCurves
 from verax.analyses.operating.result import OperatingPoint, OperatingPoints
 from verax.analyses.planning.result import SamplePlan
 from verax.analyses.raters.result import RaterStudy
-from verax.analyses.recalibration.result import Recalibration
+from verax.analyses.recalibration.result import ListRecalibration, Recalibration
 from verax.analyses.retention.result import RetentionCurve, RetentionCurves
 from verax.analyses.retention.risk import RiskCoverage
 from verax.analyses.sets.conformal_result import Conformal
@@ -59,6 +59,7 @@ __all__ = [
     "LengthComparison",
     "ListCard",
     "ListDecomposition",
+    "ListRecalibration",
     "ListReliability",
     "MonitorHistory",
     "Murphy",

@@ -223,3 +223,32 @@ def test_invalid_rows_are_skipped_on_request(folder, tmp_path):
     kept = np.arange(N) != 17
     found = vx.recalibrate(NAMES[y][kept], p[kept], method="temperature", classes=NAMES.tolist())
     assert got[18] == pytest.approx(found.apply(p[[18]])[0, 0], abs=1e-6)
+
+
+def test_lists_are_learnt_from_written_and_read_again(tmp_path):
+    rng = np.random.default_rng(3)
+    rows = []
+    for i in range(120):
+        first, second = rng.choice(["A", "B", "C", "D"], 2, replace=False).tolist()
+        answer = first if rng.random() < 0.4 else second if rng.random() < 0.3 else "E"
+        rows.append({"id": f"q{i}", "answer": answer, "labels": [first, second], "scores": [0.9, 0.05]})
+    given, out, keep = tmp_path / "a.jsonl", tmp_path / "b.jsonl", tmp_path / "s.json"
+    given.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    read = ("--classes", "20", "--id", "id")
+    how = ("--method", "temperature", "--apply", given, "--out", out, "--save", keep, "--json")
+    result = verax("recalibrate", given, *read, *how)
+    assert result.returncode == 0, result.stderr
+    lists = vx.TopLists.from_dicts(
+        [dict(zip(row["labels"], row["scores"], strict=True)) for row in rows], n_classes=20
+    )
+    expected = vx.recalibrate([row["answer"] for row in rows], lists, method="temperature").apply(lists)
+    written = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["id"] for row in written] == [row["id"] for row in rows]
+    assert [t for row in written for t in row["scores"]] == pytest.approx(expected.confidences.tolist())
+    assert verax("evaluate", out, *read).returncode == 0
+    again = verax("recalibrate", "--load", keep, "--apply", given, "--out", out, *read)
+    assert again.returncode == 0
+    assert f"{out}: 120 rows of {given}, recalibrated." in again.stdout
+    refused = verax("recalibrate", given, *read, "--apply", given, "--out", tmp_path / "b.csv")
+    assert refused.returncode == 2
+    assert "must end in .jsonl" in refused.stderr

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from verax.analyses.list_samples import ListSample, ListSampleRecipe
 from verax.analyses.samples import Sample, SampleRecipe
 from verax.inputs.handles import Handle, Summaries
 from verax.inputs.memory import open_rows
@@ -51,3 +52,9 @@ def sampled_rows(handle: Handle) -> tuple[Sample, Summaries]:
     most = max(1, min(_ROWS, _NUMBERS // (len(handle.models) * handle.n_classes)))
     found = handle.summarise({"sample": SampleRecipe(most)})
     return found["sample"].whole_groups().in_order(), found
+
+
+def sampled_lists(handle: Handle) -> tuple[ListSample, Summaries]:
+    """A sample of the lists of the only model, all of them in their order where they are few or in memory."""
+    found = handle.summarise({"sample": ListSampleRecipe(handle.one_model(), _ROWS)})
+    return found["sample"].in_order(), found

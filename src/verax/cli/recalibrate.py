@@ -16,13 +16,14 @@ from verax.errors import InputError, passing
 from verax.errors import show as shown
 
 if TYPE_CHECKING:
-    from verax.analyses.recalibration.result import Recalibration
+    from verax.analyses.recalibration.result import ListRecalibration, Recalibration
 
 _EXAMPLES = """Examples: `verax recalibrate preds.parquet`,
 `verax recalibrate grades.csv --target grade --ordered --classes none,mild,severe --groups patient`,
 `verax recalibrate a.parquet --method temperature --apply b.parquet --out calibrated.parquet`,
 `verax recalibrate preds.parquet --method isotonic --save isotonic.json`,
-`verax recalibrate --load isotonic.json --apply b.parquet --out calibrated.csv`
+`verax recalibrate --load isotonic.json --apply b.parquet --out calibrated.csv`,
+`verax recalibrate completions.jsonl --classes 50000 --save scaling.json`
 """
 
 
@@ -45,8 +46,8 @@ def recalibrate(
     method: Annotated[
         list[str] | None,
         typer.Option(
-            help="best (default), none, prior, temperature, bcts, beta, vector, dirichlet or isotonic; "
-            "with several, the best of them."
+            help="best (default), none, prior, temperature, bcts, beta, vector, dirichlet or isotonic; for "
+            "top lists none, temperature, rest or temperature_rest. With several, the best of them."
         ),
     ] = None,
     rule: Annotated[
@@ -62,7 +63,10 @@ def recalibrate(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Output file: .csv, .tsv, .parquet or .arrow. All columns are kept."),
+        typer.Option(
+            help="Output file: .csv, .tsv, .parquet or .arrow. All columns are kept. Top lists are written "
+            "as .jsonl, with their outcomes and ids."
+        ),
     ] = None,
     frequencies: Annotated[
         str | None,
@@ -131,9 +135,11 @@ def _check(
     if frequencies is not None and apply_to is None:
         raise InputError("must be given with --apply", argument="frequencies", kind="value")
     if out is not None:
+        from verax.files.lists.writing import WRITTEN
         from verax.files.rewriting import check_can_be_written
 
-        check_can_be_written(out)
+        if out.suffix.lower() not in WRITTEN:
+            check_can_be_written(out)
 
 
 def _learned(
@@ -142,18 +148,17 @@ def _learned(
     """The files, a recalibration learnt from them, how their columns were read, and what to say."""
     from verax.analyses.recalibration.recalibration import recalibrate as learn
     from verax.cli.opening import Opened
-    from verax.inputs.handles import no_lists
     from verax.scores.metrics import needs_order
     from verax.scores.registry import parse
 
     rules = [] if how["rule"] is None else [parse(how["rule"])]
     opened = Opened.of(given, reading)
-    if opened.lists:
-        raise no_lists(opened.file)
     rows = opened.rows(ordered=needs_order(rules, ordered=reading.ordered))
     found = rows.ask(learn, ordered=reading.ordered, **how)
     taken = rows.taken()
-    found = rows.marked(replace(found, columns=tuple(taken["probs"])))
+    if not opened.lists:
+        found = replace(found, columns=tuple(taken["probs"]))
+    found = rows.marked(found)
     return opened.file, found, taken, [*rows.said(), repr(found)]
 
 
@@ -161,7 +166,12 @@ def _applied(
     found: Recalibration, reading: Reading, apply_to: Path, out: Path, frequencies: str | None, loaded: bool
 ) -> int:
     """Write a file with recalibrated probabilities; the number of rows."""
-    from verax.files.rewriting import rewrite
+    from verax.analyses.recalibration.result import ListRecalibration
+    from verax.files.rewriting import check_can_be_written, rewrite
+
+    if isinstance(found, ListRecalibration):
+        return _applied_to_lists(found, reading, apply_to, out, frequencies)
+    check_can_be_written(out)
 
     columns = tuple(split(reading.probs)) if loaded and reading.probs else found.columns
     if not columns:
@@ -181,6 +191,23 @@ def _applied(
         **reading.of_texts,
         logits=reading.logits,
     )
+
+
+def _applied_to_lists(
+    found: ListRecalibration, reading: Reading, apply_to: Path, out: Path, frequencies: str | None
+) -> int:
+    """Write recalibrated lists; the number of records."""
+    from verax.files.lists.writing import check_can_hold_lists, write_lists
+
+    check_can_hold_lists(out)
+    if frequencies is not None:
+        raise InputError(
+            "cannot be used with top lists, which do not say how frequent each class is",
+            argument="frequencies",
+        )
+    handle: Any = reading.scan_lists(apply_to, hold="all", densify=False)
+    (read,) = handle.held().rows.values()
+    return write_lists(read, found.apply(read.lists), out)
 
 
 def _frequencies(text: str | None) -> Any:

@@ -177,7 +177,7 @@ def _curves(
     """Some events before and after recalibration."""
     found = remedy.recalibration
     assert found is not None
-    assert found.held_out is not None
+    assert isinstance(found.held_out, np.ndarray)
     y, w, p = rows.y, rows.weights, rows.p[:, model]
     curves = []
     for panel in shown:

@@ -262,6 +262,7 @@ def know_summaries() -> None:
     import verax.analyses.calibration.slope_fit
     import verax.analyses.comparison.lengths
     import verax.analyses.decisions.cells
+    import verax.analyses.list_samples
     import verax.analyses.monitoring.steps
     import verax.analyses.retention.summaries
     import verax.analyses.sets.quantiles

@@ -8,6 +8,7 @@ loses there.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -32,27 +33,25 @@ _ONE_STANDARD_ERROR = 0.15865525393145707
 
 
 @dataclass(frozen=True)
-class FoldedRows:
-    """Valid rows with their folds.
+class Folded(ABC):
+    """Valid rows with their folds: what methods are fitted to and measured on.
 
     Attributes
     ----------
-    y, p, weights, groups
-        Positions of outcomes, (N, K) probabilities; weights and groups or None.
+    y : (N,) int array
+        Positions of outcomes: among the classes, or in top lists.
+    weights, groups
+        Weights and groups or None.
     rule : Rule
         What is minimised and measured.
-    ordered : bool
-        Whether the classes have an order.
     folds : (N,) int array
         The fold of each row, 0 to n_folds - 1.
     """
 
     y: Ints
-    p: Floats
     weights: Floats | None
     groups: Groups | None
     rule: Rule
-    ordered: bool
     folds: Ints
     seed: int
 
@@ -64,15 +63,55 @@ class FoldedRows:
         self, how: Configuration, without: Sequence[int], near: CalibrationMap | None = None
     ) -> CalibrationMap:
         """A configuration fitted to all rows but those of some folds; the search begins at `near`."""
-        kept = ~np.isin(self.folds, without)
-        w = None if self.weights is None else self.weights[kept]
-        rows = FittingRows.of(self.y[kept], self.p[kept], w)
-        return fit(how, rows, self.rule, ordered=self.ordered, seed=self.seed, near=near)
+        kept = np.flatnonzero(~np.isin(self.folds, without))
+        return self.fitted_to(how, kept, None if self.weights is None else self.weights[kept], near)
 
+    @abstractmethod
+    def fitted_to(
+        self, how: Configuration, rows: Ints, weights: Floats | None, near: CalibrationMap | None
+    ) -> CalibrationMap:
+        """A configuration fitted to some rows, which have these weights."""
+
+    @abstractmethod
     def losses(self, form: CalibrationMap, rows: Ints) -> Floats:
         """What a form loses on each of some rows."""
+
+    @abstractmethod
+    def held_out(self, forms: Sequence[CalibrationMap]) -> Any:
+        """All rows, those of each fold as its form recalibrates them."""
+
+
+@dataclass(frozen=True)
+class FoldedRows(Folded):
+    """Full distributions with their folds.
+
+    Attributes
+    ----------
+    p : (N, K) array
+        Probabilities.
+    ordered : bool
+        Whether the classes have an order.
+    """
+
+    p: Floats
+    ordered: bool
+
+    def fitted_to(
+        self, how: Configuration, rows: Ints, weights: Floats | None, near: CalibrationMap | None
+    ) -> CalibrationMap:
+        given = FittingRows.of(self.y[rows], self.p[rows], weights)
+        return fit(how, given, self.rule, ordered=self.ordered, seed=self.seed, near=near)
+
+    def losses(self, form: CalibrationMap, rows: Ints) -> Floats:
         (found,) = losses_of([self.rule], Forecasts(self.y[rows], form.apply(self.p[rows])))
         return np.asarray(found, dtype=float)
+
+    def held_out(self, forms: Sequence[CalibrationMap]) -> Floats:
+        p = np.empty(self.p.shape)
+        for v, form in enumerate(forms):
+            rows = self.folds == v
+            p[rows] = form.apply(self.p[rows])
+        return p
 
 
 @dataclass
@@ -93,14 +132,14 @@ class Trials:
         they may see say.
     """
 
-    sample: FoldedRows
+    sample: Folded
     outer: dict[Configuration, Floats] = field(default_factory=dict)
     inner: dict[Configuration, Floats] = field(default_factory=dict)
     forms: dict[Configuration, list[CalibrationMap]] = field(default_factory=dict)
     whole: dict[Configuration, CalibrationMap] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, sample: FoldedRows, configurations: Sequence[Configuration], *, nested: bool) -> Trials:
+    def of(cls, sample: Folded, configurations: Sequence[Configuration], *, nested: bool) -> Trials:
         """Fit and measure everything; without `nested` only what no choice depends on."""
         trials = cls(sample)
         members = [np.flatnonzero(sample.folds == v) for v in range(sample.n_folds)]
@@ -145,17 +184,20 @@ class Trials:
         order = list(losses)
         return min([best, *as_good], key=order.index)
 
-    def held_out(self, chosen: Sequence[Configuration]) -> tuple[Floats, Floats]:
-        """The losses and the rows of the configuration chosen without each fold, on that fold."""
-        losses, p = np.empty(len(self.sample.y)), np.empty(self.sample.p.shape)
+    def held_out(self, chosen: Sequence[Configuration]) -> Floats:
+        """The losses of the configuration chosen without each fold, on that fold."""
+        losses = np.empty(len(self.sample.y))
         for v in range(self.sample.n_folds):
             rows = self.sample.folds == v
             losses[rows] = self.outer[chosen[v]][rows]
-            p[rows] = self.forms[chosen[v]][v].apply(self.sample.p[rows])
-        return losses, p
+        return losses
+
+    def rows_held_out(self, chosen: Sequence[Configuration]) -> Any:
+        """The rows as the configuration chosen without each fold recalibrates that fold."""
+        return self.sample.held_out([self.forms[chosen[v]][v] for v in range(self.sample.n_folds)])
 
 
-def _inner(sample: FoldedRows, how: Configuration, members: list[Ints], near: CalibrationMap) -> Floats:
+def _inner(sample: Folded, how: Configuration, members: list[Ints], near: CalibrationMap) -> Floats:
     """The losses of cross-validations without each fold. A fit without two folds serves both of them."""
     losses = np.full((len(members), len(sample.y)), np.nan)
     for a, b in combinations(range(len(members)), 2):

@@ -17,15 +17,15 @@ from verax.scores.gradients.logits import losses_with_gradient
 
 # Every number fitted is held to its value for "unchanged" by this, against the sum of all losses: as much as
 # a fraction of one row. It makes fits unique and keeps those of a class that never happens finite.
-_RIDGE = 0.01
+RIDGE = 0.01
 # The strengths of the penalty on a matrix, among which cross-validation chooses; the stronger, the simpler.
 STRENGTHS = (1.0, 0.1, 0.01)
 # Most rows that forms with slopes and offsets are fitted to, drawn at random: their error is then far
 # below anything that could be measured.
 MOST_ROWS = 100_000
 # The first temperatures tried, as logarithms of their inverse; some rules have a flat part far from the best.
-_FIRST = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)
-_WIDEST = 6.0
+FIRST = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)
+WIDEST = 6.0
 # Relative precision of the mean loss at which the search ends, far below its standard error.
 _ITERATIONS, _GAIN, _FLAT, _HALVINGS = 500, 1e-11, 1e-7, 40
 # Most rows used for the curvature that scales the search for a matrix.
@@ -54,12 +54,9 @@ class FittingRows:
     @classmethod
     def of(cls, y: Ints, p: Floats, weights: Floats | None) -> FittingRows:
         if weights is None:
-            return cls(y, p, np.ones(len(y)))
+            return cls(y, p, relative(None, len(y)))
         kept = weights > 0
-        if not kept.any():
-            return cls(y[kept], p[kept], np.zeros(0))
-        w = weights[kept] / weights.max()
-        return cls(y[kept], p[kept], w / w.mean())
+        return cls(y[kept], p[kept], relative(weights[kept], int(kept.sum())))
 
     @property
     def n_classes(self) -> int:
@@ -69,8 +66,21 @@ class FittingRows:
         """A random sample of the rows, if there are more than `most`."""
         if len(self.y) <= most:
             return self
-        drawn = np.sort(np.random.default_rng(seed).choice(len(self.y), most, replace=False))
-        return FittingRows.of(self.y[drawn], self.p[drawn], self.weights[drawn])
+        chosen = drawn(len(self.y), most, seed)
+        return FittingRows.of(self.y[chosen], self.p[chosen], self.weights[chosen])
+
+
+def relative(weights: Floats | None, n: int) -> Floats:
+    """Weights of mean one."""
+    if weights is None or not n:
+        return np.ones(n)
+    w = weights / weights.max()
+    return np.asarray(w / w.mean())
+
+
+def drawn(n: int, most: int, seed: int) -> Ints:
+    """The numbers of `most` of n rows, drawn at random, in order."""
+    return np.sort(np.random.default_rng(seed).choice(n, most, replace=False))
 
 
 def fit(
@@ -175,7 +185,7 @@ class _Numbers:
     def bounds(self) -> tuple[Floats, Floats]:
         """The smallest and the largest value of each number."""
         least = -np.inf if self.least is None else self.least
-        low, high = {"one": (-_WIDEST, _WIDEST), "each": (least, np.inf)}.get(self.slopes, (-np.inf, np.inf))
+        low, high = {"one": (-WIDEST, WIDEST), "each": (least, np.inf)}.get(self.slopes, (-np.inf, np.inf))
         n = {"fixed": 0, "one": 1, "each": self.n_classes, "matrix": self.n_classes**2}[self.slopes]
         free = np.full(self.n_classes if self.offsets else 0, np.inf)
         return np.append(np.full(n, low), -free), np.append(np.full(n, high), free)
@@ -211,8 +221,8 @@ def _fit_log_linear(how: Configuration, rows: FittingRows, rule: Rule, near: Log
         g *= rows.weights
         by_slope = g @ z.T if matrix else (g * z).sum(axis=1)
         gap = t - unchanged
-        value = float((rows.weights * losses).sum()) + _RIDGE * float(gap @ gap)
-        slope = numbers.pull(t, by_slope, g.sum(axis=1)) + 2 * _RIDGE * gap
+        value = float((rows.weights * losses).sum()) + RIDGE * float(gap @ gap)
+        slope = numbers.pull(t, by_slope, g.sum(axis=1)) + 2 * RIDGE * gap
         if how.strength is not None:
             penalty, along = _off_diagonal(t, k, how.strength * len(rows.y))
             value, slope = value + penalty, slope + along
@@ -221,7 +231,7 @@ def _fit_log_linear(how: Configuration, rows: FittingRows, rule: Rule, near: Log
     if near is not None:
         start = numbers.pack(near.slopes, near.offsets)
     elif how.method == "temperature":
-        start = min((np.array([t]) for t in _FIRST), key=lambda t: objective(t)[0])
+        start = min((np.array([t]) for t in FIRST), key=lambda t: objective(t)[0])
     else:
         first = _fit_log_linear(Configuration("temperature"), rows, rule, None)
         start = numbers.pack(first.slopes, first.offsets)
@@ -230,12 +240,12 @@ def _fit_log_linear(how: Configuration, rows: FittingRows, rule: Rule, near: Log
         inverse = _inverse_curvature(*numbers.unpack(start), z, rows.weights, how.strength)
     elif near is not None and how.method == "bcts" and k >= _MANY_CLASSES:
         inverse = _inverse_curvature_near(*numbers.unpack(start), z, rows.weights)
-    best = _smallest(objective, start, numbers.bounds, inverse)
+    best = smallest(objective, start, numbers.bounds, inverse)
     slopes, offsets = numbers.unpack(best)
     return LogLinear(np.asarray(slopes), np.asarray(offsets - offsets.mean()), floor)
 
 
-def _smallest(
+def smallest(
     objective: Callable[[Floats], tuple[float, Floats]],
     start: Floats,
     bounds: tuple[Floats, Floats],
@@ -295,7 +305,7 @@ def _inverse_curvature_near(slope: Floats, offsets: Floats, z: Floats, weights: 
     found[0, 0] = weights @ (np.einsum("kn,kn,kn->n", q, added, added) - mean**2)
     found[0, 1:] = found[1:, 0] = (q * (added - mean)) @ weights
     found[1:, 1:] = np.diag(q @ weights) - (weights * q) @ q.T
-    found[np.diag_indices(len(found))] += 2 * _RIDGE
+    found[np.diag_indices(len(found))] += 2 * RIDGE
     return np.asarray(np.linalg.inv(found / len(weights)))
 
 
@@ -325,7 +335,7 @@ def _inverse_curvature(
     penalty = (
         2 * strength * np.append(np.where(np.eye(k).ravel() > 0, 0.0, 1 / (k * (k - 1))), np.full(k, 1 / k))
     )
-    found[np.diag_indices(len(found))] += penalty + 2 * _RIDGE / len(weights)
+    found[np.diag_indices(len(found))] += penalty + 2 * RIDGE / len(weights)
     return np.asarray(np.linalg.inv(found))
 
 

@@ -17,13 +17,13 @@ _DECIMALS = 12
 
 
 class CalibrationMap(ABC):
-    """A function from rows of probabilities to rows of probabilities, which JSON can hold."""
+    """A function from forecasts to forecasts of the same kind, which JSON can hold."""
 
     kind: ClassVar[str]
 
     @abstractmethod
-    def apply(self, p: Floats) -> Floats:
-        """The recalibrated rows."""
+    def apply(self, p: Any) -> Any:
+        """The recalibrated rows: an array of probabilities, or top lists."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -42,7 +42,7 @@ class Unchanged(CalibrationMap):
     kind = "unchanged"
     words = ""
 
-    def apply(self, p: Floats) -> Floats:
+    def apply(self, p: Any) -> Any:
         return p
 
     def to_dict(self) -> dict[str, Any]:
@@ -171,37 +171,37 @@ def nearest_monotone(rows: Floats) -> Floats:
 def form_of(stored: Any, n_classes: int) -> CalibrationMap:
     """The form that JSON holds, with every number checked."""
     if not isinstance(stored, dict):
-        raise _unfit("must be an object")
+        raise unfit("must be an object")
     kind = stored.get("kind")
     if kind == Unchanged.kind:
         return Unchanged()
     if kind == LogLinear.kind:
         slopes, offsets = _numbers(stored.get("slopes")), _numbers(stored.get("offsets"))
         if slopes.shape not in ((), (n_classes,), (n_classes, n_classes)) or offsets.shape != (n_classes,):
-            raise _unfit(f"must have slopes and offsets for {n_classes} classes")
-        floor = float(_numbers(stored.get("floor")))
+            raise unfit(f"must have slopes and offsets for {n_classes} classes")
+        floor = number_in(stored.get("floor"))
         if not 0 < floor < 1:
-            raise _unfit("must have a floor between 0 and 1")
+            raise unfit("must have a floor between 0 and 1")
         return LogLinear(slopes, offsets, floor)
     if kind == Isotonic.kind:
         return _isotonic_of(stored, n_classes)
-    raise _unfit("must be of a known kind")
+    raise unfit("must be of a known kind")
 
 
 def _isotonic_of(stored: dict[str, Any], n_classes: int) -> Isotonic:
     thresholds, x, y = stored.get("thresholds"), stored.get("forecasts"), stored.get("frequencies")
     if not isinstance(thresholds, bool) or not isinstance(x, list) or not isinstance(y, list):
-        raise _unfit("must have lists of forecasts and frequencies")
+        raise unfit("must have lists of forecasts and frequencies")
     if not len(x) == len(y) == n_classes - thresholds:
-        raise _unfit(f"must have functions for {n_classes} classes")
+        raise unfit(f"must have functions for {n_classes} classes")
     pairs = [(_numbers(a), _numbers(b)) for a, b in zip(x, y, strict=True)]
     for a, b in pairs:
         fits = a.ndim == 1 and a.shape == b.shape and len(a) > 0
         if not fits or (np.diff(a) <= 0).any() or (np.diff(b) < 0).any() or not 0 <= b[0] <= b[-1] <= 1:
-            raise _unfit("must have increasing forecasts and non-decreasing frequencies between 0 and 1")
-    spread = float(_numbers(stored.get("spread")))
+            raise unfit("must have increasing forecasts and non-decreasing frequencies between 0 and 1")
+    spread = number_in(stored.get("spread"))
     if not 0 <= spread <= 1:
-        raise _unfit("must have a spread between 0 and 1")
+        raise unfit("must have a spread between 0 and 1")
     return Isotonic(thresholds, tuple(a for a, _ in pairs), tuple(b for _, b in pairs), spread)
 
 
@@ -209,11 +209,20 @@ def _numbers(value: Any) -> Floats:
     try:
         array = np.array(value)
     except ValueError:
-        raise _unfit("must hold lists of equal length") from None
+        raise unfit("must hold lists of equal length") from None
     if array.dtype.kind not in "if" or not np.isfinite(array).all():
-        raise _unfit("must hold finite numbers")
+        raise unfit("must hold finite numbers")
     return array.astype(float)
 
 
-def _unfit(requirement: str) -> InputError:
+def number_in(value: Any) -> float:
+    """A finite number."""
+    found = _numbers(value)
+    if found.ndim:
+        raise unfit("must hold single numbers")
+    return float(found)
+
+
+def unfit(requirement: str) -> InputError:
+    """The error about a stored recalibration that is none."""
     return InputError(f"The stored recalibration {requirement}", argument="path", kind="file")

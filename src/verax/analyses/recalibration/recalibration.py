@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Unpack
 
 import numpy as np
 
-from verax.analyses.comparison.compare import compare_losses
-from verax.analyses.comparison.result import Comparison
-from verax.analyses.recalibration.choosing import FoldedRows, Trials, dealt, mean_loss, n_units
-from verax.analyses.recalibration.fitting import MOST_ROWS, STRENGTHS, Configuration
-from verax.analyses.recalibration.forms import CalibrationMap
-from verax.analyses.recalibration.records import BEST, TITLES, Gain, Trial, of_nothing
-from verax.analyses.recalibration.result import Recalibration
-from verax.analyses.sampled import rows_to_fit
+from verax.analyses.recalibration.choosing import FoldedRows, dealt, n_units
+from verax.analyses.recalibration.list_fitting import FoldedLists
+from verax.analyses.recalibration.records import BEST, TITLES, TITLES_OF_LISTS
+from verax.analyses.recalibration.result import ListRecalibration, Recalibration
+from verax.analyses.recalibration.study import Study, n_folds_of, notes_on_fits
+from verax.analyses.sampled import rows_to_fit, sampled_lists
 from verax.common.checks import check_choice, check_count, check_flag
-from verax.errors import InputError, passing
+from verax.errors import InputError, RuleError, passing
 from verax.inference.intervals import check_confidence, check_seed
 from verax.inputs.arrays import Floats, Ints, to_host, widen
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.groups import Groups, each_count
+from verax.inputs.handles import Handle
+from verax.inputs.lists.rows import NO_ORDER, ListRows
+from verax.inputs.memory import holds_lists, open_rows
 from verax.inputs.options import Reading, reads
 from verax.inputs.pairs import one_class_each
-from verax.scores.base import Rule
+from verax.scores.base import Rule, losses_of
+from verax.scores.combinators import Padded, padded
 from verax.scores.gradients.logits import check_trainable
 from verax.scores.metrics import needs_order
-from verax.scores.registry import RULES, each_of, name_of, parse
+from verax.scores.registry import RULES, each_of, parse
 
 # Most classes for which "best" tries a matrix, which has a number for each pair of them.
 _MATRIX = 16
@@ -64,20 +64,25 @@ def recalibrate(
     - "isotonic": a non-decreasing function of the probability of each class, normalised; if `ordered`, of
       each threshold, kept monotone.
 
+    Top lists are scaled as their padded distributions are, which keeps their classes, their order and their
+    validity. The methods are "none", "temperature", "rest" (a factor for the probability of unlisted classes)
+    and "temperature_rest" (both). The result is a `ListRecalibration`, whose `apply` takes lists.
+
     Parameters
     ----------
     y : array_like of shape (N,) or (N, K), or Handle
         Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. The model was not
         trained on these rows. Or predictions that `scan` has opened, in place of both `y` and `p`; of more
         than 100,000 rows, or 8 million probabilities, the fit uses a random sample (`sampled`).
-    p : array_like of shape (N, K) or (N,), optional
+    p : array_like of shape (N, K) or (N,), or TopLists, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
-        is enough.
+        is enough. Or top lists.
     method : str or sequence of str, default "best"
         A method, "best", or methods among which to choose; a method by itself is taken whatever it gains.
     rule : Rule or str, optional
         The proper rule that is minimised and measured. By default the log score where it is finite, else RPS
-        for ordered classes and Brier for others. An isotonic fit is the best by every proper score.
+        for ordered classes and Brier for others. An isotonic fit is the best by every proper score. Top lists
+        need a symmetric rule, such as these two.
     ordered
     folds : int, default 5
         Number of folds. Rows of a group stay together, so there are no more folds than groups; of two kinds
@@ -90,7 +95,7 @@ def recalibrate(
     Returns
     -------
     Recalibration
-        The chosen method, ready to `apply`, and what each method gains.
+        The chosen method, ready to `apply`, and what each method gains; a `ListRecalibration` of top lists.
 
     See Also
     --------
@@ -119,8 +124,13 @@ def recalibrate(
     check_count("folds", folds, least=2)
     check_seed(seed)
     check_confidence(confidence)
-    asked = _asked(method)
     chosen = None if rule is None else parse(rule)
+    if holds_lists(y, p):
+        if ordered:
+            raise RuleError(NO_ORDER)
+        lists = open_rows(y, p, single=True, **read)
+        return _of_lists(lists, chosen, _asked(method, TITLES_OF_LISTS), folds, seed, confidence)
+    asked = _asked(method, TITLES)
     in_order = needs_order([] if chosen is None else [chosen], ordered=ordered)
     y, p, own, tell = rows_to_fit(y, p, read, ordered=in_order)
     forecasts = one_class_each(Forecasts(y, p, ordered=in_order, **own))
@@ -133,19 +143,62 @@ def recalibrate(
     methods = _methods(asked, forecasts.n_classes)
     nested = len(methods) > 1 or "dirichlet" in methods
     units = n_units(groups, forecasts.n_rows, weights)
-    n_folds = _n_folds(folds, units, groups, nested=nested)
+    n_folds = n_folds_of(folds, units, groups, nested=nested)
     dealt_to = dealt(outcomes, groups, n_folds, seed, weights)
-    sample = FoldedRows(outcomes, rows, weights, groups, chosen, ordered, dealt_to, seed)
-    return tell(_Study(sample, methods, asked, confidence).result(forecasts))
+    sample = FoldedRows(outcomes, weights, groups, chosen, dealt_to, seed, rows, ordered)
+    found = Recalibration(
+        **Study(sample, methods, asked, confidence).facts(),
+        classes=forecasts.classes,
+        ordered=ordered,
+        frequencies=_frequencies(sample),
+        notes=_notes(sample, methods),
+    )
+    return tell(found)
 
 
-def _asked(method: str | Sequence[str]) -> list[str]:
-    """The methods asked for, by name."""
+def _of_lists(
+    handle: Handle, rule: Rule | None, asked: list[str], folds: int, seed: int, confidence: float
+) -> ListRecalibration:
+    """The recalibration of top lists, whose folds have outcomes at the same places."""
+    m, (drawn, found) = handle.n_classes, sampled_lists(handle)
+    rows = drawn.lists(m)
+    batch = rows.batch(0, rows.n_rows)
+    inner = rule.rule if isinstance(rule, Padded) else rule
+    chosen = _default_of_lists(rows) if inner is None else padded(inner).rule
+    # A list is of many classes, and no rule has a gradient for a few of them only.
+    check_trainable(chosen, min(m, 3))
+    methods = asked
+    if asked == [BEST] or len(asked) > 1:
+        left = rows.lists.lengths.min(initial=m) < m
+        tried = [name for name in TITLES_OF_LISTS if left or name in ("none", "temperature")]
+        methods = [name for name in tried if asked == [BEST] or name in ("none", *asked)]
+    n_folds = n_folds_of(folds, n_units(rows.groups, rows.n_rows, None), rows.groups, nested=len(methods) > 1)
+    dealt_to = dealt(batch.y, rows.groups, n_folds, seed)
+    sample = FoldedLists(batch.y, batch.weights, rows.groups, chosen, dealt_to, seed, rows)
+    are = f"{drawn.n_invalid:,} of {drawn.n_rows:,} lists {'is' if drawn.n_invalid == 1 else 'are'} invalid"
+    how = "scored as the largest valid sublist, and gains do not count the penalty"
+    notes = (f"{are}, {how}.",) if drawn.n_invalid else ()
+    result = ListRecalibration(
+        **Study(sample, methods, asked, confidence).facts(),
+        classes=None,
+        ordered=False,
+        frequencies=np.zeros(0),
+        notes=(*notes, *notes_on_fits(sample, set(methods) - {"none"})),
+        lists_of=m,
+        n_invalid=drawn.n_invalid,
+    )
+    if rows.n_rows < drawn.n_rows:
+        result = result.with_sample(rows.n_rows, drawn.n_rows)
+    return result.with_skipped(found.skipped)
+
+
+def _asked(method: str | Sequence[str], known: Mapping[str, str]) -> list[str]:
+    """The methods asked for, by name; `known` are those of this kind of forecasts."""
     names = [method] if isinstance(method, str) else list(each_of(method))
     if not names:
         raise InputError("must name at least one method", argument="method")
     for name in names:
-        check_choice("method", name, [*TITLES, *([BEST] if len(names) == 1 else [])])
+        check_choice("method", name, [*known, *([BEST] if len(names) == 1 else [])])
     return list(dict.fromkeys(names))
 
 
@@ -177,118 +230,16 @@ def _default(y: Ints, p: Floats, weights: Floats | None, ordered: bool) -> Rule:
     return RULES["log_score"] if not impossible.any() else RULES["rps" if ordered else "brier"]
 
 
-def _n_folds(folds: int, units: int, groups: Groups | None, *, nested: bool) -> int:
-    """As many folds as there may be, refused where a choice cannot be cross-validated."""
-    least = 3 if nested else 2
-    if units < least or folds < least:
-        few = units < least
-        what = "rows" if groups is None else "groups"
-        why = "to choose and to measure the choice on others" if nested else "to fit and to measure on others"
-        raise InputError(
-            f"must be at least {least} {what if few else 'folds'}, {why}",
-            argument=("p" if groups is None else "groups") if few else "folds",
-            kind="length" if few else "value",
-            found=f"there {'is' if units == 1 else 'are'} {units}" if few else "",
-            values=[units if few else folds],
-        )
-    return min(folds, units)
+def _default_of_lists(rows: ListRows) -> Rule:
+    """The log score unless a list leaves nothing to its outcome."""
+    (losses,) = losses_of([RULES["log_score"]], rows)
+    return RULES["log_score" if np.isfinite(losses).all() else "brier"]
 
 
-class _Study:
-    """All methods tried on a sample."""
-
-    def __init__(self, sample: FoldedRows, methods: list[str], asked: list[str], confidence: float) -> None:
-        self.sample, self.methods, self.asked, self.confidence = sample, methods, asked, confidence
-        self.choice = len(methods) > 1
-        tried = list(dict.fromkeys(["none", *methods]))
-        self.configurations = {
-            name: [Configuration(name, s) for s in (STRENGTHS if name == "dirichlet" else (None,))]
-            for name in tried
-        }
-        everything = [how for family in self.configurations.values() for how in family]
-        self.trials = Trials.of(sample, everything, nested=self.choice or "dirichlet" in methods)
-        # Within a method the strength is chosen, without each fold and by all rows.
-        self.within = {name: self._within(family) for name, family in self.configurations.items()}
-
-    def _within(self, family: list[Configuration]) -> list[Configuration]:
-        if len(family) == 1:
-            return family * (self.sample.n_folds + 1)
-        return self.trials.selected(family, gated=False)
-
-    def result(self, forecasts: Forecasts) -> Recalibration:
-        sample = self.sample
-        everything = [how for family in self.configurations.values() for how in family]
-        outcome = (
-            self.trials.selected(everything, gated=True) if self.choice else self.within[self.methods[0]]
-        )
-        losses = {name: self.trials.held_out(picks)[0] for name, picks in self.within.items()}
-        held_losses, held_out = self.trials.held_out(outcome)
-        if self.choice:
-            losses[BEST] = held_losses
-        comparison = None
-        if len(losses) > 1:
-            comparison = compare_losses(
-                losses,
-                sample.rule,
-                weights=sample.weights,
-                groups=sample.groups,
-                reference="none",
-                confidence=self.confidence,
-            )
-        final = outcome[-1]
-        forms = {name: self.trials.whole[picks[-1]] for name, picks in self.within.items()}
-        trials = [self._trial(name, losses[name], comparison, forms) for name in losses]
-        if self.choice and any(how.method != final.method for how in outcome):
-            own = next(trial for trial in trials if trial.method == final.method)
-            trials[-1] = replace(trials[-1], gain=trials[-1].gain.undecided(own.gain))
-        return Recalibration(
-            method=final.method,
-            asked=", ".join(self.asked),
-            form=self.trials.whole[final],
-            rule=name_of(sample.rule),
-            trials=tuple(trials),
-            classes=forecasts.classes,
-            ordered=sample.ordered,
-            frequencies=_frequencies(sample),
-            n_rows=len(sample.y),
-            n_groups=None if sample.groups is None else sample.groups.count_with(sample.weights),
-            folds=sample.n_folds,
-            seed=sample.seed,
-            confidence=self.confidence,
-            picks=tuple(how.method for how in outcome[:-1]) if self.choice else (),
-            notes=tuple(self._notes()),
-            comparison=comparison,
-            held_out=held_out,
-        )
-
-    def _trial(
-        self, name: str, losses: Floats, comparison: Comparison | None, forms: dict[str, CalibrationMap]
-    ) -> Trial:
-        if comparison is None or name == "none":
-            mean = mean_loss(losses, self.sample.weights)
-            return Trial(name, mean, of_nothing(self.confidence))
-        model = next(m for ms in comparison.models.values() for m in ms if m.name == name)
-        gap = comparison.difference("none", name)
-        gain = Gain(gap.difference, gap.interval, model.skill, model.skill_interval, gap.p_value)
-        before = next(m.mean for ms in comparison.models.values() for m in ms if m.name == "none")
-        groups = self.sample.groups
-        units = len(losses) if groups is None else min(each_count(groups.count_with(self.sample.weights)))
-        gain = gain.agreeing(before, units)
-        detail = "" if name == BEST else forms[name].words
-        strength = None if name == BEST else self.within[name][-1].strength
-        return Trial(name, model.mean, gain, detail if strength is None else f"penalty {strength:g}")
-
-    def _notes(self) -> list[str]:
-        sample = self.sample
-        notes = []
-        if len(sample.y) > MOST_ROWS and set(self.methods) - {"none", "isotonic"}:
-            notes.append(
-                f"Slopes and offsets were fitted to {MOST_ROWS:,} rows drawn at random; all rows were scored."
-            )
-        never = np.flatnonzero(_frequencies(sample) == 0).tolist()
-        if never:
-            notes.append(f"Classes that never happened in these rows: {', '.join(map(str, never[:6]))}.")
-        return notes
+def _notes(sample: FoldedRows, methods: Sequence[str]) -> tuple[str, ...]:
+    never = np.flatnonzero(_frequencies(sample) == 0).tolist()
+    gone = [f"Classes that never happened in these rows: {', '.join(map(str, never[:6]))}."] if never else []
+    return (*notes_on_fits(sample, set(methods) - {"none", "isotonic"}), *gone)
 
 
 def _frequencies(sample: FoldedRows) -> Floats:

@@ -20,6 +20,15 @@ TITLES = {
     "dirichlet": "Dirichlet calibration",
     "isotonic": "isotonic regression",
 }
+# Those of top lists, which have no offset for each class.
+TITLES_OF_LISTS = {
+    "none": TITLES["none"],
+    "temperature": TITLES["temperature"],
+    "rest": "a factor for unlisted classes",
+    "temperature_rest": "temperature scaling with a factor for unlisted classes",
+}
+# All of them, for what is said of any method.
+METHOD_TITLES = TITLES | TITLES_OF_LISTS
 BEST = "best"
 _UNDECIDED = "the choice differs between folds"
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Unpack
@@ -14,21 +13,25 @@ import numpy as np
 from verax._version import __version__
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.recalibration.forms import CalibrationMap
-from verax.analyses.recalibration.records import BEST, TITLES, Gain, Trial
+from verax.analyses.recalibration.list_forms import ListScaling
+from verax.analyses.recalibration.records import Trial
 from verax.analyses.recalibration.shift import estimated, shifted
+from verax.analyses.recalibration.shown import ShownRecalibration
 from verax.analyses.recalibration.storing import FORMAT, VERSION, facts_in, text_of
-from verax.display.tables import NO_HEADING, Column, Table, Tabled, interval_head
+from verax.common.sizes import in_digits
 from verax.display.writing import written
-from verax.errors import InputError, show
+from verax.errors import InputError, Remedy, show
 from verax.inputs.arrays import Floats, to_array, to_host, widen
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.groups import GroupCount, in_words
+from verax.inputs.groups import GroupCount
+from verax.inputs.lists.ragged import Ragged
+from verax.inputs.lists.rows import ListRows
+from verax.inputs.lists.toplists import TopLists
 from verax.inputs.options import Form, reads, reads_each
-from verax.inputs.skipping import MaySkip
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Recalibration(Tabled, MaySkip):
+class Recalibration(ShownRecalibration):
     """A way to better probabilities, and what it gains.
 
     Made by `recalibrate`, or by `Recalibration.load` from a file.
@@ -67,8 +70,9 @@ class Recalibration(Tabled, MaySkip):
         What else to know.
     comparison : Comparison or None
         The losses on held-out rows, compared by pairs; None after `load`.
-    held_out : array of shape (N, K) or None
-        The rows, each recalibrated by a fit that has not seen it; None after `load`.
+    held_out : array of shape (N, K), ListRows or None
+        The rows, each recalibrated by a fit that has not seen it; None after `load`. Of top lists the largest
+        valid sublists, whose classes are their places.
     columns : tuple of str
         The columns of the file that the probabilities came from; empty where they came from no file.
 
@@ -96,18 +100,13 @@ class Recalibration(Tabled, MaySkip):
     picks: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     comparison: Comparison | None = None
-    held_out: Floats | None = None
+    held_out: Floats | ListRows | None = None
     columns: tuple[str, ...] = ()
 
     @property
     def n_classes(self) -> int:
         """The number of classes."""
         return len(self.frequencies)
-
-    @property
-    def gain(self) -> Gain:
-        """Reduction of the held-out loss; for a choice of methods, including the choice."""
-        return self.trials[-1].gain
 
     def trial(self, method: str) -> Trial:
         """One of the methods tried, by name.
@@ -165,7 +164,7 @@ class Recalibration(Tabled, MaySkip):
         [0.19]
         """
         rows, single = self._read(p, read)
-        better = self.form.apply(rows)
+        better: Floats = self.form.apply(rows)
         if frequencies is not None:
             better = shifted(better, self.frequencies, self._new(frequencies, better))
         return better[:, 1] if single else better
@@ -190,6 +189,16 @@ class Recalibration(Tabled, MaySkip):
 
     def _read(self, p: object, read: Any) -> tuple[Floats, bool]:
         """Valid rows of probabilities, and whether they were given as one column."""
+        if isinstance(p, TopLists):
+            raise InputError(
+                "must be full distributions, as the rows that this was fitted to",
+                argument="p",
+                kind="type",
+                found="these are top lists",
+                remedies=[
+                    Remedy("Fit a recalibration to lists: vx.recalibrate(y, lists).", python_only=True)
+                ],
+            )
         raw, _ = to_array(p, "p")
         options = {"classes": self.classes, **{k: v for k, v in read.items() if v is not None}}
         # Outcomes are not known here, and any class will do.
@@ -293,7 +302,10 @@ class Recalibration(Tabled, MaySkip):
             What was saved, without the rows.
         """
         facts, sampled = facts_in(Path(path))
-        found = cls(**facts)
+        kind = cls
+        if "lists_of" in facts and not issubclass(cls, ListRecalibration):
+            kind = ListRecalibration
+        found = kind(**facts)
         return found if sampled is None else found.with_sample(*sampled)
 
     def plot(self, ax: Any = None) -> Any:
@@ -313,95 +325,110 @@ class Recalibration(Tabled, MaySkip):
 
         return draw_gains(self, ax)
 
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ListRecalibration(Recalibration):
+    """A way to better probabilities of top lists, and what it gains.
+
+    `apply` takes lists and returns lists of the same classes. An invalid list is taken as its largest valid
+    sublist, as it is scored, and gains do not count its penalty.
+
+    Attributes
+    ----------
+    lists_of : int
+        The number of classes that the lists are of.
+    n_invalid : int
+        How many of the lists that it was fitted to were invalid.
+
+    See Also
+    --------
+    Recalibration : What it shares with recalibrations of full distributions.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> lists = vx.TopLists.from_dicts([{0: 0.9, 1: 0.05}, {1: 0.8, 2: 0.1}] * 50, n_classes=10)
+    >>> found = vx.recalibrate([0, 5, 3, 1] * 25, lists, method="temperature_rest")
+    >>> found.trials[-1].detail
+    'temperature 1.16, unlisted times 6.03'
+    >>> [round(t, 3) for t in found.apply(lists)[[0]].confidences.tolist()]
+    [0.574, 0.047]
+    """
+
+    lists_of: int = 0
+    n_invalid: int = 0
+
     @property
-    def verdict(self) -> str:
-        """What to do, in a sentence or two."""
-        if self.method == "none" and self.asked != "none":
-            return self._undone()
-        # Of a choice, what choosing gains: the winner's own trial is the best of several, so it flatters.
-        title, gain, trial = _capital(TITLES[self.method]), self.gain, self.trials[-1]
-        how = "nested cross-validation" if self.picks else "cross-validation"
-        if math.isnan(gain.share):
-            before, after = self.trials[0].loss, trial.loss
-            return f"{title}: the loss falls from {before:.4g} to {after:.4g} in {how}."
-        said = f"{gain} of {self.rule} in {how}"
-        if gain.share < 0:
-            sure = " and is significantly worse" if gain.interval.high < 0 else ""
-            return f"{title} gains nothing{sure}: {said}."
-        sure = "" if gain.certain else ", which may be chance"
-        return f"{title} gains {said}{sure}."
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return self.lists_of
 
-    def _undone(self) -> str:
-        """Why nothing is to be done, or that too few of all rows were used to tell."""
-        best = min(self.trials[1:-1], key=lambda trial: (math.isnan(trial.loss), trial.loss))
-        closest = f"Closest: {TITLES[best.method]}, {best.gain} in cross-validation."
-        if self.sampled is None:
-            return f"Do nothing: no significant gain. {closest}"
-        used, rows = self.sampled
-        return f"Undecided on {used:,} of {rows:,} rows: no significant gain. {closest}"
+    @property
+    def _of(self) -> str:
+        return "top lists"
 
-    def _heading(self) -> str:
-        kind = "ordered classes" if self.ordered else "classes"
-        groups = "" if self.n_groups is None else f", {in_words(self.n_groups)}"
-        rows = f"{self.n_rows:,} rows{groups}, {self.n_classes:,} {kind}"
-        return f"verax recalibration: {rows}; {self.rule} on held-out rows, {self.folds} folds"
+    def apply(self, p: object) -> TopLists:  # type: ignore[override]
+        """Recalibrated lists of the same classes, in the same order; valid lists stay valid.
 
-    def _tables(self) -> list[Table]:
-        def text(of: Callable[[Trial], str]) -> Callable[[Trial], str]:
-            """Nothing for what was not recalibrated."""
-            return lambda trial: "" if trial.method == "none" else of(trial)
+        Parameters
+        ----------
+        p : TopLists
+            Lists of the same number of classes. Those that are invalid become their largest valid sublists.
 
-        def spread(trial: Trial) -> str:
-            low, high = trial.gain.share_interval
-            return f"{100 * low:z.1f} to {100 * high:z.1f}" if trial.gain.share_interval.defined else ""
+        Returns
+        -------
+        TopLists
+            New lists; the same ones where `method` is "none".
+        """
+        if not isinstance(p, TopLists):
+            raise InputError(
+                "must be top lists, as those that this was fitted to",
+                argument="p",
+                kind="type",
+                found=f"it is a {type(p).__name__}",
+                remedies=[Remedy("vx.TopLists.from_probabilities(p, k) makes lists.", python_only=True)],
+            )
+        if p.n_classes != self.n_classes:
+            raise InputError(
+                f"must be lists of {in_digits(self.n_classes)} classes, as those that this was fitted to",
+                argument="p",
+                kind="length",
+                found=f"there are {in_digits(p.n_classes)}",
+                values=[p.n_classes],
+            )
+        if not isinstance(self.form, ListScaling):
+            return p
+        valid = p.largest_valid()
+        given = Ragged(valid.classes, valid.confidences, valid.offsets)
+        return TopLists(
+            valid.classes,
+            self.form.confidences(given, valid.unaccounted, p.n_classes),
+            valid.offsets,
+            p.n_classes,
+            vocabulary=p.vocabulary,
+            tolerance=p.tolerance,
+            slack=p.slack,
+        )
 
-        def called(trial: Trial) -> str:
-            return f"{trial.method} (nested)" if trial.method == BEST else trial.method
+    def estimate_frequencies(self, p: object) -> Floats:  # type: ignore[override]
+        """Refused: lists do not say how frequent each class is.
 
-        def known(value: float, shown: str) -> str:
-            return "" if math.isnan(value) else shown
+        Parameters
+        ----------
+        p : TopLists
+            Lists.
 
-        columns = [
-            Column("", NO_HEADING, lambda trial: "->" if trial.method == self.method else "", right=False),
-            Column("method", "method", called, right=False),
-            Column("loss", self.rule, ".5f"),
-            Column(
-                "gain", "gain", text(lambda t: known(t.gain.value, f"{t.gain.value:z.5f}")), _gain("value")
-            ),
-            Column("low high", value=_gain("interval")),
-            Column(
-                "share",
-                "gain in %",
-                text(lambda t: known(t.gain.share, f"{100 * t.gain.share:z.1f}")),
-                _gain("share"),
-            ),
-            Column("", interval_head(self.confidence), text(spread), right=False),
-            Column(
-                "p_value", "p", text(lambda t: known(t.gain.p_value, _p(t.gain.p_value))), _gain("p_value")
-            ),
-            Column("detail", "fitted to all rows", text(lambda t: t.detail), right=False),
-        ]
-        return [Table(columns, self.trials)]
+        Returns
+        -------
+        array
+            Never.
+        """
+        raise InputError(
+            "must be full distributions: lists do not say how frequent each class is",
+            argument="p",
+            kind="type",
+        )
 
-    def _notes(self) -> list[str]:
-        remarks = [self.verdict]
-        caution = self.gain.interval.caution
-        if caution and self.method != "none":
-            remarks.append(f"Caution: {caution}.")
-        differ = len(set(self.picks)) > 1
-        if differ:
-            picked = ", ".join(f"{m} by {self.picks.count(m)}" for m in dict.fromkeys(self.picks))
-            remarks.append(f"Choices of the folds: {picked}.")
-        return [*remarks, *self.notes, *self._said()]
-
-
-def _gain(name: str) -> Callable[[Trial], Any]:
-    return lambda trial: getattr(trial.gain, name)
-
-
-def _p(value: float) -> str:
-    return "<0.0001" if value < 1e-4 else f"{value:.4f}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    def _as_dict(self) -> dict[str, Any]:
+        lists = {"n_classes": self.lists_of, "n_invalid": self.n_invalid}
+        return {**super()._as_dict(), "of_lists": lists}

@@ -9,8 +9,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from verax.analyses.recalibration.forms import form_of
-from verax.analyses.recalibration.records import BEST, TITLES, Gain, Trial
+from verax.analyses.recalibration.forms import Unchanged, form_of
+from verax.analyses.recalibration.list_forms import ListScaling, list_form_of
+from verax.analyses.recalibration.records import BEST, METHOD_TITLES, Gain, Trial
 from verax.common.paths import check_regular
 from verax.common.strictjson import number, to_json
 from verax.errors import InputError, show
@@ -68,6 +69,26 @@ def _unfit(path: Path, found: str) -> InputError:
 
 
 def _fields(stored: dict[str, Any]) -> dict[str, Any]:
+    own = _of_lists(stored) if stored.get("of_lists") is not None else _of_distributions(stored)
+    if stored["method"] not in METHOD_TITLES:
+        raise ValueError("method")
+    trials = tuple(_trial(each) for each in stored["trials"])
+    if not trials or trials[0].method != "none":
+        raise ValueError("trials")
+    return {
+        "method": stored["method"],
+        "trials": trials,
+        **own,
+        "n_groups": _groups(stored["n_groups"]),
+        "confidence": number(stored["confidence"]),
+        **{name: _text(stored[name]) for name in ("asked", "rule")},
+        **{name: _of(int, stored[name]) for name in ("n_rows", "folds", "seed")},
+        **{name: tuple(_text(each) for each in stored[name]) for name in ("picks", "notes", "columns")},
+        "ordered": _of(bool, stored["ordered"]),
+    }
+
+
+def _of_distributions(stored: dict[str, Any]) -> dict[str, Any]:
     frequencies = np.array(stored["frequencies"], dtype=float)
     k = len(frequencies)
     valid = frequencies.ndim == 1 and k >= 2 and bool((frequencies >= 0).all())
@@ -76,24 +97,21 @@ def _fields(stored: dict[str, Any]) -> dict[str, Any]:
     classes = stored["classes"]
     if classes is not None and (len(classes) != k or len(set(classes)) != k):
         raise ValueError("classes")
-    if stored["method"] not in TITLES:
-        raise ValueError("method")
-    trials = tuple(_trial(each) for each in stored["trials"])
-    if not trials or trials[0].method != "none":
-        raise ValueError("trials")
-    return {
-        "method": stored["method"],
-        "form": form_of(stored["form"], k),
-        "trials": trials,
-        "classes": None if classes is None else tuple(classes),
-        "frequencies": frequencies,
-        "n_groups": _groups(stored["n_groups"]),
-        "confidence": number(stored["confidence"]),
-        **{name: _text(stored[name]) for name in ("asked", "rule")},
-        **{name: _of(int, stored[name]) for name in ("n_rows", "folds", "seed")},
-        **{name: tuple(_text(each) for each in stored[name]) for name in ("picks", "notes", "columns")},
-        "ordered": _of(bool, stored["ordered"]),
-    }
+    named = None if classes is None else tuple(classes)
+    return {"form": form_of(stored["form"], k), "classes": named, "frequencies": frequencies}
+
+
+def _of_lists(stored: dict[str, Any]) -> dict[str, Any]:
+    about = stored["of_lists"]
+    n_classes, n_invalid = (_of(int, about[name]) for name in ("n_classes", "n_invalid"))
+    if n_classes < 2 or n_invalid < 0:
+        raise ValueError("of_lists")
+    unchanged = stored["form"] == Unchanged().to_dict()
+    if not unchanged and stored["form"].get("kind") != ListScaling.kind:
+        raise ValueError("form")
+    form = Unchanged() if unchanged else list_form_of(stored["form"])
+    none: dict[str, Any] = {"classes": None, "frequencies": np.zeros(0)}
+    return {"form": form, **none, "lists_of": n_classes, "n_invalid": n_invalid}
 
 
 def _sampled(stored: dict[str, Any]) -> tuple[int, int] | None:
@@ -121,7 +139,7 @@ def _text(value: Any) -> str:
 
 def _trial(stored: dict[str, Any]) -> Trial:
     method = stored["method"]
-    if method not in (*TITLES, BEST):
+    if method not in (*METHOD_TITLES, BEST):
         raise ValueError(f"there is no method {show(method)}")
     gain = stored["gain"]
     return Trial(

@@ -309,6 +309,7 @@ def _recalibrate() -> Schema:
         record(
             kind=TEXT, thresholds=TRUTH, forecasts=listed(NUMBERS), frequencies=listed(NUMBERS), spread=FINITE
         ),
+        record(kind=TEXT, slope=FINITE, shift=FINITE, floor=FINITE),
     )
     found = record(
         format=const("verax recalibration"),
@@ -330,12 +331,13 @@ def _recalibrate() -> Schema:
         columns=TEXTS,
         trials=listed(trial),
         form=form,
+        of_lists=Maybe(record(n_classes=COUNT, n_invalid=COUNT)),
         **NOTED,
     )
     return _output(
         "recalibrate",
         file=PATH,
-        taken=or_none(ref("columns")),
+        taken=or_none(either(ref("columns"), ref("list_file"))),
         recalibration=found,
         verdict=TEXT,
         applied=or_none(record(file=TEXT, out=TEXT, n_rows=COUNT)),

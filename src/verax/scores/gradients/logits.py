@@ -140,7 +140,7 @@ def losses_with_gradient(rule: Rule, z: Floats, y: Array) -> tuple[Floats, Float
         part = slice(start, start + step)
         block = Block(z[:, part], y[part])
         with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
-            loss = _loss(rule, block, block.happened)
+            loss = loss_of_statistics(rule, block.n_classes, block.happened)
             losses[part], g[:, part] = loss.value, _chain(block, loss.parts)
     return losses, g
 
@@ -266,12 +266,15 @@ def _total(block: Block, terms: Iterable[tuple[Any, Array]]) -> Array:
 
 def _partials(rule: Rule, block: Block, values: Values | Happened) -> dict[str, Any]:
     """The derivative of the loss in each direction in which the statistics can move."""
-    loss = _loss(rule, block, values)
+    loss = loss_of_statistics(rule, block.n_classes, values)
     return loss.parts if isinstance(loss, Dual) else {}
 
 
-def _loss(rule: Rule, block: Block, values: Values | Happened) -> Any:
-    """The losses with their partial derivatives; plain numbers where the rule has none."""
+def loss_of_statistics(rule: Rule, n_classes: int, values: object) -> Any:
+    """The losses with their partial derivatives in `DIRECTIONS`; plain numbers where the rule has none.
+
+    `values` has the row statistics that the rule needs as attributes.
+    """
     stats: dict[str, Any] = {}
     for name in {"p_true", *rule.needs}:
         if not hasattr(Values, name):
@@ -280,7 +283,7 @@ def _loss(rule: Rule, block: Block, values: Values | Happened) -> Any:
             )
         field = "log_p" if name == "log_true" else name
         stats[field] = _seed(name, getattr(values, name))
-    return RowStats(DualNamespace(), block.n_classes, **stats).loss(rule)
+    return RowStats(DualNamespace(), n_classes, **stats).loss(rule)
 
 
 def _seed(name: str, value: Array) -> Any:

@@ -1,0 +1,123 @@
+"""All methods tried on rows with folds: what each gains, and what choosing among them gains."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from verax.analyses.comparison.compare import compare_losses
+from verax.analyses.comparison.result import Comparison
+from verax.analyses.recalibration.choosing import Folded, Trials, mean_loss
+from verax.analyses.recalibration.fitting import MOST_ROWS, STRENGTHS, Configuration
+from verax.analyses.recalibration.forms import CalibrationMap
+from verax.analyses.recalibration.records import BEST, Gain, Trial, of_nothing
+from verax.errors import InputError
+from verax.inputs.arrays import Floats
+from verax.inputs.groups import Groups, each_count
+from verax.scores.registry import name_of
+
+
+def n_folds_of(folds: int, units: int, groups: Groups | None, *, nested: bool) -> int:
+    """As many folds as there may be, refused where a choice cannot be cross-validated."""
+    least = 3 if nested else 2
+    if units < least or folds < least:
+        few = units < least
+        what = "rows" if groups is None else "groups"
+        why = "to choose and to measure the choice on others" if nested else "to fit and to measure on others"
+        raise InputError(
+            f"must be at least {least} {what if few else 'folds'}, {why}",
+            argument=("p" if groups is None else "groups") if few else "folds",
+            kind="length" if few else "value",
+            found=f"there {'is' if units == 1 else 'are'} {units}" if few else "",
+            values=[units if few else folds],
+        )
+    return min(folds, units)
+
+
+def notes_on_fits(sample: Folded, fitted: Collection[str]) -> tuple[str, ...]:
+    """What to know of the fits of some methods."""
+    if len(sample.y) <= MOST_ROWS or not fitted:
+        return ()
+    return (f"Slopes and offsets were fitted to {MOST_ROWS:,} rows drawn at random; all rows were scored.",)
+
+
+class Study:
+    """All methods tried on a sample."""
+
+    def __init__(self, sample: Folded, methods: list[str], asked: list[str], confidence: float) -> None:
+        self.sample, self.methods, self.asked, self.confidence = sample, methods, asked, confidence
+        self.choice = len(methods) > 1
+        tried = list(dict.fromkeys(["none", *methods]))
+        self.configurations = {
+            name: [Configuration(name, s) for s in (STRENGTHS if name == "dirichlet" else (None,))]
+            for name in tried
+        }
+        everything = [how for family in self.configurations.values() for how in family]
+        self.trials = Trials.of(sample, everything, nested=self.choice or "dirichlet" in methods)
+        # Within a method the strength is chosen, without each fold and by all rows.
+        self.within = {name: self._within(family) for name, family in self.configurations.items()}
+
+    def _within(self, family: list[Configuration]) -> list[Configuration]:
+        if len(family) == 1:
+            return family * (self.sample.n_folds + 1)
+        return self.trials.selected(family, gated=False)
+
+    def facts(self) -> dict[str, Any]:
+        """The fields of a recalibration that every kind of forecasts has."""
+        sample = self.sample
+        everything = [how for family in self.configurations.values() for how in family]
+        outcome = (
+            self.trials.selected(everything, gated=True) if self.choice else self.within[self.methods[0]]
+        )
+        losses = {name: self.trials.held_out(picks) for name, picks in self.within.items()}
+        if self.choice:
+            losses[BEST] = self.trials.held_out(outcome)
+        comparison = None
+        if len(losses) > 1:
+            comparison = compare_losses(
+                losses,
+                sample.rule,
+                weights=sample.weights,
+                groups=sample.groups,
+                reference="none",
+                confidence=self.confidence,
+            )
+        final = outcome[-1]
+        forms = {name: self.trials.whole[picks[-1]] for name, picks in self.within.items()}
+        trials = [self._trial(name, losses[name], comparison, forms) for name in losses]
+        if self.choice and any(how.method != final.method for how in outcome):
+            own = next(trial for trial in trials if trial.method == final.method)
+            trials[-1] = replace(trials[-1], gain=trials[-1].gain.undecided(own.gain))
+        return {
+            "method": final.method,
+            "asked": ", ".join(self.asked),
+            "form": self.trials.whole[final],
+            "rule": name_of(sample.rule),
+            "trials": tuple(trials),
+            "n_rows": len(sample.y),
+            "n_groups": None if sample.groups is None else sample.groups.count_with(sample.weights),
+            "folds": sample.n_folds,
+            "seed": sample.seed,
+            "confidence": self.confidence,
+            "picks": tuple(how.method for how in outcome[:-1]) if self.choice else (),
+            "comparison": comparison,
+            "held_out": self.trials.rows_held_out(outcome),
+        }
+
+    def _trial(
+        self, name: str, losses: Floats, comparison: Comparison | None, forms: dict[str, CalibrationMap]
+    ) -> Trial:
+        if comparison is None or name == "none":
+            mean = mean_loss(losses, self.sample.weights)
+            return Trial(name, mean, of_nothing(self.confidence))
+        model = next(m for ms in comparison.models.values() for m in ms if m.name == name)
+        gap = comparison.difference("none", name)
+        gain = Gain(gap.difference, gap.interval, model.skill, model.skill_interval, gap.p_value)
+        before = next(m.mean for ms in comparison.models.values() for m in ms if m.name == "none")
+        groups = self.sample.groups
+        units = len(losses) if groups is None else min(each_count(groups.count_with(self.sample.weights)))
+        gain = gain.agreeing(before, units)
+        detail = "" if name == BEST else forms[name].words
+        strength = None if name == BEST else self.within[name][-1].strength
+        return Trial(name, model.mean, gain, detail if strength is None else f"penalty {strength:g}")
