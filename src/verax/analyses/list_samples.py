@@ -14,7 +14,9 @@ import numpy as np
 
 from verax.analyses.calibration.sources import lists_of
 from verax.common.hashing import mixed, name_hash
-from verax.common.summaries import Array, Names, Number, Summary, UnreadableError, Whole, merges
+from verax.common.packing import UnreadableError
+from verax.common.specs import Array, Names, Number, Whole
+from verax.common.summaries import Summary, merges
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import Groups
 from verax.inputs.handles import Part, Recipe
