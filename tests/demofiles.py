@@ -62,6 +62,15 @@ def grades(path, seed=2):
     pacsv.write_csv(pa.table(columns), path)
 
 
+def diagnoses(path):
+    """Diagnoses with the sets of those that were considered."""
+    considered = ["flu|cold", "covid", "flu", "flu|cold|covid"]
+    rows = [
+        f"{name},{considered[i % 4]}" for i, name in enumerate(["flu", "covid", "cold", "cold", "flu"] * 8)
+    ]
+    path.write_text("\n".join(["label,considered", *rows]))
+
+
 def rated(path):
     """Ordered grades by three raters, of whom the last grades four eyes of five."""
     rng, y, p = _rows(9, 3)
@@ -194,6 +203,7 @@ FILES = {
     "grades.csv": grades,
     "held-out.csv": lambda path: grades(path, 7),
     "rated.csv": rated,
+    "diagnoses.csv": diagnoses,
     "labels.csv": labels,
     "odds.csv": odds,
     "predictions.npz": archive,

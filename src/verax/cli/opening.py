@@ -109,6 +109,11 @@ class GivenRows:
         own: dict[str, Any] = {"weights": first.weights, "groups": first.groups}
         if held.lists:
             return cls((first.y, first.lists), own, held, held.rows, files, first.skipped)
+        if held.sets:
+            from verax.files.set_columns import sets_of
+
+            given = (first.outcomes, sets_of(first))
+            return cls(given, own | {"classes": first.classes}, held, held.rows, files, first.skipped)
         scale = {"normalize": held.request.normalize, "logits": held.request.logits}
         own |= {"classes": first.classes, **scale}
         models = {name: rows.p for name, rows in held.rows.items()}
@@ -134,7 +139,7 @@ class GivenRows:
             from verax.files.scoring import forecasts_of
 
             for rows in self.parts.values():
-                if isinstance(rows, Predictions):
+                if isinstance(rows, Predictions) and not rows.roles.sets:
                     forecasts_of(rows, **self._scale).check()
             raise
 

@@ -52,6 +52,13 @@ RaterColumn = Annotated[
 LabelColumn = Annotated[
     str | None, typer.Option(help="Of a long table of raters: the column of their labels.")
 ]
+SetColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Prediction sets in the file: a column that names the classes of each set, as a list or as "
+        "'a|b', with --classes; or a column of 0 and 1 for each class, as names or a pattern such as 'in_*'."
+    ),
+]
 Probs = Annotated[
     list[str] | None,
     typer.Option(
@@ -193,6 +200,7 @@ class Reading:
     rater_column: RaterColumn = None
     label_column: LabelColumn = None
     probs: Probs = None
+    sets: SetColumns = None
     classes: Classes = None
     ordered: Ordered = False
     positive: Positive = None
@@ -234,7 +242,7 @@ class Reading:
             return self.scan_lists(path, hold=hold)
         named = self.named_probs
         given = {**self._request(), **({} if classes is None else {"classes": classes})}
-        asked = ScanOptions.of(named or split(self.probs) or None, advance, False, **given)
+        asked = ScanOptions.of(named or split(self.sets or self.probs) or None, advance, False, **given)
         if named is None:
             asked = replace(asked, probs={model: asked.request.probs})
         return open_asked(path, asked, FILES)
@@ -243,7 +251,7 @@ class Reading:
         """Whether files hold top lists, by their content."""
         from verax.files.lists import holds_lists
 
-        named = self.probs or self.raters or self.rater_column
+        named = self.probs or self.sets or self.raters or self.rater_column
         return not named and holds_lists(path, logits=self.logits, **self._of_lists())
 
     @property
@@ -335,6 +343,15 @@ class Reading:
         mark = None if self.delimiter is None else self.delimiter.replace("\\t", "\t")
         return {"delimiter": mark, "decimal": self.decimal}
 
+    def _classes(self) -> dict[str, Any]:
+        """The names of the classes; of sets that hold positions also their number."""
+        names = None if self.classes is None else split(self.classes)
+        if not self.sets:
+            return {"classes": names}
+        if names and len(names) == 1 and names[0].isdecimal():
+            return {"sets": True, "classes": None, "n_classes": int(names[0])}
+        return {"sets": True, "classes": names}
+
     def _request(self) -> dict[str, Any]:
         return {
             "target": self.target,
@@ -342,7 +359,7 @@ class Reading:
             "raters_are": self.raters_are,
             "rater_column": self.rater_column,
             "label_column": self.label_column,
-            "classes": None if self.classes is None else split(self.classes),
+            **self._classes(),
             "weights": self.weights,
             "groups": split(self.groups) or None,
             "by": list(self.bins),
@@ -368,7 +385,7 @@ _MORE: dict[str, Any] = {"html": Html, "save": Save, "require": Annotated[list[s
 
 
 def reads_files(
-    *, without: Mapping[str, str] | None = None, lists: bool = False
+    *, without: Mapping[str, str] | None = None, lists: bool = False, sets: bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options of `Reading`, which it receives as its parameter `reading`.
 
@@ -379,9 +396,11 @@ def reads_files(
         empty reason leaves the option out.
     lists : bool
         The command also reads files of lists, and has their options.
+    sets : bool
+        The command also reads files of prediction sets.
     """
     reasons = dict(without or {})
-    left_out = {*reasons, *(() if lists else _OF_LISTS)}
+    left_out = {*reasons, *(() if lists else _OF_LISTS), *(() if sets else ("sets",))}
     hints = get_type_hints(Reading, include_extras=True)
     shared = [
         _keyword(name, getattr(Reading, name), hint) for name, hint in hints.items() if name not in left_out

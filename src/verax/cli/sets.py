@@ -17,12 +17,14 @@ _EXAMPLES = """Examples: `verax sets preds.parquet --level 0.9`,
 `verax sets test.parquet --calibrate calibration.parquet --level 0.9 --by site --html sets.html`,
 `verax sets grades.csv --calibrate held-out.csv --target grade --level 0.9 --score rps --ordered
 --classes none,mild,severe`,
-`verax sets preds.parquet --threshold 0.2 --plot sets.png`"""
+`verax sets preds.parquet --threshold 0.2 --plot sets.png`,
+`verax sets diagnoses.csv --sets considered --classes flu,cold,covid --level 0.9`"""
 
 
 @app.command(epilog=_EXAMPLES)
 @reads_files(
     lists=True,
+    sets=True,
     without={
         "weights_are": "weights are importance weights here",
         "require": "`verax evaluate --require` checks bounds",
@@ -60,11 +62,16 @@ def sets(
     """Judge prediction sets: coverage, sizes and proper scores; or make them by conformal prediction.
 
     Without --calibrate, probabilities are taken at their word: the most likely classes until they reach
-    --level. Top lists are the sets of the classes they name.
+    --level. Top lists are the sets of the classes they name. --sets names the columns of sets that are in the
+    file.
     """
     from verax.analyses.sets.sets import sets as judge
     from verax.cli.opening import Opened, cut
 
+    if calibrate is not None and reading.sets:
+        raise InputError(
+            "makes sets of probabilities, and the file has sets", argument="calibrate", kind="value"
+        )
     if calibrate is None and save is not None:
         raise InputError("must be given with --calibrate", argument="save", kind="value")
     opened = Opened.of(given, reading)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from verax.errors import passing
+from verax.errors import InputError, passing
 from verax.files import arrow, column_roles
 from verax.files.arrow import ValueOrigin
 from verax.files.column_reader import ColumnReader, plain_numbers
@@ -48,8 +48,10 @@ class ColumnFile(Source):
         )
         look = column_roles.ColumnFacts(kinds, self._table.numbers, self._table.lists, self._target.seen)
         self.roles: Roles = column_roles.find_roles(look, request, where=self.path)
-        self._lists = kinds[self.roles.probs[0]] == column_roles.LIST
+        self._lists = kinds[self.roles.probs[0]] == column_roles.LIST and not request.sets
         n_columns = None if self._lists else len(self.roles.probs)
+        if request.sets and n_columns == 1:
+            n_columns = self._number_of_classes()
         if not labelled and n_columns != 1 and (self.roles.names or request.classes):
             # Outcomes are called like the classes.
             self._target = Target("", TEXT)
@@ -59,7 +61,7 @@ class ColumnFile(Source):
             probs = tuple(self.roles.probs[i] for i in self._labels.columns)
             self.roles = replace(self.roles, probs=probs, names=None)
         self.roles = replace(self.roles, outcomes_are=self._labels.outcomes_are, renamed=self._labels.renamed)
-        self.width: int = self._length_of_lists() if self._lists else max(2, len(self.roles.probs))
+        self.width: int = self._length_of_lists() if self._lists else max(2, n_columns or 0)
         if self.roles.counted:
             names = self.roles.renamed or None
             columns = by_class(self.roles.raters, self.classes, names, self.width, self.path)
@@ -108,6 +110,22 @@ class ColumnFile(Source):
         if self._table.format in TEXTS:
             return Target.of_cells(name, plain_numbers(seen, self._request.decimal))
         return Target(name, TEXT, tuple(seen))
+
+    def _number_of_classes(self) -> int:
+        """How many classes there are where one column names those of each set, which may lack some."""
+        number = self._request.n_classes
+        number = number if self._request.classes is None else len(self._request.classes)
+        if number is not None:
+            return number
+        raise InputError(
+            "must be given with a column of sets, which may lack some classes",
+            argument="classes",
+            kind="missing",
+            source=self.path,
+            remedies=[
+                passing("(their names in order, or their number where sets hold positions)", classes=...)
+            ],
+        )
 
     def _length_of_lists(self) -> int:
         """How many numbers the first list has."""

@@ -22,6 +22,7 @@ from verax.files.predictions import (
     together,
     together_ids,
 )
+from verax.files.set_columns import SetColumns
 from verax.files.single import both_classes, is_probability, shares
 from verax.inputs.arrays import Ints
 from verax.inputs.groups import Groups
@@ -68,7 +69,7 @@ class ColumnReader:
     @property
     def numbers(self) -> set[str]:
         """The columns that must hold numbers."""
-        given = {*self.roles.probs, *each_name(self.roles.weights)}
+        given = {*(() if self.request.sets else self.roles.probs), *each_name(self.roles.weights)}
         return given | {*self.roles.raters} if self.roles.counted else given - {self.roles.target}
 
     def predictions(self, batches: list[Any], start: int, coded: bool) -> Predictions:
@@ -105,7 +106,10 @@ class ColumnReader:
         if roles.weights is not None:
             weights = arrow.unusable(table[roles.weights], self._place(roles.weights, "weights"))
             survey.add(weights, REASONS["weights", "sign"])
-        for name in roles.probs:
+        if self.request.sets:
+            columns, place = [table[name] for name in roles.probs], self._place(roles.probs[0], "sets")
+            survey.add(self._sets.unusable(columns, place), REASONS["sets", "label"])
+        for name in () if self.request.sets else roles.probs:
             column, place = table[name], self._place(name, "probs")
             bad = arrow.unusable_lists(column, self.width) if self.lists else arrow.unusable(column, place)
             survey.add(bad, REASONS["p", "finite"])
@@ -218,7 +222,15 @@ class ColumnReader:
             raise error
         return found
 
+    @property
+    def _sets(self) -> SetColumns:
+        return SetColumns(self.labels.classes, self.width, texts=self.texts)
+
     def _probabilities(self, table: Any, start: int) -> Array:
+        if self.request.sets:
+            names = self.roles.probs
+            places = [self._place(name, "sets", start) for name in names]
+            return self._sets.mask([table[name] for name in names], places)
         places = [self._place(name, "probs", start) for name in self.roles.probs]
         p: Array
         if self.lists:

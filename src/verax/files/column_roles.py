@@ -109,6 +109,7 @@ def find_roles(look: ColumnFacts, request: Request, *, where: str) -> Roles:
         found_by="sums" if by_sums else "name",
         raters=request.raters,
         raters_are=request.raters_are,
+        sets=request.sets,
     )
 
 
@@ -174,6 +175,9 @@ def _asked(
 ) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
     """The columns of probabilities that names and patterns ask for, and the names of their classes."""
     probs = asked_columns(request.probs, list(kinds), "probs", where)
+    if request.sets:
+        # One column names the classes of each set; several are a mask.
+        return probs, None if len(probs) == 1 else stripped(probs)
     lists = [name for name in probs if kinds[name] == LIST]
     if lists and len(probs) > 1:
         raise _refusal(
@@ -293,7 +297,7 @@ def _by_classes(look: ColumnFacts, called: Sequence[Chosen], request: Request) -
 
 def _lacking(look: ColumnFacts, probs: Sequence[str], request: Request) -> list[tuple[str, ...]]:
     """The other columns that hold what the rows of these lack; several sets where that is in doubt."""
-    if request.logits or len(probs) < 2 or len(look.numeric) <= len(probs):
+    if request.logits or request.sets or len(probs) < 2 or len(look.numeric) <= len(probs):
         return []
     found = completions(look.numeric, look.numbers(look.numeric), probs)
     return [tuple(name for name in family.columns if name not in probs) for family in found]

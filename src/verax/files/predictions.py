@@ -68,6 +68,10 @@ class Request:
     rater_column, label_column : str | None
         Of a long table, which has a row for each label: the columns of raters and of their labels. The id is
         that of the case.
+    sets : bool
+        The columns in place of probabilities hold prediction sets.
+    n_classes : int | None
+        The number of classes of sets that hold positions.
     """
 
     target: str | None = None
@@ -90,6 +94,8 @@ class Request:
     raters_are: str = "labels"
     rater_column: str | None = None
     label_column: str | None = None
+    sets: bool = False
+    n_classes: int | None = None
 
     @classmethod
     def of(cls, **given: Any) -> Request:
@@ -119,6 +125,10 @@ class Request:
         check_choice("invalid", given["invalid"], ("raise", "skip"))
         for name in ("logits", "normalize", "percent"):
             given[name] = check_flag(name, given[name])
+        if given.get("sets"):
+            for name in ("logits", "normalize", "percent", "raters", "rater_column", "positive"):
+                if given.get(name):
+                    raise InputError("does not apply to prediction sets", argument=name)
         return cls(**given)
 
 
@@ -230,6 +240,8 @@ class Roles:
         Columns of raters, or of their numbers or shares by class; the first of them is the target.
     raters_are : str
         What these hold: "labels", "counts" or "shares".
+    sets : bool
+        The columns in place of probabilities hold prediction sets.
     """
 
     target: str
@@ -246,6 +258,7 @@ class Roles:
     found_by: str = "name"
     raters: tuple[str, ...] = ()
     raters_are: str = "labels"
+    sets: bool = False
 
     @property
     def counted(self) -> bool:
@@ -278,6 +291,7 @@ class Roles:
             "not_taken": list(self.not_taken),
             "found_by": self.found_by,
             **({"raters": list(self.raters), "raters_are": self.raters_are} if self.raters else {}),
+            **({"sets": True} if self.sets else {}),
         }
 
     def in_words(self, classes: Sequence[Hashable] | None) -> tuple[str, ...]:
@@ -290,7 +304,7 @@ class Roles:
                 self.raters_are, "raters"
             )
             lines = [f"{what}: {short(self.raters)}{how if positions else ''}"]
-        what = "logits" if self.logits else "probabilities"
+        what = "prediction sets" if self.sets else "logits" if self.logits else "probabilities"
         if len(self.probs) == 1:
             about = "" if classes is None or self.names is None else f", of {short(classes)}"
             lines.append(f"{what}: {self.probs[0]}{about}")
@@ -471,7 +485,9 @@ class Predictions:
             return self
         survey = InvalidRows(len(self))
         scale = {"normalize": normalize, "logits": logits}
-        forecasts = Forecasts(self.outcomes, self.p, classes=self.classes, weights=self.weights, **scale)  # type: ignore[arg-type]
+        # Of sets, whose form was checked as they were read, outcomes and weights are left.
+        p = np.broadcast_to(1 / self.p.shape[1], self.p.shape) if self.roles.sets else self.p
+        forecasts = Forecasts(self.outcomes, p, classes=self.classes, weights=self.weights, **scale)  # type: ignore[arg-type]
         survey.add_offenders(forecasts.offenders(), np.arange(len(self)))
         found, before = survey.skipped(), self.skipped or Skipped(len(self))
         if not found.count:

@@ -234,12 +234,15 @@ def _skipping(
 ) -> T:
     """The result of a function for the valid rows among those given."""
     from verax.common.checks import check_choice
+    from verax.inputs.sets.skipping import without_invalid_sets
     from verax.inputs.skipping import marked, without_invalid
 
     check_choice("invalid", invalid, ("raise", "skip"))
     bound = signature.bind(*args, **kwargs)
     read = {name: value for name, value in bound.arguments.items() if not (how.ranked and name == "by")}
-    valid, skipped, kept = without_invalid(read, part=how.part)
+    valid, skipped, kept = (
+        without_invalid_sets(read) if "sets" in read else without_invalid(read, part=how.part)
+    )
     bound.arguments.update(valid)
     result = function(*bound.args, **bound.kwargs)
     return marked(result, skipped, kept, per_row=how.per_row)  # type: ignore[no-any-return]

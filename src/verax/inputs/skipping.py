@@ -49,6 +49,7 @@ REASONS = {
     ("p", "finite"): "probabilities that are missing or not finite",
     ("p", "sign"): "probabilities below 0 or above 1",
     ("p", "sum"): "probabilities that do not sum to 1",
+    ("sets", "label"): "sets that are missing or name unknown classes",
     ("weights", "sign"): "weights that are missing, negative or not finite",
     ("y", "label"): "outcomes not among the classes",
     ("y", "missing"): "missing outcomes",

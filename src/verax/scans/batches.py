@@ -72,6 +72,7 @@ class TableHandle(LocalHandle):
         self.classes, self.n_classes = self._reader.classes, self._reader.n_classes
         self.weighted: bool = self._reader.weighted
         self.rated: bool = self._reader.rated
+        self.sets: bool = self._reader.sets
         self.has_rows: bool = not getattr(table.reader, "once", False)
         width = self.n_classes * len(self.models)
         self.fits: bool = not self.lists and rows_fit(self.n_rows, width, table.n_bytes)

@@ -76,6 +76,7 @@ class Held(LocalHandle):
         self.classes = first.classes
         self.n_classes = first.lists.n_classes if isinstance(first, ListFile) else first.p.shape[1]
         self.rated: bool = isinstance(first, Predictions) and bool(first.roles.raters)
+        self.sets: bool = request.sets
         self.weighted: bool = first.weights is not None or self.rated
 
     @property

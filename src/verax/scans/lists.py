@@ -47,6 +47,7 @@ class ListReader:
     readers: Mapping[str, ListParts]
     columns: list[str]
     rated: ClassVar[bool] = False
+    sets: ClassVar[bool] = False
     lists: ClassVar[bool] = True
 
     @classmethod

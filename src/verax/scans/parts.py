@@ -19,9 +19,11 @@ from verax.files.formats.tables import SourceTable
 from verax.files.joining import with_classes_of
 from verax.files.predictions import Predictions, Request, each_name
 from verax.files.scoring import forecasts_of, with_id
+from verax.files.set_columns import set_rows_of
 from verax.files.source import rows_at_a_time
 from verax.inputs.arrays import Ints
 from verax.inputs.handles import Part
+from verax.inputs.rows import Rows
 from verax.inputs.skipping import Skipped
 from verax.scans.options import ScanOptions
 
@@ -90,6 +92,11 @@ class PartReader:
     def weighted(self) -> bool:
         """Whether rows have weights, of cases or of their raters."""
         return self.first.roles.weights is not None or self.rated
+
+    @property
+    def sets(self) -> bool:
+        """Whether the columns hold prediction sets."""
+        return self.request.sets
 
     @property
     def rated(self) -> bool:
@@ -162,7 +169,11 @@ def part_of(models: Mapping[str, Predictions], request: Request) -> Part:
     """Predictions of several models for the same rows; weights, ids and so on are those of the first."""
     first = next(iter(models.values()))
     options = {"normalize": request.normalize, "logits": request.logits, "ordered": request.ordered}
-    rows = {name: forecasts_of(found, **options) for name, found in models.items()} if len(first) else {}
+    rows: dict[str, Rows] = {}
+    for name, found in models.items() if len(first) else ():
+        rows[name] = (
+            set_rows_of(found, ordered=request.ordered) if request.sets else forecasts_of(found, **options)
+        )
 
     def subset(places: Ints) -> Part:
         return part_of({name: found.take(places) for name, found in models.items()}, request)

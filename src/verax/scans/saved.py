@@ -69,7 +69,18 @@ class Recorded(Handle):
     def __init__(self, handle: Handle, *, model: str | None = None) -> None:
         self._handle = handle
         self._record: dict[str, Any] = {}
-        for name in ("name", "models", "classes", "n_classes", "n_rows", "taken", "by", "lists", "rated"):
+        for name in (
+            "name",
+            "models",
+            "classes",
+            "n_classes",
+            "n_rows",
+            "taken",
+            "by",
+            "lists",
+            "rated",
+            "sets",
+        ):
             setattr(self, name, getattr(handle, name))
         if model is not None:
             handle.one_model()

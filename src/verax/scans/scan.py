@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Literal
 
+from verax.common.checks import check_count, is_whole
+from verax.errors import InputError
 from verax.inputs.handles import Handle
 from verax.scans.options import ScanOptions, unknown_source
 
@@ -29,6 +31,7 @@ def scan(
     raters_are: Literal["labels", "counts", "shares"] = "labels",
     rater_column: str | None = None,
     label_column: str | None = None,
+    sets: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
     lists: bool | Mapping[str, Any] | None = None,
     logits: bool = False,
     normalize: bool = False,
@@ -76,6 +79,10 @@ def scan(
     rater_column, label_column : str, optional
         Of a long table with a row for each label: the columns of raters and of their labels; `id` names the
         case. The table is held in memory.
+    sets : str, sequence or dict, optional
+        Prediction sets, in place of `probs`: one column that names the classes of each set, as a list or as a
+        text such as `"a|b"`, which needs `classes`; or a column of 0 and 1 for each class, as names or
+        patterns. Of several models: {name: columns, ...}.
     lists : bool or dict, optional
         Whether the predictions are top lists, or options that these have as for `files.lists.open_lists`
         (`shape`, `outcomes`, `position`, `after`, `samples`, `missing`, `others`, ...). By default they are
@@ -109,6 +116,15 @@ def scan(
     >>> round(card["brier"], 3)
     0.2
     """
+    given: dict[str, Any] = {}
+    if sets is not None:
+        if probs is not None or lists:
+            beside = "probs" if probs is not None else "lists"
+            raise InputError("cannot be given beside prediction sets", argument=beside)
+        probs, lists, given["sets"] = sets, False, True
+        if is_whole(classes):
+            check_count("classes", classes, least=2)
+            given["n_classes"], classes = classes, None
     asked = ScanOptions.of(
         probs,
         progress,
@@ -130,6 +146,7 @@ def scan(
         invalid=invalid,
         delimiter=delimiter,
         decimal=decimal,
+        **given,
     )
     return open_asked(source, asked)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
@@ -49,6 +49,7 @@ class SetReading(TypedDict, total=False):
     classes: Sequence[Hashable] | None
     normalize: bool
     logits: bool
+    invalid: Literal["raise", "skip"]
     weights: object | None
     groups: object | None
 

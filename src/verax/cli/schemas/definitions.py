@@ -191,6 +191,7 @@ DEFINITIONS: dict[str, Schema] = {
         found_by=TEXT,
         raters=Maybe(TEXTS),
         raters_are=Maybe(TEXT),
+        sets=Maybe(TRUTH),
     ),
     "list_file": record(
         shape=TEXT, taken=TEXTS, counts=mapped(LABEL), skipped=or_none(ref("skipped")), notes=TEXTS

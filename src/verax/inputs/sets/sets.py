@@ -328,6 +328,24 @@ class Sets:
         vocabulary = None if self.classes is None else ClassVocabulary(self.classes, complete=True)
         return TopLists(members, shares, offsets_of(sizes), self.n_classes, vocabulary=vocabulary)
 
+    def taken(self, rows: Ints) -> Sets:
+        """Some of the sets.
+
+        Parameters
+        ----------
+        rows : array of int
+            The numbers of the sets.
+
+        Returns
+        -------
+        Sets
+            These sets, in this order.
+        """
+        self._check_positions("be taken one by one")
+        found = Sets.from_mask(self.mask()[rows], classes=self.classes, level=self.level)
+        found._claimed = None if self._claimed is None else self._claimed[rows]
+        return found
+
     def _check_positions(self, what: str) -> None:
         if self._lists is not None:
             raise InputError(f"must be sets of known classes to {what}", argument="sets", kind="type")
