@@ -13,6 +13,7 @@ import verax as vx
 from verax.analyses.calibration import statements
 from verax.analyses.calibration.listsums import ListEventRecipe
 from verax.analyses.calibration.reliability import read_claims
+from verax.analyses.calibration.summary import summarize
 from verax.inputs.memory import InMemory
 
 M = 5
@@ -274,3 +275,19 @@ def test_very_many_lists_are_counted_in_cells(monkeypatch, weighted):
         assert len(other.forecast) < 3500
     assert "are pooled" in repr(cells)
     assert not vx.reliability(y, lists, resamples=2, weights=w).in_cells
+
+
+def test_the_summary_of_lists_is_made_of_their_parts():
+    y, lists = ragged()
+    found, parts = summarize(y, lists), vx.decompose(y, lists, rule="brier")
+    empty = vx.TopLists.from_dicts([{}] * len(lists), n_classes=M)
+    assert found["skill"] == pytest.approx(1 - vx.brier(y, lists) / vx.brier(y, empty), abs=1e-12)
+    assert found["miscalibration"] == parts.miscalibration
+    # Gaps between the confidence of the first place and its accuracy, in 15 bins of equal width.
+    rows = [(max(row.values()), max(row, key=row.get) == k) for row, k in zip(lists, y, strict=True) if row]
+    t, right = np.array(rows).T
+    bins = np.ceil(t * 15)
+    gaps = [abs((t - right)[bins == b].sum()) for b in np.unique(bins)]
+    assert found["ece"] == pytest.approx(sum(gaps) / len(t), abs=1e-12)
+    assert found.to_dict()["reference"] == "uniform"
+    assert np.isnan(summarize(y, empty)["ece"])

@@ -19,6 +19,12 @@ MEASURES = {
     "intercept": (NEAR_ZERO, "intercept of the calibration line"),
     "in_the_large": (NEAR_ZERO, "calibration in the large: above 0 forecasts are too low"),
 }
+# What some of them are of top lists, where the first listed class is the answer.
+MEASURES_OF_LISTS = MEASURES | {
+    "skill": (HIGHER, "loss reduction versus empty lists; 1 is perfect"),
+    "discrimination": (HIGHER, "gain of the recalibrated lists over constant ones"),
+    "ece": (LOWER, "mean gap between first-listed confidence and accuracy in 15 bins; not a proper score"),
+}
 # Those of any number of classes.
 OF_ALL = ("skill", "miscalibration", "discrimination", "ece")
 # Those of two classes; of more, ranking scores where they are asked for.

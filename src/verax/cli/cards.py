@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from verax.analyses.cards.listcard import ListCard
 from verax.cli.app import FAILED, words
 from verax.cli.opening import GivenRows
 from verax.cli.output import command_line, show
@@ -61,13 +62,13 @@ def show_card(
     dense = not rows.handle.lists
     settings = {"ordered": ordered, **plan} if dense else plan
     calibration, report, verdict, small = None, None, None, _is_small(card)
-    if dense and card.weight and (small or any(bound.on_calibration for bound in bounds)):
+    if card.weight and (small or any(bound.on_calibration for bound in bounds)):
         calibration = _calibration(rows, asked, bounds, bootstrap, **settings)
     parts = {}
     if rows.held or not dense or html is None:
         rule = asked[0] if asked else None
         parts = rows.subgroups(rule, least=least, bootstrap=bootstrap, **settings)
-    notes = _notes(rows, card, computed=calibration is not None or not dense)
+    notes = _notes(rows, card, computed=calibration is not None)
     verdicts = [bound.hold(card, calibration) for bound in bounds]
     if html is not None and save is not None:
         no_report = report_on_shard(html, save, card, rows.handle, rows.source, None if dense else parts)
@@ -91,14 +92,15 @@ def show_card(
     file = next(iter(rows.files.values()))
     found, by = card.to_dict(stored=False), {name: part.to_dict(stored=False) for name, part in parts.items()}
     result: dict[str, Any] = {"command": command, "file": file, "verdict": verdict}
+    measures = None if calibration is None else calibration.to_dict(stored=False)
     if dense:
         scale = {name: rows.options.get(name, False) for name in ("normalize", "logits")}
-        measures = None if calibration is None else calibration.to_dict(stored=False)
         result |= {"taken": rows.taken(), **scale, "card": found, "calibration": measures, "subgroups": by}
     else:
         result |= found if command == "toplist" else {"card": found}
         skipped = None if card.skipped is None else card.skipped.to_dict()
-        result |= {"lists": {**rows.taken(), "skipped": skipped}, **({"subgroups": by} if by else {})}
+        lists = {**rows.taken(), "skipped": skipped}
+        result |= {"calibration": measures, "lists": lists, **({"subgroups": by} if by else {})}
     result |= {
         "require": [verdict.to_dict() for verdict in verdicts],
         "met": all(verdict.met for verdict in verdicts),
@@ -129,6 +131,8 @@ def _primary(asked: list[str] | None, ordered: bool) -> Rule:
 
 
 def _is_small(card: Scorecard) -> bool:
+    if isinstance(card, ListCard):
+        return card.n_rows * card.longest <= MOST
     return card.n_classes <= MOST_CLASSES and card.n_rows * card.n_classes <= MOST
 
 
@@ -141,9 +145,12 @@ def _notes(rows: GivenRows, card: Scorecard, *, computed: bool) -> list[str]:
         about = rows.first if rows.held else rows.handle
         notes = [words().say(doubt) for doubt in doubts_about(about, card.class_counts.tolist())] + notes
     if not computed and card.weight:
+        many = f"{card.n_rows:,} lists"
+        if not rows.handle.lists:
+            many = f"{card.n_rows:,} rows of {card.n_classes:,} classes"
         notes.append(
-            f"Skill and calibration were not computed, because {card.n_rows:,} rows of {card.n_classes:,} "
-            "classes are many. `verax decompose` or a bound such as --require 'skill>0' computes them."
+            f"Skill and calibration were not computed, because {many} are many. `verax decompose` or a "
+            "bound such as --require 'skill>0' computes them."
         )
     return notes
 
@@ -157,7 +164,8 @@ def _calibration(
     from verax.scores.registry import as_rules
 
     with_interval = any(bound.name in OF_ALL and bound.end != "mean" for bound in bounds)
-    rule = next(filter(decomposable, as_rules(asked) if asked else []), None)
+    named = as_rules(asked) if asked and not rows.handle.lists else []
+    rule = next(filter(decomposable, named), None)
     draws = (bootstrap or 100) if with_interval else 0
     also = [bound.name for bound in bounds if bound.on_calibration]
     return rows.ask(summarize, rule=rule, bootstrap=draws, also=also, **settings)

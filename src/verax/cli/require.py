@@ -17,7 +17,7 @@ from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.records import Difference
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.measures import MEASURES, WITH_INTERVAL
+from verax.analyses.measures import MEASURES, OF_ALL, WITH_INTERVAL
 from verax.errors import InputError, Remedy, VeraxError, passing
 from verax.errors import show as quote
 from verax.scores.base import Rule
@@ -180,8 +180,10 @@ def read_bounds(
 def _read_of_lists(text: str, strictly: bool) -> Bound:
     found, bound = _parts(text)
     name, rule = found["name"], None
-    if name in _OF_ROWS and name not in _OF_LISTS:
+    if name in _OF_ROWS and name not in (*_OF_LISTS, *OF_ALL):
         raise _refusal(text, f"{name} needs full distributions, and the file holds lists")
+    if name in OF_ALL:
+        return _read(text, strictly, ordered=False)
     if name not in _OF_LISTS:
         name, rule = _named(name, text, list(_OF_LISTS))
         rule = rule if isinstance(rule, Padded) or rule is None else padded(rule)

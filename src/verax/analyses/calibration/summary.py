@@ -10,10 +10,11 @@ from typing import Any, Unpack
 from verax.analyses.calibration.components import Decomposition
 from verax.analyses.calibration.decomposition import decompose
 from verax.analyses.calibration.ece import ece
-from verax.analyses.comparison.references import FREQUENCIES
+from verax.analyses.calibration.list_results import ListDecomposition
+from verax.analyses.comparison.references import FREQUENCIES, UNIFORM
 from verax.analyses.discrimination.ranking import average_precision, c_index, roc_auc
 from verax.analyses.discrimination.result import RankScores
-from verax.analyses.measures import FOR_TWO, MEASURES
+from verax.analyses.measures import FOR_TWO, MEASURES, MEASURES_OF_LISTS
 from verax.common.checks import check_flag
 from verax.display.tables import Column, Table, Tabled
 from verax.errors import InputError, Remedy, VeraxError
@@ -66,12 +67,15 @@ class CalibrationSummary(Tabled, MaySkip):
         The measures by name.
     uncertainty : float
         The score of the constant forecast of the frequencies.
+    reference : str
+        What skill is measured against: "frequencies", or "uniform" for top lists, which are empty lists.
     """
 
     rule: str
     quantity: str
     measures: Mapping[str, Measure]
     uncertainty: float
+    reference: str = FREQUENCIES
 
     def __getitem__(self, name: str) -> float:
         return self.measures[name].mean
@@ -80,7 +84,7 @@ class CalibrationSummary(Tabled, MaySkip):
         return {
             "rule": self.rule,
             "quantity": self.quantity,
-            "reference": FREQUENCIES,
+            "reference": self.reference,
             **{name: found.mean for name, found in self.measures.items()},
             "uncertainty": self.uncertainty,
             "intervals": {
@@ -200,17 +204,18 @@ def add_skill(
     handle = open_rows(y, {"model": p}, ordered=needs_order([rule]), **read)
     found = {} if parts.intervals is None else parts.intervals
     skill, interval = _skill(handle, rule, plan, with_interval=bool(found))
+    named = not isinstance(parts, ListDecomposition) or parts.mean_length > 0
     values = {
         "skill": skill,
         "miscalibration": parts.miscalibration,
         "discrimination": parts.discrimination,
-        "ece": ece(handle),
+        "ece": ece(handle) if named else math.nan,
     }
     intervals = {name: found[name] for name in ("miscalibration", "discrimination") if found}
     if interval is not None:
         intervals["skill"] = interval
     more = [name for name in also if name not in values]
-    if handle.n_classes == 2:
+    if handle.n_classes == 2 and not handle.lists:
         more = list(dict.fromkeys([*FOR_TWO, *more]))
     one_way = handle if len(kinds_of(read.get("groups"))) < 2 else open_rows(y, p, **_ungrouped(read))
     others = {name: measure_of(one_way, name, ordered=ordered, confidence=plan.confidence) for name in more}
@@ -250,15 +255,16 @@ def _summary(
     intervals: Mapping[str, Interval],
     others: Mapping[str, Measure],
 ) -> CalibrationSummary:
-    rule, plan = stored_rule(parts.rule), parts.resampling
+    rule, plan, lists = stored_rule(parts.rule), parts.resampling, isinstance(parts, ListDecomposition)
     none = Interval.undefined("no interval was requested, or none is known", confidence=plan.confidence)
     measures = {
         name: Measure(name, values[name], intervals.get(name, none), *about)
-        for name, about in MEASURES.items()
+        for name, about in (MEASURES_OF_LISTS if lists else MEASURES).items()
         if name in values
     }
     quantity = name_of(rule) if parts.quantity == parts.rule else parts.quantity
-    return CalibrationSummary(name_of(rule), quantity, {**measures, **others}, parts.uncertainty)
+    reference = UNIFORM if lists else FREQUENCIES
+    return CalibrationSummary(name_of(rule), quantity, {**measures, **others}, parts.uncertainty, reference)
 
 
 def _ungrouped(read: Mapping[str, Any]) -> dict[str, Any]:
@@ -268,14 +274,15 @@ def _ungrouped(read: Mapping[str, Any]) -> dict[str, Any]:
 def _skill(
     handle: Handle, rule: Rule, plan: Resampling, *, with_interval: bool
 ) -> tuple[float, Interval | None]:
-    """The skill of the only model against class frequencies; NaN where all rows are one group."""
-    from verax.analyses.comparison.compare import compare, skill_against_frequencies
+    """The skill of the only model against its reference; NaN where all rows are one group."""
+    from verax.analyses.comparison.compare import compare, skill_against
 
+    reference = UNIFORM if handle.lists else FREQUENCIES
     if not with_interval:
-        return skill_against_frequencies(handle, rule, plan), None
+        return skill_against(handle, rule, reference, plan), None
     settings: dict[str, Any] = {"confidence": plan.confidence, "weights_are": plan.weights_are}
     try:
-        found = compare(handle, rule=rule, reference=FREQUENCIES, **settings)
+        found = compare(handle, rule=rule, reference=reference, **settings)
     except InputError as error:
         if error.argument != "groups":
             raise

@@ -291,9 +291,9 @@ def _paired_recipe(
     return recipe
 
 
-def skill_against_frequencies(handle: Handle, rule: Rule, plan: Resampling) -> float:
+def skill_against(handle: Handle, rule: Rule, reference: str, plan: Resampling) -> float:
     """The skill of the only model, without an interval; NaN where all rows are one group."""
-    recipe = _paired_recipe(handle, [rule], FREQUENCIES, plan, traits=False)
+    recipe = _paired_recipe(handle, [rule], reference, plan, traits=False)
     tally = handle.summarise({"sums": recipe})["sums"].of_rule(rule)
     own, base = tally.means[:2].tolist()
     alone = tally.n_groups is not None and min(each_count(tally.n_groups)) < 2

@@ -61,6 +61,7 @@ def _evaluate() -> Schema:
         subgroups=mapped(ref("subgroups")),
     )
     lists: dict[str, Schema | Maybe] = {"card": ref("list_card"), "lists": ref("list_file")}
+    lists["calibration"] = or_none(ref("calibration"))
     lists["subgroups"] = Maybe(mapped(ref("subgroups")))
     return either(dense, _output("evaluate", **own, **lists))
 
@@ -69,6 +70,7 @@ def _toplist() -> Schema:
     own = {name: field for name, field in LIST_CARD.items() if name not in ("verax", "lists")}
     by = Maybe(mapped(ref("subgroups")))
     more = {**_HELD, **_KEPT, "lists": ref("list_file"), "subgroups": by}
+    more["calibration"] = or_none(ref("calibration"))
     return _output("toplist", file=TEXT, verdict=or_none(TEXT), notes=TEXTS, **own, **more)
 
 
