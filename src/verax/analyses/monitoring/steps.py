@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from itertools import accumulate
 from typing import Any, Literal
 
 import numpy as np
@@ -327,11 +328,15 @@ def _of_distributions(
     k = p.shape[1]
     stated, happened = [rows.top], [rows.decision == rows.y]
     if k <= MOST_EVENTS:
-        for i in range(1 if ordered or k == 2 else 0, k):
-            x = p[:, i:].sum(axis=1) if ordered else p[:, i]
-            stated.append(x)
-            happened.append(rows.y >= i if ordered else rows.y == i)
+        those = range(1 if ordered or k == 2 else 0, k)
+        stated += _at_least(p) if ordered else [p[:, i] for i in those]
+        happened += [rows.y >= i if ordered else rows.y == i for i in those]
     return rows.losses[rule], rows.weights, stated, happened
+
+
+def _at_least(p: Floats) -> list[Floats]:
+    """The probabilities of class 1 or above, of class 2 or above, and so on."""
+    return list(accumulate((p[:, i] for i in range(p.shape[1] - 1, 0, -1)), np.add))[::-1]
 
 
 def listed_rows(rows: ListRows, rule: Rule) -> tuple[Floats, Floats | None, list[Floats], list[Bools]]:
