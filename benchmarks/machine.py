@@ -7,7 +7,17 @@ import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
-PACKAGES = ("verax-scores", "numpy", "numba", "scipy", "scikit-learn", "pyarrow", "xgboost", "torch")
+PACKAGES = (
+    "verax-scores",
+    "numpy",
+    "numba",
+    "scipy",
+    "scikit-learn",
+    "pyarrow",
+    "xgboost",
+    "xgboost-cpu",
+    "torch",
+)
 
 
 def describe() -> str:
