@@ -447,15 +447,24 @@ def test_scikit_learns_own_checks():
                 check(estimator)
 
 
-@pytest.mark.parametrize("name", ["qwk", "balanced_accuracy", "auc", "skill", "ece", "mae"])
-def test_scorers_of_what_cards_know_have_the_sign_that_makes_greater_better(name):
-    x, y = load_iris(return_X_y=True)
-    x, y = x[::2], y[::2]
+@pytest.fixture(scope="module")
+def irises():
+    """Flowers, a model, and its cards with and without an order of the classes."""
+    x, y = (values[::2] for values in load_iris(return_X_y=True))
     model = LogisticRegression(max_iter=200).fit(x, y)
-    card = vx.evaluate(y, model.predict_proba(x), ordered=True)
+    return (
+        x,
+        y,
+        model,
+        {order: vx.evaluate(y, model.predict_proba(x), ordered=order) for order in (True, False)},
+    )
+
+
+@pytest.mark.parametrize("name", ["qwk", "balanced_accuracy", "auc", "skill", "ece", "mae"])
+def test_scorers_of_what_cards_know_have_the_sign_that_makes_greater_better(name, irises):
+    x, y, model, cards = irises
     sign = -1 if name in ("ece", "mae") else 1
-    wanted = card if name in ("qwk", "mae") else vx.evaluate(y, model.predict_proba(x))
-    assert scorer(name)(model, x, y) == pytest.approx(sign * wanted[name])
+    assert scorer(name)(model, x, y) == pytest.approx(sign * cards[name in ("qwk", "mae")][name])
     assert repr(scorer(name)) == f"scorer({name!r})"
 
 

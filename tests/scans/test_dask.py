@@ -168,7 +168,7 @@ def dies_once(frame, flag):
     return frame
 
 
-@pytest.mark.slow
+@pytest.mark.long
 # Workers that die leave sockets and processes behind, about which Python warns.
 @pytest.mark.filterwarnings("ignore")
 def test_a_worker_that_dies_is_replaced_and_nothing_counts_twice(tmp_path):
