@@ -40,7 +40,7 @@ def all_rules() -> dict[str, vx.rules.Rule]:
 
     Scores of sets are in the guide to sets.
     """
-    made = {rule.name for rule in vx.rules.RULES.values()} | set(registry.SET_RULES)
+    made = {rule.name for rule in vx.rules.RULES.values()} | set(registry.SET_RULES) | {"grade"}
     others = {name: make(vx.brier) for name, make in registry._MAKERS.items() if name not in made}
     return {**vx.rules.RULES, **others}
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded, Penalized
+from verax.scores.grades import Grade
 from verax.scores.properties import Holds, Properties
 from verax.scores.registry import RULES
 from verax.scores.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, ZeroOne
@@ -19,6 +20,7 @@ __all__ = [
     "RULES",
     "AbsRPS",
     "Brier",
+    "Grade",
     "Holds",
     "LevelSet",
     "Log",

@@ -25,6 +25,7 @@ _CLASSES = {
     "verax.analyses.cards.tally": ("Tally",),
     "verax.analyses.cases": ("Case", "ListCase", "ShareCase"),
     "verax.analyses.combination.combination": ("Combination",),
+    "verax.analyses.comparison.answers": ("ModelAnswers", "GapBounds"),
     "verax.analyses.comparison.claims": ("Claims",),
     "verax.analyses.comparison.length_result": ("LengthComparison",),
     "verax.analyses.comparison.records": ("Difference", "Model"),

@@ -13,13 +13,14 @@ from verax.engines.stats import Formula, RowStats
 from verax.errors import RuleError
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.sets.rows import SetBatch, SetRows
-from verax.kernels.statistics import OF_SETS
+from verax.kernels.statistics import OF_GRADES, OF_SETS
 
 NO_ORDER = "The classes of these sets have no order: pass ordered=True. Top lists have no positions."
 
 
 @formula_for.register
 def _(_rows: SetRows, rule: Formula) -> Formula:
+    refuse_set_scores(_rows, rule.needs)
     if not rule.needs <= OF_SETS:
         raise RuleError(
             f"{rule} scores probabilities, and a set states none. Score sets with level_set(t=0.1), or with "
@@ -35,7 +36,9 @@ def _(rows: Forecasts, rule: Formula) -> Formula:
 
 
 def refuse_set_scores(rows: object, needs: Collection[str]) -> None:
-    """Refuse scores of sets for rows that are none."""
+    """Refuse scores of sets, and of grades, for rows that are none."""
+    if OF_GRADES & set(needs):
+        raise RuleError("grade scores grades, not forecasts: `compare(grades={name: values})`.")
     if OF_SETS & set(needs) and not isinstance(rows, SetRows):
         raise RuleError(
             "level_set and winkler score sets. Make sets of the probabilities first: "

@@ -120,6 +120,21 @@ class Interval(tuple[float, float]):
         """The interval of the negated quantity."""
         return self._with_ends(-self.high, -self.low)
 
+    def shifted(self, by: float) -> Interval:
+        """Return the interval of the quantity plus a constant.
+
+        Parameters
+        ----------
+        by : float
+            The constant.
+
+        Returns
+        -------
+        Interval
+            A new interval.
+        """
+        return self._with_ends(self.low + by, self.high + by)
+
     def by(self, method: str, caution: str = "") -> Interval:
         """Return the interval with another method and caution.
 

@@ -15,6 +15,7 @@ from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups
 from verax.inputs.lists.rows import ListRows
 from verax.inputs.rows import Rows
+from verax.inputs.scored import ScoredRows
 from verax.inputs.sets.rows import SetRows
 from verax.inputs.skipping import take_rows
 
@@ -23,7 +24,7 @@ def some_of(rows: Rows, places: Ints) -> Rows:
     """Some rows, which may have no weight."""
     weights = take_rows(rows.weights, places)
     groups = None if rows.groups is None else rows.groups.at(places)
-    if isinstance(rows, (ListRows, SetRows)):
+    if isinstance(rows, (ListRows, ScoredRows, SetRows)):
         return rows.taken(places, weights, groups)
     assert isinstance(rows, Forecasts)
     return _with_outcomes(rows, places, rows.outcomes.taken(places), weights, groups)

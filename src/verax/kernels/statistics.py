@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Family = Literal["outcome", "mode", "cumulative", "list", "set"]
+Family = Literal["outcome", "mode", "cumulative", "list", "set", "grade"]
 # What the numbers of a row are: probabilities, logits, or numbers to be divided by their sum.
 Form = Literal["probabilities", "logits", "rescaled"]
 
@@ -88,6 +88,7 @@ STATISTICS = {
             "empty set",
             buffered=False,
         ),
+        Statistic("grade", "grade", "the grade of an answer", buffered=False),
     )
 }
 
@@ -100,6 +101,7 @@ def family(name: Family) -> frozenset[str]:
     return frozenset(s.name for s in STATISTICS.values() if s.family == name)
 
 
-MODE, CUMULATIVE, OF_SETS = family("mode"), family("cumulative"), family("set")
+MODE, CUMULATIVE = family("mode"), family("cumulative")
+OF_SETS, OF_GRADES = family("set"), family("grade")
 # What needs logarithms of probabilities, and so the logits where there are any.
 LOGARITHMS = frozenset({"log_true", "cdf_log"})

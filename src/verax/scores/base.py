@@ -23,6 +23,7 @@ from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Handle, Part, Recipe
 from verax.inputs.options import Form, Weighted, reads, reads_each
 from verax.inputs.rows import RowBatch, Rows, pair
+from verax.inputs.scored import ScoredRows
 from verax.scores.properties import Properties
 
 # The most classes of top lists that `by_outcome` goes through, one after the other.
@@ -368,6 +369,8 @@ def _with_checked_classes(method: Callable[[Any, int], Any]) -> Callable[[Any, i
 
 def losses_of(rules: Sequence[Formula], forecasts: Rows) -> list[Array]:
     """The losses of every row by each of several rules or metrics, from one pass over valid rows."""
+    if isinstance(forecasts, ScoredRows):
+        return [forecasts.losses(rule) for rule in rules]
     parts: dict[int, list[Array]] = {}
     formulas = [formula_for(forecasts, rule) if isinstance(rule, Rule) else rule for rule in rules]
     needs = {name for formula in formulas for name in formula.needs}

@@ -9,39 +9,35 @@ from typing import Any, Unpack, get_args
 
 import numpy as np
 
+from verax.analyses.comparison.checks import check_margin, check_models, refuse
 from verax.analyses.comparison.claims import ACCURACY, ERROR_DISTANCE, Claims
 from verax.analyses.comparison.conclusions import (
     RowWise,
     claims_of,
-    finite_parts,
-    infinite_notes,
-    no_skill,
     read_comparison,
-    results,
 )
+from verax.analyses.comparison.opening import Asked, Missing, Ungraded
 from verax.analyses.comparison.paired import OF_RULE, ErrorRecipe, PairedRecipe, PairedSums
+from verax.analyses.comparison.questions import compare_grades, compare_own
 from verax.analyses.comparison.references import (
     FREQUENCIES,
-    UNIFORM,
     CountRecipe,
     OtherGroups,
-    check_reference,
 )
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.comparison.traits import Traits
+from verax.analyses.comparison.unpaired import compare_unpaired
 from verax.analyses.listfaults import faults_in, with_fault_recipes
-from verax.common.checks import check_choice, check_flag, check_number
-from verax.engines.differences import PairedTally, all_pairs
-from verax.errors import InputError, passing, show
-from verax.inference.estimates import Estimate, Method, Units
+from verax.common.checks import check_choice, check_flag
+from verax.engines.differences import PairedTally
+from verax.errors import InputError, passing
+from verax.inference.estimates import Method, Units
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.arrays import Floats, to_host
 from verax.inputs.groups import Groups, check_one_way, check_several, each_count
 from verax.inputs.handles import Handle
-from verax.inputs.lists.rows import ListFaults
-from verax.inputs.memory import InMemory, open_rows
+from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
-from verax.inputs.rows import pair_each
 from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules, default_rules, name_of
@@ -53,9 +49,16 @@ _NOT_IN_MEMORY = "with predictions that are not in memory, because it needs all 
 
 @reads
 def compare(
-    y: object,
+    y: object = None,
     forecasts: Mapping[str, object] | None = None,
     *,
+    grades: Mapping[str, object] | None = None,
+    grade_range: tuple[float, float] = (0.0, 1.0),
+    ids: object = None,
+    epochs: object = None,
+    task: object = None,
+    missing: Missing = "refuse",
+    ungraded: Ungraded = "bounds",
     rule: Rule | str | Sequence[Rule | str] | None = None,
     ordered: bool = False,
     time_ordered: bool = False,
@@ -73,13 +76,36 @@ def compare(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K), mapping or Handle
+    y : array_like of shape (N,) or (N, K), mapping or Handle, optional
         Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. Or predictions of
         several models that `scan` has opened. Or a mapping from names to outcomes where every model has rows
-        of its own, which are then compared as independent samples.
+        of its own. These are matched by `ids`; without ids they are compared as independent samples.
     forecasts : mapping of str to forecasts, optional
         The forecasts of each model, by name, row for row the same cases: full distributions or
-        `TopLists` of any length, also side by side. A single model is enough with a `reference`.
+        `TopLists` of any length, also side by side. A single model is enough with a `reference`. With
+        `grades`, the confidence of each model in its answers: the probability that an answer is right.
+    grades : mapping of str to array_like of shape (N,), optional
+        In place of outcomes and forecasts, the grade of each answer of each model, by name: 1 for right and 0
+        for wrong, or a rubric or judge score in `grade_range`. Missing ones were not graded. The loss of an
+        answer is the best possible grade minus its grade.
+    grade_range : tuple of two floats, default (0.0, 1.0)
+        The worst and the best possible grade.
+    ids : array_like of shape (N,) or mapping of str to array_like, optional
+        The question of each row; by name where every model has rows of its own. Rows are matched by it.
+    epochs : array_like of shape (N,) or mapping of str to array_like, optional
+        Which repeat of its question each row is, where questions were asked several times. Repeats are then
+        clustered by question, unless `groups` are given.
+    task : array_like of shape (N,) or mapping of str to array_like, optional
+        The task of each row. Models are also compared within each task, with Holm's correction over all.
+    missing : {"refuse", "pairwise", "joint"}, default "refuse"
+        What to do where some models were not asked some questions. "pairwise" compares each pair on the
+        questions that both answered. "joint" estimates all models on all questions: the loss of an answer is
+        the sum of a model effect and a question effect, by least squares, with intervals clustered by
+        question.
+    ungraded : {"bounds", "exclude", "wrong"}, default "bounds"
+        What to do with answers that were not graded. They are always counted. "bounds" reports, beside
+        results on graded answers, what means and differences could be with all of them at the least and the
+        greatest loss; "exclude" does not. "wrong" gives them the worst grade.
     rule : Rule, str or sequence of these, optional
         One rule or several; by default Brier and log score, or RPS and log score if `ordered`.
     ordered
@@ -136,37 +162,42 @@ def compare(
     >>> comparison = vx.compare(y, {"good": good, "flat": np.full((500, 3), 1 / 3)}, rule="brier")
     >>> comparison.best(), comparison.difference("good", "flat").p_value < 1e-6
     ('good', True)
+
+    Grades of answers, one of which is missing:
+
+    >>> grades = {"a": [1, 1, 1, 0, 1], "b": [1, 0, None, 0, 1]}
+    >>> found = vx.compare(grades=grades, ids=["q1", "q2", "q3", "q4", "q5"])
+    >>> found.n_rows, found.difference("a", "b").difference, found.gap_bounds["grade"][0].high
+    (4, -0.25, -0.2)
     """
-    rules = as_rules(default_rules(ordered=ordered) if rule is None else rule)
+    asked = Asked(ids, epochs, task, missing, ungraded)
+    chosen: Any = default_rules(ordered=ordered) if rule is None else rule
+    rules = as_rules(chosen)
+    graded = grades is not None or (isinstance(y, Mapping) and ids is not None)
+    if not graded:
+        asked.refuse()
     time_ordered = check_flag("time_ordered", time_ordered)
     plan = Resampling.checked(confidence, bootstrap, seed, least=100, weights_are=weights_are)
     check_choice("method", method, get_args(Method))
     ordered = needs_order(rules, ordered=ordered)
+    if graded:
+        refuse({"time_ordered": time_ordered, "lags": lags is not None}, "with questions that ids match")
+        how: dict[str, Any] = {"reference": reference, "margin": margin, "method": method}
+        if grades is not None:
+            given = (y, forecasts, None if rule is None else rules)
+            return compare_grades(grades, grade_range, *given, asked, plan, read, **how)
+        return compare_own(y, forecasts, rules, asked, plan, {"ordered": ordered, **read}, **how)
     margin = check_margin(margin, rules)
     if isinstance(y, Mapping):
-        given = {"time_ordered": time_ordered, "method": method != "moments"}
+        refused = {"time_ordered": time_ordered, "method": method != "moments"}
         own: dict[str, Any] = {"reference": reference, "weights": None, "groups": None, **read}
-        given |= {name: own.pop(name) is not None for name in ("weights", "groups", "reference")}
-        _refuse(given, "where every model has rows of its own")
-        return _compare_unpaired(y, forecasts, rules, {**own, "ordered": ordered}, plan.confidence, margin)
+        refused |= {name: own.pop(name) is not None for name in ("weights", "groups", "reference")}
+        refuse(refused, "where every model has rows of its own")
+        return compare_unpaired(y, forecasts, rules, {**own, "ordered": ordered}, plan.confidence, margin)
     handle = open_rows(y, forecasts, ordered=ordered, named="forecasts", sets=True, **read)
-    _check(handle, reference)
+    check_models(handle, reference)
     row_wise = row_wise_of(handle, method, time_ordered, lags, plan)
     return compare_paired(handle, rules, ordered, reference, plan, row_wise, margin)
-
-
-def check_margin(margin: float | None, rules: Sequence[Rule]) -> float | None:
-    """A margin of the only rule, checked."""
-    if margin is None:
-        return None
-    if len(rules) > 1:
-        raise InputError(
-            "is in units of one rule",
-            argument="margin",
-            found=f"there are {len(rules)}: {', '.join(map(name_of, rules))}",
-            remedies=[passing(rule=name_of(rules[0]))],
-        )
-    return check_number("margin", margin, "must be a positive number", lambda value: value > 0)
 
 
 def compare_losses(
@@ -185,42 +216,6 @@ def compare_losses(
     return read_comparison(sums, list(losses), [rule], ordered=False, reference=reference, plan=plan)
 
 
-def _check(handle: Handle, reference: object) -> None:
-    """Refuse too few models, and a reference that is none."""
-    n = len(handle.models)
-    if n < (2 if reference is None else 1):
-        simple = UNIFORM if handle.listed else FREQUENCIES
-        raise InputError(
-            "must name at least two models",
-            argument="forecasts",
-            found=f"there {'is' if n == 1 else 'are'} {n}",
-            remedies=[passing("to measure the skill of one model", reference=simple)],
-        )
-    if reference is not None and not isinstance(reference, str):
-        raise InputError(
-            f"must be the name of a model or of a simple forecast, not {show(reference)}",
-            argument="reference",
-            kind="type",
-            values=[reference],
-        )
-    if reference is not None and reference not in handle.models:
-        check_reference(reference, handle.models, lists=bool(handle.listed))
-        if reference == FREQUENCIES and not handle.has_rows:
-            raise InputError(
-                "cannot be class frequencies where there are saved summaries only: they need a second pass",
-                argument="reference",
-                values=[reference],
-                remedies=[passing(reference=UNIFORM)],
-            )
-
-
-def _refuse(given: Mapping[str, bool], where: str) -> None:
-    """Refuse the arguments that are given and cannot be used there."""
-    for argument, is_given in given.items():
-        if is_given:
-            raise InputError(f"cannot be used {where}", argument=argument)
-
-
 # ---- rows that are paired ----------------------------------------------------------------------
 
 
@@ -230,7 +225,7 @@ def row_wise_of(
     """What resampling and series need of the rows, which must be in memory; None where sums are enough."""
     part = handle.kept
     if part is None:
-        _refuse({"time_ordered": time_ordered, "method": method != "moments"}, _NOT_IN_MEMORY)
+        refuse({"time_ordered": time_ordered, "method": method != "moments"}, _NOT_IN_MEMORY)
     if part is None or (method == "moments" and not time_ordered and lags is None):
         Units.of(0, None, None, False, lags)
         return None
@@ -327,86 +322,3 @@ def _error_recipe(sums: PairedSums, traits: dict[str, Traits]) -> ErrorRecipe | 
         if own is not None
     }
     return ErrorRecipe(means)
-
-
-# ---- rows that are not paired ----------------------------------------------------------------------
-
-
-def _compare_unpaired(
-    y: Mapping[Any, object],
-    forecasts: Mapping[str, object] | None,
-    rules: list[Rule],
-    options: dict[str, Any],
-    confidence: float,
-    margin: float | None,
-) -> Comparison:
-    """Independent samples: the variance of a difference is the sum of the two (Welch)."""
-    handles = _each_alone(y, forecasts, options)
-    names = list(handles)
-    faults: dict[str, ListFaults] = {}
-    sums: list[PairedSums] = []
-    for name, handle in handles.items():
-        recipe = PairedRecipe((name,), tuple(rules), traits=not handle.listed)
-        found = handle.summarise(with_fault_recipes(handle, {"sums": recipe}))
-        sums.append(found["sums"])
-        faults |= faults_in(handle, found)
-    traits = {
-        name: Traits.of(means, ordered=options["ordered"])
-        for name, own in zip(names, sums, strict=True)
-        if (means := own.traits(0)) is not None
-    }
-    models, differences = {}, {}
-    total = sum(own.first.n_rows for own in sums)
-    notes = ["Every model has rows of its own: differences are between independent samples."]
-    pairs = all_pairs(len(names))
-    for rule in rules:
-        tallies = [own.of_rule(rule) for own in sums]
-        mean = np.array([t.means[0] for t in tallies])
-        error = np.array([t.standard_errors()[0][0] for t in tallies])
-        gaps = np.array([mean[a] - mean[b] for a, b in pairs])
-        gap_errors = np.array([math.hypot(error[a], error[b]) for a, b in pairs])
-        own = np.array([t.standard_errors()[1] for t in tallies])
-        freedom = np.append(own, [_satterthwaite(error[[a, b]], own[[a, b]]) for a, b in pairs])
-        estimate = Estimate(np.append(mean, gaps), np.append(error, gap_errors), freedom)
-        name, finite = name_of(rule), [finite_parts(tally)[0] for tally in tallies]
-        models[name], differences[name] = results(
-            names,
-            len(names),
-            estimate,
-            estimate.intervals(confidence),
-            estimate.p_values(),
-            [no_skill("there is no reference", confidence)] * len(names),
-            [*finite, *((finite[a][0] + finite[b][0], _gap(finite[a], finite[b])) for a, b in pairs)],
-            np.full(len(freedom), np.nan),
-            1 - confidence,
-        )
-        notes += infinite_notes(name, models[name], total)
-    method = "Welch's t test"
-    compared = Comparison(models, differences, traits, total, None, method, confidence, None, tuple(notes))
-    return replace(compared, margin=margin).with_faults(faults)
-
-
-def _each_alone(
-    y: Mapping[Any, object], forecasts: Mapping[str, object] | None, options: dict[str, Any]
-) -> dict[str, InMemory]:
-    """A handle for the rows of each model."""
-    if not isinstance(forecasts, Mapping) or set(y) != set(forecasts):
-        raise InputError("must have the outcomes of each model under its name", argument="y", kind="label")
-    found = {name: InMemory({name: rows}, several=True) for name, rows in pair_each(y, forecasts, **options)}
-    if len(found) < 2:
-        raise InputError("must name at least two models", argument="forecasts", found="there is one")
-    return found
-
-
-def _gap(a: tuple[int, float], b: tuple[int, float]) -> float:
-    """The difference of the means of finite losses; NaN where a model has none."""
-    return a[1] - b[1] if math.isfinite(a[1]) and math.isfinite(b[1]) else math.nan
-
-
-def _satterthwaite(errors: Floats, freedom: Floats) -> float:
-    """The degrees of freedom of the difference of two independent means (Welch and Satterthwaite)."""
-    variances = errors**2
-    if not variances.any():
-        return float(freedom.sum())
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return float(variances.sum() ** 2 / (variances**2 / freedom).sum())

@@ -314,14 +314,20 @@ def results(
         Model(names[i], float(mean[i]), intervals[i], rank + 1, "", *skill[i], *finite[i])
         for rank, i in enumerate(order)
     ]
-    return _lettered(models, found, level), found
+    return lettered(models, found, level), found
 
 
-def _lettered(models: list[Model], differences: list[Difference], level: float) -> list[Model]:
+def lettered(models: list[Model], differences: list[Difference], level: float) -> list[Model]:
     """Models in order of their means, with the letters that the adjusted p-values of differences give."""
     told_apart = [model.name for model in models if math.isfinite(model.mean)]
     letters = letter_display(told_apart, [(d.a, d.b) for d in differences if d.p_adjusted <= level])
     return [replace(model, letters=letters.get(model.name, "")) for model in models]
+
+
+def in_order(models: Sequence[Model]) -> list[Model]:
+    """Models by increasing mean, ranked."""
+    ordered = sorted(models, key=lambda model: model.mean)
+    return [replace(model, rank=rank + 1) for rank, model in enumerate(ordered)]
 
 
 def in_subgroups(comparisons: Mapping[Any, Comparison], among: int) -> dict[Any, Comparison]:
@@ -336,7 +342,7 @@ def in_subgroups(comparisons: Mapping[Any, Comparison], among: int) -> dict[Any,
         adjusted = iter(holm(np.array([d.p_value for d in own]), among * n_pairs).tolist())
         for label, each in found.items():
             differences = [replace(d, p_adjusted=next(adjusted)) for d in each.differences[rule]]
-            models = _lettered(each.models[rule], differences, 1 - each.confidence)
+            models = lettered(each.models[rule], differences, 1 - each.confidence)
             found[label] = replace(
                 each,
                 differences={**each.differences, rule: differences},

@@ -64,7 +64,7 @@ class PairedSums(Summary, kind="paired tallies"):
         return next(iter(self.tallies.values()))
 
 
-class _ColumnRecipe(Recipe[PairedSums], cases=True):
+class ColumnRecipe(Recipe[PairedSums], cases=True):
     """Sums of columns that have a value for each row and model."""
 
     def columns(self, part: Part) -> Mapping[str, Floats]:
@@ -93,7 +93,7 @@ class _ColumnRecipe(Recipe[PairedSums], cases=True):
 
 
 @dataclass(frozen=True)
-class PairedRecipe(_ColumnRecipe, cases=True):
+class PairedRecipe(ColumnRecipe, cases=True):
     """The losses of several models on the same rows, and what explains them.
 
     Attributes
@@ -177,7 +177,7 @@ class PairedRecipe(_ColumnRecipe, cases=True):
 
 
 @dataclass(frozen=True)
-class ErrorRecipe(_ColumnRecipe, cases=True):
+class ErrorRecipe(ColumnRecipe, cases=True):
     """How far wrong decisions are off: a ratio of means, which must be known first."""
 
     means: Mapping[str, tuple[float, float]]

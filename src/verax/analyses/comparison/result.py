@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import partial
 from operator import itemgetter
 from typing import Any, Literal
 
+from verax.analyses.comparison.answers import ModelAnswers, GapBounds
 from verax.analyses.comparison.claims import Claims
 from verax.analyses.comparison.reasons import disagreements
 from verax.analyses.comparison.records import Difference, MarginTest, Model, gap_numbers, margin_tests
+from verax.analyses.comparison.tables import grade_named, tables_of
 from verax.analyses.comparison.traits import Traits
 from verax.analyses.comparison.undecided import what_would_decide
 from verax.common.checks import check_choice
-from verax.display.tables import Column, FrameKind, Table, Tabled, interval_head
-from verax.inference.intervals import with_ends
+from verax.display.tables import Column, FrameKind, Table, Tabled
+from verax.inference.intervals import Interval, with_ends
 from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.skipping import MaySkip
+from verax.scores.registry import name_of
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -49,6 +51,18 @@ class Comparison(Tabled, MaySkip):
         Which traits of the models differ beyond chance; None where that was not tested.
     margin : float or None
         By how much a model may be worse; None where that was not asked.
+    missing : str or None
+        How questions that some model was not asked are dealt with; None where all have the same rows.
+    answers : dict of str to list of ModelAnswers
+        By rule, how many questions each model was asked, and what became of them; empty for forecasts of the
+        same rows.
+    gap_bounds : dict of str to list of GapBounds
+        By rule, what ungraded answers leave open of each difference; empty where all are graded.
+    peers : dict of str to list of Model
+        By rule, the loss of each model minus the mean loss of the others on the same questions; empty unless
+        models answered different questions.
+    tasks : dict of str to Comparison
+        The same for each task, with Holm's correction over all tasks; empty without tasks.
 
     Examples
     --------
@@ -70,6 +84,11 @@ class Comparison(Tabled, MaySkip):
     notes: tuple[str, ...] = ()
     claims: Claims | None = None
     margin: float | None = None
+    missing: str | None = None
+    answers: dict[str, list[ModelAnswers]] = field(default_factory=dict)
+    gap_bounds: dict[str, list[GapBounds]] = field(default_factory=dict)
+    peers: dict[str, list[Model]] = field(default_factory=dict)
+    tasks: dict[str, Comparison] = field(default_factory=dict)
 
     _notes_apart = True
 
@@ -141,6 +160,14 @@ class Comparison(Tabled, MaySkip):
         raise KeyError(f"there is no pair of {a!r} and {b!r}; the models are {', '.join(self.names)}")
 
     @property
+    def grades(self) -> dict[str, Interval]:
+        """The interval of the mean grade of each model; empty where answers were not graded."""
+        scale = next((rule for rule in map(grade_named, self.models) if rule is not None), None)
+        if scale is None:
+            return {}
+        return {m.name: (-m.interval).shifted(scale.high) for m in self.models[name_of(scale)]}
+
+    @property
     def margin_tests(self) -> list[MarginTest]:
         """For both directions of each pair of models, whether one is worse by less than the margin."""
         if self.margin is None:
@@ -151,7 +178,8 @@ class Comparison(Tabled, MaySkip):
     def undecided(self) -> list[str]:
         """Under the first rule, how many more rows would tell the best two models apart, in words."""
         rule, models = next(iter(self.models.items()))
-        if len(models) < 2:
+        # Pairs of models have rows of their own.
+        if len(models) < 2 or self.missing == "pairwise":
             return []
         gap = self.difference(models[0].name, models[1].name, rule)
         return what_would_decide(rule, gap, self.n_rows, self.n_groups, self.confidence)
@@ -176,7 +204,20 @@ class Comparison(Tabled, MaySkip):
             "margin": self.margin,
             "margin_tests": [vars(test) for test in self.margin_tests],
             "notes": list(self.notes),
+            **self._of_questions(),
             **self._noted(),
+        }
+
+    def _of_questions(self) -> dict[str, Any]:
+        """What there is to say of questions, where rows are questions."""
+        if self.missing is None:
+            return {}
+        return {
+            "missing": self.missing,
+            "answers": {rule: [vars(own) for own in found] for rule, found in self.answers.items()},
+            "gap_bounds": {rule: [vars(own) for own in found] for rule, found in self.gap_bounds.items()},
+            "peers": {rule: [vars(own) for own in found] for rule, found in self.peers.items()},
+            "tasks": {task: own._as_dict() for task, own in self.tasks.items()},
         }
 
     def flat(self, prefix: str = "") -> dict[str, float]:
@@ -259,43 +300,7 @@ class Comparison(Tabled, MaySkip):
         return draw_ranking(self, names)
 
     def _tables(self) -> list[Table]:
-        head, against = interval_head(self.confidence), self.reference
-        ranking = [
-            Column("rank", "rank"),
-            Column("name", "model", right=False),
-            Column("mean", "mean", _mean),
-            Column("low high", head, ".5f", "interval", right=False),
-            Column("letters", "same letter: not significantly different", right=False),
-        ]
-        if against is not None:
-            ranking.append(Column("skill", f"skill against {against}", _skill, right=False))
-        pairs = [
-            Column("", "a - b", lambda d: f"{d.a} - {d.b}", right=False),
-            Column("difference", "difference", lambda d: d.infinite_words or _signed(d.difference)),
-            Column("low high", head, ".6f", "interval", right=False),
-            Column("p_value", "p", lambda d: _p(d.p_value)),
-            Column("p_adjusted", "p (Holm)", lambda d: _p(d.p_adjusted)),
-        ]
-        found = [
-            table
-            for rule, models in self.models.items()
-            for table in (
-                Table(ranking, models, f"{rule} (lower is better)"),
-                Table(pairs, self.differences[rule]),
-            )
-        ]
-        return found if self.margin is None else [*found, self._margin_table(self.margin)]
-
-    def _margin_table(self, margin: float) -> Table:
-        """Which models are worse than another by less than the margin."""
-        columns = [
-            Column("", "model", lambda t: f"{t.model} against {t.against}", right=False),
-            Column("difference", "difference", lambda t: _signed(t.difference)),
-            Column("bound", f"{100 * self.confidence:g}% upper bound", lambda t: _signed(t.bound)),
-            Column("p_value", "p", lambda t: _p(t.p_value)),
-            Column("", "shown", lambda t: "yes" if t.p_adjusted <= 1 - self.confidence else "no"),
-        ]
-        return Table(columns, self.margin_tests, f"worse by less than {margin:g} (one-sided tests)")
+        return tables_of(self)
 
     def _heading(self) -> str:
         groups = "" if self.n_groups is None else f", {in_words(self.n_groups)}"
@@ -307,22 +312,3 @@ class Comparison(Tabled, MaySkip):
 
 def _field(name: str, line: tuple[str, Model | Difference]) -> Any:
     return getattr(line[1], name)
-
-
-def _skill(m: Model) -> str:
-    return _signed(m.skill, f" ({m.skill_interval:.4f})", 4)
-
-
-def _mean(m: Model) -> str:
-    """The mean; where it is infinite, in how many rows the loss is, and the mean of the others."""
-    if not m.infinite_rows:
-        return f"{m.mean:.5f}"
-    return f"inf ({m.infinite_rows:,} {'row' if m.infinite_rows == 1 else 'rows'}; else {m.finite_mean:.5f})"
-
-
-def _signed(value: float, interval: str = "", digits: int = 6) -> str:
-    return "undefined" if math.isnan(value) else f"{value:+z.{digits}f}{interval}"
-
-
-def _p(value: float) -> str:
-    return "" if math.isnan(value) else "<0.0001" if value < 1e-4 else f"{value:.4f}"

@@ -1,0 +1,280 @@
+"""Grades, and forecasts of models with questions of their own, as rows whose losses are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import NoneType
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from verax.analyses.comparison.checks import refuse
+from verax.common.checks import check_choice
+from verax.errors import InputError, Offenders, Remedy, passing, show
+from verax.inputs.arrays import Array, Bools, Floats, to_array, to_host
+from verax.inputs.forecasts import Forecasts
+from verax.inputs.groups import kinds_of
+from verax.inputs.memory import InMemory
+from verax.inputs.questions import Questions
+from verax.inputs.rows import Rows, at_fault, pair_each
+from verax.inputs.scored import ScoredRows
+from verax.inputs.skipping import without_invalid
+from verax.scores.base import Rule, losses_of
+from verax.scores.grades import Grade
+
+Missing = Literal["refuse", "pairwise", "joint"]
+Ungraded = Literal["bounds", "exclude", "wrong"]
+# Confidences of which more than this share exceeds 1 are percentages.
+_MOST = 0.5
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a caller says about questions beside answers.
+
+    Attributes
+    ----------
+    ids : object
+        The question of each row: of rows that all models share, or of each model's by its name.
+    epochs : object
+        Which repeat of the question each row is.
+    task : object
+        The task of each row.
+    missing : str
+        What to do with questions that some model was not asked.
+    ungraded : str
+        What to do with answers that were not graded.
+    groups, weights : object
+        A value for each row.
+    skip : bool
+        Whether invalid forecasts are not graded, instead of refused.
+    """
+
+    ids: object = None
+    epochs: object = None
+    task: object = None
+    missing: Missing = "refuse"
+    ungraded: Ungraded = "bounds"
+    groups: object = None
+    weights: object = None
+    skip: bool = False
+
+    def __post_init__(self) -> None:
+        check_choice("missing", self.missing, get_args(Missing))
+        check_choice("ungraded", self.ungraded, get_args(Ungraded))
+
+    def refuse(self) -> None:
+        """Refuse what is about questions where there are none."""
+        given = {"ids": self.ids, "epochs": self.epochs, "task": self.task}
+        asked = {name: value is not None for name, value in given.items()}
+        asked |= {"missing": self.missing != "refuse", "ungraded": self.ungraded != "bounds"}
+        refuse(asked, "without grades, or outcomes of each model under its name")
+
+    def reading(self, read: Mapping[str, Any]) -> tuple[Asked, dict[str, Any]]:
+        """With what the shared options say of rows, and the other options."""
+        rest = dict(read)
+        skip = rest.pop("invalid", "raise") == "skip"
+        of_rows = {name: rest.pop(name, None) for name in ("groups", "weights")}
+        return replace(self, skip=skip, **of_rows), rest
+
+    def handle(self, losses: Mapping[str, Mapping[Rule, Floats]], n_classes: int) -> InMemory:
+        """The questions of all models, whose losses by each rule are known."""
+        sizes = {name: len(next(iter(own.values()))) for name, own in losses.items()}
+        questions = Questions.of(sizes, self.ids, self.epochs)
+        if self.missing == "refuse":
+            questions.refuse_absent()
+        groups: Any = None
+        if self.groups is not None:
+            kinds = [self.groups] if isinstance(self.groups, Mapping) else kinds_of(self.groups)
+            columns = [questions.column(kind, "groups", sizes) for kind in kinds]
+            groups = columns if len(columns) > 1 else columns[0]
+        elif questions.repeated:
+            # Repeats of a question belong together.
+            groups = questions.ids
+        weights = None if self.weights is None else questions.column(self.weights, "weights", sizes)
+        by = {} if self.task is None else {"task": questions.column(self.task, "task", sizes)}
+        models = {
+            name: ScoredRows(
+                {rule: questions.spread(name, values) for rule, values in own.items()},
+                absent=questions.absent(name),
+                n_classes=n_classes,
+                weights=weights,
+                groups=groups,
+            )
+            for name, own in losses.items()
+        }
+        return InMemory(models, several=True, ids=questions.ids, by=by)
+
+
+def grade_scale(given: object) -> Grade:
+    """The range of grades, checked."""
+    ends = tuple(given) if isinstance(given, (tuple, list)) else ()
+    if len(ends) != 2 or not all(isinstance(end, (int, float)) for end in ends):
+        raise InputError(
+            f"must be the worst and the best possible grade, such as (0, 1), not {show(given)}",
+            argument="grade_range",
+            kind="type",
+        )
+    return Grade(float(ends[0]), float(ends[1]))
+
+
+def open_grades(
+    grades: object,
+    scale: Grade,
+    asked: Asked,
+    *,
+    confidences: object = None,
+    rules: Sequence[Rule] = (),
+) -> InMemory:
+    """Grades of several models, and the losses of their confidences by `rules`, as a handle.
+
+    Invalid confidences are refused or not scored; the grades of their answers count all the same.
+    """
+    if not isinstance(grades, Mapping) or not grades:
+        raise InputError(
+            "must be a mapping from the names of models to their grades",
+            argument="grades",
+            kind="type",
+            found=f"it is a {type(grades).__name__}",
+            remedies=[Remedy('Name the models: grades={"a": values, "b": others}.', python_only=True)],
+        )
+    if confidences is not None and (not isinstance(confidences, Mapping) or set(confidences) != set(grades)):
+        raise InputError(
+            "must have the confidences of each model under its name",
+            argument="forecasts",
+            kind="label",
+        )
+    losses: dict[str, dict[Rule, Floats]] = {}
+    for name, given in grades.items():
+        values = read_grades(given, scale, repr(name))
+        if asked.ungraded == "wrong":
+            values = np.where(np.isnan(values), scale.low, values)
+        losses[str(name)] = {scale: scale.loss(values)}
+        if isinstance(confidences, Mapping):
+            right = right_or_wrong(values, scale, repr(name))
+            p = read_confidences(confidences[name], len(values), skip=asked.skip, source=repr(name))
+            losses[str(name)] |= confidence_losses(right, p, rules)
+    return asked.handle(losses, 2)
+
+
+def read_grades(given: object, scale: Grade, source: str = "") -> Floats:
+    """Grades as numbers; NaN where an answer has none. Those outside their range are refused."""
+    values = _numbers(given, "grades", source)
+    outside = Offenders("grades", f"must lie between {scale.low:g} and {scale.high:g}", "value")
+    outside.add((values < scale.low) | (values > scale.high), values, 0)
+    if outside.count:
+        known = values[np.isfinite(values)]
+        ends = min(scale.low, float(known.min(initial=0.0))), float(known.max(initial=scale.high))
+        remedy = passing("if grades are on another scale", grade_range=ends)
+        raise outside.error(remedy).replace(source=source)
+    return values
+
+
+def _numbers(given: object, argument: str, source: str) -> Floats:
+    """One number per row; NaN for None."""
+    raw = to_host(to_array(given, argument)[0])
+    if raw.dtype == object and all(isinstance(value, (bool, int, float, NoneType)) for value in raw.flat):
+        raw = np.array([np.nan if value is None else float(value) for value in raw.flat]).reshape(raw.shape)
+    if raw.ndim != 1 or raw.dtype.kind not in "biuf":
+        shown = f", such as {show(raw.flat[0])}" if raw.size and raw.dtype.kind in "OUS" else ""
+        raise InputError(
+            "must be one number per row, missing where there is none",
+            argument=argument,
+            kind="type",
+            source=source,
+            found=f"its shape is {raw.shape} and its type {raw.dtype}{shown}",
+            remedies=[Remedy("Grade answers first: 1 for right, 0 for wrong.")],
+        )
+    return raw.astype(float)
+
+
+def right_or_wrong(grades: Floats, scale: Grade, source: str = "") -> Floats:
+    """Grades as 1 for right and 0 for wrong, NaN where there is none; others are refused."""
+    between = Offenders("grades", "must be right or wrong, for confidences to be about", "value")
+    between.add((grades > scale.low) & (grades < scale.high), grades, 0)
+    if between.count:
+        raise between.error().replace(source=source)
+    return np.where(np.isnan(grades), np.nan, (grades == scale.high).astype(float))
+
+
+def read_confidences(given: object, n: int, *, skip: bool, percent: bool = False, source: str = "") -> Floats:
+    """Probabilities that answers are right; NaN where there is none, or an invalid one that is skipped."""
+    p = _numbers(given, "forecasts", source)
+    if len(p) != n:
+        raise InputError(
+            f"must be {n} confidences, one per answer",
+            argument="forecasts",
+            kind="length",
+            source=source,
+            found=f"there are {len(p)}",
+        )
+    p = p / 100 if percent else p
+    bad = Offenders("forecasts", "must be probabilities between 0 and 1", "sign")
+    bad.add((p < 0) | (p > 1), p, 0)
+    if not bad.count:
+        return p
+    given_ones = p[~np.isnan(p)]
+    if np.mean(given_ones > 1) > _MOST and given_ones.max() <= 100:
+        divided = Remedy("Divide percentages by 100 (--percent on the command line).")
+        raise bad.error(divided).replace(source=source)
+    if not skip:
+        raise bad.error(passing("to score the other confidences", invalid="skip")).replace(source=source)
+    return np.where((p < 0) | (p > 1), np.nan, p)
+
+
+def confidence_losses(right: Floats, p: Floats, rules: Sequence[Rule]) -> dict[Rule, Floats]:
+    """The losses of confidences in right answers, by each rule; NaN where one of both is missing."""
+    both = ~np.isnan(right) & ~np.isnan(p)
+    found: dict[Rule, Floats] = {rule: np.full(len(right), np.nan) for rule in rules}
+    if both.any():
+        rows = Forecasts(right[both].astype(np.int64), p[both])
+        for rule, own in zip(rules, losses_of(list(rules), rows), strict=True):
+            found[rule][both] = to_host(own)
+    return found
+
+
+def open_own(
+    y: Mapping[Any, object],
+    forecasts: Mapping[str, object] | None,
+    rules: Sequence[Rule],
+    asked: Asked,
+    **read: Any,
+) -> InMemory:
+    """Forecasts of models with questions of their own, scored by `rules`, as a handle."""
+    if not isinstance(forecasts, Mapping) or set(y) != set(forecasts):
+        raise InputError("must have the outcomes of each model under its name", argument="y", kind="label")
+    losses: dict[str, dict[Rule, Floats]] = {}
+    n_classes = 0
+    for name in forecasts:
+        n, kept, own = _valid(y[name], forecasts[name], skip=asked.skip, name=str(name), **read)
+        n_classes = n_classes or own.n_classes
+        if own.n_classes != n_classes:
+            raise InputError(
+                "must have the same classes for all models",
+                argument="forecasts",
+                kind="length",
+                found=f"{name!r} has {own.n_classes}, not {n_classes}",
+            )
+        found: dict[Rule, Floats] = {}
+        for rule, values in zip(rules, losses_of(list(rules), own), strict=True):
+            found[rule] = np.full(n, np.nan)
+            found[rule][kept] = to_host(values)
+        losses[str(name)] = found
+    return asked.handle(losses, n_classes)
+
+
+def _valid(
+    y: object, p: object, *, skip: bool, name: str, **read: Any
+) -> tuple[int, Array | Bools | slice, Rows]:
+    """The rows of one model: how many, which are valid, and these."""
+    if skip and not hasattr(p, "with_outcomes"):
+        valid, skipped, kept = without_invalid({"y": y, "p": p, **read})
+        ((_, rows),) = pair_each(valid.pop("y"), {name: valid.pop("p")}, **valid)
+        return skipped.n_given, kept, rows
+    ((_, rows),) = pair_each(y, {name: p}, **read)
+    try:
+        rows.check()
+    except InputError as error:
+        raise at_fault(name, error) from None
+    return rows.n_rows, slice(None), rows

@@ -1,0 +1,275 @@
+"""Models compared on the questions that they answered: all of them, those of each pair, or jointly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.comparison.answers import AnswerRecipe, AnswerSums, OfKnown, cautions, known_part
+from verax.analyses.comparison.checks import check_among, check_margin, refuse
+from verax.analyses.comparison.conclusions import (
+    RowWise,
+    in_order,
+    in_subgroups,
+    lettered,
+    read_comparison,
+)
+from verax.analyses.comparison.joint import Effects, JointRecipe, PeerRecipe, PseudoRecipe
+from verax.analyses.comparison.opening import Asked, Missing, grade_scale, open_grades, open_own
+from verax.analyses.comparison.paired import PairedRecipe, PairedSums
+from verax.analyses.comparison.records import Difference, Model
+from verax.analyses.comparison.result import Comparison
+from verax.engines.differences import all_pairs
+from verax.errors import InputError, show
+from verax.inference.estimates import Method, Units, holm
+from verax.inference.intervals import Interval, Resampling
+from verax.inputs.arrays import to_host
+from verax.inputs.breakdown import parts_by
+from verax.inputs.groups import Groups, check_several
+from verax.inputs.handles import Handle, Part
+from verax.inputs.memory import InMemory
+from verax.scores.base import Rule
+from verax.scores.registry import as_rules, default_rules, name_of
+
+_HOW = {
+    "pairwise": "each pair on the questions that both answered",
+    "joint": "joint estimate of models and questions",
+}
+
+
+def compare_grades(
+    grades: object,
+    grade_range: object,
+    y: object,
+    confidences: object,
+    rules: Sequence[Rule] | None,
+    asked: Asked,
+    plan: Resampling,
+    read: Mapping[str, Any],
+    **how: Any,
+) -> Comparison:
+    """The comparison of grades, and of confidences in answers by rules."""
+    if y is not None:
+        raise InputError("must be left out with grades, which say what was right", argument="y")
+    if confidences is None and rules is not None:
+        raise InputError("must be left out with grades: the grade is the loss", argument="rule")
+    asked, rest = asked.reading(read)
+    refuse(dict.fromkeys(rest, True), "with grades")
+    scale = grade_scale(grade_range)
+    scored = as_rules(default_rules(ordered=False)) if rules is None else list(rules)
+    scored = [] if confidences is None else scored
+    handle = open_grades(grades, scale, asked, confidences=confidences, rules=scored)
+    return compare_questions(handle, [scale, *scored], asked, plan, **how)
+
+
+def compare_own(
+    y: Any,
+    forecasts: Mapping[str, object] | None,
+    rules: Sequence[Rule],
+    asked: Asked,
+    plan: Resampling,
+    read: Mapping[str, Any],
+    **how: Any,
+) -> Comparison:
+    """The comparison of forecasts of models with questions of their own."""
+    if asked.ungraded == "wrong":
+        raise InputError("must not be 'wrong' for forecasts, which are not graded", argument="ungraded")
+    asked, rest = asked.reading(read)
+    handle = open_own(y, forecasts, rules, asked, **rest)
+    return compare_questions(handle, rules, asked, plan, **how)
+
+
+def compare_questions(
+    handle: Handle,
+    rules: Sequence[Rule],
+    asked: Asked,
+    plan: Resampling,
+    *,
+    reference: str | None = None,
+    margin: float | None = None,
+    method: Method = "moments",
+) -> Comparison:
+    """The comparison of models on the questions of a handle, whose rows are `ScoredRows`."""
+    check_among(handle, reference)
+    margin, missing = check_margin(margin, rules), asked.missing
+    found = [_by_rule(handle, rule, missing, plan, reference, method) for rule in rules]
+    first, bounds = found[0], asked.ungraded == "bounds"
+    merged = replace(
+        first,
+        models={rule: own for each in found for rule, own in each.models.items()},
+        differences={rule: own for each in found for rule, own in each.differences.items()},
+        answers={rule: own for each in found for rule, own in each.answers.items()},
+        gap_bounds={rule: own for each in found if bounds for rule, own in each.gap_bounds.items()},
+        peers={rule: own for each in found for rule, own in each.peers.items()},
+        notes=tuple(dict.fromkeys(note for each in found for note in each.notes)),
+        margin=margin,
+        missing=missing,
+    )
+    if "task" not in handle.by or handle.kept is None:
+        return merged
+    own = {
+        label: compare_questions(
+            InMemory(part.models, several=True),
+            rules,
+            asked,
+            plan,
+            reference=reference,
+            margin=margin,
+            method=method,
+        )
+        for label, part in _tasks(handle.kept)
+    }
+    return replace(merged, tasks=in_subgroups(own, len(own)))
+
+
+def _tasks(part: Part) -> list[tuple[str, Part]]:
+    return [(str(label), own) for label, own in parts_by(part, Groups.of(part.by["task"], part.n_rows))]
+
+
+def _by_rule(
+    handle: Handle,
+    rule: Rule,
+    missing: Missing,
+    plan: Resampling,
+    reference: str | None,
+    method: Method,
+) -> Comparison:
+    """The comparison by one rule, with what became of all questions."""
+    models, ends = handle.models, rule.bounds(handle.n_classes)
+    answer = AnswerRecipe(models, rule)
+    if missing == "refuse":
+        recipe = PairedRecipe(models, (rule,))
+        seen = handle.summarise({"sums": OfKnown(recipe, models, rule), "answers": answer})
+        found = _read(handle, seen["sums"], models, rule, plan, reference, method, recipe)
+    elif missing == "pairwise":
+        found, seen = _pairwise(handle, rule, plan, answer)
+    else:
+        found, seen = _joint(handle, rule, plan, answer, reference)
+    sums: AnswerSums = seen["answers"]
+    answers = sums.answered(models, ends)
+    left = [own for own in answers if own.ungraded]
+    notes = [*found.notes, *cautions(answers, name_of(rule))]
+    if left and missing == "refuse":
+        n = handle.n_rows or 0
+        notes.insert(
+            0,
+            f"{name_of(rule)}: {found.n_rows:,} of {n:,} questions have a loss for every model; means and "
+            "differences are about these.",
+        )
+    return replace(
+        found,
+        notes=tuple(notes),
+        answers={name_of(rule): answers},
+        gap_bounds={name_of(rule): sums.gaps(models, ends)} if left else {},
+        peers={} if missing == "refuse" else {name_of(rule): _peers(handle, rule, plan)},
+    )
+
+
+def _read(
+    handle: Handle,
+    sums: PairedSums,
+    models: tuple[str, ...],
+    rule: Rule,
+    plan: Resampling,
+    reference: str | None = None,
+    method: Method = "moments",
+    recipe: PairedRecipe | None = None,
+) -> Comparison:
+    """What paired sums of some models say."""
+    if not sums.first.n_rows:
+        raise InputError(
+            "must be losses of at least one question for all models",
+            argument="grades",
+            kind="length",
+            found=f"no question has one by {name_of(rule)}: {', '.join(map(show, models))}",
+        )
+    if sums.first.n_groups is not None:
+        check_several(sums.first.n_groups)
+    row_wise = None
+    if method != "moments" and recipe is not None and handle.kept is not None:
+        part = known_part(handle.kept, models, rule)
+        weights = None if part.rows.weights is None else to_host(part.rows.weights)
+        units = Units.of(part.n_rows, weights, part.rows.groups, False, None)
+        row_wise = RowWise(units, method, part, recipe.columns(part))
+    return read_comparison(
+        sums, list(models), [rule], ordered=False, reference=reference, plan=plan, row_wise=row_wise
+    )
+
+
+def _pairwise(handle: Handle, rule: Rule, plan: Resampling, answer: AnswerRecipe) -> tuple[Comparison, Any]:
+    """Each model on its own questions, and each pair on those that both answered."""
+    models = handle.models
+    sets = [(name,) for name in models] + [(models[i], models[j]) for i, j in all_pairs(len(models))]
+    recipes: dict[str, Any] = {
+        f"{i}": OfKnown(PairedRecipe(own, (rule,)), own, rule) for i, own in enumerate(sets)
+    }
+    seen = handle.summarise({**recipes, "answers": answer, "joint": JointRecipe(models, rule)})
+    alone = [_read(handle, seen[f"{i}"], (name,), rule, plan) for i, name in enumerate(models)]
+    name, notes = name_of(rule), []
+    differences = []
+    for i, pair in enumerate(sets[len(models) :], len(models)):
+        if not seen[f"{i}"].first.n_rows:
+            unknown = Interval.undefined("no shared question", confidence=plan.confidence)
+            differences.append(Difference(pair[0], pair[-1], math.nan, unknown, math.nan, math.nan))
+            continue
+        differences += _read(handle, seen[f"{i}"], pair, rule, plan).differences[name]
+    adjusted = holm(np.array([d.p_value for d in differences]))
+    differences = [replace(d, p_adjusted=float(p)) for d, p in zip(differences, adjusted, strict=True)]
+    own = [found.models[name][0] for found in alone]
+    if len(seen["joint"].components) == 1:
+        # Answering only easy questions must not help.
+        order = np.argsort(Effects.of(seen["joint"], models).means, kind="stable").tolist()
+        notes.append("Means are over different questions; models are ranked by the joint estimate.")
+    else:
+        order = np.argsort([model.mean for model in own], kind="stable").tolist()
+        notes.append(
+            "Means are over different questions, and no chain of shared questions connects all models: "
+            "ranks compare unlike questions."
+        )
+    ranked = [replace(own[i], rank=rank + 1) for rank, i in enumerate(order)]
+    first = alone[0]
+    return (
+        replace(
+            first,
+            models={name: lettered(ranked, differences, 1 - plan.confidence)},
+            differences={name: differences},
+            n_rows=handle.n_rows or 0,
+            method=f"{first.method}, {_HOW['pairwise']}",
+            notes=tuple(notes),
+        ),
+        seen,
+    )
+
+
+def _joint(
+    handle: Handle, rule: Rule, plan: Resampling, answer: AnswerRecipe, reference: str | None
+) -> tuple[Comparison, Any]:
+    """All models on all questions: effects first, then the sums of pseudo-losses."""
+    models = handle.models
+    seen = handle.summarise({"answers": answer, "joint": JointRecipe(models, rule)})
+    effects = Effects.of(seen["joint"], models)
+    sums = handle.summarise({"sums": PseudoRecipe(effects, rule)})["sums"]
+    found = _read(handle, sums, models, rule, plan, reference)
+    # Sums of pseudo-losses round; the estimates themselves are known.
+    note = (
+        "Means are estimates over all questions: the loss of an answer is that of the model plus that of "
+        "the question."
+    )
+    return replace(found, method=f"{found.method}, {_HOW['joint']}", notes=(*found.notes, note)), seen
+
+
+def _peers(handle: Handle, rule: Rule, plan: Resampling) -> list[Model]:
+    """The peer score of each model: its loss minus the mean loss of the others on the same questions."""
+    recipes = {name: PeerRecipe(handle.models, name, rule) for name in handle.models}
+    seen = handle.summarise(recipes)
+    found = []
+    for name in handle.models:
+        if seen[name].first.n_rows:
+            found += read_comparison(
+                seen[name], [name], [rule], ordered=False, reference=None, plan=plan
+            ).models[name_of(rule)]
+    return in_order(found)

@@ -1,0 +1,221 @@
+"""Questions that several models answered: which row of each model is which question, by their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.errors import InputError, Remedy, join, passing, show
+from verax.inputs.arrays import Array, Bools, Floats, Ints, to_array, to_host
+from verax.inputs.groups import missing
+
+# How many questions an error names.
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Questions:
+    """The questions of several models, each with its repeats.
+
+    Attributes
+    ----------
+    ids : array of shape (N,)
+        The question of each row; repeats of a question have the same.
+    at : dict of str to array of shape (N,)
+        For each model the row that answers it; -1 where it was not asked.
+    repeated : bool
+        Whether some question was asked several times.
+    own : bool
+        Whether every model has rows of its own.
+    """
+
+    ids: Array
+    at: Mapping[str, Ints]
+    repeated: bool
+    own: bool
+
+    @classmethod
+    def of(cls, sizes: Mapping[str, int], ids: object, epochs: object = None) -> Questions:
+        """Match the rows of models by their ids, and by their repeats; by their order without ids."""
+        if ids is None:
+            _refuse_lengths(sizes)
+            n = next(iter(sizes.values()))
+            return cls(np.arange(n), dict.fromkeys(sizes, np.arange(n)), False, False)
+        own = isinstance(ids, Mapping)
+        if not own:
+            _refuse_lengths(sizes, ids)
+        keys: dict[Hashable, int] = {}
+        found: dict[str, dict[int, int]] = {}
+        # Rows that all models share are read once.
+        for name in sizes if own else list(sizes)[:1]:
+            named = column_of(ids, name, sizes[name], "ids")
+            unnamed = np.flatnonzero(missing(named))
+            if len(unnamed):
+                raise InputError(
+                    "must name the question of every row",
+                    argument="ids",
+                    kind="missing",
+                    source=repr(name) if own else "",
+                    rows=unnamed[:_SHOWN].tolist(),
+                )
+            repeats = None if epochs is None else column_of(epochs, name, sizes[name], "epochs").tolist()
+            found[name] = _places(named.tolist(), repeats, keys, repr(name) if own else "")
+        at = {name: _filled(found[name if own else next(iter(found))], len(keys)) for name in sizes}
+        labels = list(keys) if epochs is None else [key[0] for key in keys]  # type: ignore[index]
+        names = _labels(labels)
+        questions = cls(names, at, len(set(labels)) < len(labels), own)
+        questions._refuse_strangers()
+        return questions
+
+    @property
+    def n_rows(self) -> int:
+        """The number of questions, each with its repeats."""
+        return len(self.ids)
+
+    def absent(self, model: str) -> Bools:
+        """Which questions a model was not asked."""
+        return np.asarray(self.at[model] < 0)
+
+    def spread(self, model: str, values: Floats) -> Floats:
+        """The values of a model's rows, one per question; NaN where it was not asked."""
+        places = self.at[model]
+        return np.where(places < 0, np.nan, values[places])
+
+    def column(self, given: object, argument: str, sizes: Mapping[str, int]) -> Array:
+        """A value for each question: from rows that all share, or from those of each model, which agree."""
+        if not self.own:
+            return column_of(given, next(iter(sizes)), next(iter(sizes.values())), argument)[
+                next(iter(self.at.values()))
+            ]
+        if not isinstance(given, Mapping):
+            raise InputError(
+                "must be a mapping from the names of models to a value per row, as the ids are",
+                argument=argument,
+                kind="type",
+            )
+        result = np.empty(self.n_rows, object)
+        filled = np.zeros(self.n_rows, np.bool_)
+        for name, places in self.at.items():
+            own = column_of(given, name, sizes[name], argument).astype(object)
+            asked = places >= 0
+            known = own[places]
+            differ = np.flatnonzero(asked & filled & (known != result))
+            if len(differ):
+                q = int(differ[0])
+                raise InputError(
+                    "must be the same for a question in all models",
+                    argument=argument,
+                    source=repr(name),
+                    found=f"question {show(self.ids[q])} has {show(known[q])} and {show(result[q])}",
+                )
+            result[asked], filled = known[asked], filled | asked
+        return _labels(result.tolist())
+
+    def _refuse_strangers(self) -> None:
+        """Refuse ids of which no two models share any."""
+        asked = np.stack([places >= 0 for places in self.at.values()])
+        if len(self.at) > 1 and asked.sum(axis=0).max(initial=0) < 2:
+            first = [show(self.ids[int(np.argmax(own))]) for own in asked[:2]]
+            names = [repr(name) for name in list(self.at)[:2]]
+            raise InputError(
+                "must name some questions that two models share",
+                argument="ids",
+                kind="label",
+                found=join(f"{name} begins with {value}" for name, value in zip(names, first, strict=True)),
+                remedies=[Remedy("Are they written alike, as texts or as numbers?", python_only=True)],
+            )
+
+    def refuse_absent(self) -> None:
+        """Refuse questions that some model was not asked."""
+        lacking = {name: np.flatnonzero(places < 0) for name, places in self.at.items()}
+        name, rows = max(lacking.items(), key=lambda each: len(each[1]))
+        if not len(rows):
+            return
+        shown = [show(self.ids[q]) for q in rows[:_SHOWN]]
+        more = [f"{len(rows) - _SHOWN:,} more"] if len(rows) > _SHOWN else []
+        raise InputError(
+            "must name the same questions for all models",
+            argument="ids",
+            kind="label",
+            found=f"{name!r} lacks {len(rows):,} of {self.n_rows:,} ({join([*shown, *more])})",
+            values=[self.ids[q] for q in rows[:_SHOWN]],
+            remedies=[
+                passing("to estimate all models on all questions", missing="joint"),
+                passing("to compare each pair on what both answered", missing="pairwise"),
+            ],
+        )
+
+
+def column_of(given: object, model: str, n: int, argument: str) -> Array:
+    """One value per row of a model, of values that all models share or of its own."""
+    own = given[model] if isinstance(given, Mapping) and model in given else given
+    if isinstance(given, Mapping) and model not in given:
+        raise InputError(
+            "must have the values of each model under its name",
+            argument=argument,
+            kind="label",
+            found=f"{model!r} is missing",
+        )
+    raw = to_host(to_array(own, argument)[0])
+    if raw.shape != (n,):
+        raise InputError(
+            f"must be {n} values, one per row",
+            argument=argument,
+            kind="length",
+            source=repr(model),
+            found=f"its shape is {raw.shape}",
+        )
+    return raw
+
+
+def _refuse_lengths(sizes: Mapping[str, int], ids: object | None = None) -> None:
+    """Refuse models of different lengths where one list of ids, or their order, matches their rows."""
+    wanted = next(iter(sizes.values())) if ids is None or not hasattr(ids, "__len__") else len(ids)
+    odd = next((name for name, n in sizes.items() if n != wanted), None)
+    if odd is not None:
+        raise InputError(
+            "must have as many rows for every model" if ids is None else "must be one per row",
+            argument="grades" if ids is None else "ids",
+            kind="length",
+            found=f"{odd!r} has {sizes[odd]:,} rows, not {wanted:,}",
+            remedies=[Remedy("Give the ids of each model: ids={name: values}.", python_only=True)],
+        )
+
+
+def _places(
+    ids: Sequence[Hashable], repeats: Sequence[Hashable] | None, keys: dict[Hashable, int], source: str
+) -> dict[int, int]:
+    """The row of each question, by its number among all; new questions are added to `keys`."""
+    found: dict[int, int] = {}
+    for row, key in enumerate(ids if repeats is None else zip(ids, repeats, strict=True)):
+        q = keys.setdefault(key, len(keys))
+        if q in found:
+            again = show(key if repeats is None else key[0])  # type: ignore[index]
+            repeat = "" if repeats is None else f" with epoch {show(key[1])}"  # type: ignore[index]
+            raise InputError(
+                "must not repeat within a model",
+                argument="ids",
+                kind="label",
+                source=source,
+                found=f"{again}{repeat} is in rows {found[q]} and {row}",
+                rows=(found[q], row),
+                remedies=[passing("if questions were asked several times", epochs=...)],
+            )
+        found[q] = row
+    return found
+
+
+def _filled(places: Mapping[int, int], n: int) -> Ints:
+    result = np.full(n, -1, np.int64)
+    result[list(places)] = list(places.values())
+    return result
+
+
+def _labels(values: Sequence[Any]) -> Array:
+    """Labels as an array of their own type; of several types, as texts."""
+    if len({type(value) for value in values}) > 1:
+        values = [str(value) for value in values]
+    return np.array(values)
