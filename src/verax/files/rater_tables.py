@@ -42,7 +42,7 @@ class CaseTable:
             for name in names:
                 require_column(name, table.schema.names, argument, table.name)
         self.name: str = table.name
-        rows = _whole(table)
+        rows = whole_table(table)
         self._ids = [rows[name] for name in ids]
         self._case, self._first = self._cases(ids)
         others = [name for name in rows.column_names if name not in (rater, label)]
@@ -128,7 +128,7 @@ def cases_of(table: SourceTable, request: Request) -> tuple[SourceTable, CaseTab
     return SourceTable(table.name, table.format, request, lambda: cases), cases
 
 
-def _whole(table: SourceTable) -> Any:
+def whole_table(table: SourceTable) -> Any:
     """All rows, in one piece for each column."""
     parts = [pa.Table.from_batches([batch]) for batch in table.batches(table.schema.names, _ROWS)]
     whole = pa.concat_tables(parts, promote_options="permissive") if parts else table.schema.empty_table()

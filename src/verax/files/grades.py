@@ -1,0 +1,346 @@
+"""Files of graded answers: a row per answer, with its grade, its confidence, or the right answer beside it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from verax.common.paths import Files, files_named
+from verax.errors import InputError, Offenders, Remedy, join, passing, show
+from verax.files.column_roles import require_column
+from verax.files.formats.tables import SourceTable
+from verax.files.predictions import Request, id_of
+from verax.files.rater_tables import whole_table
+from verax.inputs.arrays import Array, Floats
+
+# What columns are called where nobody says it.
+_GRADES = ("correct", "is_correct", "grade")
+_CONFIDENCES = ("confidence", "conf")
+# Texts that are grades.
+_RIGHT = ("true", "correct", "right", "yes", "pass")
+_WRONG = ("false", "incorrect", "wrong", "no", "fail")
+# Reasons for missing grades that are shown, and models that an error names.
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class GradeColumns:
+    """Which column of a file of graded answers is what.
+
+    Attributes
+    ----------
+    grade : str or None
+        The grades: numbers, or true and false. Empty cells were not graded.
+    answer, gold : str or None
+        In place of grades: answers, and the right ones, which are compared as texts.
+    confidence : str or None
+        The probability that an answer is right.
+    percent : bool
+        Whether confidences are percentages.
+    id : tuple of str
+        The question.
+    epoch, model, task, weights, status : str or None
+        The repeat of the question, the model, the task, the weight, and why an answer was not graded.
+    groups : tuple of str
+        One or two kinds of groups.
+    """
+
+    grade: str | None = None
+    answer: str | None = None
+    gold: str | None = None
+    confidence: str | None = None
+    percent: bool = False
+    id: tuple[str, ...] = ()
+    epoch: str | None = None
+    model: str | None = None
+    task: str | None = None
+    groups: tuple[str, ...] = ()
+    weights: str | None = None
+    status: str | None = None
+
+    @property
+    def named(self) -> dict[str, tuple[str, ...]]:
+        """The columns that are named, by argument."""
+        single = ("grade", "answer", "gold", "confidence", "epoch", "model", "task", "weights", "status")
+        found = {name: (getattr(self, name),) for name in single if getattr(self, name) is not None}
+        return {**found, **{name: getattr(self, name) for name in ("id", "groups") if getattr(self, name)}}
+
+    def found_in(self, names: Sequence[str]) -> GradeColumns:
+        """With the columns that are known by their names, where no grades and no right answers are named."""
+        own = self
+        known = {name.casefold(): name for name in reversed(names)}
+        if own.grade is None and own.gold is None:
+            own = replace(own, grade=next((known[name] for name in _GRADES if name in known), None))
+        if own.confidence is None:
+            confidence = next((known[name] for name in _CONFIDENCES if name in known), None)
+            own = replace(own, confidence=confidence)
+        if own.gold is not None and own.answer is None:
+            own = replace(own, answer=known.get("answer"))
+        extra = {name: known[name] for name in ("epoch", "status") if name in known}
+        return replace(own, **{name: value for name, value in extra.items() if getattr(own, name) is None})
+
+
+@dataclass(frozen=True)
+class GradedAnswers:
+    """The answers of one model, or of several stacked in rows.
+
+    Attributes
+    ----------
+    name : str
+        The file.
+    grades : array of shape (N,)
+        The grades; NaN where there is none.
+    columns : GradeColumns
+        Which column is what.
+    confidences : array of shape (N,) or None
+        The probability that each answer is right; NaN where there is none.
+    ids, epochs, task, weights : array of shape (N,) or None
+        A value for each answer.
+    groups : tuple of arrays
+        The groups of each kind.
+    status : array of shape (N,) or None
+        Why an answer was not graded.
+    """
+
+    name: str
+    grades: Floats
+    columns: GradeColumns
+    confidences: Floats | None = None
+    ids: Array | None = None
+    epochs: Array | None = None
+    task: Array | None = None
+    weights: Array | None = None
+    groups: tuple[Array, ...] = ()
+    status: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.grades)
+
+    def at(self, rows: Array) -> GradedAnswers:
+        """Some of the answers."""
+        own = {
+            name: None if value is None else value[rows]
+            for name, value in vars(self).items()
+            if name not in ("name", "columns", "groups")
+        }
+        return replace(self, groups=tuple(kind[rows] for kind in self.groups), **own)
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Why answers were not graded, the commonest reasons first; empty where nobody says it."""
+        if self.status is None:
+            return {}
+        left = [str(self.status[row] or "no reason") for row in np.flatnonzero(np.isnan(self.grades))]
+        return dict(Counter(left).most_common(_SHOWN))
+
+    @property
+    def taken(self) -> tuple[str, ...]:
+        """How each column was read, one line each."""
+        lines = [f"{argument}: {', '.join(names)}" for argument, names in self.columns.named.items()]
+        left = int(np.isnan(self.grades).sum())
+        if left:
+            why = join(f"{n:,} {reason}" for reason, n in self.reasons.items())
+            lines.append(f"{left:,} of {len(self):,} answers not graded" + (f" ({why})" if why else ""))
+        return tuple(lines)
+
+
+def holds_grades(path: Files, columns: GradeColumns, request: Request) -> bool:
+    """Whether a file has columns of grades and of confidences in them, by their names."""
+    try:
+        names = _source(path, request).schema.names
+    except InputError:
+        return False
+    found = columns.found_in(names)
+    return found.grade is not None and found.confidence is not None
+
+
+def read_graded(path: Files, columns: GradeColumns, request: Request | None = None) -> GradedAnswers:
+    """The graded answers of a file, or of several files with the same columns."""
+    source = _source(path, Request() if request is None else request)
+    return graded_of(whole_table(source), columns, source.name)
+
+
+def _source(path: Files, request: Request) -> SourceTable:
+    paths, name = files_named(path)
+    return SourceTable.of_paths(paths, request, name)
+
+
+def graded_of(table: Any, columns: GradeColumns, name: str) -> GradedAnswers:
+    """The graded answers of an Arrow table.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        A row per answer.
+    columns : GradeColumns
+        Which column is what; some are found by their names.
+    name : str
+        What errors call the table.
+    """
+    own = columns.found_in(table.column_names)
+    for argument, names in own.named.items():
+        for column in names:
+            require_column(column, table.column_names, argument, name)
+    if own.grade is None and (own.gold is None or own.answer is None):
+        raise InputError(
+            "must have a column of grades, or of answers and right answers",
+            argument="grade",
+            kind="missing",
+            source=name,
+            found=f"the columns are {join(map(show, table.column_names))}",
+            remedies=[passing("for grades", grade=...), passing("for right answers", gold=...)],
+        )
+    values = {column: table[column].to_pylist() for names in own.named.values() for column in names}
+    if own.model is None:
+        _refuse_models(table, name)
+    grades = (
+        _grades(values[own.grade], own.grade, name)
+        if own.grade is not None
+        else _matches(values[str(own.answer)], values[str(own.gold)])
+    )
+    confidences = None
+    if own.confidence is not None:
+        confidences = _confidences(values[own.confidence], own, name)
+    made: dict[str, Any] = {
+        "epochs": own.epoch,
+        "task": own.task,
+        "weights": own.weights,
+        "status": own.status,
+    }
+    columns_of = {key: None if column is None else _labels(values[column]) for key, column in made.items()}
+    ids = None
+    if own.id:
+        ids = _labels([id_of(list(key)) for key in zip(*(values[column] for column in own.id), strict=True)])
+    return GradedAnswers(
+        name,
+        grades,
+        own,
+        confidences,
+        ids,
+        groups=tuple(_labels(values[column]) for column in own.groups),
+        **columns_of,
+    )
+
+
+def by_model(answers: GradedAnswers, models: Sequence[Any]) -> dict[str, GradedAnswers]:
+    """Answers of models that are stacked in rows, by the model of each row."""
+    names = list(dict.fromkeys(str(model) for model in models))
+    labels = np.array([str(model) for model in models])
+    return {name: answers.at(np.flatnonzero(labels == name)) for name in names}
+
+
+def read_stacked(
+    path: Files, columns: GradeColumns, request: Request | None = None
+) -> dict[str, GradedAnswers]:
+    """The graded answers of each model of a file that has a column of models."""
+    source = _source(path, Request() if request is None else request)
+    table = whole_table(source)
+    answers = graded_of(table, columns, source.name)
+    assert columns.model is not None
+    models = table[columns.model].to_pylist()
+    if None in models:
+        raise InputError(
+            f"Column {show(columns.model)} must name the model of every row",
+            argument="model_column",
+            kind="missing",
+            source=source.name,
+            found=f"row {models.index(None)} has no value",
+            rows=(models.index(None),),
+        )
+    return by_model(answers, models)
+
+
+def _refuse_models(table: Any, name: str) -> None:
+    """Refuse a file that mixes models without saying so."""
+    column = next((own for own in table.column_names if own.casefold() in ("model", "model_name")), None)
+    if column is None:
+        return
+    models = [str(value) for value in table[column].unique().to_pylist() if value is not None]
+    if len(models) > 1:
+        shown = [*map(show, models[:_SHOWN]), *([f"{len(models) - _SHOWN} more"] if len(models) > _SHOWN else [])]
+        raise InputError(
+            "must be the answers of one model",
+            argument="path",
+            kind="file",
+            source=name,
+            found=f"column {show(column)} has {join(shown)}",
+            remedies=[passing("to compare models that are stacked in rows", model_column=column)],
+        )
+
+
+def _grades(cells: Sequence[Any], column: str, name: str) -> Floats:
+    """Cells as grades; NaN where one is empty."""
+    found = np.full(len(cells), np.nan)
+    for row, cell in enumerate(cells):
+        text = cell.strip().casefold() if isinstance(cell, str) else cell
+        if text is None or text == "":
+            continue
+        if isinstance(text, str):
+            text = 1.0 if text in _RIGHT else 0.0 if text in _WRONG else text
+        try:
+            found[row] = float(text)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"Column {show(column)} must hold numbers, or true and false",
+                argument="grade",
+                source=name,
+                found=f"row {row} holds {show(cell)}",
+                rows=(row,),
+                values=[cell],
+                remedies=[Remedy("Leave the cell empty where an answer was not graded.")],
+            ) from None
+    return found
+
+
+def _matches(answers: Sequence[Any], gold: Sequence[Any]) -> Floats:
+    """1 where an answer is the right one, as a text; NaN where one of both is missing."""
+    return np.array(
+        [
+            np.nan if own in (None, "") or right in (None, "") else float(str(own).strip() == str(right).strip())
+            for own, right in zip(answers, gold, strict=True)
+        ]
+    )
+
+
+def _confidences(cells: Sequence[Any], columns: GradeColumns, name: str) -> Floats:
+    """Cells as probabilities; NaN where one is empty or no number.
+
+    Percentages are never guessed: they are refused unless stated.
+    """
+    found = np.full(len(cells), np.nan)
+    for row, cell in enumerate(cells):
+        try:
+            found[row] = np.nan if cell is None or cell == "" else float(cell)
+        except (TypeError, ValueError):
+            continue
+    if columns.percent:
+        return found / 100
+    given = found[~np.isnan(found)]
+    if len(given) and np.mean(given > 1) > 0.5:
+        bad = Offenders(
+            "confidences", f"in column {show(columns.confidence)} must lie between 0 and 1", "sign"
+        )
+        bad.add(found > 1, found, 0)
+        raise bad.error(passing("if these are percentages", percent=True)).replace(source=name)
+    return found
+
+
+def _labels(values: Sequence[Any]) -> Array:
+    """Values as an array of objects, with texts for other labels."""
+    found = np.empty(len(values), object)
+    found[:] = [value if value is None or isinstance(value, (int, float)) else str(value) for value in values]
+    return found
+
+
+def as_mapping(answers: Mapping[str, GradedAnswers], what: str) -> Any:
+    """One column of all models, by name; None where they have none."""
+    found = {name: getattr(own, what) for name, own in answers.items()}
+    lacking = [name for name, own in found.items() if own is None]
+    return None if len(lacking) == len(found) else found
+
+
