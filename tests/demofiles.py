@@ -190,6 +190,24 @@ def card(path, seed):
     vx.evaluate(rng.integers(0, 3, 100), p, classes=["cat", "dog", "fox"]).save(path)
 
 
+def answers(path, model=0):
+    """Graded answers of a model; of two, stacked in rows, where `model` is None."""
+    frames = []
+    for own, name in enumerate(("old", "new")):
+        rng = np.random.default_rng(20)
+        ease, drawn = rng.random(N), np.random.default_rng(21 + own).random(N)
+        right = drawn < np.clip(ease + 0.1 * own, 0, 1)
+        columns = {
+            "qid": [f"q{i}" for i in range(N)],
+            "subject": np.arange(N) // 6,
+            "confidence": ease.round(3),
+        }
+        columns |= {"correct": pa.array(right, mask=drawn > 0.99), "model": [name] * N}
+        table = pa.table(columns)
+        frames.append(table.slice(0, N - 40) if model is None and own else table)
+    pacsv.write_csv(pa.concat_tables(frames) if model is None else frames[model].drop(["model"]), path)
+
+
 FILES = {
     "preds.parquet": predictions,
     "february.parquet": days,
@@ -204,6 +222,9 @@ FILES = {
     "held-out.csv": lambda path: grades(path, 7),
     "rated.csv": rated,
     "diagnoses.csv": diagnoses,
+    "answers.csv": lambda path: answers(path, None),
+    "old_answers.csv": lambda path: answers(path, 0),
+    "new_answers.csv": lambda path: answers(path, 1),
     "labels.csv": labels,
     "odds.csv": odds,
     "predictions.npz": archive,

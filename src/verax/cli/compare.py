@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, cast
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from verax.cli import options
 from verax.cli.app import FAILED, app
-from verax.cli.models import open_models, paths_of, short_name
+from verax.cli.grading import GradedFiles, Grading, reads_grades
+from verax.cli.models import OwnRows, open_models, own_rows, paths_of, short_name
 from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, command_line, show
-from verax.cli.require import bounds_on_difference
+from verax.cli.require import DifferenceBound, bounds_on_difference
 from verax.common.paths import called
 from verax.inference.estimates import Method
 from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules, default_rules
 
+if TYPE_CHECKING:
+    from verax.analyses.comparison.result import Comparison
+
 _EXAMPLES = """Examples: `verax compare a.parquet b.parquet`,
 `verax compare new=a.parquet old=b.parquet --id id --rule brier --rule log_score --json`,
 `verax compare a.parquet b.parquet --weights w --reference frequencies`,
 `verax compare new=a.parquet old=b.parquet --rule brier --margin 0.02 --require 'difference.high<0.02'`,
-`verax compare odds.csv --target result --probs model='Model*' --probs book='Book*'`"""
+`verax compare odds.csv --target result --probs model='Model*' --probs book='Book*'`,
+`verax compare new=new_answers.csv old=old_answers.csv --grade correct --id qid --groups subject`,
+`verax compare answers.csv --grade correct --id qid --model-column model --missing joint`"""
 
 
 @app.command(epilog=_EXAMPLES)
@@ -31,6 +39,7 @@ _EXAMPLES = """Examples: `verax compare a.parquet b.parquet`,
         "save": "`verax evaluate --save` saves mergeable results of one model",
     },
 )
+@reads_grades
 def compare(
     given: Annotated[
         list[str],
@@ -41,12 +50,20 @@ def compare(
         ),
     ],
     reading: Reading,
+    grading: Grading,
     shared_ids: Annotated[
         bool,
         typer.Option(
             "--shared-ids", help="Compare only rows whose --id is in all files; the others are counted."
         ),
     ] = False,
+    missing: Annotated[
+        str,
+        typer.Option(
+            help="Where models have different questions, by --id. refuse; pairwise: compare each pair on the "
+            "questions of both; joint: estimate all models on all questions."
+        ),
+    ] = "refuse",
     rule: options.Rules = None,
     least: options.Least = 20,
     time_ordered: Annotated[
@@ -82,19 +99,32 @@ def compare(
 
     Rows are matched by --id, or by their order; rows that do not match are refused. Several models in one
     file are named with their columns: --probs name=columns. Top lists are recognised by their content, and
-    may be compared with full distributions.
+    may be compared with full distributions. Files of graded answers are read with --grade, and evaluation
+    logs (Inspect, lm-evaluation-harness, HELM, OLMES, OpenAI evals) by their content.
     """
     from verax.analyses.comparison.compare import compare as weigh
+    from verax.files.joining import name_files
 
+    plan: dict[str, Any] = {"confidence": confidence, "seed": seed, "weights_are": reading.weights_are}
+    how: dict[str, Any] = {"method": cast(Method, method), "reference": reference, "bootstrap": bootstrap}
+    how["margin"] = margin
+    graded = grading.are_in(next(iter(name_files(given).values())), reading)
+    if graded or missing != "refuse":
+        questions: GradedFiles | OwnRows
+        if graded:
+            questions = GradedFiles.of(given, grading, reading, scored=rule is not None)
+        else:
+            questions = own_rows(paths_of(given, reading), reading, rule)
+        bounds = bounds_on_difference(require, list(questions.files))
+        asked: Any = {"missing": missing, "rule": rule, **questions.arguments(), **how, **plan}
+        _show_questions(questions, weigh(**asked), bounds, html=html, as_json=as_json)
+        return
     reading.check_groups(html)
     rules = as_rules(rule or default_rules(ordered=reading.ordered))
     order_matters = needs_order(rules, ordered=reading.ordered)
     paths = paths_of(given, reading)
     bounds = bounds_on_difference(require, list(paths))
     rows, about = open_models(paths, reading, ordered=order_matters, shared_ids=shared_ids)
-    plan: dict[str, Any] = {"confidence": confidence, "seed": seed, "weights_are": reading.weights_are}
-    how: dict[str, Any] = {"method": cast(Method, method), "reference": reference, "bootstrap": bootstrap}
-    how["margin"] = margin
     in_time = {"time_ordered": time_ordered} if time_ordered or rows.held else {}
     found = rows.ask(weigh, rule=rules, ordered=order_matters, time_ordered=time_ordered, **how, **plan)
     found = found.with_skipped(rows.skipped)
@@ -135,6 +165,42 @@ def compare(
     texts += ["", repr(found), *(f"\n{part}" for part in parts.values())]
     texts += map(str, verdicts)
     texts += [] if html is None else [f"The report is in {html}."]
+    show(result, texts, as_json=as_json)
+    if not result["met"]:
+        raise typer.Exit(FAILED)
+
+
+def _show_questions(
+    rows: GradedFiles | OwnRows,
+    found: Comparison,
+    bounds: Sequence[DifferenceBound],
+    *,
+    html: Path | None,
+    as_json: bool,
+) -> None:
+    """Print a comparison of models by questions, write its page, and hold it to bounds."""
+    verdicts = [bound.hold(found) for bound in bounds]
+    if html is not None:
+        from verax.report.questions import save_question_page
+
+        save_question_page(found, html, source="; ".join(rows.files.values()))
+    verdict = found.headline
+    result = {
+        "command": "compare",
+        "verdict": verdict,
+        "files": dict(rows.files),
+        "matched": rows.matched,
+        "left_out": {},
+        "taken": rows.said,
+        "comparison": found.to_dict(stored=False),
+        "require": [held.to_dict() for held in verdicts],
+        "met": all(held.met for held in verdicts),
+        "subgroups": {},
+        "html": None if html is None else str(html),
+    }
+    texts = [f"{verdict}\n", *(f"{name}: {'; '.join(lines)}" for name, lines in rows.said.items())]
+    texts += [f"Rows were matched {rows.matched}.", "", repr(found), *map(str, verdicts)]
+    texts += [] if html is None else [f"The page is in {html}."]
     show(result, texts, as_json=as_json)
     if not result["met"]:
         raise typer.Exit(FAILED)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from verax.cli.options import Reading, split
 from verax.common.paths import Files, called
-from verax.errors import InputError, Remedy
+from verax.errors import InputError, Remedy, passing
 
 if TYPE_CHECKING:
     from verax.cli.opening import GivenRows
@@ -69,6 +69,59 @@ def open_models(
         for name, held in handles.items()
     }
     return held_rows, AboutFiles(taken, lines, joined.how, joined.left_out)
+
+
+@dataclass(frozen=True)
+class OwnRows:
+    """Predictions of models with rows of their own, as arguments of `compare`."""
+
+    parts: Mapping[str, Any]
+    files: Mapping[str, str]
+    said: dict[str, list[str]]
+    reading: Reading
+
+    @property
+    def matched(self) -> str:
+        """How rows are matched."""
+        return f"by {', '.join(split(self.reading.row_id))}"
+
+    def arguments(self) -> dict[str, Any]:
+        """Keywords of `compare`."""
+        first = next(iter(self.parts.values()))
+        lists = hasattr(first, "lists")
+        names = {name: list(part.y) if lists else part.outcomes for name, part in self.parts.items()}
+        found: dict[str, Any] = {
+            "y": names,
+            "forecasts": {name: part.lists if lists else part.p for name, part in self.parts.items()},
+            "ids": {name: part.ids for name, part in self.parts.items()},
+            "ordered": self.reading.ordered,
+            **({} if lists else {"classes": first.classes, **self.reading.scale}),
+        }
+        for column in ("weights", "groups"):
+            own = {name: getattr(part, column) for name, part in self.parts.items()}
+            if all(value is not None for value in own.values()):
+                found[column] = own
+        return found
+
+
+def own_rows(paths: dict[str, Files], reading: Reading, rule: list[str] | None) -> OwnRows:
+    """The rows of each model, which need not be about the same questions."""
+    from verax.files.joining import with_classes_of
+    from verax.scores.metrics import needs_order
+    from verax.scores.registry import as_rules
+
+    if reading.row_id is None:
+        raise InputError("must name the questions", argument="id", kind="missing", remedies=[passing(id=...)])
+    order_matters = needs_order(as_rules(rule or ["brier"]), ordered=reading.ordered)
+    handles: dict[str, Any] = {}
+    for name, path in paths.items():
+        known = {model: handle.classes for model, handle in handles.items() if not handle.lists}
+        open_as: Callable[..., Any] = partial(reading.scan, path, name, hold="all")
+        handle = with_classes_of(known, name, split(reading.classes) or None, open_as)
+        handles[name] = (handle.in_order() if order_matters and not handle.lists else handle).held()
+    parts = {name: held.rows[held.models[0]] for name, held in handles.items()}
+    said = {name: [*held.taken, *(f"note: {note}" for note in held.notes)] for name, held in handles.items()}
+    return OwnRows(parts, {name: called(path) for name, path in paths.items()}, said, reading)
 
 
 def short_name(paths: Files) -> str:

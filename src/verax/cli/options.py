@@ -403,10 +403,10 @@ def reads_files(
     left_out = {*reasons, *(() if lists else _OF_LISTS), *(() if sets else ("sets",))}
     hints = get_type_hints(Reading, include_extras=True)
     shared = [
-        _keyword(name, getattr(Reading, name), hint) for name, hint in hints.items() if name not in left_out
+        keyword(name, getattr(Reading, name), hint) for name, hint in hints.items() if name not in left_out
     ]
     refused = [
-        _keyword(name, getattr(Reading, name, None), _hidden((hints | _MORE)[name]))
+        keyword(name, getattr(Reading, name, None), _hidden((hints | _MORE)[name]))
         for name, reason in reasons.items()
         if reason
     ]
@@ -434,7 +434,8 @@ def reads_files(
     return decorate
 
 
-def _keyword(name: str, default: Any, hint: Any) -> inspect.Parameter:
+def keyword(name: str, default: Any, hint: Any) -> inspect.Parameter:
+    """A parameter of a command that is an option."""
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
 

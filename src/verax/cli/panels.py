@@ -20,6 +20,10 @@ _PANELS = {
         "groups",
         "by",
     ),
+    "Graded answers": (
+        *("grade", "grade_range", "answer", "gold", "confidence_column", "model_column", "task", "epoch"),
+        *("missing", "ungraded"),
+    ),
     "Classes": ("classes", "ordered", "positive"),
     "Input": (
         *("logits", "normalize", "percent", "skip_invalid", "shared_ids", "delimiter", "decimal", "apply_to"),
@@ -69,7 +73,9 @@ _PLACE = {name: (panel, i) for panel, names in _PANELS.items() for i, name in en
 _ORDER = list(_PANELS)
 _VALUES = {
     **dict.fromkeys(("target", "weights", "row_id", "groups", "by", "outcome"), "COLUMN"),
-    **dict.fromkeys(("rater_column", "label_column"), "COLUMN"),
+    **dict.fromkeys(("rater_column", "label_column", "model_column", "confidence_column"), "COLUMN"),
+    **dict.fromkeys(("grade", "answer", "gold", "task", "epoch"), "COLUMN"),
+    **dict.fromkeys(("missing", "ungraded"), "HOW"),
     **dict.fromkeys(("html", "save", "plot", "out", "load", "apply_to", "outcomes", "calibrate"), "FILE"),
     **dict.fromkeys(("least", "bootstrap", "seed", "n", "length", "folds", "position"), "N"),
     "after": "TEXT",

@@ -34,6 +34,7 @@ _CALLED = {
     "missing": ("omit-missing",),
     "others": ("omit-others",),
     "outcome": ("outcome", "target"),
+    "epochs": ("epoch",),
 }
 # Options without a value.
 _FLAGS = frozenset({"skip-invalid", "omit-missing", "omit-others"})
@@ -70,8 +71,9 @@ class CommandWords:
 
     def option(self, name: str, value: object) -> str | None:
         """The option as it is typed; None where the command has none of this name."""
-        known = self._name(name)
-        if known is None:
+        # Entries without a number, and questions that some model was not asked, have options of their own.
+        known = "missing" if name == "missing" and value != "omit" else self._name(name)
+        if known is None or known not in self._options:
             return None
         if value is True or known in _FLAGS:
             return f"--{known}"

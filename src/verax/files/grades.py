@@ -1,19 +1,19 @@
-"""Files of graded answers: a row per answer, with its grade, its confidence, or the right answer beside it."""
+"""Files of graded answers: a row per answer, with its grade, or with the right answer beside it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from verax.common.paths import Files, files_named
-from verax.errors import InputError, Offenders, Remedy, join, passing, show
+from verax.errors import InputError, Remedy, join, passing, show
 from verax.files.column_roles import require_column
 from verax.files.formats.tables import SourceTable
+from verax.files.logs.table import logs_named, read_log
 from verax.files.predictions import Request, id_of
 from verax.files.rater_tables import whole_table
 from verax.inputs.arrays import Array, Floats
@@ -81,7 +81,7 @@ class GradeColumns:
             own = replace(own, confidence=confidence)
         if own.gold is not None and own.answer is None:
             own = replace(own, answer=known.get("answer"))
-        extra = {name: known[name] for name in ("epoch", "status") if name in known}
+        extra: dict[str, Any] = {name: known[name] for name in ("epoch", "status") if name in known}
         return replace(own, **{name: value for name, value in extra.items() if getattr(own, name) is None})
 
 
@@ -123,7 +123,7 @@ class GradedAnswers:
 
     def at(self, rows: Array) -> GradedAnswers:
         """Some of the answers."""
-        own = {
+        own: dict[str, Any] = {
             name: None if value is None else value[rows]
             for name, value in vars(self).items()
             if name not in ("name", "columns", "groups")
@@ -144,7 +144,7 @@ class GradedAnswers:
         lines = [f"{argument}: {', '.join(names)}" for argument, names in self.columns.named.items()]
         left = int(np.isnan(self.grades).sum())
         if left:
-            why = join(f"{n:,} {reason}" for reason, n in self.reasons.items())
+            why = ", ".join(f"{n:,} {reason}" for reason, n in self.reasons.items())
             lines.append(f"{left:,} of {len(self):,} answers not graded" + (f" ({why})" if why else ""))
         return tuple(lines)
 
@@ -160,13 +160,52 @@ def holds_grades(path: Files, columns: GradeColumns, request: Request) -> bool:
 
 
 def read_graded(path: Files, columns: GradeColumns, request: Request | None = None) -> GradedAnswers:
-    """The graded answers of a file, or of several files with the same columns."""
+    """The graded answers of one model: of a file, of several with the same columns, or of evaluation logs."""
+    return graded_of(*_table(path, columns, request))
+
+
+def read_stacked(
+    path: Files, columns: GradeColumns, request: Request | None = None
+) -> dict[str, GradedAnswers]:
+    """The graded answers of each model of a file that has a column of models."""
+    table, columns, name = _table(path, columns, request)
+    answers = graded_of(table, columns, name)
+    models = table[columns.model].to_pylist()
+    if None in models:
+        raise InputError(
+            f"Column {show(columns.model)} must name the model of every row",
+            argument="model_column",
+            kind="missing",
+            source=name,
+            found=f"row {models.index(None)} has no value",
+            rows=(models.index(None),),
+        )
+    labels = np.array([str(model) for model in models])
+    return {model: answers.at(np.flatnonzero(labels == model)) for model in dict.fromkeys(labels.tolist())}
+
+
+def _table(path: Files, columns: GradeColumns, request: Request | None) -> tuple[Any, GradeColumns, str]:
+    """The rows of files, which column is what, and what they are called."""
+    if logs_named(path):
+        log = read_log(path, grade=columns.grade)
+        known: dict[str, Any] = {name: name for name in ("epoch", "status") if getattr(columns, name) is None}
+        several = log.table["task"].null_count == 0
+        if several and columns.task is None and len(log.table["task"].unique()) > 1:
+            known["task"] = "task"
+        # Ids are those of a task.
+        ids = columns.id or (("task", "id") if several else ("id",))
+        answers = any(value is not None for value in log.table["confidence"].to_pylist())
+        confidence = columns.confidence or ("confidence" if answers else None)
+        own = replace(columns, grade="grade", id=ids, confidence=confidence, **known)
+        return log.table, own, log.path
     source = _source(path, Request() if request is None else request)
-    return graded_of(whole_table(source), columns, source.name)
+    return whole_table(source), columns.found_in(source.schema.names), source.name
 
 
 def _source(path: Files, request: Request) -> SourceTable:
-    paths, name = files_named(path)
+    found = files_named(path)
+    assert found is not None
+    paths, name = found
     return SourceTable.of_paths(paths, request, name)
 
 
@@ -178,11 +217,11 @@ def graded_of(table: Any, columns: GradeColumns, name: str) -> GradedAnswers:
     table : pyarrow.Table
         A row per answer.
     columns : GradeColumns
-        Which column is what; some are found by their names.
+        Which column is what.
     name : str
         What errors call the table.
     """
-    own = columns.found_in(table.column_names)
+    own = columns
     for argument, names in own.named.items():
         for column in names:
             require_column(column, table.column_names, argument, name)
@@ -205,17 +244,19 @@ def graded_of(table: Any, columns: GradeColumns, name: str) -> GradedAnswers:
     )
     confidences = None
     if own.confidence is not None:
-        confidences = _confidences(values[own.confidence], own, name)
+        confidences = _confidences(values[own.confidence], own)
     made: dict[str, Any] = {
         "epochs": own.epoch,
         "task": own.task,
-        "weights": own.weights,
         "status": own.status,
     }
     columns_of = {key: None if column is None else _labels(values[column]) for key, column in made.items()}
+    if own.weights is not None:
+        columns_of["weights"] = _grades(values[own.weights], own.weights, name)
     ids = None
     if own.id:
-        ids = _labels([id_of(list(key)) for key in zip(*(values[column] for column in own.id), strict=True)])
+        keys = zip(*(values[column] for column in own.id), strict=True)
+        ids = _labels([None if None in key else id_of(list(key)) for key in keys])
     return GradedAnswers(
         name,
         grades,
@@ -227,34 +268,6 @@ def graded_of(table: Any, columns: GradeColumns, name: str) -> GradedAnswers:
     )
 
 
-def by_model(answers: GradedAnswers, models: Sequence[Any]) -> dict[str, GradedAnswers]:
-    """Answers of models that are stacked in rows, by the model of each row."""
-    names = list(dict.fromkeys(str(model) for model in models))
-    labels = np.array([str(model) for model in models])
-    return {name: answers.at(np.flatnonzero(labels == name)) for name in names}
-
-
-def read_stacked(
-    path: Files, columns: GradeColumns, request: Request | None = None
-) -> dict[str, GradedAnswers]:
-    """The graded answers of each model of a file that has a column of models."""
-    source = _source(path, Request() if request is None else request)
-    table = whole_table(source)
-    answers = graded_of(table, columns, source.name)
-    assert columns.model is not None
-    models = table[columns.model].to_pylist()
-    if None in models:
-        raise InputError(
-            f"Column {show(columns.model)} must name the model of every row",
-            argument="model_column",
-            kind="missing",
-            source=source.name,
-            found=f"row {models.index(None)} has no value",
-            rows=(models.index(None),),
-        )
-    return by_model(answers, models)
-
-
 def _refuse_models(table: Any, name: str) -> None:
     """Refuse a file that mixes models without saying so."""
     column = next((own for own in table.column_names if own.casefold() in ("model", "model_name")), None)
@@ -262,7 +275,8 @@ def _refuse_models(table: Any, name: str) -> None:
         return
     models = [str(value) for value in table[column].unique().to_pylist() if value is not None]
     if len(models) > 1:
-        shown = [*map(show, models[:_SHOWN]), *([f"{len(models) - _SHOWN} more"] if len(models) > _SHOWN else [])]
+        more = [f"{len(models) - _SHOWN} more"] if len(models) > _SHOWN else []
+        shown = [*map(show, models[:_SHOWN]), *more]
         raise InputError(
             "must be the answers of one model",
             argument="path",
@@ -301,39 +315,27 @@ def _matches(answers: Sequence[Any], gold: Sequence[Any]) -> Floats:
     """1 where an answer is the right one, as a text; NaN where one of both is missing."""
     return np.array(
         [
-            np.nan if own in (None, "") or right in (None, "") else float(str(own).strip() == str(right).strip())
+            np.nan if {own, right} & {None, ""} else float(str(own).strip() == str(right).strip())
             for own, right in zip(answers, gold, strict=True)
         ]
     )
 
 
-def _confidences(cells: Sequence[Any], columns: GradeColumns, name: str) -> Floats:
-    """Cells as probabilities; NaN where one is empty or no number.
-
-    Percentages are never guessed: they are refused unless stated.
-    """
+def _confidences(cells: Sequence[Any], columns: GradeColumns) -> Floats:
+    """Cells as probabilities, from percentages if stated; NaN where one is empty or no number."""
     found = np.full(len(cells), np.nan)
     for row, cell in enumerate(cells):
         try:
             found[row] = np.nan if cell is None or cell == "" else float(cell)
         except (TypeError, ValueError):
             continue
-    if columns.percent:
-        return found / 100
-    given = found[~np.isnan(found)]
-    if len(given) and np.mean(given > 1) > 0.5:
-        bad = Offenders(
-            "confidences", f"in column {show(columns.confidence)} must lie between 0 and 1", "sign"
-        )
-        bad.add(found > 1, found, 0)
-        raise bad.error(passing("if these are percentages", percent=True)).replace(source=name)
-    return found
+    return found / 100 if columns.percent else found
 
 
 def _labels(values: Sequence[Any]) -> Array:
-    """Values as an array of objects, with texts for other labels."""
+    """Values as texts: a CSV file has nothing else, and files are matched."""
     found = np.empty(len(values), object)
-    found[:] = [value if value is None or isinstance(value, (int, float)) else str(value) for value in values]
+    found[:] = [None if value is None else str(value) for value in values]
     return found
 
 
@@ -342,5 +344,3 @@ def as_mapping(answers: Mapping[str, GradedAnswers], what: str) -> Any:
     found = {name: getattr(own, what) for name, own in answers.items()}
     lacking = [name for name, own in found.items() if own is None]
     return None if len(lacking) == len(found) else found
-
-

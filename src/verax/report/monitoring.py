@@ -13,6 +13,7 @@ from verax._version import __version__
 from verax.analyses.monitoring.monitor import Monitor
 from verax.analyses.monitoring.result import MonitorHistory
 from verax.display.monitoring import places_of
+from verax.display.tables import Table
 from verax.display.writing import written
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 10, 26
@@ -51,13 +52,18 @@ def monitor_page(monitor: Monitor, *, title: str = "Is it still good?", source: 
         lines += _drawings(drawn, marked, size)
         lines += ["<h2>Time steps</h2>", _table(history)]
     foot = f"verax {__version__}" + (f"; {escape(source)}" if source else "")
+    return html_page(title, [*lines, f'<p class="soft">{foot}</p>'])
+
+
+def html_page(title: str, lines: Sequence[str]) -> str:
+    """A page of these lines of HTML, which needs nothing else."""
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         f"<title>{escape(title)}</title><style>{_style()}</style>"
     )
-    body = "\n".join([f"<h1>{escape(title)}</h1>", *lines, f'<p class="soft">{foot}</p>'])
+    body = "\n".join([f"<h1>{escape(title)}</h1>", *lines])
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body><main>{body}</main></body></html>\n'
 
 
@@ -255,12 +261,17 @@ def _ticks(low: float, high: float, *, log: bool) -> list[tuple[float, str]]:
 
 def _table(history: MonitorHistory) -> str:
     (shown,), notes = history._tables(), history._notes()
-    head, *rows = shown.cells()
     above = "".join(f'<p class="soft">{escape(note)}</p>' for note in notes)
+    return above + html_table(shown, "Time steps")
+
+
+def html_table(table: Table, label: str) -> str:
+    """A table as HTML that scrolls where it is wide."""
+    head, *rows = table.cells()
     names = "".join(f"<th>{escape(name)}</th>" for name in head)
     cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
     body = "".join(f"<tr>{row}</tr>" for row in cells)
     return (
-        f'{above}<div class="scroll" tabindex="0" role="region" aria-label="Time steps"><table>'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label)}"><table>'
         f"<thead><tr>{names}</tr></thead><tbody>{body}</tbody></table></div>"
     )

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from verax.common.summaries import Array, Summary, merges
+from verax.common.specs import Array
+from verax.common.summaries import Summary, merges
 from verax.engines.differences import all_pairs
 from verax.inputs.arrays import Bools, Floats, Ints, to_host
 from verax.inputs.handles import Mergeable, Part, Recipe

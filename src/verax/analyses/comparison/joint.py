@@ -17,7 +17,8 @@ import numpy as np
 
 from verax.analyses.comparison.answers import some_rows, table_of, weights_of
 from verax.analyses.comparison.paired import OF_RULE, ColumnRecipe, PairedSums
-from verax.common.summaries import Array, Number, Summary, merges
+from verax.common.specs import Array, Number
+from verax.common.summaries import Summary, merges
 from verax.errors import InputError, join, passing
 from verax.inputs.arrays import Bools, Floats
 from verax.inputs.handles import Part, Recipe

@@ -86,7 +86,9 @@ class Asked:
             questions.refuse_absent()
         groups: Any = None
         if self.groups is not None:
-            kinds = [self.groups] if isinstance(self.groups, Mapping) else kinds_of(self.groups)
+            given: Any = self.groups
+            apart = isinstance(given, (list, tuple)) and all(isinstance(kind, Mapping) for kind in given)
+            kinds = given if apart else [given] if isinstance(given, Mapping) else kinds_of(given)
             columns = [questions.column(kind, "groups", sizes) for kind in kinds]
             groups = columns if len(columns) > 1 else columns[0]
         elif questions.repeated:

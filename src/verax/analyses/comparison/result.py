@@ -8,11 +8,11 @@ from functools import partial
 from operator import itemgetter
 from typing import Any, Literal
 
-from verax.analyses.comparison.answers import ModelAnswers, GapBounds
+from verax.analyses.comparison.answers import GapBounds, ModelAnswers
 from verax.analyses.comparison.claims import Claims
 from verax.analyses.comparison.reasons import disagreements
 from verax.analyses.comparison.records import Difference, MarginTest, Model, gap_numbers, margin_tests
-from verax.analyses.comparison.tables import grade_named, tables_of
+from verax.analyses.comparison.tables import grade_named, headline_of, tables_of
 from verax.analyses.comparison.traits import Traits
 from verax.analyses.comparison.undecided import what_would_decide
 from verax.common.checks import check_choice
@@ -166,6 +166,11 @@ class Comparison(Tabled, MaySkip):
         if scale is None:
             return {}
         return {m.name: (-m.interval).shifted(scale.high) for m in self.models[name_of(scale)]}
+
+    @property
+    def headline(self) -> str:
+        """Which model is best under the first rule, and how sure that is, in a sentence."""
+        return headline_of(self)
 
     @property
     def margin_tests(self) -> list[MarginTest]:

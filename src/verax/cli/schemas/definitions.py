@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from verax.analyses.comparison.answers import GapBounds, ModelAnswers
 from verax.analyses.comparison.records import Difference, MarginTest, Model
 from verax.analyses.comparison.traits import Traits
 from verax.cli.schemas.building import (
@@ -134,6 +135,11 @@ DEFINITIONS: dict[str, Schema] = {
         margin=or_none(NUMBER),
         margin_tests=listed(of_fields(MarginTest)),
         notes=TEXTS,
+        missing=Maybe({"enum": ["refuse", "pairwise", "joint"]}),
+        answers=Maybe(mapped(listed(of_fields(ModelAnswers)))),
+        gap_bounds=Maybe(mapped(listed(of_fields(GapBounds)))),
+        peers=Maybe(mapped(listed(of_fields(Model, rank=PLACE)))),
+        tasks=Maybe(mapped(ref("comparison"))),
         **NOTED,
     ),
     "subgroups": record(

@@ -1,0 +1,209 @@
+"""Graded answers at the command line: the options of files that have grades in place of probabilities."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from verax.cli.options import Reading, keyword, split
+from verax.common.paths import Files, called
+from verax.errors import InputError, passing
+
+if TYPE_CHECKING:
+    from verax.files.grades import GradeColumns, GradedAnswers
+
+GradeColumn = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of grades, in place of probabilities: 1 and 0, true and false, or scores in "
+        "--grade-range. Empty cells were not graded. Of an evaluation log, the metric."
+    ),
+]
+GradeRange = Annotated[str, typer.Option(help="Worst and best possible grade.", metavar="LOW,HIGH")]
+Answer = Annotated[
+    str | None, typer.Option(help="Column of answers, which are right if they equal --gold as texts.")
+]
+Gold = Annotated[str | None, typer.Option(help="Column of right answers, in place of --grade.")]
+ConfidenceColumn = Annotated[
+    str | None, typer.Option(help="Column of confidences: the probability that an answer is right.")
+]
+ModelColumn = Annotated[
+    str | None, typer.Option(help="Column of models, where the answers of several are stacked in one file.")
+]
+Task = Annotated[
+    str | None,
+    typer.Option(help="Column of tasks: also compare within each, with Holm's correction over all."),
+]
+Epoch = Annotated[
+    str | None,
+    typer.Option(help="Column that numbers the repeats of a question; these are clustered by question."),
+]
+Ungraded = Annotated[
+    str,
+    typer.Option(
+        help="Answers that were not graded. bounds: leave them out, and show what they could change; "
+        "exclude: leave them out, and count them; wrong: give them the worst grade."
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Grading:
+    """How a file of graded answers is read: the options that `reads_grades` adds to a command."""
+
+    grade: GradeColumn = None
+    grade_range: GradeRange = "0,1"
+    answer: Answer = None
+    gold: Gold = None
+    confidence_column: ConfidenceColumn = None
+    model_column: ModelColumn = None
+    task: Task = None
+    epoch: Epoch = None
+    ungraded: Ungraded = "bounds"
+
+    @property
+    def asked(self) -> bool:
+        """Whether grades were asked for."""
+        return self.grade is not None or self.gold is not None
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The worst and the best possible grade."""
+        try:
+            low, high = map(float, self.grade_range.split(","))
+        except ValueError:
+            raise InputError(
+                "must be two numbers, such as 0,1",
+                argument="grade_range",
+                values=[self.grade_range],
+            ) from None
+        return low, high
+
+    def columns(self, reading: Reading) -> GradeColumns:
+        """Which column is what."""
+        from verax.files.grades import GradeColumns
+
+        return GradeColumns(
+            self.grade,
+            self.answer,
+            self.gold,
+            self.confidence_column,
+            reading.percent,
+            tuple(split(reading.row_id)),
+            self.epoch,
+            self.model_column,
+            self.task,
+            tuple(split(reading.groups)),
+            reading.weights,
+        )
+
+    def are_in(self, paths: Files, reading: Reading) -> bool:
+        """Whether files hold grades: they are asked for, or found by the names of columns, or in logs."""
+        from verax.files.grades import holds_grades
+
+        if self.asked:
+            return True
+        named = reading.probs or reading.target or reading.raters or reading.rater_column or reading.shape
+        return not named and holds_grades(paths, self.columns(reading), reading.request)
+
+    def read(self, paths: Mapping[str, Files], reading: Reading) -> dict[str, GradedAnswers]:
+        """The answers of each model, of files of their own or stacked in one."""
+        from verax.files.grades import read_graded, read_stacked
+
+        columns = self.columns(reading)
+        if self.model_column is None:
+            return {name: read_graded(path, columns, reading.request) for name, path in paths.items()}
+        if len(paths) > 1:
+            raise InputError(
+                "must be left out where every model has a file of its own",
+                argument="model_column",
+                values=[self.model_column],
+            )
+        return read_stacked(next(iter(paths.values())), columns, reading.request)
+
+
+def reads_grades(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `Grading`, which it receives as its parameter `grading`."""
+    hints = get_type_hints(Grading, include_extras=True)
+    own = [keyword(name, getattr(Grading, name), hint) for name, hint in hints.items()]
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        grading = Grading(**{parameter.name: given.pop(parameter.name) for parameter in own})
+        command(grading=grading, **given)
+
+    known = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "grading"]
+    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in known] + own
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
+
+
+@dataclass(frozen=True)
+class GradedFiles:
+    """The answers of several models as arguments of `compare`, and what to say of them."""
+
+    answers: Mapping[str, GradedAnswers]
+    files: Mapping[str, str]
+    grading: Grading
+    reading: Reading
+    scored: bool
+
+    @classmethod
+    def of(cls, given: list[str], grading: Grading, reading: Reading, *, scored: bool) -> GradedFiles:
+        """The files that were named."""
+        from verax import files
+
+        paths: dict[str, Files] = dict(files.name_files(given))
+        answers = grading.read(paths, reading)
+        if len(answers) < 2:
+            raise InputError(
+                "Compare takes two models or more; evaluate takes one",
+                argument="path",
+                remedies=[passing("for models that are stacked in rows", model_column=...)],
+            )
+        names = {name: called(paths.get(name, next(iter(paths.values())))) for name in answers}
+        return cls(answers, names, grading, reading, scored)
+
+    def arguments(self) -> dict[str, Any]:
+        """Keywords of `compare`; with confidences if these are to be `scored`."""
+        from verax.files.grades import as_mapping
+
+        ids = as_mapping(self.answers, "ids")
+        if ids is not None and any(own is None for own in ids.values()):
+            raise InputError("must be in all files", argument="id")
+        kinds = [len(own.groups) for own in self.answers.values()]
+        found: dict[str, Any] = {
+            "grades": {name: own.grades for name, own in self.answers.items()},
+            "grade_range": self.grading.ends,
+            "ids": ids,
+            "ungraded": self.grading.ungraded,
+            "invalid": "skip" if self.reading.skip_invalid else "raise",
+        }
+        if self.scored:
+            found["forecasts"] = as_mapping(self.answers, "confidences")
+        for name, column in (("epochs", "epochs"), ("task", "task"), ("weights", "weights")):
+            value = as_mapping(self.answers, column)
+            found[name] = value if ids is not None or value is None else next(iter(value.values()))
+        if kinds[0]:
+            groups = [{name: own.groups[i] for name, own in self.answers.items()} for i in range(kinds[0])]
+            found["groups"] = groups if len(groups) > 1 else groups[0]
+            if ids is None:
+                found["groups"] = next(iter(groups[0].values()))
+        return found
+
+    @property
+    def said(self) -> dict[str, list[str]]:
+        """How the file of each model was read."""
+        return {name: list(own.taken) for name, own in self.answers.items()}
+
+    @property
+    def matched(self) -> str:
+        """How answers were matched."""
+        first = next(iter(self.answers.values()))
+        return "by the order of the rows" if first.ids is None else f"by {', '.join(first.columns.id)}"

@@ -1,0 +1,292 @@
+"""Grades of answers, and models that answered different questions."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import verax as vx
+from verax.analyses.comparison.answers import AnswerRecipe
+from verax.analyses.comparison.joint import Effects, JointRecipe, PseudoRecipe
+from verax.analyses.comparison.opening import Asked, open_grades
+from verax.results import Comparison
+from verax.scores.grades import Grade
+
+
+def answers(n=60, seed=0, models=("a", "b", "c")):
+    """0/1 grades of models on the same questions, which are not equally hard."""
+    rng = np.random.default_rng(seed)
+    ease = rng.random(n)
+    return {name: (rng.random(n) < ease).astype(float) for name in models}
+
+
+def unequal(n=60, seed=0, models=("a", "b", "c")):
+    """The same where every model answered its own two thirds of the questions."""
+    rng = np.random.default_rng(seed + 1)
+    full = answers(n, seed, models)
+    ids = {name: np.sort(rng.choice(n, 2 * n // 3, replace=False)) for name in full}
+    return {name: full[name][ids[name]] for name in full}, ids
+
+
+def test_grades_compare_as_losses_of_two_classes_do():
+    """The zero-one loss of decisions is the grade loss of the same answers, by the same paired sums."""
+    grades = answers()
+    y = np.ones(60, int)
+    sure = {name: np.where(right == 1, 0.9, 0.1) for name, right in grades.items()}
+    groups = np.repeat(np.arange(12), 5)
+    by_grades = vx.compare(grades=grades, groups=groups)
+    by_losses = vx.compare(y, sure, rule="zero_one", groups=groups)
+    assert by_grades.n_groups == 12
+    for a, b in (("a", "b"), ("a", "c")):
+        ours, theirs = by_grades.difference(a, b), by_losses.difference(a, b)
+        assert ours.difference == pytest.approx(theirs.difference, abs=1e-12)
+        assert list(ours.interval) == pytest.approx(list(theirs.interval), abs=1e-12)
+        assert ours.p_adjusted == pytest.approx(theirs.p_adjusted, abs=1e-12)
+    best = by_grades.models["grade"][0]
+    assert by_grades.grades[best.name].low == pytest.approx(1 - best.interval.high)
+
+
+def test_scores_in_a_range_and_their_refusals():
+    found = vx.compare(grades={"a": [5, 4, 1], "b": [3, 4, 2]}, grade_range=(1, 5))
+    assert found.difference("a", "b", "grade(low=1.0, high=5.0)").difference == pytest.approx(-1 / 3)
+    with pytest.raises(vx.InputError, match="must lie between 0 and 1") as caught:
+        vx.compare(grades={"a": [1, 2, 0], "b": [0, 1, 1]})
+    assert caught.value.rows == (1,)
+    assert "grade_range=[0.0, 2.0]" in str(caught.value)
+    for wrong in ((1, 0), 3, (0, np.inf)):
+        with pytest.raises(vx.InputError, match="worst and the best"):
+            vx.compare(grades={"a": [1], "b": [0]}, grade_range=wrong)
+    with pytest.raises(vx.InputError, match="one number per row"):
+        vx.compare(grades={"a": ["C", "I"], "b": ["C", "C"]})
+    with pytest.raises(vx.InputError, match="must be left out with grades"):
+        vx.compare([0, 1], grades={"a": [1, 1], "b": [0, 1]})
+    with pytest.raises(vx.InputError, match="`rule` must be left out"):
+        vx.compare(grades={"a": [1, 1], "b": [0, 1]}, rule="brier")
+    with pytest.raises(vx.InputError, match="`ids` cannot be used without grades"):
+        vx.compare([0, 1], {"a": [0.2, 0.3], "b": [0.1, 0.4]}, ids=[1, 2])
+
+
+def test_ungraded_answers_are_counted_and_bounded():
+    """By hand: a is graded on all of 8, b on 6; the two others are counted at both ends of the range."""
+    grades = {"a": [1, 1, 0, 1, 1, 0, 1, 1], "b": [1, 0, 0, None, 1, 0, np.nan, 0]}
+    found = vx.compare(grades=grades)
+    assert found.n_rows == 6
+    assert found.difference("a", "b").difference == pytest.approx(2 / 6 - 4 / 6)
+    a, b = found.answers["grade"]
+    assert (a.asked, a.graded, a.ungraded, b.graded, b.ungraded) == (8, 8, 0, 6, 2)
+    assert (b.low, b.high) == (pytest.approx(4 / 8), pytest.approx(6 / 8))
+    (gap,) = found.gap_bounds["grade"]
+    assert (gap.low, gap.high) == (pytest.approx(2 / 8 - 6 / 8), pytest.approx(2 / 8 - 4 / 8))
+    assert any("2 of 8 answers of b (25.0%)" in note and "0.5000 and 0.7500" in note for note in found.notes)
+    wrong = vx.compare(grades=grades, ungraded="wrong")
+    assert wrong.difference("a", "b").difference == pytest.approx(gap.low)
+    assert wrong.gap_bounds == {}
+    assert wrong.answers["grade"][1].ungraded == 0
+    excluded = vx.compare(grades=grades, ungraded="exclude")
+    assert excluded.gap_bounds == {}
+    assert excluded.answers["grade"][1].ungraded == 2
+
+
+def test_unbounded_rules_have_no_upper_bound():
+    rng = np.random.default_rng(0)
+    y = {name: rng.integers(0, 2, 50) for name in "ab"}
+    p = {name: rng.uniform(0.1, 0.9, 50) for name in "ab"}
+    p["b"][3] = np.nan
+    ids = dict.fromkeys("ab", np.arange(50))
+    y["b"] = y["a"]
+    found = vx.compare(y, p, ids=ids, rule=["brier", "log_score"], invalid="skip")
+    assert found.answers["log_score"][1].high == np.inf
+    assert np.isfinite(found.answers["brier"][1].high)
+    assert found.gap_bounds["log_score"][0].low == -np.inf
+    assert json.dumps(found.to_dict(stored=False), allow_nan=False)
+
+
+def test_repeats_of_a_question_are_clustered_by_question():
+    rng = np.random.default_rng(3)
+    ids, epochs = np.repeat(np.arange(20), 3), np.tile(np.arange(3), 20)
+    grades = {name: rng.integers(0, 2, 60) for name in "ab"}
+    found = vx.compare(grades=grades, ids=ids, epochs=epochs)
+    known = vx.compare(grades=grades, groups=ids)
+    assert found.n_groups == 20
+    assert found.difference("a", "b") == known.difference("a", "b")
+    with pytest.raises(vx.InputError, match="must not repeat within a model") as caught:
+        vx.compare(grades=grades, ids=ids)
+    assert caught.value.rows == (0, 1)
+    with pytest.raises(vx.InputError, match="with epoch 1 is in rows"):
+        vx.compare(grades=grades, ids=ids, epochs=np.ones(60, int))
+
+
+def test_tasks_are_compared_with_one_correction():
+    grades = answers(90, models=("a", "b"))
+    task = np.repeat(["law", "math", "zoo"], 30)
+    found = vx.compare(grades=grades, task=task)
+    alone = [vx.compare(grades={k: v[task == name] for k, v in grades.items()}) for name in found.tasks]
+    p = np.array([own.difference("a", "b").p_value for own in alone])
+    order = np.argsort(p)
+    holm = np.empty(3)
+    holm[order] = np.minimum(np.maximum.accumulate(p[order] * [3, 2, 1]), 1)
+    ours = [own.difference("a", "b").p_adjusted for own in found.tasks.values()]
+    assert ours == pytest.approx(holm.tolist())
+    assert Comparison.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+
+
+def test_confidences_never_change_grades():
+    """Invalid confidences are not scored; accuracy is that of all graded answers."""
+    grades = answers(40, models=("a", "b"))
+    sure = {name: np.full(40, 0.6) for name in grades}
+    sure["b"][:5] = np.nan
+    found = vx.compare(grades=grades, forecasts=sure, rule="brier")
+    alone = vx.compare(grades=grades)
+    assert found.difference("a", "b") == alone.difference("a", "b")
+    assert found.answers["brier"][1].ungraded == 5
+    sure["a"][7] = 1.2
+    with pytest.raises(vx.InputError, match="between 0 and 1"):
+        vx.compare(grades=grades, forecasts=sure, rule="brier")
+    skipped = vx.compare(grades=grades, forecasts=sure, rule="brier", invalid="skip")
+    assert skipped.answers["brier"][0].ungraded == 1
+    assert skipped.difference("a", "b") == alone.difference("a", "b")
+    percent = {name: np.full(40, 60.0) for name in grades}
+    with pytest.raises(vx.InputError, match="Divide percentages by 100"):
+        vx.compare(grades=grades, forecasts=percent, rule="brier", invalid="skip")
+
+
+# ---- unequal question sets ---------------------------------------------------------------------
+
+
+def dense_solution(losses, known, weights):
+    """Least squares with a dummy per model and question, by NumPy."""
+    q, m = np.nonzero(known)
+    design = np.zeros((len(q), known.shape[0] + known.shape[1]))
+    design[np.arange(len(q)), m] = 1
+    design[np.arange(len(q)), known.shape[1] + q] = 1
+    root = np.sqrt(weights[q])
+    solution = np.linalg.lstsq(design * root[:, None], losses[q, m] * root, rcond=None)[0]
+    effects, questions = np.split(solution, [known.shape[1]])
+    return effects + (weights @ questions) / weights.sum()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_joint_estimates_equal_dense_least_squares(weighted):
+    grades, ids = unequal(50, 2, ("a", "b", "c", "d"))
+    w = np.random.default_rng(0).uniform(0.5, 3, 50) if weighted else np.ones(50)
+    weights = {name: w[own] for name, own in ids.items()} if weighted else None
+    found = vx.compare(grades=grades, ids=ids, missing="joint", weights=weights)
+    losses, known = np.full((50, 4), np.nan), np.zeros((50, 4), bool)
+    for j, name in enumerate(grades):
+        losses[ids[name], j], known[ids[name], j] = 1 - grades[name], True
+    some = known.any(axis=1)
+    expected = dense_solution(losses[some], known[some], w[some])
+    ours = {model.name: model.mean for model in found.models["grade"]}
+    assert [ours[name] for name in grades] == pytest.approx(expected.tolist(), abs=1e-10)
+
+
+def test_joint_errors_are_those_of_statsmodels():
+    # statsmodels 0.15.0: OLS of the losses on dummies of models and questions, cov_type="cluster" without
+    # correction, by question and by groups of four questions. Ours have G/(G-1) for G clusters; those
+    # of groups are a jackknife, which is close to it.
+    grades, ids = unequal(80, 5)
+    effects = {"b": -0.09619588981198092, "c": -0.02944177233639362}
+    by_question = {"b": 0.09998782459253977, "c": 0.09334528509678575}
+    by_group = {"b": 0.09056418239465351, "c": 0.08846701727859933}
+    found = vx.compare(grades=grades, ids=ids, missing="joint")
+    groups = {name: own // 4 for name, own in ids.items()}
+    grouped = vx.compare(grades=grades, ids=ids, missing="joint", groups=groups)
+    assert grouped.n_groups == 20
+    for name, effect in effects.items():
+        gap = found.difference(name, "a")
+        assert gap.difference == pytest.approx(effect, abs=1e-10)
+        assert gap.standard_error == pytest.approx(by_question[name] * np.sqrt(76 / 75), rel=1e-9)
+        assert grouped.difference(name, "a").standard_error == pytest.approx(by_group[name], rel=0.05)
+
+
+def test_where_all_answered_everything_all_ways_agree():
+    grades = answers()
+    ids = np.arange(60)
+    plain = vx.compare(grades=grades, ids=ids)
+    for missing in ("joint", "pairwise"):
+        found = vx.compare(grades=grades, ids=ids, missing=missing)
+        for gap in plain.differences["grade"]:
+            other = found.difference(gap.a, gap.b)
+            assert other.difference == pytest.approx(gap.difference, abs=1e-12)
+            assert other.standard_error == pytest.approx(gap.standard_error, rel=1e-9)
+            assert other.p_adjusted == pytest.approx(gap.p_adjusted, rel=1e-6)
+
+
+def test_answering_only_easy_questions_does_not_help():
+    """Model b is worse on every question by the same amount, and answered the easy half."""
+    ease = np.linspace(0.2, 0.8, 40)
+    grades = {"a": ease, "b": ease[20:] - 0.05, "c": ease - 0.1}
+    ids = {"a": np.arange(40), "b": np.arange(20, 40), "c": np.arange(40)}
+    joint = vx.compare(grades=grades, ids=ids, missing="joint")
+    assert [model.name for model in joint.models["grade"]] == ["a", "b", "c"]
+    assert joint.difference("b", "a").difference == pytest.approx(0.05)
+    pairwise = vx.compare(grades=grades, ids=ids, missing="pairwise")
+    means = {model.name: model.mean for model in pairwise.models["grade"]}
+    assert means["b"] < means["a"]
+    assert pairwise.best() == "a"
+    assert pairwise.difference("b", "c").difference == pytest.approx(-0.05)
+    peers = {model.name: model.mean for model in joint.peers["grade"]}
+    assert peers["a"] == pytest.approx((20 * -0.1 + 20 * -0.075) / 40)
+
+
+def test_models_that_share_no_question():
+    grades = {"a": [1, 0, 1], "b": [1, 1, 0], "c": [0, 1, 1], "d": [1, 1, 1]}
+    ids = {"a": [1, 2, 3], "b": [2, 3, 4], "c": [7, 8, 9], "d": [7, 8, 9]}
+    with pytest.raises(vx.InputError, match="2 sets without a shared question: a and b; c and d"):
+        vx.compare(grades=grades, ids=ids, missing="joint")
+    found = vx.compare(grades=grades, ids=ids, missing="pairwise")
+    assert np.isnan(found.difference("a", "c").difference)
+    assert found.difference("a", "b").difference == pytest.approx(0.5)
+    with pytest.raises(vx.InputError, match="'a' lacks 4 of 7"):
+        vx.compare(grades=grades, ids=ids)
+    with pytest.raises(vx.InputError, match="two models share"):
+        vx.compare(grades={"a": [1, 0], "b": [1, 1]}, ids={"a": [1, 2], "b": ["x", "y"]}, missing="joint")
+
+
+def test_forecasts_of_models_with_their_own_questions():
+    """Losses of distributions are matched by id like grades; each model has its own outcomes."""
+    rng = np.random.default_rng(1)
+    y, p = rng.integers(0, 3, 40), {name: rng.dirichlet(np.ones(3), 40) for name in "ab"}
+    ids = {"a": np.arange(40), "b": rng.permutation(40)}
+    own = {name: y[ids[name]] for name in "ab"}
+    shuffled = {name: p[name][ids[name]] for name in "ab"}
+    found = vx.compare(own, shuffled, ids=ids, rule="brier")
+    known = vx.compare(y, p, rule="brier")
+    assert found.difference("a", "b").standard_error == pytest.approx(
+        known.difference("a", "b").standard_error
+    )
+    ids["b"], own["b"], shuffled["b"] = (each[:30] for each in (ids["b"], own["b"], shuffled["b"]))
+    joint = vx.compare(own, shuffled, ids=ids, rule="brier", missing="joint")
+    gaps = vx.brier.samples(own["b"], shuffled["b"]) - vx.brier.samples(y, p["a"])[ids["b"]]
+    assert joint.difference("b", "a").difference == pytest.approx(gaps.mean())
+    p["a"][0] = [1, 0, 0]
+    own["a"][0], shuffled["a"][0] = 1, [1, 0, 0]
+    with pytest.raises(vx.InputError, match="losses are infinite"):
+        vx.compare(own, shuffled, ids=ids, rule="log_score", missing="joint")
+
+
+def test_parts_merge_to_the_sums_of_the_whole():
+    """Recipes see parts of the questions, and their summaries survive as bytes."""
+    grades, ids = unequal(40, 7)
+    grades["a"][3] = np.nan
+    rule = Grade()
+    handle = open_grades(grades, rule, Asked(ids, missing="joint"))
+    part = handle.kept
+    pieces = [part.subset(np.arange(start, part.n_rows, 3)) for start in range(3)]
+    whole = handle.summarise({"joint": JointRecipe(handle.models, rule)})["joint"]
+    effects = Effects.of(whole, handle.models)
+    for recipe in (
+        JointRecipe(handle.models, rule),
+        AnswerRecipe(handle.models, rule),
+        PseudoRecipe(effects, rule),
+    ):
+        taken = [recipe.load(recipe.take(each).to_bytes(), {}) for each in pieces]
+        merged, expected = taken[2].merge(taken[0]).merge(taken[1]), recipe.take(part)
+        if isinstance(recipe, PseudoRecipe):
+            assert merged.first.means == pytest.approx(expected.first.means, abs=1e-12)
+            assert merged.first.means[:3] == pytest.approx(effects.means, abs=1e-12)
+            continue
+        for name, value in vars(expected).items():
+            assert np.asarray(getattr(merged, name)) == pytest.approx(np.asarray(value), abs=1e-9), name

@@ -1,0 +1,132 @@
+"""Graded answers at the command line: files of their own, stacked models, right answers and refusals."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import verax as vx
+from commandline import verax
+
+N = 60
+RNG = np.random.default_rng(2)
+EASE = RNG.random(N)
+GRADES = {
+    name: (RNG.random(N) < np.clip(EASE + more, 0, 1)).astype(float)
+    for name, more in (("new", 0.2), ("old", 0))
+}
+GRADES["old"][:3] = np.nan
+SURE = {name: np.clip(EASE, 0.05, 0.95) for name in GRADES}
+IDS = np.array([f"q{i}" for i in range(N)])
+SUBJECT = np.arange(N) // 4
+TASK = np.where(np.arange(N) % 3, "math", "law")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("graded")
+    frames = []
+    for name, own in GRADES.items():
+        frame = pd.DataFrame(
+            {"qid": IDS, "subject": SUBJECT, "task": TASK, "correct": own, "confidence": SURE[name]}
+        )
+        frame["answer"], frame["gold"] = np.where(own == 1, "A", "B"), "A"
+        frame.sample(frac=1, random_state=1).to_csv(path / f"{name}.csv", index=False)
+        frames.append(frame.assign(model=name))
+    records = frames[1].assign(correct=[None if np.isnan(g) else bool(g) for g in GRADES["old"]])
+    records.to_json(path / "old.jsonl", orient="records", lines=True)
+    pd.concat([frames[0].iloc[10:], frames[1]]).to_csv(path / "both.csv", index=False)
+    return path
+
+
+def as_json(*arguments):
+    done = verax("compare", *arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["comparison"]
+
+
+def refusal(*arguments):
+    done = verax("compare", *arguments)
+    assert done.returncode == 2
+    return done.stderr
+
+
+def test_files_of_their_own_are_matched_by_id(folder):
+    wanted = vx.compare(grades=GRADES, ids=IDS, groups=SUBJECT, task=TASK)
+    options = ("--grade", "correct", "--id", "qid", "--groups", "subject", "--task", "task")
+    for old in ("old.csv", "old.jsonl"):
+        found = as_json(folder / "new.csv", folder / old, *options)
+        (gap,) = found["differences"]["grade"]
+        assert gap["p_value"] == pytest.approx(wanted.difference("new", "old").p_value)
+        assert set(found["tasks"]) == {"law", "math"}
+        assert found["answers"]["grade"][1]["ungraded"] == 3
+        assert found["gap_bounds"]["grade"][0]["high"] == pytest.approx(wanted.gap_bounds["grade"][0].high)
+    done = verax("compare", folder / "new.csv", folder / "old.csv", *options)
+    assert "3 of 60 answers not graded" in done.stdout
+    assert "Caution: 3 of 60 answers of old (5.0%) were not graded" in done.stdout
+    wrong = as_json(folder / "new.csv", folder / "old.csv", *options[:4], "--ungraded", "wrong")
+    assert wrong["n_rows"] == N
+
+
+def test_right_answers_in_place_of_grades(folder):
+    found = as_json(folder / "new.csv", folder / "old.csv", "--gold", "gold", "--id", "qid")
+    given = {name: (np.nan_to_num(own) == 1).astype(float) for name, own in GRADES.items()}
+    wanted = vx.compare(grades=given, ids=IDS)
+    assert found["differences"]["grade"][0]["difference"] == pytest.approx(
+        wanted.difference("new", "old").difference
+    )
+
+
+def test_stacked_models_with_different_questions(folder, tmp_path):
+    both, page = folder / "both.csv", tmp_path / "page.html"
+    options = (both, "--grade", "correct", "--id", "qid", "--model-column", "model")
+    assert "--missing joint" in refusal(*options)
+    found = as_json(*options, "--missing", "joint", "--rule", "brier", "--html", page)
+    ids = {"new": IDS[10:], "old": IDS}
+    given = {"new": GRADES["new"][10:], "old": GRADES["old"]}
+    sure = {"new": SURE["new"][10:], "old": SURE["old"]}
+    wanted = vx.compare(grades=given, forecasts=sure, rule="brier", ids=ids, missing="joint")
+    for rule in ("grade", "brier"):
+        assert found["differences"][rule][0]["standard_error"] == pytest.approx(
+            wanted.difference("new", "old", rule).standard_error
+        )
+    assert "not graded" in page.read_text()
+    assert wanted.headline in page.read_text()
+    assert as_json(*options, "--missing", "pairwise")["missing"] == "pairwise"
+
+
+def test_distributions_with_different_questions(tmp_path):
+    y, p = RNG.integers(0, 2, 40), RNG.uniform(0.05, 0.95, (2, 40)).round(3)
+    for name, own, rows in (("a", p[0], slice(0, 30)), ("b", p[1], slice(5, 40))):
+        frame = pd.DataFrame({"id": np.arange(40), "y": y, "p": own})[rows]
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    files = (tmp_path / "a.csv", tmp_path / "b.csv")
+    found = as_json(*files, "--id", "id", "--missing", "joint", "--rule", "brier")
+    gaps = vx.brier.samples(y, p[0])[5:30] - vx.brier.samples(y, p[1])[5:30]
+    assert found["differences"]["brier"][0]["difference"] == pytest.approx(gaps.mean())
+    assert [own["asked"] for own in found["answers"]["brier"]] == [30, 35]
+    assert "--id" in refusal(*files, "--missing", "joint")
+
+
+def test_mistakes_are_named_with_their_remedies(folder, tmp_path):
+    grade = ("--grade", "correct", "--id", "qid")
+    assert "--model-column model" in refusal(folder / "both.csv", folder / "new.csv", *grade)
+    assert "Did you mean 'correct'?" in refusal(folder / "new.csv", folder / "old.csv", "--grade", "corect")
+    repeated = refusal(folder / "new.csv", folder / "old.csv", "--grade", "correct", "--id", "subject")
+    assert "must not repeat within a model" in repeated
+    assert "--epoch" in repeated
+    assert "row 0 holds" in refusal(
+        folder / "new.csv", folder / "old.csv", "--grade", "answer", "--id", "qid"
+    )
+    assert "--grade-range" in refusal(
+        folder / "new.csv", folder / "old.csv", "--grade", "subject", "--id", "qid"
+    )
+    percent = pd.read_csv(folder / "new.csv")
+    percent["confidence"] *= 100
+    percent.to_csv(tmp_path / "percent.csv", index=False)
+    # Grades need no confidences; scoring these does.
+    as_json(tmp_path / "percent.csv", folder / "old.csv", *grade)
+    assert "--percent" in refusal(tmp_path / "percent.csv", folder / "old.csv", *grade, "--rule", "brier")
