@@ -29,9 +29,11 @@ from verax.analyses.comparison.lengths import LengthRecipe
 from verax.analyses.comparison.paired import OF_RULE, PairedRecipe, PairedSums
 from verax.analyses.comparison.references import FREQUENCIES, UNIFORM, OtherGroups
 from verax.analyses.comparison.result import Comparison
+from verax.analyses.list_samples import ListSampleRecipe
 from verax.analyses.parts import probabilities, seen
 from verax.analyses.raters.raters import read_raters, recipe_of
 from verax.analyses.raters.result import RaterStudy
+from verax.analyses.retention.result import RetentionCurve
 from verax.analyses.samples import SampleRecipe
 from verax.analyses.worst import Worst, ranking, read_worst
 from verax.analyses.worst_ranks import read_ranked, worst_recipes
@@ -58,12 +60,13 @@ from verax.report.limits import (
     PLACES,
     WORST,
     WORST_LISTS,
+    list_sample_size,
     replicates_for,
     sample_size,
 )
 from verax.report.problem import Problem
 from verax.report.reliability import ReliabilityPanel, panels_of_places
-from verax.report.remedies import RecalibrationBenefit, remedies_of
+from verax.report.remedies import RecalibrationBenefit, remedies_of, remedies_of_lists
 from verax.report.survey import ListSurveyRecipe, SurveyRecipe
 from verax.report.thresholds import ThresholdCurves, find_thresholds
 from verax.scores.base import Rule
@@ -147,9 +150,13 @@ def _list_recipes(handle: Handle, problem: Problem, plan: Resampling) -> dict[st
         found[f"{name}/stated"] = ListEventRecipe(name, PLACES)
         found[f"{name}/scored"] = ListEventRecipe(name, scored=True)
         found |= _worst_recipes(handle, name, problem.primary, ())
-        lengths = LengthRecipe(name, fined)
+        more: dict[str, Recipe[Any]] = {
+            "lengths": LengthRecipe(name, fined),
+            "curves": retention.curve_recipe(problem, name, math.inf, plan.seed),
+            "sample": ListSampleRecipe(name, list_sample_size(len(handle.models)), everything=False),
+        }
         # Older versions saved none.
-        found |= {f"{name}/lengths": lengths} if handle.knows(lengths) else {}
+        found |= {f"{name}/{what}": recipe for what, recipe in more.items() if handle.knows(recipe)}
     found["pairs"] = PairedRecipe(tuple(handle.models), problem.rules, reference=UNIFORM)
     return found
 
@@ -236,11 +243,18 @@ class _Conclusion:
         )
 
     def _lists(self) -> list[Findings]:
+        problem, plan, found = self.problem, self.plan, self.found
+        samples = {
+            model: found[f"{model}/sample"] for model in problem.models if f"{model}/sample" in found.found
+        }
+        remedies = remedies_of_lists(problem, samples, confidence=plan.confidence, seed=plan.seed)
         own = {
             model: places.find_places(
-                self.handle, self.problem, self.plan, self.found, model, self.full.get(model)
+                *(self.handle, problem, plan, found, model, self.full.get(model)),
+                remedies[shown],
+                self._curves(model),
             )
-            for model in self.problem.models
+            for model, shown in problem.models.items()
         }
         panels = panels_of_places([each.curves for each in own.values()])
         return [
@@ -256,6 +270,14 @@ class _Conclusion:
             for (model, shown), drawn in zip(self.problem.models.items(), panels, strict=True)
         ]
 
+    def _curves(self, model: str) -> list[RetentionCurve]:
+        """What is left of a model's metrics when cases are dropped; nothing where it is not known."""
+        found = self.found.found.get(f"{model}/curves")
+        if found is None:
+            return []
+        recipe: Any = self.recipes[f"{model}/curves"]
+        return retention.curves(self.problem, found, recipe, self.plan)
+
     def _distributions(self, tests: Resampling) -> list[Findings]:
         handle, problem, plan, found = self.handle, self.problem, self.plan, self.found
         events = {model: found[f"{model}/events"] for model in problem.models}
@@ -270,15 +292,7 @@ class _Conclusion:
             return remedies_of(problem, found["sample"], class_biases, panels, **how)  # type: ignore[arg-type]
 
         def curves() -> dict[str, Any]:
-            return {
-                model: retention.curves(
-                    problem,
-                    found[f"{model}/curves"],
-                    self.recipes[f"{model}/curves"],  # type: ignore[arg-type]
-                    plan,
-                )
-                for model in problem.models
-            }
+            return {model: self._curves(model) for model in problem.models}
 
         if handle.kept is not None:
             # One after the other: at once they take much memory.
@@ -414,7 +428,7 @@ class _Conclusion:
 
     def _precision(self, findings: Sequence[Findings], subgroups: Any) -> str:
         """What comes from bins, and how far it can be off; empty where everything is exact."""
-        curves = [c for f in findings if f.dense is not None for c in (*f.dense.retained, *f.dense.selected)]
+        curves = [c for f in findings for c in (*f.own.retained, *f.own.selected)]
         largest = max((float(np.max(c.within)) for c in curves if c.within is not None), default=0.0)
         parts = max(found.decomposition.whole.within or 0.0 for found in findings)
         smaller = max(

@@ -41,6 +41,7 @@ _PADDING = 12
 def all_charts(contents: Contents) -> dict[str, Spec]:
     """Every chart of the page under the name of its place."""
     charts = _list_charts(contents) if contents.problem.lists else _dense_charts(contents)
+    charts |= _charts_of_all(contents)
     n_panels = len(contents.findings[0].panels)
     for i in range(n_panels):
         panels = [found.panels[i] for found in contents.findings]
@@ -60,11 +61,16 @@ def all_charts(contents: Contents) -> dict[str, Spec]:
 
 def _dense_charts(contents: Contents) -> dict[str, Spec]:
     found = [each.dense for each in contents.findings if each.dense is not None]
-    charts = {
-        "classes": labelled(interval_chart("class", "mean loss"), class_rows(contents, found)),
-        "retained": _curve_chart_of(curve_rows([each.retained for each in found])),
-        "selected": _curve_chart_of(curve_rows([each.selected for each in found])),
-    }
+    return {"classes": labelled(interval_chart("class", "mean loss"), class_rows(contents, found))}
+
+
+def _charts_of_all(contents: Contents) -> dict[str, Spec]:
+    """Those of every kind of forecasts: curves after dropping cases, and recalibration."""
+    found = [each.own for each in contents.findings]
+    charts: dict[str, Spec] = {}
+    if found[0].selected:
+        charts["retained"] = _curve_chart_of(curve_rows([each.retained for each in found]))
+        charts["selected"] = _curve_chart_of(curve_rows([each.selected for each in found]))
     for i in range(len(found[0].remedy.curves)):
         charts[f"remedy-{i}"] = filled(_before_after_chart(), {"rows": remedy_rows(found, i)})
     return charts
@@ -184,7 +190,7 @@ def point_rows(panels: list[ReliabilityPanel]) -> Values:
     ]
 
 
-def remedy_rows(found: Sequence[Distributions], i: int) -> Values:
+def remedy_rows(found: Sequence[Distributions | ListFindings], i: int) -> Values:
     """A row for each model and point of one event's curve, before and after recalibration."""
     rows = []
     for m, own in enumerate(found):

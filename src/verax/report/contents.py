@@ -98,6 +98,9 @@ class ListFindings:
     curves: ListReliability
     claims: tuple[Claim, ...]
     lengths: LengthComparison | None
+    remedy: RecalibrationBenefit
+    retained: list[RetentionCurve]
+    selected: list[RetentionCurve]
 
     @property
     def whole(self) -> Claim:
@@ -124,6 +127,9 @@ class ListFindings:
             "claims": [claim.to_dict() for claim in self.claims],
             "reliability": self.curves.to_dict(stored=False),
             "lengths": None if self.lengths is None else self.lengths.to_dict(stored=False),
+            "recalibration": self.remedy.to_dict(),
+            "retention": [curve.to_dict(stored=False) for curve in self.retained],
+            "selective": [curve.to_dict(stored=False) for curve in self.selected],
         }
 
 
@@ -149,6 +155,13 @@ class Findings:
     dense: Distributions | None
     places: ListFindings | None
     raters: RaterStudy | None = None
+
+    @property
+    def own(self) -> Distributions | ListFindings:
+        """What is particular to its kind of forecasts, of which each has a remedy and curves."""
+        found = self.dense if self.places is None else self.places
+        assert found is not None
+        return found
 
     def score(self, rule: str) -> CardLine:
         """The line of the card with a rule's name; of lists, with that of the rule that is padded."""

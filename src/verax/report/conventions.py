@@ -110,8 +110,7 @@ def methods_of(contents: Contents) -> list[str]:
 
 def _all_rows(contents: Contents) -> str:
     """Which figures are of all rows."""
-    dense = [found.dense for found in contents.findings if found.dense is not None]
-    tried = [each.remedy.recalibration for each in dense]
+    tried = [found.own.remedy.recalibration for found in contents.findings]
     part = any(each is not None and each.n_rows < contents.problem.n_rows for each in tried)
     but = " except those of recalibration, which is tried on a random sample" if part else ""
     return f"Nothing was clipped, and no valid row was left out: every figure is of all rows{but}."

@@ -209,7 +209,7 @@ def _length_table(found: LengthComparison) -> dict[str, Any]:
 
 def curves_exhibit(contents: Contents) -> dict[str, Any]:
     """The curves of what is left when rows are removed."""
-    found = [f.dense for f in contents.findings if f.dense is not None]
+    found = [f.own for f in contents.findings]
     titles = {curve.metric: _metric_title(curve) for curve in found[0].retained}
     return {
         "metrics": list(titles.values()),

@@ -44,6 +44,8 @@ THRESHOLD_ROWS = 2**20
 # Recalibration is tried on this number of probabilities of all models together; of more, rows are drawn at
 # random. With fewer rows than the least, or fewer drawn than are enough, it is not tried.
 _PROBABILITIES, FEWEST_ROWS, _ENOUGH = 60_000, 20, 500
+# Of top lists it is tried on this number of lists of all models together.
+_LISTS = 10_000
 # Before-and-after curves, and the cells of their grid.
 REMEDY_CURVES, REMEDY_CELLS = 4, 50
 
@@ -76,6 +78,11 @@ def most_subgroups(n_classes: int, n_models: int) -> int:
 def sample_size(n_classes: int, n_models: int) -> int:
     """The largest number of rows that recalibration is tried on."""
     return max(_PROBABILITIES // (n_classes * n_models), _ENOUGH)
+
+
+def list_sample_size(n_models: int) -> int:
+    """The largest number of lists that recalibration is tried on: few numbers are fitted to them."""
+    return max(_LISTS // n_models, _ENOUGH)
 
 
 def recalibrated(n_rows: int, n_classes: int, n_models: int) -> bool:

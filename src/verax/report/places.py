@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from verax.analyses.calibration.components import Decomposition
@@ -12,6 +13,7 @@ from verax.analyses.calibration.reliability import read_claims, read_reliability
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.comparison.length_result import LengthComparison
 from verax.analyses.comparison.lengths import LengthRecipe, compare_lengths, read_known_lengths
+from verax.analyses.retention.result import RetentionCurve
 from verax.analyses.unitsums import UnitSums
 from verax.inference.intervals import Resampling
 from verax.inputs.handles import Handle, Summaries
@@ -20,12 +22,20 @@ from verax.inputs.rows import Rows
 from verax.report.contents import ListFindings
 from verax.report.limits import CURVES_OF_PLACES, PLACES, RESAMPLES, list_replicates
 from verax.report.problem import Problem
+from verax.report.remedies import RecalibrationBenefit
 from verax.scores.combinators import Padded, padded
 from verax.scores.registry import RULES
 
 
 def find_places(
-    handle: Handle, problem: Problem, plan: Resampling, found: Summaries, model: str, full: Rows | None
+    handle: Handle,
+    problem: Problem,
+    plan: Resampling,
+    found: Summaries,
+    model: str,
+    full: Rows | None,
+    remedy: RecalibrationBenefit,
+    drawn_curves: Sequence[RetentionCurve],
 ) -> ListFindings:
     """What the lists of a model claim; `full` are the distributions that they were cut from, if they were."""
     stated = found[f"{model}/stated"]
@@ -33,7 +43,12 @@ def find_places(
     curves = read_reliability(stated, ListEventRecipe(model, CURVES_OF_PLACES), handle, drawn)
     assert isinstance(curves, ListReliability)
     return ListFindings(
-        curves, read_claims(stated, PLACES), _lengths(handle, problem, plan, found, model, full)
+        curves,
+        read_claims(stated, PLACES),
+        _lengths(handle, problem, plan, found, model, full),
+        remedy,
+        retained=[curve for curve in drawn_curves if curve.sees_outcome],
+        selected=[curve for curve in drawn_curves if not curve.sees_outcome],
     )
 
 

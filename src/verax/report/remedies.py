@@ -11,11 +11,13 @@ import numpy as np
 
 from verax.analyses.calibration.class_bias import ClassBias
 from verax.analyses.calibration.reliability import reliability
-from verax.analyses.recalibration.recalibration import recalibrate
+from verax.analyses.list_samples import ListSample
+from verax.analyses.recalibration.recalibration import recalibrate, recalibrate_lists
 from verax.analyses.recalibration.result import Recalibration
 from verax.analyses.samples import Sample
 from verax.errors import RuleError
 from verax.inputs.arrays import Floats
+from verax.inputs.lists.rows import ListRows
 from verax.report.limits import FEWEST_ROWS, REMEDY_CELLS, REMEDY_CURVES, recalibrated
 from verax.report.problem import Problem
 from verax.report.reliability import ReliabilityPanel
@@ -114,16 +116,56 @@ def remedies_of(
     }
 
 
+def remedies_of_lists(
+    problem: Problem, samples: Mapping[str, ListSample], *, confidence: float, seed: int
+) -> dict[str, RecalibrationBenefit]:
+    """The remedy of the lists of every model, tried on a sample of them; saved lists may have none."""
+    found: dict[str, RecalibrationBenefit] = {}
+    rows = {}
+    for model, shown in problem.models.items():
+        sample = samples[model].in_order() if model in samples else None
+        found[shown] = RecalibrationBenefit(None, [], [])
+        if sample is None or not _enough(len(sample.place), sample.groups):
+            continue
+        rows[shown] = sample.lists(problem.n_classes)
+        better = recalibrate_lists(
+            sample, problem.n_classes, rule=_rule(problem), confidence=confidence, seed=seed
+        )
+        found[shown] = RecalibrationBenefit(better, [], [])
+    if len(rows) < len(found) or not any(remedy.helps for remedy in found.values()):
+        return found
+    return {name: replace(each, curves=_list_curves(rows[name], each)) for name, each in found.items()}
+
+
+def _list_curves(rows: ListRows, remedy: RecalibrationBenefit) -> list[Curve]:
+    """The class listed first, and any listed class, before and after recalibration."""
+    assert remedy.recalibration is not None
+    after = remedy.recalibration.held_out
+    assert isinstance(after, ListRows)
+    lists, batch = rows.lists, rows.batch(0, rows.n_rows)
+    some, weights = np.flatnonzero(lists.lengths), batch.weights
+    firsts = lists.offsets[:-1][some]
+    happened = lists.classes == batch.y[lists.row_of]
+    entries = None if weights is None else weights[lists.row_of]
+    curves = []
+    for title, at in (("the class listed first", firsts), ("any listed class", slice(None))):
+        w = None if entries is None else entries[at]
+        points = (_points(happened[at], np.clip(own.lists.confidences[at], 0, 1), w) for own in (rows, after))
+        curves.append(Curve(title, *points))
+    return curves
+
+
+def _enough(n: int, groups: Any) -> bool:
+    return n >= FEWEST_ROWS and (groups is None or len(np.unique(groups)) >= 3)
+
+
 def _usable(problem: Problem, sample: Sample) -> Sample | None:
     """The rows to learn from, whole groups in an order of their own; None where it cannot be done."""
     if not recalibrated(problem.n_rows, problem.n_classes, len(problem.models)):
         return None
     rows = sample.whole_groups().in_order()
     n = len(rows.y) if rows.weights is None else int(np.count_nonzero(rows.weights))
-    units = n if rows.groups is None else len(np.unique(rows.groups))
-    if n < FEWEST_ROWS or units < 3:
-        return None
-    return rows
+    return rows if _enough(n, rows.groups) else None
 
 
 def _most_miscalibrated(panels: Panels) -> list[ReliabilityPanel]:
@@ -161,7 +203,7 @@ def _methods(n_classes: int) -> str | list[str]:
 def _rule(problem: Problem) -> Rule:
     """The rule that the page goes by, or the nearest one that can be minimised."""
     try:
-        check_trainable(problem.primary, problem.n_classes)
+        check_trainable(problem.primary, min(problem.n_classes, 3) if problem.lists else problem.n_classes)
     except RuleError:
         return RULES["rps" if problem.ordered else "brier"]
     return problem.primary

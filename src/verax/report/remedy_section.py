@@ -7,19 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.recalibration.records import BEST, TITLES, Trial
+from verax.analyses.recalibration.records import BEST, METHOD_TITLES, Trial
 from verax.report.contents import Contents
 from verax.report.remedies import Curve, RecalibrationBenefit
 from verax.report.words import clean, number, percent, probability, title_of, within
 
 _SKIPPED = (
-    "Recalibration was not tried: there are too few rows, or too many classes. Use `verax recalibrate`."
+    "Recalibration was not tried: there are too few rows, or too many classes, or they were summed up by an "
+    "older version. Use `verax recalibrate`."
 )
 
 
 def remedy_exhibit(contents: Contents) -> dict[str, Any]:
     """The tables and figures of all models."""
-    remedies = [found.dense.remedy for found in contents.findings if found.dense is not None]
+    remedies = [found.own.remedy for found in contents.findings]
     return {
         "models": [_of_model(contents, remedy) for remedy in remedies],
         "curves": [
@@ -34,7 +35,7 @@ def _of_model(contents: Contents, remedy: RecalibrationBenefit) -> dict[str, Any
         return {"words": _SKIPPED, "lines": [], "rule": "", "note": ""}
     some = better.n_rows < contents.problem.n_rows
     drawn = f"Measured on {better.n_rows:,} rows drawn at random. " if some else ""
-    if contents.problem.n_classes > 2:
+    if contents.problem.n_classes > 2 and not contents.problem.lists:
         drawn += "`verax recalibrate` also tries a prior shift, vector scaling and Dirichlet calibration."
     caution = better.gain.interval.caution
     caution = f" Caution: {caution}." if caution and better.method != "none" else ""
@@ -68,7 +69,7 @@ def _bins(curve: Curve) -> list[tuple[str, ...]]:
 def _line(chosen: str, trial: Trial) -> dict[str, Any]:
     gain = trial.gain
     known = trial.method != "none" and not math.isnan(gain.share)
-    title = "Best method (nested CV)" if trial.method == BEST else TITLES[trial.method]
+    title = "Best method (nested CV)" if trial.method == BEST else METHOD_TITLES[trial.method]
     return {
         "name": title[:1].upper() + title[1:],
         "detail": "; ".join(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from verax.analyses.retention.analysis import read_curves
-from verax.analyses.retention.curves import as_metrics
+from verax.analyses.retention.curves import as_list_metrics, as_metrics
 from verax.analyses.retention.cuts import Metric, Options
 from verax.analyses.retention.result import RetentionCurve
 from verax.analyses.retention.summaries import CurveRecipe, Histograms, Measures
@@ -20,12 +20,14 @@ def curve_keys(problem: Problem, n_rows: float) -> list[Rule | UncertaintyScore]
     losses = dict.fromkeys([problem.primary, *(parse(r) for r in ("brier", "log_score", "sa_rps"))])
     keys: list[Rule | UncertaintyScore] = [rule for rule in losses if rule in problem.rules]
     keys.append(doubt("max_probability"))
-    if problem.n_classes**2 * n_rows <= EXPECTED:
+    if not problem.lists and problem.n_classes**2 * n_rows <= EXPECTED:
         keys += [doubt("entropy"), doubt(problem.primary)]
     return keys
 
 
 def _metrics(problem: Problem) -> list[Metric]:
+    if problem.lists:
+        return as_list_metrics(["accuracy", problem.primary])
     counted = "qwk" if problem.ordered and problem.n_classes <= COUNTED else "accuracy"
     metrics: list[str | Rule] = [counted, problem.primary, *(["ec"] if problem.costs is not None else [])]
     return as_metrics(metrics, "zero_one" if problem.costs is None else problem.costs)

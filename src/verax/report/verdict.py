@@ -10,7 +10,7 @@ import numpy as np
 
 from verax.analyses.calibration.components import Components
 from verax.analyses.calibration.list_results import Claim
-from verax.analyses.recalibration.records import TITLES
+from verax.analyses.recalibration.records import METHOD_TITLES
 from verax.errors import join
 from verax.report.contents import Contents, Distributions, Findings, ListFindings
 from verax.report.opening import level, opening_of
@@ -44,7 +44,9 @@ def verdict_of(contents: Contents) -> str:
 def _calibration(contents: Contents, found: Findings, good: bool) -> str:
     """Whether the probabilities mean what they say, and what would help."""
     if found.places is not None:
-        return _claims(contents, found.places)
+        remedy = remedy_words(found)
+        said = f" {remedy[:1].upper()}{remedy[1:]}." if remedy else ""
+        return f"{_claims(contents, found.places)}{said}"
     assert found.dense is not None
     whose = "It is" if len(contents.findings) == 1 or good else f"{found.name} is"
     off = miscalibrated(found, contents.confidence)
@@ -88,8 +90,7 @@ def _what_is_off(contents: Contents, found: Findings, off: Mapping[str, bool]) -
 
 def remedy_words(found: Findings) -> str:
     """The gain of recalibration on held-out rows, with its interval; empty where nothing was tried."""
-    assert found.dense is not None
-    remedy = found.dense.remedy
+    remedy = found.own.remedy
     better = remedy.recalibration
     if better is None:
         return ""
@@ -99,7 +100,7 @@ def remedy_words(found: Findings) -> str:
     if not remedy.helps:
         return f"no recalibration method helps significantly with {better.n_rows:,} rows"
     ends = better.gain.share_interval
-    title, share = TITLES[better.method], percent(remedy.share)
+    title, share = METHOD_TITLES[better.method], percent(remedy.share)
     if not ends.defined:
         return f"{title} may lower the loss (by {share} in nested cross-validation)"
     spread = f"{100 * ends.confidence:g}% CI {percent_span(ends.low, ends.high)}"

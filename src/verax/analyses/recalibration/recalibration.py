@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
+from verax.analyses.list_samples import ListSample
 from verax.analyses.recalibration.choosing import FoldedRows, dealt, n_units
 from verax.analyses.recalibration.list_fitting import FoldedLists
 from verax.analyses.recalibration.records import BEST, TITLES, TITLES_OF_LISTS
@@ -18,7 +19,6 @@ from verax.errors import InputError, RuleError, passing
 from verax.inference.intervals import check_confidence, check_seed
 from verax.inputs.arrays import Floats, Ints, to_host, widen
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.handles import Handle
 from verax.inputs.lists.rows import NO_ORDER, ListRows
 from verax.inputs.memory import holds_lists, open_rows
 from verax.inputs.options import Reading, reads
@@ -128,8 +128,10 @@ def recalibrate(
     if holds_lists(y, p):
         if ordered:
             raise RuleError(NO_ORDER)
-        lists = open_rows(y, p, single=True, **read)
-        return _of_lists(lists, chosen, _asked(method, TITLES_OF_LISTS), folds, seed, confidence)
+        handle = open_rows(y, p, single=True, **read)
+        drawn, asking = sampled_lists(handle)
+        how: dict[str, Any] = {"method": method, "folds": folds, "seed": seed, "confidence": confidence}
+        return recalibrate_lists(drawn, handle.n_classes, rule=chosen, **how).with_skipped(asking.skipped)
     asked = _asked(method, TITLES)
     in_order = needs_order([] if chosen is None else [chosen], ordered=ordered)
     y, p, own, tell = rows_to_fit(y, p, read, ordered=in_order)
@@ -156,12 +158,18 @@ def recalibrate(
     return tell(found)
 
 
-def _of_lists(
-    handle: Handle, rule: Rule | None, asked: list[str], folds: int, seed: int, confidence: float
+def recalibrate_lists(
+    drawn: ListSample,
+    m: int,
+    *,
+    rule: Rule | None,
+    method: str | Sequence[str] = BEST,
+    folds: int = 5,
+    seed: int = 0,
+    confidence: float = 0.95,
 ) -> ListRecalibration:
-    """The recalibration of top lists, whose folds have outcomes at the same places."""
-    m, (drawn, found) = handle.n_classes, sampled_lists(handle)
-    rows = drawn.lists(m)
+    """The recalibration of a sample of lists of m classes; folds have outcomes at the same places."""
+    asked, rows = _asked(method, TITLES_OF_LISTS), drawn.lists(m)
     batch = rows.batch(0, rows.n_rows)
     inner = rule.rule if isinstance(rule, Padded) else rule
     chosen = _default_of_lists(rows) if inner is None else padded(inner).rule
@@ -187,9 +195,7 @@ def _of_lists(
         lists_of=m,
         n_invalid=drawn.n_invalid,
     )
-    if rows.n_rows < drawn.n_rows:
-        result = result.with_sample(rows.n_rows, drawn.n_rows)
-    return result.with_skipped(found.skipped)
+    return result if rows.n_rows == drawn.n_rows else result.with_sample(rows.n_rows, drawn.n_rows)
 
 
 def _asked(method: str | Sequence[str], known: Mapping[str, str]) -> list[str]:
