@@ -53,7 +53,22 @@ def test_everything_comes_from_the_library():
     json.dumps(found, default=str)
     alone = Report.of(y, lists["too sure"])
     assert "overconfident (p" in alone.verdict
+    assert "Temperature scaling with a factor for unlisted classes lowers the loss by 8.1%" in alone.verdict
     assert repr(alone).startswith("verax report: 400 rows, 30 classes. The model beats an empty list")
+
+
+def test_recalibration_curves_and_answers_come_from_the_library():
+    y, lists, names, report = made()
+    own = report.to_dict()["models"]["too sure"]
+    known = vx.recalibrate(y, lists["too sure"], rule="brier")
+    assert own["recalibration"]["recalibration"]["trials"] == known.to_dict(stored=False)["trials"]
+    curve = vx.selective(y, lists["too sure"], metric="accuracy")
+    assert own["selective"][0]["values"] == pytest.approx(curve.values.tolist(), rel=1e-12)
+    context = context_of(report.contents, title="a", source="b")
+    best, *others = vx.compare(y, lists, rule="zero_one", classes=names).models["zero_one"]
+    said = context["comparison"]["notes"][-1]
+    assert said.startswith(f"Accuracy of the first listed class is highest for {best.name} (")
+    assert all(f"{other.name} by {number(100 * (other.mean - best.mean), 2)} " in said for other in others)
 
 
 def test_the_checks_of_lists():
@@ -181,10 +196,11 @@ def test_the_page_in_a_browser(browser, tmp_path):
     marks = "x.querySelectorAll('svg .mark-symbol path, svg .mark-line path').length"
     places = dict(browser.run(drawn % marks))
     panels = {f"panel-{i}" for i in range(7)}
-    assert set(places) == {"coverage", "lengths", "models", "differences", *panels}
+    curves = {"retained", "selected", "remedy-0", "remedy-1"}
+    assert set(places) == {"coverage", "lengths", "models", "differences", *panels, *curves}
     assert all(places.values())
     titles = browser.run("return [...document.querySelectorAll('.panels bdi')].map(x => x.textContent)")
-    assert titles == ["place 1", "place 2", "place 3", "place 4", "place 5", "any place", "whole list"]
+    assert titles[:7] == ["place 1", "place 2", "place 3", "place 4", "place 5", "any place", "whole list"]
     # The model chosen is the one that is shown, in texts and in charts.
     shown = """return [...document.querySelectorAll("#coverage p[data-model]")]
         .filter(x => !x.hidden).map(x => x.innerText)"""

@@ -72,7 +72,7 @@ from verax.report.thresholds import ThresholdCurves, find_thresholds
 from verax.scores.base import Rule
 from verax.scores.decisions import cheapest
 from verax.scores.metrics import CostsLike, cost_matrix, expected_cost_of
-from verax.scores.registry import name_of
+from verax.scores.registry import RULES, name_of
 
 # What the page needs after the pass over the rows.
 _PACKAGES = ("scipy.optimize", "altair")
@@ -158,6 +158,9 @@ def _list_recipes(handle: Handle, problem: Problem, plan: Resampling) -> dict[st
         # Older versions saved none.
         found |= {f"{name}/{what}": recipe for what, recipe in more.items() if handle.knows(recipe)}
     found["pairs"] = PairedRecipe(tuple(handle.models), problem.rules, reference=UNIFORM)
+    answers = PairedRecipe(tuple(handle.models), (RULES["zero_one"],))
+    if len(handle.models) > 1 and not problem.time_ordered and handle.knows(answers):
+        found["answers"] = answers
     return found
 
 
@@ -240,6 +243,7 @@ class _Conclusion:
             class_rows=class_rows,
             thresholds=self._thresholds(),
             precision=self._precision(findings, parts.shown.values()),
+            answers=self._answers(),
         )
 
     def _lists(self) -> list[Findings]:
@@ -411,6 +415,15 @@ class _Conclusion:
             errors = error_sums(handle, pairs, traits) if problem.again else None
             claims = claims_of(pairs, errors, found.traits, plan)
         return replace(found, n_rows=problem.n_rows, claims=claims)
+
+    def _answers(self) -> Comparison | None:
+        pairs: PairedSums | None = self.found.found.get("answers")
+        if pairs is None:
+            return None
+        names = list(self.problem.models.values())
+        return read_comparison(
+            pairs, names, [RULES["zero_one"]], ordered=False, reference=None, plan=self.plan
+        )
 
     def _weighted_pairs(self, classes: ClassSums) -> PairedSums | None:
         """Sums with class frequencies as the last model where each row leaves out a weight of its own.

@@ -194,6 +194,9 @@ class Contents:
         Curves over thresholds; None for top lists, and where further passes would take too long.
     precision : str
         What comes from bins, and how far it can be off; empty where everything is exact.
+    answers : Comparison or None
+        The classes that several models list first, by the zero-one loss; None for full distributions, which
+        are compared by it among others.
     """
 
     problem: Problem
@@ -208,6 +211,7 @@ class Contents:
     class_rows: Floats | None = None
     thresholds: ThresholdCurves | None = None
     precision: str = ""
+    answers: Comparison | None = None
 
     @property
     def subgroups(self) -> dict[str, Subgroups]:

@@ -23,7 +23,17 @@ from verax.report.verdict import (
     side_of,
     two_shares,
 )
-from verax.report.words import clean, count, number, part_of, percent, probability, short_of, span, title_of
+from verax.report.words import (
+    clean,
+    count,
+    number,
+    part_of,
+    percent,
+    probability,
+    short_of,
+    span,
+    title_of,
+)
 from verax.scores.metrics import HIGHER, LOWER, cost_matrix
 from verax.scores.registry import name_of
 
@@ -475,5 +485,22 @@ def comparison_exhibit(contents: Contents) -> dict[str, Any]:
             for rule, models in comparison.models.items()
         ],
         "disagreements": comparison.disagreements,
-        "notes": [*comparison.undecided, *comparison.notes],
+        "notes": [*comparison.undecided, *comparison.notes, *_answers(contents)],
     }
+
+
+def _answers(contents: Contents) -> list[str]:
+    """Whose first listed class is right most often, and by how much."""
+    if contents.answers is None:
+        return []
+    best, *others = contents.answers.models["zero_one"]
+    gaps = []
+    for other in others:
+        gap = contents.answers.difference(other.name, best.name, "zero_one")
+        points, low, high = (number(100 * end, 2) for end in (gap.difference, *gap.interval))
+        p, level = probability(gap.p_adjusted), f"{100 * contents.confidence:g}% CI"
+        told = f"p {p}" if p.startswith("<") else f"p = {p}"
+        gaps.append(f"{other.name} by {points} percentage points ({level} {low} to {high}, {told})")
+    most = f"Accuracy of the first listed class is highest for {best.name} ({percent(1 - best.mean, 1)})."
+    corrected = " (p-values after Holm’s correction)" if len(gaps) > 1 else ""
+    return [f"{most} Behind it{corrected}: {'; '.join(gaps)}."]
