@@ -120,14 +120,9 @@ def found(ran):
     return text, verdict
 
 
-TAKES_LISTS = [name for name in COMMANDS if name != "recalibrate"]
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_files_in_parts_are_those_of_the_whole_file(files, command, kind):
-    if kind == "lists" and command not in TAKES_LISTS:
-        return
     options = [option for option in (("--weights", "w"), ("--groups", "doc")) if command in OPTIONS[option]]
     options = [text for option in options for text in option]
     whole = found(asked(command, files, ["{}{}"], kind, *options))
@@ -143,8 +138,12 @@ def test_files_in_parts_are_those_of_the_whole_file(files, command, kind):
 @pytest.mark.parametrize("option", OPTIONS, ids=" ".join)
 def test_an_option_is_taken_by_all_its_commands(files, option, kind):
     for command in OPTIONS[option]:
-        if kind != "lists" or command in TAKES_LISTS:
-            found(asked(command, files, ["{}/*{}"], kind, *option))
+        ran = asked(command, files, ["{}/*{}"], kind, *option)
+        # Folds of lists keep groups of one kind together.
+        if (command, kind, option[-1]) == ("recalibrate", "lists", "doc,day"):
+            assert "the groups must be of one kind for" in ran.stderr
+        else:
+            found(ran)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -164,13 +163,6 @@ def test_two_kinds_of_groups_are_counted_or_refused_in_one_way(files, kind):
         ran = asked(command, files, ["{}{}"], kind, "--groups", "doc,day")
         assert ran.returncode == 2
         assert "the groups must be of one kind for" in ran.stderr
-
-
-def test_top_lists_are_refused_in_one_way(files):
-    ran = asked("recalibrate", files, ["{}{}"], "lists")
-    assert ran.returncode == 2
-    assert "m-lists.jsonl has top lists" in ran.stderr
-    assert "Lists that name every class are read as full distributions" in ran.stderr
 
 
 def test_recalibrated_files_of_a_pattern_are_those_of_the_whole_file(files, tmp_path):

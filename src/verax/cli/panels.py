@@ -10,6 +10,7 @@ _PANELS = {
         "target",
         "outcome",
         "raters",
+        "raters_are",
         "rater_column",
         "label_column",
         "probs",

@@ -97,13 +97,15 @@ class ListEvents:
     n_classes: int
 
     @classmethod
-    def of(cls, rows: Rows, what: str) -> ListEvents:
-        """The events of lists that have met their outcomes; `what` needs them, in words."""
+    def of(cls, rows: Rows, what: str | None) -> ListEvents:
+        """The events of lists that have met their outcomes; `what` needs their groups, in words."""
         assert isinstance(rows, ListRows)
-        check_one_way(rows.groups, what)
+        groups = None if what is None else rows.groups
+        if what is not None:
+            check_one_way(groups, what)
         batch = rows.batch(0, rows.n_rows)
         place = _places(batch.lists, batch.y)
-        found = cls(batch.lists, batch.survey, place, batch.weights, rows.groups, rows.n_classes)
+        found = cls(batch.lists, batch.survey, place, batch.weights, groups, rows.n_classes)
         if batch.weights is not None and not batch.weights.all():
             return found.taken(np.flatnonzero(batch.weights > 0))
         return found

@@ -131,7 +131,7 @@ class ListBinRecipe(Recipe[BinSums]):
 
     def take(self, part: Part) -> BinSums:
         """The sums of some lists."""
-        found = ListEvents.of(part.models[self.model], "calibration errors")
+        found = ListEvents.of(part.models[self.model], None)
         sums: Floats = np.zeros((4, self.bins))
         if found.n_lists and (self.kind == "mass" or found.longest):
             event = event_of_kind(found, self.kind)
