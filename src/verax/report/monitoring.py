@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from verax._version import __version__
 from verax.analyses.monitoring.monitor import Monitor
 from verax.analyses.monitoring.result import MonitorHistory
 from verax.display.monitoring import places_of
-from verax.display.tables import Table
-from verax.display.writing import written
+from verax.report.plain import figure, plain_page, save_page, table_of
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 10, 26
 
@@ -50,25 +47,10 @@ def monitor_page(monitor: Monitor, *, title: str = "Is it still good?", source: 
     if history.lines:
         size = -(-len(history.lines) // len(drawn.lines))
         lines += _drawings(drawn, marked, size)
-        lines += ["<h2>Time steps</h2>", _table(history)]
-    foot = f"verax {__version__}" + (f"; {escape(source)}" if source else "")
-    return html_page(title, [*lines, f'<p class="soft">{foot}</p>'])
-
-
-def html_page(title: str, lines: Sequence[str]) -> str:
-    """A page of these lines of HTML, which needs nothing else."""
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
-    head = (
-        '<meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f"<title>{escape(title)}</title><style>{_style()}</style>"
-    )
-    body = "\n".join([f"<h1>{escape(title)}</h1>", *lines])
-    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body><main>{body}</main></body></html>\n'
-
-
-def _style() -> str:
-    return (files("verax.report") / "templates" / "monitor.css").read_text(encoding="utf-8")
+        notes = (f'<p class="soft">{escape(note)}</p>' for note in history._notes())
+        (table,) = history._tables()
+        lines += ["<h2>Time steps</h2>", *notes, table_of(table, "Time steps")]
+    return plain_page(title, lines, source)
 
 
 def save_monitor_page(monitor: Monitor, path: str | Path, *, source: str = "") -> None:
@@ -83,8 +65,7 @@ def save_monitor_page(monitor: Monitor, path: str | Path, *, source: str = "") -
     source : str, default ""
         Where the rows come from.
     """
-    with written(Path(path)) as new:
-        new.write_text(monitor_page(monitor, source=source), encoding="utf-8", newline="\n")
+    save_page(monitor_page(monitor, source=source), path)
 
 
 def _settings(monitor: Monitor) -> str:
@@ -135,12 +116,12 @@ def _drawings(history: MonitorHistory, marked: Any, size: int) -> list[str]:
     )
     found = [
         f"<h2>Mean {escape(history.rule)}</h2>",
-        _figure(
+        figure(
             shown,
             f"Mean loss of {what} with its 95% interval; in grey, the loss that the forecasts expect.",
         ),
         "<h2>Evidence of a change</h2>",
-        _figure(
+        figure(
             below,
             "An alarm is raised when the evidence reaches the dashed line, however often you look."
             + ("" if marked is None else " Shaded: when the change may have begun."),
@@ -160,7 +141,7 @@ def _drawings(history: MonitorHistory, marked: Any, size: int) -> list[str]:
             width=330,
             marked=marked,
         )
-        found.append(_figure(drawn, f"{name}: mean probability in grey, frequency in blue"))
+        found.append(figure(drawn, f"{name}: mean probability in grey, frequency in blue"))
     return [*found, "</div>"]
 
 
@@ -168,11 +149,6 @@ def _both(lines: Sequence[dict[str, Any]], times: Sequence[str], height: int, **
     """A chart for screens and one for phones."""
     wide, narrow = (_chart(lines, times, height, width=width, **how) for width in (900, 360))
     return f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>'
-
-
-def _figure(drawing: str, caption: str) -> str:
-    labelled = drawing.replace("<svg ", f'<svg role="img" aria-label="{escape(caption, quote=True)}" ')
-    return f"<figure>{labelled}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
 def _chart(
@@ -257,21 +233,3 @@ def _ticks(low: float, high: float, *, log: bool) -> list[tuple[float, str]]:
     first_place = math.ceil(low / step_size)
     places = [i * step_size for i in range(first_place, math.floor(high / step_size) + 1)]
     return [(place, f"{place:.4g}") for place in places]
-
-
-def _table(history: MonitorHistory) -> str:
-    (shown,), notes = history._tables(), history._notes()
-    above = "".join(f'<p class="soft">{escape(note)}</p>' for note in notes)
-    return above + html_table(shown, "Time steps")
-
-
-def html_table(table: Table, label: str) -> str:
-    """A table as HTML that scrolls where it is wide."""
-    head, *rows = table.cells()
-    names = "".join(f"<th>{escape(name)}</th>" for name in head)
-    cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
-    body = "".join(f"<tr>{row}</tr>" for row in cells)
-    return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label)}"><table>'
-        f"<thead><tr>{names}</tr></thead><tbody>{body}</tbody></table></div>"
-    )

@@ -6,10 +6,8 @@ import math
 from html import escape
 from pathlib import Path
 
-from verax._version import __version__
 from verax.analyses.comparison.result import Comparison
-from verax.display.writing import written
-from verax.report.monitoring import html_page, html_table
+from verax.report.plain import plain_page, save_page, table_of
 
 # Of more models the best are drawn.
 _MOST = 40
@@ -41,11 +39,8 @@ def question_page(found: Comparison, *, title: str = "Which model is better?", s
     lines += [f"<p>{escape(note)}</p>" for note in notes]
     for rule in found.models:
         lines.append(_drawing(found, rule))
-    for table in found._tables():
-        lines += [f"<h2>{escape(table.title)}</h2>"] if table.title else []
-        lines.append(html_table(table, table.title or "Differences"))
-    foot = f"verax {__version__}" + (f"; {escape(source)}" if source else "")
-    return html_page(title, [*lines, f'<p class="soft">{foot}</p>'])
+    lines += [table_of(table, table.title or "Differences") for table in found._tables()]
+    return plain_page(title, lines, source)
 
 
 def save_question_page(found: Comparison, path: str | Path, *, source: str = "") -> None:
@@ -60,8 +55,7 @@ def save_question_page(found: Comparison, path: str | Path, *, source: str = "")
     source : str, default ""
         Where the answers come from.
     """
-    with written(Path(path)) as new:
-        new.write_text(question_page(found, source=source), encoding="utf-8")
+    save_page(question_page(found, source=source), path)
 
 
 def _drawing(found: Comparison, rule: str) -> str:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 
-from verax._version import __version__
 from verax.analyses.sets.result import CoverageLine, SetEvaluation, Span
-from verax.display.tables import Table
-from verax.display.writing import written
+from verax.report.plain import figure, plain_page, save_page, table_of
 
 _WIDTH, _LEFT, _RIGHT = 640, 130, 60
 # Of more lines or spans the first are drawn; the tables have all.
@@ -39,15 +36,15 @@ def sets_page(found: SetEvaluation, *, title: str = "Prediction sets", source: s
     lines = [
         f'<p class="verdict{" alarm" if short else ""}">{escape(found.verdict)}</p>',
         *(f'<p class="soft">{escape(note)}</p>' for note in found._notes()),
-        _table(main, "Coverage, sizes and scores"),
+        table_of(main, "Coverage, sizes and scores"),
         "<h2>Sizes</h2>",
-        _figure(_sizes(found.sizes), "Share of the sets with each number of classes."),
+        figure(_sizes(found.sizes), "Share of the sets with each number of classes."),
     ]
     for name, own in {"size": found.by_size, "class": found.by_class, **found.by}.items():
         if own:
             lines += [
                 f"<h2>Coverage by {escape(name)}</h2>",
-                _figure(_coverage(own[:_MOST], found), _caption(found)),
+                figure(_coverage(own[:_MOST], found), _caption(found)),
             ]
     if found.spans:
         caption = (
@@ -56,18 +53,10 @@ def sets_page(found: SetEvaluation, *, title: str = "Prediction sets", source: s
         )
         lines += [
             "<h2>Sets of ordered classes</h2>",
-            _figure(_spans(found.spans[:_MOST], found.classes), caption),
+            figure(_spans(found.spans[:_MOST], found.classes), caption),
         ]
-    lines += ["<h2>Numbers</h2>", *(_table(table, table.title) for table in others)]
-    foot = f"verax {__version__}" + (f"; {escape(source)}" if source else "")
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
-    head = (
-        '<meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f"<title>{escape(title)}</title><style>{_style()}</style>"
-    )
-    body = "\n".join([f"<h1>{escape(title)}</h1>", *lines, f'<p class="soft">{foot}</p>'])
-    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body><main>{body}</main></body></html>\n'
+    lines += ["<h2>Numbers</h2>", *(table_of(table, table.title) for table in others)]
+    return plain_page(title, lines, source)
 
 
 def save_sets_page(found: SetEvaluation, path: str | Path, *, source: str = "") -> None:
@@ -82,13 +71,7 @@ def save_sets_page(found: SetEvaluation, path: str | Path, *, source: str = "") 
     source : str, default ""
         Where the rows come from.
     """
-    with written(Path(path)) as new:
-        new.write_text(sets_page(found, source=source), encoding="utf-8", newline="\n")
-
-
-def _style() -> str:
-    # The page of a monitor has the same look.
-    return (files("verax.report") / "templates" / "monitor.css").read_text(encoding="utf-8")
+    save_page(sets_page(found, source=source), path)
 
 
 def _caption(found: SetEvaluation) -> str:
@@ -102,11 +85,6 @@ def _svg(height: float, parts: Sequence[str]) -> str:
         f'<svg viewBox="0 0 {_WIDTH} {height:.0f}" style="max-width:{_WIDTH}px" '
         f'xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
     )
-
-
-def _figure(drawing: str, caption: str) -> str:
-    labelled = drawing.replace("<svg ", f'<svg role="img" aria-label="{escape(caption, quote=True)}" ', 1)
-    return f"<figure>{labelled}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
 def _x(share: float, low: float = 0.0) -> float:
@@ -190,15 +168,3 @@ def _spans(spans: Sequence[Span], names: Sequence[str]) -> str:
             f"{escape(shown)}</text>"
         )
     return _svg(height, parts)
-
-
-def _table(table: Table, name: str) -> str:
-    head, *rows = table.cells()
-    names = "".join(f"<th>{escape(text)}</th>" for text in head)
-    cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
-    body = "".join(f"<tr>{row}</tr>" for row in cells)
-    caption = f"<caption>{escape(table.title)}</caption>" if table.title else ""
-    return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(name, quote=True)}">'
-        f"<table>{caption}<thead><tr>{names}</tr></thead><tbody>{body}</tbody></table></div>"
-    )

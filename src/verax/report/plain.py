@@ -1,0 +1,52 @@
+"""Plain pages: one HTML file with tables and drawings, no script and no other file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+
+from verax._version import __version__
+from verax.display.tables import Table
+from verax.display.writing import written
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def plain_page(title: str, lines: Sequence[str], source: str) -> str:
+    """A page of these parts, with its title above and its version and source below."""
+    style = (files("verax.report") / "templates" / "plain.css").read_text(encoding="utf-8")
+    foot = f"verax {__version__}" + (f"; {escape(source)}" if source else "")
+    head = (
+        '<meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        f"<title>{escape(title)}</title><style>{style}</style>"
+    )
+    body = "\n".join([f"<h1>{escape(title)}</h1>", *lines, f'<p class="soft">{foot}</p>'])
+    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body><main>{body}</main></body></html>\n'
+
+
+def save_page(text: str, path: str | Path) -> None:
+    """Write a page: whole or not at all."""
+    with written(Path(path)) as new:
+        new.write_text(text, encoding="utf-8", newline="\n")
+
+
+def figure(drawing: str, caption: str) -> str:
+    """Drawings with what they show, in words."""
+    labelled = drawing.replace("<svg ", f'<svg role="img" aria-label="{escape(caption, quote=True)}" ')
+    return f"<figure>{labelled}<figcaption>{escape(caption)}</figcaption></figure>"
+
+
+def table_of(table: Table, name: str) -> str:
+    """A table that scrolls where it is too wide."""
+    head, *rows = table.cells()
+    names = "".join(f"<th>{escape(text)}</th>" for text in head)
+    cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    caption = f"<caption>{escape(table.title)}</caption>" if table.title else ""
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(name, quote=True)}">'
+        f"<table>{caption}<thead><tr>{names}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
