@@ -106,3 +106,8 @@ NUMBERS = listed(NUMBER)
 LABEL: Schema = {"type": ["string", "number", "boolean", "null"]}
 # Intervals that are written as their two ends; those with all facts are `ref("interval")`.
 _TYPES: dict[Any, Schema] = {str: TEXT, bool: TRUTH, int: COUNT, float: NUMBER, Interval: INTERVAL}
+
+
+def output(command: str, **fields: Schema | Maybe) -> Schema:
+    """What a command prints: the version, its name, and these fields."""
+    return record(verax=TEXT, command=const(command), **fields)

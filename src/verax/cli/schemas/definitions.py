@@ -30,6 +30,14 @@ from verax.cli.schemas.building import (
 
 N_GROUPS = either(COUNT, listed(COUNT, 2), {"type": "null"})
 NOTED: dict[str, Schema | Maybe] = {"skipped": Maybe(ref("skipped")), "lists": Maybe(ref("faults"))}
+# What was read: a file of full distributions, or one that may have top lists.
+COLUMN_FILE: dict[str, Schema | Maybe] = {
+    "file": TEXT,
+    "taken": ref("columns"),
+    "normalize": TRUTH,
+    "logits": TRUTH,
+}
+ANY_FILE: dict[str, Schema | Maybe] = {"file": TEXT, "taken": either(ref("columns"), ref("list_file"))}
 WEIGHTS_ARE: Schema = {"enum": ["importance", "counts"]}
 
 _CARD: dict[str, Schema | Maybe] = {

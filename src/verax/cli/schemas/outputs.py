@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from verax.analyses.monitoring.result import MonitoredEvent
 from verax.analyses.operating.rates import RATES
 from verax.analyses.planning.result import SizeLine
-from verax.analyses.recalibration.records import Gain, Trial
-from verax.analyses.sets.result import CoverageLine
 from verax.cli.schemas.building import (
     COUNT,
     FINITE,
@@ -25,16 +22,17 @@ from verax.cli.schemas.building import (
     TRUTH,
     Maybe,
     Schema,
-    const,
     either,
     listed,
     mapped,
     of_fields,
     or_none,
+    output,
     record,
     ref,
 )
-from verax.cli.schemas.definitions import DEFINITIONS, LIST_CARD, N_GROUPS, NOTED
+from verax.cli.schemas.definitions import ANY_FILE, COLUMN_FILE, DEFINITIONS, LIST_CARD, N_GROUPS, NOTED
+from verax.cli.schemas.fitted import monitor, recalibrate, sets
 from verax.selection.choice import Best, Correlation
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -43,19 +41,12 @@ _HELD: dict[str, Schema | Maybe] = {"require": listed(ref("bound")), "met": TRUT
 _KEPT: dict[str, Schema | Maybe] = {"html": PATH, "save": PATH}
 
 
-def _output(command: str, **fields: Schema | Maybe) -> Schema:
-    return record(verax=TEXT, command=const(command), **fields)
-
-
 def _evaluate() -> Schema:
-    own: dict[str, Schema | Maybe] = {"file": TEXT, "verdict": or_none(TEXT), "notes": TEXTS}
-    own |= {**_HELD, **_KEPT}
-    dense = _output(
+    own: dict[str, Schema | Maybe] = {"verdict": or_none(TEXT), "notes": TEXTS, **_HELD, **_KEPT}
+    dense = output(
         "evaluate",
         **own,
-        taken=ref("columns"),
-        normalize=TRUTH,
-        logits=TRUTH,
+        **COLUMN_FILE,
         card=ref("card"),
         calibration=or_none(ref("calibration")),
         subgroups=mapped(ref("subgroups")),
@@ -63,7 +54,7 @@ def _evaluate() -> Schema:
     lists: dict[str, Schema | Maybe] = {"card": ref("list_card"), "lists": ref("list_file")}
     lists["calibration"] = or_none(ref("calibration"))
     lists["subgroups"] = Maybe(mapped(ref("subgroups")))
-    return either(dense, _output("evaluate", **own, **lists))
+    return either(dense, output("evaluate", file=TEXT, **own, **lists))
 
 
 def _toplist() -> Schema:
@@ -71,16 +62,16 @@ def _toplist() -> Schema:
     by = Maybe(mapped(ref("subgroups")))
     more = {**_HELD, **_KEPT, "lists": ref("list_file"), "subgroups": by}
     more["calibration"] = or_none(ref("calibration"))
-    return _output("toplist", file=TEXT, verdict=or_none(TEXT), notes=TEXTS, **own, **more)
+    return output("toplist", file=TEXT, verdict=or_none(TEXT), notes=TEXTS, **own, **more)
 
 
 def _merge() -> Schema:
     card = either(ref("card"), ref("list_card"))
-    return _output("merge", files=TEXTS, card=card, notes=TEXTS, **_HELD, **_KEPT)
+    return output("merge", files=TEXTS, card=card, notes=TEXTS, **_HELD, **_KEPT)
 
 
 def _compare() -> Schema:
-    return _output(
+    return output(
         "compare",
         verdict=or_none(TEXT),
         files=mapped(TEXT),
@@ -119,14 +110,13 @@ def _plan() -> Schema:
         notes=TEXTS,
         **NOTED,
     )
-    return _output("plan", files=mapped(TEXT), plan=plan, plot=PATH)
+    return output("plan", files=mapped(TEXT), plan=plan, plot=PATH)
 
 
 def _decompose() -> Schema:
-    return _output(
+    return output(
         "decompose",
-        file=TEXT,
-        taken=either(ref("columns"), ref("list_file")),
+        **ANY_FILE,
         normalize=TRUTH,
         logits=TRUTH,
         decomposition=ref("decomposition"),
@@ -175,12 +165,9 @@ def _decide() -> Schema:
         saved_interval=ref("interval"),
     )
     deferral = record(n_rows=COUNT, confidence=SHARE, lines=listed(line), **NOTED)
-    return _output(
+    return output(
         "decide",
-        file=TEXT,
-        taken=ref("columns"),
-        normalize=TRUTH,
-        logits=TRUTH,
+        **COLUMN_FILE,
         points=points,
         curves=curves,
         deferral=deferral,
@@ -214,10 +201,9 @@ def _worst() -> Schema:
         n_unlisted=COUNT,
         valid=TRUTH,
     )
-    return _output(
+    return output(
         "worst",
-        file=TEXT,
-        taken=either(ref("columns"), ref("list_file")),
+        **ANY_FILE,
         rule=TEXT,
         n_rows=COUNT,
         cases=listed(either(record(**_CASE, forecast=listed(FINITE)), _rated_case(), lists)),
@@ -226,8 +212,7 @@ def _worst() -> Schema:
 
 
 def _retain() -> Schema:
-    taken = either(ref("columns"), ref("list_file"))
-    return _output("retain", file=TEXT, taken=taken, curves=listed(ref("curve")), plot=PATH)
+    return output("retain", **ANY_FILE, curves=listed(ref("curve")), plot=PATH)
 
 
 def _raters() -> Schema:
@@ -246,158 +231,18 @@ def _raters() -> Schema:
         confidence=SHARE,
         **NOTED,
     )
-    return _output(
+    return output(
         "raters",
-        file=TEXT,
-        taken=ref("columns"),
-        normalize=TRUTH,
-        logits=TRUTH,
+        **COLUMN_FILE,
         verdict=TEXT,
         raters=found,
         plot=PATH,
     )
 
 
-def _monitor() -> Schema:
-    period = record(
-        time=TEXT,
-        n_rows=COUNT,
-        loss=NUMBER,
-        low=NUMBER,
-        high=NUMBER,
-        expected_loss=NUMBER,
-        evidence=NUMBER,
-        events=mapped(of_fields(MonitoredEvent)),
-    )
-    target = record(by=or_none(TEXT), label=or_none(TEXT), claim=TEXT)
-    alarm = record(time=TEXT, targets=listed(target), reasons=TEXTS, kind=TEXT, located=TRUTH)
-    return _output(
-        "monitor",
-        files=TEXTS,
-        outcomes=TEXTS,
-        known=COUNT,
-        state=TEXT,
-        html=PATH,
-        rule=TEXT,
-        reference=NUMBER,
-        tolerance=FINITE,
-        alpha=SHARE,
-        false_alarms=TEXT,
-        unit=or_none(TEXT),
-        n_rows=COUNT,
-        evidence=NUMBER,
-        threshold=FINITE,
-        alarm=or_none(alarm),
-        began=or_none(listed(TEXT, 3)),
-        verdict=TEXT,
-        pending=COUNT,
-        expected_loss=NUMBER,
-        lateness=TEXT,
-        periods=listed(period),
-    )
-
-
-def _recalibrate() -> Schema:
-    facts = {"interval": ref("interval"), "share_interval": ref("interval")}
-    trial = of_fields(Trial, gain=of_fields(Gain, **facts))
-    form = either(
-        record(kind=const("unchanged")),
-        record(
-            kind=TEXT,
-            slopes=either(FINITE, listed(either(FINITE, listed(FINITE)))),
-            offsets=listed(FINITE),
-            floor=FINITE,
-        ),
-        record(
-            kind=TEXT, thresholds=TRUTH, forecasts=listed(NUMBERS), frequencies=listed(NUMBERS), spread=FINITE
-        ),
-        record(kind=TEXT, slope=FINITE, shift=FINITE, floor=FINITE),
-    )
-    found = record(
-        format=const("verax recalibration"),
-        version=COUNT,
-        verax=TEXT,
-        method=TEXT,
-        asked=TEXT,
-        rule=TEXT,
-        classes=or_none(listed(LABEL)),
-        ordered=TRUTH,
-        frequencies=listed(FINITE),
-        n_rows=COUNT,
-        n_groups=N_GROUPS,
-        folds=COUNT,
-        seed=COUNT,
-        confidence=SHARE,
-        picks=TEXTS,
-        notes=TEXTS,
-        columns=TEXTS,
-        trials=listed(trial),
-        form=form,
-        of_lists=Maybe(record(n_classes=COUNT, n_invalid=COUNT)),
-        **NOTED,
-    )
-    return _output(
-        "recalibrate",
-        file=PATH,
-        taken=or_none(either(ref("columns"), ref("list_file"))),
-        recalibration=found,
-        verdict=TEXT,
-        applied=or_none(record(file=TEXT, out=TEXT, n_rows=COUNT)),
-        save=PATH,
-    )
-
-
-def _sets() -> Schema:
-    measured = record(value=NUMBER, interval=ref("interval"))
-    line = of_fields(CoverageLine, label=LABEL, interval=ref("interval"))
-    maybe = or_none(measured)
-    found = record(
-        n_rows=COUNT,
-        n_classes=COUNT,
-        n_groups=or_none(COUNT),
-        ordered=TRUTH,
-        level=or_none(SHARE),
-        claimed=or_none(FINITE),
-        **dict.fromkeys(("coverage", "size", "empty", "single", "level_set"), measured),
-        **dict.fromkeys(("excess", "winkler", "gapless", "miss_distance"), maybe),
-        median_size=COUNT,
-        threshold=SHARE,
-        constant_size=or_none(COUNT),
-        constant_score=or_none(FINITE),
-        classes=TEXTS,
-        confidence=SHARE,
-        cautions=TEXTS,
-        verdict=TEXT,
-        sizes=listed(record(size=COUNT, share=FINITE)),
-        by_class=listed(line),
-        by_size=listed(line),
-        by=mapped(listed(line)),
-        spans=listed(record(low=COUNT, high=COUNT, share=FINITE, outcomes=listed(FINITE))),
-        **NOTED,
-    )
-    made = record(
-        format=const("verax conformal"),
-        version=COUNT,
-        verax=TEXT,
-        level=SHARE,
-        score=record(name=TEXT, seed=COUNT),
-        threshold=NUMBER,
-        n_rows=COUNT,
-        n_groups=or_none(COUNT),
-        n_classes=COUNT,
-        classes=or_none(listed(LABEL)),
-        within=FINITE,
-        notes=TEXTS,
-        **NOTED,
-    )
-    taken = either(ref("columns"), ref("list_file"))
-    own: dict[str, Schema | Maybe] = {"conformal": or_none(made), "sets": found}
-    return _output("sets", file=TEXT, taken=taken, **own, plot=PATH, html=PATH, save=PATH)
-
-
 def _select() -> Schema:
     best = of_fields(Best, without=("metric",), epoch=FINITE, value=FINITE)
-    return _output(
+    return output(
         "select",
         file=TEXT,
         n_epochs=COUNT,
@@ -421,7 +266,7 @@ def _certify() -> Schema:
         notes=TEXTS,
         resolution=or_none(resolution),
     )
-    return _output("certify", certificates=listed(certificate))
+    return output("certify", certificates=listed(certificate))
 
 
 def _reproduce() -> Schema:
@@ -444,7 +289,7 @@ def _reproduce() -> Schema:
         as_printed=or_none(TRUTH),
     )
     simulations = record(rounds=COUNT, seed=COUNT, shares=listed(share), conclusion=TEXT, plot=PATH)
-    return _output(
+    return output(
         "reproduce",
         paper=TEXT,
         findings=listed(number),
@@ -455,7 +300,7 @@ def _reproduce() -> Schema:
 
 def _demo() -> Schema:
     problem = record(problem=TEXT, question=TEXT, verdict=TEXT, predictions=TEXTS, report=PATH)
-    return _output("demo", problems=listed(problem))
+    return output("demo", problems=listed(problem))
 
 
 _OUTPUTS: dict[str, Callable[[], Schema]] = {
@@ -468,10 +313,10 @@ _OUTPUTS: dict[str, Callable[[], Schema]] = {
     "decide": _decide,
     "worst": _worst,
     "retain": _retain,
-    "recalibrate": _recalibrate,
-    "sets": _sets,
+    "recalibrate": recalibrate,
+    "sets": sets,
     "raters": _raters,
-    "monitor": _monitor,
+    "monitor": monitor,
     "select": _select,
     "toplist": _toplist,
     "certify": _certify,
