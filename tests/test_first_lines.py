@@ -53,3 +53,6 @@ def test_rules_need_not_be_named():
     assert vx.decompose(Y, P, ordered=True) == vx.decompose(Y, P, rule="rps")
     assert vx.worst(Y, P) == vx.worst(Y, P, rule="brier")
     assert vx.worst(Y, P, ordered=True) == vx.worst(Y, P, rule="rps")
+    assert vx.retention(Y, P) == vx.retention(Y, P, rule="brier", metric="accuracy")
+    assert vx.retention(Y, P, ordered=True) == vx.retention(Y, P, rule="rps", metric="qwk")
+    assert vx.retention(Y, P, rule="log_score").metric == "qwk"

@@ -13,6 +13,7 @@ from verax.analyses.calibration.class_bias import ClassBias
 from verax.analyses.calibration.reliability import reliability
 from verax.analyses.list_samples import ListSample
 from verax.analyses.recalibration.recalibration import recalibrate, recalibrate_lists
+from verax.analyses.recalibration.records import BEST
 from verax.analyses.recalibration.result import Recalibration
 from verax.analyses.samples import Sample
 from verax.errors import RuleError
@@ -25,8 +26,8 @@ from verax.scores.base import Rule
 from verax.scores.gradients.logits import check_trainable
 from verax.scores.registry import RULES
 
-# What is tried on more than two classes: few and simple methods, whose names readers know and which are fast.
-METHODS = ("temperature", "bcts", "isotonic")
+# What is tried: the menu of `recalibrate`, so that the page and the terminal choose among the same methods.
+METHODS: str | tuple[str, ...] = BEST
 # The panels of every model.
 Panels = Mapping[str, Sequence[ReliabilityPanel]]
 
@@ -183,7 +184,7 @@ def _recalibration(problem: Problem, rows: Sample, i: int, confidence: float, se
     return recalibrate(
         rows.y,
         rows.p[:, i],
-        method=_methods(problem.n_classes),
+        method=METHODS,
         rule=_rule(problem),
         ordered=problem.ordered,
         weights=rows.weights,
@@ -193,11 +194,6 @@ def _recalibration(problem: Problem, rows: Sample, i: int, confidence: float, se
         # Softmax and rescaling leave rounding behind.
         normalize=True,
     )
-
-
-def _methods(n_classes: int) -> str | list[str]:
-    """The methods that are tried; of two classes, all that `recalibrate` knows."""
-    return "best" if n_classes == 2 else list(METHODS)
 
 
 def _rule(problem: Problem) -> Rule:

@@ -13,6 +13,7 @@ from verax.analyses.retention.analysis import curves_of
 from verax.analyses.retention.cuts import Area, Metric, Options, Ties, Undefined
 from verax.analyses.retention.result import RetentionCurve, RetentionCurves
 from verax.analyses.retention.uncertainty_scores import doubt
+from verax.common.checks import check_flag
 from verax.errors import InputError, show
 from verax.inference.intervals import WeightsAre
 from verax.inputs.memory import holds_lists, open_rows
@@ -20,7 +21,7 @@ from verax.inputs.options import Reading, reads, reads_ranking
 from verax.scores.base import Rule
 from verax.scores.coverage import RowMetric, find_list_metric, refuse_costs
 from verax.scores.metrics import CostsLike, DecisionMetric, Normalization, find_metric, needs_order
-from verax.scores.registry import as_rules
+from verax.scores.registry import as_rules, default_rules
 
 MetricLike = str | Metric
 
@@ -32,8 +33,9 @@ def retention(
     y: object,
     p: object = None,
     *,
-    rule: Rule | str | Sequence[Rule | str],
-    metric: MetricLike | Sequence[MetricLike] = "qwk",
+    rule: Rule | str | Sequence[Rule | str] | None = None,
+    metric: MetricLike | Sequence[MetricLike] | None = None,
+    ordered: bool = False,
     removed: Sequence[float | Fraction] | None = None,
     area: Area = "mean",
     costs: CostsLike = "quadratic",
@@ -65,13 +67,15 @@ def retention(
         Beyond 2^20 rows curves then come from histograms of losses; `within` says how far they can be from
         those of the rows.
     p
-    rule : Rule, str or sequence of these
-        What ranks the rows.
-    metric : str, Rule, callable or sequence of these, default "qwk"
+    rule : Rule, str or sequence of these, optional
+        What ranks the rows; by default RPS for ordered classes, and Brier for others.
+    metric : str, Rule, callable or sequence of these, optional
         What is measured of the rows kept: the name of a metric of decisions ("qwk", "linear_kappa", "kappa",
         "ec", "mae", "macro_mae", "accuracy", "balanced_accuracy", "macro_f1", "off_by_one"), a rule (its mean
         loss), or a function f(y, p) of the rows kept. For `TopLists`: "accuracy", "error", "coverage",
-        "top_5_accuracy", "top_5_error" (any number), "invalid", or a rule.
+        "top_5_accuracy", "top_5_error" (any number), "invalid", or a rule. By default "qwk"; "accuracy" for
+        `TopLists`, and if neither `rule` nor `ordered` is given.
+    ordered
     removed : sequence of floats, optional
         Increasing shares of rows to remove; by default 0, 1, ..., 20 percent.
     area : {"mean", "steps"}, default "mean"
@@ -118,7 +122,11 @@ def retention(
     >>> curve.values.tolist(), round(curve.area, 3)
     ([0.8, 1.0, 1.0], 0.95)
     """
-    rules, metrics = as_rules(rule), _metrics(holds_lists(y, p), metric, costs, cost_scale, decision_costs)
+    lists, in_order = holds_lists(y, p), check_flag("ordered", ordered)
+    if metric is None:
+        metric = "accuracy" if lists or (rule is None and not in_order) else "qwk"
+    rule = default_rules(ordered=in_order)[0] if rule is None else rule
+    rules, metrics = as_rules(rule), _metrics(lists, metric, costs, cost_scale, decision_costs)
     options = Options(
         removed,
         area,
@@ -129,7 +137,8 @@ def retention(
         ties=ties,
         weights_are=weights_are,
     )
-    handle = open_rows(y, p, single=True, ordered=needs_order(rules, metrics, decision_costs), **read)
+    in_order = needs_order(rules, metrics, decision_costs, ordered=in_order)
+    handle = open_rows(y, p, single=True, ordered=in_order, **read)
     curves = curves_of(handle, rules, metrics, options, decision_costs)
     return curves.simplified() if isinstance(rule, (Rule, str)) else curves
 
