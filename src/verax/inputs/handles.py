@@ -444,6 +444,10 @@ class Handle(ABC):
         """The names of the classes as texts; their numbers where they have none."""
         return tuple(map(str, range(self.n_classes) if self.classes is None else self.classes))
 
+    def in_memory(self) -> Handle:
+        """The same predictions with all rows in memory where they fit; else themselves."""
+        return self
+
     @abstractmethod
     def in_order(self) -> Handle:
         """The same predictions for analyses to which the order of the classes matters; it must be known."""

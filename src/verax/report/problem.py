@@ -204,7 +204,9 @@ def open_given(
     in_order = needs_order(chosen, costs=costs, ordered=ordered)
     own: dict[str, Any] = {"skipped": skipped, "numbers": numbers, **read}
     if p is None:
-        return open_rows(y, None, ordered=in_order, by=by, alone=True, **own), {}
+        handle = open_rows(y, None, ordered=in_order, by=by, alone=True, **own)
+        # A few rows are the same page wherever they come from.
+        return handle.in_memory(), {}
     named = dict(p) if isinstance(p, Mapping) else {"model": p}
     given: dict[str, Any] = dict(zip(distinct(named), named.values(), strict=True))
     columns = dict(by) if isinstance(by, Mapping) else {} if by is None else {_called(by): by}

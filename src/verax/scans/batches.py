@@ -97,6 +97,9 @@ class TableHandle(LocalHandle):
             raise RuleError(NO_ORDER)
         return self if self._asked.request.ordered else TableHandle(self._asked.in_order(), self._table)
 
+    def in_memory(self) -> Handle:
+        return self.held().in_memory() if self.fits else self
+
     def held(self) -> Held:
         """All rows of full distributions, in memory."""
         parts = []
@@ -174,6 +177,9 @@ class ArrayHandle(LocalHandle):
     def in_order(self) -> Handle:
         ordered = self._asked.request.ordered
         return self if ordered else ArrayHandle(self._asked.in_order(), self._paths, self.name)
+
+    def in_memory(self) -> Handle:
+        return self.held().in_memory() if self.fits else self
 
     def held(self) -> Held:
         """All rows, in memory."""

@@ -13,6 +13,7 @@ from verax.files.lists.listfile import ListFile
 from verax.files.predictions import Predictions, Request, Roles
 from verax.inputs.handles import Handle, Part
 from verax.inputs.lists.rows import NO_ORDER
+from verax.inputs.memory import InMemory
 from verax.inputs.skipping import NO_ROWS, NO_VALID_ROW
 from verax.scans.lists import part_of_lists
 from verax.scans.local import LocalHandle, Work
@@ -98,6 +99,19 @@ class Held(LocalHandle):
     def held(self) -> Held:
         """The same."""
         return self
+
+    def in_memory(self) -> Handle:
+        part = self._part()
+        found = InMemory(
+            part.models,
+            several=self.several,
+            ids=part.ids,
+            by=part.by,
+            numbers=part.numbers,
+            skipped=part.skipped,
+        )
+        found.name, found.taken = self.name, self.taken
+        return found
 
     def _work(self) -> Iterator[Work]:
         yield lambda collector: collector.add(self._part())
