@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -204,17 +202,6 @@ def test_parts_of_an_older_version_have_a_report(tmp_path):
     assert "By <bdi>" not in report.to_html()
 
 
-def _different(a, b, path=""):
-    """The places at which two results differ, numbers by more than rounding."""
-    if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
-        return [found for key in a for found in _different(a[key], b[key], f"{path}/{key}")]
-    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
-        return [found for i, own in enumerate(a) for found in _different(own, b[i], f"{path}/{i}")]
-    numbers = isinstance(a, (int, float)) and isinstance(b, (int, float))
-    same = a == pytest.approx(b, rel=1e-8, abs=1e-11) if numbers else a == b
-    return [] if same else [path]
-
-
 @pytest.mark.parametrize("kind", ["plain", "weights", "groups"])
 def test_the_page_of_a_small_frame_is_that_of_its_rows_in_memory(kind):
     rng = np.random.default_rng(5)
@@ -240,21 +227,5 @@ def test_the_page_of_a_small_frame_is_that_of_its_rows_in_memory(kind):
     )
     handle = vx.scan(frame, target="y", probs=probs, classes=[0, 1, 2], id="id", by="site", **given)
     found = Report.of(handle, ordered=True)
-    differ = _different(exact.to_dict(), found.to_dict())
-    # Rows in memory draw the outcomes of all classes together, so p-values of calibration differ.
-    # So do the bands of reliability curves, the third and fourth column of their points.
-    tests = ("/decomposition/", "/subgroups/site/")
-    differ = [
-        path
-        for path in differ
-        if not re.search(r"/reliability/\d+/(points/\d+/[23]$|p_value|intervals|exp)", path)
-    ]
-    means = ("/mean", "/score", "/miscalibration", "/discrimination", "/uncertainty", "/n_rows", "/label")
-    assert [path for path in differ if not any(test in path for test in tests)] == []
-    drawn = ("/intervals/", "/corrected/")
-    kept = [path for path in differ if not any(part in path for part in drawn)]
-    assert [path for path in kept if path.endswith(means)] == []
-    whole = "/models/sharp/decomposition/whole/"
-    assert not {f"{whole}{name}" for name in ("score", "miscalibration", "uncertainty")} & set(differ)
-    pages = [report.to_html() for report in (exact, found)]
-    assert pages[0].count("<section") == pages[1].count("<section") == 11
+    assert found.to_dict() == exact.to_dict()
+    assert found.to_html() == exact.to_html()

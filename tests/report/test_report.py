@@ -128,3 +128,21 @@ def test_long_names_on_axes_do_not_look_alike():
     shown = abbreviated(names)
     assert len(set(shown)) == 3
     assert max(map(len, shown)) < 30
+
+
+def test_two_kinds_of_groups():
+    y, p = sample(240, 3)
+    other = 0.5 * p + 1 / 6
+    patient, site = np.arange(240) // 3, np.arange(240) % 8
+    report = light(y, {"new": p, "old": other}, groups=(patient, site), by={"half": np.arange(240) % 2})
+    contents, crossed = report.contents, vx.evaluate(y, p, groups=(patient, site))
+    assert contents.findings[0].card.scores["brier"].interval == crossed.scores["brier"].interval
+    difference = vx.compare(y, {"new": p, "old": other}, groups=(patient, site)).difference("new", "old")
+    assert contents.comparison.difference("new", "old", "brier").interval == difference.interval
+    # Everything else has the kind with fewer groups.
+    alone = light(y, {"new": p, "old": other}, groups=site, by={"half": np.arange(240) % 2}).contents
+    assert contents.findings[0].dense.slopes == alone.findings[0].dense.slopes
+    assert contents.subgroups["half"] == alone.subgroups["half"]
+    text = Page(report.to_html()).text
+    assert "groups of rows of two kinds (80 and 8)" in text
+    assert "subgroups allow for the kind with fewer groups (8)" in text

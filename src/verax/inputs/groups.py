@@ -37,6 +37,19 @@ class Groups:
         return kinds[0][1][self.codes] if kinds else self.codes
 
     @property
+    def fewest(self) -> Groups:
+        """The groups of the kind that has fewer; themselves where there is one kind.
+
+        >>> Groups.of([["a", "a", "b", "b"], [1, 2, 3, 2]], 4).fewest.labels.tolist()
+        ['a', 'b']
+        """
+        kinds = by_kind(self.labels)
+        if not kinds:
+            return self
+        labels, places = min(kinds, key=lambda kind: len(kind[0]))
+        return Groups(places[self.codes], labels)
+
+    @property
     def as_seen(self) -> Ints:
         """Codes in the order of first appearance, for random draws.
 

@@ -448,6 +448,10 @@ class Handle(ABC):
         """The same predictions with all rows in memory where they fit; else themselves."""
         return self
 
+    def one_way(self) -> Handle:
+        """The same predictions with one kind of groups, the one with fewer, for rows in memory with two."""
+        return self
+
     @abstractmethod
     def in_order(self) -> Handle:
         """The same predictions for analyses to which the order of the classes matters; it must be known."""

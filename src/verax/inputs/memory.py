@@ -15,10 +15,11 @@ from verax.errors import InputError, Remedy
 from verax.inputs.arrays import to_array, to_host
 from verax.inputs.breakdown import labels_of
 from verax.inputs.forecasts import Forecasts
+from verax.inputs.groups import is_two_way
 from verax.inputs.handles import Array, Handle, Part, Recipe, Summaries, refuse_beside, refuse_lists
 from verax.inputs.lists.rows import ListRows
 from verax.inputs.pairs import are_shared
-from verax.inputs.rows import Rows, pair, pair_each
+from verax.inputs.rows import Rows, one_way, pair, pair_each
 from verax.inputs.setparts import refuse_sets
 from verax.inputs.sets.rows import SetRows
 from verax.inputs.skipping import Skipped
@@ -91,6 +92,16 @@ class InMemory(Handle):
 
     def in_order(self) -> Handle:
         return self
+
+    def one_way(self) -> Handle:
+        groups = self._part.rows.groups
+        if groups is None or not is_two_way(groups.labels):
+            return self
+        part, models = self._part, {name: one_way(rows) for name, rows in self._part.models.items()}
+        beside: dict[str, Any] = {"ids": part.ids, "by": part.by, "numbers": part.numbers}
+        found = InMemory(models, several=self._several, skipped=part.skipped, **beside)
+        found.name, found.taken = self.name, self.taken
+        return found
 
     def summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
         """Summaries of all rows; there may be none where they are a part of more."""

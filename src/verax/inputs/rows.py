@@ -59,6 +59,13 @@ def without_groups(rows: RowsT) -> RowsT:
     return same
 
 
+def one_way(rows: RowsT) -> RowsT:
+    """The same rows with one kind of groups: of two, the one with fewer groups."""
+    same = copy(rows)
+    same.groups = None if rows.groups is None else rows.groups.fewest
+    return same
+
+
 def numbers_of(batch: RowBatch, at: Ints) -> Ints:
     """The numbers among all rows of some rows of a batch."""
     rows = getattr(batch, "rows", None)

@@ -87,11 +87,16 @@ def look_at(
 ) -> Contents:
     """Everything that is on the page; `full` are distributions that lists were cut from."""
     plan = Resampling(confidence, LIST_TESTS if problem.lists else MOST, seed, problem.weights_are)
+    # Scores and differences allow for two kinds of groups, all else for the kind with fewer.
+    crossed, handle = handle, handle.one_way()
     recipes = recipes_of(handle, problem, plan)
     with meanwhile(_load_packages):
         found = handle.summarise(recipes)
+        if crossed is not handle:
+            cards = {name: recipe for name, recipe in recipes.items() if isinstance(recipe, CardRecipe)}
+            found = replace(found, found={**found.found, **crossed.summarise(cards).found})
     problem = problem.counted(handle, found)
-    return _Conclusion(handle, problem, plan, recipes, found, full or {}).contents()
+    return _Conclusion(handle, crossed, problem, plan, recipes, found, full or {}).contents()
 
 
 def _load_packages() -> None:
@@ -202,6 +207,7 @@ class _Conclusion:
     def __init__(
         self,
         handle: Handle,
+        crossed: Handle,
         problem: Problem,
         plan: Resampling,
         recipes: Mapping[str, Recipe[Any]],
@@ -209,7 +215,7 @@ class _Conclusion:
         full: Mapping[str, Rows],
     ) -> None:
         self.handle, self.problem, self.plan, self.found, self.full = handle, problem, plan, found, full
-        self.recipes = recipes
+        self.recipes, self.crossed = recipes, crossed
         self.cards: dict[str, Scorecard] = {
             shown: found[f"{model}/card"] for model, shown in problem.models.items()
         }
@@ -388,10 +394,10 @@ class _Conclusion:
         problem, plan, handle = self.problem, self.plan, self.handle
         names, rules = list(problem.models.values()), list(problem.rules)
         pairs: PairedSums | None = self.found.found.get("pairs")
-        if problem.time_ordered:
+        if problem.time_ordered or self.crossed is not handle:
             reference = UNIFORM if problem.lists else FREQUENCIES
-            row_wise = row_wise_of(handle, "moments", True, None, plan)
-            return compare_paired(handle, rules, problem.ordered, reference, plan, row_wise)
+            row_wise = row_wise_of(self.crossed, "moments", problem.time_ordered, None, plan)
+            return compare_paired(self.crossed, rules, problem.ordered, reference, plan, row_wise)
         if problem.lists:
             assert pairs is not None
             found = read_comparison(pairs, names, rules, ordered=False, reference=UNIFORM, plan=plan)

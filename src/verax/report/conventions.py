@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from verax._version import __version__
 from verax.errors import join
+from verax.inputs.groups import in_words
 from verax.report.contents import Contents, inner_name
 from verax.report.definitions import ERRATA, Definition, definitions, of_rule
 from verax.report.limits import COUNTED
@@ -105,7 +106,17 @@ def methods_of(contents: Contents) -> list[str]:
             "Rows of a group are resampled together. The bands of reliability curves assume independent "
             "rows, so they are too narrow."
         )
+    if isinstance(card.n_groups, tuple):
+        lines.append(f"Rows are grouped in two ways. {_two_ways(card.n_groups)}")
     return lines
+
+
+def _two_ways(counts: tuple[int, int]) -> str:
+    """What allows for both kinds of groups, and what for one."""
+    return (
+        "Confidence intervals of scores and of differences between models allow for both kinds of groups; "
+        f"calibration, curves and subgroups allow for the kind with fewer groups ({min(counts):,})."
+    )
 
 
 def _all_rows(contents: Contents) -> str:
@@ -153,7 +164,10 @@ def paragraph_of(contents: Contents) -> str:
     against = "an empty list" if problem.lists else "predicting the class frequencies of all other rows"
     if problem.grouped:
         against = against.replace("rows", "groups")
-        units = f"{contents.findings[0].card.n_groups:,} groups of rows, which were resampled together"
+        found = contents.findings[0].card.n_groups or 0
+        units = f"{in_words(found)} of rows, which were resampled together"
+        if isinstance(found, tuple):
+            units = f"groups of rows of two kinds ({found[0]:,} and {found[1]:,}). {_two_ways(found)[:-1]}"
     texts = [
         f"Predicted probabilities of {large(problem.n_classes)}{' ordered' if problem.ordered else ''} "
         f"classes for {problem.n_rows:,} rows were evaluated with the "

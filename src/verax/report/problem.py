@@ -120,8 +120,6 @@ class Problem:
         """With what was counted in the rows."""
         card: Scorecard = found[f"{handle.models[0]}/card"]
         check_whole(card, handle.name)
-        if isinstance(card.n_groups, tuple):
-            raise InputError("must be of one kind for the report", argument="groups", source=handle.name)
         survey = found["survey"]
         return replace(
             self,

@@ -14,6 +14,7 @@ from verax.analyses.cards.lines import CardLine
 from verax.analyses.cases import Case, ListCase, ShareCase, text_of
 from verax.analyses.operating.rates import RATES
 from verax.errors import join
+from verax.inputs.groups import in_words
 from verax.report.balance import balance_exhibit
 from verax.report.contents import Contents, Findings, inner_name
 from verax.report.conventions import MAIN, definitions_of, methods_of, paragraph_of
@@ -128,8 +129,8 @@ def _facts(contents: Contents) -> list[tuple[str, str]]:
     ]
     if len(contents.findings) > 1:
         facts.append(("models", f"{len(contents.findings)}"))
-    if isinstance(best.card.n_groups, int):
-        facts.append(("groups", f"{best.card.n_groups:,}"))
+    if best.card.n_groups is not None:
+        facts.append(("groups", in_words(best.card.n_groups).removesuffix(" groups")))
     whose = " of the best" if len(contents.findings) > 1 else ""
     if best.places is not None:
         facts += [

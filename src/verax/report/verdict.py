@@ -12,6 +12,7 @@ from verax.analyses.calibration.components import Components
 from verax.analyses.calibration.list_results import Claim
 from verax.analyses.recalibration.records import METHOD_TITLES
 from verax.errors import join
+from verax.inputs.groups import each_count, in_words
 from verax.report.contents import Contents, Distributions, Findings, ListFindings
 from verax.report.opening import level, opening_of
 from verax.report.words import number, percent, percent_span, probability, span
@@ -62,8 +63,8 @@ def _calibration(contents: Contents, found: Findings, good: bool) -> str:
 
 
 def _too_few(contents: Contents) -> str:
-    n, grouped = contents.problem.n_rows, contents.problem.grouped
-    groups = f" in {contents.best.card.n_groups:,} groups" if grouped else ""
+    n, count = contents.problem.n_rows, contents.best.card.n_groups
+    groups = "" if count is None else f" in {in_words(count)}"
     return f"Too few rows to tell whether it is calibrated ({n:,}{groups})"
 
 
@@ -166,7 +167,7 @@ def _could_see(found: Findings, tested: Mapping[str, bool]) -> bool:
     assert found.dense is not None
     dense, whole = found.dense, found.decomposition.whole
     claimed = dense.overconfidence.claimed
-    n = found.card.n_groups if isinstance(found.card.n_groups, int) else found.card.n_rows
+    n = found.card.n_rows if found.card.n_groups is None else min(each_count(found.card.n_groups))
     error = math.sqrt(max(claimed * (1 - claimed), 1e-12) / max(n, 1))
     able = ["top" in tested and _POWER * error <= _GAP]
     if "slope" in tested and dense.slopes is not None:
