@@ -646,3 +646,41 @@ def test_what_is_no_seed(seed):
 def test_an_unknown_name():
     with pytest.raises(ParseError, match="Did you mean 'brier'"):
         certify("brierr", 3)
+
+
+# ---- shares of raters ---------------------------------------------------------------------------
+
+
+def manhattan(g, p):
+    return float(abs(g - p).sum())
+
+
+@pytest.mark.parametrize("raters", [1, 2, 4])
+def test_the_mean_loss_over_raters_keeps_what_a_rule_has(raters):
+    for rule in ("brier", "log_score", "zero_one", "sa_rps"):
+        found, single = vx.certify(rule, 3, raters=raters), certified(rule, 3)
+        assert (found.proper, found.strictly_proper) == (single.proper, single.strictly_proper)
+        assert "It is linear in the shares" in found.notes[1]
+
+
+def test_distances_to_shares_are_not_proper_and_squared_ones_are():
+    """SPEC: each threshold elicits the median of Binomial(m, G) / m; of one rater that is 0 or 1."""
+    found = vx.certify(manhattan, 2, raters=1)
+    assert not found.proper
+    example = found.findings["proper"].counterexample
+    q, p = (np.array(list(map(float, own))) for own in (example.truth, example.forecasts[0]))
+    # By hand: one rater says class k with probability q_k, and the distance to that is 2 (1 - p_k).
+    assert example.losses == pytest.approx([2 * (q @ (1 - p)), 2 * (q @ (1 - q))])
+    assert sorted(p.tolist()) == [0, 1]
+    assert not vx.certify(lambda g, p: float(abs(np.cumsum(g - p)).sum()), 3, raters=3).proper
+    squared = vx.certify(lambda g, p: float(((g - p) ** 2).sum()), 3, raters=2)
+    assert squared.strictly_proper
+    assert "not linear in the shares" in squared.notes[1]
+
+
+def test_certificates_of_raters_say_what_they_lack():
+    with pytest.raises(vx.errors.RuleError, match="has no property 'local'"):
+        _ = vx.certify("brier", 3, raters=2).local
+    for raters, words in ((0, "at least 1"), (1.5, "whole number"), (10**6, "few enough")):
+        with pytest.raises(vx.errors.InputError, match=words):
+            vx.certify("brier", 3, raters=raters)

@@ -23,13 +23,16 @@ def certify(
         list[str], typer.Argument(metavar="RULE", help="Rules by name, such as brier or 'penalized(rps)'.")
     ],
     n_classes: Annotated[int, typer.Option("--n-classes", "-k", help="Number of classes, 2 to 8.")] = 3,
+    raters: Annotated[
+        int | None, typer.Option(help="Score the shares of this number of raters, drawn from the truth.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Search for counterexamples to a rule's promised properties: proper, local, superior and so on."""
     from verax.scores.certificates.certify import certify as search
     from verax.scores.registry import as_rules
 
-    found = [search(rule, n_classes=n_classes) for rule in as_rules(rules)]
+    found = [search(rule, n_classes=n_classes, raters=raters) for rule in as_rules(rules)]
     show(
         {"command": "certify", "certificates": [c.to_dict(stored=False) for c in found]},
         [_table(c) for c in found],

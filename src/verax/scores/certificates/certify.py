@@ -44,6 +44,7 @@ from verax.scores.certificates.probes import (
     ties,
 )
 from verax.scores.certificates.sets import elicitation_note
+from verax.scores.certificates.shares import share_panel
 from verax.scores.certificates.sweeps import (
     DEEPEST,
     SMALLEST,
@@ -216,37 +217,44 @@ class Certificate(Tabled, Result):
     @property
     def proper(self) -> bool:
         """Whether no forecast has a lower expected loss than the truth, for every truth."""
-        return self.findings["proper"].holds
+        return self._found("proper")
 
     @property
     def strictly_proper(self) -> bool:
         """Whether every other forecast has a higher expected loss than the truth."""
-        return self.findings["strictly_proper"].holds
+        return self._found("strictly_proper")
 
     @property
     def local(self) -> bool:
         """Whether the loss depends on the probability of the outcome alone."""
-        return self.findings["local"].holds
+        return self._found("local")
 
     @property
     def symmetric(self) -> bool:
         """Whether relabelling the classes leaves the loss unchanged."""
-        return self.findings["symmetric"].holds
+        return self._found("symmetric")
 
     @property
     def distance_sensitive(self) -> bool:
         """Whether probability nearer to the outcome costs less."""
-        return self.findings["distance_sensitive"].holds
+        return self._found("distance_sensitive")
 
     @property
     def superior(self) -> bool:
         """Whether every correct forecast costs less than every wrong one."""
-        return self.findings["superior"].holds
+        return self._found("superior")
 
     @property
     def bounded(self) -> bool:
         """Whether there is a largest loss."""
-        return self.findings["bounded"].holds
+        return self._found("bounded")
+
+    def _found(self, name: str) -> bool:
+        if name not in self.findings:
+            raise RuleError(
+                f"{self.rule} was certified for the shares of raters, which has no property {name!r}"
+            )
+        return self.findings[name].holds
 
     def _as_dict(self) -> dict[str, Any]:
         findings = {
@@ -610,7 +618,11 @@ class _Hunts:
 
 
 def certify(
-    rule: Rule | str | Callable[[int, Floats], float], n_classes: int = 3, *, seed: int = 0
+    rule: Rule | str | Callable[[Any, Floats], float],
+    n_classes: int = 3,
+    *,
+    raters: int | None = None,
+    seed: int = 0,
 ) -> Certificate:
     """Check the properties of a rule for `n_classes` classes by search, with counterexamples.
 
@@ -622,6 +634,10 @@ def certify(
         scored as the sets that they ask for.
     n_classes : int, default 3
         The number of classes, from 2 to 8.
+    raters : int, optional
+        Certify the score of shares of this number of raters, drawn from the truth: a function f(g, p) of the
+        shares g of the classes, or the mean loss of a rule over the raters. It is proper if the truth has the
+        smallest expected loss. Other properties are not looked at.
     seed : int, default 0
         Random seed of the forecasts that are tried, and of the optimiser.
 
@@ -644,7 +660,15 @@ def certify(
     False
     >>> print(certificate.findings["proper"].counterexample)
     truth (1/3, 1/3, 1/3): (0, 1, 0) has an expected loss of 1/6, the truth of 11/54
+
+    The Manhattan distance between shares of raters and forecast is not proper:
+
+    >>> vx.certify(lambda g, p: abs(g - p).sum(), 2, raters=1).proper
+    False
     """
+    if raters is not None:
+        check_count("raters", raters)
+        return _of_raters(rule, check_n_classes(n_classes, most=MOST_CLASSES), raters, seed)
     text, losses = losses_function(rule)
     # With more classes the grids of the search are too coarse to find anything.
     k = check_n_classes(n_classes, most=MOST_CLASSES)
@@ -668,6 +692,37 @@ def certify(
         if isinstance(known := parse(rule) if isinstance(rule, str) else rule, SetRule):
             notes = (*notes, elicitation_note(known, panel))
     return Certificate(text, k, findings, notes, hunts.resolution() if proper else None)
+
+
+def _of_raters(rule: object, n_classes: int, raters: int, seed: int) -> Certificate:
+    """Whether the truth that raters are drawn from has the smallest expected loss."""
+    check_count("seed", seed, least=0)
+    with np.errstate(all="ignore"):
+        panel = share_panel(rule, n_classes, raters, seed)
+    findings = {}
+    for name, tied, reason in (
+        ("proper", False, "the truth should lose least"),
+        ("strictly_proper", True, "the truth alone should lose least"),
+    ):
+        # What is not proper is not strictly so for the same reason.
+        found = panel.worse(tied=False) or (panel.worse(tied=True) if tied else None)
+        example = None
+        if found is not None:
+            forecast, truth, losses = found
+            both = panel.probes.fractions(forecast), panel.probes.fractions(truth)
+            example = Counterexample(both, losses, reason, truth=both[1])
+        findings[name] = Finding(example is None, panel.checked, example)
+    drawn = "one rater is" if raters == 1 else f"{raters} raters are"
+    straight = "It is linear in the shares: the mean loss over the raters."
+    return Certificate(
+        panel.name,
+        n_classes,
+        findings,
+        (
+            f"The score of shares of raters: {drawn} drawn from the truth.",
+            straight if not panel.linear else f"It is not linear in the shares: {panel.linear}.",
+        ),
+    )
 
 
 def _orientation(panel: ForecastPanel) -> tuple[str, ...]:

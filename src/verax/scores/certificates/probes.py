@@ -261,12 +261,13 @@ def losses_function(rule: object) -> tuple[str, Losses]:
     f, name = rule, getattr(rule, "__name__", repr(rule))
 
     def losses(rows: Floats) -> Floats:
-        return np.array([[_call(f, name, y, p.copy()) for y in range(len(p))] for p in rows], np.float64)
+        return np.array([[call(f, name, y, p.copy()) for y in range(len(p))] for p in rows], np.float64)
 
     return name, losses
 
 
-def _call(f: Callable[..., Any], name: str, y: int, p: Floats) -> float:
+def call(f: Callable[..., Any], name: str, y: object, p: Floats) -> float:
+    """The loss that a function gives a forecast; refuses what is no number."""
     try:
         value = f(y, p)
     except Exception as error:
@@ -284,7 +285,7 @@ def _call(f: Callable[..., Any], name: str, y: int, p: Floats) -> float:
     return number
 
 
-def _complaint(name: str, y: int, p: Floats, what: str) -> RuleError:
+def _complaint(name: str, y: object, p: Floats, what: str) -> RuleError:
     at = ", ".join(f"{x:.6g}" for x in p)
     return RuleError(
         f"{name} {what} at y={y}, p=({at}); it must return a real number for every outcome and forecast, "

@@ -133,7 +133,7 @@ def line_width(n_classes: int) -> float:
 def lattice(n_classes: int) -> Sweep:
     """All forecasts with one denominator."""
     units = lattice_units(n_classes)
-    counts = _compositions(units, n_classes)
+    counts = compositions(units, n_classes)
     place = (units + 1) ** np.arange(n_classes, dtype=np.int64)
     keys = counts @ place
     order = np.argsort(keys)
@@ -147,11 +147,11 @@ def lattice(n_classes: int) -> Sweep:
     return Sweep(counts, (), (), np.concatenate(pairs), nearest=nearest)
 
 
-def _compositions(units: int, n_classes: int) -> Ints:
+def compositions(units: int, n_classes: int) -> Ints:
     """All ways of dividing some units among the classes: (G, K)."""
     if n_classes == 1:
         return np.array([[units]], np.int64)
-    parts = [_compositions(units - n, n_classes - 1) for n in range(units + 1)]
+    parts = [compositions(units - n, n_classes - 1) for n in range(units + 1)]
     first = np.repeat(np.arange(units + 1), [len(part) for part in parts])
     return np.column_stack([first, np.concatenate(parts)])
 
