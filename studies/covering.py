@@ -24,6 +24,7 @@ from covers import (  # noqa: F401
     decomposition,
     gains,
     ranks,
+    raters,
     rates,
     rows_kept,
     sets,

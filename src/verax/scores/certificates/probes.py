@@ -267,7 +267,7 @@ def losses_function(rule: object) -> tuple[str, Losses]:
 
 
 def call(f: Callable[..., Any], name: str, y: object, p: Floats) -> float:
-    """The loss that a function gives a forecast; refuses what is no number."""
+    """The loss that a function gives a forecast; refuses what is not a number."""
     try:
         value = f(y, p)
     except Exception as error:
