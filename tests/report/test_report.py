@@ -130,6 +130,12 @@ def test_long_names_on_axes_do_not_look_alike():
     assert max(map(len, shown)) < 30
 
 
+def test_half_the_brier_score_of_two_classes_is_scikit_learns():
+    y, p = sample(90, 2)
+    half = f"{np.mean((p[:, 1] - y) ** 2):.4g}"
+    assert f"brier_score_loss is half of it: {half}" in Page(light(y, p).to_html()).text
+
+
 def test_two_kinds_of_groups():
     y, p = sample(240, 3)
     other = 0.5 * p + 1 / 6

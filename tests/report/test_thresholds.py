@@ -7,6 +7,7 @@ import pytest
 
 import verax as vx
 from reports import light, sample, two_class
+from scattered import Scattered
 from verax.report.threshold_section import thresholds_exhibit
 from verax.report.words import number, percent
 
@@ -66,7 +67,7 @@ def test_rows_elsewhere_have_the_section_and_many_rows_a_note(monkeypatch):
     held = light(y, p, classes=["a", "b"]).contents.thresholds.two
     assert light(handle).contents.thresholds.two.roc.curves[0].area == held.roc.curves[0].area
     monkeypatch.setattr("verax.report.problem.READ_AGAIN", 0)
-    report = light(handle)
+    report = light(Scattered(y, p))
     assert report.contents.thresholds is None
     assert "take further passes" in report.to_html()
 

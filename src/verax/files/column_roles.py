@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from verax.errors import InputError, Kind, Remedy, join, passing, show
 from verax.files.families import PERCENT, Array, Family, can_be_a_class, completions, families, total_of
 from verax.files.naming import (
@@ -270,9 +272,17 @@ def _guessed(look: ColumnFacts, request: Request, where: str) -> tuple[Chosen, b
 
 
 def _choose(look: ColumnFacts) -> Remedy:
-    if len(look.numeric) == 1:
-        return passing("if it is the probability of the second of two classes", probs=look.numeric[0])
+    alone = look.numeric if len(look.numeric) == 1 else _shares(look)
+    if len(alone) == 1:
+        return passing("if it is the probability of the second of two classes", probs=alone[0])
     return passing("(names, or a pattern)", probs=...)
+
+
+def _shares(look: ColumnFacts) -> list[str]:
+    """The columns of fractions whose first rows lie between 0 and 1."""
+    real = [name for name, kind in look.kinds.items() if kind == REAL]
+    first = look.numbers(real) if real else np.zeros((0, 0))
+    return [name for name, own in zip(real, first.T, strict=True) if ((own >= 0) & (own <= 1)).all()]
 
 
 def _several(sets: Sequence[Sequence[str]], request: Request, where: str) -> InputError:

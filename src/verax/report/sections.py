@@ -168,6 +168,9 @@ def _card(contents: Contents, found: Findings) -> dict[str, Any]:
     for line, name in zip(lines, names, strict=True):
         line["first"] = name == contents.primary
         line["main"] = len(lines) <= _FEW_SCORES or name in (*MAIN, contents.primary)
+        if name == "brier" and contents.problem.n_classes == 2 and not contents.problem.lists:
+            half = number(found.card.scores["brier"].mean / 2)
+            line["summary"] += f"; scikit-learn’s brier_score_loss is half of it: {half}"
     for name, metric in found.card.metrics.items():
         if name in RATES and name != "accuracy" and _two(contents) is not None:
             continue
