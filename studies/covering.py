@@ -23,6 +23,7 @@ from covers import (  # noqa: F401
     decision_curves,
     decomposition,
     gains,
+    questions,
     ranks,
     raters,
     rates,

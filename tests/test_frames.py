@@ -33,6 +33,7 @@ def monitored():
 RESULTS = {
     "Scorecard": (lambda: vx.evaluate(Y, P, rules=["brier", "log_score"]), 3),
     "ListCard": (lambda: vx.evaluate(Y, vx.TopLists.from_probabilities(P, 2)), None),
+    "GradeCard": (lambda: vx.evaluate_grades(Y % 2, task=Y), None),
     "Comparison": (lambda: vx.compare(Y, {"a": P, "b": OTHER}, rule=["brier", "log_score"]), 4),
     "Combination": (lambda: vx.fit_pool(Y, {"a": P, "b": OTHER}, folds=2), 4),
     "LengthComparison": (lambda: vx.compare_lengths(Y, P, k=[1, 2], rule=["brier"]), 4),

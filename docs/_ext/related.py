@@ -34,7 +34,7 @@ GUIDES = {
     "twoclass": """operating_points OperatingPoint OperatingPoints roc_curve precision_recall_curve
         confidence_curve RateCurve RateCurves""",
     "comparison": """compare Comparison Difference Interval ConfidenceSequence subgroups Subgroups plan
-        SamplePlan Grade""",
+        SamplePlan Grade evaluate_grades GradeCard""",
     "sets": "sets conformal Sets SetEvaluation Conformal LevelSet Winkler SetRule",
     "monitoring": "Monitor MonitorHistory Alarm over_time OverTime",
     "boosting": "gradient expected_hessian",
@@ -66,6 +66,7 @@ MAKERS = {
     "Difference": "compare",
     "LengthComparison": "compare_lengths",
     "SamplePlan": "plan",
+    "GradeCard": "evaluate_grades",
     "SetEvaluation": "sets",
     "Combination": "fit_pool",
     "RaterStudy": "raters",

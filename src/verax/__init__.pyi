@@ -25,6 +25,7 @@ from .analyses.decisions.thresholds import choose_thresholds as choose_threshold
 from .analyses.discrimination.ranking import average_precision as average_precision
 from .analyses.discrimination.ranking import c_index as c_index
 from .analyses.discrimination.ranking import roc_auc as roc_auc
+from .analyses.grades.evaluation import evaluate_grades as evaluate_grades
 from .analyses.monitoring.monitor import Monitor as Monitor
 from .analyses.monitoring.over_time import over_time as over_time
 from .analyses.operating.curves import confidence_curve as confidence_curve

@@ -23,6 +23,7 @@ from verax.analyses.decisions.murphy import Murphy
 from verax.analyses.decisions.net_benefit import DecisionCurve, DecisionCurves
 from verax.analyses.decisions.thresholds import Thresholds
 from verax.analyses.discrimination.result import RankScore, RankScores
+from verax.analyses.grades.result import GradeCard
 from verax.analyses.monitoring.over_time_result import OverTime
 from verax.analyses.monitoring.result import Alarm, MonitorHistory
 from verax.analyses.operating.curve_result import RateCurve, RateCurves
@@ -54,6 +55,7 @@ __all__ = [
     "Decomposition",
     "Deferral",
     "Difference",
+    "GradeCard",
     "Interval",
     "Landscape",
     "LengthComparison",

@@ -152,6 +152,33 @@ def test_confidences_never_change_grades():
         vx.compare(grades=grades, forecasts=percent, rule="brier", invalid="skip")
 
 
+def test_grades_of_one_model():
+    """Accuracy with Wilson's interval, as on cards; groups and tasks; confidences as two classes."""
+    right = answers(80)["a"]
+    card = vx.evaluate_grades(right)
+    known = vx.evaluate(np.ones(80, int), np.where(right == 1, 0.9, 0.1), rules=["zero_one"])
+    assert card.mean == pytest.approx(known.accuracy, abs=1e-15)
+    assert list(card.interval) == pytest.approx(list(known.metric("accuracy").interval), abs=1e-12)
+    grades = right.copy()
+    grades[:4] = np.nan
+    task = np.repeat(["law", "math"], 40)
+    sure = np.clip(right, 0.3, 0.6)
+    sure[7] = np.nan
+    card = vx.evaluate_grades(grades, sure, task=task, groups=np.arange(80) // 4)
+    assert (card.answers.asked, card.answers.ungraded, card.n_groups) == (80, 4, 19)
+    assert card.bounds == pytest.approx((right[4:].sum() / 80, (right[4:].sum() + 4) / 80))
+    assert card.tasks["law"].mean == pytest.approx(right[4:40].mean())
+    assert card.card.n_rows == 75
+    both = np.r_[4:7, 8:80]
+    assert card.card["brier"] == pytest.approx(vx.brier(right[both].astype(int), sure[both]))
+    assert any("4 of 80 answers (5.0%)" in note for note in card.notes)
+    assert type(card).from_dict(json.loads(json.dumps(card.to_dict()))) == card
+    rubric = vx.evaluate_grades([1, 5, 3, 4, 2, 2], grade_range=(1, 5))
+    assert 1 < rubric.interval.low < rubric.mean < rubric.interval.high < 5
+    with pytest.raises(vx.InputError, match="must be right or wrong"):
+        vx.evaluate_grades([0.5, 1], [0.5, 0.5])
+
+
 # ---- unequal question sets ---------------------------------------------------------------------
 
 

@@ -130,3 +130,26 @@ def test_mistakes_are_named_with_their_remedies(folder, tmp_path):
     # Grades need no confidences; scoring these does.
     as_json(tmp_path / "percent.csv", folder / "old.csv", *grade)
     assert "--percent" in refusal(tmp_path / "percent.csv", folder / "old.csv", *grade, "--rule", "brier")
+
+
+def test_a_file_of_answers_confidences_and_grades_is_evaluated(folder):
+    done = verax("evaluate", folder / "old.csv", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["grades"]
+    wanted = vx.evaluate_grades(GRADES["old"], SURE["old"])
+    assert found["mean"] == pytest.approx(wanted.mean)
+    assert found["ungraded"] == 3
+    assert found["card"]["n_rows"] == 57
+    shown = verax(
+        "evaluate", folder / "old.csv", "--task", "task", "--groups", "subject", "--id", "qid"
+    ).stdout
+    assert "law" in shown
+    assert "with ungraded" in shown
+    for stacked, remedy in ((folder / "both.csv", "--model-column"), (folder / "new.csv", "--html")):
+        refused = (
+            verax("evaluate", stacked, "--html", "x.html")
+            if remedy == "--html"
+            else verax("evaluate", stacked)
+        )
+        assert refused.returncode == 2
+        assert remedy in refused.stderr

@@ -108,7 +108,7 @@ def compare(
     plan: dict[str, Any] = {"confidence": confidence, "seed": seed, "weights_are": reading.weights_are}
     how: dict[str, Any] = {"method": cast(Method, method), "reference": reference, "bootstrap": bootstrap}
     how["margin"] = margin
-    graded = grading.are_in(next(iter(name_files(given).values())), reading)
+    graded = grading.are_in(next(iter(name_files(given[:1]).values())), reading)
     if graded or missing != "refuse":
         questions: GradedFiles | OwnRows
         if graded:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from verax.cli import options
 from verax.cli.app import app
+from verax.cli.grading import Grading, reads_grades, refuse_with_grades
 from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json
 from verax.cli.require import Bound, Require, Strictly, read_bounds
@@ -19,15 +20,18 @@ _EXAMPLES = """Examples: `verax evaluate preds.parquet`,
 `verax evaluate grades.csv --target grade --ordered --classes none,mild,severe --require 'rps<0.5'`,
 `verax evaluate samples.jsonl`,
 `verax evaluate preds.parquet --require 'skill>0.1' --require 'ece<0.2'`,
-`verax evaluate preds.parquet --save friday.verax`
+`verax evaluate preds.parquet --save friday.verax`,
+`verax evaluate new_answers.csv --id qid --groups subject`
 """
 
 
 @app.command(epilog=_EXAMPLES)
 @reads_files(lists=True)
+@reads_grades
 def evaluate(
     given: options.Given,
     reading: Reading,
+    grading: Grading,
     least: options.Least = 20,
     bootstrap: options.Draws = None,
     rule: options.Rules = None,
@@ -43,11 +47,21 @@ def evaluate(
 
     Files may be larger than memory: large ones are streamed, and results that are then approximate state the
     error bound. A file with a list per row is recognised by its content: lists that name all classes are
-    scored as distributions, others as `verax toplist` scores them.
+    scored as distributions, others as `verax toplist` scores them. Graded answers (--grade, or columns called
+    correct and confidence) have a mean grade, and their confidences are scored as forecasts of being right.
     """
     from verax.cli.cards import show_card
     from verax.cli.opening import Opened
+    from verax.files.joining import files_of_one_model
 
+    model, paths = files_of_one_model(given)
+    if grading.are_in(paths, reading):
+        from verax.cli.grade_cards import show_grades
+
+        rest = {"--rule": rule, "--require": require, "--html": html, "--save": save, "--by": reading.by}
+        refuse_with_grades(rest)
+        show_grades(model, paths, grading, reading, confidence=confidence, as_json=as_json)
+        return
     reading.check_groups(html)
     opened = Opened.of(given, reading)
     bounds = read_bounds(require, strictly=require_interval, ordered=reading.ordered, lists=opened.lists)

@@ -12,7 +12,7 @@ import typer
 
 from verax.cli.options import Reading, keyword, split
 from verax.common.paths import Files, called
-from verax.errors import InputError, passing
+from verax.errors import InputError, Remedy, VeraxError, passing
 
 if TYPE_CHECKING:
     from verax.files.grades import GradeColumns, GradedAnswers
@@ -104,12 +104,33 @@ class Grading:
 
     def are_in(self, paths: Files, reading: Reading) -> bool:
         """Whether files hold grades: they are asked for, or found by the names of columns, or in logs."""
-        from verax.files.grades import holds_grades
+        from verax.files.grades import holds_grades, is_log
 
         if self.asked:
             return True
         named = reading.probs or reading.target or reading.raters or reading.rater_column or reading.shape
-        return not named and holds_grades(paths, self.columns(reading), reading.request)
+        if named:
+            return False
+        if is_log(paths):
+            # Logs of choices with their likelihoods are lists; --grade asks for their grades.
+            return not _lists(paths, reading)
+        return holds_grades(paths, self.columns(reading), reading.request)
+
+    def read_one(self, path: Files, reading: Reading) -> GradedAnswers:
+        """The answers of the only model."""
+        from verax.files.grades import read_graded
+
+        if self.model_column is not None:
+            found = self.read({"": path}, reading)
+            if len(found) > 1:
+                raise InputError(
+                    "must name one model here",
+                    argument="model_column",
+                    found=f"there are {len(found)}",
+                    remedies=[Remedy("`verax compare` takes several models.")],
+                )
+            return next(iter(found.values()))
+        return read_graded(path, self.columns(reading), reading.request)
 
     def read(self, paths: Mapping[str, Files], reading: Reading) -> dict[str, GradedAnswers]:
         """The answers of each model, of files of their own or stacked in one."""
@@ -125,6 +146,13 @@ class Grading:
                 values=[self.model_column],
             )
         return read_stacked(next(iter(paths.values())), columns, reading.request)
+
+
+def _lists(paths: Files, reading: Reading) -> bool:
+    try:
+        return reading.holds_lists(paths)
+    except InputError:
+        return False
 
 
 def reads_grades(command: Callable[..., None]) -> Callable[..., None]:
@@ -207,3 +235,10 @@ class GradedFiles:
         """How answers were matched."""
         first = next(iter(self.answers.values()))
         return "by the order of the rows" if first.ids is None else f"by {', '.join(first.columns.id)}"
+
+
+def refuse_with_grades(given: Mapping[str, object]) -> None:
+    """Refuse options that files of grades have no use for, by the names that are typed."""
+    for option, value in given.items():
+        if value:
+            raise VeraxError(f"{option} cannot be used with graded answers.")

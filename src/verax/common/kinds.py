@@ -37,6 +37,7 @@ _CLASSES = {
     "verax.analyses.decisions.net_benefit": ("DecisionCurve", "DecisionCurves"),
     "verax.analyses.decisions.thresholds": ("Thresholds",),
     "verax.analyses.discrimination.result": ("RankPart", "RankScore", "RankScores"),
+    "verax.analyses.grades.result": ("GradeCard",),
     "verax.analyses.monitoring.result": ("MonitorHistory", "MonitoredEvent", "MonitoredStep"),
     "verax.analyses.operating.curve_result": ("RateCurve", "RateCurves"),
     "verax.analyses.operating.result": ("OperatingPoint", "OperatingPoints", "Rate", "RateDifference"),

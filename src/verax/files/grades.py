@@ -12,7 +12,7 @@ import numpy as np
 from verax.common.paths import Files, files_named
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.files.column_roles import require_column
-from verax.files.formats.tables import SourceTable
+from verax.files.formats.tables import ARRAYS, SourceTable, format_of
 from verax.files.logs.table import logs_named, read_log
 from verax.files.predictions import Request, id_of
 from verax.files.rater_tables import whole_table
@@ -152,11 +152,22 @@ class GradedAnswers:
 def holds_grades(path: Files, columns: GradeColumns, request: Request) -> bool:
     """Whether a file has columns of grades and of confidences in them, by their names."""
     try:
+        named = files_named(path)
+        if named is None or not named[0][0].is_file() or format_of(named[0][0]) in ARRAYS:
+            return False
         names = _source(path, request).schema.names
-    except InputError:
+    except (InputError, OSError):
         return False
     found = columns.found_in(names)
     return found.grade is not None and found.confidence is not None
+
+
+def is_log(path: Files) -> bool:
+    """Whether a path names evaluation logs."""
+    try:
+        return bool(logs_named(path))
+    except (InputError, OSError):
+        return False
 
 
 def read_graded(path: Files, columns: GradeColumns, request: Request | None = None) -> GradedAnswers:

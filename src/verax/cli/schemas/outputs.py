@@ -54,7 +54,15 @@ def _evaluate() -> Schema:
     lists: dict[str, Schema | Maybe] = {"card": ref("list_card"), "lists": ref("list_file")}
     lists["calibration"] = or_none(ref("calibration"))
     lists["subgroups"] = Maybe(mapped(ref("subgroups")))
-    return either(dense, output("evaluate", file=TEXT, **own, **lists))
+    graded = output(
+        "evaluate",
+        file=TEXT,
+        verdict=TEXT,
+        taken=TEXTS,
+        grades=ref("grade_card"),
+        notes=TEXTS,
+    )
+    return either(dense, output("evaluate", file=TEXT, **own, **lists), graded)
 
 
 def _toplist() -> Schema:

@@ -1,0 +1,1 @@
+"""Graded answers of one model."""
