@@ -15,7 +15,7 @@ STORED, DEFLATED, ZSTD = 0, 8, 93
 
 def archive(members: dict[str, bytes], method: int = DEFLATED, *, flags: int = 0, claim: Any = None) -> bytes:
     """A zip archive; `claim` replaces the size that the directory states. zipfile cannot write zstd."""
-    body, directory = b"", b""
+    body, directory = bytearray(), bytearray()
     for name, content in members.items():
         if method == DEFLATED:
             packer = zlib.compressobj(9, zlib.DEFLATED, -15)
@@ -30,9 +30,8 @@ def archive(members: dict[str, bytes], method: int = DEFLATED, *, flags: int = 0
         directory += struct.pack("<HHHII", 0, 0, 0, 0, len(body)) + name.encode()
         body += b"PK\x03\x04" + about + name.encode() + packed
     n = len(members)
-    return (
-        body + directory + b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, n, n, len(directory), len(body), 0)
-    )
+    end = struct.pack("<HHHHIIH", 0, 0, n, n, len(directory), len(body), 0)
+    return bytes(body + directory + b"PK\x05\x06" + end)
 
 
 def inspect_header(

@@ -22,6 +22,8 @@ _STORED, _DEFLATED, _ZSTD = 0, 8, 93
 _ENCRYPTED = 1
 # A local header: its signature, 22 bytes that the directory has as well, and two lengths.
 _LOCAL = struct.Struct("<4s22xHH")
+# Bytes that are read beyond what a member needs at least.
+_EXTRA = 64
 
 
 class Archive:
@@ -50,7 +52,7 @@ class Archive:
 
     def read(self, names: Iterator[str] | tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
         """The content of some members, one after the other."""
-        with self._path.open("rb") as file:
+        with self._path.open("rb", buffering=0) as file:
             for name in names:
                 yield name, self._content(self._members[name], file)
 
@@ -84,14 +86,18 @@ class Archive:
 
     def _content(self, info: zipfile.ZipInfo, file: Any) -> bytes:
         """The bytes of a member; the general reader takes much longer for small ones."""
-        file.seek(info.header_offset)
-        header = file.read(_LOCAL.size)
         where = f"member {info.filename[:80]!r}"
-        if len(header) < _LOCAL.size or header[:4] != b"PK\x03\x04":
+        file.seek(info.header_offset)
+        # Headers here and in the directory have fields of different lengths.
+        raw = file.read(_LOCAL.size + len(info.orig_filename.encode()) + info.compress_size + _EXTRA)
+        if len(raw) < _LOCAL.size or raw[:4] != b"PK\x03\x04":
             raise self._damaged(f"{where} is not where the directory says")
-        _, name, extra = _LOCAL.unpack(header)
-        file.seek(name + extra, 1)
-        packed = file.read(info.compress_size)
+        _, name, extra = _LOCAL.unpack_from(raw)
+        start = _LOCAL.size + name + extra
+        if start + info.compress_size > len(raw):
+            file.seek(info.header_offset)
+            raw = file.read(start + info.compress_size)
+        packed = raw[start : start + info.compress_size]
         try:
             if info.compress_type == _DEFLATED:
                 content = zlib.decompressobj(-15).decompress(packed, info.file_size + 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,90 +71,69 @@ class EvalLog:
 
 @dataclass
 class _Rows:
-    """Rows as they are read: the standard columns, and those that only some records have."""
+    """Answers as they are read, each with its log, its task and which repeat of the question it is."""
 
-    columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in COLUMNS})
-    metrics: dict[str, list[Any]] = field(default_factory=dict)
-    about: dict[str, list[Any]] = field(default_factory=dict)
-    places: dict[tuple[Any, ...], int] = field(default_factory=dict)
-    sources: list[str] = field(default_factory=list)
+    answers: list[Graded] = field(default_factory=list)
+    logs: list[LogRecords] = field(default_factory=list)
+    tasks: list[str | None] = field(default_factory=list)
+    epochs: list[int] = field(default_factory=list)
     graded_by: list[str | None] = field(default_factory=list)
     n_overruled: int = 0
-    kept: list[tuple[Any, int | None]] = field(default_factory=list)
+    metrics: dict[str, None] = field(default_factory=dict)
+    _places: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return len(self.sources)
+        return len(self.answers)
 
-    def grade(self, metric: str | None, *, keep: bool) -> None:
-        """Make a metric the grade of the rows since the last call; with a status only if told to `keep` it.
+    def add(self, found: Graded, log: LogRecords, number: int) -> None:
+        """Add an answer; that of another filter adds its metrics to the row of the question."""
+        task = found.task or log.task
+        epoch = found.epoch or 1
+        place = self._places.get((log.model, task, found.id, epoch))
+        while place is not None:
+            before = self.answers[place]
+            if self.logs[place] is not log or not _may_repeat(before, found):
+                raise self._twice(place, found, f"{log.word} {number}", log)
+            if not before.grades.keys() & found.grades.keys():
+                before.grades = {**before.grades, **found.grades}
+                return
+            # The log does not number repeats.
+            epoch += 1
+            place = self._places.get((log.model, task, found.id, epoch))
+        self._places[log.model, task, found.id, epoch] = len(self.answers)
+        self.answers.append(found)
+        self.logs.append(log)
+        self.tasks.append(task)
+        self.epochs.append(epoch)
+
+    def grade(self, metric: str | None, known: Iterable[str]) -> None:
+        """Make a metric the grade of the rows since the last call; `known` are all that these have."""
+        self.metrics |= dict.fromkeys(known)
+        self.graded_by.extend([metric] * (len(self) - len(self.graded_by)))
+
+    def grades(self, *, keep: bool) -> list[float | None]:
+        """The grade of every row; unless told to `keep` it, None where there is a status.
 
         Metrics call answers wrong that could not be graded.
         """
-        start, n = len(self.graded_by), len(self)
-        numbers = _padded(self.metrics.get(metric or "", []), n)[start:]
-        statuses = self.columns["status"][start:]
-        for place, (number, status) in enumerate(zip(numbers, statuses, strict=True), start):
-            overruled = number is not None and status is not None and not keep
-            self.n_overruled += overruled
-            self.columns["grade"][place] = None if overruled else number
-        self.graded_by.extend([metric] * (n - start))
+        found = [
+            None if metric is None else answer.grades.get(metric)
+            for answer, metric in zip(self.answers, self.graded_by, strict=True)
+        ]
+        if keep:
+            return found
+        overruled = [
+            place
+            for place, answer in enumerate(self.answers)
+            if answer.status is not None and found[place] is not None
+        ]
+        self.n_overruled = len(overruled)
+        for place in overruled:
+            found[place] = None
+        return found
 
-    def put(self, into: dict[str, list[Any]], name: str, place: int, value: Any) -> None:
-        """Set a cell of a column that may be new, or shorter than others."""
-        column = into.setdefault(name, [])
-        if len(column) <= place:
-            column.extend([None] * (place + 1 - len(column)))
-        column[place] = value
-
-    def add(self, found: Graded, log: LogRecords, where: str) -> None:
-        """Add an answer; that of another filter adds its metrics to the row of the question."""
-        task = found.task or log.task
-        key: tuple[Any, ...] = (log.model, task, found.id, found.epoch or 1)
-        place = self.places.get(key)
-        while place is not None and self._same(place, found, log):
-            if not any(name in self.metrics and self._cell(name, place) for name in found.grades):
-                for name, value in found.grades.items():
-                    self.put(self.metrics, name, place, value)
-                return
-            # The log does not number repeats.
-            key = (*key[:3], key[3] + 1)
-            place = self.places.get(key)
-        if place is not None:
-            raise self._twice(place, found, task, where, log)
-        place = self.places[key] = len(self)
-        self.sources.append(log.source)
-        self.kept.append((found.same, found.epoch))
-        values = (
-            found.id,
-            log.model,
-            task,
-            key[3],
-            None,
-            found.answer,
-            found.confidence,
-            found.gold,
-            found.status,
-        )
-        for name, value in zip(COLUMNS, values, strict=True):
-            self.columns[name].append(value)
-        for name, number in found.grades.items():
-            self.put(self.metrics, name, place, number)
-        for name, value in found.about.items():
-            self.put(self.about, name, place, value)
-
-    def _cell(self, name: str, place: int) -> bool:
-        column = self.metrics[name]
-        return place < len(column) and column[place] is not None
-
-    def _same(self, place: int, found: Graded, log: LogRecords) -> bool:
-        """Whether a record may be a repeat of a row: same content, same file, and no number of its own."""
-        same, epoch = self.kept[place]
-        return (
-            same == found.same and epoch is None and found.epoch is None and self.sources[place] == log.source
-        )
-
-    def _twice(self, place: int, found: Graded, task: str | None, where: str, log: LogRecords) -> InputError:
-        before = self.sources[place]
+    def _twice(self, place: int, found: Graded, where: str, log: LogRecords) -> InputError:
+        before, task = self.logs[place].source, self.tasks[place]
         of = f" of task {show(task)}" if task else ""
         number = f", epoch {found.epoch}," if found.epoch is not None else ""
         also = "" if before == log.source else f", and so does {before}"
@@ -173,6 +152,11 @@ class _Rows:
                 )
             ],
         )
+
+
+def _may_repeat(before: Graded, found: Graded) -> bool:
+    """Whether two answers may be to one question: the same content, and no numbers of their own."""
+    return before.same == found.same and before.epoch is None and found.epoch is None
 
 
 def read_log(path: str | Path | Sequence[str | Path], *, grade: str | None = None) -> EvalLog:
@@ -206,22 +190,7 @@ def read_log(path: str | Path | Sequence[str | Path], *, grade: str | None = Non
     shapes = dict.fromkeys(log.shape.name for log in logs)
     rows = _Rows()
     for log in logs:
-        mains: Counter[str] = Counter()
-        known: dict[str, None] = {}
-        for number, record in log.records:
-            where = f"{log.word} {number}"
-            if not log.shape.fits(record):
-                raise _other_record(log, where)
-            try:
-                answer = log.shape.read(record)
-            except RecordError as problem:
-                raise problem.at(where, len(rows), log.source) from None
-            rows.add(answer, log, where)
-            known |= dict.fromkeys(answer.grades)
-            named = log.main if log.main in answer.grades else answer.main
-            if named is not None:
-                mains[named] += 1
-        rows.grade(_metric(list(known), mains, grade, log.source), keep=grade is not None)
+        _read_into(rows, log, grade)
     if not len(rows):
         raise InputError(
             "must hold answers", argument="path", kind="file", found="it has none", source=logs[0].source
@@ -231,10 +200,10 @@ def read_log(path: str | Path | Sequence[str | Path], *, grade: str | None = Non
     metric = join(graded) if graded else None
     files = files_named(path)
     name = str(path) if files is None else files[1]
-    table = _table(rows)
+    table = _table(rows, rows.grades(keep=grade is not None))
     taken = [f"grades: {metric or 'none'} of {join([log.shape.what for log in _each_kind(logs)])}"]
     taken += [f"model: {model}"] if model else []
-    tasks = list(dict.fromkeys(task for task in rows.columns["task"] if task))
+    tasks = list(dict.fromkeys(task for task in rows.tasks if task))
     taken += [f"{'task' if len(tasks) == 1 else f'{len(tasks)} tasks'}: {_some(tasks)}"] if tasks else []
     return EvalLog(
         name,
@@ -246,6 +215,28 @@ def read_log(path: str | Path | Sequence[str | Path], *, grade: str | None = Non
         tuple(taken),
         tuple(_notes(rows, logs, chosen=grade is not None)),
     )
+
+
+def _read_into(rows: _Rows, log: LogRecords, grade: str | None) -> None:
+    """Add the answers of a log, and choose the metric that grades them."""
+    mains: dict[str | None, int] = {}
+    known: dict[str, None] = {}
+    fits, read_one = log.shape.fits, log.shape.read
+    for number, record in log.records:
+        if not fits(record):
+            raise _other_record(log, f"{log.word} {number}")
+        try:
+            answer = read_one(record)
+        except RecordError as problem:
+            raise problem.at(f"{log.word} {number}", len(rows), log.source) from None
+        named = log.main if log.main in answer.grades else answer.main
+        mains[named] = mains.get(named, 0) + 1
+        if not answer.grades.keys() <= known.keys():
+            known |= dict.fromkeys(answer.grades)
+        rows.add(answer, log, number)
+    mains.pop(None, None)
+    main = max(mains, key=lambda name: mains[name]) if mains else None
+    rows.grade(_metric(list(known), main, grade, log.source), known)
 
 
 def logs_named(path: Any) -> list[tuple[Path, Any]]:
@@ -303,7 +294,7 @@ def _one_model(logs: Sequence[LogRecords]) -> str | None:
     return next(iter(models), None)
 
 
-def _metric(known: list[str], mains: Counter[str], grade: str | None, source: str) -> str | None:
+def _metric(known: list[str], main: str | None, grade: str | None, source: str) -> str | None:
     """The metric that the grades of a log are."""
     if grade is not None:
         if grade in known:
@@ -318,11 +309,9 @@ def _metric(known: list[str], mains: Counter[str], grade: str | None, source: st
             values=[grade],
             source=source,
         )
-    if mains:
-        return mains.most_common(1)[0][0]
-    if not known:
-        # Nothing was graded, which results say.
-        return None
+    if main is not None or not known:
+        # Where nothing was graded, results say so.
+        return main
     raise InputError(
         "must name the metric, because the log has none of the usual ones",
         argument="grade",
@@ -333,21 +322,28 @@ def _metric(known: list[str], mains: Counter[str], grade: str | None, source: st
     )
 
 
-def _table(rows: _Rows) -> Any:
+def _table(rows: _Rows, grades: list[float | None]) -> Any:
     """All columns; names that are taken are preceded by what they are."""
-    n = len(rows)
-    columns = {name: pa.array(rows.columns[name], _TYPES.get(name, pa.string())) for name in COLUMNS}
-    for kind, found in (("metric", rows.metrics), ("metadata", rows.about)):
-        for name, values in found.items():
+    answers = rows.answers
+    values = {
+        **{name: [getattr(each, name) for each in answers] for name in ("id", "answer", "gold", "status")},
+        "confidence": [each.confidence for each in answers],
+        "model": [log.model for log in rows.logs],
+        "task": rows.tasks,
+        "epoch": rows.epochs,
+        "grade": grades,
+    }
+    columns = {name: pa.array(values[name], _TYPES.get(name, pa.string())) for name in COLUMNS}
+    fields = dict.fromkeys(name for each in answers for name in each.about)
+    metrics = {name: [each.grades.get(name) for each in answers] for name in rows.metrics}
+    about = {name: [each.about.get(name) for each in answers] for name in fields}
+    for kind, found in (("metric", metrics), ("metadata", about)):
+        for name, cells in found.items():
             called = name
             while called in columns:
                 called = f"{kind}.{called}"
-            columns[called] = _column(_padded(values, n))
+            columns[called] = _column(cells)
     return pa.table(columns)
-
-
-def _padded(values: list[Any], n: int) -> list[Any]:
-    return values + [None] * (n - len(values))
 
 
 def _column(values: list[Any]) -> Any:
@@ -369,7 +365,7 @@ def _column(values: list[Any]) -> Any:
 def _notes(rows: _Rows, logs: Sequence[LogRecords], *, chosen: bool) -> Iterator[str]:
     for log in logs:
         yield from log.notes
-    statuses = Counter(status for status in rows.columns["status"] if status)
+    statuses = Counter(each.status for each in rows.answers if each.status)
     if statuses and not chosen:
         reasons = join([f"{statuses[name]:,} {name}" for name in STATUSES if statuses[name]])
         yield f"Answers not graded: {statuses.total():,} of {len(rows):,} ({reasons})."
@@ -381,6 +377,6 @@ def _notes(rows: _Rows, logs: Sequence[LogRecords], *, chosen: bool) -> Iterator
     others = [name for name in rows.metrics if name not in rows.graded_by]
     if others and not chosen:
         yield f"Other metrics of the log, each a column: {_some(others, 8)}."
-    if max(rows.columns["epoch"]) > 1:
-        n = len(set(zip(rows.columns["task"], rows.columns["id"], strict=True)))
+    if max(rows.epochs) > 1:
+        n = len(set(zip(rows.tasks, (each.id for each in rows.answers), strict=True)))
         yield f"The {len(rows):,} answers are to {n:,} questions, which are repeated."

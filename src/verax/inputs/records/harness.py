@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from verax.errors import Remedy, show
@@ -14,6 +14,7 @@ from verax.inputs.records.record import (
     Listed,
     RecordError,
     Shape,
+    first,
     mapping,
     not_understood,
     sequence,
@@ -29,7 +30,10 @@ _MUTUAL_INFORMATION = "acc_mutual_info"
 def pairs_of(record: Any) -> Any:
     """A (log-likelihood, is greedy) pair per choice, given the question; None for tasks of other kinds."""
     found = _all_pairs(record)
-    return None if found is None else [found[place] for place in _conditional(record, len(found))]
+    if found is None:
+        return None
+    places = _conditional(record, len(found))
+    return found if len(places) == len(found) else [found[place] for place in places]
 
 
 def _all_pairs(record: Any) -> Any:
@@ -44,8 +48,12 @@ def _all_pairs(record: Any) -> Any:
 def _conditional(record: Any, n: int) -> range:
     """The requests that score a choice given the question; an unconditional one may follow for each."""
     everything, half = range(n), range(n // 2)
+    fields = mapping(record)
+    asked = _MUTUAL_INFORMATION in fields or _MUTUAL_INFORMATION in sequence(fields.get("metrics"))
+    if n % 2 or (not asked and _last_context(fields)):
+        return everything
     requests = _requests(record)
-    if n % 2 or (requests is not None and len(requests) != n):
+    if requests is not None and len(requests) != n:
         return everything
     if requests is not None:
         texts = [text.strip() for _, text in requests]
@@ -54,13 +62,24 @@ def _conditional(record: Any, n: int) -> range:
         contexts = [context for context, _ in requests]
         if all(contexts[: len(half)]) and not any(contexts[len(half) :]):
             return half
-    fields = mapping(record)
-    asked = _MUTUAL_INFORMATION in fields or _MUTUAL_INFORMATION in sequence(fields.get("metrics"))
     return half if asked and n > 2 else everything
 
 
+def _last_context(fields: Mapping[Any, Any]) -> bool:
+    """Whether the last request has a context, which nearly all have: then none is without the question."""
+    arguments = fields.get("arguments")
+    if isinstance(arguments, dict):
+        return bool(mapping(next(reversed(arguments.values()), None)).get("arg_0"))
+    last = sequence(arguments)[-1:]
+    return bool(last and first(last[0]))
+
+
 def _are_pairs(found: Any) -> bool:
-    return bool(found) and all(len(sequence(pair)) == 2 for pair in found)
+    # A loop, because this is asked of every record.
+    for pair in found:
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+            return False
+    return bool(found)
 
 
 def _log_likelihood(pair: Any) -> float:
@@ -83,6 +102,16 @@ def _requests(record: Any) -> list[tuple[str, str]] | None:
         found = [tuple(each[:2]) if len(sequence(each)) > 1 else (None, None) for each in sequence(arguments)]
     known = [(str(context), text) for context, text in found if isinstance(text, str)]
     return known if known and len(known) == len(found) else None
+
+
+def choice_of(record: Any, place: int, n: int) -> str | None:
+    """The text of one of `n` choices; None where the texts are not there."""
+    arguments = mapping(record).get("arguments")
+    if not isinstance(arguments, dict) or len(arguments) != n:
+        texts = choices_of(record)
+        return texts[place] if texts is not None and len(texts) == n else None
+    text = mapping(list(arguments.values())[place]).get("arg_1")
+    return text if isinstance(text, str) else None
 
 
 def choices_of(record: Any) -> tuple[str, ...] | None:

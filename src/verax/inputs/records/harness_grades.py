@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from verax.inputs.records.graded import Graded, LogShape, flat_fields, number_or_none, text_or_none
-from verax.inputs.records.harness import choices_of, pairs_of, softmax
+from verax.inputs.records.harness import choice_of, pairs_of, softmax
 from verax.inputs.records.olmes import is_olmes
 from verax.inputs.records.record import first, mapping, not_understood, sequence
 
@@ -62,9 +62,9 @@ def _chosen(record: Any, pairs: Any) -> tuple[str | None, float | None]:
     shares = softmax(values) if len(values) > 1 else None
     if shares is None:
         return None, None
-    place, texts = shares.index(max(shares)), choices_of(record)
-    known = texts is not None and len(texts) == len(values)
-    return texts[place].strip() if known and texts is not None else str(place), shares[place]
+    place = shares.index(max(shares))
+    text = choice_of(record, place, len(values))
+    return str(place) if text is None else text.strip(), shares[place]
 
 
 def _status(record: Mapping[Any, Any], said: Any) -> str | None:
@@ -98,8 +98,8 @@ def read_harness(record: Any) -> Graded:
         task=task if isinstance(task, str) else None,
         same=str(fields.get("doc_hash") or ""),
         about={
-            f"doc.{name}": value
-            for name, value in flat_fields(fields.get("doc"))
+            name: value
+            for name, value in flat_fields(fields.get("doc"), "doc.")
             if not isinstance(value, str) or len(value) <= _LONGEST
         },
     )

@@ -26,9 +26,8 @@ _TRUE, _FALSE = ("yes", "true"), ("no", "false")
 def is_sample(record: Any) -> bool:
     """Whether a record is a sample of an Inspect log."""
     fields = mapping(record)
-    return {"id", "epoch", "target"} <= fields.keys() and (
-        "scores" in fields or "score" in fields or "output" in fields
-    )
+    known = "id" in fields and "epoch" in fields and "target" in fields
+    return known and ("scores" in fields or "score" in fields or "output" in fields)
 
 
 def _number(value: Any) -> float | None:
@@ -92,6 +91,8 @@ def _check_letters(record: Mapping[Any, Any]) -> None:
         return
     target = record["target"]
     letters = string.ascii_uppercase[: len(choices)]
+    if isinstance(target, str) and target in letters:
+        return
     for each in [target] if isinstance(target, str) else sequence(target):
         wrong = (
             isinstance(each, str)
