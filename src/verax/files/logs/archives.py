@@ -22,6 +22,8 @@ _STORED, _DEFLATED, _ZSTD = 0, 8, 93
 _ENCRYPTED = 1
 # A local header: its signature, 22 bytes that the directory has as well, and two lengths.
 _LOCAL = struct.Struct("<4s22xHH")
+# Bytes that deflate cannot inflate to much, whatever the directory says; without a limit it is faster.
+_SMALL = 2**15
 # Bytes that are read beyond what a member needs at least.
 _EXTRA = 64
 
@@ -99,7 +101,9 @@ class Archive:
             raw = file.read(start + info.compress_size)
         packed = raw[start : start + info.compress_size]
         try:
-            if info.compress_type == _DEFLATED:
+            if info.compress_type == _DEFLATED and len(packed) <= _SMALL:
+                content = zlib.decompress(packed, -15, info.file_size)
+            elif info.compress_type == _DEFLATED:
                 content = zlib.decompressobj(-15).decompress(packed, info.file_size + 1)
             elif info.compress_type == _ZSTD:
                 content = pa.Codec("zstd").decompress(packed, info.file_size, asbytes=True)
