@@ -26,6 +26,7 @@ FUZZERS: dict[str, int] = {
     "elsewhere": 40,
     "garbage": 500,
     "lists": 250,
+    "logs": 120,
     "options": 200,
     "records": 250,
     "stored": 80,

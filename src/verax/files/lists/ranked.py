@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from verax.errors import InputError, show
+from verax.errors import InputError, passing, show
 from verax.files.lists.reference_answers import ReferenceAnswers
 from verax.files.lists.streams import RecordStream, text_lines
+from verax.files.predictions import id_of
 from verax.inputs.records.classifiers import ARRAYS
 from verax.inputs.records.record import FEW_DIGITS
 from verax.inputs.records.stated import number_of
@@ -26,6 +27,17 @@ TREC = replace(
     tokens=True,
     tolerance=FEW_DIGITS,
     id_field="query",
+)
+EACH_DOCUMENT = passing("to score every document as relevant or not", shape="relevance")
+# The two events that a document of a query may be.
+RELEVANT = ("not relevant", "relevant")
+RELEVANCE = replace(
+    ARRAYS,
+    name="relevance",
+    what="ranked runs in TREC's format, whose scores are probabilities that a document is relevant",
+    needs="lines of: query, Q0, document, rank, probability, name of the run",
+    fits=lambda _: False,
+    id_field=("query", "document"),
 )
 FASTTEXT = replace(
     ARRAYS,
@@ -93,18 +105,79 @@ def _queries(path: Path) -> Iterator[tuple[int, Any]]:
         yield start, {"query": query, "classes": classes, "probabilities": values}
 
 
+def ranked_documents(path: Path) -> RecordStream:
+    """A record per query and document: the probabilities of both events."""
+    return RecordStream(str(path), "line", _documents(path))
+
+
+def _documents(path: Path) -> Iterator[tuple[int, Any]]:
+    seen: set[tuple[str, str]] = set()
+    for number, line in text_lines(path):
+        cells = line.split()
+        if len(cells) != 6:
+            raise _refusal(path, number, f"has {len(cells)} cells", "Every line of a run must have six cells")
+        key, value = (cells[0], cells[2]), number_of(cells[4])
+        if value is None:
+            raise _refusal(path, number, f"has {show(cells[4])}", "Scores must be numbers")
+        if key in seen:
+            raise _refusal(
+                path, number, f"has {show(' '.join(key))} again", "A query must list a document once"
+            )
+        seen.add(key)
+        events = {"classes": list(RELEVANT), "probabilities": [1.0 - value, value]}
+        yield number, {"query": key[0], "document": key[1], **events}
+
+
+class Judgements(ReferenceAnswers):
+    """Which documents are relevant to a query; those that nobody judged are not, and are counted."""
+
+    def __init__(self, outcomes: Mapping[str, Hashable], path: str) -> None:
+        super().__init__(outcomes, path, "relevance")
+        self._listed: set[str] = set()
+        self._unjudged: set[str | None] = set()
+
+    def of(self, place: int, row_id: str | None) -> Any:
+        if row_id is None or row_id not in self.outcomes:
+            self._unjudged.add(row_id)
+            return RELEVANT[0]
+        self._listed.add(row_id)
+        return super().of(place, row_id)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        known = self.outcomes if isinstance(self.outcomes, Mapping) else {}
+        missed = sum(value == RELEVANT[1] and key not in self._listed for key, value in known.items())
+        found = [f"Documents without a judgement, treated as not relevant: {len(self._unjudged):,}."]
+        return (
+            *(found if self._unjudged else ()),
+            *([f"Relevant documents that the run does not list, not scored: {missed:,}."] if missed else ()),
+        )
+
+
+def read_relevance(path: str) -> Judgements:
+    """Whether each judged document of a query is relevant, from lines of a file of judgements (qrels)."""
+    judged = {id_of([query, document]): RELEVANT[grade > 0] for query, document, grade in _judged(Path(path))}
+    return Judgements(judged, path)
+
+
+def _judged(path: Path) -> Iterator[tuple[str, str, float]]:
+    """The lines of a file of judgements: query, iteration, document, relevance."""
+    for number, line in text_lines(path):
+        cells = line.split()
+        if len(cells) != 4 or number_of(cells[3]) is None:
+            raise _refusal(path, number, f"is {show(line.strip())}", "Every line must have four cells")
+        yield cells[0], cells[2], float(cells[3])
+
+
 def read_judgements(path: str) -> ReferenceAnswers:
     """The relevant document of every query, from lines of: query, iteration, document, relevance.
 
     Queries with several relevant documents have a list of them, which is no outcome.
     """
     relevant: dict[str, list[str]] = {}
-    for number, line in text_lines(Path(path)):
-        cells = line.split()
-        if len(cells) != 4 or number_of(cells[3]) is None:
-            raise _refusal(Path(path), number, f"is {show(line.strip())}", "Every line must have four cells")
-        if float(cells[3]) > 0:
-            relevant.setdefault(cells[0], []).append(cells[2])
+    for query, document, grade in _judged(Path(path)):
+        if grade > 0:
+            relevant.setdefault(query, []).append(document)
     single: dict[str, Hashable | list[str]] = {
         query: documents[0] if len(documents) == 1 else documents for query, documents in relevant.items()
     }

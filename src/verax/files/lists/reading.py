@@ -12,7 +12,15 @@ from verax.errors import InputError, Remedy, passing, show
 from verax.files.lists.collecting import ListCollector, Row
 from verax.files.lists.listfile import ListFile
 from verax.files.lists.placing import refuse_later_answers
-from verax.files.lists.ranked import FASTTEXT, TREC, label_of, read_judgements
+from verax.files.lists.ranked import (
+    EACH_DOCUMENT,
+    FASTTEXT,
+    RELEVANCE,
+    TREC,
+    label_of,
+    read_judgements,
+    read_relevance,
+)
 from verax.files.lists.reference_answers import ReferenceAnswers, outcome_field, read_gold
 from verax.files.lists.settings import ListSettings
 from verax.files.lists.spelling import (
@@ -119,8 +127,8 @@ class RecordReader:
 
     def _gold(self, path: str) -> ReferenceAnswers:
         settings = self.settings
-        if self.shape is TREC:
-            return read_judgements(path)
+        if self.shape in (TREC, RELEVANCE):
+            return read_judgements(path) if self.shape is TREC else read_relevance(path)
         gold = read_gold(path, settings.outcome, each_name(settings.id), settings.delimiter)
         if self.shape is FASTTEXT and not isinstance(gold.outcomes, Mapping):
             gold.outcomes = [label_of(text) for text in gold.outcomes]
@@ -189,7 +197,13 @@ class RecordReader:
             np.frombuffer(self.collector.places, np.int64)[kept],
             counts,
             taken(self.shape, settings, self.outcome, self.gold, positions),
-            (*notes(counts, lists, y, settings, assumed), *grouped) if self._known is None else (),
+            (
+                *notes(counts, lists, y, settings, assumed),
+                *grouped,
+                *(() if self.gold is None else self.gold.notes),
+            )
+            if self._known is None
+            else (),
             self.collector.skipped,
             outcome=self.outcome or (self.gold.column if self.gold is not None else "") or "target",
             id_field=settings.id,
@@ -288,8 +302,7 @@ class RecordReader:
             )
         return value
 
-    @staticmethod
-    def _check_outcome(value: Any) -> None:
+    def _check_outcome(self, value: Any) -> None:
         if value is None:
             raise RecordError(
                 "must say what happened",
@@ -307,7 +320,7 @@ class RecordReader:
                 kind="label",
                 argument="outcome",
                 values=[value],
-                remedies=[SKIP],
+                remedies=[*([EACH_DOCUMENT] if self.shape is TREC else []), SKIP],
             )
 
     @staticmethod

@@ -12,8 +12,20 @@ from verax.common.paths import refusing_wrong_names
 from verax.errors import InputError
 from verax.files.formats.tables import FORMATS, SourceTable
 from verax.files.lists.longform import LONG, is_long, long_table
+from verax.files.lists.paired_columns import PAIRS, is_paired, paired_table
 from verax.files.lists.placing import refuse_without_logprobs
-from verax.files.lists.ranked import FASTTEXT, TREC, head_of, is_fasttext, is_run, predictions, runs
+from verax.files.lists.ranked import (
+    FASTTEXT,
+    RELEVANCE,
+    RELEVANT,
+    TREC,
+    head_of,
+    is_fasttext,
+    is_run,
+    predictions,
+    ranked_documents,
+    runs,
+)
 from verax.files.lists.settings import ListSettings
 from verax.files.lists.streams import STDIN, RecordStream, ending, open_stream
 from verax.files.lists.wide import WIDE, wide_table
@@ -24,7 +36,7 @@ from verax.inputs.records.record import RecordError, Shape, failed, failure_of, 
 from verax.inputs.records.shapes import SHAPES, recognise, unrecognised
 
 # Every shape by its name: of records, and of texts and tables.
-ALL_SHAPES = {**SHAPES, **{shape.name: shape for shape in (LONG, WIDE, TREC, FASTTEXT)}}
+ALL_SHAPES = {**SHAPES, **{shape.name: shape for shape in (LONG, WIDE, PAIRS, TREC, RELEVANCE, FASTTEXT)}}
 _JSON = (".jsonl", ".ndjson", ".json")
 
 
@@ -51,6 +63,13 @@ def _opened(path: Path | str, settings: ListSettings) -> tuple[RecordStream, Sha
     if shape is WIDE:
         stream, settings = wide_table(Path(path), settings)
         return stream, WIDE, settings
+    if shape is PAIRS:
+        stream, settings = paired_table(Path(path), settings)
+        return stream, PAIRS, settings
+    if shape is RELEVANCE:
+        groups = settings.groups or "query"
+        settings = replace(settings, id=RELEVANCE.id_field, groups=groups, names=RELEVANT, n_classes=None)
+        return ranked_documents(Path(path)), RELEVANCE, settings
     if shape is TREC:
         return runs(Path(path)), TREC, replace(settings, id=settings.id or TREC.id_field)
     if shape is FASTTEXT:
@@ -75,7 +94,11 @@ def _by_text(path: Path | str, settings: ListSettings) -> Shape | None:
         if is_fasttext(lines):
             return FASTTEXT
     tabular = str(path) != STDIN and (Path(path).is_dir() or ending(Path(path)) in FORMATS)
-    return LONG if tabular and ending(Path(path)) not in _JSON and is_long(Path(path), settings) else None
+    if not tabular or ending(Path(path)) in _JSON:
+        return None
+    if is_long(Path(path), settings):
+        return LONG
+    return PAIRS if not Path(path).is_dir() and is_paired(Path(path), settings) else None
 
 
 def shape_of_records(stream: RecordStream, settings: ListSettings) -> Shape:

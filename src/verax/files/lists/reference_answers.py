@@ -59,6 +59,11 @@ class ReferenceAnswers:
             raise self._length("more")
         return self.outcomes[place]
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of results should know of the outcomes: a sentence each."""
+        return ()
+
     def check_length(self, n: int) -> None:
         """Refuse outcomes in order that are more than the records."""
         if not self.by_id and len(self.outcomes) != n:

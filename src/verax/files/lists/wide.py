@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from verax.errors import InputError, passing, show
+from verax.files.lists.paired_columns import exponential, is_blank
 from verax.files.lists.settings import ListSettings
 from verax.files.lists.streams import RecordStream, open_stream
 from verax.files.predictions import Request
@@ -25,7 +26,7 @@ def _read(record: Any, _: Choices) -> Listed:
     cells = mapping(record).get(_CELLS)
     if not isinstance(cells, Mapping):
         raise not_understood(record, "a column per class")
-    filled = [(name, value) for name, value in cells.items() if not _is_blank(value)]
+    filled = [(name, value) for name, value in cells.items() if not is_blank(value)]
     listed = of_numbers(filled)
     listed.blank = len(cells) - len(filled)
     return listed
@@ -101,7 +102,7 @@ def _refuse_others(stream: RecordStream, used: set[str], logarithms: bool) -> No
     """Refuse further columns that may be classes, which sums do not tell where cells are blank."""
     head = [mapping(record) for _, record in stream.head()]
     for name in head[0] if head else ():
-        cells = [record.get(name) for record in head if not _is_blank(record.get(name))]
+        cells = [record.get(name) for record in head if not is_blank(record.get(name))]
         numbers = [number for cell in cells if (number := number_of(cell)) is not None]
         if (
             name in used
@@ -130,15 +131,5 @@ def _records(
         fields = mapping(record)
         cells = {label: fields.get(name) for name, label in columns.items()}
         if logarithms:
-            cells = {label: _probability(cell) for label, cell in cells.items()}
+            cells = {label: exponential(cell) for label, cell in cells.items()}
         yield number, {**{name: fields.get(name) for name in beside}, _CELLS: cells}
-
-
-def _probability(cell: Any) -> Any:
-    """The probability of a log-probability; a cell without a number stays as it is."""
-    number = number_of(cell)
-    return cell if number is None else math.exp(min(number, 700.0))
-
-
-def _is_blank(cell: Any) -> bool:
-    return cell is None or cell == "" or cell != cell

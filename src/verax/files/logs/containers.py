@@ -229,11 +229,11 @@ def _helm(path: Path) -> LogRecords:
             remedies=[Remedy("Copy it from the folder of the run.")],
         )
     document = mapping(json_document(state_path)) if state_path.is_file() else {}
-    states: dict[tuple[Any, Any], Any] = {}
+    states: dict[tuple[str, str], Any] = {}
     for state in sequence(document.get("request_states")):
         instance = mapping(mapping(state).get("instance"))
         if not instance.get("perturbation"):
-            states.setdefault((instance.get("id"), mapping(state).get("train_trial_index")), state)
+            states.setdefault(_place(instance.get("id"), state), state)
     found = [each for each in sequence(json_document(stats_path)) if HELM.fits(each)]
     plain = [each for each in found if not each.get("perturbation")]
     if not plain:
@@ -247,15 +247,17 @@ def _helm(path: Path) -> LogRecords:
         str(path),
         "instance",
         HELM,
-        enumerate(
-            {**each, "state": states.get((each["instance_id"], each.get("train_trial_index")))}
-            for each in plain
-        ),
+        enumerate({**each, "state": states.get(_place(each["instance_id"], each))} for each in plain),
         model=_text(about.get("model")) or _text(about.get("model_deployment")),
         # Runs are called mmlu:subject=law,model=openai_gpt2.
         task=re.sub(r",?model=[^,]*$", "", path.parent.name) or None,
         notes=notes,
     )
+
+
+def _place(instance: Any, record: Any) -> tuple[str, str]:
+    """What the two files of a run know an answer by."""
+    return str(instance), str(mapping(record).get("train_trial_index"))
 
 
 # ---- OpenAI's evals -----------------------------------------------------------------------------

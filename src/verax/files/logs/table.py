@@ -333,13 +333,16 @@ def _table(rows: _Rows, grades: list[float | None]) -> Any:
         "epoch": rows.epochs,
         "grade": grades,
     }
-    columns = {name: pa.array(values[name], _TYPES.get(name, pa.string())) for name in COLUMNS}
+    columns = {
+        name: pa.array(values[name], _TYPES[name]) if name in _TYPES else _texts(values[name])
+        for name in COLUMNS
+    }
     fields = dict.fromkeys(name for each in answers for name in each.about)
     metrics = {name: [each.grades.get(name) for each in answers] for name in rows.metrics}
     about = {name: [each.about.get(name) for each in answers] for name in fields}
     for kind, found in (("metric", metrics), ("metadata", about)):
         for name, cells in found.items():
-            called = name
+            called = _encodable(name)
             while called in columns:
                 called = f"{kind}.{called}"
             columns[called] = _column(cells)
@@ -356,10 +359,19 @@ def _column(values: list[Any]) -> Any:
             return pa.array(values)
     except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
         pass
-    texts = [None if value is None else str(value) for value in values]
-    return pa.array(
-        [None if t is None else t.encode("utf-8", "replace").decode() for t in texts], pa.string()
-    )
+    return _texts([None if value is None else str(value) for value in values])
+
+
+def _texts(values: Sequence[str | None]) -> Any:
+    """A column of texts; what UTF-8 cannot hold is replaced."""
+    try:
+        return pa.array(values, pa.string())
+    except UnicodeEncodeError:
+        return pa.array([None if value is None else _encodable(value) for value in values], pa.string())
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
 
 
 def _notes(rows: _Rows, logs: Sequence[LogRecords], *, chosen: bool) -> Iterator[str]:

@@ -84,6 +84,12 @@ def number_or_none(value: Any) -> float | None:
     return None
 
 
+def epoch_of(value: Any, *, first: int) -> int | None:
+    """The number of a repeat from 1, where a log counts from `first`; None where it is no such number."""
+    number = value - first + 1 if type(value) is int else 0
+    return number if 0 < number < 2**31 else None
+
+
 def text_or_none(value: Any) -> str | None:
     """A value as a text; several values separated by commas."""
     if isinstance(value, (list, tuple)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from verax.inputs.records.graded import Graded, LogShape, flat_fields, number_or_none, text_or_none
+from verax.inputs.records.graded import Graded, LogShape, epoch_of, flat_fields, number_or_none, text_or_none
 from verax.inputs.records.harness import choice_of, pairs_of, softmax
 from verax.inputs.records.olmes import is_olmes
 from verax.inputs.records.record import first, mapping, not_understood, sequence
@@ -33,7 +33,7 @@ def _metrics(record: Mapping[Any, Any]) -> dict[str, float | None]:
     """The numbers of a sample; of one that some filter made, with the name of the filter."""
     named = record.get("metrics")
     if isinstance(named, (list, tuple)):
-        found = {str(name): record[name] for name in named if name in record}
+        found = {name: record[name] for name in named if isinstance(name, str) and name in record}
     elif isinstance(named, Mapping):
         found = {str(name): value for name, value in named.items()}
     else:
@@ -94,7 +94,7 @@ def read_harness(record: Any) -> Graded:
         gold=text_or_none(fields.get("target")),
         confidence=confidence,
         status=status if status or grades else "error",
-        epoch=repeat + 1 if type(repeat) is int else None,
+        epoch=epoch_of(repeat, first=0),
         task=task if isinstance(task, str) else None,
         same=str(fields.get("doc_hash") or ""),
         about={

@@ -10,6 +10,7 @@ from verax.errors import Remedy, show
 from verax.inputs.records.graded import (
     Graded,
     LogShape,
+    epoch_of,
     flat_fields,
     number_or_none,
     text_or_none,
@@ -130,7 +131,7 @@ def read_sample(record: Any) -> Graded:
         confidence=number_or_none(mapping(only.get("metadata")).get("confidence")),
         status=status
         or (None if any(v is not None for v in grades.values()) else "unparsable" if grades else "error"),
-        epoch=record["epoch"] if type(record["epoch"]) is int else None,
+        epoch=epoch_of(record["epoch"], first=1),
         about=dict(flat_fields(record.get("metadata"))),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from verax.inputs.records.graded import Graded, LogShape, flat_fields, number_or_none, text_or_none
+from verax.inputs.records.graded import Graded, LogShape, epoch_of, flat_fields, number_or_none, text_or_none
 from verax.inputs.records.record import first, mapping, not_understood, sequence
 
 # What HELM's leaderboards show, in the order in which they are looked for.
@@ -55,7 +55,7 @@ def read_helm(record: Any) -> Graded:
         answer=text_or_none(said.strip() if isinstance(said, str) else None),
         gold=text_or_none([text for text in right if isinstance(text, str)]),
         status=_helm_status(result, completion),
-        epoch=trial + 1 if type(trial) is int else None,
+        epoch=epoch_of(trial, first=0),
         about=_about(instance),
     )
 

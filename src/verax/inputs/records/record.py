@@ -123,7 +123,7 @@ class Shape:
         The classes are the numbers of the choices of a question.
     outcome_of : callable or None
         Which class an outcome in another field or file means, where that depends on the record.
-    id_field : str or None
+    id_field : str, tuple of str or None
         The field that identifies records of this shape, unless the caller names one.
     samples : callable or None
         How many answers to one question were sampled.
@@ -143,7 +143,7 @@ class Shape:
     unwrapped: bool = True
     positions: bool = False
     outcome_of: Callable[[Any, Any], Hashable | None] | None = None
-    id_field: str | None = None
+    id_field: str | tuple[str, ...] | None = None
     samples: Callable[[Any], int] | None = None
     generated: Callable[..., list[str]] | None = None
     question_of: Callable[[Any], Hashable | None] | None = None
