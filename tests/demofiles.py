@@ -146,6 +146,19 @@ def samples(path):
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
 
 
+def ranked_run(path):
+    """A ranked run of 12 queries with 10 documents each, whose scores are probabilities of relevance."""
+    lines = [f"q{q} Q0 d{d} {d + 1} {(10 - d) / 11:.3f} ours" for q in range(12) for d in range(10)]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def judgements(path):
+    """Which of these documents are relevant, several to a query; the last of each is not judged."""
+    chance = np.random.default_rng(8).random((12, 9)) < (10 - np.arange(9)) / 14
+    lines = [f"q{q} 0 d{d} {int(chance[q, d])}" for q in range(12) for d in range(9)]
+    path.write_text("\n".join(lines) + "\n")
+
+
 HISTORY = {
     "epoch": [0, 1, 2, 3],
     "val_log": [1.0, 0.7, 0.8, 0.9],
@@ -233,6 +246,8 @@ FILES = {
     "batch.jsonl": batch,
     "gold.csv": gold,
     "samples.jsonl": samples,
+    "run.trec": ranked_run,
+    "qrels.txt": judgements,
     "metrics.csv": log_as_csv,
     "log.jsonl": log_as_json_lines,
     "trainer_state.json": trainer_state,

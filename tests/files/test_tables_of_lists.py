@@ -80,7 +80,7 @@ def test_documents_as_binary_events(tmp_path):
     card = vx.evaluate(read.y, read.probabilities(), classes=read.classes, groups=read.groups)
     assert card["brier"] == pytest.approx(2 * brier_score_loss(relevant, p))
     assert card["auc"] == pytest.approx(roc_auc_score(relevant, p))
-    assert found["scores"]["brier"]["value"] == pytest.approx(card["brier"])
+    assert found["scores"]["brier"]["mean"] == pytest.approx(card["brier"])
 
 
 @pytest.mark.parametrize(
