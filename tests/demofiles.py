@@ -159,6 +159,19 @@ def judgements(path):
     path.write_text("\n".join(lines) + "\n")
 
 
+def quiz(path, model=0):
+    """Top log-probabilities of the first token of answers to 240 questions; both models are too sure."""
+    rng, lines = np.random.default_rng(30), []
+    truth, noise, drawn = rng.normal(0, 1.3, (240, 4)), rng.normal(0, 1 - model, (240, 4)), rng.random(240)
+    for i in range(240):
+        known = truth[i] + noise[i]
+        p, q = (np.exp(z) / np.exp(z).sum() for z in (truth[i], 2 * known))
+        top = {name: round(float(np.log(0.98 * t)), 4) for name, t in zip("ABCD", q, strict=True)}
+        answer = "ABCD"[int((drawn[i] > np.cumsum(p)[:3]).sum())]
+        lines.append({"id": f"q{i}", "subject": f"subject {i % 24}", "answer": answer, "top_logprobs": top})
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
 HISTORY = {
     "epoch": [0, 1, 2, 3],
     "val_log": [1.0, 0.7, 0.8, 0.9],
@@ -248,6 +261,8 @@ FILES = {
     "samples.jsonl": samples,
     "run.trec": ranked_run,
     "qrels.txt": judgements,
+    "small.jsonl": quiz,
+    "large.jsonl": lambda path: quiz(path, 1),
     "metrics.csv": log_as_csv,
     "log.jsonl": log_as_json_lines,
     "trainer_state.json": trainer_state,

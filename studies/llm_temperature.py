@@ -1,0 +1,85 @@
+"""Answers of a language model: what a temperature gains, and which prompt is right most often.
+
+`python studies/llm_temperature.py FOLDER` prints the tables of llm_temperature.md; FOLDER holds the data.
+Subjects are groups: their questions belong together.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import verax as vx
+from llm_calibration import read
+
+METHODS = ("temperature", "rest", "temperature_rest", "best")
+
+
+def gains(p: np.ndarray, y: np.ndarray, subject: np.ndarray) -> None:
+    """The cross-validated gain of every scaling, by the length of the lists; means over the prompts."""
+    print("| lists | method | temperature | gain, mean over prompts | range | significant | chosen |")
+    print("|---|---|---:|---:|---:|---:|---:|")
+    for k in (1, 2, 3):
+        found = [vx.recalibrate(y, vx.TopLists.from_probabilities(each, k), groups=subject) for each in p]
+        for method in METHODS:
+            trials = [one.trial(method) for one in found]
+            shares = np.array([100 * trial.gain.share for trial in trials])
+            certain = sum(trial.gain.certain for trial in trials)
+            chosen = sum(one.method == method for one in found)
+            slopes = (
+                [
+                    vx.recalibrate(
+                        y, vx.TopLists.from_probabilities(each, k), method=method, folds=2
+                    ).form.slope
+                    for each in p
+                ]
+                if method in ("temperature", "temperature_rest")
+                else []
+            )
+            warm = f"{np.mean([1 / slope for slope in slopes]):.2f}" if slopes else ""
+            cells = [f"top-{k}", method, warm, f"{shares.mean():+.2f} %"]
+            cells += [f"{shares.min():+.2f} to {shares.max():+.2f}", f"{certain} of 10"]
+            print(f"| {' | '.join([*cells, '' if method == 'best' else f'{chosen} of 10'])} |", flush=True)
+
+
+def mean_of_prompts(p: np.ndarray, y: np.ndarray, subject: np.ndarray) -> None:
+    """Scaling of the mean of all prompts, which is less sure than each of them."""
+    lists = vx.TopLists.from_probabilities(p.mean(axis=0), 3)
+    print(f"\n{vx.recalibrate(y, lists, groups=subject)}\n")
+
+
+def accuracies(p: np.ndarray, y: np.ndarray, subject: np.ndarray) -> None:
+    """Which differences in accuracy are significant, without groups and with subjects as groups."""
+    lists = {f"prompt {i}": vx.TopLists.from_probabilities(each, 1) for i, each in enumerate(p)}
+    print(
+        "| questions taken as | best | accuracy | worst | gap | interval | p | p (Holm) | significant pairs |"
+    )
+    print("|---|---|---:|---|---:|---:|---:|---:|---:|")
+    for name, groups in (("independent", None), ("grouped by subject", subject)):
+        found = vx.compare(y, lists, rule="zero_one", groups=groups)
+        models = found.models["zero_one"]
+        gap = found.difference(models[-1].name, models[0].name)
+        pairs = found.differences["zero_one"]
+        low, high = (f"{100 * end:+.1f}" for end in gap.interval)
+        print(
+            f"| {name} | {models[0].name} | {1 - models[0].mean:.3f} | {models[-1].name} | "
+            f"{100 * gap.difference:.1f} points | {low} to {high} | {gap.p_value:.4f} | "
+            f"{gap.p_adjusted:.4f} | {sum(pair.p_adjusted <= 0.05 for pair in pairs)} of {len(pairs)} |"
+        )
+    pair = {models[i].name: lists[models[i].name] for i in (0, -1)}
+    found = vx.compare(y, pair, rule="zero_one", groups=subject)
+    print(f"\n{vx.plan(found, difference=0.02)}")
+
+
+def main() -> None:
+    """Print all tables."""
+    p, y, subject = read(Path(sys.argv[1]))
+    gains(p, y, subject)
+    mean_of_prompts(p, y, subject)
+    accuracies(p, y, subject)
+
+
+if __name__ == "__main__":
+    main()
