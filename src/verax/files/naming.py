@@ -11,7 +11,9 @@ TARGETS = (
     *("class", "true_class", "actual", "ground_truth", "gt", "true"),
 )
 # Names that may mean something else, taken for the outcomes where no column has one of those above.
-MAYBE_TARGETS = ("obs", "observed", "obs_cat", "category", "correct", "answer", "correct_answer")
+MAYBE_TARGETS = (
+    *("obs", "observed", "obs_cat", "category", "correct", "answer", "correct_answer", "grade", "diagnosis"),
+)
 PROBS = (
     *("p", "prob", "probs", "proba", "probas", "probability", "probabilities", "y_prob", "y_proba"),
     *("y_probs", "pred_prob", "pred_probs", "pred_proba", "predicted_probability", "softmax"),
