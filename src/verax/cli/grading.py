@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -111,7 +112,10 @@ class Grading:
         named = reading.probs or reading.target or reading.raters or reading.rater_column or reading.shape
         if named:
             return False
-        if is_log(paths):
+        kind = is_log(paths)
+        if kind == "inspect" and reading.classes is None:
+            return True
+        if kind is not None:
             # Logs of choices with their likelihoods are lists; --grade asks for their grades.
             return not _lists(paths, reading)
         return holds_grades(paths, self.columns(reading), reading.request)
@@ -196,6 +200,11 @@ class GradedFiles:
                 remedies=[passing("for models that are stacked in rows", model_column=...)],
             )
         names = {name: called(paths.get(name, next(iter(paths.values())))) for name in answers}
+        models = {own.model for own in answers.values()} - {None}
+        if all(os.path.exists(text) for text in given) and len(models) == len(answers):
+            # Nobody named the models, and their logs do.
+            answers = {str(own.model): own for own in answers.values()}
+            names = dict(zip(answers, names.values(), strict=True))
         return cls(answers, names, grading, reading, scored)
 
     def arguments(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from verax.common.paths import Files, files_named
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.files.column_roles import require_column
 from verax.files.formats.tables import ARRAYS, SourceTable, format_of
-from verax.files.logs.table import logs_named, read_log
+from verax.files.logs.table import EvalLog, logs_named, read_log
 from verax.files.predictions import Request, id_of
 from verax.files.rater_tables import whole_table
 from verax.inputs.arrays import Array, Floats
@@ -105,6 +105,10 @@ class GradedAnswers:
         The groups of each kind.
     status : array of shape (N,) or None
         Why an answer was not graded.
+    model : str or None
+        The model that an evaluation log names.
+    origin : tuple of str
+        How an evaluation log was read, one line each.
     """
 
     name: str
@@ -117,6 +121,8 @@ class GradedAnswers:
     weights: Array | None = None
     groups: tuple[Array, ...] = ()
     status: Array | None = None
+    model: str | None = None
+    origin: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.grades)
@@ -126,7 +132,7 @@ class GradedAnswers:
         own: dict[str, Any] = {
             name: None if value is None else value[rows]
             for name, value in vars(self).items()
-            if name not in ("name", "columns", "groups")
+            if name not in ("name", "columns", "groups", "model", "origin")
         }
         return replace(self, groups=tuple(kind[rows] for kind in self.groups), **own)
 
@@ -141,7 +147,8 @@ class GradedAnswers:
     @property
     def taken(self) -> tuple[str, ...]:
         """How each column was read, one line each."""
-        lines = [f"{argument}: {', '.join(names)}" for argument, names in self.columns.named.items()]
+        named = [f"{argument}: {', '.join(names)}" for argument, names in self.columns.named.items()]
+        lines = list(self.origin) or named
         left = int(np.isnan(self.grades).sum())
         if left:
             why = ", ".join(f"{n:,} {reason}" for reason, n in self.reasons.items())
@@ -162,24 +169,31 @@ def holds_grades(path: Files, columns: GradeColumns, request: Request) -> bool:
     return found.grade is not None and found.confidence is not None
 
 
-def is_log(path: Files) -> bool:
-    """Whether a path names evaluation logs."""
+def is_log(path: Files) -> str | None:
+    """The kind of evaluation logs that a path names; None where it names none."""
     try:
-        return bool(logs_named(path))
+        found = logs_named(path)
     except (InputError, OSError):
-        return False
+        return None
+    return str(found[0][1].name) if found else None
 
 
 def read_graded(path: Files, columns: GradeColumns, request: Request | None = None) -> GradedAnswers:
     """The graded answers of one model: of a file, of several with the same columns, or of evaluation logs."""
-    return graded_of(*_table(path, columns, request))
+    table, columns, name, log = _table(path, columns, request)
+    found = graded_of(table, columns, name)
+    if log is None:
+        return found
+    # The number of answers that were not graded is said of all files in the same way.
+    notes = [note.removesuffix(".") for note in log.notes if not note.startswith("Answers not graded")]
+    return replace(found, model=log.model, origin=(*log.taken, *(f"note: {note}" for note in notes)))
 
 
 def read_stacked(
     path: Files, columns: GradeColumns, request: Request | None = None
 ) -> dict[str, GradedAnswers]:
     """The graded answers of each model of a file that has a column of models."""
-    table, columns, name = _table(path, columns, request)
+    table, columns, name, _ = _table(path, columns, request)
     answers = graded_of(table, columns, name)
     models = table[columns.model].to_pylist()
     if None in models:
@@ -195,8 +209,10 @@ def read_stacked(
     return {model: answers.at(np.flatnonzero(labels == model)) for model in dict.fromkeys(labels.tolist())}
 
 
-def _table(path: Files, columns: GradeColumns, request: Request | None) -> tuple[Any, GradeColumns, str]:
-    """The rows of files, which column is what, and what they are called."""
+def _table(
+    path: Files, columns: GradeColumns, request: Request | None
+) -> tuple[Any, GradeColumns, str, EvalLog | None]:
+    """The rows of files, which column is what, what they are called, and the log if they are one."""
     if logs_named(path):
         log = read_log(path, grade=columns.grade)
         known: dict[str, Any] = {name: name for name in ("epoch", "status") if getattr(columns, name) is None}
@@ -208,9 +224,9 @@ def _table(path: Files, columns: GradeColumns, request: Request | None) -> tuple
         answers = any(value is not None for value in log.table["confidence"].to_pylist())
         confidence = columns.confidence or ("confidence" if answers else None)
         own = replace(columns, grade="grade", id=ids, confidence=confidence, **known)
-        return log.table, own, log.path
+        return log.table, own, log.path, log
     source = _source(path, Request() if request is None else request)
-    return whole_table(source), columns.found_in(source.schema.names), source.name
+    return whole_table(source), columns.found_in(source.schema.names), source.name, None
 
 
 def _source(path: Files, request: Request) -> SourceTable:
@@ -261,7 +277,9 @@ def graded_of(table: Any, columns: GradeColumns, name: str) -> GradedAnswers:
         "task": own.task,
         "status": own.status,
     }
-    columns_of = {key: None if column is None else _labels(values[column]) for key, column in made.items()}
+    columns_of: dict[str, Any] = {
+        key: None if column is None else _labels(values[column]) for key, column in made.items()
+    }
     if own.weights is not None:
         columns_of["weights"] = _grades(values[own.weights], own.weights, name)
     ids = None

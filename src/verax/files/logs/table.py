@@ -383,8 +383,8 @@ def _notes(rows: _Rows, logs: Sequence[LogRecords], *, chosen: bool) -> Iterator
         yield f"Answers not graded: {statuses.total():,} of {len(rows):,} ({reasons})."
         if rows.n_overruled:
             yield (
-                f"The metric gives {rows.n_overruled:,} of these a number, which becomes their grade if the "
-                "metric is named."
+                f"Not graded, though the metric has a number for them: {rows.n_overruled:,}. It becomes "
+                "their grade if the metric is named."
             )
     others = [name for name in rows.metrics if name not in rows.graded_by]
     if others and not chosen:

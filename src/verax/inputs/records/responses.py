@@ -54,7 +54,9 @@ def _of_completion(found: Mapping[Any, Any], position: int) -> Listed:
 
 
 def _is_chat(response: Any) -> bool:
-    return "choices" in mapping(response)
+    # Samples of evaluation logs also have choices, which are texts.
+    fields = mapping(response)
+    return "choices" in fields and not isinstance(first(fields["choices"]), str)
 
 
 def read_chat(response: Any, choices: Choices) -> Listed:

@@ -1,0 +1,54 @@
+"""Evaluation logs on the command line, without options."""
+
+import json
+
+import pytest
+
+from commandline import verax
+from evallogs import chosen, generative, inspect_sample, write_eval, write_lines
+
+
+def samples(grades, epochs=2):
+    return [
+        inspect_sample(i, value if epoch == 1 else "C", epoch=epoch)
+        for epoch in range(1, epochs + 1)
+        for i, value in enumerate(grades)
+    ]
+
+
+def compared(*arguments):
+    ran = verax("compare", *arguments, "--json")
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)
+
+
+def test_two_logs_are_compared_by_question(tmp_path):
+    one = write_eval(tmp_path / "a.eval", samples("CCICCICC"), model="openai/gpt-4o")
+    two = write_eval(tmp_path / "b.eval", list(reversed(samples("CIICIICI"))), model="openai/o3")
+    found = compared(one, two)
+    assert list(found["files"]) == ["openai/gpt-4o", "openai/o3"]
+    (pair,) = found["comparison"]["differences"]["grade"]
+    # 3 of 16 answers differ; the two epochs of a question are one group of 8.
+    assert (pair["difference"], pair["freedom"]) == (pytest.approx(-3 / 16), 7)
+    said = verax("compare", f"new={one}", f"old={two}").stdout
+    assert "new: grades: choice of an Inspect log; model: openai/gpt-4o; task: mmlu" in said
+    assert "16 rows, 8 groups" in said
+
+
+def test_folders_of_tasks_are_compared(tmp_path):
+    for name, right in (("a", 1.0), ("b", 0.0)):
+        for task in ("gsm8k", "math"):
+            path = tmp_path / name / f"samples_{task}_2025-01-31T10-00-00.jsonl"
+            write_lines(path, [generative(i, "x", right if i % 3 else 1.0) for i in range(12)])
+    said = verax("compare", f"m1={tmp_path / 'a'}", f"m2={tmp_path / 'b'}").stdout
+    assert "2 tasks: gsm8k and math" in said
+    assert "gsm8k    12  m1" in said
+
+
+def test_choices_are_distributions_unless_grades_are_asked_for(tmp_path):
+    for name, sign in (("a", 1.0), ("b", -1.0)):
+        records = [chosen(i, [-1.0 - sign * (i % 2), -2.0, -3.0, -4.0], i % 4) for i in range(20)]
+        write_lines(tmp_path / f"{name}.jsonl", records)
+    paths = (tmp_path / "a.jsonl", tmp_path / "b.jsonl")
+    assert "brier" in verax("compare", *paths).stdout
+    assert "mean grade" in verax("compare", *paths, "--grade", "acc").stdout
