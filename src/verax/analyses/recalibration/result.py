@@ -17,9 +17,9 @@ from verax.analyses.recalibration.list_forms import ListScaling
 from verax.analyses.recalibration.records import Trial
 from verax.analyses.recalibration.shift import estimated, shifted
 from verax.analyses.recalibration.shown import ShownRecalibration
-from verax.analyses.recalibration.storing import FORMAT, VERSION, facts_in, text_of
+from verax.analyses.recalibration.storing import FORMAT, VERSION, facts_in
+from verax.analyses.stored import StoredAsJson
 from verax.common.sizes import in_digits
-from verax.display.writing import written
 from verax.errors import InputError, Remedy, show
 from verax.inputs.arrays import Floats, to_array, to_host, widen
 from verax.inputs.forecasts import Forecasts
@@ -31,7 +31,7 @@ from verax.inputs.options import Form, reads, reads_each
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Recalibration(ShownRecalibration):
+class Recalibration(StoredAsJson, ShownRecalibration):
     """A way to better probabilities, and what it gains.
 
     Made by `recalibrate`, or by `Recalibration.load` from a file.
@@ -274,18 +274,6 @@ class Recalibration(ShownRecalibration):
             "form": self.form.to_dict(),
             **self._noted(),
         }
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a JSON file that `load` reads; an older file is replaced when the new one is complete.
-
-        Parameters
-        ----------
-        path : str or path
-            The file.
-        """
-        text = text_of(self._as_dict())
-        with written(Path(path)) as new:
-            new.write_text(text, encoding="utf-8", newline="\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Recalibration:

@@ -2,70 +2,27 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from verax.analyses.recalibration.forms import Unchanged, form_of
 from verax.analyses.recalibration.list_forms import ListScaling, list_form_of
 from verax.analyses.recalibration.records import BEST, METHOD_TITLES, Gain, Trial
-from verax.common.paths import check_regular
-from verax.common.strictjson import number, to_json
-from verax.errors import InputError, show
+from verax.analyses.stored import read_stored
+from verax.common.strictjson import number
+from verax.errors import show
 from verax.inference.intervals import Interval
 from verax.inputs.groups import GroupCount
 
 FORMAT, VERSION = "verax recalibration", 1
-# A larger file is not one of ours.
-_LARGEST = 2**28
-
-
-def text_of(facts: Mapping[str, Any]) -> str:
-    """The file's text. Class names must be what JSON gives back as it was."""
-    for name in facts["classes"] or ():
-        if not isinstance(name, (str, bool, int, float)) or name != name:
-            raise InputError(
-                "must be texts or numbers, to be stored as JSON",
-                argument="classes",
-                kind="type",
-                found=f"one is a {type(name).__name__}",
-                values=[name],
-            )
-    return to_json(facts) + "\n"
 
 
 def facts_in(path: Path) -> tuple[dict[str, Any], tuple[int, int] | None]:
-    """The fields of a recalibration from a file that holds `text_of` it, and the sizes of its sample."""
-    check_regular(path)
-    if path.stat().st_size > _LARGEST:
-        raise _unfit(path, "it is too large")
-    try:
-        stored = json.loads(path.read_bytes().decode("utf-8"), parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        raise _unfit(path, "it is no JSON") from None
-    if not isinstance(stored, dict) or stored.get("format") != FORMAT:
-        raise _unfit(path, "it is another kind of JSON file")
-    if stored.get("version") != VERSION:
-        raise _unfit(path, f"its version is {show(stored.get('version'))}, and this verax knows {VERSION}")
-    try:
-        return _fields(stored), _sampled(stored)
-    except InputError as error:
-        raise error.replace(source=str(path)) from None
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise _unfit(path, f"some part is missing or of another type ({error})") from None
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
-
-
-def _unfit(path: Path, found: str) -> InputError:
-    return InputError(
-        f"{path} must be a recalibration that verax saved", argument="path", kind="file", found=found
-    )
+    """The fields of a recalibration from its file, and the sizes of its sample."""
+    kind = (FORMAT, VERSION)
+    return read_stored(path, kind, "recalibration", lambda stored: (_fields(stored), _sampled(stored)))
 
 
 def _fields(stored: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Hashable
@@ -12,25 +11,22 @@ from typing import Any, ClassVar, Unpack
 
 from verax._version import __version__
 from verax.analyses.sets.nonconformity import Nonconformity
-from verax.common.paths import check_regular
-from verax.common.strictjson import number, to_json
+from verax.analyses.stored import StoredAsJson, read_stored
+from verax.common.strictjson import number
 from verax.display.tables import Tabled
-from verax.display.writing import written
-from verax.errors import InputError, VeraxError, show
+from verax.errors import InputError
 from verax.inputs.arrays import Bools, Floats
 from verax.inputs.handles import Handle, refuse_lists
 from verax.inputs.options import Form, reads
 from verax.inputs.setparts import SetHandle
-from verax.inputs.sets.sets import check_level, distributions, sets_made_by
+from verax.inputs.sets.sets import distributions, sets_made_by
 from verax.inputs.skipping import MaySkip
 
 FORMAT, VERSION = "verax conformal", 1
-# A larger file is not one of ours.
-_LARGEST = 2**24
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Conformal(Tabled, MaySkip):
+class Conformal(StoredAsJson, Tabled, MaySkip):
     """A threshold on a nonconformity score: a class is in the set if its score is at most the threshold.
 
     Made by `conformal`, or by `Conformal.load` from a file.
@@ -170,26 +166,6 @@ class Conformal(Tabled, MaySkip):
             **self._noted(),
         }
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a JSON file that `load` reads; an older file is replaced when the new one is complete.
-
-        Parameters
-        ----------
-        path : str or path
-            The file.
-        """
-        for name in self.classes or ():
-            if not isinstance(name, (str, bool, int, float)) or name != name:
-                raise InputError(
-                    "must be texts or numbers, to be stored as JSON",
-                    argument="classes",
-                    kind="type",
-                    found=f"one is a {type(name).__name__}",
-                    values=[name],
-                )
-        with written(Path(path)) as new:
-            new.write_text(to_json(self._as_dict()) + "\n", encoding="utf-8", newline="\n")
-
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Conformal:
         """Read what `save` wrote.
@@ -204,21 +180,7 @@ class Conformal(Tabled, MaySkip):
         Conformal
             The same predictor.
         """
-        file = Path(path)
-        check_regular(file)
-        try:
-            if file.stat().st_size > _LARGEST:
-                raise ValueError("it is too large")
-            stored = json.loads(file.read_bytes().decode("utf-8"))
-            return cls(**_fields(stored))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            found = str(error) if isinstance(error, VeraxError) else f"{show(str(error))} is missing or wrong"
-            raise InputError(
-                f"{file} must be a conformal predictor that verax saved",
-                argument="path",
-                kind="file",
-                found=found,
-            ) from None
+        return cls(**read_stored(Path(path), (FORMAT, VERSION), "conformal predictor", _fields))
 
     def _heading(self) -> str:
         groups = "" if self.n_groups is None else f", {self.n_groups:,} groups"
@@ -236,10 +198,8 @@ class Conformal(Tabled, MaySkip):
         return [*self.notes, *self._said()]
 
 
-def _fields(stored: Any) -> dict[str, Any]:
+def _fields(stored: dict[str, Any]) -> dict[str, Any]:
     """The fields of a predictor from what was stored, each checked."""
-    if not isinstance(stored, dict) or stored["format"] != FORMAT or stored["version"] != VERSION:
-        raise ValueError("format or version")
     whole = {name: stored[name] for name in ("n_rows", "n_classes")}
     for name, value in whole.items():
         if type(value) is not int or value < 1:
@@ -249,6 +209,9 @@ def _fields(stored: Any) -> dict[str, Any]:
         raise ValueError("n_groups")
     if classes is not None and (len(set(classes)) != whole["n_classes"] or not isinstance(classes, list)):
         raise ValueError("classes")
+    level = number(stored["level"])
+    if not 0 < level < 1:
+        raise ValueError("level")
     threshold, within = number(stored["threshold"]), number(stored["within"])
     if math.isnan(threshold) or not within >= 0:
         raise ValueError("threshold")
@@ -258,7 +221,7 @@ def _fields(stored: Any) -> dict[str, Any]:
     if not all(isinstance(note, str) for note in stored["notes"]):
         raise ValueError("notes")
     return {
-        "level": check_level(stored["level"]),
+        "level": level,
         "score": Nonconformity.of(str(stored["score"]["name"]), seed),
         "threshold": threshold,
         **whole,

@@ -1,0 +1,84 @@
+"""Fitted results as JSON files: written strictly, and read with every part checked."""
+
+from __future__ import annotations
+
+import json
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from verax.common.paths import check_regular
+from verax.common.strictjson import to_json
+from verax.display.writing import written
+from verax.errors import InputError, show
+
+T = TypeVar("T")
+# A larger file is not one of ours.
+_LARGEST = 2**28
+
+
+class StoredAsJson:
+    """A result that is kept in a JSON file. Its `_as_dict` names the format, the version and the classes."""
+
+    @abstractmethod
+    def _as_dict(self) -> dict[str, Any]: ...
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a JSON file that `load` reads; an older file is replaced when the new one is complete.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        """
+        text = _text_of(self._as_dict())
+        with written(Path(path)) as new:
+            new.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _text_of(facts: Mapping[str, Any]) -> str:
+    """The file's text. Class names must be what JSON gives back as it was."""
+    for name in facts["classes"] or ():
+        if not isinstance(name, (str, bool, int, float)) or name != name:
+            raise InputError(
+                "must be texts or numbers, to be stored as JSON",
+                argument="classes",
+                kind="type",
+                found=f"one is a {type(name).__name__}",
+                values=[name],
+            )
+    return to_json(facts) + "\n"
+
+
+def read_stored(path: Path, kind: tuple[str, int], what: str, read: Callable[[dict[str, Any]], T]) -> T:
+    """What `read` makes of a file of that format and version, which is called `what` in errors."""
+    form, version = kind
+
+    def unfit(found: str) -> InputError:
+        return InputError(
+            f"{path} must be a {what} that verax saved", argument="path", kind="file", found=found
+        )
+
+    check_regular(path)
+    if path.stat().st_size > _LARGEST:
+        raise unfit("it is too large")
+    try:
+        stored = json.loads(path.read_bytes().decode("utf-8"), parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        raise unfit("it is no JSON") from None
+    if not isinstance(stored, dict) or stored.get("format") != form:
+        raise unfit("it is another kind of JSON file")
+    if stored.get("version") != version:
+        raise unfit(f"its version is {show(stored.get('version'))}, and this verax knows {version}")
+    try:
+        return read(stored)
+    except InputError as error:
+        raise error.replace(source=str(path)) from None
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise unfit(f"some part is missing or of another type ({error})") from None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
