@@ -127,7 +127,15 @@ class ShareStats(RowStats):
         place, y = np.nonzero(batch.shares > 0)
         logits = None if batch.logits is None else batch.logits[place]
         pairs = Batch(
-            batch.p[place], y, None, None, batch.start, batch.n_classes, batch.unity, batch.xp, logits
+            p=batch.p[place],
+            y=y,
+            weights=None,
+            groups=None,
+            start=batch.start,
+            n_classes=batch.n_classes,
+            unity=batch.unity,
+            xp=batch.xp,
+            logits=logits,
         )
         return cls(np, batch.n_classes, batch.n_rows, [(place, batch.shares[place, y], compute(pairs))])
 

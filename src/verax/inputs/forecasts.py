@@ -43,16 +43,15 @@ _FEW = 0.05
 _LOGITS = passing("if these are logits or log-probabilities", logits=True)
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Rows in standard form: (n, K) probabilities, positions, float weights or None.
+@dataclass(frozen=True, kw_only=True)
+class _DenseBatch:
+    """(n, K) probabilities in standard form, float weights or None.
 
     Where probabilities come from `logits`, these come along: their logarithms do not underflow. The rows are
     consecutive from `start` on, unless `rows` has their numbers.
     """
 
     p: Array
-    y: Array
     weights: Array | None
     groups: Array | None
     start: int
@@ -68,25 +67,18 @@ class Batch:
         return int(self.p.shape[0])
 
 
-@dataclass(frozen=True)
-class ShareBatch:
+@dataclass(frozen=True, kw_only=True)
+class Batch(_DenseBatch):
+    """Rows in standard form whose outcomes are positions."""
+
+    y: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShareBatch(_DenseBatch):
     """The same of rows whose outcomes are (n, K) shares of the classes."""
 
-    p: Array
     shares: Array
-    weights: Array | None
-    groups: Array | None
-    start: int
-    n_classes: int
-    unity: Unity
-    xp: Namespace
-    logits: Array | None = None
-    rows: Ints | None = None
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows these are."""
-        return int(self.p.shape[0])
 
     @property
     def y(self) -> Array:

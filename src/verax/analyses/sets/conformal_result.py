@@ -19,7 +19,8 @@ from verax.inputs.arrays import Bools, Floats
 from verax.inputs.handles import Handle, refuse_lists
 from verax.inputs.options import Form, reads
 from verax.inputs.setparts import SetHandle
-from verax.inputs.sets.sets import distributions, sets_made_by
+from verax.inputs.sets.members import distributions
+from verax.inputs.sets.sets import sets_made_by
 from verax.inputs.skipping import MaySkip
 
 FORMAT, VERSION = "verax conformal", 1

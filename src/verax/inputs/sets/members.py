@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
 
-from verax.inputs.arrays import Bools, Floats
+from verax.common.checks import check_number
+from verax.errors import InputError, passing
+from verax.inputs.arrays import Bools, Floats, to_array
+from verax.inputs.forecasts import Forecasts
 
 # Sums of probabilities that miss a level by less than this reach it.
 _ROUNDING = 1e-12
@@ -69,3 +73,46 @@ def mass_before(p: Floats) -> Floats:
     found = np.empty_like(before)
     np.put_along_axis(found, order, before, axis=1)
     return found
+
+
+def check_level(level: object, argument: str = "level") -> float:
+    """A claimed coverage; refused unless it lies between 0 and 1."""
+    percent = isinstance(level, (int, float)) and 1 < level < 100
+    remedies = [passing(**{argument: float(level) / 100})] if percent else []  # type: ignore[arg-type]
+    return check_number(argument, level, "must lie between 0 and 1", lambda c: 0 < c < 1, remedies=remedies)
+
+
+def members_by(level: float | None, threshold: float | None) -> Members | None:
+    """How probabilities become sets: by their level, or by a threshold; None where neither is given."""
+    if level is not None:
+        return Mass(check_level(level))
+    return None if threshold is None else Above(check_level(threshold, "threshold"))
+
+
+def no_way() -> InputError:
+    """The error about probabilities of which nobody said how they become sets."""
+    return InputError(
+        "must be sets; these are probabilities, which state a set for every level",
+        argument="sets",
+        kind="type",
+        remedies=[
+            passing("to judge the most likely classes with this probability", level=0.9),
+            passing("to judge the classes above this probability", threshold=0.1),
+        ],
+    )
+
+
+def distributions(
+    p: object,
+    *,
+    classes: Sequence[Hashable] | None = None,
+    normalize: bool = False,
+    logits: bool = False,
+) -> Forecasts:
+    """Full distributions whose outcomes do not matter."""
+    raw, _ = to_array(p, "p")
+    n = int(raw.shape[0]) if raw.ndim else 0
+    first = 0 if classes is None else next(iter(classes))
+    rows = Forecasts(np.repeat(np.array([first]), n), p, classes=classes, normalize=normalize, logits=logits)
+    rows.check()
+    return rows

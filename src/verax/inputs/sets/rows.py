@@ -108,13 +108,7 @@ class SetRows:
         self.classes: tuple[Hashable, ...] | None = classes
         self.level: float | None = level
         self._y, self._names = y, names
-        if len(y) != len(reduced.size):
-            raise InputError(
-                "must have one outcome per set",
-                argument="y",
-                kind="length",
-                found=f"there are {len(y)} outcomes and {len(reduced.size)} sets",
-            )
+        check_one_each(y, len(reduced.size))
         if not len(y) and not part:
             raise InputError("must have at least one set", argument="sets", kind="length")
         self.weights = None if weights is None else check_weights(weights, len(y), part=part)
@@ -218,6 +212,17 @@ class SetRows:
             weights=None if weights[0] is None else np.concatenate(weights),
             groups=rows.groups,
             part=True,
+        )
+
+
+def check_one_each(y: Ints, n_sets: int) -> None:
+    """Refuse outcomes of which there are more or fewer than sets."""
+    if len(y) != n_sets:
+        raise InputError(
+            "must have one outcome per set",
+            argument="y",
+            kind="length",
+            found=f"there are {len(y)} outcomes and {n_sets} sets",
         )
 
 

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
-from verax.common.checks import check_flag, check_number, is_whole
-from verax.errors import InputError, Offenders, Remedy, passing, show
+from verax.common.checks import check_flag, is_whole
+from verax.errors import InputError, Offenders, passing, show
 from verax.inputs.arrays import Bools, Floats, Ints, kind_of, to_array, to_host, widen
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.lists.nested import column_of_lists
 from verax.inputs.lists.ragged import offsets_of
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.lists.vocabulary import ClassVocabulary, in_order, positions
 from verax.inputs.outcomes import check_classes
-from verax.inputs.sets.members import Above, Mass, Members
-from verax.inputs.sets.rows import Reduced, SetRows, reduced_lists, reduced_mask, sizes_of
-
-_NO_MASK = Remedy("A mask is a boolean array; lists of lists hold classes.", python_only=True)
+from verax.inputs.sets.labels import check_repeats, flat_labels, label_positions
+from verax.inputs.sets.members import Members, check_level, distributions, members_by, no_way
+from verax.inputs.sets.rows import Reduced, SetRows, check_one_each, reduced_lists, reduced_mask, sizes_of
 
 
 class Sets:
@@ -147,7 +145,7 @@ class Sets:
         >>> vx.Sets.from_labels([{0, 2}, {1}], n_classes=4).mask().astype(int).tolist()
         [[1, 0, 1, 0], [0, 1, 0, 0]]
         """
-        flat, offsets = _flat(rows)
+        flat, offsets = flat_labels(rows)
         names = None if classes is None else tuple(classes)
         textual = any(not is_whole(label) for label in flat)
         if names is None and textual:
@@ -157,10 +155,10 @@ class Sets:
             k = max((int(label) for label in flat), default=0) + 1
         assert k is not None
         checked = check_classes(names, k)
-        places = _places(flat, offsets, k, checked)
+        places = label_positions(flat, offsets, k, checked)
         order = np.lexsort((places, np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))))
         members = places[order]
-        _check_repeats(members, offsets, checked)
+        check_repeats(members, offsets, checked)
         return cls(members, offsets, max(k, 2), classes=checked if k >= 2 else None, level=level)
 
     @classmethod
@@ -413,7 +411,7 @@ class Sets:
             )
         names = names or self.classes
         codes = positions(y, self.n_classes, names)
-        self._check_length(codes)
+        check_one_each(codes, len(self))
         ends = check_flag("ordered", ordered)
         return SetRows(self._reduced(codes, ends=ends), codes, self.n_classes, classes=names, **own)
 
@@ -441,174 +439,6 @@ class Sets:
             return reduced_mask(self._mask, codes, self._claimed, ends=ends)
         return reduced_lists(self._members, self._offsets, codes, self.n_classes)
 
-    def _check_length(self, codes: Ints) -> None:
-        if len(codes) != len(self):
-            raise InputError(
-                "must have one outcome per set",
-                argument="y",
-                kind="length",
-                found=f"there are {len(codes)} outcomes and {len(self)} sets",
-            )
-
-
-# ---- what callers pass ---------------------------------------------------------------------------
-
-
-def check_level(level: object, argument: str = "level") -> float:
-    """A claimed coverage; refused unless it lies between 0 and 1."""
-    percent = isinstance(level, (int, float)) and 1 < level < 100
-    remedies = [passing(**{argument: float(level) / 100})] if percent else []  # type: ignore[arg-type]
-    return check_number(argument, level, "must lie between 0 and 1", lambda c: 0 < c < 1, remedies=remedies)
-
-
-def members_by(level: float | None, threshold: float | None) -> Members | None:
-    """How probabilities become sets: by their level, or by a threshold; None where neither is given."""
-    if level is not None:
-        return Mass(check_level(level))
-    return None if threshold is None else Above(check_level(threshold, "threshold"))
-
-
-def no_way() -> InputError:
-    """The error about probabilities of which nobody said how they become sets."""
-    return InputError(
-        "must be sets; these are probabilities, which state a set for every level",
-        argument="sets",
-        kind="type",
-        remedies=[
-            passing("to judge the most likely classes with this probability", level=0.9),
-            passing("to judge the classes above this probability", threshold=0.1),
-        ],
-    )
-
-
-def as_sets(given: Any, y: object, classes: Sequence[Hashable] | None) -> Any:
-    """What a caller passes as sets; probabilities, a handle's rows and None stay as they are."""
-    if given is None or isinstance(given, Sets):
-        return given
-    if isinstance(given, TopLists):
-        return Sets.from_lists(given)
-    if isinstance(given, Mapping) or hasattr(given, "with_outcomes"):
-        return given
-    if _is_table(given):
-        raw, _ = to_array(given, "sets")
-        return given if kind_of(raw) == "real" else Sets.from_mask(given, classes=classes)
-    listed = column_of_lists(given, "sets") if not isinstance(given, (list, tuple)) else list(given)
-    if listed is None:
-        raise InputError(
-            "must be a mask, a collection of classes for each row, or top lists",
-            argument="sets",
-            kind="type",
-            found=f"it is a {type(given).__name__}",
-        )
-    if isinstance(listed, list) and listed and all(map(_is_mask_row, listed)):
-        return Sets.from_mask(np.array(listed), classes=classes)
-    if isinstance(listed, list) and listed and all(map(_is_float_row, listed)):
-        return np.array(listed, float)
-    if classes is None:
-        return Sets.from_labels(listed, **_known(listed, y))
-    return Sets.from_labels(listed, classes=classes)
-
-
-def _is_table(given: Any) -> bool:
-    ndim = getattr(given, "ndim", None)
-    return ndim == 2 or (ndim is None and hasattr(given, "columns"))
-
-
-def _is_mask_row(row: Any) -> bool:
-    return (
-        isinstance(row, (list, tuple, np.ndarray))
-        and len(row) > 1
-        and all(isinstance(x, (bool, np.bool_)) for x in row)
-    )
-
-
-def _is_float_row(row: Any) -> bool:
-    return (
-        isinstance(row, (list, tuple, np.ndarray))
-        and len(row) > 1
-        and all(isinstance(x, (float, np.floating)) for x in row)
-    )
-
-
-def _known(listed: Any, y: object) -> dict[str, Any]:
-    """All classes that sets or outcomes name: they are all that can be known where nobody stated them."""
-    flat, _ = _flat(listed)
-    raw, _ = to_array(y, "y")
-    if raw.ndim == 2:
-        return {"n_classes": int(raw.shape[1])}
-    happened = to_host(raw).tolist()
-    everything = [*flat, *happened]
-    if all(map(is_whole, everything)):
-        return {"n_classes": max(2, 1 + max(map(int, everything), default=1))}
-    return {"classes": tuple(in_order(set(everything)))}
-
-
-def _flat(rows: Any) -> tuple[list[Any], Ints]:
-    """The classes of all sets one after the other, and where each set begins."""
-    if isinstance(rows, tuple) and len(rows) == 2 and isinstance(rows[1], np.ndarray):
-        return list(np.asarray(rows[0]).tolist()), rows[1]
-    if not isinstance(rows, (list, tuple)):
-        found = column_of_lists(rows, "sets")
-        if isinstance(found, tuple):
-            return list(found[0].tolist()), found[1]
-        rows = rows if found is None else found
-    flat: list[Any] = []
-    lengths = []
-    for number, row in enumerate(rows):
-        if isinstance(row, (str, bytes, Mapping)) or not hasattr(row, "__iter__"):
-            raise InputError(
-                "must be a collection of classes for each row",
-                argument="sets",
-                kind="type",
-                found=f"row {number} holds {show(row)}",
-                rows=[number],
-                values=[row],
-                remedies=[Remedy("Put single classes into lists: [['cat'], ['dog']].", python_only=True)],
-            )
-        members = [x.item() if isinstance(x, np.generic) else x for x in row]
-        flat += members
-        lengths.append(len(members))
-    return flat, offsets_of(np.array(lengths, np.int64))
-
-
-def _places(flat: list[Any], offsets: Ints, k: int, names: tuple[Hashable, ...] | None) -> Ints:
-    """The positions of the classes that sets name; refuses unknown ones."""
-    known: Any = range(k) if names is None else {name: i for i, name in enumerate(names)}
-    if names is not None and all(map(is_whole, flat)) and not any(map(is_whole, names)):
-        # Whole numbers are positions where no class is a number.
-        known = range(k)
-    table = {name: i for i, name in enumerate(known)}
-    try:
-        places = np.fromiter((table.get(label, -1) for label in flat), np.int64, len(flat))
-    except TypeError:
-        places = np.array([-1 if not isinstance(x, Hashable) else table.get(x, -1) for x in flat])
-    if (places >= 0).all():
-        return places
-    row = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    wrong = np.flatnonzero(places < 0)
-    first = {int(row[i]): flat[i] for i in reversed(wrong.tolist())}
-    listed = "positions from 0 to " + str(k - 1) if names is None else ", ".join(show(c) for c in names[:6])
-    more = ", ..." if names is not None and len(names) > 6 else ""
-    bad = Offenders("sets", f"must name classes that are known ({listed}{more})", "label", ("names", "name"))
-    mask = np.zeros(len(offsets) - 1, np.bool_)
-    mask[list(first)] = True
-    bad.add(mask, [first.get(i) for i in range(len(mask))], 0)
-    raise bad.error(passing("with all classes in order, if some are missing", classes=...), _NO_MASK)
-
-
-def _check_repeats(members: Ints, offsets: Ints, names: tuple[Hashable, ...] | None) -> None:
-    row = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    again = np.flatnonzero((members[1:] == members[:-1]) & (row[1:] == row[:-1]))
-    if not len(again):
-        return
-    bad = Offenders("sets", "must name every class once", "label", ("names", "name"))
-    twice = {int(row[i]): int(members[i]) for i in reversed(again.tolist())}
-    mask = np.zeros(len(offsets) - 1, np.bool_)
-    mask[list(twice)] = True
-    shown = {at: (place if names is None else names[place]) for at, place in twice.items()}
-    bad.add(mask, [f"{show(shown[i])} twice" if i in shown else "" for i in range(len(mask))], 0)
-    raise bad.error(_NO_MASK)
-
 
 def sets_made_by(made: Members, rows: Forecasts) -> Sets:
     """The sets that `made` takes from full distributions, whose outcomes do not matter."""
@@ -618,19 +448,3 @@ def sets_made_by(made: Members, rows: Forecasts) -> Sets:
     if made.states_mass:
         found._claimed = np.minimum(np.where(mask, p, 0.0).sum(axis=1), 1.0)
     return found
-
-
-def distributions(
-    p: object,
-    *,
-    classes: Sequence[Hashable] | None = None,
-    normalize: bool = False,
-    logits: bool = False,
-) -> Forecasts:
-    """Full distributions whose outcomes do not matter."""
-    raw, _ = to_array(p, "p")
-    n = int(raw.shape[0]) if raw.ndim else 0
-    first = 0 if classes is None else next(iter(classes))
-    rows = Forecasts(np.repeat(np.array([first]), n), p, classes=classes, normalize=normalize, logits=logits)
-    rows.check()
-    return rows
