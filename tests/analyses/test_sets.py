@@ -242,7 +242,7 @@ BAD = {
         lambda: vx.sets(
             vx.scan(pa.table({"y": [0], "p_0": [0.5], "p_1": [0.5]}), target="y"), level=0.9, by="x"
         ),
-        "column of subgroups",
+        "a column that `scan` was told of",
     ),
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,13 +14,24 @@ from verax.common.packing import UnreadableError
 from verax.common.specs import Each, Label, Several, Spec
 from verax.common.stored import Sizes
 from verax.common.summaries import KnownSummary, Summary, fields_of, merges, same_names
-from verax.errors import InputError
+from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import to_array, to_host
 from verax.inputs.groups import Groups
 from verax.inputs.handles import LATER, Part, Recipe
 from verax.inputs.rows import Rows, at_fault, without_groups
 
 MISSING = "(missing)"
+
+
+def not_scanned(name: object, known: Sequence[str], argument: str = "by") -> InputError:
+    """The error about a column of predictions that `scan` has opened without being told of it."""
+    return InputError(
+        "must be a column that `scan` was told of",
+        argument=argument,
+        kind="label",
+        found=f"it is {show(name)}; there {f'are {join(map(show, known))}' if known else 'is none'}",
+        remedies=[Remedy("Say which when opening them: `scan(..., by=...)`.")],
+    )
 
 
 def labels_of(column: Any, n_rows: int) -> Groups:

@@ -11,7 +11,7 @@ from verax.analyses.monitoring.state import Kind
 from verax.analyses.monitoring.steps import Unit
 from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import to_array, to_host
-from verax.inputs.breakdown import Breakdown
+from verax.inputs.breakdown import Breakdown, not_scanned
 from verax.inputs.handles import Handle, Part
 from verax.inputs.pairs import are_shared
 
@@ -48,13 +48,7 @@ def column_of(handle: Handle, time: Any, by: tuple[str, ...]) -> str:
     """The column of times of rows that `scan` has opened."""
     missing = [name for name in (time, *by) if name not in handle.by]
     if missing:
-        raise InputError(
-            "must be a column that `scan` was told of",
-            argument="time" if missing[0] == time else "by",
-            kind="missing",
-            found=f"there is no {show(missing[0])}",
-            remedies=[Remedy("Open the predictions with `scan(..., by=[...])`.")],
-        )
+        raise not_scanned(missing[0], handle.by, "time" if missing[0] == time else "by")
     return str(time)
 
 

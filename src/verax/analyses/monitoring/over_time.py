@@ -17,9 +17,9 @@ from verax.analyses.monitoring.steps import MOST_EVENTS, in_plain_times, listed_
 from verax.analyses.parts import probabilities, scaled, seen
 from verax.analyses.unitsums import UnitColumns, UnitRecipe, UnitSums
 from verax.common.checks import check_choice, check_flag
-from verax.errors import InputError, Remedy, join, passing, show
+from verax.errors import InputError, Remedy, passing, show
 from verax.inference.intervals import Resampling, check_confidence
-from verax.inputs.breakdown import Breakdown, BreakdownRecipe
+from verax.inputs.breakdown import Breakdown, BreakdownRecipe, not_scanned
 from verax.inputs.groups import Groups
 from verax.inputs.handles import Handle, Part, Recipe
 from verax.inputs.lists.rows import ListRows
@@ -119,13 +119,7 @@ def _column(handle: Handle, time: object) -> str:
         return _TIME
     if time in handle.by:
         return time
-    raise InputError(
-        "must be a column that `scan` was told of",
-        argument="time",
-        kind="label",
-        found=f"it is {show(time)}; there {f'are {join(map(show, handle.by))}' if handle.by else 'is none'}",
-        remedies=[Remedy("Open the predictions with `scan(..., by=...)`.")],
-    )
+    raise not_scanned(time, handle.by, "time")
 
 
 def _classes(handle: Handle) -> tuple[str, ...]:

@@ -28,9 +28,10 @@ from verax.analyses.sets.summaries import (
 from verax.analyses.unitsums import UnitSums, check_weight
 from verax.common.checks import check_flag
 from verax.common.sizes import as_float
-from verax.errors import InputError, Remedy, join, show
+from verax.errors import InputError, Remedy
 from verax.inference.estimates import holm
 from verax.inference.intervals import Interval, between, check_confidence, skewed
+from verax.inputs.breakdown import not_scanned
 from verax.inputs.handles import Handle, Recipe
 from verax.inputs.memory import open_rows
 from verax.inputs.options import reads
@@ -166,14 +167,7 @@ def _columns(handle: Handle, by: Any) -> tuple[str, ...]:
     names = () if by is None else (by,) if isinstance(by, str) else tuple(by)
     for name in names:
         if name not in handle.by:
-            known = f"are {join(map(show, handle.by))}" if handle.by else "is none"
-            raise InputError(
-                "must be a column of subgroups that `scan` was told of",
-                argument="by",
-                kind="label",
-                found=f"it is {show(name)}; there {known}",
-                remedies=[Remedy("Say which when opening them: `scan(..., by=...)`.")],
-            )
+            raise not_scanned(name, handle.by)
     return names
 
 

@@ -17,9 +17,9 @@ from verax.analyses.subgroups.analysis import (
 )
 from verax.analyses.subgroups.result import Subgroups
 from verax.common.checks import check_count, check_flag
-from verax.errors import InputError, Remedy, join, show
+from verax.errors import InputError
 from verax.inference.intervals import Resampling, WeightsAre
-from verax.inputs.breakdown import BreakdownRecipe
+from verax.inputs.breakdown import BreakdownRecipe, not_scanned
 from verax.inputs.groups import Groups
 from verax.inputs.handles import Handle
 from verax.inputs.memory import open_rows
@@ -155,10 +155,4 @@ def _check_labels(by: object, n_rows: int) -> None:
 def _column(handle: Handle, by: object) -> str:
     if isinstance(by, str) and by in handle.by:
         return by
-    raise InputError(
-        "must be a column of subgroups that `scan` was told of",
-        argument="by",
-        kind="label",
-        found=f"it is {show(by)}; there {f'are {join(map(show, handle.by))}' if handle.by else 'is none'}",
-        remedies=[Remedy("Say which when opening them: `scan(..., by=...)`.")],
-    )
+    raise not_scanned(by, handle.by)
