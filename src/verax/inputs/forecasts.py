@@ -39,7 +39,7 @@ _ROUNDED = 1e-3
 _PERCENTAGES = Remedy("These are percentages: divide them by 100.")
 _SKIP = passing("to leave such rows out", invalid="skip")
 # At most this share of the rows is left out on advice.
-_FEW = 0.05
+_FEW = 0.02
 _LOGITS = passing("if these are logits or log-probabilities", logits=True)
 
 

@@ -277,6 +277,25 @@ class MaySkip(Result):
         """With the rows it names called by `rows`, their numbers among all `n_given` rows."""
         return self
 
+    def _ranges(self) -> Mapping[str, tuple[float, float, float]]:
+        """The mean of each score with its least and greatest value, where a result knows them."""
+        return {}
+
+    @property
+    def skipped_bounds(self) -> dict[str, tuple[float, float]]:
+        """Bounds of each mean over all rows, with those left out at the least and the greatest value.
+
+        They count like rows of mean weight. Unbounded rules have an infinite upper bound.
+        """
+        left = self.n_skipped
+        if self.skipped is None or not left:
+            return {}
+        kept = self.skipped.n_given - left
+        return {
+            name: ((kept * mean + left * low) / (kept + left), (kept * mean + left * high) / (kept + left))
+            for name, (mean, low, high) in self._ranges().items()
+        }
+
     @property
     def remarks(self) -> list[str]:
         """What there is to say of rows left out and of invalid lists: a sentence each."""
@@ -286,6 +305,10 @@ class MaySkip(Result):
         """What `repr` adds: a line each, or none."""
         skipped = [] if self.skipped is None else [str(self.skipped), self.skipped.caution]
         left_out = [f"{text}." for text in skipped if text]
+        bounds = self.skipped_bounds
+        if self.skipped is not None and self.skipped.caution and bounds:
+            shown = join(f"{name} from {low:.4g} to {high:.4g}" for name, (low, high) in bounds.items())
+            left_out.append(f"With them, counted at the best and at the worst possible value: {shown}.")
         if self.sampled is not None:
             left_out.append("From a random sample of {:,} of {:,} rows.".format(*self.sampled))
         said = {name: str(faults) for name, faults in self.faults.items()}
@@ -294,6 +317,8 @@ class MaySkip(Result):
     def _noted(self) -> dict[str, Any]:
         """What `to_dict` adds: an entry each, or none."""
         noted: dict[str, Any] = {} if self.skipped is None else {"skipped": self.skipped.to_dict()}
+        if bounds := self.skipped_bounds:
+            noted["skipped_bounds"] = {name: list(ends) for name, ends in bounds.items()}
         if self.sampled is not None:
             noted["sampled"] = dict(zip(("n_rows", "of"), self.sampled, strict=True))
         lists = {name: faults.to_dict() for name, faults in self.faults.items()}

@@ -67,6 +67,20 @@ def name_of(rule: Rule) -> str:
     return known or repr(rule)
 
 
+def constant_bounds(name: str) -> tuple[float, float] | None:
+    """The least and the greatest loss by a rule, if they are the same for all numbers of classes.
+
+    >>> constant_bounds("brier"), constant_bounds("log_score"), constant_bounds("rps(normalized=False)")
+    ((0.0, 2.0), (0.0, inf), None)
+    """
+    try:
+        rule = stored_rule(name)
+        few, many = rule.bounds(2), rule.bounds(1000)
+    except VeraxError:
+        return None
+    return few if few == many else None
+
+
 def each_of(rules: Rule | str | Sequence[Rule | str]) -> list[Any]:
     """One or several rules or texts as a list."""
     return list(rules) if isinstance(rules, (list, tuple, Set, Iterator)) else [rules]

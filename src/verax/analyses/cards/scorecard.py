@@ -588,6 +588,10 @@ class Scorecard(Tabled, MaySkip):
             **self._noted(),
         }
 
+    def _ranges(self) -> dict[str, tuple[float, float, float]]:
+        shares = {name: line for name, line in self.metrics.items() if name == "accuracy"}
+        return {name: (line.mean, *line.bounds) for name, line in {**self.scores, **shares}.items()}
+
     def _measured(self) -> dict[str, Any]:
         known = {name: line_values(line) for name, line in self.known_measures.items()}
         return {"measures": known} if known else {}

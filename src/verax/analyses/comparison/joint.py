@@ -4,7 +4,8 @@ Weighted least squares, with the effects of questions absorbed: each question ad
 models, so the sums of parts merge. A second pass turns every question into pseudo-losses, one per model.
 Their means are the estimates, and their differences have the influence of the question on the differences
 of the estimates. So paired sums of pseudo-losses give standard errors clustered by question, or by groups.
-Where every model answered every question, pseudo-losses are the losses themselves.
+Where every model answered every question, pseudo-losses are the losses themselves. Elsewhere residuals are
+those with the question left out (jackknife), because a fit to few shared questions follows each of them.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from verax.inputs.handles import Part, Recipe
 from verax.scores.base import Rule
 from verax.scores.registry import name_of
 
+# Numbers that are computed at a time, and the least share of a residual that a question leaves.
+_NUMBERS, _LEAST = 2**21, 0.1
 # Components and models of a component that an error names.
 _SHOWN = 4
 
@@ -130,6 +133,8 @@ class Effects:
         The weight of each model in the mean over questions.
     weight : float
         The weight of all questions.
+    shift : array of shape (M,)
+        What is added to pseudo-losses, so that their means are the estimates.
     """
 
     models: tuple[str, ...]
@@ -138,6 +143,7 @@ class Effects:
     inverse: Floats
     shares: Floats
     weight: float
+    shift: Floats
 
     @classmethod
     def of(cls, sums: JointSums, models: tuple[str, ...]) -> Effects:
@@ -161,16 +167,39 @@ class Effects:
         effects = inverse @ sums.right
         shares = sums.shares / sums.weight
         means = effects + sums.total / sums.weight - shares @ effects
-        return cls(models, effects, means, inverse, shares, sums.weight)
+        return cls(models, effects, means, inverse, shares, sums.weight, np.zeros(m))
 
-    def pseudo_losses(self, losses: Floats, known: Bools) -> Floats:
+    def pseudo_losses(self, losses: Floats, known: Bools, weights: Floats) -> Floats:
         """(N, M) pseudo-losses of questions that some model answered."""
         mean, n = question_means(losses, known)
         own = mean - (known @ self.effects) / n
         residual = np.where(known, losses - self.effects - own[:, None], 0.0)
+        step = max(1, _NUMBERS // len(self.models) ** 2)
+        for start in range(0, len(residual), step):
+            rows = slice(start, start + step)
+            residual[rows] = self._left_out(residual[rows], known[rows], weights[rows])
         moved = residual @ self.inverse
         centre = float((self.means - self.effects)[0])
-        return self.means + self.weight * (moved - (moved @ self.shares)[:, None]) + (own - centre)[:, None]
+        return (
+            self.means
+            + self.shift
+            + self.weight * (moved - (moved @ self.shares)[:, None])
+            + (own - centre)[:, None]
+        )
+
+    def _left_out(self, residual: Floats, known: Bools, weights: Floats) -> Floats:
+        """Residuals as if each question had been left out: fits follow questions that few others check.
+
+        They are scaled so that those of questions that all models answered do not change where all did.
+        """
+        part = known / known.sum(axis=1, keepdims=True)
+        centring = known[:, :, None] * np.eye(known.shape[1]) - part[:, :, None] * known[:, None, :]
+        leverage = weights[:, None, None] * (centring @ self.inverse @ centring)
+        # A question that alone connects models has a leverage of 1, and says nothing about errors.
+        value, vector = np.linalg.eigh(np.eye(known.shape[1]) - leverage)
+        turned = np.einsum("qij,qi->qj", vector, residual) / np.maximum(value, _LEAST)
+        scale = 1 - weights[:, None] / self.weight
+        return np.asarray(scale * np.einsum("qij,qj->qi", vector, turned), float)
 
 
 @dataclass(frozen=True)
@@ -187,7 +216,9 @@ class PseudoRecipe(ColumnRecipe, cases=True):
 
     def _columns(self, part: Part) -> Mapping[str, Floats]:
         losses, known, _ = table_of(part, self.effects.models, self.rule)
-        return {OF_RULE.format(name_of(self.rule)): self.effects.pseudo_losses(losses, known)}
+        return {
+            OF_RULE.format(name_of(self.rule)): self.effects.pseudo_losses(losses, known, weights_of(part))
+        }
 
 
 @dataclass(frozen=True)

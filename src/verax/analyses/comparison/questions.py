@@ -252,9 +252,10 @@ def _joint(
     models = handle.models
     seen = handle.summarise({"answers": answer, "joint": JointRecipe(models, rule)})
     effects = Effects.of(seen["joint"], models)
+    first = handle.summarise({"sums": PseudoRecipe(effects, rule)})["sums"].of_rule(rule)
+    effects = replace(effects, shift=effects.means - first.means[: len(models)])
     sums = handle.summarise({"sums": PseudoRecipe(effects, rule)})["sums"]
     found = _read(handle, sums, models, rule, plan, reference)
-    # Sums of pseudo-losses round; the estimates themselves are known.
     note = (
         "Means are estimates over all questions: the loss of an answer is that of the model plus that of "
         "the question."

@@ -20,7 +20,7 @@ from verax.display.tables import Column, FrameKind, Table, Tabled
 from verax.inference.intervals import Interval, with_ends
 from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.skipping import MaySkip
-from verax.scores.registry import name_of
+from verax.scores.registry import constant_bounds, name_of
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -211,6 +211,12 @@ class Comparison(Tabled, MaySkip):
             "notes": list(self.notes),
             **self._of_questions(),
             **self._noted(),
+        }
+
+    def _ranges(self) -> dict[str, tuple[float, float, float]]:
+        known = {rule: ends for rule in self.models if (ends := constant_bounds(rule)) is not None}
+        return {
+            f"{rule} of {m.name}": (m.mean, *ends) for rule, ends in known.items() for m in self.models[rule]
         }
 
     def _of_questions(self) -> dict[str, Any]:

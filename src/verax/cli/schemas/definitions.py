@@ -29,7 +29,11 @@ from verax.cli.schemas.building import (
 )
 
 N_GROUPS = either(COUNT, listed(COUNT, 2), {"type": "null"})
-NOTED: dict[str, Schema | Maybe] = {"skipped": Maybe(ref("skipped")), "lists": Maybe(ref("faults"))}
+NOTED: dict[str, Schema | Maybe] = {
+    "skipped": Maybe(ref("skipped")),
+    "skipped_bounds": Maybe(mapped(listed(NUMBER, 2))),
+    "lists": Maybe(ref("faults")),
+}
 # What was read: a file of full distributions, or one that may have top lists.
 COLUMN_FILE: dict[str, Schema | Maybe] = {
     "file": TEXT,
