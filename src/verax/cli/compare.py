@@ -119,7 +119,6 @@ def compare(
         asked: Any = {"missing": missing, "rule": rule, **questions.arguments(), **how, **plan}
         _show_questions(questions, weigh(**asked), bounds, html=html, as_json=as_json)
         return
-    reading.check_groups(html)
     rules = as_rules(rule or default_rules(ordered=reading.ordered))
     order_matters = needs_order(rules, ordered=reading.ordered)
     paths = paths_of(given, reading)

@@ -62,7 +62,6 @@ def evaluate(
         refuse_with_grades(rest)
         show_grades(model, paths, grading, reading, confidence=confidence, as_json=as_json)
         return
-    reading.check_groups(html)
     opened = Opened.of(given, reading)
     bounds = read_bounds(require, strictly=require_interval, ordered=reading.ordered, lists=opened.lists)
     rules = _rules(rule, bounds, reading.ordered, lists=opened.lists)

@@ -185,12 +185,21 @@ class GivenRows:
             return {}
         from verax.analyses.subgroups.subgroups import subgroups
 
-        found = {}
+        rows, found = self._one_way(), {}
         for name, column in columns.items():
             labels = cut(name, column, self.bins[name], held=self.held) if self.bins.get(name) else column
-            found[name] = self.ask(subgroups, by=labels, rule=rule, **how)
+            found[name] = rows.ask(subgroups, by=labels, rule=rule, **how)
             found[name].by = name
         return found
+
+    def _one_way(self) -> GivenRows:
+        """The same rows with one kind of groups: of two, the one with fewer groups, as in the report."""
+        from verax.inputs.groups import Groups
+
+        groups = self.options.get("groups")
+        if groups is None:
+            return self
+        return replace(self, options={**self.options, "groups": Groups.of(groups, len(self.first)).fewest})
 
     def verdict(self, rules: Sequence[Rule], found: Comparison | None = None, **how: Any) -> str | None:
         """How the report's verdict begins, for rows in memory; None where there is nothing to compare with.

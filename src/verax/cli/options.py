@@ -315,13 +315,6 @@ class Reading:
             )
         return {name: split(columns) for name, (_, _, columns) in zip(names, parts, strict=True)}
 
-    def check_groups(self, html: Path | None) -> None:
-        """Refuse two kinds of groups where not all that is asked for can allow for them."""
-        from verax.inputs.groups import two_kinds
-
-        if len(split(self.groups)) > 1 and (self.by or html is not None):
-            raise two_kinds("subgroups" if self.by else "the report")
-
     @property
     def bins(self) -> dict[str, int]:
         """The columns of subgroups, each with the number of groups that it is cut into; 0 for its labels."""
