@@ -83,6 +83,15 @@ def test_documents_as_binary_events(tmp_path):
     assert found["scores"]["brier"]["mean"] == pytest.approx(card["brier"])
 
 
+def test_judgements_and_runs_must_be_files(tmp_path):
+    (tmp_path / "run.txt").write_text(RUN)
+    for shape in ("trec", "relevance"):
+        with pytest.raises(vx.InputError, match="is a folder; a file is needed"):
+            open_lists(tmp_path / "run.txt", classes=9, outcomes=tmp_path, shape=shape)
+        with pytest.raises(vx.InputError, match="is a folder; a file is needed"):
+            open_lists(tmp_path, classes=9, outcomes=tmp_path / "run.txt", shape=shape)
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from verax.common.paths import check_regular
 from verax.errors import InputError, passing, show
 from verax.files.lists.reference_answers import ReferenceAnswers
 from verax.files.lists.streams import RecordStream, text_lines
@@ -74,6 +75,7 @@ def head_of(path: Path, n: int = 5) -> list[str]:
 
 def runs(path: Path) -> RecordStream:
     """A record per query."""
+    check_regular(path)
     return RecordStream(str(path), "line", _queries(path))
 
 
@@ -107,6 +109,7 @@ def _queries(path: Path) -> Iterator[tuple[int, Any]]:
 
 def ranked_documents(path: Path) -> RecordStream:
     """A record per query and document: the probabilities of both events."""
+    check_regular(path)
     return RecordStream(str(path), "line", _documents(path))
 
 
@@ -162,6 +165,10 @@ def read_relevance(path: str) -> Judgements:
 
 def _judged(path: Path) -> Iterator[tuple[str, str, float]]:
     """The lines of a file of judgements: query, iteration, document, relevance."""
+    try:
+        check_regular(path)
+    except InputError as error:
+        raise error.replace(argument="outcomes") from None
     for number, line in text_lines(path):
         cells = line.split()
         if len(cells) != 4 or number_of(cells[3]) is None:
