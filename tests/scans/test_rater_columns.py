@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -45,7 +47,7 @@ def test_numbers_of_raters_are_columns_named_like_the_classes(kind, monkeypatch)
     source = frame() if kind in ("frame", "dask") else f"counts.{kind}"
     if kind == "dask":
         # As few rows as these need no compiled loops.
-        monkeypatch.setattr("verax.kernels.limits.COMPILED_AT_ONCE", 0)
+        monkeypatch.setattr("verax.scans.partitions.expecting", nullcontext)
         source = pytest.importorskip("dask.dataframe").from_pandas(source, npartitions=2)
     handle = scanned(source)
     assert handle.rated
