@@ -351,3 +351,36 @@ def test_rows_left_out_are_bounded():
     assert found.skipped_bounds["brier of a"] == card.skipped_bounds["brier"]
     assert found.to_dict()["skipped_bounds"]["brier of b"] == pytest.approx([0.45, 0.65])
     assert vx.evaluate(y[4:], p[4:], invalid="skip").skipped_bounds == {}
+
+
+def test_forecasts_that_change_over_time():
+    """A tournament: losses weighted by how long forecasts stood, by hand; skill against a stated forecast."""
+    y = {"ann": [1, 1, 0], "bob": [1, 0], "even": [1, 0]}
+    p = {"ann": [0.5, 0.9, 0.2], "bob": [0.6, 0.4], "even": [0.5, 0.5]}
+    ids = {"ann": ["q", "q", "r"], "bob": ["q", "r"], "even": ["q", "r"]}
+    times = {"ann": [0.0, 6.0, 1.0], "bob": [5.0, 0.0], "even": [0.0, 0.0]}
+    closes = {"ann": [10.0, 10.0, 4.0], "bob": [10.0, 4.0], "even": [10.0, 4.0]}
+    found = vx.compare(y, p, ids=ids, times=times, closes=closes, rule="brier", reference="even")
+    ann = ((6 * 0.5 + 4 * 2 * 0.1**2) / 10 + 2 * 0.2**2) / 2
+    means = {model.name: model for model in found.models["brier"]}
+    assert means["ann"].mean == pytest.approx(ann)
+    assert means["ann"].skill == pytest.approx(1 - ann / 0.5)
+    dated = {
+        name: np.datetime64("2026-01-01") + np.array(own, "timedelta64[D]")
+        for name, own in ((key, np.array(value, int)) for key, value in times.items())
+    }
+    ends = {
+        name: np.datetime64("2026-01-01") + np.array(own, int).astype("timedelta64[D]")
+        for name, own in closes.items()
+    }
+    again = vx.compare(
+        y, p, ids=ids, times=dated, closes=ends, rule="brier", reference="even", missing="joint"
+    )
+    assert {m.name: m.mean for m in again.models["brier"]}["ann"] == pytest.approx(ann)
+    assert {m.name: m.mean for m in again.peers["brier"]}["even"] == pytest.approx(
+        0.5 - (ann + (0.32 + 0.32) / 2) / 2
+    )
+    with pytest.raises(vx.InputError, match="after the close"):
+        vx.compare(y, p, ids=ids, times={**times, "bob": [11.0, 0.0]}, closes=closes)
+    with pytest.raises(vx.InputError, match="need ids and closes"):
+        vx.compare(y, p, ids=ids, times=times)

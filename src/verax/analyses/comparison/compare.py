@@ -57,6 +57,8 @@ def compare(
     ids: object = None,
     epochs: object = None,
     task: object = None,
+    times: object = None,
+    closes: object = None,
     missing: Missing = "refuse",
     ungraded: Ungraded = "bounds",
     rule: Rule | str | Sequence[Rule | str] | None = None,
@@ -97,6 +99,11 @@ def compare(
         clustered by question, unless `groups` are given.
     task : array_like of shape (N,) or mapping of str to array_like, optional
         The task of each row. Models are also compared within each task, with Holm's correction over all.
+    times : array_like of shape (N,) or mapping of str to array_like, optional
+        When each forecast was made, where a forecaster may change the forecast of a question. A question then
+        has one loss: the mean over its forecasts, weighted by how long each stood.
+    closes : array_like of shape (N,) or mapping of str to array_like, optional
+        When the question of each row closes, which ends its last forecast.
     missing : {"refuse", "pairwise", "joint"}, default "refuse"
         What to do where some models were not asked some questions. "pairwise" compares each pair on the
         questions that both answered. "joint" estimates all models on all questions: the loss of an answer is
@@ -170,7 +177,7 @@ def compare(
     >>> found.n_rows, found.difference("a", "b").difference, found.gap_bounds["grade"][0].high
     (4, -0.25, -0.2)
     """
-    asked = Asked(ids, epochs, task, missing, ungraded)
+    asked = Asked(ids, epochs, task, missing, ungraded, times=times, closes=closes)
     chosen: Any = default_rules(ordered=ordered) if rule is None else rule
     rules = as_rules(chosen)
     graded = grades is not None or (isinstance(y, Mapping) and ids is not None)

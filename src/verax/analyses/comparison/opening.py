@@ -16,10 +16,11 @@ from verax.inputs.arrays import Array, Bools, Floats, to_array, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import kinds_of
 from verax.inputs.memory import InMemory
-from verax.inputs.questions import Questions
+from verax.inputs.questions import Questions, column_of
 from verax.inputs.rows import Rows, at_fault, pair_each
 from verax.inputs.scored import ScoredRows
 from verax.inputs.skipping import without_invalid
+from verax.inputs.standing import averaged, first_rows, how_long
 from verax.scores.base import Rule, losses_of
 from verax.scores.grades import Grade
 
@@ -49,6 +50,8 @@ class Asked:
         A value for each row.
     skip : bool
         Whether invalid forecasts are not graded, instead of refused.
+    times, closes : object
+        When each forecast was made, and when its question closes, where forecasts change over time.
     """
 
     ids: object = None
@@ -59,6 +62,8 @@ class Asked:
     groups: object = None
     weights: object = None
     skip: bool = False
+    times: object = None
+    closes: object = None
 
     def __post_init__(self) -> None:
         check_choice("missing", self.missing, get_args(Missing))
@@ -66,7 +71,7 @@ class Asked:
 
     def refuse(self) -> None:
         """Refuse what is about questions where there are none."""
-        given = {"ids": self.ids, "epochs": self.epochs, "task": self.task}
+        given = {"ids": self.ids, "epochs": self.epochs, "task": self.task, "times": self.times}
         asked = {name: value is not None for name, value in given.items()}
         asked |= {"missing": self.missing != "refuse", "ungraded": self.ungraded != "bounds"}
         refuse(asked, "without grades, or outcomes of each model under its name")
@@ -78,8 +83,36 @@ class Asked:
         of_rows = {name: rest.pop(name, None) for name in ("groups", "weights")}
         return replace(self, skip=skip, **of_rows), rest
 
+    def _standing(
+        self, losses: Mapping[str, Mapping[Rule, Floats]]
+    ) -> tuple[Asked, dict[str, dict[Rule, Floats]]]:
+        """One loss per model and question, of forecasts that change over time."""
+        if self.ids is None or self.closes is None or self.epochs is not None:
+            raise InputError(
+                "need ids and closes, and are not for repeats of a question", argument="times", kind="missing"
+            )
+        found: dict[str, dict[Rule, Floats]] = {}
+        columns: dict[str, dict[str, Any]] = {name: {} for name in ("ids", "task", "groups", "weights")}
+        for model, own in losses.items():
+            n = len(next(iter(own.values())))
+            ids, times, closes = (
+                column_of(given, model, n, name)
+                for name, given in (("ids", self.ids), ("times", self.times), ("closes", self.closes))
+            )
+            rows, question = first_rows(ids)
+            found[model] = averaged(own, question, how_long(ids, times, closes, repr(model)))
+            for name, column in columns.items():
+                column[model] = _own(getattr(self, name), model, rows)
+        given: dict[str, Any] = {
+            name: None if getattr(self, name) is None else column for name, column in columns.items()
+        }
+        return replace(self, times=None, closes=None, **given), found
+
     def handle(self, losses: Mapping[str, Mapping[Rule, Floats]], n_classes: int) -> InMemory:
         """The questions of all models, whose losses by each rule are known."""
+        if self.times is not None:
+            asked, losses = self._standing(losses)
+            return asked.handle(losses, n_classes)
         sizes = {name: len(next(iter(own.values()))) for name, own in losses.items()}
         questions = Questions.of(sizes, self.ids, self.epochs)
         if self.missing == "refuse":
@@ -107,6 +140,14 @@ class Asked:
             for name, own in losses.items()
         }
         return InMemory(models, several=True, ids=questions.ids, by=by)
+
+
+def _own(given: object, model: str, rows: Array) -> Any:
+    """The values of some rows of a model; None where there are none."""
+    if given is None:
+        return None
+    values = given[model] if isinstance(given, Mapping) else given
+    return np.asarray(values)[rows]
 
 
 def grade_scale(given: object) -> Grade:
