@@ -94,7 +94,9 @@ def numbers(result):
 
 def same(found, expected):
     if isinstance(found, Report):
-        assert found.verdict == expected.verdict
+        # Earlier versions saved no sample of lists, so they say nothing of recalibration.
+        more = expected.verdict.removeprefix(found.verdict)
+        assert not more or (found.contents.problem.lists and more.startswith(" No recalibration method"))
         return
     found, expected = numbers(found), numbers(expected)
     assert len(found) > 0
