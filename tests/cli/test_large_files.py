@@ -85,3 +85,21 @@ def test_models_in_one_large_file_are_compared_without_holding_them(path, monkey
         alike(found["comparison"]["differences"][rule], lines)
     assert found["subgroups"].keys() == {"site"}
     assert (tmp_path / "two.html").exists()
+
+
+def test_many_lists_in_columns_are_read_in_batches(tmp_path, monkeypatch):
+    rng = np.random.default_rng(5)
+    t = -np.sort(-rng.dirichlet(np.ones(4), 60)[:, :3], axis=1)
+    columns = {"classes": [[0, 1, 2], [3, 1, 4]] * 30, "probs": t.tolist(), "outcome": rng.integers(0, 5, 60)}
+    path = tmp_path / "lists.parquet"
+    papq.write_table(pa.table(columns), path)
+    ask = ("evaluate", path, "--classes", 5, "--json")
+    held = json.loads(verax(*ask).stdout)
+    monkeypatch.setattr("verax.scans.listfiles.MANY_ROWS", 10)
+    # Records are not looked at.
+    monkeypatch.setattr("verax.scans.listfiles.read_lists", None)
+    batches = json.loads(verax(*ask).stdout)
+    alike(batches["card"]["scores"], held["card"]["scores"])
+    alike(batches["calibration"], held["calibration"])
+    assert batches["verdict"] is None
+    assert held["verdict"] is not None

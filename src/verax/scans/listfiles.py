@@ -37,6 +37,8 @@ from verax.scans.parts import default_name
 
 # How many records a part has.
 _RECORDS = 2**12
+# From this many rows on, a Parquet file is read in batches of columns, even where it would fit in memory.
+MANY_ROWS = 2**17
 
 
 class ListFilesHandle(LocalHandle):
@@ -141,8 +143,24 @@ def _are_read(paths: Sequence[Path], asked: ScanOptions) -> bool:
     assert settings is not None
     known = settings.names is not None or settings.n_classes is not None or settings.shape == WIDE.name
     if asked.hold:
+        if asked.hold == "fitting" and known and _has_many_rows(paths, settings):
+            return False
         return asked.hold == "all" or len(paths) < 2 or files_fit(paths)
     return not paths or (not known and files_fit(paths))
+
+
+def _has_many_rows(paths: Sequence[Path], settings: ListSettings) -> bool:
+    """Whether a file has so many rows that reading records one by one would take longest.
+
+    Columns of lists are then read in batches, without a record per row.
+    """
+    if len(paths) != 1 or not paths[0].is_file() or FORMATS.get(ending(paths[0])) != "Parquet":
+        return False
+    if not _are_tables(paths[0], settings):
+        return False
+    import pyarrow.parquet as papq
+
+    return bool(papq.read_metadata(paths[0]).num_rows > MANY_ROWS)
 
 
 def _read(paths: Sequence[Path], name: str, asked: ScanOptions) -> Held:
