@@ -150,7 +150,7 @@ def _are_read(paths: Sequence[Path], asked: ScanOptions) -> bool:
 
 
 def _has_many_rows(paths: Sequence[Path], settings: ListSettings) -> bool:
-    """Whether a file has so many rows that reading records one by one would take longest.
+    """Whether a file has too many rows to be read one by one.
 
     Columns of lists are then read in batches, without a record per row.
     """
