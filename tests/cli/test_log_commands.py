@@ -35,6 +35,18 @@ def test_two_logs_are_compared_by_question(tmp_path):
     assert "16 rows, 8 groups" in said
 
 
+def test_columns_of_metadata(tmp_path):
+    one = [inspect_sample(i, "CI"[i % 3 == 0]) for i in range(4, 20)]
+    two = [inspect_sample(i, "CI"[i % 2]) for i in range(4, 20)]
+    paths = [write_eval(tmp_path / "a.eval", one), write_eval(tmp_path / "b.eval", two)]
+    ran = verax("compare", *paths, "--by", "subject")
+    assert (ran.returncode, "Pass --task subject" in ran.stderr) == (2, True)
+    said = verax("compare", *paths, "--task", "subject").stdout
+    assert "grade by task" in said
+    assert "law" in said
+    assert "math" in said
+
+
 def test_folders_of_tasks_are_compared(tmp_path):
     for name, right in (("a", 1.0), ("b", 0.0)):
         for task in ("gsm8k", "math"):

@@ -16,6 +16,7 @@ from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, command_line, show
 from verax.cli.require import DifferenceBound, bounds_on_difference
 from verax.common.paths import called
+from verax.errors import InputError, passing
 from verax.inference.estimates import Method
 from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules, default_rules
@@ -112,6 +113,12 @@ def compare(
     if graded or missing != "refuse":
         questions: GradedFiles | OwnRows
         if graded:
+            if reading.by:
+                raise InputError(
+                    "cannot be used with graded answers",
+                    argument="by",
+                    remedies=[passing("for a comparison per value of a column", task=reading.by[0])],
+                )
             questions = GradedFiles.of(given, grading, reading, scored=rule is not None)
         else:
             questions = own_rows(paths_of(given, reading), reading, rule)
