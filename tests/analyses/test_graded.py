@@ -276,6 +276,15 @@ def test_answering_only_easy_questions_does_not_help():
     assert peers["a"] == pytest.approx((20 * -0.1 + 20 * -0.075) / 40)
 
 
+def test_what_pairs_and_joint_estimates_cannot_use_is_refused():
+    grades, ids = unequal(30)
+    for given in ({"method": "bootstrap", "missing": "joint"}, {"reference": "a", "missing": "pairwise"}):
+        with pytest.raises(vx.InputError, match="cannot be used"):
+            vx.compare(grades=grades, ids=ids, **given)
+    resampled = vx.compare(grades=answers(30), method="permutation", bootstrap=200)
+    assert "permutation" in resampled.method
+
+
 def test_models_that_share_no_question():
     grades = {"a": [1, 0, 1], "b": [1, 1, 0], "c": [0, 1, 1], "d": [1, 1, 1]}
     ids = {"a": [1, 2, 3], "b": [2, 3, 4], "c": [7, 8, 9], "d": [7, 8, 9]}

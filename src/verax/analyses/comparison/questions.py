@@ -96,6 +96,8 @@ def compare_questions(
     """The comparison of models on the questions of a handle, whose rows are `ScoredRows`."""
     check_among(handle, reference)
     margin, missing = check_margin(margin, rules), asked.missing
+    refuse({"method": missing != "refuse" and method != "moments"}, "where models have different questions")
+    refuse({"reference": missing == "pairwise" and reference is not None}, "with pairs of models")
     found = [_by_rule(handle, rule, missing, plan, reference, method) for rule in rules]
     first, bounds = found[0], asked.ungraded == "bounds"
     merged = replace(
