@@ -46,17 +46,22 @@ class Study:
     """All methods tried on a sample."""
 
     def __init__(self, sample: Folded, methods: list[str], asked: list[str], confidence: float) -> None:
-        self.sample, self.methods, self.asked, self.confidence = sample, methods, asked, confidence
-        self.choice = len(methods) > 1
+        self.sample: Folded = sample
+        self.methods: list[str] = methods
+        self.asked: list[str] = asked
+        self.confidence: float = confidence
+        self.choice: bool = len(methods) > 1
         tried = list(dict.fromkeys(["none", *methods]))
-        self.configurations = {
+        self.configurations: dict[str, list[Configuration]] = {
             name: [Configuration(name, s) for s in (STRENGTHS if name == "dirichlet" else (None,))]
             for name in tried
         }
         everything = [how for family in self.configurations.values() for how in family]
-        self.trials = Trials.of(sample, everything, nested=self.choice or "dirichlet" in methods)
+        self.trials: Trials = Trials.of(sample, everything, nested=self.choice or "dirichlet" in methods)
         # Within a method the strength is chosen, without each fold and by all rows.
-        self.within = {name: self._within(family) for name, family in self.configurations.items()}
+        self.within: dict[str, list[Configuration]] = {
+            name: self._within(family) for name, family in self.configurations.items()
+        }
 
     def _within(self, family: list[Configuration]) -> list[Configuration]:
         if len(family) == 1:
