@@ -30,7 +30,7 @@ from verax.scores.metrics import needs_order
 from verax.scores.registry import RULES, each_of, parse
 
 # Most classes for which "best" tries a matrix, which has a number for each pair of them.
-_MATRIX = 10
+_MATRIX = 5
 
 
 @reads
