@@ -100,7 +100,8 @@ class PartitionedHandle(Handle):
         self._reader = reader_of(table, asked)
         self.models, self.taken = self._reader.models, self._reader.taken
         self.by, self.lists = self._reader.by, self._reader.lists
-        self.rated, self.sets = self._reader.rated, self._reader.sets
+        self.rated: bool = self._reader.rated
+        self.sets: bool = self._reader.sets
         self.classes, self.n_classes = self._reader.classes, self._reader.n_classes
 
     def in_order(self) -> Self:
