@@ -87,7 +87,7 @@ def test_json_is_what_the_library_says(folder):
 # Two rows, by hand: p_true 0.5 and 0, so brier (0.5 + 2) / 2 and an infinite log score.
 VERDICT = (
     "The model is not significantly better than predicting class frequencies: its Brier score of 1.2500 is "
-    "900% higher (95% CI \u22128524% to 100%)."
+    "900% higher (95% CI 8524% higher to 100% lower)."
 )
 GOLDEN = """
 {"verax": "VERSION", "command": "evaluate", "file": "two.csv",

@@ -62,14 +62,17 @@ def _alone(
     its = f"its {name} of {number(value)} is"
     if math.isnan(low):
         return f"The {name} of the model is {number(value)}.", True
-    spread = f"{called} {percent_span(low, min(high, 1.0))}"
     if low > 0:
-        return f"The model beats {against}: {its} {percent(skill)} lower ({spread}).", True
+        spread = percent_span(low, min(high, 1.0))
+        return f"The model beats {against}: {its} {percent(skill)} lower ({called} {spread}).", True
     if high < 0:
-        more = f"{percent(-skill)} higher" if skill > -1 else f"{1 - skill:,.1f} times as high"
-        return f"The model is worse than {against}: {its} {more} ({spread}).", False
+        more, spread = f"{percent(-skill)} higher", percent_span(-high, -low)
+        if skill <= -1:
+            more, spread = f"{1 - skill:,.1f} times as high", f"{1 - high:,.1f} to {1 - low:,.1f} times"
+        return f"The model is worse than {against}: {its} {more} ({called} {spread}).", False
     apart = f"{percent(abs(skill))} {'lower' if skill >= 0 else 'higher'}"
-    return f"The model is not significantly better than {against}: {its} {apart} ({spread}).", False
+    spread = f"{percent(-low)} higher to {percent(min(high, 1.0))} lower"
+    return f"The model is not significantly better than {against}: {its} {apart} ({called} {spread}).", False
 
 
 def _among(
