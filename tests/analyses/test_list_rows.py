@@ -148,7 +148,10 @@ def test_what_has_no_meaning_for_a_list_says_why():
     y, p, _ = random_lists(20)
     lists = vx.TopLists.from_probabilities(p, 3)
     for call, reason in (
-        (lambda: vx.retention(y, lists, rule="brier"), "'qwk' needs a decision or the order of the classes"),
+        (
+            lambda: vx.retention(y, lists, rule="brier", metric="qwk"),
+            "'qwk' needs a decision or the order of the classes",
+        ),
         (lambda: vx.retention(y, lists, rule="brier", metric=lambda y, p: 0), "needs all probabilities"),
         (lambda: vx.retention(y, lists, rule="rps", metric="accuracy"), "no cumulative probabilities"),
         (lambda: vx.worst(y, lists, rule="rps"), "no cumulative probabilities"),

@@ -256,7 +256,7 @@ def test_undefined_values(undefined, expected):
         ("ties", {"ties": "first"}),
         *(("bootstrap", {"bootstrap": n}) for n in (-1, 1, 2.5)),
         ("confidence", {"confidence": 2}),
-        *(("metric", {"metric": m}) for m in ("auc", 3, [], None, ["qwk", 3])),
+        *(("metric", {"metric": m}) for m in ("auc", 3, [], ["qwk", 3])),
         ("costs", {"metric": "ec", "costs": [[0, 1]]}),
         ("costs", {"metric": "ec", "costs": "cubic"}),
         ("normalize", {"metric": "ec", "cost_scale": "min"}),

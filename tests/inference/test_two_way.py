@@ -13,7 +13,6 @@ from verax.engines.tally import RuleSums
 from verax.errors import InputError, VeraxError
 from verax.inference.estimates import Estimate
 from verax.inputs.groups import Groups
-from verax.report import Report
 
 SHOWN = ["brier", "log_score", "zero_one", "accuracy", "qwk", "ec"]
 
@@ -169,7 +168,6 @@ def test_what_has_no_two_way_form_says_so(rows):
         lambda: vx.subgroups(y, p, by=y, groups=groups),
         lambda: vx.compare(y, models, rule="brier", groups=groups, method="bootstrap"),
         lambda: vx.compare(y, models, rule="brier", groups=groups, method="permutation"),
-        lambda: Report.of(y, p, groups=groups),
     ):
         with pytest.raises(InputError, match="`groups` must be of one kind for"):
             refused()

@@ -56,8 +56,8 @@ def evaluate_grades(
         The grade of each answer: 1 for right and 0 for wrong, or a score in `grade_range`. Missing ones were
         not graded.
     p : array_like of shape (N,), optional
-        The confidence in each answer: the probability that it is right. Missing ones are not scored, which
-        does not change the mean grade.
+        Forecasts: the confidence in each answer, which is the probability that it is right. Missing ones are
+        not scored, which does not change the mean grade.
     grade_range : tuple of two floats, default (0.0, 1.0)
         The worst and the best possible grade.
     ids : array_like of shape (N,), optional
