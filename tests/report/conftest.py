@@ -18,3 +18,17 @@ def browser():
 @pytest.fixture
 def ordered():
     return graded()
+
+
+@pytest.fixture(autouse=True, scope="package")
+def one_method():
+    """Pages try temperature scaling alone, because fits of all methods take most of their time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("verax.report.remedies.METHODS", ("temperature",))
+        yield
+
+
+@pytest.fixture
+def all_methods(monkeypatch):
+    """For tests of what recalibration gains: the methods that users get."""
+    monkeypatch.setattr("verax.report.remedies.METHODS", "best")

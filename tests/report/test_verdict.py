@@ -33,7 +33,9 @@ def verdict(y, p, **options):
 def sharpened():
     """Forecasts that are too sure, and the report on them: built once for all tests."""
     y, p = sample(300, sharpness=2)
-    return y, p, Report.of(y, p)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("verax.report.remedies.METHODS", "best")
+        return y, p, Report.of(y, p)
 
 
 def test_verdict_on_one_model():
@@ -251,7 +253,7 @@ def test_the_verdict_names_a_method_and_its_nested_gain():
     assert max(len(each) for curve in curves for each in (curve.before, curve.after)) <= limits.REMEDY_CELLS
 
 
-def test_calibrated_forecasts_are_not_to_be_recalibrated():
+def test_calibrated_forecasts_are_not_to_be_recalibrated(all_methods):
     y, p = sample(400)
     report = Report.of(y, p)
     assert report.contents.best.dense.remedy.recalibration.method == "none"
@@ -260,7 +262,7 @@ def test_calibrated_forecasts_are_not_to_be_recalibrated():
     assert "Before and after in numbers" not in page
 
 
-def test_a_gain_that_a_part_of_the_rows_does_not_show_is_undecided(monkeypatch):
+def test_a_gain_that_a_part_of_the_rows_does_not_show_is_undecided(monkeypatch, all_methods):
     y, p = sample(800)
     monkeypatch.setattr(limits, "_PROBABILITIES", 4 * 600)
     report = Report.of(y, p)
