@@ -52,6 +52,8 @@ def test_every_option_has_a_panel():
         command = group.get_command(None, name)
         shown = [p for p in command.params if p.param_type_name == "option" and not p.hidden]
         assert [p.name for p in shown if p.rich_help_panel is None] == []
+        # The oldest typer that is allowed knows no Literal; the readers check what is said.
+        assert [p.name for p in shown if p.type.name == "choice"] == []
 
 
 @pytest.mark.parametrize("kind", ["csv", "npz", "parquet"])

@@ -36,7 +36,7 @@ Raters = Annotated[
     ),
 ]
 RatersAre = Annotated[
-    Literal["labels", "counts", "shares"],
+    str,
     typer.Option(
         help="What the columns of --raters hold: labels, or for each class the number of raters who chose it "
         "(counts) or their share (shares). Columns of numbers are named like the classes: 'n_*'."

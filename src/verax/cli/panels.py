@@ -99,6 +99,7 @@ _VALUES = {
     "shape": "NAME",
     "frequencies": "P,...",
     "weights_are": "KIND",
+    "raters_are": "KIND",
     "area": "KIND",
     "ties": "HOW",
     "invalid_penalty": "LOSS",
