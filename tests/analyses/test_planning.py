@@ -42,7 +42,7 @@ def test_sizes_are_those_of_statsmodels(effect, power, two_sided, one_sided):
 
 def test_power_is_that_of_statsmodels():
     found = [Goal(0.2, 0.05, None).power_at(MeanSpread.at_most(1.0), n) for n in (20, 50, 200)]
-    assert found == pytest.approx([0.13595628876736887, 0.2835924146674735, 0.8036666605857853], abs=1e-9)
+    assert found == pytest.approx([0.13595628876736887, 0.2835924146674735, 0.8036666605857853], abs=1e-7)
     # Where the distribution is replaced by a normal one it does not jump.
     near = [Goal(0.02, 0.05, None).power_at(MeanSpread.at_most(1.0), n) for n in (10_000, 10_002)]
     assert near[0] == pytest.approx(near[1], abs=2e-4)
