@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from verax.errors import InputError, show
+from verax.files.formats.tables import SourceTable
 from verax.files.lists.settings import ListSettings
 from verax.files.lists.streams import RecordStream, open_stream
 from verax.files.naming import PROBS, spoken
@@ -78,13 +79,14 @@ def find_pairs(names: Sequence[str]) -> list[ColumnPairs]:
 
 def is_paired(path: Path, settings: ListSettings) -> bool:
     """Whether a table has one set of such pairs, with texts for classes and probabilities beside them."""
+    request = Request(delimiter=settings.delimiter)
     try:
-        head = open_stream(path, Request(delimiter=settings.delimiter)).head(_HEAD)
+        # Names are read at once, and rows of most tables need not be.
+        found = find_pairs(SourceTable.of_file(path, request).schema.names)
+        if len(found) != 1:
+            return False
+        records = [mapping(record) for _, record in open_stream(path, request).head(_HEAD)]
     except InputError:
-        return False
-    records = [mapping(record) for _, record in head]
-    found = find_pairs([str(name) for name in records[0]]) if records else []
-    if len(found) != 1:
         return False
     labels, cells = (
         [record.get(name) for record in records for name in names if not is_blank(record.get(name))]
