@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.calibration.sources import lists_of
-from verax.common.hashing import mixed, name_hash
+from verax.analyses.samples import Hashed, unit_hashes
+from verax.common.hashing import mixed
 from verax.common.packing import UnreadableError
 from verax.common.specs import Array, Names, Number, Whole
 from verax.common.summaries import Summary, merges
@@ -27,7 +28,7 @@ _COLUMNS = ("units", "rows", "numbers", "place", "lengths", "weights", "groups")
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
-class ListSample(Summary, kind="sample of lists"):
+class ListSample(Hashed, Summary, kind="sample of lists"):
     """The lists with the smallest hashes; lists of a group come together.
 
     Attributes
@@ -69,17 +70,8 @@ class ListSample(Summary, kind="sample of lists"):
         if len(self.place) > min(self.most, self.n_rows):
             raise UnreadableError("has more lists than there were", "place")
 
-    def _merged(self) -> ListSample:
-        return self.smallest()
-
-    def smallest(self) -> ListSample:
-        """No more lists than are kept."""
-        return self if len(self.place) <= self.most else self._taken(self._hashed_order()[: self.most])
-
-    def _hashed_order(self) -> Ints:
-        return np.lexsort((self.numbers, self.rows, self.units))
-
-    def _taken(self, rows: Ints) -> ListSample:
+    def at(self, rows: Ints) -> ListSample:
+        """Some of the lists."""
         kept: dict[str, Any] = {
             name: None if getattr(self, name) is None else getattr(self, name)[rows] for name in _COLUMNS
         }
@@ -90,16 +82,6 @@ class ListSample(Summary, kind="sample of lists"):
         offsets = offsets_of(self.lengths)
         places = np.arange(len(self.confidences)) - np.repeat(offsets[:-1], self.lengths)
         return Ragged(places, self.confidences, offsets)
-
-    def in_order(self) -> ListSample:
-        """Whole groups, in an order that does not depend on the parts: their own where all lists are here."""
-        if len(self.place) == self.n_rows:
-            return self._taken(np.argsort(self.numbers))
-        order = self._hashed_order()
-        if self.groups is not None:
-            # Only a part of the last group may have been kept.
-            order = order[self.units[order] != self.units.max()]
-        return self._taken(order)
 
     def lists(self, n_classes: int) -> ListRows:
         """The lists with their outcomes, weights and groups; classes are places."""
@@ -142,17 +124,13 @@ class ListSampleRecipe(Recipe[ListSample]):
         numbers = part.row_numbers if weights is None else part.row_numbers[weights > 0]
         hashes = _hashes(scored.lists, scored.place)
         groups = found.groups
-        units = hashes
-        if groups is not None:
-            names = np.array([name_hash(label) for label in groups.labels.tolist()], np.uint64)
-            units = names[groups.codes]
         most = max(self.most, found.n_lists) if part.whole and self.everything else self.most
         return ListSample(
             most,
             found.n_lists,
             found.n_invalid,
             found.survey.tolerance - MASS_TOLERANCE,
-            units,
+            unit_hashes(groups, hashes),
             hashes,
             numbers.astype(np.int64),
             scored.place,

@@ -57,4 +57,4 @@ def sampled_rows(handle: Handle) -> tuple[Sample, Summaries]:
 def sampled_lists(handle: Handle) -> tuple[ListSample, Summaries]:
     """A sample of the lists of the only model, all of them in their order where they are few or in memory."""
     found = handle.summarise({"sample": ListSampleRecipe(handle.one_model(), _ROWS)})
-    return found["sample"].in_order(), found
+    return found["sample"].whole_groups().in_order(), found

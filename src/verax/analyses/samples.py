@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from verax.common.summaries import Summary, merges
 from verax.engines.histograms import compiled
 from verax.inputs.arrays import Floats, Ints, to_host
 from verax.inputs.forecasts import Forecasts
+from verax.inputs.groups import Groups
 from verax.inputs.handles import Gathering, Part, Recipe
 
 # Number of hashes that a sketch keeps: fewer distinct rows are counted exactly.
@@ -149,7 +150,64 @@ class Sketch(Summary):
         return [(a, b) for a, b in pairs[np.argsort(pairs[:, 0], kind="stable")][:most].tolist()]
 
 
-class Sample(Summary, kind="row sample"):
+class Hashed:
+    """A sample of rows of any kind: those with the smallest hashes; rows of a group come together.
+
+    Attributes
+    ----------
+    most, n_rows : int
+        How many rows are kept, and of how many.
+    units, rows : arrays
+        (n,) hashes of groups, or of rows where there are none; and of rows.
+    numbers : Ints or None
+        (n,) numbers of the rows in the whole, where they are known.
+    groups : array or None
+        (n,) names of groups.
+    """
+
+    most: int
+    n_rows: int
+    units: Any
+    rows: Any
+    numbers: Ints | None
+    groups: Any
+
+    def at(self, rows: Ints) -> Self:
+        """Some of the rows."""
+        raise NotImplementedError
+
+    def smallest(self) -> Self:
+        """No more rows than are kept."""
+        return self if len(self.units) <= self.most else self.at(self._hashed_order()[: self.most])
+
+    def _merged(self) -> Self:
+        return self.smallest()
+
+    def _hashed_order(self) -> Ints:
+        numbers = () if self.numbers is None else (self.numbers,)
+        return np.lexsort((*numbers, self.rows, self.units))
+
+    def in_order(self) -> Self:
+        """The same rows in an order that does not depend on the parts: their own where all rows are here."""
+        everything, numbers = len(self.units) == self.n_rows, self.numbers
+        return self.at(np.argsort(numbers) if everything and numbers is not None else self._hashed_order())
+
+    def whole_groups(self) -> Self:
+        """Without the group of which only a part was kept, if any."""
+        if self.groups is None or self.n_rows == len(self.units):
+            return self
+        return self.at(np.flatnonzero(self.units != self.units.max()))
+
+
+def unit_hashes(groups: Groups | None, hashes: Any) -> Any:
+    """The hash of the group of each row; of the row itself where there are no groups."""
+    if groups is None:
+        return hashes
+    names = np.array([name_hash(label) for label in groups.labels.tolist()], np.uint64)
+    return names[groups.codes]
+
+
+class Sample(Hashed, Summary, kind="row sample"):
     """The rows with the smallest hashes; rows of a group come together.
 
     Attributes
@@ -185,17 +243,6 @@ class Sample(Summary, kind="row sample"):
         if not 0 < len(self.y) <= min(self.most, self.n_rows):
             raise UnreadableError("has no rows, or more than there were", "y")
 
-    def smallest(self) -> Sample:
-        """No more rows than are kept."""
-        if len(self.y) <= self.most:
-            return self
-        order = self._hashed_order()[: self.most]
-        kept: dict[str, Any] = {name: _at(getattr(self, name), order) for name in _COLUMNS}
-        return Sample(self.most, self.n_rows, **kept)
-
-    def _merged(self) -> Sample:
-        return self.smallest()
-
     def merged_with(self, others: Sequence[Sample]) -> Sample:
         """Of the rows of all, at once."""
         samples = (self, *others)
@@ -206,20 +253,14 @@ class Sample(Summary, kind="row sample"):
         }
         return Sample(self.most, sum(sample.n_rows for sample in samples), **joined).smallest()
 
-    def _hashed_order(self) -> Ints:
-        numbers = () if self.numbers is None else (self.numbers,)
-        return np.lexsort((*numbers, self.rows, self.units))
+    def at(self, rows: Ints) -> Sample:
+        """Some of the rows."""
+        kept: dict[str, Any] = {name: _at(getattr(self, name), rows) for name in _COLUMNS}
+        return Sample(self.most, self.n_rows, **kept)
 
     @classmethod
     def _named(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"numbers": None, **values}
-
-    def in_order(self) -> Sample:
-        """The same rows in an order that does not depend on the parts: their own where all rows are here."""
-        everything, numbers = len(self.y) == self.n_rows, self.numbers
-        order = np.argsort(numbers) if everything and numbers is not None else self._hashed_order()
-        kept: dict[str, Any] = {name: _at(getattr(self, name), order) for name in _COLUMNS}
-        return Sample(self.most, self.n_rows, **kept)
 
     def forecasts(self, model: int, *, ordered: bool) -> Forecasts:
         """The rows with the forecasts of a model; probabilities that have single precision keep it."""
@@ -229,14 +270,6 @@ class Sample(Summary, kind="row sample"):
         return Forecasts(
             self.y, single if exact else p, weights=self.weights, groups=self.groups, ordered=ordered
         )
-
-    def whole_groups(self) -> Sample:
-        """Without the group of which only a part was kept, if any."""
-        if self.groups is None or self.n_rows == len(self.y):
-            return self
-        whole = self.units != self.units.max()
-        kept: dict[str, Any] = {name: _at(getattr(self, name), whole) for name in _COLUMNS}
-        return Sample(self.most, self.n_rows, **kept)
 
 
 def _at(column: Any, rows: Any) -> Any:
@@ -273,10 +306,8 @@ class SampleRecipe(Recipe[Sample]):
     def more(self, part: Part, found: Sample | None) -> Sample:
         """The sample of some rows, as far as it may be among those found before."""
         hashes = row_hashes(part)
-        groups, units = part.rows.groups, hashes
-        if groups is not None:
-            names = np.array([name_hash(label) for label in groups.labels.tolist()], np.uint64)
-            units = names[groups.codes]
+        groups = part.rows.groups
+        units = unit_hashes(groups, hashes)
         near = np.arange(len(hashes))
         most = max(self.most, len(hashes)) if part.whole and self.everything else self.most
         if found is not None and len(found.y) == most:

@@ -124,7 +124,7 @@ def remedies_of_lists(
     found: dict[str, RecalibrationBenefit] = {}
     rows = {}
     for model, shown in problem.models.items():
-        sample = samples[model].in_order() if model in samples else None
+        sample = samples[model].whole_groups().in_order() if model in samples else None
         found[shown] = RecalibrationBenefit(None, [], [])
         if sample is None or not _enough(len(sample.place), sample.groups):
             continue
