@@ -13,7 +13,6 @@ from .analyses.calibration.ece import ece as ece
 from .analyses.calibration.reliability import reliability as reliability
 from .analyses.calibration.slope import calibration_slope as calibration_slope
 from .analyses.cards.evaluation import evaluate as evaluate
-from .analyses.cards.saved import load as load
 from .analyses.cards.tally import Tally as Tally
 from .analyses.combination.combination import fit_pool as fit_pool
 from .analyses.comparison.compare import compare as compare
@@ -26,6 +25,7 @@ from .analyses.discrimination.ranking import average_precision as average_precis
 from .analyses.discrimination.ranking import c_index as c_index
 from .analyses.discrimination.ranking import roc_auc as roc_auc
 from .analyses.grades.evaluation import evaluate_grades as evaluate_grades
+from .analyses.loading import load as load
 from .analyses.monitoring.monitor import Monitor as Monitor
 from .analyses.monitoring.over_time import over_time as over_time
 from .analyses.operating.curves import confidence_curve as confidence_curve

@@ -23,6 +23,7 @@ SURE = {name: np.clip(EASE, 0.05, 0.95) for name in GRADES}
 IDS = np.array([f"q{i}" for i in range(N)])
 SUBJECT = np.arange(N) // 4
 TASK = np.where(np.arange(N) % 3, "math", "law")
+HALF = np.where(np.arange(N) % 2, "odd", "even")
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,14 @@ def folder(tmp_path_factory):
     frames = []
     for name, own in GRADES.items():
         frame = pd.DataFrame(
-            {"qid": IDS, "subject": SUBJECT, "task": TASK, "correct": own, "confidence": SURE[name]}
+            {
+                "qid": IDS,
+                "subject": SUBJECT,
+                "task": TASK,
+                "half": HALF,
+                "correct": own,
+                "confidence": SURE[name],
+            }
         )
         frame["answer"], frame["gold"] = np.where(own == 1, "A", "B"), "A"
         frame.sample(frac=1, random_state=1).to_csv(path / f"{name}.csv", index=False)
@@ -145,11 +153,60 @@ def test_a_file_of_answers_confidences_and_grades_is_evaluated(folder):
     ).stdout
     assert "law" in shown
     assert "with ungraded" in shown
-    for stacked, remedy in ((folder / "both.csv", "--model-column"), (folder / "new.csv", "--html")):
-        refused = (
-            verax("evaluate", stacked, "--html", "x.html")
-            if remedy == "--html"
-            else verax("evaluate", stacked)
-        )
-        assert refused.returncode == 2
-        assert remedy in refused.stderr
+    refused = verax("evaluate", folder / "both.csv")
+    assert (refused.returncode, "--model-column" in refused.stderr) == (2, True)
+
+
+def test_subgroups_bounds_a_page_and_saved_parts(folder, tmp_path):
+    """Every option of `evaluate` works on grades; merged parts say what all answers say."""
+    old, page = folder / "old.csv", tmp_path / "page.html"
+    wanted = vx.evaluate_grades(GRADES["old"], SURE["old"], by={"task": TASK, "half": HALF})
+    bounds = ("--require", "accuracy.low>0.3", "--require", "ungraded<0.1", "--require", "ece<0.9")
+    done = verax("evaluate", old, "--by", "task", "--by", "half", *bounds, "--html", page, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["grades"]["tasks"]["law"]["mean"] == pytest.approx(wanted.tasks["law"].mean)
+    odd = wanted.subgroups["half"]["odd"]
+    assert found["grades"]["subgroups"]["half"]["odd"]["mean"] == pytest.approx(odd.mean)
+    assert [held["value"] for held in found["require"][:2]] == pytest.approx([wanted.interval[0], 3 / 60])
+    assert "Mean grade by task" in page.read_text()
+    assert verax("evaluate", old, "--require", "grade>0.99").returncode == 1
+    for bound, said in (
+        ("grade<0.5", "higher is better"),
+        ("ungraded.high<0.5", "has no interval"),
+        ("accurcy>0.5", "Did you mean"),
+    ):
+        refused = verax("evaluate", old, "--require", bound)
+        assert (refused.returncode, said in refused.stderr) == (2, True)
+    by_rule = verax("evaluate", old, "--rule", "brier")
+    assert (by_rule.returncode, "the grade is the score" in by_rule.stderr) == (2, True)
+    table = pd.read_csv(old)
+    for i, rows in enumerate((table[:25], table[25:])):
+        rows.to_csv(tmp_path / f"{i}.csv", index=False)
+        saving = verax("evaluate", tmp_path / f"{i}.csv", "--by", "half", "--save", tmp_path / f"{i}.verax")
+        assert saving.returncode == 0, saving.stderr
+    parts = (tmp_path / "0.verax", tmp_path / "1.verax")
+    merged = verax("merge", *parts, "--require", "grade>0.2", "--save", tmp_path / "all.verax", "--json")
+    assert merged.returncode == 0, merged.stderr
+    grades = json.loads(merged.stdout)["grades"]
+    assert grades["interval"]["low"] == pytest.approx(wanted.interval[0])
+    assert grades["card"]["scores"]["brier"]["mean"] == pytest.approx(wanted.card["brier"])
+    assert vx.load(tmp_path / "all.verax").mean == pytest.approx(wanted.mean)
+    assert sum([vx.load(part) for part in parts[1:]], vx.load(parts[0])).answers.asked == N
+
+
+def test_plans_from_graded_pilots(folder):
+    """The plan of `verax plan` is that of the comparison, or of the grades of one model."""
+    both = (folder / "new.csv", folder / "old.csv", "--grade", "correct", "--id", "qid")
+    compared = vx.compare(grades=GRADES, ids=IDS)
+    for options, wanted in (
+        ((*both, "--difference", "0.1"), vx.plan(compared, difference=0.1)),
+        ((*both, "--margin", "0.1"), vx.plan(compared, margin=0.1)),
+        ((folder / "old.csv", "--width", "0.05"), vx.plan(vx.evaluate_grades(GRADES["old"]), width=0.05)),
+    ):
+        done = verax("plan", *options, "--json")
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["plan"]["rows"] == wanted.rows
+    stacked = ("plan", folder / "both.csv", "--grade", "correct", "--id", "qid", "--model-column", "model")
+    assert "--missing joint" in verax(*stacked, "--difference", "0.1").stderr
+    assert "power" in verax(*stacked, "--difference", "0.1", "--missing", "pairwise").stdout

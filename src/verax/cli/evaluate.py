@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from verax.cli import options
 from verax.cli.app import app
-from verax.cli.grading import Grading, reads_grades, refuse_with_grades
+from verax.cli.grading import Grading, reads_grades
 from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json
 from verax.cli.require import Bound, Require, Strictly, read_bounds
@@ -21,7 +21,8 @@ _EXAMPLES = """Examples: `verax evaluate preds.parquet`,
 `verax evaluate samples.jsonl`,
 `verax evaluate preds.parquet --require 'skill>0.1' --require 'ece<0.2'`,
 `verax evaluate preds.parquet --save friday.verax`,
-`verax evaluate new_answers.csv --id qid --groups subject`
+`verax evaluate new_answers.csv --id qid --groups subject`,
+`verax evaluate new_answers.csv --by subject --require 'grade.low>0.5' --html page.html`
 """
 
 
@@ -58,9 +59,19 @@ def evaluate(
     if grading.are_in(paths, reading):
         from verax.cli.grade_cards import show_grades
 
-        rest = {"--rule": rule, "--require": require, "--html": html, "--save": save, "--by": reading.by}
-        refuse_with_grades(rest)
-        show_grades(model, paths, grading, reading, confidence=confidence, as_json=as_json)
+        show_grades(
+            model,
+            paths,
+            grading,
+            reading,
+            rule=rule,
+            require=require,
+            strictly=require_interval,
+            html=html,
+            save=save,
+            confidence=confidence,
+            as_json=as_json,
+        )
         return
     opened = Opened.of(given, reading)
     bounds = read_bounds(require, strictly=require_interval, ordered=reading.ordered, lists=opened.lists)

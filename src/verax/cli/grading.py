@@ -13,7 +13,7 @@ import typer
 
 from verax.cli.options import Reading, keyword, split
 from verax.common.paths import Files, called
-from verax.errors import InputError, Remedy, VeraxError, passing
+from verax.errors import InputError, Remedy, passing
 
 if TYPE_CHECKING:
     from verax.files.grades import GradeColumns, GradedAnswers
@@ -101,6 +101,7 @@ class Grading:
             self.task,
             tuple(split(reading.groups)),
             reading.weights,
+            by=tuple(reading.bins),
         )
 
     def are_in(self, paths: Files, reading: Reading) -> bool:
@@ -244,10 +245,3 @@ class GradedFiles:
         """How answers were matched."""
         first = next(iter(self.answers.values()))
         return "by the order of the rows" if first.ids is None else f"by {', '.join(first.columns.id)}"
-
-
-def refuse_with_grades(given: Mapping[str, object]) -> None:
-    """Refuse options that files of grades have no use for, by the names that are typed."""
-    for option, value in given.items():
-        if value:
-            raise VeraxError(f"{option} cannot be used with graded answers.")

@@ -11,8 +11,12 @@ from verax.analyses.cards.container import CARD, has_old_accuracy
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.saved import merge_files
 from verax.analyses.cards.scorecard import Scorecard, check_whole
+from verax.analyses.grades.result import GradeCard
+from verax.analyses.loading import merged_grades
 from verax.cli import options
 from verax.cli.app import FAILED, app
+from verax.cli.grade_bounds import GradeBound, grade_bounds, hold_grades
+from verax.cli.grade_cards import card_texts
 from verax.cli.output import Json, show
 from verax.cli.require import Bound, Require, Strictly, read_bounds
 from verax.cli.shards import report_on_all, save_merged
@@ -40,6 +44,10 @@ def merge(
     Python. The order of the files does not matter. No row may be in two of them. For --html every part must
     have been saved with a report of its own (`verax evaluate --save --html`), with the same options.
     """
+    grades = merged_grades(files)
+    if grades is not None:
+        _show_grades(grades, files, require, require_interval, save, html, as_json=as_json)
+        return
     card: Scorecard = merge_files(files)[CARD]
     check_whole(card, " + ".join(map(str, files[:3])) + (" + ..." if len(files) > 3 else ""))
     lists = isinstance(card, ListCard)
@@ -64,6 +72,46 @@ def merge(
     }
     texts = [str(card), *(f"Note: {note}" for note in notes), *map(str, verdicts)]
     texts += [] if html is None else [f"The report is in {html}."]
+    texts += [] if save is None else [f"Saved results are in {save}."]
+    show(result, texts, as_json=as_json)
+    if not result["met"]:
+        raise typer.Exit(FAILED)
+
+
+def _show_grades(
+    card: GradeCard,
+    files: list[Path],
+    require: list[str] | None,
+    strictly: bool,
+    save: Path | None,
+    html: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Print the card of graded answers of all files."""
+    from verax.report.questions import save_grade_page
+
+    bounds = grade_bounds(require, strictly=strictly, ends=(card.rule.low, card.rule.high))
+    for bound in bounds:
+        if card.card is not None and not isinstance(bound, GradeBound):
+            _check_on_card(bound, card.card)
+    verdicts = hold_grades(bounds, card, None)
+    if save is not None:
+        card.save(save)
+    if html is not None:
+        save_grade_page(card, html, source=", ".join(map(str, files)), held=[str(own) for own in verdicts])
+    result: dict[str, Any] = {
+        "command": "merge",
+        "files": [str(file) for file in files],
+        "grades": card.to_dict(stored=False),
+        "require": [verdict.to_dict() for verdict in verdicts],
+        "met": all(verdict.met for verdict in verdicts),
+        "html": None if html is None else str(html),
+        "save": None if save is None else str(save),
+        "notes": card.notes,
+    }
+    texts = [f"{card.headline}\n", *card_texts(card), *map(str, verdicts)]
+    texts += [] if html is None else [f"The page is in {html}."]
     texts += [] if save is None else [f"Saved results are in {save}."]
     show(result, texts, as_json=as_json)
     if not result["met"]:

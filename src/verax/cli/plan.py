@@ -9,6 +9,7 @@ import typer
 
 from verax.cli import options
 from verax.cli.app import app
+from verax.cli.grading import GradedFiles, Grading, reads_grades
 from verax.cli.options import Reading, reads_files, split
 from verax.cli.output import Json, draw_to, show
 from verax.common.paths import called
@@ -17,6 +18,8 @@ from verax.errors import InputError
 _EXAMPLES = """Examples: `verax plan new=a.parquet old=b.parquet --difference 0.01`,
 `verax plan a.parquet b.parquet --rule brier --margin 0.005 --groups site --plot power.png`,
 `verax plan a.parquet --rule accuracy --width 0.02`,
+`verax plan new=new_answers.csv old=old_answers.csv --grade correct --id qid --difference 0.03`,
+`verax plan log.eval --width 0.02`,
 `verax plan --rule brier --difference 0.02`"""
 
 
@@ -31,8 +34,10 @@ _EXAMPLES = """Examples: `verax plan new=a.parquet old=b.parquet --difference 0.
         "require": "`verax compare --require 'difference.high<0.01'` checks bounds",
     },
 )
+@reads_grades
 def plan(
     reading: Reading,
+    grading: Grading,
     given: Annotated[
         list[str] | None,
         typer.Argument(
@@ -66,6 +71,13 @@ def plan(
         bool,
         typer.Option("--shared-ids", help="Use only rows whose --id is in all files."),
     ] = False,
+    missing: Annotated[
+        str,
+        typer.Option(
+            help="Where models answered different questions, by --id: refuse, pairwise or joint, as in "
+            "`verax compare`."
+        ),
+    ] = "refuse",
     plot: Annotated[Path | None, typer.Option(help="Draw the power against the number of rows.")] = None,
     confidence: options.Confidence = 0.95,
     as_json: Json = False,
@@ -73,7 +85,7 @@ def plan(
     """Say how many rows would show a difference, keep to a margin, or make an interval narrow.
 
     Two models are compared on the rows of the pilot, as `verax compare` does; one is planned for by the
-    width of its interval. With --groups the answer is a number of groups, and what more rows of the same
+    width of its interval. Graded answers and evaluation logs are pilots as well. With --groups the answer is a number of groups, and what more rows of the same
     groups would be worth.
     """
     from verax.analyses.planning.plan import plan as size
@@ -93,7 +105,10 @@ def plan(
     }
     files: dict[str, str] = {}
     said: list[str] = []
-    if given:
+    if given and _graded(given, grading, reading):
+        pilot, files, said = _graded_pilot(given, grading, reading, confidence, rule, missing)
+        found = size(pilot, **how)
+    elif given:
         rows, files, said = _pilot(given, reading, shared_ids)
         found = rows.ask(size, ordered=reading.ordered, **how)
     else:
@@ -108,6 +123,39 @@ def plan(
     }
     drawn = [] if plot is None else [f"The figure is in {plot}."]
     show(result, [*said, *([""] if said else []), repr(found), *drawn], as_json=as_json)
+
+
+def _graded(given: list[str], grading: Grading, reading: Reading) -> bool:
+    from verax.files import name_files
+
+    return grading.are_in(next(iter(name_files(given[:1]).values())), reading)
+
+
+def _graded_pilot(
+    given: list[str],
+    grading: Grading,
+    reading: Reading,
+    confidence: float,
+    rule: str | None,
+    missing: str,
+) -> tuple[Any, dict[str, str], list[str]]:
+    """The comparison of graded answers, or the grades of one model; the files, and how these were read."""
+    from verax.analyses.comparison.compare import compare
+    from verax.cli.grade_cards import evaluated
+    from verax.files import name_files
+
+    paths = name_files(given)
+    if len(paths) == 1 and grading.model_column is None:
+        ((name, path),) = paths.items()
+        answers = grading.read_one(path, reading)
+        card, _ = evaluated(answers, grading, reading, confidence, [])
+        return card, {name: called(path)}, [f"{called(path)}: {'; '.join(answers.taken)}", *card.notes]
+    scored = rule not in (None, "grade")
+    files = GradedFiles.of(given, grading, reading, scored=scored)
+    asked = {**files.arguments(), "missing": missing, **({"rule": rule} if scored else {})}
+    found = compare(**asked)
+    said = [f"{name}: {'; '.join(lines)}" for name, lines in files.said.items()]
+    return found, dict(files.files), said
 
 
 def _pilot(given: list[str], reading: Reading, shared_ids: bool) -> tuple[Any, dict[str, str], list[str]]:

@@ -15,7 +15,6 @@ from verax.analyses.calibration.summary import CalibrationSummary, Measure
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.scorecard import Scorecard
-from verax.analyses.comparison.records import Difference
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.measures import MEASURES, OF_ALL, WITH_INTERVAL
 from verax.errors import InputError, Remedy, VeraxError, passing
@@ -88,7 +87,7 @@ class Bound:
         else:
             score = self._line(card)
         value = {"mean": score.mean, "low": score.interval[0], "high": score.interval[1]}[self.end]
-        return Verdict(self, score, value, _is_met(self, value))
+        return Verdict(self, value, is_met(self, value))
 
     def _line(self, card: Scorecard) -> CardLine:
         """The line of the card that it is about."""
@@ -96,10 +95,10 @@ class Bound:
             return card.scores[self.name]
         if isinstance(card, ListCard):
             if self.name not in card.metrics:
-                raise _refusal(self.text, f"no list has as many classes as {self.name} is about")
+                raise refusal(self.text, f"no list has as many classes as {self.name} is about")
             return card.metrics[self.name]
         if METRICS[self.name].for_two and card.n_classes != 2:
-            raise _refusal(self.text, f"{self.name} is for two classes, and there are {card.n_classes:,}")
+            raise refusal(self.text, f"{self.name} is for two classes, and there are {card.n_classes:,}")
         return card.metric(self.name)
 
 
@@ -119,17 +118,17 @@ class DifferenceBound(Bound):
         """Whether a comparison meets it, by its first rule. A bound on an undefined value fails."""
         gap = found.difference(*self.models)
         value = {"mean": gap.difference, "low": gap.interval[0], "high": gap.interval[1]}[self.end]
-        return Verdict(self, gap, value, _is_met(self, value))
+        return Verdict(self, value, is_met(self, value))
 
 
 def bounds_on_difference(texts: Sequence[str] | None, models: Sequence[str]) -> list[DifferenceBound]:
     """The bounds that texts state on the difference of the first two models."""
     found = []
     for text in texts or ():
-        parts, bound = _parts(text)
+        parts, bound = parts_of(text)
         if parts["name"] != "difference":
             example = Remedy("Type a bound such as 'difference.high<0.01'; `verax evaluate` has the others.")
-            raise _refusal(text, f"a comparison has no {quote(parts['name'])}", example)
+            raise refusal(text, f"a comparison has no {quote(parts['name'])}", example)
         pair = (models[0], models[1])
         found.append(
             DifferenceBound(text, "difference", parts["end"] or "mean", parts["sign"], bound, None, pair)
@@ -137,7 +136,7 @@ def bounds_on_difference(texts: Sequence[str] | None, models: Sequence[str]) -> 
     return found
 
 
-def _is_met(bound: Bound, value: float) -> bool:
+def is_met(bound: Bound, value: float) -> bool:
     return not math.isnan(value) and bool(_TESTS[bound.sign](value, bound.bound))
 
 
@@ -146,7 +145,6 @@ class Verdict:
     """A requirement with the value that was found."""
 
     bound: Bound
-    score: CardLine | Measure | Difference
     value: float
     met: bool
 
@@ -178,10 +176,10 @@ def read_bounds(
 
 
 def _read_of_lists(text: str, strictly: bool) -> Bound:
-    found, bound = _parts(text)
+    found, bound = parts_of(text)
     name, rule = found["name"], None
     if name in _OF_ROWS and name not in (*_OF_LISTS, *OF_ALL):
-        raise _refusal(text, f"{name} needs full distributions, and the file holds lists")
+        raise refusal(text, f"{name} needs full distributions, and the file holds lists")
     if name in OF_ALL:
         return _read(text, strictly, ordered=False)
     if name not in _OF_LISTS:
@@ -190,53 +188,53 @@ def _read_of_lists(text: str, strictly: bool) -> Bound:
         name = name if rule is None else name_of(rule)
     orientation = LOWER if rule is not None else _OF_LISTS[name].orientation
     if orientation in (LOWER, HIGHER):
-        _check_direction(text, name, orientation == LOWER, found)
+        check_direction(text, name, orientation == LOWER, found)
     elif found["end"] or strictly:
-        raise _refusal(text, f"neither end of the interval of {name} is the better one")
+        raise refusal(text, f"neither end of the interval of {name} is the better one")
     end = ("high" if orientation == LOWER else "low") if strictly or found["end"] else "mean"
     return Bound(text, name, end, found["sign"], bound, rule)
 
 
-def _parts(text: str) -> tuple[re.Match[str], float]:
+def parts_of(text: str) -> tuple[re.Match[str], float]:
     """The parts of a bound, and its number."""
     found = _FORM.fullmatch(text)
     if found is None:
-        raise _refusal(text, "it is not a bound, such as 'rps<0.06' or 'accuracy>=0.8'")
+        raise refusal(text, "it is not a bound, such as 'rps<0.06' or 'accuracy>=0.8'")
     try:
         bound = float(found["bound"])
     except ValueError:
         bound = math.nan
     if math.isnan(bound):
-        raise _refusal(text, f"{quote(found['bound'])} is not a number")
+        raise refusal(text, f"{quote(found['bound'])} is not a number")
     return found, bound
 
 
-def _check_direction(text: str, name: str, lower: bool, found: re.Match[str]) -> None:
+def check_direction(text: str, name: str, lower: bool, found: re.Match[str]) -> None:
     """Refuse a bound from the wrong side, or on the better end of an interval."""
     if lower != found["sign"].startswith("<"):
         better = "lower" if lower else "higher"
         right = f"{found['name']}{'<' if lower else '>'}{found['bound']}"
-        raise _refusal(text, f"{better} is better for {name}, so a bound reads {quote(right)}")
+        raise refusal(text, f"{better} is better for {name}, so a bound reads {quote(right)}")
     worse = "high" if lower else "low"
     if found["end"] not in (None, worse):
-        raise _refusal(text, f"the {worse} end of the interval is the one to bound, {name}.{worse}")
+        raise refusal(text, f"the {worse} end of the interval is the one to bound, {name}.{worse}")
 
 
 def _read(text: str, strictly: bool, ordered: bool) -> Bound:
-    found, bound = _parts(text)
+    found, bound = parts_of(text)
     name, rule = _named(found["name"], text)
     measure = MEASURES.get(name) if rule is None else None
     known = METRICS.get(name) if rule is None else rule
     if not ordered and (name == "c_index" or (known is not None and known.ordinal)):
-        raise _refusal(text, f"{name} is for ordered classes", passing(ordered=True))
+        raise refusal(text, f"{name} is for ordered classes", passing(ordered=True))
     if measure is not None and name not in WITH_INTERVAL and (strictly or found["end"]):
-        raise _refusal(text, f"no interval is known for {name}")
+        raise refusal(text, f"no interval is known for {name}")
     if measure is not None and measure[0] not in (LOWER, HIGHER):
         # The best value is in between: a bound from either side makes sense.
         lower = found["sign"].startswith("<")
     else:
         lower = _lower_is_better(name, rule)
-    _check_direction(text, name, lower, found)
+    check_direction(text, name, lower, found)
     end = ("high" if lower else "low") if strictly or found["end"] else "mean"
     return Bound(text, name, end, found["sign"], bound, rule)
 
@@ -256,15 +254,15 @@ def _named(text: str, whole: str, measures: Sequence[str] = _OF_ROWS) -> tuple[s
         rule = parse(text)
     except VeraxError as error:
         if "(" in text:
-            raise _refusal(whole, str(error)) from None
+            raise refusal(whole, str(error)) from None
         *near, known = suggestions(text, [*RULES, *measures])
         known = f"{known.removesuffix('.')}, and combinations such as 'penalized(brier)'."
         reason = f"there is no score called {quote(text)}"
-        raise _refusal(whole, reason, *map(Remedy, [*near, known])) from None
+        raise refusal(whole, reason, *map(Remedy, [*near, known])) from None
     return name_of(rule), rule
 
 
-def _refusal(text: str, reason: str, *remedies: Remedy) -> InputError:
+def refusal(text: str, reason: str, *remedies: Remedy) -> InputError:
     return InputError(
         f"--require {quote(text)}: {reason}", argument="require", values=[text], remedies=remedies
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,8 @@ class GradeColumns:
         The repeat of the question, the model, the task, the weight, and why an answer was not graded.
     groups : tuple of str
         One or two kinds of groups.
+    by : tuple of str
+        Columns of subgroups.
     """
 
     grade: str | None = None
@@ -62,13 +64,17 @@ class GradeColumns:
     groups: tuple[str, ...] = ()
     weights: str | None = None
     status: str | None = None
+    by: tuple[str, ...] = ()
 
     @property
     def named(self) -> dict[str, tuple[str, ...]]:
         """The columns that are named, by argument."""
         single = ("grade", "answer", "gold", "confidence", "epoch", "model", "task", "weights", "status")
         found = {name: (getattr(self, name),) for name in single if getattr(self, name) is not None}
-        return {**found, **{name: getattr(self, name) for name in ("id", "groups") if getattr(self, name)}}
+        return {
+            **found,
+            **{name: getattr(self, name) for name in ("id", "groups", "by") if getattr(self, name)},
+        }
 
     def found_in(self, names: Sequence[str]) -> GradeColumns:
         """With the columns that are known by their names, where no grades and no right answers are named."""
@@ -109,6 +115,8 @@ class GradedAnswers:
         The model that an evaluation log names.
     origin : tuple of str
         How an evaluation log was read, one line each.
+    by : mapping of str to array of shape (N,)
+        The label of each answer in each breakdown.
     """
 
     name: str
@@ -123,6 +131,7 @@ class GradedAnswers:
     status: Array | None = None
     model: str | None = None
     origin: tuple[str, ...] = ()
+    by: Mapping[str, Array] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.grades)
@@ -132,9 +141,10 @@ class GradedAnswers:
         own: dict[str, Any] = {
             name: None if value is None else value[rows]
             for name, value in vars(self).items()
-            if name not in ("name", "columns", "groups", "model", "origin")
+            if name not in ("name", "columns", "groups", "model", "origin", "by")
         }
-        return replace(self, groups=tuple(kind[rows] for kind in self.groups), **own)
+        by = {name: column[rows] for name, column in self.by.items()}
+        return replace(self, groups=tuple(kind[rows] for kind in self.groups), by=by, **own)
 
     @property
     def reasons(self) -> dict[str, int]:
@@ -293,6 +303,7 @@ def graded_of(table: Any, columns: GradeColumns, name: str) -> GradedAnswers:
         confidences,
         ids,
         groups=tuple(_labels(values[column]) for column in own.groups),
+        by={column: _labels(values[column]) for column in own.by},
         **columns_of,
     )
 

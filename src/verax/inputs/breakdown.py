@@ -15,7 +15,7 @@ from verax.common.specs import Each, Label, Several, Spec
 from verax.common.stored import Sizes
 from verax.common.summaries import KnownSummary, Summary, fields_of, merges, same_names
 from verax.errors import InputError, Remedy, join, show
-from verax.inputs.arrays import to_array, to_host
+from verax.inputs.arrays import Ints, to_array, to_host
 from verax.inputs.groups import Groups
 from verax.inputs.handles import LATER, Part, Recipe
 from verax.inputs.rows import Rows, at_fault, without_groups
@@ -134,7 +134,13 @@ def parts_by(part: Part, labels: Groups) -> Iterator[tuple[Hashable, Part]]:
 def ungrouped(part: Part) -> Part:
     """The same rows, treated as independent."""
     models = {name: without_groups(rows) for name, rows in part.models.items()}
-    return replace(part, models=models, subset=None, _made={})
+    within = part.subset
+
+    def subset(places: Ints) -> Part:
+        assert within is not None
+        return ungrouped(within(places))
+
+    return replace(part, models=models, subset=None if within is None else subset, _made={})
 
 
 @contextmanager

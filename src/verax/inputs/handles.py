@@ -400,6 +400,8 @@ class Handle(ABC):
         Whether the forecasts are top lists, not full distributions.
     sets : bool
         Whether the forecasts are prediction sets.
+    graded : Rule or None
+        The rule `Grade` with the range of grades, where rows are graded answers; None elsewhere.
     has_rows : bool
         Whether rows can be read as often as needed. If not, there are summaries that were made before.
     weighted : bool
@@ -419,6 +421,7 @@ class Handle(ABC):
     by: tuple[str, ...] = ()
     lists: bool = False
     sets: bool = False
+    graded: Any = None
     has_rows: bool = True
     weighted: bool = True
     rated: bool = False

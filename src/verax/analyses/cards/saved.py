@@ -22,35 +22,8 @@ def card_from_bytes(data: bytes) -> Scorecard:
 LOADERS: Mapping[str, Callable[[bytes], Any]] = {CARD: card_from_bytes}
 
 
-def load(path: str | Path) -> Scorecard:
-    """Read a card that `Scorecard.save` or `verax evaluate --save` wrote.
-
-    Parameters
-    ----------
-    path : str or path
-        The file.
-
-    Returns
-    -------
-    Scorecard
-        The card, or the `ListCard`.
-
-    Raises
-    ------
-    VeraxError
-        If the file holds no card.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile, verax as vx
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "monday.verax")
-    >>> card = vx.evaluate([0, 1], [[0.8, 0.2], [0.4, 0.6]])
-    >>> card.save(path)
-    >>> vx.load(path)["brier"] == card["brier"]
-    True
-    >>> (card + vx.load(path)).n_rows
-    4
-    """
+def load_card(path: str | Path) -> Scorecard:
+    """The card of a file; others are refused."""
     summaries = load_summaries(path)
     if CARD not in summaries:
         raise not_saved(Path(path), InputError("must hold a card", argument="data", found="it has no card"))

@@ -15,6 +15,7 @@ from verax.errors import InputError, Offenders, Remedy, passing, show
 from verax.inputs.arrays import Array, Bools, Floats, to_array, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import kinds_of
+from verax.inputs.handles import Handle
 from verax.inputs.memory import InMemory
 from verax.inputs.questions import Questions, column_of
 from verax.inputs.rows import Rows, at_fault, pair_each
@@ -108,11 +109,18 @@ class Asked:
         }
         return replace(self, times=None, closes=None, **given), found
 
-    def handle(self, losses: Mapping[str, Mapping[Rule, Floats]], n_classes: int) -> InMemory:
+    def handle(
+        self,
+        losses: Mapping[str, Mapping[Rule, Floats]],
+        n_classes: int,
+        *,
+        by: Mapping[str, object] | None = None,
+        graded: Grade | None = None,
+    ) -> InMemory:
         """The questions of all models, whose losses by each rule are known."""
         if self.times is not None:
             asked, losses = self._standing(losses)
-            return asked.handle(losses, n_classes)
+            return asked.handle(losses, n_classes, graded=graded)
         sizes = {name: len(next(iter(own.values()))) for name, own in losses.items()}
         questions = Questions.of(sizes, self.ids, self.epochs)
         if self.missing == "refuse":
@@ -128,7 +136,9 @@ class Asked:
             # Repeats of a question belong together.
             groups = questions.ids
         weights = None if self.weights is None else questions.column(self.weights, "weights", sizes)
-        by = {} if self.task is None else {"task": questions.column(self.task, "task", sizes)}
+        columns_by = {name: questions.column(labels, "by", sizes) for name, labels in (by or {}).items()}
+        if self.task is not None:
+            columns_by["task"] = questions.column(self.task, "task", sizes)
         models = {
             name: ScoredRows(
                 {rule: questions.spread(name, values) for rule, values in own.items()},
@@ -139,7 +149,9 @@ class Asked:
             )
             for name, own in losses.items()
         }
-        return InMemory(models, several=True, ids=questions.ids, by=by)
+        found = InMemory(models, several=True, ids=questions.ids, by=columns_by)
+        found.graded = graded
+        return found
 
 
 def _own(given: object, model: str, rows: Array) -> Any:
@@ -169,10 +181,12 @@ def open_grades(
     *,
     confidences: object = None,
     rules: Sequence[Rule] = (),
+    by: Mapping[str, object] | None = None,
 ) -> InMemory:
     """Grades of several models, and the losses of their confidences by `rules`, as a handle.
 
-    Invalid confidences are refused or not scored; the grades of their answers count all the same.
+    Invalid confidences are refused or not scored; the grades of their answers count all the same. `by` are
+    labels of subgroups, by the name of the breakdown.
     """
     if not isinstance(grades, Mapping) or not grades:
         raise InputError(
@@ -198,7 +212,33 @@ def open_grades(
             right = right_or_wrong(values, scale, repr(name))
             p = read_confidences(confidences[name], len(values), skip=asked.skip, source=repr(name))
             losses[str(name)] |= confidence_losses(right, p, rules)
-    return asked.handle(losses, 2)
+    return asked.handle(losses, 2, by=by, graded=scale)
+
+
+def check_graded(handle: Handle, scale: Grade, ungraded: Ungraded) -> Grade:
+    """The range of the grades of a handle, which states it when opened, and how ungraded answers count."""
+    if handle.graded is None:
+        raise InputError(
+            "must be graded answers",
+            argument="grades",
+            kind="type",
+            found=f"{handle.name} has {'top lists' if handle.lists else 'probabilities'}",
+            remedies=[Remedy("Name the columns of grades: `scan(..., grades=...)`.", python_only=True)],
+        )
+    own: Grade = handle.graded
+    if scale not in (own, Grade()):
+        raise InputError(
+            "must not be given beside answers that `scan` has opened",
+            argument="grade_range",
+            remedies=[Remedy("Say it when opening them: `scan(...)`.", python_only=True)],
+        )
+    if ungraded == "wrong":
+        raise InputError(
+            "must not be 'wrong' for answers that `scan` has opened",
+            argument="ungraded",
+            remedies=[Remedy("Fill in the worst grade in the column.", python_only=True)],
+        )
+    return own
 
 
 def read_grades(given: object, scale: Grade, source: str = "") -> Floats:

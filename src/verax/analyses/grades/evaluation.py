@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from dataclasses import replace
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from verax.analyses.cards.evaluation import evaluate
-from verax.analyses.comparison.answers import AnswerRecipe, OfKnown
+from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.opening import (
     Asked,
     Ungraded,
+    check_graded,
     grade_scale,
     open_grades,
     read_confidences,
     read_grades,
     right_or_wrong,
 )
-from verax.analyses.comparison.paired import PairedRecipe
 from verax.analyses.grades.result import GradeCard
+from verax.analyses.grades.summaries import CONFIDENCES, SUMS, TASK, GradeRecipe, GradeTally
 from verax.common.checks import check_choice
-from verax.engines.differences import PairedTally
 from verax.errors import InputError
-from verax.inference.estimates import Estimate, Units
-from verax.inference.intervals import Interval, Resampling, bounded, wilson
-from verax.inputs.breakdown import parts_by
-from verax.inputs.groups import Groups
-from verax.inputs.handles import Handle
-from verax.inputs.memory import ONLY, InMemory
+from verax.inference.intervals import Resampling
+from verax.inputs.arrays import Floats, Ints
+from verax.inputs.breakdown import BreakdownRecipe, not_scanned
+from verax.inputs.handles import Handle, refuse_beside
+from verax.inputs.memory import ONLY
 from verax.scores.grades import Grade
 
 
@@ -42,6 +40,7 @@ def evaluate_grades(
     ids: object = None,
     epochs: object = None,
     task: object = None,
+    by: object = None,
     groups: object = None,
     weights: object = None,
     ungraded: Ungraded = "bounds",
@@ -52,9 +51,9 @@ def evaluate_grades(
 
     Parameters
     ----------
-    grades : array_like of shape (N,)
+    grades : array_like of shape (N,), or Handle
         The grade of each answer: 1 for right and 0 for wrong, or a score in `grade_range`. Missing ones were
-        not graded.
+        not graded. Or answers that `scan(..., grades=...)` has opened.
     p : array_like of shape (N,), optional
         Forecasts: the confidence in each answer, which is the probability that it is right. Missing ones are
         not scored, which does not change the mean grade.
@@ -65,8 +64,10 @@ def evaluate_grades(
     epochs : array_like of shape (N,), optional
         Which repeat of its question each answer is. Repeats are then clustered by question, unless `groups`
         are given.
-    task : array_like of shape (N,), optional
-        The task of each answer, to report each on its own.
+    task : array_like of shape (N,) or str, optional
+        The task of each answer, to report each on its own; of a handle, the column.
+    by : mapping of str to array_like of shape (N,), or sequence of str, optional
+        Labels of subgroups to report on their own, by the name of the breakdown; of a handle, the columns.
     groups : array_like of shape (N,), or two of them, optional
         Labels of clusters whose answers belong together.
     weights : array_like of shape (N,), optional
@@ -99,59 +100,76 @@ def evaluate_grades(
     check_choice("invalid", invalid, ("raise", "skip"))
     scale = grade_scale(grade_range)
     asked = Asked(ids, epochs, task, "refuse", ungraded, groups, weights)
-    handle = open_grades({ONLY: grades}, scale, asked)
-    card = replace(_card(handle, scale, plan), bounded=ungraded == "bounds")
-    part = handle.kept
-    if task is not None:
-        labels = Groups.of(part.by["task"], part.n_rows)
-        found = {
-            str(label): replace(_card(InMemory(own.models), scale, plan), bounded=card.bounded)
-            for label, own in parts_by(part, labels)
-        }
-        card = replace(card, tasks=found)
-    if p is None:
-        return card
+    if isinstance(grades, Handle):
+        given = {"p": p, "ids": ids, "epochs": epochs, "groups": groups, "weights": weights}
+        refuse_beside([name for name, value in given.items() if value is not None])
+        scale = check_graded(grades, scale, ungraded)
+        names = [*([] if task is None else [str(task)]), *([by] if isinstance(by, str) else by or ())]  # type: ignore[misc]
+        unknown = next((name for name in names if name not in grades.by), None)
+        if unknown is not None:
+            raise not_scanned(unknown, grades.by)
+        columns = {str(name): str(name) for name in names if name != task}
+        columns |= {} if task is None else {TASK: str(task)}
+        return GradeCard.of(_tally(grades, scale, columns, plan, bounded=ungraded == "bounds"))
+    breakdowns = _breakdowns(by)
+    if TASK in breakdowns:
+        # A breakdown by task is what tasks are.
+        asked = replace(asked, task=breakdowns.pop(TASK) if task is None else task)
+        breakdowns.pop(TASK, None)
+    handle = open_grades({ONLY: grades}, scale, asked, by=breakdowns)
+    columns = {name: name for name in handle.by}
+    card = None
+    if p is not None:
+        right, sure, places = scored_confidences(grades, p, scale, skip=invalid == "skip")
+        rows = handle.kept.rows
+        own: dict[str, Any] = {"weights": None if rows.weights is None else rows.weights[places]}
+        own["groups"] = None if rows.groups is None else rows.groups.at(places)
+        card = evaluate(right, sure, confidence=confidence, **own)
+    return GradeCard.of(_tally(handle, scale, columns, plan, bounded=ungraded == "bounds", card=card))
+
+
+def _breakdowns(by: object) -> dict[str, object]:
+    """Labels of subgroups by the name of the breakdown."""
+    if by is None:
+        return {}
+    if isinstance(by, Mapping):
+        return {str(name): labels for name, labels in by.items()}
+    return {str(getattr(by, "name", None) or "subgroup"): by}
+
+
+def _tally(
+    handle: Handle,
+    scale: Grade,
+    columns: Mapping[str, str],
+    plan: Resampling,
+    *,
+    bounded: bool,
+    card: Scorecard | None = None,
+) -> GradeTally:
+    """The sums of all answers, and of those of each subgroup."""
+    recipe = GradeRecipe(handle.one_model(), scale)
+    breakdowns = {name: BreakdownRecipe(column, {SUMS: recipe}) for name, column in columns.items()}
+    seen = handle.summarise({SUMS: recipe, **{f"by {name}": own for name, own in breakdowns.items()}})
+    by = {name: seen[f"by {name}"] for name in columns}
+    # Subgroups that are groups themselves have answers that are independent within them.
+    alone = {
+        f"by {name}": BreakdownRecipe(columns[name], {SUMS: recipe}, grouped=False)
+        for name, found in by.items()
+        if all(own[SUMS].losses.first.n_groups in (0, 1) for own in found.found.values())
+    }
+    if alone and handle.has_rows:
+        again = handle.summarise(alone)
+        by |= {name: again[f"by {name}"] for name in columns if f"by {name}" in alone}
+    cards = {} if card is None else {CONFIDENCES: card}
+    return GradeTally(scale.low, scale.high, plan.confidence, bounded, seen[SUMS], by, cards)
+
+
+def scored_confidences(grades: object, p: object, scale: Grade, *, skip: bool) -> tuple[Ints, Floats, Ints]:
+    """Which graded answers with a confidence are right, their confidences, and their places among all."""
     values = read_grades(grades, scale)
+    sure = read_confidences(p, len(values), skip=skip)
     right = right_or_wrong(values, scale)
-    sure = read_confidences(p, len(values), skip=invalid == "skip")
     both = np.flatnonzero(~np.isnan(right) & ~np.isnan(sure))
     if not len(both):
         raise InputError("must be known for at least one graded answer", argument="p", kind="length")
-    rows = part.rows
-    read: dict[str, Any] = {"weights": None if rows.weights is None else rows.weights[both]}
-    read["groups"] = None if rows.groups is None else rows.groups.at(both)
-    scored = evaluate(right[both].astype(np.int64), sure[both], confidence=confidence, **read)
-    return replace(card, card=scored)
-
-
-def _card(handle: Handle, scale: Grade, plan: Resampling) -> GradeCard:
-    """The mean grade of the rows of a handle."""
-    models = handle.models
-    recipe = OfKnown(PairedRecipe(models, (scale,)), models, scale)
-    seen = handle.summarise({"sums": recipe, "answers": AnswerRecipe(models, scale)})
-    tally: PairedTally = seen["sums"].of_rule(scale)
-    (answers,) = seen["answers"].answered(models, scale.bounds(2))
-    if not tally.n_rows:
-        none = Interval.undefined("no answer was graded", confidence=plan.confidence)
-        return GradeCard(math.nan, none, answers, scale, None, plan.confidence)
-    loss = float(tally.means[0])
-    interval = (-_interval(tally, loss, scale, plan)).shifted(scale.high)
-    return GradeCard(scale.high - loss, interval, answers, scale, tally.n_groups, plan.confidence)
-
-
-def _interval(tally: PairedTally, loss: float, scale: Grade, plan: Resampling) -> Interval:
-    """The interval of a mean loss in its range: Wilson's for right or wrong, else a t interval like it."""
-    least, most = scale.bounds(2)
-    share, std = loss / most, float(tally.moments.std[1]) / most
-    plain = tally.labels is None and tally.squares is tally.moments
-    if plain and math.isclose(std * std, share * (1 - share), rel_tol=1e-9, abs_tol=1e-12):
-        z = NormalDist().inv_cdf((1 + plan.confidence) / 2)
-        low, high = wilson(share, tally.n_rows, z, plan.confidence)
-        return Interval(low * most, high * most, method="Wilson", confidence=plan.confidence)
-    estimate = Estimate.of(tally, np.zeros((0, 0)), Units("rows"))
-    freedom, error = float(np.max(estimate.freedom)), float(estimate.error[0])
-    if not (freedom > 0 and math.isfinite(error)):
-        return Interval.undefined("there is only one unit to learn from", confidence=plan.confidence)
-    caution = estimate.intervals(plan.confidence)[0].caution
-    found = bounded(loss, error**2, freedom, freedom + 1, (least, most), plan)
-    return found.by(found.method, caution)
+    return right[both].astype(np.int64), sure[both], both

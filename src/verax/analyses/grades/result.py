@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+from verax.analyses.cards.container import GRADES, write_summaries
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.answers import ModelAnswers
-from verax.display.tables import Column, Table, Tabled, interval_head
-from verax.inference.intervals import Interval, with_ends
+from verax.analyses.grades.conclusions import facts_of
+from verax.analyses.grades.summaries import CONFIDENCES, SUMS, TASK, GradeSums, GradeTally
+from verax.display.tables import NO_HEADING, Column, Table, Tabled, interval_head
+from verax.errors import InputError, VeraxError
+from verax.inference.intervals import Interval, Resampling, with_ends
 from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.skipping import MANY, MaySkip
 from verax.scores.grades import Grade
@@ -39,6 +45,14 @@ class GradeCard(Tabled, MaySkip):
         Whether to show the bounds that ungraded answers leave open.
     tasks : dict of str to GradeCard
         The same for each task.
+    subgroups : dict of str to dict of str to GradeCard
+        The same for each label of each breakdown.
+    standard_error : float
+        The standard error of the mean; it allows for groups.
+    freedom : float
+        Its degrees of freedom.
+    deviation : float
+        The standard deviation of the grades.
 
     Examples
     --------
@@ -57,8 +71,87 @@ class GradeCard(Tabled, MaySkip):
     card: Scorecard | None = None
     bounded: bool = True
     tasks: dict[str, GradeCard] = field(default_factory=dict)
+    subgroups: dict[str, dict[str, GradeCard]] = field(default_factory=dict)
+    standard_error: float = math.nan
+    freedom: float = math.nan
+    deviation: float = math.nan
 
     _notes_apart = True
+
+    @classmethod
+    def of(cls, sums: GradeTally) -> GradeCard:
+        """The card of sums, with those of tasks and subgroups.
+
+        Parameters
+        ----------
+        sums : GradeTally
+            The sums of some answers.
+
+        Returns
+        -------
+        GradeCard
+            The card.
+        """
+        scale, plan = sums.scale, Resampling(sums.confidence)
+
+        def part(own: GradeSums) -> GradeCard:
+            return cls(**facts_of(own, scale, plan), bounded=sums.bounded)
+
+        parts = {
+            name: {str(label): part(own[label][SUMS]) for label in own.labels}
+            for name, own in sums.by.items()
+        }
+        found = replace(
+            part(sums.whole),
+            card=sums.cards.get(CONFIDENCES),
+            tasks=parts.pop(TASK, {}),
+            subgroups=parts,
+        )
+        # Not a field, so bypass the frozen check.
+        object.__setattr__(found, "_sums", sums)
+        return found
+
+    @property
+    def _tally(self) -> GradeTally:
+        """The sums that the card was made from."""
+        found = vars(self).get("_sums")
+        if found is None:
+            raise InputError(
+                "must have been made from answers, or loaded from a saved file",
+                argument="card",
+                found="a card from JSON has no sums",
+            )
+        return found  # type: ignore[no-any-return]
+
+    def merge(self, other: GradeCard) -> GradeCard:
+        """The card of the answers of both.
+
+        Parameters
+        ----------
+        other : GradeCard
+            The card of other answers of the same model, with the same options.
+
+        Returns
+        -------
+        GradeCard
+            A new card.
+        """
+        if not isinstance(other, GradeCard):
+            raise VeraxError(f"A grade card merges with another, not with a {type(other).__name__}.")
+        return GradeCard.of(self._tally.merge(other._tally))
+
+    def __add__(self, other: GradeCard) -> GradeCard:
+        return self.merge(other) if isinstance(other, GradeCard) else NotImplemented
+
+    def save(self, path: str | Path) -> None:
+        """Write the card to a file that `load` and `verax merge` read. The sums are kept, no answers.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; `.verax` is the usual ending.
+        """
+        write_summaries(path, {GRADES: self._tally.to_bytes()})
 
     @property
     def n_rows(self) -> int:
@@ -91,6 +184,10 @@ class GradeCard(Tabled, MaySkip):
             "bounds": list(self.bounds),
             "card": None if self.card is None else self.card.to_dict(stored=False),
             "tasks": {name: own._as_dict() for name, own in self.tasks.items()},
+            "subgroups": {
+                name: {label: own._as_dict() for label, own in parts.items()}
+                for name, parts in self.subgroups.items()
+            },
             "notes": self.notes,
             **self._noted(),
         }
@@ -106,27 +203,58 @@ class GradeCard(Tabled, MaySkip):
         Returns
         -------
         dict of str to float
-            The numbers: `grade` with its ends, and `task/grade` for each task.
+            The numbers: `grade` with its ends, `task/grade` for each task, and `column=label/grade` for each
+            subgroup.
         """
         found = with_ends(f"{prefix}grade", self.mean, self.interval)
         for task, own in self.tasks.items():
             found |= own.flat(f"{prefix}{task}/")
+        for name, parts in self.subgroups.items():
+            for label, own in parts.items():
+                found |= own.flat(f"{prefix}{name}={label}/")
         return {name: float(value) for name, value in found.items()}
 
     def _tables(self) -> list[Table]:
-        head = interval_head(self.confidence)
+        tables = [self._table("task" if self.tasks else NO_HEADING, [("all", self), *self.tasks.items()])]
+        return tables + [
+            replace(self._table(name, list(parts.items())), title=f"by {name}")
+            for name, parts in self.subgroups.items()
+        ]
+
+    def _frame(self) -> Table:
+        lines = [("", "all", self), *(("task", name, own) for name, own in self.tasks.items())]
+        lines += [
+            (name, label, own) for name, parts in self.subgroups.items() for label, own in parts.items()
+        ]
         columns = [
-            Column("task", "task", value=lambda line: line[0], right=False),
+            Column("by", value=lambda line: line[0]),
+            Column("label", value=lambda line: line[1]),
+            *(replace(column, value=_second(column)) for column in self._columns("")[1:]),
+        ]
+        return Table(columns, lines)
+
+    def _table(self, name: str, lines: list[tuple[str, GradeCard]]) -> Table:
+        return Table(self._columns(name), lines)
+
+    def _columns(self, name: str) -> list[Column]:
+        columns = [
+            Column(name, name, value=lambda line: line[0], right=False),
             Column("answers", "answers", ",", lambda line: line[1].answers.asked),
             Column("ungraded", "not graded", ",", lambda line: line[1].answers.ungraded),
             Column("mean", "mean grade", ".4f", lambda line: line[1].mean),
-            Column("low high", head, ".4f", lambda line: line[1].interval, right=False),
+            Column(
+                "low high",
+                interval_head(self.confidence),
+                ".4f",
+                lambda line: line[1].interval,
+                right=False,
+            ),
         ]
         if self.bounded and self.answers.ungraded:
             columns.append(
                 Column("least most", "with ungraded", _ends, lambda line: line[1].bounds, right=False)
             )
-        return [Table(columns, [("all", self), *self.tasks.items()])]
+        return columns
 
     def _heading(self) -> str:
         groups = "" if self.n_groups is None else f", {in_words(self.n_groups)}"
@@ -151,6 +279,11 @@ class GradeCard(Tabled, MaySkip):
 
     def _notes(self) -> list[str]:
         return [*self.notes, *self._said()]
+
+
+def _second(column: Column) -> Callable[[Any], Any]:
+    """The value of a column for lines that begin with the name of their breakdown."""
+    return lambda line: column.of(line[1:])
 
 
 def _ends(line: tuple[str, GradeCard]) -> str:

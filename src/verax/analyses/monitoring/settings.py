@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from verax.analyses.cards.saved import load as load_card
+from verax.analyses.cards.saved import load_card
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.monitoring.steps import Tolerated, Unit
 from verax.common.checks import check_choice, check_flag, check_number

@@ -9,6 +9,7 @@ from verax.analyses.cards.lines import CardLine
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.records import Difference
 from verax.analyses.comparison.result import Comparison
+from verax.analyses.grades.result import GradeCard
 from verax.analyses.planning.tails import Tails
 from verax.errors import InputError, ParseError, VeraxError, join, passing, show
 from verax.inference.sequences import SHARES, STAKES
@@ -170,6 +171,25 @@ def of_card(card: Scorecard, name: str | None) -> Pilot:
         caution=line.interval.caution,
         rule="" if line.rule is None else line.name,
     )
+
+
+def of_grades(card: GradeCard, name: str | None) -> Pilot:
+    """The mean grade of one model, or a score of its confidences."""
+    if name is not None and name != name_of(card.rule):
+        if card.card is None:
+            raise _not_there("rule", name, [name_of(card.rule)])
+        return of_card(card.card, name)
+    if not 0 < card.standard_error < math.inf:
+        raise InputError(
+            "must tell how much the mean grade varies",
+            argument="y",
+            found=card.interval.caution or "all grades are the same",
+        )
+    n_groups, spread, sharing = _units(
+        (card.standard_error, card.freedom), card.deviation, card.n_rows, card.n_groups
+    )
+    known = ("mean grade", spread, card.mean, card.n_rows, n_groups, sharing)
+    return Pilot(*known, caution=card.interval.caution)
 
 
 def _line(card: Scorecard, name: str | None) -> CardLine:

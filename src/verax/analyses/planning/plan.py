@@ -11,9 +11,10 @@ from verax.analyses.cards.evaluation import evaluate
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.compare import compare
 from verax.analyses.comparison.result import Comparison
+from verax.analyses.grades.result import GradeCard
 from verax.analyses.measures import MEASURES
 from verax.analyses.operating.rates import RATES
-from verax.analyses.planning.pilots import Pilot, of_card, of_comparison, of_rule
+from verax.analyses.planning.pilots import Pilot, of_card, of_comparison, of_grades, of_rule
 from verax.analyses.planning.result import SamplePlan, SizeLine
 from verax.analyses.planning.tails import tails_of
 from verax.common.checks import check_n_classes, check_number
@@ -53,9 +54,9 @@ def plan(
 
     Parameters
     ----------
-    y : array_like of shape (N,) or (N, K), Handle, Comparison or Scorecard, optional
-        Outcomes: those of the pilot. Or predictions that `scan` has opened, or the result of `compare` or
-        `evaluate`. Without a pilot the spread is the largest that `rule` allows.
+    y : array_like of shape (N,) or (N, K), Handle, Comparison, Scorecard or GradeCard, optional
+        Outcomes: those of the pilot. Or predictions that `scan` has opened, or the result of `compare`,
+        `evaluate` or `evaluate_grades`. Without a pilot the spread is the largest that `rule` allows.
     forecasts : forecasts, or mapping of str to forecasts, optional
         With outcomes: the forecasts of one model, or of several by name.
     difference : float, optional
@@ -163,8 +164,10 @@ def _pilot(
     if y is None:
         classes = None if n_classes is None else check_n_classes(n_classes)
         return of_rule(rule, classes, paired=kind != "width")
-    if isinstance(y, (Comparison, Scorecard)):
+    if isinstance(y, (Comparison, Scorecard, GradeCard)):
         _refuse_rows(forecasts, options)
+    if isinstance(y, GradeCard):
+        return of_grades(y, name)
     if isinstance(y, Scorecard):
         return of_card(y, name)
     if isinstance(y, Comparison):

@@ -166,6 +166,7 @@ DEFINITIONS: dict[str, Schema] = {
         bounds=listed(NUMBER, 2),
         card=or_none(ref("card")),
         tasks=mapped(ref("grade_card")),
+        subgroups=mapped(mapped(ref("grade_card"))),
         notes=TEXTS,
         **NOTED,
     ),

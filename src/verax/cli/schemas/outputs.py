@@ -60,7 +60,10 @@ def _evaluate() -> Schema:
         verdict=TEXT,
         taken=TEXTS,
         grades=ref("grade_card"),
+        calibration=or_none(ref("calibration")),
         notes=TEXTS,
+        **_HELD,
+        **_KEPT,
     )
     return either(dense, output("evaluate", file=TEXT, **own, **lists), graded)
 
@@ -75,7 +78,8 @@ def _toplist() -> Schema:
 
 def _merge() -> Schema:
     card = either(ref("card"), ref("list_card"))
-    return output("merge", files=TEXTS, card=card, notes=TEXTS, **_HELD, **_KEPT)
+    own: dict[str, Schema | Maybe] = {"files": TEXTS, "notes": TEXTS, **_HELD, **_KEPT}
+    return either(output("merge", card=card, **own), output("merge", grades=ref("grade_card"), **own))
 
 
 def _compare() -> Schema:

@@ -1,0 +1,86 @@
+"""What is kept of graded answers: sums of their losses, and counts of all answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from verax.analyses.comparison.answers import AnswerRecipe, AnswerSums, known_part
+from verax.analyses.comparison.paired import PairedRecipe, PairedSums
+from verax.common.specs import Each, Number, Truth, Valued
+from verax.common.summaries import KnownSummary, Summary, merges
+from verax.inputs.breakdown import Breakdown
+from verax.inputs.handles import Part, Recipe
+from verax.scores.grades import Grade
+
+# What the summary of a subgroup is called, and the breakdown by task, whatever its column is called.
+SUMS, TASK = "grades", "task"
+# What the card of the confidences is called.
+CONFIDENCES = "confidences"
+
+
+class GradeSums(Summary, kind="graded answers"):
+    """The answers of one model: sums over those that were graded, and counts of all.
+
+    Attributes
+    ----------
+    losses : PairedSums
+        Sums of the losses.
+    answers : AnswerSums
+        How many answers there are, and what ungraded ones leave open.
+    """
+
+    losses: PairedSums = merges(Valued(PairedSums, packed=True))
+    answers: AnswerSums = merges(Valued(AnswerSums, packed=True))
+
+
+@dataclass(frozen=True)
+class GradeRecipe(Recipe[GradeSums], cases=True):
+    """Sums over the answers of one model."""
+
+    model: str
+    rule: Grade
+
+    def sizes(self, known: Any) -> dict[str, int]:
+        """There is one model."""
+        return {"models": 1}
+
+    def take(self, part: Part) -> GradeSums:
+        """Of some rows."""
+        models = (self.model,)
+        losses = PairedRecipe(models, (self.rule,)).take(known_part(part, models, self.rule))
+        return GradeSums(losses, AnswerRecipe(models, self.rule).take(part))
+
+
+class GradeTally(Summary, kind="grade card"):
+    """What a saved grade card holds; those of parts merge.
+
+    Attributes
+    ----------
+    low, high : float
+        The worst and the best possible grade.
+    confidence : float
+        Confidence level of the intervals.
+    bounded : bool
+        Whether to show the bounds that ungraded answers leave open.
+    whole : GradeSums
+        All answers.
+    by : mapping of str to Breakdown
+        The answers of each subgroup, by column.
+    cards : mapping of str to Scorecard
+        The card of the confidences, where there are any.
+    """
+
+    low: float = merges(Number("equal"))
+    high: float = merges(Number("equal"))
+    confidence: float = merges(Number("equal", least=0, most=1))
+    bounded: bool = merges(Truth("equal"))
+    whole: GradeSums = merges(Valued(GradeSums, packed=True))
+    by: Mapping[str, Breakdown] = merges(Each(Valued(Breakdown, packed=True)))
+    cards: Mapping[str, Any] = merges(Each(KnownSummary()))
+
+    @property
+    def scale(self) -> Grade:
+        """The range of grades."""
+        return Grade(self.low, self.high)
