@@ -281,5 +281,44 @@ def saved(asked: Asked, given: Given, folder: Path) -> Any:
     return asked.of_handle(vx.scan([folder / "0.verax", folder / "1.verax"]))
 
 
+# ---- graded answers --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AskedOfGrades(Asked):
+    """A function of graded answers, of which some were not graded."""
+
+    def in_memory(self, given: Given, **options: Any) -> Any:
+        own = {name: given.per_row[name] for name in ("weights", "groups", "ids")}
+        if "task" in self.named:
+            own["task"] = given.per_row["by"].to_numpy()
+        grades = given.models if self.models > 1 else given.models["a"]
+        return plain(self.function(grades=grades, **{**self.options, **own, **options}))
+
+    def open(self, source: Any, given: Given, **options: Any) -> Any:
+        columns = {name: v for name, v in COLUMNS.items() if name != "target"}
+        own = given.read["grades"] if self.models > 1 else given.read["grades"]["a"]
+        return vx.scan(source, **{**columns, "grades": own, **options})
+
+
+@cache
+def graded(n: int = N) -> Given:
+    """Grades of two models, in a column each."""
+    rng = np.random.default_rng(5)
+    models = {name: (rng.random(n) < share).astype(float) for name, share in (("a", 0.7), ("b", 0.6))}
+    models["a"][::11] = models["b"][::7] = np.nan
+    columns = {f"grade_{name}": own for name, own in models.items()}
+    read = {"grades": {name: f"grade_{name}" for name in models}}
+    return Given([""] * n, models, per_row(rng, n), columns, [], read)
+
+
+GRADED = {
+    "evaluate_grades": AskedOfGrades(vx.evaluate_grades, named={"task": "site"}),
+    "compare": AskedOfGrades(vx.compare, models=2, named={"task": "site"}),
+    "compare pairs": AskedOfGrades(vx.compare, {"missing": "pairwise"}, models=2),
+    "compare jointly": AskedOfGrades(vx.compare, {"missing": "joint"}, models=2),
+}
+
+
 WAYS = {"one part": one_part, "many parts": many_parts, "saved and merged": saved}
 ROWS = {"dense": dense, "plain": plain_rows, "rated": rated, "lists": lists}

@@ -110,6 +110,38 @@ def test_numbers_do_not_depend_on_where_rows_are(name, kind, way, tmp_path, requ
     assert not equal(WAYS[way](asked, given, tmp_path), in_memory(name, kind), ignored=ignored)
 
 
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", law.GRADED)
+def test_grades_do_not_depend_on_where_they_are(name, way, tmp_path):
+    asked, given = law.GRADED[name], law.graded()
+    if (name, way) == ("compare jointly", "saved and merged"):
+        with pytest.raises(vx.InputError, match="lacks summaries that"):
+            WAYS[way](asked, given, tmp_path)
+        return
+    assert not equal(WAYS[way](asked, given, tmp_path), asked.in_memory(given))
+
+
+def test_graded_answers_are_refused_where_forecasts_are_needed():
+    handle = law.GRADED["evaluate_grades"].open(law.graded().table, law.graded())
+    assert handle.graded == vx.rules.Grade()
+    for name, asked in TABLE.items():
+        if asked.models == 1 and name not in ("Report.of", "sets of probabilities"):
+            with pytest.raises(vx.InputError, match="has graded answers"):
+                asked.of_handle(handle)
+    for options, said in (
+        ({"probs": "a"}, "beside grades"),
+        ({"target": "truth"}, "beside grades"),
+        ({"grade_range": (2, 3)}, "must lie between 2 and 3"),
+    ):
+        with pytest.raises(vx.InputError, match=said):
+            vx.evaluate_grades(vx.scan(law.graded().table, grades="grade_a", **options))
+    forecasts = TABLE["evaluate"].open(law.dense().table, law.dense())
+    with pytest.raises(vx.InputError, match="must be graded answers"):
+        vx.evaluate_grades(forecasts)
+    with pytest.raises(vx.InputError, match="must be a column that `scan` was told of"):
+        vx.evaluate_grades(handle, by="truth")
+
+
 # ---- refusals ------------------------------------------------------------------------------------
 
 

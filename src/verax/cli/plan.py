@@ -85,8 +85,8 @@ def plan(
     """Say how many rows would show a difference, keep to a margin, or make an interval narrow.
 
     Two models are compared on the rows of the pilot, as `verax compare` does; one is planned for by the
-    width of its interval. Graded answers and evaluation logs are pilots as well. With --groups the answer is a number of groups, and what more rows of the same
-    groups would be worth.
+    width of its interval. Graded answers and evaluation logs are pilots as well. With --groups the answer is
+    a number of groups, and what more rows of the same groups would be worth.
     """
     from verax.analyses.planning.plan import plan as size
 

@@ -137,6 +137,7 @@ def bounds_on_difference(texts: Sequence[str] | None, models: Sequence[str]) -> 
 
 
 def is_met(bound: Bound, value: float) -> bool:
+    """Whether a value meets a bound; an undefined one does not."""
     return not math.isnan(value) and bool(_TESTS[bound.sign](value, bound.bound))
 
 
@@ -263,6 +264,7 @@ def _named(text: str, whole: str, measures: Sequence[str] = _OF_ROWS) -> tuple[s
 
 
 def refusal(text: str, reason: str, *remedies: Remedy) -> InputError:
+    """The error about a bound that cannot be held."""
     return InputError(
         f"--require {quote(text)}: {reason}", argument="require", values=[text], remedies=remedies
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from verax.common.paths import Files, files_named
 from verax.errors import InputError, Remedy, join, passing, show
@@ -349,6 +350,15 @@ def _grades(cells: Sequence[Any], column: str, name: str) -> Floats:
                 remedies=[Remedy("Leave the cell empty where an answer was not graded.")],
             ) from None
     return found
+
+
+def grades_in(column: Any, name: str, source: str) -> Floats:
+    """A column of an Arrow table as grades; NaN where a cell is empty."""
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
+        own = column.cast(pa.int8()) if pa.types.is_boolean(kind) else column
+        return np.asarray(own.cast(pa.float64()).to_numpy(), float)
+    return _grades(column.to_pylist(), name, source)
 
 
 def _matches(answers: Sequence[Any], gold: Sequence[Any]) -> Floats:

@@ -523,6 +523,18 @@ def refuse_lists(handle: Handle) -> None:
         raise no_lists(handle.name)
 
 
+def refuse_graded(handle: Handle) -> None:
+    """Refuse graded answers where forecasts are needed."""
+    if handle.graded is not None:
+        raise InputError(
+            "must be forecasts here",
+            argument="y",
+            kind="type",
+            found=f"{handle.name} has graded answers" if handle.name else "these are graded answers",
+            remedies=[Remedy("`compare` and `evaluate_grades` take these.", python_only=True)],
+        )
+
+
 def no_lists(name: str) -> InputError:
     """The error about top lists where the probabilities of all classes are needed."""
     return InputError(

@@ -16,7 +16,16 @@ from verax.inputs.arrays import to_array, to_host
 from verax.inputs.breakdown import labels_of
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import is_two_way
-from verax.inputs.handles import Array, Handle, Part, Recipe, Summaries, refuse_beside, refuse_lists
+from verax.inputs.handles import (
+    Array,
+    Handle,
+    Part,
+    Recipe,
+    Summaries,
+    refuse_beside,
+    refuse_graded,
+    refuse_lists,
+)
 from verax.inputs.lists.rows import ListRows
 from verax.inputs.pairs import are_shared
 from verax.inputs.rows import Rows, one_way, pair, pair_each
@@ -145,6 +154,7 @@ def open_rows(
     """
     if isinstance(y, Handle):
         refuse_sets(y.sets and not sets, y.name)
+        refuse_graded(y)
         beside = {"p": p, "ids": ids, "by": by, **read} if alone else {}
         refuse_beside([name for name, value in beside.items() if value is not None and value is not False])
         if dense:

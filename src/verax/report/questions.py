@@ -1,4 +1,4 @@
-"""Pages of graded answers, of one model or of several: one HTML file with drawings, no script and no other file."""
+"""Pages of graded answers, of one model or several: one HTML file with drawings, no script."""
 
 from __future__ import annotations
 

@@ -73,9 +73,11 @@ class TableHandle(LocalHandle):
         self.weighted: bool = self._reader.weighted
         self.rated: bool = self._reader.rated
         self.sets: bool = self._reader.sets
+        self.graded: Any = getattr(self._reader, "graded", None)
         self.has_rows: bool = not getattr(table.reader, "once", False)
         width = self.n_classes * len(self.models)
-        self.fits: bool = not self.lists and rows_fit(self.n_rows, width, table.n_bytes)
+        dense = not self.lists and self.graded is None
+        self.fits: bool = dense and rows_fit(self.n_rows, width, table.n_bytes)
 
     @property
     def roles(self) -> Roles:
@@ -117,7 +119,7 @@ class TableHandle(LocalHandle):
 
     def _collect(self, batches: list[Any], start: int, collector: Collector) -> int:
         with self._located():
-            if self.lists:
+            if self.lists or self.graded is not None:
                 return collector.add(self._reader.part(batches, start))
             return collector.add(part_of(self._rows(batches, start, coded=True), self._asked.request))
 

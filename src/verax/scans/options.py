@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from verax.analyses.comparison.opening import grade_scale
 from verax.common.checks import is_whole
 from verax.errors import InputError, passing, show
 from verax.files.lists.recognising import ALL_SHAPES
 from verax.files.lists.settings import ListSettings
 from verax.files.predictions import Request
+from verax.scores.grades import Grade
 
 # What may be said of top lists only, and what is said of them as of everything else.
 LIST_OPTIONS = (
@@ -40,6 +42,10 @@ class ScanOptions:
         Which lists are read at once: "fitting" those that fit in memory, "all", or none.
     densify : bool
         Whether lists that are read at once and all name all classes are full distributions.
+    grades : Mapping[str, str] | None
+        The column of grades of each model, in place of probabilities; one without a name is called "".
+    scale : Grade
+        The range of grades.
     """
 
     request: Request
@@ -49,6 +55,22 @@ class ScanOptions:
     may_be_lists: bool = False
     hold: Literal["", "fitting", "all"] = ""
     densify: bool = False
+    grades: Mapping[str, str] | None = None
+    scale: Grade = field(default_factory=Grade)
+
+    def with_grades(self, grades: Any, grade_range: Any) -> ScanOptions:
+        """The same for tables that have grades in place of probabilities."""
+        named = grades if isinstance(grades, Mapping) else {"": grades}
+        wrong = [column for column in named.values() if not isinstance(column, str)]
+        if not named or wrong:
+            raise InputError(
+                "must be the column of grades, or that of each model by its name",
+                argument="grades",
+                kind="type",
+                found=f"it is {show(grades)}",
+            )
+        own = {str(name): column for name, column in named.items()}
+        return replace(self, grades=own, scale=grade_scale(grade_range), may_be_lists=False)
 
     @classmethod
     def of(

@@ -20,6 +20,7 @@ from verax.kernels import limits
 from verax.kernels.ledger import expecting
 from verax.kernels.threads import by_turns
 from verax.scans.frames import ArrowTable
+from verax.scans.grades import GradeReader
 from verax.scans.lists import ListReader
 from verax.scans.options import ScanOptions
 from verax.scans.parts import PartReader
@@ -34,7 +35,7 @@ _KIND = "refusal"
 class PartitionTask:
     """What is sent to where the rows are. It holds no rows; what comes back are bytes."""
 
-    reader: PartReader | ListReader
+    reader: PartReader | ListReader | GradeReader
     recipes: Mapping[str, Recipe[Any]]
     name: str
 
@@ -102,6 +103,7 @@ class PartitionedHandle(Handle):
         self.by, self.lists = self._reader.by, self._reader.lists
         self.rated: bool = self._reader.rated
         self.sets: bool = self._reader.sets
+        self.graded: Any = getattr(self._reader, "graded", None)
         self.classes, self.n_classes = self._reader.classes, self._reader.n_classes
 
     def in_order(self) -> Self:

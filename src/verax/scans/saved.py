@@ -23,9 +23,10 @@ import numpy as np
 from verax.analyses.cards.container import CARD, not_saved, read_summaries, write_summaries
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.cards.scorecard import Scorecard
+from verax.analyses.comparison.opening import grade_scale
 from verax.common.packing import UnreadableError, dump, load, refusing
 from verax.common.paths import matching
-from verax.common.specs import Label, Several, Text, Truth, Valued, Whole
+from verax.common.specs import Label, Number, Several, Text, Truth, Valued, Whole
 from verax.common.summaries import fields_of, from_bytes
 from verax.errors import InputError, Remedy
 from verax.files.predictions import Request
@@ -80,6 +81,7 @@ class Recorded(Handle):
             "lists",
             "rated",
             "sets",
+            "graded",
         ):
             setattr(self, name, getattr(handle, name))
         if model is not None:
@@ -191,7 +193,7 @@ class SavedHandle(Handle):
         ]
         first = about[0]
         for path, other in zip(paths, about, strict=True):
-            for name in ("classes", "n_classes", "by", "lists"):
+            for name in ("classes", "n_classes", "by", "lists", "graded"):
                 if other[name] != first[name]:
                     raise _different(paths[0], path, name)
             if len(other["models"]) != len(first["models"]):
@@ -199,6 +201,7 @@ class SavedHandle(Handle):
         self.name: str = f"{paths[0]} and {len(paths) - 1:,} more" if len(paths) > 1 else str(paths[0])
         self.models, self.classes = first["models"], first["classes"]
         self.n_classes, self.by, self.lists = first["n_classes"], first["by"], first["lists"]
+        self.graded: Any = None if first["graded"] is None else grade_scale(first["graded"])
         self.n_rows: int | None = sum(each["n_rows"] for each in about)
         names = zip(paths, (each["name"] for each in about), strict=True)
         self.taken: tuple[str, ...] = tuple(f"{path}: summaries of {name}" for path, name in names)
@@ -273,6 +276,7 @@ def know_summaries() -> None:
     import verax.analyses.calibration.slope_fit
     import verax.analyses.comparison.lengths
     import verax.analyses.decisions.cells
+    import verax.analyses.grades.summaries
     import verax.analyses.list_samples
     import verax.analyses.monitoring.steps
     import verax.analyses.retention.summaries
@@ -315,6 +319,7 @@ def _about_bytes(handle: Handle, n_rows: int, skipped: Skipped | None) -> bytes:
             "n_classes": str(handle.n_classes),
             "n_rows": n_rows,
             "skipped": None if skipped is None else skipped.to_values(),
+            **({} if handle.graded is None else {"graded": (handle.graded.low, handle.graded.high)}),
         },
     )
 
@@ -349,7 +354,7 @@ def _about(path: Path, stored: Mapping[str, bytes]) -> dict[str, Any]:
         raise not_saved(path, error)
     values = load(stored[_ABOUT], _KIND)
     with refusing("is missing or of another type"):
-        found = fields_of(_STORED, {"lists": False, **values}, {})
+        found = fields_of(_STORED, {"lists": False, "graded": None, **values}, {})
         if not found["n_classes"].isdecimal() or not found["models"]:
             raise UnreadableError("is not a number, or has no model", "n_classes")
         found["n_classes"] = int(found["n_classes"])
@@ -367,6 +372,7 @@ _STORED = {
     "lists": Truth("equal"),
     "n_rows": Whole(),
     "skipped": Valued(Skipped, optional=True),
+    "graded": Several(Number("equal"), optional=True),
 }
 
 

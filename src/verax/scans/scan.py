@@ -33,6 +33,8 @@ def scan(
     label_column: str | None = None,
     sets: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
     lists: bool | Mapping[str, Any] | None = None,
+    grades: str | Mapping[str, str] | None = None,
+    grade_range: tuple[float, float] = (0.0, 1.0),
     logits: bool = False,
     normalize: bool = False,
     percent: bool = False,
@@ -87,6 +89,12 @@ def scan(
         Whether the predictions are top lists, or options that these have as for `files.lists.open_lists`
         (`shape`, `outcomes`, `position`, `after`, `samples`, `missing`, `others`, ...). By default they are
         where `classes` is a number, and in files whose records hold lists.
+    grades : str or dict, optional
+        Graded answers, in place of `probs`: the column of grades of a table with a row per question. Of
+        several models: {name: column, ...}. Empty cells were not graded. `compare` and `evaluate_grades` take
+        them.
+    grade_range : tuple of two floats, default (0.0, 1.0)
+        The worst and the best possible grade.
     logits : bool, default False
         Whether the columns hold logits; the softmax is applied first.
     normalize : bool, default False
@@ -148,6 +156,11 @@ def scan(
         decimal=decimal,
         **given,
     )
+    if grades is not None:
+        if probs is not None or lists:
+            beside = "sets" if sets is not None else "probs" if probs is not None else "lists"
+            raise InputError("cannot be given beside grades", argument=beside)
+        asked = asked.with_grades(grades, grade_range)
     return open_asked(source, asked)
 
 

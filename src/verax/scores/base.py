@@ -20,7 +20,7 @@ from verax.engines.tally import RuleSums
 from verax.errors import InputError, RuleError
 from verax.inputs.arrays import Array, move_like, namespace_of, to_array, to_host
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.handles import Handle, Part, Recipe
+from verax.inputs.handles import Handle, Part, Recipe, refuse_graded
 from verax.inputs.options import Form, Weighted, reads, reads_each
 from verax.inputs.rows import RowBatch, Rows, pair
 from verax.inputs.scored import ScoredRows
@@ -383,6 +383,7 @@ def losses_of(rules: Sequence[Formula], forecasts: Rows) -> list[Array]:
 
 def mean_of_handle(formula: Formula, handle: Handle) -> float:
     """The mean of a rule or of a metric of rows over all rows of a handle."""
+    refuse_graded(handle)
     found = handle.summarise({"losses": _LossRecipe(formula, handle.one_model())})["losses"]
     return float(found.moments.mean[1])
 

@@ -13,7 +13,7 @@ from verax.engines.stats import RowStats
 from verax.engines.tally import RuleSums
 from verax.errors import InputError, Remedy, show
 from verax.inputs.arrays import Array
-from verax.inputs.handles import Handle, check_alone
+from verax.inputs.handles import Handle, check_alone, refuse_graded
 from verax.inputs.lists.toplists import TopLists
 from verax.scores.base import mean_of_handle
 from verax.scores.metrics import METRICS
@@ -191,6 +191,7 @@ def top_k_error(y: object, lists: object = None, k: int = 1, *, weights: object 
     if isinstance(y, Handle):
         given = [name for name, v in (("lists", lists), ("weights", weights)) if v is not None]
         check_alone("top_k_error", inspect.signature(top_k_error), y, given)
+        refuse_graded(y)
         if not y.lists:
             found = f"{y.name} has distributions"
             raise InputError("must be top lists", argument="y", kind="type", found=found)

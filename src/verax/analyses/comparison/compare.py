@@ -18,7 +18,7 @@ from verax.analyses.comparison.conclusions import (
 )
 from verax.analyses.comparison.opening import Asked, Missing, Ungraded
 from verax.analyses.comparison.paired import OF_RULE, ErrorRecipe, PairedRecipe, PairedSums
-from verax.analyses.comparison.questions import compare_grades, compare_own
+from verax.analyses.comparison.questions import compare_grades, compare_own, compare_scanned
 from verax.analyses.comparison.references import (
     FREQUENCIES,
     CountRecipe,
@@ -35,7 +35,7 @@ from verax.inference.estimates import Method, Units
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.arrays import Floats, to_host
 from verax.inputs.groups import Groups, check_one_way, check_several, each_count
-from verax.inputs.handles import Handle
+from verax.inputs.handles import Handle, refuse_beside
 from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
 from verax.scores.base import Rule
@@ -180,7 +180,8 @@ def compare(
     asked = Asked(ids, epochs, task, missing, ungraded, times=times, closes=closes)
     chosen: Any = default_rules(ordered=ordered) if rule is None else rule
     rules = as_rules(chosen)
-    graded = grades is not None or (isinstance(y, Mapping) and ids is not None)
+    scanned = isinstance(y, Handle) and y.graded is not None
+    graded = scanned or grades is not None or (isinstance(y, Mapping) and ids is not None)
     if not graded:
         asked.refuse()
     time_ordered = check_flag("time_ordered", time_ordered)
@@ -190,9 +191,13 @@ def compare(
     if graded:
         refuse({"time_ordered": time_ordered, "lags": lags is not None}, "with questions that ids match")
         how: dict[str, Any] = {"reference": reference, "margin": margin, "method": method}
+        if isinstance(y, Handle):
+            given = {"forecasts": forecasts, "grades": grades}
+            refuse_beside([name for name, value in given.items() if value is not None])
+            return compare_scanned(y, rule, grade_range, asked, plan, **how)
         if grades is not None:
-            given = (y, forecasts, None if rule is None else rules)
-            return compare_grades(grades, grade_range, *given, asked, plan, read, **how)
+            own_rules = None if rule is None else rules
+            return compare_grades(grades, grade_range, y, forecasts, own_rules, asked, plan, read, **how)
         return compare_own(y, forecasts, rules, asked, plan, {"ordered": ordered, **read}, **how)
     margin = check_margin(margin, rules)
     if isinstance(y, Mapping):

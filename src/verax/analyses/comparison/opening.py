@@ -13,6 +13,7 @@ from verax.analyses.comparison.checks import refuse
 from verax.common.checks import check_choice
 from verax.errors import InputError, Offenders, Remedy, passing, show
 from verax.inputs.arrays import Array, Bools, Floats, to_array, to_host
+from verax.inputs.breakdown import labels_of, not_scanned
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import kinds_of
 from verax.inputs.handles import Handle
@@ -84,6 +85,16 @@ class Asked:
         of_rows = {name: rest.pop(name, None) for name in ("groups", "weights")}
         return replace(self, skip=skip, **of_rows), rest
 
+    def task_column(self, handle: Handle) -> str | None:
+        """The column of tasks; None where nobody asks for them."""
+        if self.task is None:
+            return None
+        if handle.kept is not None:
+            return "task"
+        if not isinstance(self.task, str) or self.task not in handle.by:
+            raise not_scanned(self.task, handle.by, "task")
+        return self.task
+
     def _standing(
         self, losses: Mapping[str, Mapping[Rule, Floats]]
     ) -> tuple[Asked, dict[str, dict[Rule, Floats]]]:
@@ -136,7 +147,7 @@ class Asked:
             # Repeats of a question belong together.
             groups = questions.ids
         weights = None if self.weights is None else questions.column(self.weights, "weights", sizes)
-        columns_by = {name: questions.column(labels, "by", sizes) for name, labels in (by or {}).items()}
+        columns_by = {name: _named(questions.column(v, "by", sizes)) for name, v in (by or {}).items()}
         if self.task is not None:
             columns_by["task"] = questions.column(self.task, "task", sizes)
         models = {
@@ -152,6 +163,12 @@ class Asked:
         found = InMemory(models, several=True, ids=questions.ids, by=columns_by)
         found.graded = graded
         return found
+
+
+def _named(column: Array) -> Array:
+    """Labels of subgroups; rows without one have a label of their own."""
+    found = labels_of(column, len(column))
+    return np.asarray(found.labels[found.codes])
 
 
 def _own(given: object, model: str, rows: Array) -> Any:

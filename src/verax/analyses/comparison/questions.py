@@ -19,7 +19,7 @@ from verax.analyses.comparison.conclusions import (
     read_comparison,
 )
 from verax.analyses.comparison.joint import Effects, JointRecipe, PeerRecipe, PseudoRecipe
-from verax.analyses.comparison.opening import Asked, Missing, grade_scale, open_grades, open_own
+from verax.analyses.comparison.opening import Asked, Missing, check_graded, grade_scale, open_grades, open_own
 from verax.analyses.comparison.paired import PairedRecipe, PairedSums
 from verax.analyses.comparison.records import Difference, Model
 from verax.analyses.comparison.result import Comparison
@@ -28,10 +28,9 @@ from verax.errors import InputError, show
 from verax.inference.estimates import Method, Units, holm
 from verax.inference.intervals import Interval, Resampling
 from verax.inputs.arrays import to_host
-from verax.inputs.breakdown import parts_by
-from verax.inputs.groups import Groups, check_several
-from verax.inputs.handles import Handle, Part
-from verax.inputs.memory import InMemory
+from verax.inputs.groups import check_several
+from verax.inputs.handles import Handle, refuse_beside
+from verax.inputs.labelled import each_label
 from verax.scores.base import Rule
 from verax.scores.registry import as_rules, default_rules, name_of
 
@@ -66,6 +65,18 @@ def compare_grades(
     return compare_questions(handle, [scale, *scored], asked, plan, **how)
 
 
+def compare_scanned(
+    handle: Handle, rule: object, grade_range: Any, asked: Asked, plan: Resampling, **how: Any
+) -> Comparison:
+    """The comparison of grades that `scan` has opened."""
+    scale = check_graded(handle, grade_scale(grade_range), asked.ungraded)
+    beside = {"ids": asked.ids, "epochs": asked.epochs, "times": asked.times, "closes": asked.closes}
+    refuse_beside([name for name, value in beside.items() if value is not None])
+    if rule is not None:
+        raise InputError("must be left out with grades: the grade is the loss", argument="rule")
+    return compare_questions(handle, [scale], asked, plan, **how)
+
+
 def compare_own(
     y: Any,
     forecasts: Mapping[str, object] | None,
@@ -97,6 +108,7 @@ def compare_questions(
     check_among(handle, reference)
     margin, missing = check_margin(margin, rules), asked.missing
     refuse({"method": missing != "refuse" and method != "moments"}, "where models have different questions")
+    refuse({"method": handle.kept is None and method != "moments"}, "with answers that are not in memory")
     refuse({"reference": missing == "pairwise" and reference is not None}, "with pairs of models")
     found = [_by_rule(handle, rule, missing, plan, reference, method) for rule in rules]
     first, bounds = found[0], asked.ungraded == "bounds"
@@ -111,25 +123,22 @@ def compare_questions(
         margin=margin,
         missing=missing,
     )
-    if "task" not in handle.by or handle.kept is None:
+    column = asked.task_column(handle)
+    if column is None:
         return merged
     own = {
-        label: compare_questions(
-            InMemory(part.models, several=True),
+        str(label): compare_questions(
+            rows,
             rules,
-            asked,
+            replace(asked, task=None),
             plan,
             reference=reference,
             margin=margin,
             method=method,
         )
-        for label, part in _tasks(handle.kept)
+        for label, rows in each_label(handle, column)
     }
     return replace(merged, tasks=in_subgroups(own, len(own)))
-
-
-def _tasks(part: Part) -> list[tuple[str, Part]]:
-    return [(str(label), own) for label, own in parts_by(part, Groups.of(part.by["task"], part.n_rows))]
 
 
 def _by_rule(
@@ -156,7 +165,7 @@ def _by_rule(
     left = [own for own in answers if own.ungraded]
     notes = [*found.notes, *cautions(answers, name_of(rule))]
     if left and missing == "refuse":
-        n = handle.n_rows or 0
+        n = answers[0].asked + answers[0].absent
         notes.insert(
             0,
             f"{name_of(rule)}: {found.n_rows:,} of {n:,} questions have a loss for every model; means and "
@@ -239,7 +248,7 @@ def _pairwise(handle: Handle, rule: Rule, plan: Resampling, answer: AnswerRecipe
             first,
             models={name: lettered(ranked, differences, 1 - plan.confidence)},
             differences={name: differences},
-            n_rows=handle.n_rows or 0,
+            n_rows=int((seen["answers"].graded + seen["answers"].ungraded + seen["answers"].absent)[0]),
             method=f"{first.method}, {_HOW['pairwise']}",
             notes=tuple(notes),
         ),

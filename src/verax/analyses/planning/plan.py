@@ -11,6 +11,7 @@ from verax.analyses.cards.evaluation import evaluate
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.compare import compare
 from verax.analyses.comparison.result import Comparison
+from verax.analyses.grades.evaluation import evaluate_grades
 from verax.analyses.grades.result import GradeCard
 from verax.analyses.measures import MEASURES
 from verax.analyses.operating.rates import RATES
@@ -172,6 +173,10 @@ def _pilot(
         return of_card(y, name)
     if isinstance(y, Comparison):
         return of_comparison(y, name, pair)  # type: ignore[arg-type]
+    if isinstance(y, Handle) and y.graded is not None:
+        if len(y.models) == 1:
+            return of_grades(evaluate_grades(y), name)
+        return of_comparison(compare(y, rule=rule), None, pair)  # type: ignore[arg-type]
     if isinstance(y, Mapping):
         # Every model has rows of its own.
         compared = compare(y, forecasts, rule=rule, **options)  # type: ignore[arg-type]

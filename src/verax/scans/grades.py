@@ -1,0 +1,136 @@
+"""Rows of tables that have grades, a column for each model, as the parts that recipes take."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from verax.analyses.comparison.opening import read_grades
+from verax.errors import InputError
+from verax.files.column_roles import require_column
+from verax.files.formats.tables import SourceTable
+from verax.files.grades import grades_in
+from verax.files.predictions import Request, each_name, id_of
+from verax.inputs.arrays import Array
+from verax.inputs.breakdown import labels_of
+from verax.inputs.handles import Part
+from verax.inputs.scored import ScoredRows
+from verax.scans.options import ScanOptions
+from verax.scans.parts import default_name
+from verax.scores.grades import Grade
+
+# How many rows a part has.
+_ROWS = 2**18
+
+
+@dataclass(frozen=True)
+class GradeReader:
+    """Makes parts of record batches whose rows are questions, here or on another machine: it holds no rows.
+
+    Attributes
+    ----------
+    grades : Mapping[str, str]
+        The column of grades of each model.
+    graded : Grade
+        The range of grades.
+    request : Request
+        What was said about weights, groups, ids and subgroups.
+    source : str
+        What errors call the table.
+    """
+
+    grades: Mapping[str, str]
+    graded: Grade
+    request: Request
+    source: str
+    lists: ClassVar[bool] = False
+    rated: ClassVar[bool] = False
+    sets: ClassVar[bool] = False
+    classes: ClassVar[tuple[Hashable, ...] | None] = None
+    n_classes: ClassVar[int] = 2
+
+    @classmethod
+    def of(cls, table: SourceTable, asked: ScanOptions) -> GradeReader:
+        """Check that all columns are there."""
+        assert asked.grades is not None
+        grades = {name or default_name(table.name): column for name, column in asked.grades.items()}
+        request = asked.request
+        for name in ("target", "probs", "classes", "raters", "positive"):
+            if getattr(request, name):
+                raise InputError("cannot be given beside grades", argument=name)
+        named = {"grades": list(grades.values()), "weights": each_name(request.weights), "by": request.by}
+        named |= {"groups": each_name(request.groups), "id": each_name(request.id)}
+        for argument, columns in named.items():
+            for column in columns:
+                require_column(column, table.schema.names, argument, table.name)
+        return cls(grades, asked.scale, request, table.name)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The names of the models."""
+        return tuple(self.grades)
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The columns of subgroups."""
+        return self.request.by
+
+    @property
+    def taken(self) -> tuple[str, ...]:
+        """How each column was read, one line each."""
+        grades = [f"{name}: grades in {column}" for name, column in self.grades.items()]
+        said = self.request
+        others = {"weights": said.weights, "groups": said.groups, "ids": said.id, "subgroups": said.by}
+        return (*grades, *(f"{what}: {', '.join(each_name(own))}" for what, own in others.items() if own))
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
+        return self.request.weights is not None
+
+    @property
+    def columns(self) -> list[str]:
+        """Every column that is needed, once."""
+        said = self.request
+        beside = [*each_name(said.weights), *each_name(said.groups), *each_name(said.id), *said.by]
+        return list(dict.fromkeys([*self.grades.values(), *beside]))
+
+    @property
+    def rows_at_a_time(self) -> int:
+        """How many rows a part should have."""
+        return _ROWS
+
+    def part(self, batches: list[Any], start: int) -> Part:
+        """The rows of record batches of one schema, the first of which has the number `start`."""
+        table = pa.Table.from_batches(batches)
+        said = self.request
+        kinds = [np.array(table[name].to_pylist()) for name in each_name(said.groups)]
+        own: dict[str, Any] = {
+            "weights": None
+            if said.weights is None
+            else grades_in(table[said.weights], said.weights, self.source),
+            "groups": None if not kinds else kinds if len(kinds) > 1 else kinds[0],
+        }
+        models = {}
+        for name, column in self.grades.items():
+            try:
+                values = read_grades(grades_in(table[column], column, self.source), self.graded, repr(name))
+            except InputError as error:
+                raise error.replace(rows=tuple(start + row for row in error.rows)) from None
+            models[name] = ScoredRows({self.graded: self.graded.loss(values)}, part=True, **own)
+        by = {}
+        for name in said.by:
+            found = labels_of(np.array(table[name].to_pylist(), object), table.num_rows)
+            by[name] = found.labels[found.codes]
+        return Part.held(models, self._ids(table), by, None, start=start, whole=False)
+
+    def _ids(self, table: Any) -> Array | None:
+        names = each_name(self.request.id)
+        if not names:
+            return None
+        columns = [table[name].to_pylist() for name in names]
+        return np.array([str(id_of(list(key))) for key in zip(*columns, strict=True)])
