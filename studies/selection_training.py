@@ -3,7 +3,8 @@
     python studies/selection_training.py windows.npz trajectories.npz [--device cuda] [--seeds 5] ...
 
 Reads what `selection.py --prepare` wrote and writes, for every fold, seed and epoch, the scores on the
-validation and on the test windows. Needs torch and verax's rules, no data frames.
+validation and on the test windows, as they are and after temperature scaling. Needs torch and verax's rules,
+no data frames.
 """
 
 from __future__ import annotations
@@ -27,6 +28,13 @@ PARTS = {"validation": VALIDATION, "test": TEST}
 # PBS and PLL are these and the zero-one loss, added; keeping the parts lets any penalty be tried later.
 RULES = {"brier": vx.brier, "log": vx.log_score, "zero_one": vx.zero_one}
 METRICS = (*RULES, "f1", "accuracy")
+# Losses that are measured again after temperature scaling. On validation windows the temperature of a window
+# is fitted without its fold, as in `vx.refinement`; that of test windows is fitted to all validation windows.
+SCALED = ("brier", "log")
+FOLDS = 5
+GRID = np.linspace(-2.0, 3.0, 21)  # logarithms of the inverse temperature
+HALVINGS = 25
+STEP = 0.02  # for curvature by differences
 FILTERS = (32, 64)
 WIDTHS = (5, 3)
 DROPOUT = 0.3
@@ -164,6 +172,73 @@ def training_loss(logits: torch.Tensor, y: torch.Tensor, loss: str) -> torch.Ten
     return (logits.softmax(-1) - F.one_hot(y, k)).square().sum() / y.shape[1]
 
 
+def loss_at(t: torch.Tensor, z: torch.Tensor, y: torch.Tensor, rule: str) -> torch.Tensor:
+    """The loss of every window, (M, n), with its logits (M, n, K) times exp(t); t is (M, 1) or (M, n)."""
+    scaled = z * t.exp()[..., None]
+    own = scaled.gather(-1, y[..., None])[..., 0]
+    if rule == "log":
+        return scaled.logsumexp(-1) - own
+    p = scaled.softmax(-1)
+    return p.square().sum(-1) - 2 * p.gather(-1, y[..., None])[..., 0] + 1
+
+
+def best_scale(z: torch.Tensor, y: torch.Tensor, real: torch.Tensor, rule: str) -> torch.Tensor:
+    """The t of each network that loses least, (M, 1): the best of a grid, then golden sections around it."""
+
+    def total(t: torch.Tensor) -> torch.Tensor:
+        return (loss_at(t, z, y, rule) * real).sum(dim=1, keepdim=True)
+
+    grid = torch.as_tensor(GRID, dtype=z.dtype, device=z.device)
+    found = torch.cat([total(t.expand(len(z), 1)) for t in grid], dim=1)
+    middle, gap = grid[found.argmin(dim=1, keepdim=True)], float(GRID[1] - GRID[0])
+    low, high = middle - gap, middle + gap
+    golden = (5**0.5 - 1) / 2
+    for _ in range(HALVINGS):
+        a, b = high - golden * (high - low), low + golden * (high - low)
+        left = total(a) < total(b)
+        low, high = torch.where(left, low, a), torch.where(left, b, high)
+    return (low + high) / 2
+
+
+def without_folds(
+    t: torch.Tensor, z: torch.Tensor, y: torch.Tensor, real: torch.Tensor, rule: str
+) -> torch.Tensor:
+    """The t of each window, (M, n), fitted without its fold: a Newton step away from that of all windows."""
+    generator = torch.Generator().manual_seed(0)
+    fold = torch.randperm(z.shape[1], generator=generator).to(z.device) % FOLDS
+    of_fold = F.one_hot(fold, FOLDS).to(z.dtype)
+    below, at, above = ((loss_at(t + d, z, y, rule) * real) @ of_fold for d in (-STEP, 0.0, STEP))
+    slope, bend = (above - below) / (2 * STEP), (above - 2 * at + below) / STEP**2
+    slope, bend = (x.sum(dim=1, keepdim=True) - x for x in (slope, bend))
+    step = torch.where(bend > 0, -slope / bend, 0.0).clamp(-1.0, 1.0)
+    return (t + step)[:, fold]
+
+
+@torch.no_grad()
+def all_logits(weights: list, windows: Windows, members: torch.Tensor) -> torch.Tensor:
+    """The logits of every network on its part, (M, n, K)."""
+    step = max(1, EVALUATED_AT_ONCE // (windows.n_models * windows.problem.length))
+    some = [logits_of(weights, windows.inputs(m), training=False) for m in members.split(step, dim=1)]
+    return torch.cat(some, dim=1).double()
+
+
+@torch.no_grad()
+def scaled_scores(weights: list, windows: Windows, parts: dict) -> dict:
+    """Losses after temperature scaling, by part and rule: held out on validation, as deployed on test."""
+    given = {}
+    for part, (members, sizes) in parts.items():
+        real = torch.arange(members.shape[1], device=windows.device) < sizes[:, None]
+        given[part] = all_logits(weights, windows, members), windows.y[members], real.double()
+    found = {}
+    for rule in SCALED:
+        t = best_scale(*given["validation"], rule)
+        scales = {"validation": without_folds(t, *given["validation"], rule), "test": t}
+        for part, (z, y, real) in given.items():
+            losses = loss_at(scales[part], z, y, rule) * real
+            found[f"{part}_scaled_{rule}"] = (losses.sum(dim=1) / real.sum(dim=1)).cpu().numpy()
+    return found
+
+
 @torch.no_grad()
 def scores(weights: list, windows: Windows, members: torch.Tensor, sizes: torch.Tensor) -> dict:
     """Mean losses, macro F1 and accuracy of every network on its part, by verax's rules."""
@@ -196,7 +271,8 @@ def train(problem: Problem, *, loss: str, seeds: int, epochs: int, seed: int, de
     optimizer = torch.optim.NAdam(weights, lr=RATE)
     parts = {name: windows.members(code) for name, code in PARTS.items()}
     members, sizes = windows.members(TRAIN)
-    seen: dict[str, list] = {f"{part}_{metric}": [] for part in PARTS for metric in METRICS}
+    columns = (*METRICS, *(f"scaled_{rule}" for rule in SCALED))
+    seen: dict[str, list] = {f"{part}_{metric}": [] for part in PARTS for metric in columns}
     for _ in range(epochs):
         for some in batches(members, sizes, problem.batch):
             optimizer.zero_grad(set_to_none=True)
@@ -206,6 +282,8 @@ def train(problem: Problem, *, loss: str, seeds: int, epochs: int, seed: int, de
         for part, (where, sizes_of_part) in parts.items():
             for metric, values in scores(weights, windows, where, sizes_of_part).items():
                 seen[f"{part}_{metric}"].append(values)
+        for name, values in scaled_scores(weights, windows, parts).items():
+            seen[name].append(values)
     return {k: np.stack(v, axis=-1).reshape(windows.n_folds, seeds, epochs) for k, v in seen.items()}
 
 

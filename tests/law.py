@@ -209,6 +209,7 @@ TABLE = {
     "plan": Asked(vx.plan, {"difference": 0.01}, models=2),
     "raters": Asked(vx.raters, {"n": 5}, takes=RATED, named={"ids": None}),
     "recalibrate": Asked(vx.recalibrate, {"method": "temperature"}),
+    "refinement": Asked(vx.refinement, {"method": "temperature"}),
     "reliability": Asked(vx.reliability, {"resamples": 20}),
     "retention": Asked(vx.retention, {"rule": "brier", "metric": "accuracy", "bootstrap": 20}),
     "risk_coverage": Asked(vx.risk_coverage, {"bootstrap": 20}),

@@ -51,6 +51,7 @@ RESULTS = {
     "verax.analyses.planning.result": ["SizeLine"],
     "verax.analyses.raters.result": ["RatedMean", "Rater"],
     "verax.analyses.recalibration.records": ["Gain", "Trial"],
+    "verax.analyses.refinement.result": ["LossPart"],
     "verax.analyses.subgroups.result": ["Subgroup"],
     "verax.inference.intervals": ["Resampling"],
     "verax.inputs.handles": ["Handle"],

@@ -67,6 +67,7 @@ RESULTS = {
         None,
     ),
     "Recalibration": (lambda: vx.recalibrate(Y, P, method="temperature"), None),
+    "Refinement": (lambda: vx.refinement(Y, P, method="temperature"), 3),
     "SetEvaluation": (lambda: vx.sets(Y, P > 0.2), None),
     "Conformal": (lambda: vx.conformal(Y, P, level=0.8), None),
     "SamplePlan": (lambda: vx.plan(Y, {"a": P, "b": OTHER}, difference=0.01), 5),

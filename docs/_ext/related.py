@@ -26,7 +26,7 @@ GUIDES = {
         Combination compare_lengths LengthComparison top_k_error instance_f1""",
     "decomposition": """decompose Decomposition Components reliability Reliability ReliabilityCurve ece
         calibration_slope CalibrationLine CalibrationSlopes""",
-    "recalibration": "recalibrate Recalibration ListRecalibration Recalibrated",
+    "recalibration": "recalibrate Recalibration ListRecalibration Recalibrated refinement Refinement",
     "raters": "raters RaterStudy",
     "decisions": """decide expected_cost choose_thresholds Thresholds deferral Deferral net_benefit
         DecisionCurve DecisionCurves murphy Murphy risk_coverage RiskCoverage roc_auc average_precision

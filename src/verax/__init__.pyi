@@ -35,6 +35,7 @@ from .analyses.operating.points import operating_points as operating_points
 from .analyses.planning.plan import plan as plan
 from .analyses.raters.raters import raters as raters
 from .analyses.recalibration.recalibration import recalibrate as recalibrate
+from .analyses.refinement.refinement import refinement as refinement
 from .analyses.retention.curves import retention as retention
 from .analyses.retention.curves import selective as selective
 from .analyses.retention.risk import risk_coverage as risk_coverage

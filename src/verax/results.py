@@ -31,6 +31,7 @@ from verax.analyses.operating.result import OperatingPoint, OperatingPoints
 from verax.analyses.planning.result import SamplePlan
 from verax.analyses.raters.result import RaterStudy
 from verax.analyses.recalibration.result import ListRecalibration, Recalibration
+from verax.analyses.refinement.result import Refinement
 from verax.analyses.retention.result import RetentionCurve, RetentionCurves
 from verax.analyses.retention.risk import RiskCoverage
 from verax.analyses.sets.conformal_result import Conformal
@@ -74,6 +75,7 @@ __all__ = [
     "RateCurves",
     "RaterStudy",
     "Recalibration",
+    "Refinement",
     "Reliability",
     "ReliabilityCurve",
     "RetentionCurve",

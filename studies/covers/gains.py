@@ -10,6 +10,7 @@ from scipy.special import expit, softmax, xlogy
 import verax as vx
 from covers.claims import Measure, claim, share_of
 from verax.analyses.calibration.summary import summarize
+from verax.analyses.refinement.result import Refinement
 
 
 @cache
@@ -56,7 +57,7 @@ def gains(factor: float, n: int, replications: int, seed: int) -> dict[str, list
     offsets = 0.1 * np.arange(3)
     z = 1.2 * np.random.default_rng(12345).normal(size=(50_000, 3))
     chance, given = softmax(z, axis=1), softmax(factor * z + offsets, axis=1)
-    found: dict[str, list[bool]] = {"gain": [], "share": [], "cautioned": []}
+    found: dict[str, list[bool]] = {"gain": [], "share": [], "cautioned": [], "refinement": [], "part": []}
     for i in range(replications):
         rng = np.random.default_rng([seed, i])
         z = 1.2 * rng.normal(size=(n, 3))
@@ -68,6 +69,9 @@ def gains(factor: float, n: int, replications: int, seed: int) -> dict[str, list
         found["gain"].append(gain.interval.low <= before - after <= gain.interval.high)
         found["share"].append(gain.share_interval.low <= 1 - after / before <= gain.share_interval.high)
         found["cautioned"].append("differs" in gain.interval.caution)
+        left, part = Refinement.of(fitted).parts[1:]
+        found["refinement"].append(left.interval.low <= after <= left.interval.high)
+        found["part"].append(part.interval.low <= before - after <= part.interval.high)
     return found
 
 
@@ -82,9 +86,55 @@ def claims_of_gains() -> None:
                 return share_of(gains(factor, 300, replications, seed)[name])
 
             claim(f"recalibration: {name}, logits times {factor:g}, 300 rows", low, 1.0, measure, 100)
+    for factor in (1.0, 1.3, 1.6):
+        for name in ("refinement", "part"):
+
+            def measured(
+                replications: int, seed: int, factor: float = factor, name: str = name
+            ) -> tuple[float, float]:
+                return share_of(gains(factor, 300, replications, seed)[name])
+
+            claim(f"refinement: best, {name}, logits times {factor:g}, 300 rows", 0.92, 1.0, measured, 100)
 
 
 claims_of_gains()
+
+
+@cache
+def refinements(method: str, n: int, replications: int, seed: int) -> dict[str, list[bool]]:
+    """In which samples the parts of the loss cover those of the fit on many new rows; four classes."""
+    z = 1.2 * np.random.default_rng(54321).normal(size=(50_000, 4))
+    chance, given = softmax(z, axis=1), softmax(1.5 * z, axis=1)
+    found: dict[str, list[bool]] = {"loss": [], "refinement": [], "calibration": []}
+    for i in range(replications):
+        rng = np.random.default_rng([seed, i])
+        z = 1.2 * rng.normal(size=(n, 4))
+        y = np.minimum((rng.random((n, 1)) > np.cumsum(softmax(z, axis=1), axis=1)).sum(axis=1), 3)
+        p = softmax(1.5 * z, axis=1)
+        parts = vx.refinement(y, p, rule="log_score", method=method)
+        fitted = vx.recalibrate(y, p, rule="log_score", method=method, folds=2)
+        before, after = (-xlogy(chance, q).sum(axis=1).mean() for q in (given, fitted.apply(given)))
+        truths = {"loss": before, "refinement": after, "calibration": before - after}
+        for part in parts.parts:
+            found[part.name].append(part.interval.low <= truths[part.name] <= part.interval.high)
+    return found
+
+
+def claims_of_refinements() -> None:
+    """Coverage of the loss after one method of recalibration."""
+    for method in ("temperature", "vector"):
+        for n in (100, 1000):
+            for name in ("loss", "refinement", "calibration"):
+
+                def measure(
+                    replications: int, seed: int, method: str = method, n: int = n, name: str = name
+                ) -> tuple[float, float]:
+                    return share_of(refinements(method, n, replications, seed)[name])
+
+                claim(f"refinement: {method}, {name}, {n} rows", 0.92, 0.98, measure, 400)
+
+
+claims_of_refinements()
 
 
 @cache

@@ -21,6 +21,7 @@ MEASURED = {
     "EventCurve.interval": "decision curves: Murphy interval",
     "Gain.interval": "recalibration: gain",
     "Gain.share_interval": "recalibration: share",
+    "LossPart.interval": "refinement: temperature, refinement",
     "GradeCard.interval": "questions: mean grade",
     "IndependentUnits.interval": "slopes and ranks: AUC,",
     "Measure.interval": "skills and bands: skill in summaries",

@@ -90,6 +90,7 @@ RESULTS = {
     "thresholds": lambda: vx.choose_thresholds(Y, Q, folds=3, bootstrap=20),
     "recalibration": lambda: vx.recalibrate(Y, Q, **FOLDS),
     "isotonic": lambda: vx.recalibrate(Y, Q, method="isotonic", **FOLDS),
+    "refinement": lambda: vx.refinement(Y, Q, **FOLDS),
     "sets": lambda: vx.sets(Y, P, level=0.8, ordered=True, by=np.arange(N) % 2, groups=GROUPS),
     "conformal": lambda: vx.conformal(Y, P, score="aps", groups=GROUPS),
     "pool": lambda: vx.fit_pool(Y, {"a": Q, "b": P[::-1]}, folds=3),

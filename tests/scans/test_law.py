@@ -67,7 +67,13 @@ EXCEPT["Report.of", "many parts"] = {*_drawn, "points", "row", "selective"}, f"{
 _drawn, _why = EXCEPT["subgroups", "saved and merged"]
 EXCEPT["subgroups", "saved and merged"] = {*_drawn, "model"}, f"{_why}; saved models have names"
 PLACES = "folds follow the order of rows, and shards know only their own"
-CROSS_VALIDATED = ("choose_thresholds", "fit_pool", "operating_points of thresholds", "recalibrate")
+CROSS_VALIDATED = (
+    "choose_thresholds",
+    "fit_pool",
+    "operating_points of thresholds",
+    "recalibrate",
+    "refinement",
+)
 # Results that differ, and why.
 DIFFERS = {(name, "saved and merged"): PLACES for name in CROSS_VALIDATED}
 # Reports take seconds. Saved, they have names of models and no new draws: `test_saved.py` holds merged ones

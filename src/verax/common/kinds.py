@@ -46,6 +46,7 @@ _CLASSES = {
     "verax.analyses.recalibration.forms": ("Isotonic", "LogLinear", "Unchanged"),
     "verax.analyses.recalibration.records": ("Gain", "Trial"),
     "verax.analyses.recalibration.result": ("Recalibration",),
+    "verax.analyses.refinement.result": ("LossPart", "Refinement"),
     "verax.analyses.retention.result": ("RetentionCurve", "RetentionCurves"),
     "verax.analyses.retention.risk": ("RiskCoverage",),
     "verax.analyses.retention.risk_bins": ("RiskBins",),

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from verax.selection.blocks import HBlockSplit, Parts
     from verax.selection.choice import Best, Correlation, Selection
     from verax.selection.history import History
+    from verax.selection.predictions import RefinementLoss
     from verax.selection.stopping import EarlyStopping
     from verax.selection.windows import Windows, sliding_windows
 
@@ -21,6 +22,7 @@ __all__ = [
     "HBlockSplit",
     "History",
     "Parts",
+    "RefinementLoss",
     "Selection",
     "Windows",
     "sliding_windows",
@@ -38,6 +40,7 @@ __getattr__, __dir__ = exports(
         "HBlockSplit": "blocks",
         "History": "history",
         "Parts": "blocks",
+        "RefinementLoss": "predictions",
         "Selection": "choice",
         "Windows": "windows",
         "sliding_windows": "windows",

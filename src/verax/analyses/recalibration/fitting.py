@@ -208,7 +208,7 @@ def _numbers_of(method: str, k: int) -> _Numbers:
 
 
 def _fit_log_linear(how: Configuration, rows: FittingRows, rule: Rule, near: LogLinear | None) -> LogLinear:
-    k, floor = rows.n_classes, _floor(rows.p)
+    k, floor = rows.n_classes, zero_counts_as(rows.p)
     z = np.ascontiguousarray(np.log(np.maximum(rows.p, floor)).T)
     numbers = _numbers_of(how.method, k)
     matrix = how.method == "dirichlet"
@@ -347,7 +347,7 @@ def _off_diagonal(t: Floats, k: int, strength: float) -> tuple[float, Floats]:
     return float((share * along**2).sum()), 2 * share * along
 
 
-def _floor(p: Floats) -> float:
+def zero_counts_as(p: Floats) -> float:
     """Half the smallest positive probability: what a zero counts as."""
     positive = p[p > 0]
     return float(min(max(positive.min() / 2, 1e-300), 0.1 / p.shape[1]))

@@ -137,9 +137,8 @@ def recalibrate(
     y, p, own, tell = rows_to_fit(y, p, read, ordered=in_order)
     forecasts = one_class_each(Forecasts(y, p, ordered=in_order, **own))
     forecasts.check()
-    batch, groups = forecasts.batch(0, forecasts.n_rows), forecasts.groups
-    outcomes, rows = to_host(batch.y), np.ascontiguousarray(to_host(widen(batch.p)), dtype=float)
-    weights = None if batch.weights is None else to_host(batch.weights)
+    groups = forecasts.groups
+    outcomes, rows, weights = rows_of(forecasts)
     chosen = _default(outcomes, rows, weights, ordered) if chosen is None else chosen
     check_trainable(chosen, forecasts.n_classes)
     methods = _methods(asked, forecasts.n_classes)
@@ -156,6 +155,13 @@ def recalibrate(
         notes=_notes(sample, methods),
     )
     return tell(found)
+
+
+def rows_of(forecasts: Forecasts) -> tuple[Ints, Floats, Floats | None]:
+    """Outcomes, probabilities and weights of valid forecasts, on the host."""
+    batch = forecasts.batch(0, forecasts.n_rows)
+    rows = np.ascontiguousarray(to_host(widen(batch.p)), dtype=float)
+    return to_host(batch.y), rows, None if batch.weights is None else to_host(batch.weights)
 
 
 def recalibrate_lists(

@@ -43,6 +43,19 @@ def _scaled(ends: Interval, factor: float) -> Interval:
     )
 
 
+def undecided(own: Interval, other: Interval, why: str = _UNDECIDED) -> Interval:
+    """The interval of a choice that is not certain: it includes that of another choice, with the reason."""
+    if not own.defined or not other.defined:
+        return own
+    return Interval(
+        min(own.low, other.low),
+        max(own.high, other.high),
+        method=own.method,
+        confidence=own.confidence,
+        caution="; ".join(filter(None, [own.caution, why])),
+    )
+
+
 def _p_of(share: float, ends: Interval, freedom: float) -> float:
     """The p-value at which an interval by Student's t would end at zero."""
     from scipy.special import stdtr, stdtrit
@@ -101,21 +114,8 @@ class Gain:
         Gain
             The same gain, with intervals that include both.
         """
-        interval, share = (
-            Interval(
-                min(own.low, other.low),
-                max(own.high, other.high),
-                method=own.method,
-                confidence=own.confidence,
-                caution="; ".join(filter(None, [own.caution, _UNDECIDED])),
-            )
-            if own.defined and other.defined
-            else own
-            for own, other in (
-                (self.interval, final.interval),
-                (self.share_interval, final.share_interval),
-            )
-        )
+        interval = undecided(self.interval, final.interval)
+        share = undecided(self.share_interval, final.share_interval)
         return replace(
             self, interval=interval, share_interval=share, p_value=max(self.p_value, final.p_value)
         )

@@ -12,7 +12,7 @@ from verax.analyses.recalibration.choosing import Folded, Trials, mean_loss
 from verax.analyses.recalibration.fitting import MOST_ROWS, STRENGTHS, Configuration
 from verax.analyses.recalibration.forms import CalibrationMap
 from verax.analyses.recalibration.records import BEST, Gain, Trial, of_nothing
-from verax.errors import InputError
+from verax.errors import InputError, passing
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups, each_count
 from verax.scores.registry import name_of
@@ -31,6 +31,7 @@ def n_folds_of(folds: int, units: int, groups: Groups | None, *, nested: bool) -
             kind="length" if few else "value",
             found=f"there {'is' if units == 1 else 'are'} {units}" if few else "",
             values=[units if few else folds],
+            remedies=[passing("to need only two", method="temperature")] if nested else [],
         )
     return min(folds, units)
 

@@ -1,0 +1,1 @@
+"""The loss that remains after recalibration, and the part that recalibration removes."""

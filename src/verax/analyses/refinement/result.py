@@ -1,0 +1,223 @@
+"""What `refinement` returns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from verax.analyses.recalibration.records import METHOD_TITLES, Gain, undecided
+from verax.analyses.recalibration.result import Recalibration
+from verax.common.sizes import in_digits
+from verax.common.strictjson import fields_as_dict
+from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
+from verax.inference.intervals import Interval
+from verax.inputs.groups import GroupCount, in_words
+from verax.inputs.skipping import MaySkip
+
+
+@dataclass(frozen=True)
+class LossPart:
+    """The loss or a part of it, with its confidence interval.
+
+    Attributes
+    ----------
+    name : str
+        "loss", "refinement" or "calibration".
+    value : float
+        The mean.
+    interval : Interval
+        Its confidence interval.
+    """
+
+    name: str
+    value: float
+    interval: Interval
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Refinement(Tabled, MaySkip):
+    """The mean loss, split into what recalibration removes and what remains.
+
+    Attributes
+    ----------
+    rule : str
+        The rule.
+    loss : LossPart
+        The mean loss of the forecasts as they are.
+    refinement : LossPart
+        The mean loss after recalibration, on rows that the recalibration has not seen.
+    calibration : LossPart
+        The loss minus the refinement. It is negative where recalibration makes forecasts worse.
+    gain : Gain
+        The calibration part with its share of the loss and its p-value.
+    method : str
+        The recalibration method that all rows choose; "none" where no method gains significantly.
+    asked : str
+        The method or methods asked for; "best" for a choice.
+    n_rows : int
+        The number of rows.
+    n_classes : int
+        The number of classes.
+    n_groups : int, tuple of int or None
+        The number of groups, of each kind; None without groups.
+    folds : int
+        Number of folds of the cross-validation.
+    seed : int
+        Random seed of the folds.
+    confidence : float
+        Confidence level of the intervals.
+    picks : tuple of str
+        The method that was chosen without each fold; empty where one method was asked for.
+    notes : tuple of str
+        What else to know.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> y, p = [0, 1, 0, 1, 1, 0] * 30, [0.02, 0.9, 0.6, 0.3, 0.99, 0.1] * 30
+    >>> found = vx.refinement(y, p, rule="brier", method="temperature")
+    >>> round(found.loss.value, 3), round(found.refinement.value, 3), round(found.calibration.value, 3)
+    (0.29, 0.269, 0.021)
+    """
+
+    rule: str
+    loss: LossPart
+    refinement: LossPart
+    calibration: LossPart
+    gain: Gain
+    method: str
+    asked: str
+    n_rows: int
+    n_classes: int
+    n_groups: GroupCount | None
+    folds: int
+    seed: int
+    confidence: float
+    picks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, found: Recalibration) -> Refinement:
+        """Read the parts of the loss off a recalibration that has tried a method.
+
+        Parameters
+        ----------
+        found : Recalibration
+            The recalibration, with its comparison of held-out losses.
+
+        Returns
+        -------
+        Refinement
+            The parts.
+        """
+        assert found.comparison is not None
+        (models,) = found.comparison.models.values()
+        by_name = {model.name: model for model in models}
+        before, after = by_name["none"], by_name[found.trials[-1].method]
+        interval, gain = after.interval, found.gain
+        if any(pick != found.method for pick in found.picks):
+            interval = undecided(interval, by_name[found.method].interval)
+        if found.method == "none":
+            gain = _not_below(gain, min(found.trials[1:-1], key=lambda trial: trial.loss).gain)
+        return cls(
+            rule=found.rule,
+            loss=LossPart("loss", before.mean, before.interval),
+            refinement=LossPart("refinement", after.mean, interval),
+            calibration=LossPart("calibration", gain.value, gain.interval),
+            gain=gain,
+            method=found.method,
+            asked=found.asked,
+            n_rows=found.n_rows,
+            n_classes=found.n_classes,
+            n_groups=found.n_groups,
+            folds=found.folds,
+            seed=found.seed,
+            confidence=found.confidence,
+            picks=found.picks,
+            notes=found.notes,
+        )
+
+    def __float__(self) -> float:
+        return self.refinement.value
+
+    @property
+    def parts(self) -> tuple[LossPart, ...]:
+        """The loss, the refinement and the calibration part."""
+        return (self.loss, self.refinement, self.calibration)
+
+    @property
+    def verdict(self) -> str:
+        """How much of the loss recalibration removes, in a sentence or two."""
+        left = f"Refinement: {self.rule} {value_with_interval(self.refinement.value, self._ends, '.4f')}"
+        after = f"{left} after {METHOD_TITLES[self.method]}."
+        if math.isnan(self.gain.share):
+            return f"{after} The loss before it is {self.loss.value:.4g}."
+        if self.gain.certain:
+            return f"{after} Recalibration removes {self.gain} of the loss."
+        return f"{left}. No significant miscalibration: recalibration removes {self.gain} of the loss."
+
+    @property
+    def _ends(self) -> Interval:
+        return self.refinement.interval
+
+    def _as_dict(self) -> dict[str, Any]:
+        return {
+            "rule": self.rule,
+            **{part.name: fields_as_dict(part) for part in self.parts},
+            "share": self.gain.share,
+            "share_interval": self.gain.share_interval.to_dict(),
+            "p_value": self.gain.p_value,
+            "method": self.method,
+            "asked": self.asked,
+            "n_rows": self.n_rows,
+            "n_classes": self.n_classes,
+            "n_groups": list(self.n_groups) if isinstance(self.n_groups, tuple) else self.n_groups,
+            "folds": self.folds,
+            "seed": self.seed,
+            "confidence": self.confidence,
+            "picks": list(self.picks),
+            "notes": list(self.notes),
+            "verdict": self.verdict,
+            **self._noted(),
+        }
+
+    def _frame(self) -> Table:
+        """One line per part, with the ends of its interval."""
+        columns = [Column("name"), Column("rule", value=lambda _: self.rule), Column("value")]
+        return Table([*columns, Column("low high", value="interval")], self.parts)
+
+    def _tables(self) -> list[Table]:
+        columns = [
+            Column("", NO_HEADING, lambda part: _TITLES[part.name], right=False),
+            Column("", self.rule, lambda part: value_with_interval(part.value, part.interval, "z.5f")),
+        ]
+        return [Table(columns, self.parts)]
+
+    def _heading(self) -> str:
+        groups = "" if self.n_groups is None else f", {in_words(self.n_groups)}"
+        rows = f"{self.n_rows:,} rows{groups}, {in_digits(self.n_classes)} classes"
+        how = "nested cross-validation" if self.picks else "cross-validation"
+        return f"verax refinement: {rows}; {how}, {self.folds} folds"
+
+    def _notes(self) -> list[str]:
+        cautions = dict.fromkeys(filter(None, (part.interval.caution for part in self.parts)))
+        return [self.verdict, *(f"Caution: {text}." for text in cautions), *self.notes, *self._said()]
+
+
+def _not_below(gain: Gain, closest: Gain) -> Gain:
+    """The gain of doing nothing, with intervals that include what the best other method may gain."""
+    return replace(
+        gain,
+        interval=undecided(gain.interval, closest.interval, _UNGAINED),
+        share_interval=undecided(gain.share_interval, closest.share_interval, _UNGAINED),
+    )
+
+
+_UNGAINED = "no method gains significantly; the interval includes that of the closest method"
+# What the lines of the table are called.
+_TITLES = {
+    "loss": "loss",
+    "refinement": "refinement (loss after recalibration)",
+    "calibration": "calibration (loss minus refinement)",
+}
