@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-METHODS = ["temperature", "prior", "bcts", "vector", "dirichlet", "isotonic"]
+METHODS = ["temperature", "prior", "bcts", "svector", "vector", "smatrix", "dirichlet", "isotonic"]
 
 
 def softmax(z):

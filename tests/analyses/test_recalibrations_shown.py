@@ -14,7 +14,8 @@ import realdata
 import verax as vx
 from recalibrations import METHODS, drawn
 from verax.analyses.recalibration.choosing import FoldedRows, dealt
-from verax.analyses.recalibration.fitting import Configuration, FittingRows, fit
+from verax.analyses.recalibration.fitting import fit
+from verax.analyses.recalibration.rows import Configuration, FittingRows
 
 # ---- files -------------------------------------------------------------------------------------
 

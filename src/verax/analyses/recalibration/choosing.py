@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.recalibration.fitting import Configuration, FittingRows, fit
+from verax.analyses.recalibration.fitting import fit
 from verax.analyses.recalibration.forms import CalibrationMap
+from verax.analyses.recalibration.rows import Configuration, FittingRows
 from verax.engines.differences import PairedTally
 from verax.inference.intervals import t_quantile
 from verax.inputs.arrays import Floats, Ints

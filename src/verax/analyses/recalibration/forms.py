@@ -53,6 +53,8 @@ class Unchanged(CalibrationMap):
 class LogLinear(CalibrationMap):
     """The softmax of `slopes` times the logarithms of the probabilities plus `offsets`.
 
+    Structured scaling first takes the probabilities to a power and mixes them with an even spread.
+
     Attributes
     ----------
     slopes : () array, (K,) array or (K, K) array
@@ -61,32 +63,45 @@ class LogLinear(CalibrationMap):
         One for each class.
     floor : float
         Smaller probabilities count as this one, because the logarithm of zero is infinite.
+    power : float
+        What the probabilities are raised to first: one over the temperature.
+    spread : float
+        The share of the probability that is then spread evenly over all classes.
     """
 
     kind = "log-linear"
     slopes: Floats
     offsets: Floats
     floor: float
+    power: float = 1.0
+    spread: float = 0.0
 
     def apply(self, p: Floats) -> Floats:
-        z = np.log(np.maximum(p, self.floor))
+        z = mixed_logs(p, self.floor, self.power, self.spread)
         z = z @ self.slopes.T if self.slopes.ndim == 2 else z * self.slopes
         return np.asarray(softmax(z + self.offsets, np))
 
     def to_dict(self) -> dict[str, Any]:
         numbers = {"slopes": self.slopes.tolist(), "offsets": self.offsets.tolist()}
-        return {"kind": self.kind, **numbers, "floor": self.floor}
+        first = {"power": self.power, "spread": self.spread} if self.spread else {}
+        return {"kind": self.kind, **numbers, "floor": self.floor, **first}
 
     @property
     def words(self) -> str:
         if self.slopes.ndim:
-            return ""
+            return f"temperature {1 / self.power:.3g}, {self._changes}" if self.spread else ""
         temperature = "" if float(self.slopes) == 1 else f"temperature {1 / float(self.slopes):.3g}"
         if not self.offsets.any():
             return temperature
         low, high = np.exp(self.offsets - self.offsets.mean())[[self.offsets.argmin(), self.offsets.argmax()]]
         factors = f"odds times {low:.3g} to {high:.3g}"
         return f"{temperature}, {factors}" if temperature else factors
+
+    @property
+    def _changes(self) -> str:
+        """The slopes of the classes beyond the temperature."""
+        own = np.diag(self.slopes) if self.slopes.ndim == 2 else self.slopes
+        return f"slopes {own.min():.3g} to {own.max():.3g}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +152,14 @@ class Isotonic(CalibrationMap):
         return f"{steps:,} levels at {len(self.forecasts):,} {'thresholds' if self.thresholds else 'classes'}"
 
 
+def mixed_logs(p: Floats, floor: float, power: float, spread: float) -> Floats:
+    """Logarithms of the probabilities, raised to a power and mixed with an even spread, if there is one."""
+    z = np.log(np.maximum(p, floor))
+    if not spread:
+        return np.asarray(z)
+    return np.asarray(np.log((1 - spread) * softmax(power * z, np) + spread / p.shape[1]))
+
+
 def cumulative(p: Floats) -> Floats:
     """The probabilities of the classes up to each threshold, (N, K - 1)."""
     return np.clip(np.round(np.cumsum(p, axis=1)[:, :-1], _DECIMALS), 0.0, 1.0)
@@ -168,33 +191,28 @@ def nearest_monotone(rows: Floats) -> Floats:
     return result
 
 
-def form_of(stored: Any, n_classes: int) -> CalibrationMap:
-    """The form that JSON holds, with every number checked."""
-    if not isinstance(stored, dict):
-        raise unfit("must be an object")
-    kind = stored.get("kind")
-    if kind == Unchanged.kind:
-        return Unchanged()
-    if kind == LogLinear.kind:
-        slopes, offsets = _numbers(stored.get("slopes")), _numbers(stored.get("offsets"))
-        if slopes.shape not in ((), (n_classes,), (n_classes, n_classes)) or offsets.shape != (n_classes,):
-            raise unfit(f"must have slopes and offsets for {n_classes} classes")
-        floor = number_in(stored.get("floor"))
-        if not 0 < floor < 1:
-            raise unfit("must have a floor between 0 and 1")
-        return LogLinear(slopes, offsets, floor)
-    if kind == Isotonic.kind:
-        return _isotonic_of(stored, n_classes)
-    raise unfit("must be of a known kind")
+def log_linear_of(stored: dict[str, Any], n_classes: int) -> LogLinear:
+    """The slopes and offsets that JSON holds, with every number checked."""
+    slopes, offsets = checked_numbers(stored.get("slopes")), checked_numbers(stored.get("offsets"))
+    if slopes.shape not in ((), (n_classes,), (n_classes, n_classes)) or offsets.shape != (n_classes,):
+        raise unfit(f"must have slopes and offsets for {n_classes} classes")
+    floor = number_in(stored.get("floor"))
+    if not 0 < floor < 1:
+        raise unfit("must have a floor between 0 and 1")
+    power, spread = (number_in(stored.get(name, least)) for name, least in (("power", 1.0), ("spread", 0.0)))
+    if not power > 0 or not 0 <= spread < 1:
+        raise unfit("must have a positive power and a spread between 0 and 1")
+    return LogLinear(slopes, offsets, floor, power, spread)
 
 
-def _isotonic_of(stored: dict[str, Any], n_classes: int) -> Isotonic:
+def isotonic_of(stored: dict[str, Any], n_classes: int) -> Isotonic:
+    """The isotonic functions that JSON holds, with every number checked."""
     thresholds, x, y = stored.get("thresholds"), stored.get("forecasts"), stored.get("frequencies")
     if not isinstance(thresholds, bool) or not isinstance(x, list) or not isinstance(y, list):
         raise unfit("must have lists of forecasts and frequencies")
     if not len(x) == len(y) == n_classes - thresholds:
         raise unfit(f"must have functions for {n_classes} classes")
-    pairs = [(_numbers(a), _numbers(b)) for a, b in zip(x, y, strict=True)]
+    pairs = [(checked_numbers(a), checked_numbers(b)) for a, b in zip(x, y, strict=True)]
     for a, b in pairs:
         fits = a.ndim == 1 and a.shape == b.shape and len(a) > 0
         if not fits or (np.diff(a) <= 0).any() or (np.diff(b) < 0).any() or not 0 <= b[0] <= b[-1] <= 1:
@@ -205,7 +223,8 @@ def _isotonic_of(stored: dict[str, Any], n_classes: int) -> Isotonic:
     return Isotonic(thresholds, tuple(a for a, _ in pairs), tuple(b for _, b in pairs), spread)
 
 
-def _numbers(value: Any) -> Floats:
+def checked_numbers(value: Any) -> Floats:
+    """An array of finite numbers."""
     try:
         array = np.array(value)
     except ValueError:
@@ -217,7 +236,7 @@ def _numbers(value: Any) -> Floats:
 
 def number_in(value: Any) -> float:
     """A finite number."""
-    found = _numbers(value)
+    found = checked_numbers(value)
     if found.ndim:
         raise unfit("must hold single numbers")
     return float(found)

@@ -9,18 +9,10 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.recalibration.choosing import Folded
-from verax.analyses.recalibration.fitting import (
-    FIRST,
-    MOST_ROWS,
-    RIDGE,
-    WIDEST,
-    Configuration,
-    drawn,
-    relative,
-    smallest,
-)
 from verax.analyses.recalibration.forms import CalibrationMap, Unchanged
 from verax.analyses.recalibration.list_forms import ListScaling, LogLists, floor_of
+from verax.analyses.recalibration.rows import MOST_ROWS, Configuration, drawn, relative
+from verax.analyses.recalibration.searching import FIRST, RIDGE, WIDEST, smallest
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.lists.ragged import Ragged
 from verax.inputs.lists.rows import ListRows

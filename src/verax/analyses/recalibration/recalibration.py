@@ -12,7 +12,7 @@ from verax.analyses.recalibration.choosing import FoldedRows, dealt, n_units
 from verax.analyses.recalibration.list_fitting import FoldedLists
 from verax.analyses.recalibration.records import BEST, TITLES, TITLES_OF_LISTS
 from verax.analyses.recalibration.result import ListRecalibration, Recalibration
-from verax.analyses.recalibration.study import Study, n_folds_of, notes_on_fits
+from verax.analyses.recalibration.study import Study, has_strengths, n_folds_of, notes_on_fits
 from verax.analyses.sampled import rows_to_fit, sampled_lists
 from verax.common.checks import check_choice, check_count, check_flag
 from verax.errors import InputError, RuleError, passing
@@ -31,6 +31,7 @@ from verax.scores.registry import RULES, each_of, parse
 
 # Most classes for which "best" tries a matrix, which has a number for each pair of them.
 _MATRIX = 5
+_TWO_CLASSES = {"quadratic", "beta", "spline"}
 
 
 @reads
@@ -57,8 +58,17 @@ def recalibrate(
     - "temperature": the logarithms of the probabilities divided by one number;
     - "prior": a factor for the odds of each class (a prior shift);
     - "bcts": temperature with class offsets; for two classes that is Platt scaling;
+    - "quadratic": a quadratic function of the log odds that does not decrease, for two classes;
     - "beta": beta calibration, for two classes;
+    - "ordered": one non-decreasing quadratic function of the log odds of all thresholds of ordered classes,
+      and a regularised factor for each class;
+    - "svector": structured vector scaling, that is a temperature, then a slope and an offset for each class
+      that are held to those of "unchanged";
     - "vector": a slope and an offset for each class;
+    - "spline": a smooth non-decreasing function of the log odds, for two classes; its smoothness is chosen
+      within the cross-validation;
+    - "smatrix": structured matrix scaling, that is "svector" with a matrix of slopes, those off the diagonal
+      held to zero most;
     - "dirichlet": Dirichlet calibration, that is matrix scaling of the log-probabilities, with a penalty on
       all but the diagonal (ODIR), whose strength is chosen within the cross-validation;
     - "isotonic": a non-decreasing function of the probability of each class, normalised; if `ordered`, of
@@ -105,7 +115,7 @@ def recalibrate(
     ----------
     Guo, Pleiss, Sun and Weinberger (2017), arXiv:1706.04599; Alexandari, Kundaje and Shrikumar (2020),
     arXiv:1901.06852; Kull, Silva Filho and Flach (2017), doi:10.1214/17-EJS1338SI; Kull et al. (2019),
-    arXiv:1910.12656.
+    arXiv:1910.12656; Berta, Holzmüller, Jordan and Bach (2025), arXiv:2511.03685.
 
     Examples
     --------
@@ -141,8 +151,8 @@ def recalibrate(
     outcomes, rows, weights = rows_of(forecasts)
     chosen = _default(outcomes, rows, weights, ordered) if chosen is None else chosen
     check_trainable(chosen, forecasts.n_classes)
-    methods = _methods(asked, forecasts.n_classes)
-    nested = len(methods) > 1 or "dirichlet" in methods
+    methods = _methods(asked, forecasts.n_classes, in_order)
+    nested = len(methods) > 1 or has_strengths(methods)
     units = n_units(groups, forecasts.n_rows, weights)
     n_folds = n_folds_of(folds, units, groups, nested=nested)
     dealt_to = dealt(outcomes, groups, n_folds, seed, weights)
@@ -214,24 +224,38 @@ def _asked(method: str | Sequence[str], known: Mapping[str, str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _methods(asked: list[str], n_classes: int) -> list[str]:
+def _methods(asked: list[str], n_classes: int, ordered: bool) -> list[str]:
     """The methods that are tried, doing nothing first."""
     two = n_classes == 2
-    if "beta" in asked and not two:
+    if not two:
+        for name in _TWO_CLASSES & set(asked):
+            raise InputError(
+                f"{name} is for two classes",
+                argument="method",
+                found=f"there are {n_classes}",
+                values=[name],
+                remedies=[passing("for more classes", method="smatrix")],
+            )
+    if "ordered" in asked and (two or not ordered):
         raise InputError(
-            "beta is for two classes",
+            "ordered is for three or more classes that have an order",
             argument="method",
-            found=f"there are {n_classes}",
-            values=["beta"],
-            remedies=[passing("for more classes", method="dirichlet")],
+            found="there are 2" if two else "these classes have none",
+            values=["ordered"],
+            remedies=[
+                passing("for two classes", method="spline") if two else passing("if they do", ordered=True)
+            ],
         )
     if asked != [BEST]:
         return asked if len(asked) == 1 else [name for name in TITLES if name in ("none", *asked)]
     if two:
         # Vector scaling and a matrix have the same functions of two classes as beta calibration.
-        return ["none", "temperature", "prior", "bcts", "beta", "isotonic"]
-    matrix = ["dirichlet"] if n_classes <= _MATRIX else []
-    return ["none", "temperature", "prior", "bcts", "vector", *matrix, "isotonic"]
+        tried = {"none", "temperature", "prior", "bcts", "quadratic", "beta", "spline", "isotonic"}
+    else:
+        tried = {"none", "temperature", "prior", "bcts", "svector", "vector", "smatrix", "isotonic"}
+        tried |= {"ordered"} if ordered else set()
+        tried |= {"dirichlet"} if n_classes <= _MATRIX else set()
+    return [name for name in TITLES if name in tried]
 
 
 def _default(y: Ints, p: Floats, weights: Floats | None, ordered: bool) -> Rule:

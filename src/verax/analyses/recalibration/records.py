@@ -15,8 +15,13 @@ TITLES = {
     "temperature": "temperature scaling",
     "prior": "a prior shift",
     "bcts": "temperature scaling with class offsets",
+    "quadratic": "quadratic scaling",
     "beta": "beta calibration",
+    "ordered": "ordered scaling",
+    "svector": "structured vector scaling",
     "vector": "vector scaling",
+    "spline": "a monotone spline",
+    "smatrix": "structured matrix scaling",
     "dirichlet": "Dirichlet calibration",
     "isotonic": "isotonic regression",
 }

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from verax.analyses.recalibration.forms import Unchanged, form_of
+from verax.analyses.recalibration.curves import MonotoneCurve, curve_of
+from verax.analyses.recalibration.forms import (
+    CalibrationMap,
+    Isotonic,
+    LogLinear,
+    Unchanged,
+    isotonic_of,
+    log_linear_of,
+    unfit,
+)
 from verax.analyses.recalibration.list_forms import ListScaling, list_form_of
 from verax.analyses.recalibration.records import BEST, METHOD_TITLES, Gain, Trial
 from verax.analyses.stored import read_stored
@@ -43,6 +53,23 @@ def _fields(stored: dict[str, Any]) -> dict[str, Any]:
         **{name: tuple(_text(each) for each in stored[name]) for name in ("picks", "notes", "columns")},
         "ordered": _of(bool, stored["ordered"]),
     }
+
+
+def form_of(stored: Any, n_classes: int) -> CalibrationMap:
+    """The form that JSON holds, with every number checked."""
+    if not isinstance(stored, dict):
+        raise unfit("must be an object")
+    kind = stored.get("kind")
+    if kind == Unchanged.kind:
+        return Unchanged()
+    known: dict[Any, Callable[[dict[str, Any], int], CalibrationMap]] = {
+        LogLinear.kind: log_linear_of,
+        Isotonic.kind: isotonic_of,
+        MonotoneCurve.kind: curve_of,
+    }
+    if kind not in known:
+        raise unfit("must be of a known kind")
+    return known[kind](stored, n_classes)
 
 
 def _of_distributions(stored: dict[str, Any]) -> dict[str, Any]:

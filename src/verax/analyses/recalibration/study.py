@@ -9,9 +9,10 @@ from typing import Any
 from verax.analyses.comparison.compare import compare_losses
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.recalibration.choosing import Folded, Trials, mean_loss
-from verax.analyses.recalibration.fitting import MOST_ROWS, STRENGTHS, Configuration
+from verax.analyses.recalibration.fitting import configurations_of
 from verax.analyses.recalibration.forms import CalibrationMap
 from verax.analyses.recalibration.records import BEST, Gain, Trial, of_nothing
+from verax.analyses.recalibration.rows import MOST_ROWS, Configuration
 from verax.errors import InputError, passing
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups, each_count
@@ -43,6 +44,11 @@ def notes_on_fits(sample: Folded, fitted: Collection[str]) -> tuple[str, ...]:
     return (f"Slopes and offsets were fitted to {MOST_ROWS:,} rows drawn at random; all rows were scored.",)
 
 
+def has_strengths(methods: Collection[str]) -> bool:
+    """Whether the strength of a penalty is to be chosen, which is a choice to cross-validate."""
+    return any(len(configurations_of(name)) > 1 for name in methods)
+
+
 class Study:
     """All methods tried on a sample."""
 
@@ -54,11 +60,10 @@ class Study:
         self.choice: bool = len(methods) > 1
         tried = list(dict.fromkeys(["none", *methods]))
         self.configurations: dict[str, list[Configuration]] = {
-            name: [Configuration(name, s) for s in (STRENGTHS if name == "dirichlet" else (None,))]
-            for name in tried
+            name: configurations_of(name) for name in tried
         }
         everything = [how for family in self.configurations.values() for how in family]
-        self.trials: Trials = Trials.of(sample, everything, nested=self.choice or "dirichlet" in methods)
+        self.trials: Trials = Trials.of(sample, everything, nested=self.choice or has_strengths(methods))
         # Within a method the strength is chosen, without each fold and by all rows.
         self.within: dict[str, list[Configuration]] = {
             name: self._within(family) for name, family in self.configurations.items()

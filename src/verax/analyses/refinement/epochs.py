@@ -8,8 +8,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from verax.analyses.recalibration.choosing import dealt, mean_loss, n_units
-from verax.analyses.recalibration.fitting import relative, zero_counts_as
 from verax.analyses.recalibration.recalibration import rows_of
+from verax.analyses.recalibration.rows import relative, zero_counts_as
 from verax.analyses.recalibration.study import n_folds_of
 from verax.analyses.refinement.refinement import refinement
 from verax.analyses.refinement.scaling import held_out_losses

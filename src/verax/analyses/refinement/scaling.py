@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from verax.analyses.recalibration.fitting import FIRST, RIDGE, WIDEST
+from verax.analyses.recalibration.searching import FIRST, RIDGE, WIDEST
 from verax.analyses.units import sums_at
 from verax.inputs.arrays import Floats, Ints
 from verax.scores.base import Rule

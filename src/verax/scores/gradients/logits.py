@@ -33,6 +33,8 @@ from verax.scores.gradients.statistics import DIRECTIONS, Block, Happened, Value
 # How many logits are worked on at a time: what a cache holds with all that is made of them.
 _BLOCK = 2**16
 _ROWS = 1024
+# What rules of the outcome's probability alone need.
+_LOCAL = {"log_true", "p_true"}
 _REMEDY = "Train with a strictly proper rule, such as rps, brier or log_score."
 
 
@@ -136,13 +138,41 @@ def losses_with_gradient(rule: Rule, z: Floats, y: Array) -> tuple[Floats, Float
     n = z.shape[1]
     losses, g = np.empty(n), np.empty(z.shape)
     step = max(_ROWS, _BLOCK // len(z))
+    local = rule.needs <= _LOCAL
     for start in range(0, n, step):
         part = slice(start, start + step)
-        block = Block(z[:, part], y[part])
         with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
+            if local:
+                losses[part] = _of_the_outcome(rule, z[:, part], y[part], g[:, part])
+                continue
+            block = Block(z[:, part], y[part])
             loss = loss_of_statistics(rule, block.n_classes, block.happened)
             losses[part], g[:, part] = loss.value, _chain(block, loss.parts)
     return losses, g
+
+
+def _of_the_outcome(rule: Rule, z: Floats, y: Array, g: Floats) -> Floats:
+    """The losses by a rule of the outcome's probability alone; the gradient is written into `g`."""
+    cells = y, np.arange(len(y))
+    np.subtract(z, z.max(axis=0), out=g)
+    true = g[cells]
+    np.exp(g, out=g)
+    total = g.sum(axis=0)
+    g /= total
+    log_true = true - np.log(total)
+    loss = loss_of_statistics(rule, len(z), _Outcome(log_true, np.exp(log_true)))
+    along = loss.parts["log_true"]
+    g *= -along
+    g[cells] += along
+    return np.asarray(loss.value)
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """The statistics of the outcome's probability."""
+
+    log_true: Floats
+    p_true: Floats
 
 
 def check_trainable(rule: Rule, n_classes: int) -> None:

@@ -1,0 +1,167 @@
+"""Fits of smooth monotone functions of the cumulative log odds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from verax.analyses.recalibration.curves import (
+    MonotoneCurve,
+    basis,
+    class_logits,
+    logit_slopes,
+    thresholds_of,
+)
+from verax.analyses.recalibration.forms import LogLinear
+from verax.analyses.recalibration.rows import Configuration, FittingRows
+from verax.analyses.recalibration.scaling import CURVATURE_ROWS, fit_log_linear
+from verax.analyses.recalibration.searching import RIDGE, smallest
+from verax.analyses.recalibration.structured import noise_of
+from verax.inputs.arrays import Bools, Floats
+from verax.scores.base import Rule
+from verax.scores.gradients.logits import losses_with_gradient
+from verax.scores.registry import RULES
+
+# The number of knots of each method; between two the function is quadratic.
+KNOTS = {"quadratic": 2, "spline": 8, "ordered": 2}
+METHODS = tuple(KNOTS)
+# Knots are at least this far apart, as a share of their range.
+_APART = 0.02
+
+
+def fit_curve(how: Configuration, rows: FittingRows, rule: Rule, near: MonotoneCurve | None) -> MonotoneCurve:
+    """The function, and the offsets of ordered classes, that lose least; the search begins at `near`."""
+    k, n, ordered = rows.n_classes, len(rows.y), how.method == "ordered"
+    begun = LogLinear(np.array(near.power), np.zeros(k), near.floor) if ordered and near is not None else None
+    first = fit_log_linear(Configuration("temperature"), rows, rule, begun)
+    before = (first.floor, float(first.slopes) if ordered else 1.0, 1 / (n + 1))
+    x = thresholds_of(rows.p, *before)
+    knots = _knots(x, rows.weights, KNOTS[how.method])
+    fitting = _Fitting(basis(x, knots), rows, rule, ordered)
+    m, offsets = len(knots), np.zeros(k if ordered else 0)
+    # All slopes are one over the temperature, where that was not applied before.
+    slope = 1.0 if ordered else float(first.slopes)
+    start = np.concatenate([[knots[0] * slope], np.full(m, slope), offsets])
+    if near is not None:
+        level = near.level + basis(knots[:1], near.knots) @ near.slopes
+        start = np.concatenate(
+            [level, np.interp(knots, near.knots, near.slopes), near.offsets[: len(offsets)]]
+        )
+    noise, bend = fitting.noise(start)
+    unchanged = np.concatenate([[knots[0]], np.ones(m), offsets])
+    held = np.zeros((len(start), len(start)))
+    if ordered:
+        held[0 : m + 1, 0 : m + 1] = noise * m * _from_identity(knots)
+        held[m + 1 :, m + 1 :] = noise * k * np.eye(k)
+    elif how.strength is not None:
+        held[1 : m + 1, 1 : m + 1] = noise * how.strength * _roughness(knots)
+    held[: m + 1, : m + 1] += RIDGE * np.eye(m + 1)
+    held /= n
+
+    def objective(t: Floats) -> tuple[float, Floats]:
+        value, slope = fitting.sums(t)
+        pulled = held @ (t - unchanged)
+        return value / n + float(pulled @ (t - unchanged)), slope / n + 2 * pulled
+
+    low = np.full(len(start), -np.inf)
+    low[1 : m + 1] = 0.0
+    inverse = np.asarray(np.linalg.inv(fitting.curvature(start) * bend + 2 * held), float)
+    best = smallest(objective, start, (low, np.full(len(start), np.inf)), inverse)
+    factors = best[m + 1 :] if ordered else np.zeros(k)
+    return MonotoneCurve(knots, best[1 : m + 1], float(best[0]), factors, *before)
+
+
+def _from_identity(knots: Floats) -> Floats:
+    """The matrix of the squared shift of even odds plus those of the slopes, as departures from identity."""
+    shift = np.append(1.0, basis(np.zeros(1), knots)[0])
+    return np.outer(shift, shift) + np.diag(np.append(0.0, np.ones(len(knots))))
+
+
+def _knots(x: Floats, weights: Floats, m: int) -> Floats:
+    """Knots from the lowest to the highest log odds, evenly among the rows, some distance apart."""
+    values, order = np.sort(x, axis=None), np.argsort(x, axis=None, kind="stable")
+    mass = np.cumsum(np.repeat(weights, x.shape[1])[order])
+    places = np.searchsorted(mass, np.linspace(0, 1, m) * mass[-1])
+    found = values[np.minimum(places, len(values) - 1)]
+    found[0], found[-1] = values[0], values[-1]
+    if not found[-1] - found[0] > 1e-6:
+        return np.array([found[0] - 1, found[0] + 1])
+    kept = [float(found[0])]
+    least = _APART * float(found[-1] - found[0])
+    for each in found[1:-1].tolist():
+        if each - kept[-1] >= least and found[-1] - each >= least:
+            kept.append(each)
+    return np.array([*kept, found[-1]])
+
+
+def _roughness(knots: Floats) -> Floats:
+    """The matrix of the integral of the squared second derivative, times the range of the knots."""
+    found = np.zeros((len(knots), len(knots)))
+    for i, width in enumerate(np.diff(knots)):
+        found[i : i + 2, i : i + 2] += np.array([[1.0, -1.0], [-1.0, 1.0]]) / width
+    return np.asarray(found * (knots[-1] - knots[0]))
+
+
+@dataclass(frozen=True)
+class _Fitting:
+    """The sum of the losses as a function of level, slopes and offsets.
+
+    Attributes
+    ----------
+    design : (N, K - 1, M) array
+        What the slope at each knot adds to each threshold.
+    """
+
+    design: Floats
+    rows: FittingRows
+    rule: Rule
+    offset: bool
+
+    def _moved(self, t: Floats, rows: slice | Bools = slice(None)) -> tuple[Floats, Floats]:
+        """Log odds of the thresholds, and logits (N, K) of the classes."""
+        m = self.design.shape[2]
+        f = t[0] + self.design[rows] @ t[1 : m + 1]
+        z = class_logits(f)
+        return f, z + t[m + 1 :] if self.offset else z
+
+    def sums(self, t: Floats) -> tuple[float, Floats]:
+        """The sum of the losses and its derivative in the numbers."""
+        f, z = self._moved(t)
+        losses, g = losses_with_gradient(self.rule, np.ascontiguousarray(z.T), self.rows.y)
+        g = (g * self.rows.weights).T
+        own, next_one = logit_slopes(f)
+        by_f = g[:, :-1] * own + g[:, 1:] * next_one
+        slope = np.concatenate(
+            [[by_f.sum()], np.einsum("nk,nkm->m", by_f, self.design), g.sum(axis=0) if self.offset else []]
+        )
+        return float(self.rows.weights @ losses), slope
+
+    def noise(self, t: Floats) -> tuple[float, float]:
+        """The scale of the rule's noise and of its curvature (`noise_of`)."""
+        if self.rule == RULES["log_score"]:
+            return 1.0, 1.0
+        some = slice(None, None, -(-len(self.rows.y) // (2 * CURVATURE_ROWS)))
+        z = np.ascontiguousarray(self._moved(t, some)[1].T)
+        return noise_of(self.rule, z, self.rows.y[some], self.rows.weights[some])
+
+    def curvature(self, t: Floats) -> Floats:
+        """The mean curvature of the log score: the covariance of what the numbers add to the logits."""
+        n, _, m = self.design.shape
+        k = self.design.shape[1] + 1
+        step = -(-n // max(256, min(CURVATURE_ROWS, 2**22 // (k * (m + k)))))
+        some = slice(None, None, step)
+        f, z = self._moved(t, some)
+        q = np.exp(z - z.max(axis=1, keepdims=True))
+        q /= q.sum(axis=1, keepdims=True)
+        own, next_one = logit_slopes(f)
+        ones = np.concatenate([np.ones((*f.shape, 1)), self.design[some]], axis=2)
+        by_class = np.zeros((len(f), k, m + 1 + (k if self.offset else 0)))
+        by_class[:, :-1, : m + 1] += own[:, :, None] * ones
+        by_class[:, 1:, : m + 1] += next_one[:, :, None] * ones
+        if self.offset:
+            by_class[:, np.arange(k), m + 1 + np.arange(k)] = 1.0
+        by_class -= np.einsum("nk,nkt->nt", q, by_class)[:, None, :]
+        shares = np.sqrt(q * (self.rows.weights[some] / self.rows.weights[some].sum())[:, None])
+        flat = (by_class * shares[:, :, None]).reshape(-1, by_class.shape[2])
+        return np.asarray(flat.T @ flat)

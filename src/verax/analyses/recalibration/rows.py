@@ -1,0 +1,125 @@
+"""What methods are fitted to: rows whose outcomes are known, and the configuration of a method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from verax.inputs.arrays import Floats, Ints
+from verax.scores.base import Rule
+from verax.scores.gradients.logits import losses_with_gradient
+
+# Most rows that forms with slopes and offsets are fitted to, drawn at random: their error is then far
+# below anything that could be measured.
+MOST_ROWS = 100_000
+# How many numbers are worked on at a time: what a cache holds with all that is made of them.
+_BLOCK, _ROWS = 2**16, 1024
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A method, and the strength of its penalty where it has one."""
+
+    method: str
+    strength: float | None = None
+
+
+@dataclass(frozen=True)
+class FittingRows:
+    """Rows to learn from: positions of outcomes, probabilities, weights of mean one."""
+
+    y: Ints
+    p: Floats
+    weights: Floats
+
+    @classmethod
+    def of(cls, y: Ints, p: Floats, weights: Floats | None) -> FittingRows:
+        if weights is None:
+            return cls(y, p, relative(None, len(y)))
+        kept = weights > 0
+        return cls(y[kept], p[kept], relative(weights[kept], int(kept.sum())))
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.p.shape[1])
+
+    def some(self, most: int, seed: int) -> FittingRows:
+        """A random sample of the rows, if there are more than `most`."""
+        if len(self.y) <= most:
+            return self
+        chosen = drawn(len(self.y), most, seed)
+        return FittingRows.of(self.y[chosen], self.p[chosen], self.weights[chosen])
+
+
+@dataclass(frozen=True)
+class LogRows:
+    """Logarithms of probabilities with outcomes and weights, in blocks that a cache holds.
+
+    Attributes
+    ----------
+    blocks : list
+        (K, n) logarithms, a row for each class, with (n,) outcomes and weights.
+    n_rows : int
+        The number of rows, which is also the sum of the weights.
+    """
+
+    blocks: list[tuple[Floats, Ints, Floats]]
+    n_rows: int
+
+    @classmethod
+    def of(cls, rows: FittingRows, logs: Callable[[Floats], Floats]) -> LogRows:
+        """The logarithms that a function makes of rows of probabilities."""
+        step, found = max(_ROWS, _BLOCK // rows.n_classes), []
+        for start in range(0, len(rows.y), step):
+            part = slice(start, start + step)
+            z = np.ascontiguousarray(logs(rows.p[part]).T)
+            found.append((z, rows.y[part], rows.weights[part]))
+        return cls(found, len(rows.y))
+
+    def sums(self, rule: Rule, slopes: Floats, offsets: Floats) -> tuple[float, Floats, Floats]:
+        """The sum of the losses of slopes and offsets, and its derivatives in both.
+
+        Slopes are one for all classes, one for each, or a matrix.
+        """
+        total, by_slope, by_offset = 0.0, np.zeros(slopes.shape), np.zeros(len(offsets))
+        for z, y, weights in self.blocks:
+            moved = slopes @ z if slopes.ndim == 2 else np.atleast_1d(slopes)[:, None] * z
+            moved += offsets[:, None]
+            losses, g = losses_with_gradient(rule, moved, y)
+            g *= weights
+            total += float(weights @ losses)
+            by_offset += g.sum(axis=1)
+            if slopes.ndim == 2:
+                by_slope += g @ z.T
+            elif slopes.ndim:
+                by_slope += np.einsum("kn,kn->k", g, z)
+            else:
+                by_slope += np.vdot(g, z)
+        return total, by_slope, by_offset
+
+    def some(self, most: int) -> tuple[Floats, Ints, Floats]:
+        """About `most` rows from all blocks at equal distances, as one block; or all, if there are fewer."""
+        step = -(-self.n_rows // most)
+        z, y, weights = zip(*((z[:, ::step], y[::step], w[::step]) for z, y, w in self.blocks), strict=True)
+        return np.concatenate(z, axis=1), np.concatenate(y), np.concatenate(weights)
+
+
+def relative(weights: Floats | None, n: int) -> Floats:
+    """Weights of mean one."""
+    if weights is None or not n:
+        return np.ones(n)
+    w = weights / weights.max()
+    return np.asarray(w / w.mean())
+
+
+def drawn(n: int, most: int, seed: int) -> Ints:
+    """The numbers of `most` of n rows, drawn at random, in order."""
+    return np.sort(np.random.default_rng(seed).choice(n, most, replace=False))
+
+
+def zero_counts_as(p: Floats) -> float:
+    """Half the smallest positive probability: what a zero counts as."""
+    positive = p[p > 0]
+    return float(min(max(positive.min() / 2, 1e-300), 0.1 / p.shape[1]))

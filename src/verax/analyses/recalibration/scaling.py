@@ -1,0 +1,200 @@
+"""Fits of slopes and offsets for the logarithms of the probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from verax.analyses.recalibration.forms import LogLinear
+from verax.analyses.recalibration.rows import Configuration, FittingRows, LogRows, zero_counts_as
+from verax.analyses.recalibration.searching import FIRST, RIDGE, WIDEST, smallest
+from verax.inputs.arrays import Floats, Ints
+from verax.scores.base import Rule
+
+# Most rows used for the curvature that scales the search for a matrix.
+CURVATURE_ROWS = 2**12
+# From this many classes on, a search that begins near its end is scaled by the curvature as well: it takes a
+# third of the steps.
+_MANY_CLASSES = 20
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """How the numbers that are fitted make slopes and offsets.
+
+    Attributes
+    ----------
+    slopes : str
+        "fixed" at one, "one" for all classes (as its logarithm), one for "each" class, or a "matrix".
+    offsets : bool
+        Whether there is an offset for each class.
+    least : float, optional
+        The smallest value of slopes of each class.
+    """
+
+    n_classes: int
+    slopes: Literal["fixed", "one", "each", "matrix"]
+    offsets: bool
+    least: float | None = None
+
+    def pack(self, slopes: Floats, offsets: Floats) -> Floats:
+        """The numbers for slopes, of this kind or one for all classes, and offsets."""
+        k = self.n_classes
+        if self.slopes == "fixed":
+            return offsets
+        if self.slopes == "one":
+            slopes = np.log(slopes)
+        elif self.slopes == "each":
+            slopes = np.broadcast_to(slopes, k)
+        elif slopes.ndim < 2:
+            slopes = slopes * np.eye(k)
+        return np.append(slopes, offsets if self.offsets else [])
+
+    def unpack(self, t: Floats) -> tuple[Floats, Floats]:
+        """Slopes, () or (K,) or (K, K), and offsets (K,)."""
+        first, offsets = self._split(t)
+        k = self.n_classes
+        if self.slopes == "fixed":
+            return np.ones(()), offsets
+        if self.slopes == "one":
+            return np.exp(first[0]), offsets
+        return (first.reshape(k, k) if self.slopes == "matrix" else first), offsets
+
+    def pull(self, t: Floats, by_slope: Floats, by_offset: Floats) -> Floats:
+        """The gradient in the numbers, from those in slopes and in offsets."""
+        if self.slopes == "fixed":
+            return by_offset
+        if self.slopes == "one":
+            by_slope = np.exp(t[0]) * by_slope
+        return np.append(by_slope, by_offset if self.offsets else [])
+
+    @property
+    def bounds(self) -> tuple[Floats, Floats]:
+        """The smallest and the largest value of each number."""
+        least = -np.inf if self.least is None else self.least
+        low, high = {"one": (-WIDEST, WIDEST), "each": (least, np.inf)}.get(self.slopes, (-np.inf, np.inf))
+        n = {"fixed": 0, "one": 1, "each": self.n_classes, "matrix": self.n_classes**2}[self.slopes]
+        free = np.full(self.n_classes if self.offsets else 0, np.inf)
+        return np.append(np.full(n, low), -free), np.append(np.full(n, high), free)
+
+    def _split(self, t: Floats) -> tuple[Floats, Floats]:
+        k = self.n_classes
+        return (t[:-k], t[-k:]) if self.offsets else (t, np.zeros(k))
+
+
+def _numbers_of(method: str, k: int) -> _Numbers:
+    kinds: dict[str, _Numbers] = {
+        "prior": _Numbers(k, "fixed", True),
+        "temperature": _Numbers(k, "one", False),
+        "bcts": _Numbers(k, "one", True),
+        "vector": _Numbers(k, "each", True),
+        "beta": _Numbers(k, "each", True, 0.0),
+        "dirichlet": _Numbers(k, "matrix", True),
+    }
+    return kinds[method]
+
+
+def fit_log_linear(how: Configuration, rows: FittingRows, rule: Rule, near: LogLinear | None) -> LogLinear:
+    """The slopes and offsets that lose least; the search begins at `near`."""
+    k, floor = rows.n_classes, zero_counts_as(rows.p)
+    logs = LogRows.of(rows, lambda p: np.log(np.maximum(p, floor)))
+    numbers = _numbers_of(how.method, k)
+    unchanged = numbers.pack(np.ones(()), np.zeros(k))
+
+    def objective(t: Floats, logs: LogRows = logs) -> tuple[float, Floats]:
+        value, by_slope, by_offset = logs.sums(rule, *numbers.unpack(t))
+        gap = t - unchanged
+        value += RIDGE * float(gap @ gap)
+        slope = numbers.pull(t, by_slope, by_offset) + 2 * RIDGE * gap
+        if how.strength is not None:
+            penalty, along = _off_diagonal(t, k, how.strength * logs.n_rows)
+            value, slope = value + penalty, slope + along
+        return value / logs.n_rows, slope / logs.n_rows
+
+    few = logs.some(CURVATURE_ROWS)
+    if near is not None:
+        start = numbers.pack(near.slopes, near.offsets)
+    elif how.method == "temperature":
+        of_few = LogRows([few], len(few[1]))
+        start = min((np.array([t]) for t in FIRST), key=lambda t: objective(t, of_few)[0])
+    else:
+        first = fit_log_linear(Configuration("temperature"), rows, rule, None)
+        start = numbers.pack(first.slopes, first.offsets)
+    inverse = None
+    if how.strength is not None:
+        inverse = _inverse_curvature(*numbers.unpack(start), few, how.strength)
+    elif near is not None and how.method in ("temperature", "bcts") and k >= _MANY_CLASSES:
+        inverse = _inverse_curvature_near(*numbers.unpack(start), few, numbers.offsets)
+    best = smallest(objective, start, numbers.bounds, inverse)
+    slopes, offsets = numbers.unpack(best)
+    return LogLinear(np.asarray(slopes), np.asarray(offsets - offsets.mean()), floor)
+
+
+def _inverse_curvature_near(
+    slope: Floats, offsets: Floats, rows: tuple[Floats, Ints, Floats], with_offsets: bool
+) -> Floats:
+    """The inverse of the mean curvature of the log score, by the logarithm of one slope and by offsets.
+
+    Other proper rules have a similar one. It is the sum over the rows of the covariances of what the numbers
+    add to the logit of a class that is drawn from q: `slope` times z, and one for each offset.
+    """
+    z, _, weights = rows
+    added = slope * z
+    moved = added + offsets[:, None]
+    q = np.exp(moved - moved.max(axis=0))
+    q /= q.sum(axis=0)
+    mean = np.einsum("kn,kn->n", q, added)
+    found = np.empty((len(q) + 1, len(q) + 1))
+    found[0, 0] = weights @ (np.einsum("kn,kn,kn->n", q, added, added) - mean**2)
+    found[0, 1:] = found[1:, 0] = (q * (added - mean)) @ weights
+    found[1:, 1:] = np.diag(q @ weights) - (weights * q) @ q.T
+    found[np.diag_indices(len(found))] += 2 * RIDGE
+    found = found if with_offsets else found[:1, :1]
+    return np.asarray(np.linalg.inv(found / len(weights)))
+
+
+def _inverse_curvature(
+    slopes: Floats, offsets: Floats, rows: tuple[Floats, Ints, Floats], strength: float
+) -> Floats:
+    """The inverse of the mean curvature of the log score and its penalties, by the numbers of a matrix.
+
+    Other proper rules have a similar one.
+    """
+    k, (z, _, weights) = len(offsets), rows
+    moved = slopes @ z + offsets[:, None]
+    q = np.exp(moved - moved.max(axis=0))
+    q /= q.sum(axis=0)
+    found = matrix_curvature(q, z, weights / len(weights))
+    penalty = (
+        2 * strength * np.append(np.where(np.eye(k).ravel() > 0, 0.0, 1 / (k * (k - 1))), np.full(k, 1 / k))
+    )
+    found[np.diag_indices(len(found))] += penalty + 2 * RIDGE / len(weights)
+    return np.asarray(np.linalg.inv(found))
+
+
+def matrix_curvature(q: Floats, z: Floats, weights: Floats) -> Floats:
+    """The curvature of the log score by the numbers of a matrix, class by class, and then by offsets.
+
+    Where z has a row for each class and one of ones, the curvature by the numbers of classes i and k is the
+    sum of q_i (1[i = k] - q_k) z z' over the rows.
+    """
+    k = len(q)
+    ones = np.vstack([z, np.ones(len(weights))])
+    curvature = np.empty((k, k + 1, k, k + 1))
+    for i in range(k):
+        for j in range(i + 1):
+            share = weights * q[i] * ((i == j) - q[j])
+            curvature[i, :, j, :] = (share * ones) @ ones.T
+            curvature[j, :, i, :] = curvature[i, :, j, :]
+    order = np.append(np.arange(k * (k + 1)).reshape(k, k + 1)[:, :k], np.arange(k, k * (k + 1), k + 1))
+    return np.asarray(curvature.reshape(k * (k + 1), -1)[np.ix_(order, order)])
+
+
+def _off_diagonal(t: Floats, k: int, strength: float) -> tuple[float, Floats]:
+    """The penalty on what mixes classes, and on offsets (ODIR), with its gradient; diagonals are free."""
+    along = t.copy()
+    along[: k * k].reshape(k, k)[np.diag_indices(k)] = 0.0
+    share = np.append(np.full(k * k, strength / (k * (k - 1))), np.full(k, strength / k))
+    return float((share * along**2).sum()), 2 * share * along

@@ -1,0 +1,141 @@
+"""Fits of structured vector and matrix scaling: a temperature, and small regularised changes beyond it.
+
+The forecast is scaled by the temperature that loses least, and mixed with one row spread over all classes, as
+if it had been seen besides the n others. From the logarithms z of that, the logits are
+
+    (I + diag(v)) z + b        or        (I + diag(v) + M) z + b,    M zero on the diagonal.
+
+The fit minimises the sum of all losses plus c times (K |v|^2 + K |b|^2 + K (K - 1) |M|^2) with the strength c
+of the penalty: the more numbers of a kind there are, the closer each is held to zero. The penalty does not
+grow with n, so it fades as rows are added. Where c is one this is the objective of Berta, Holzmueller, Jordan
+and Bach (2025), arXiv:2511.03685, for the log score. Another rule has losses on another scale, so its penalty
+is multiplied by the scale of its noise (`noise_of`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from verax.analyses.recalibration.forms import LogLinear, mixed_logs
+from verax.analyses.recalibration.rows import Configuration, FittingRows, LogRows
+from verax.analyses.recalibration.scaling import CURVATURE_ROWS, fit_log_linear, matrix_curvature
+from verax.analyses.recalibration.searching import smallest, smallest_of_many
+from verax.inputs.arrays import Floats, Ints
+from verax.inputs.forecasts import softmax
+from verax.scores.base import Rule
+from verax.scores.gradients.logits import losses_with_gradient
+from verax.scores.registry import RULES
+
+METHODS = ("svector", "smatrix")
+# Up to this many numbers of a matrix the whole curvature is inverted, beyond it that of each class.
+_MOST_NUMBERS = 160
+
+
+def fit_structured(how: Configuration, rows: FittingRows, rule: Rule, near: LogLinear | None) -> LogLinear:
+    """The temperature, and what is added to it, that lose least; the search begins at `near`."""
+    k, n = rows.n_classes, len(rows.y)
+    begun = None if near is None else LogLinear(np.array(near.power), np.zeros(k), near.floor)
+    first = fit_log_linear(Configuration("temperature"), rows, rule, begun)
+    power, spread = float(first.slopes), 1 / (n + 1)
+    logs = LogRows.of(rows, lambda p: mixed_logs(p, first.floor, power, spread))
+    few = logs.some(2 * CURVATURE_ROWS)
+    noise, bend = (1.0, 1.0) if rule == RULES["log_score"] else noise_of(rule, *few)
+    strength = (1.0 if how.strength is None else how.strength) * noise
+    matrix = how.method == "smatrix"
+    unchanged = np.eye(k) if matrix else np.ones(k)
+    held = _penalties(k, matrix) * strength / n
+
+    def objective(t: Floats) -> tuple[float, Floats]:
+        value, by_slope, by_offset = logs.sums(rule, t[:-k].reshape(unchanged.shape) + unchanged, t[-k:])
+        return value / n + float(held @ t**2), np.append(by_slope, by_offset) / n + 2 * held * t
+
+    size = len(held)
+    start = np.zeros(size) if near is None else np.append(near.slopes - unchanged, near.offsets)
+    at = _Point.of(few, start[:-k].reshape(unchanged.shape) + unchanged, start[-k:], bend)
+    if matrix and size > _MOST_NUMBERS:
+        best = smallest_of_many(objective, start, at.scaling_by_class(2 * held))
+    else:
+        bound = np.full(size, np.inf)
+        curvature = matrix_curvature(at.q, at.z, at.weights) if matrix else at.vector_curvature()
+        inverse = np.asarray(np.linalg.inv(curvature + np.diag(2 * held)), float)
+        best = smallest(objective, start, (-bound, bound), inverse)
+    return LogLinear(unchanged + best[:-k].reshape(unchanged.shape), best[-k:], first.floor, power, spread)
+
+
+def _penalties(k: int, matrix: bool) -> Floats:
+    """What holds each number to zero: the number of numbers of its kind."""
+    if not matrix:
+        return np.full(2 * k, float(k))
+    changes = np.full((k, k), float(k * (k - 1)))
+    changes[np.diag_indices(k)] = k
+    return np.append(changes, np.full(k, float(k)))
+
+
+def noise_of(rule: Rule, z: Floats, y: Ints, weights: Floats) -> tuple[float, float]:
+    """The variance of a rule's gradient as a multiple of its curvature, and this as one of the log score's.
+
+    The best penalty is proportional to the first, which is one for the log score. A proper rule's expected
+    curvature is the covariance of its gradient with that of the log score.
+    """
+    _, own = losses_with_gradient(rule, z, y)
+    _, logs = losses_with_gradient(RULES["log_score"], z, y)
+    curvature = float(np.einsum("kn,kn,n->", own, logs, weights))
+    if not curvature > 0:
+        return 1.0, 1.0
+    noise = float(np.einsum("kn,kn,n->", own, own, weights)) / curvature
+    return noise, curvature / float(np.einsum("kn,kn,n->", logs, logs, weights))
+
+
+@dataclass(frozen=True)
+class _Point:
+    """Where a search begins, on some of the rows: how the mean loss bends there.
+
+    Attributes
+    ----------
+    z : (K, n) array
+        Logarithms of the probabilities.
+    q : (K, n) array
+        The probabilities that the numbers make of them.
+    weights : (n,) array
+        Their sum is the curvature of the rule as a multiple of that of the log score.
+    """
+
+    z: Floats
+    q: Floats
+    weights: Floats
+
+    @classmethod
+    def of(cls, rows: tuple[Floats, Ints, Floats], slopes: Floats, offsets: Floats, bend: float) -> _Point:
+        z, _, weights = rows
+        moved = (slopes @ z if slopes.ndim == 2 else slopes[:, None] * z) + offsets[:, None]
+        return cls(z, softmax(moved.T, np).T, weights * (bend / weights.sum()))
+
+    def vector_curvature(self) -> Floats:
+        """By one number for each class and by offsets: covariances of what they add to a logit."""
+        z, q, w = self.z, self.q, self.weights
+        k, parts = len(z), np.concatenate([q * z, q])
+        found = -(parts * w) @ parts.T
+        for i, j, factor in ((0, 0, z * z), (0, 1, z), (1, 0, z), (1, 1, np.ones_like(z))):
+            block = found[i * k : (i + 1) * k, j * k : (j + 1) * k]
+            block[np.diag_indices(k)] += np.einsum("kn,kn,n->k", q, factor, w)
+        return np.asarray(found)
+
+    def scaling_by_class(self, held: Floats) -> Callable[[Floats], Floats]:
+        """Multiplies by the inverse of the curvature in the numbers of each class by itself."""
+        z, q, w, k = self.z, self.q, self.weights, len(self.z)
+        ones = np.vstack([z, np.ones(len(w))])
+        inverses = np.empty((k, k + 1, k + 1))
+        for i in range(k):
+            found = (ones * (w * q[i] * (1 - q[i]))) @ ones.T
+            found[np.diag_indices(k + 1)] += np.append(held[i * k : (i + 1) * k], held[k * k + i])
+            inverses[i] = np.linalg.inv(found)
+
+        def scaled(slope: Floats) -> Floats:
+            by_class = np.concatenate([slope[: k * k].reshape(k, k), slope[k * k :, None]], axis=1)
+            moved = np.matmul(inverses, by_class[:, :, None])[:, :, 0]
+            return np.append(moved[:, :k], moved[:, k])
+
+        return scaled
