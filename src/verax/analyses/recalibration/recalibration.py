@@ -60,8 +60,8 @@ def recalibrate(
     - "bcts": temperature with class offsets; for two classes that is Platt scaling;
     - "quadratic": a quadratic function of the log odds that does not decrease, for two classes;
     - "beta": beta calibration, for two classes;
-    - "ordered": one non-decreasing quadratic function of the log odds of all thresholds of ordered classes,
-      and a regularised factor for each class;
+    - "ordered": for ordered classes, a temperature, then one non-decreasing quadratic function of the log
+      odds of all thresholds, and a factor for each class, held to those of "unchanged";
     - "svector": structured vector scaling, that is a temperature, then a slope and an offset for each class
       that are held to those of "unchanged";
     - "vector": a slope and an offset for each class;
