@@ -210,3 +210,50 @@ def test_plans_from_graded_pilots(folder):
     stacked = ("plan", folder / "both.csv", "--grade", "correct", "--id", "qid", "--model-column", "model")
     assert "--missing joint" in verax(*stacked, "--difference", "0.1").stderr
     assert "power" in verax(*stacked, "--difference", "0.1", "--missing", "pairwise").stdout
+
+
+def test_tournaments_and_models_stacked_with_probabilities(tmp_path):
+    """Forecasters in rows, whose forecasts change: as `compare` with `times` and `closes`, with both scores."""
+    y = RNG.integers(0, 2, 12)
+    rows = []
+    for name, step in (("ann", 1), ("bob", 2)):
+        for q in range(0, 12, step):
+            for day in (1, 4)[: 1 + q % 2]:
+                p = round(float(np.clip(0.5 + 0.3 * (y[q] - 0.5) + RNG.normal(0, 0.2), 0.05, 0.95)), 3)
+                rows.append((name, f"q{q}", p, y[q], f"2026-01-{day:02}", "2026-01-11"))
+    columns = ("forecaster", "question", "probability", "resolution", "time", "closes")
+    table = pd.DataFrame(rows, columns=columns)
+    file = tmp_path / "forecasts.csv"
+    table.to_csv(file, index=False)
+    stacked = ("--model-column", "forecaster", "--id", "question", "--rule", "brier", "--missing", "joint")
+    own = {name: part for name, part in table.groupby("forecaster")}
+    wanted = vx.compare(
+        {name: part["resolution"] for name, part in own.items()},
+        {name: part["probability"] for name, part in own.items()},
+        ids={name: part["question"].to_numpy() for name, part in own.items()},
+        times={name: part["time"].to_numpy() for name, part in own.items()},
+        closes={name: part["closes"].to_numpy() for name, part in own.items()},
+        rule="brier",
+        missing="joint",
+    )
+    found = as_json(file, *stacked, "--times", "time", "--closes", "closes")
+    for kind, scores in (("models", wanted.models), ("peers", wanted.peers), ("baselines", wanted.baselines)):
+        means = {model["name"]: model["mean"] for model in found[kind]["brier"]}
+        assert means == pytest.approx({model.name: model.mean for model in scores["brier"]})
+    # By hand: the first forecast of two stood 3 of 10 days.
+    losses = 2 * (own["ann"]["probability"] - own["ann"]["resolution"]) ** 2
+    days = np.where(own["ann"]["question"].duplicated(keep=False), 3, 10)
+    days = np.where(own["ann"]["time"] == "2026-01-04", 7, days)
+    uniform = np.average(losses, weights=days) - 0.5
+    assert {model.name: model.mean for model in wanted.baselines["brier"]}["ann"] == pytest.approx(uniform)
+    said = verax("compare", file, *stacked, "--times", "time", "--closes", "closes").stdout
+    assert "baseline score" in said
+    assert "models: forecaster" in said
+    assert "--times COLUMN and --closes COLUMN" in refusal(file, *stacked)
+    assert "--closes must be named" in refusal(file, *stacked, "--times", "time")
+    assert "--task forecaster" in refusal(file, *stacked, "--by", "forecaster")
+    assert "`verax compare` takes several" in verax("evaluate", file, *stacked[:2]).stderr
+    table.drop_duplicates(["forecaster", "question"]).to_csv(file, index=False)
+    assert as_json(file, *stacked)["missing"] == "joint"
+    planned = verax("plan", file, *stacked, "--difference", "0.1")
+    assert "power" in planned.stdout, planned.stderr

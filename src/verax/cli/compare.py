@@ -30,7 +30,8 @@ _EXAMPLES = """Examples: `verax compare a.parquet b.parquet`,
 `verax compare new=a.parquet old=b.parquet --rule brier --margin 0.02 --require 'difference.high<0.02'`,
 `verax compare odds.csv --target result --probs model='Model*' --probs book='Book*'`,
 `verax compare new=new_answers.csv old=old_answers.csv --grade correct --id qid --groups subject`,
-`verax compare answers.csv --grade correct --id qid --model-column model --missing joint`"""
+`verax compare answers.csv --grade correct --id qid --model-column model --missing joint`,
+`verax compare forecasts.csv --model-column forecaster --id question --times time --closes closes --missing joint`"""
 
 
 @app.command(epilog=_EXAMPLES)
@@ -65,6 +66,16 @@ def compare(
             "questions of both; joint: estimate all models on all questions."
         ),
     ] = "refuse",
+    times: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of when a forecast was made, where forecasters may change theirs: the loss of a "
+            "question is the mean over its forecasts, weighted by how long each stood. With --closes."
+        ),
+    ] = None,
+    closes: Annotated[
+        str | None, typer.Option(help="Column of when a question closes, which ends its last forecast.")
+    ] = None,
     rule: options.Rules = None,
     least: options.Least = 20,
     time_ordered: Annotated[
@@ -100,8 +111,9 @@ def compare(
 
     Rows are matched by --id, or by their order; rows that do not match are refused. Several models in one
     file are named with their columns: --probs name=columns. Top lists are recognised by their content, and
-    may be compared with full distributions. Files of graded answers are read with --grade, and evaluation
-    logs (Inspect, lm-evaluation-harness, HELM, OLMES, OpenAI evals) by their content.
+    may be compared with full distributions. Models, or the forecasters of a tournament, may be stacked in the
+    rows of one file: --model-column. Files of graded answers are read with --grade, and evaluation logs
+    (Inspect, lm-evaluation-harness, HELM, OLMES, OpenAI evals) by their content.
     """
     from verax.analyses.comparison.compare import compare as weigh
     from verax.files.joining import name_files
@@ -110,7 +122,7 @@ def compare(
     how: dict[str, Any] = {"method": cast(Method, method), "reference": reference, "bootstrap": bootstrap}
     how["margin"] = margin
     graded = grading.are_in(next(iter(name_files(given[:1]).values())), reading)
-    if graded or missing != "refuse":
+    if graded or missing != "refuse" or grading.model_column or times or closes:
         questions: GradedFiles | OwnRows
         if graded:
             if reading.by:
@@ -119,9 +131,13 @@ def compare(
                     argument="by",
                     remedies=[passing("for a comparison per value of a column", task=reading.by[0])],
                 )
+            if times or closes:
+                raise InputError("is for forecasts that change, not for grades", argument="times")
             questions = GradedFiles.of(given, grading, reading, scored=rule is not None)
         else:
-            questions = own_rows(paths_of(given, reading), reading, rule)
+            columns = {"times": times, "closes": closes, "task": grading.task, "epochs": grading.epoch}
+            stated = {name: column for name, column in columns.items() if column is not None}
+            questions = own_rows(given, reading, rule, model_column=grading.model_column, columns=stated)
         bounds = bounds_on_difference(require, list(questions.files))
         asked: Any = {"missing": missing, "rule": rule, **questions.arguments(), **how, **plan}
         _show_questions(questions, weigh(**asked), bounds, html=html, as_json=as_json)

@@ -73,6 +73,7 @@ def evaluate(
             as_json=as_json,
         )
         return
+    grading.refuse_models()
     opened = Opened.of(given, reading)
     bounds = read_bounds(require, strictly=require_interval, ordered=reading.ordered, lists=opened.lists)
     rules = _rules(rule, bounds, reading.ordered, lists=opened.lists)

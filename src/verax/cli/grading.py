@@ -34,7 +34,11 @@ ConfidenceColumn = Annotated[
     str | None, typer.Option(help="Column of confidences: the probability that an answer is right.")
 ]
 ModelColumn = Annotated[
-    str | None, typer.Option(help="Column of models, where the answers of several are stacked in one file.")
+    str | None,
+    typer.Option(
+        help="Column of models or forecasters, where the answers or predictions of several are stacked in one "
+        "file."
+    ),
 ]
 Task = Annotated[
     str | None,
@@ -120,6 +124,16 @@ class Grading:
             # Logs of choices with their likelihoods are lists; --grade asks for their grades.
             return not _lists(paths, reading)
         return holds_grades(paths, self.columns(reading), reading.request)
+
+    def refuse_models(self) -> None:
+        """Refuse a column of models where the predictions of one are read."""
+        if self.model_column is not None:
+            raise InputError(
+                "must be left out: predictions of several models are stacked for a comparison",
+                argument="model_column",
+                values=[self.model_column],
+                remedies=[Remedy("`verax compare` takes several models.")],
+            )
 
     def read_one(self, path: Files, reading: Reading) -> GradedAnswers:
         """The answers of the only model."""

@@ -79,6 +79,7 @@ class OwnRows:
     files: Mapping[str, str]
     said: dict[str, list[str]]
     reading: Reading
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def matched(self) -> str:
@@ -101,11 +102,38 @@ class OwnRows:
             own = {name: getattr(part, column) for name, part in self.parts.items()}
             if all(value is not None for value in own.values()):
                 found[column] = own
+        for name, column in self.columns.items():
+            found[name] = {model: part.by[column] for model, part in self.parts.items()}
         return found
 
 
-def own_rows(paths: dict[str, Files], reading: Reading, rule: list[str] | None) -> OwnRows:
-    """The rows of each model, which need not be about the same questions."""
+def own_rows(
+    given: list[str],
+    reading: Reading,
+    rule: list[str] | None,
+    *,
+    model_column: str | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> OwnRows:
+    """The rows of each model, which need not be about the same questions: files, or stacked in one.
+
+    `columns` are those of further arguments of `compare`: tasks, repeats of a question, times and closes.
+    """
+    stated = dict(columns or {})
+    paths = paths_of(given, reading) if model_column is None else _stacked(given)
+    if ("times" in stated) != ("closes" in stated):
+        lacking = "closes" if "times" in stated else "times"
+        remedies = [passing(**{lacking: ...})]
+        raise InputError("must be named as well", argument=lacking, kind="missing", remedies=remedies)
+    if reading.by:
+        raise InputError(
+            "cannot be used where models have rows of their own",
+            argument="by",
+            remedies=[passing("for a comparison per value of a column", task=reading.by[0])],
+        )
+    # What belongs to rows beside forecasts is read as subgroups are.
+    beside = {**stated, **({} if model_column is None else {"models": model_column})}
+    reading = replace(reading, by=list(beside.values()) or None)
     from verax.files.joining import with_classes_of
     from verax.scores.metrics import needs_order
     from verax.scores.registry import as_rules
@@ -121,7 +149,44 @@ def own_rows(paths: dict[str, Files], reading: Reading, rule: list[str] | None) 
         handles[name] = (handle.in_order() if order_matters and not handle.lists else handle).held()
     parts = {name: held.rows[held.models[0]] for name, held in handles.items()}
     said = {name: [*held.taken, *(f"note: {note}" for note in held.notes)] for name, held in handles.items()}
-    return OwnRows(parts, {name: called(path) for name, path in paths.items()}, said, reading)
+    words = {f"subgroups: {column}": f"{name}: {column}" for name, column in beside.items()}
+    said = {name: [words.get(line, line) for line in lines] for name, lines in said.items()}
+    files = {name: called(path) for name, path in paths.items()}
+    if model_column is not None:
+        ((name, part),) = parts.items()
+        parts = _by_model(part, model_column)
+        said, files = {files[name]: said[name]}, dict.fromkeys(parts, files[name])
+    return OwnRows(parts, files, said, reading, stated)
+
+
+def _stacked(given: list[str]) -> dict[str, Files]:
+    """The only file, of models that are stacked in rows."""
+    from verax.files import name_files
+
+    paths: dict[str, Files] = dict(name_files(given))
+    if len(paths) > 1:
+        raise InputError(
+            "must be left out where every model has a file of its own",
+            argument="model_column",
+            found=f"there are {len(paths)} files",
+        )
+    return paths
+
+
+def _by_model(part: Any, column: str) -> dict[str, Any]:
+    """The rows of each model of a file."""
+    import numpy as np
+
+    labels = np.array([str(label) for label in part.by[column]])
+    found = {name: part.take(np.flatnonzero(labels == name)) for name in dict.fromkeys(labels.tolist())}
+    if len(found) < 2:
+        raise InputError(
+            "must name two models or more",
+            argument="model_column",
+            found=f"column {column} has {', '.join(found)} only",
+            remedies=[Remedy("`verax evaluate` takes one.")],
+        )
+    return found
 
 
 def short_name(paths: Files) -> str:

@@ -10,6 +10,7 @@ import typer
 from verax.cli import options
 from verax.cli.app import app
 from verax.cli.grading import GradedFiles, Grading, reads_grades
+from verax.cli.models import OwnRows, own_rows
 from verax.cli.options import Reading, reads_files, split
 from verax.cli.output import Json, draw_to, show
 from verax.common.paths import called
@@ -105,7 +106,7 @@ def plan(
     }
     files: dict[str, str] = {}
     said: list[str] = []
-    if given and _graded(given, grading, reading):
+    if given and (grading.model_column is not None or _graded(given, grading, reading)):
         pilot, files, said = _graded_pilot(given, grading, reading, confidence, rule, missing)
         found = size(pilot, **how)
     elif given:
@@ -150,9 +151,13 @@ def _graded_pilot(
         answers = grading.read_one(path, reading)
         card, _ = evaluated(answers, grading, reading, confidence, [])
         return card, {name: called(path)}, [f"{called(path)}: {'; '.join(answers.taken)}", *card.notes]
-    scored = rule not in (None, "grade")
-    files = GradedFiles.of(given, grading, reading, scored=scored)
-    asked = {**files.arguments(), "missing": missing, **({"rule": rule} if scored else {})}
+    rules = None if rule in (None, "grade") else [rule]
+    files: GradedFiles | OwnRows
+    if _graded(given, grading, reading):
+        files = GradedFiles.of(given, grading, reading, scored=rules is not None)
+    else:
+        files = own_rows(given, reading, rules, model_column=grading.model_column)
+    asked: dict[str, Any] = {**files.arguments(), "missing": missing, **({"rule": rules} if rules else {})}
     found = compare(**asked)
     said = [f"{name}: {'; '.join(lines)}" for name, lines in files.said.items()]
     return found, dict(files.files), said

@@ -13,6 +13,7 @@ TARGETS = (
 # Names that may mean something else, taken for the outcomes where no column has one of those above.
 MAYBE_TARGETS = (
     *("obs", "observed", "obs_cat", "category", "correct", "answer", "correct_answer", "grade", "diagnosis"),
+    "resolution",
 )
 PROBS = (
     *("p", "prob", "probs", "proba", "probas", "probability", "probabilities", "y_prob", "y_proba"),

@@ -202,7 +202,10 @@ def _places(
                 source=source,
                 found=f"{again}{repeat} is in rows {found[q]} and {row}",
                 rows=(found[q], row),
-                remedies=[passing("if questions were asked several times", epochs=...)],
+                remedies=[
+                    passing("if questions were asked several times", epochs=...),
+                    passing("if forecasts changed over time", times=..., closes=...),
+                ],
             )
         found[q] = row
     return found

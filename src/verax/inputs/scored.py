@@ -14,6 +14,19 @@ from verax.inputs.lists.rows import check_weights
 
 
 @dataclass(frozen=True)
+class Baseline:
+    """What losses of the same probability for every class, on the same rows, are known by.
+
+    Attributes
+    ----------
+    rule : Rule
+        The rule of the losses.
+    """
+
+    rule: Any
+
+
+@dataclass(frozen=True)
 class ScoredBatch:
     """Consecutive rows with their losses."""
 
@@ -79,6 +92,10 @@ class ScoredRows:
     def losses(self, rule: Any) -> Floats:
         """The losses by a rule; NaN where there is none."""
         return self._losses[rule]
+
+    def has(self, rule: Any) -> bool:
+        """Whether there are losses by a rule."""
+        return rule in self._losses
 
     def known(self, rule: Any) -> Bools:
         """Which rows have a loss by a rule."""

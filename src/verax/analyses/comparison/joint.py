@@ -23,6 +23,7 @@ from verax.common.summaries import Summary, merges
 from verax.errors import InputError, join, passing
 from verax.inputs.arrays import Bools, Floats
 from verax.inputs.handles import Part, Recipe
+from verax.inputs.scored import Baseline
 from verax.scores.base import Rule
 from verax.scores.registry import name_of
 
@@ -219,6 +220,24 @@ class PseudoRecipe(ColumnRecipe, cases=True):
         return {
             OF_RULE.format(name_of(self.rule)): self.effects.pseudo_losses(losses, known, weights_of(part))
         }
+
+
+@dataclass(frozen=True)
+class BaselineRecipe(ColumnRecipe, cases=True):
+    """Baseline scores of one model: its loss minus that of the same probability for every class."""
+
+    model: str
+    rule: Rule
+
+    def take(self, part: Part) -> PairedSums:
+        """Of the questions that the model answered."""
+        _, known, _ = table_of(part, (self.model,), self.rule)
+        return super().take(some_rows(part, known[:, 0]))
+
+    def _columns(self, part: Part) -> Mapping[str, Floats]:
+        rows: Any = part.models[self.model]
+        gaps = rows.losses(self.rule) - rows.losses(Baseline(self.rule))
+        return {OF_RULE.format(name_of(self.rule)): gaps[:, None]}
 
 
 @dataclass(frozen=True)

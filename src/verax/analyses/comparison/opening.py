@@ -10,17 +10,18 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from verax.analyses.comparison.checks import refuse
+from verax.analyses.comparison.references import uniform_losses
 from verax.common.checks import check_choice
 from verax.errors import InputError, Offenders, Remedy, passing, show
 from verax.inputs.arrays import Array, Bools, Floats, to_array, to_host
 from verax.inputs.breakdown import labels_of, not_scanned
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import kinds_of
-from verax.inputs.handles import Handle
+from verax.inputs.handles import Handle, Part
 from verax.inputs.memory import InMemory
 from verax.inputs.questions import Questions, column_of
 from verax.inputs.rows import Rows, at_fault, pair_each
-from verax.inputs.scored import ScoredRows
+from verax.inputs.scored import Baseline, ScoredRows
 from verax.inputs.skipping import without_invalid
 from verax.inputs.standing import averaged, first_rows, how_long
 from verax.scores.base import Rule, losses_of
@@ -356,10 +357,13 @@ def open_own(
                 kind="length",
                 found=f"{name!r} has {own.n_classes}, not {n_classes}",
             )
-        found: dict[Rule, Floats] = {}
+        found: dict[Any, Floats] = {}
         for rule, values in zip(rules, losses_of(list(rules), own), strict=True):
             found[rule] = np.full(n, np.nan)
             found[rule][kept] = to_host(values)
+        for rule, values in zip(rules, uniform_losses(list(rules), Part({str(name): own})), strict=True):
+            found[Baseline(rule)] = np.full(n, np.nan)
+            found[Baseline(rule)][kept] = values
         losses[str(name)] = found
     return asked.handle(losses, n_classes)
 

@@ -18,7 +18,7 @@ from verax.analyses.comparison.conclusions import (
     lettered,
     read_comparison,
 )
-from verax.analyses.comparison.joint import Effects, JointRecipe, PeerRecipe, PseudoRecipe
+from verax.analyses.comparison.joint import BaselineRecipe, Effects, JointRecipe, PeerRecipe, PseudoRecipe
 from verax.analyses.comparison.opening import Asked, Missing, check_graded, grade_scale, open_grades, open_own
 from verax.analyses.comparison.paired import PairedRecipe, PairedSums
 from verax.analyses.comparison.records import Difference, Model
@@ -31,6 +31,7 @@ from verax.inputs.arrays import to_host
 from verax.inputs.groups import check_several
 from verax.inputs.handles import Handle, refuse_beside
 from verax.inputs.labelled import each_label
+from verax.inputs.scored import Baseline
 from verax.scores.base import Rule
 from verax.scores.registry import as_rules, default_rules, name_of
 
@@ -119,6 +120,7 @@ def compare_questions(
         answers={rule: own for each in found for rule, own in each.answers.items()},
         gap_bounds={rule: own for each in found if bounds for rule, own in each.gap_bounds.items()},
         peers={rule: own for each in found for rule, own in each.peers.items()},
+        baselines={rule: own for each in found for rule, own in each.baselines.items()},
         notes=tuple(dict.fromkeys(note for each in found for note in each.notes)),
         margin=margin,
         missing=missing,
@@ -177,6 +179,7 @@ def _by_rule(
         answers={name_of(rule): answers},
         gap_bounds={name_of(rule): sums.gaps(models, ends)} if left else {},
         peers={} if missing == "refuse" else {name_of(rule): _peers(handle, rule, plan)},
+        baselines={} if missing == "refuse" else _baselines(handle, rule, plan),
     )
 
 
@@ -276,7 +279,20 @@ def _joint(
 
 def _peers(handle: Handle, rule: Rule, plan: Resampling) -> list[Model]:
     """The peer score of each model: its loss minus the mean loss of the others on the same questions."""
-    recipes = {name: PeerRecipe(handle.models, name, rule) for name in handle.models}
+    return _alone(handle, {name: PeerRecipe(handle.models, name, rule) for name in handle.models}, rule, plan)
+
+
+def _baselines(handle: Handle, rule: Rule, plan: Resampling) -> dict[str, list[Model]]:
+    """The baseline score of each model by a rule, for forecasts; none for grades."""
+    part = handle.kept
+    if part is None or not all(own.has(Baseline(rule)) for own in part.models.values()):  # type: ignore[attr-defined]
+        return {}
+    recipes = {name: BaselineRecipe(name, rule) for name in handle.models}
+    return {name_of(rule): _alone(handle, recipes, rule, plan)}
+
+
+def _alone(handle: Handle, recipes: Mapping[str, Any], rule: Rule, plan: Resampling) -> list[Model]:
+    """The mean of one column of each model, by its recipe."""
     seen = handle.summarise(recipes)
     found = []
     for name in handle.models:

@@ -61,6 +61,9 @@ class Comparison(Tabled, MaySkip):
     peers : dict of str to list of Model
         By rule, the loss of each model minus the mean loss of the others on the same questions; empty unless
         models answered different questions.
+    baselines : dict of str to list of Model
+        By rule, the loss of each model minus that of the same probability for every class, on the questions
+        that it answered; empty for grades, and unless models answered different questions.
     tasks : dict of str to Comparison
         The same for each task, with Holm's correction over all tasks; empty without tasks.
 
@@ -89,6 +92,7 @@ class Comparison(Tabled, MaySkip):
     gap_bounds: dict[str, list[GapBounds]] = field(default_factory=dict)
     peers: dict[str, list[Model]] = field(default_factory=dict)
     tasks: dict[str, Comparison] = field(default_factory=dict)
+    baselines: dict[str, list[Model]] = field(default_factory=dict)
 
     _notes_apart = True
 
@@ -228,6 +232,7 @@ class Comparison(Tabled, MaySkip):
             "answers": {rule: [vars(own) for own in found] for rule, found in self.answers.items()},
             "gap_bounds": {rule: [vars(own) for own in found] for rule, found in self.gap_bounds.items()},
             "peers": {rule: [vars(own) for own in found] for rule, found in self.peers.items()},
+            "baselines": {rule: [vars(own) for own in found] for rule, found in self.baselines.items()},
             "tasks": {task: own._as_dict() for task, own in self.tasks.items()},
         }
 

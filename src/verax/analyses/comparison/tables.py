@@ -104,6 +104,15 @@ def _question_tables(found: Compared, rule: str, head: str) -> list[Table]:
         ]
         title = f"{rule}: loss minus the mean loss of the others on the same question"
         tables.append(Table(columns, peers, title))
+    baselines = found.baselines.get(rule, [])
+    if baselines:
+        columns = [
+            Column("name", "model", right=False),
+            Column("mean", "baseline score", lambda m: _signed(m.mean)),
+            Column("low high", head, "+z.6f", "interval", right=False),
+        ]
+        title = f"{rule}: loss minus that of the same probability for every class, on the same questions"
+        tables.append(Table(columns, baselines, title))
     return tables
 
 

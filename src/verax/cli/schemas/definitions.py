@@ -151,6 +151,7 @@ DEFINITIONS: dict[str, Schema] = {
         answers=Maybe(mapped(listed(of_fields(ModelAnswers)))),
         gap_bounds=Maybe(mapped(listed(of_fields(GapBounds)))),
         peers=Maybe(mapped(listed(of_fields(Model, rank=PLACE)))),
+        baselines=Maybe(mapped(listed(of_fields(Model, rank=PLACE)))),
         tasks=Maybe(mapped(ref("comparison"))),
         **NOTED,
     ),
