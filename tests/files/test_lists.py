@@ -402,7 +402,20 @@ def test_stated_probabilities(tmp_path):
     path = write(tmp_path / "a.jsonl", [{"answer": "A", "probabilities": row} for row, _ in STATED])
     with pytest.raises(vx.InputError, match="line 5 has 2 without one") as caught:
         open_lists(path)
-    assert {"missing", "invalid"} == {name for r in caught.value.remedies for name in r.options}
+    # One of six is too many to be left out on advice.
+    assert {"missing"} == {name for r in caught.value.remedies for name in r.options}
+    assert "Leaving out 1 of 6 records (16.7%) would bias every result" in str(caught.value)
+    few = write(
+        tmp_path / "few.jsonl", [{"answer": "A", "probabilities": STATED[i // 99][0]} for i in range(100)]
+    )
+    many = write(
+        tmp_path / "many.jsonl", [{"answer": "A", "probabilities": STATED[i // 98][0]} for i in range(100)]
+    )
+    with pytest.raises(vx.InputError, match="line 100 sums to 3.*") as caught:
+        open_lists(few, classes=["A", "B", "C"])
+    assert {"normalize", "invalid"} == {name for r in caught.value.remedies for name in r.options}
+    with pytest.raises(vx.InputError, match=r"2 of 100|invalid") as caught:
+        open_lists(many, classes=["A", "B", "C"])
     # Left out.
     read = open_lists(path, classes=["A", "B", "C"], invalid="skip")
     assert read.lists.to_dicts() == [pytest.approx({"A": 0.7, "B": 0.2, "C": 0.1})]

@@ -36,8 +36,7 @@ ConfidenceColumn = Annotated[
 ModelColumn = Annotated[
     str | None,
     typer.Option(
-        help="Column of models or forecasters, where the answers or predictions of several are stacked in one "
-        "file."
+        help="Column of models or forecasters whose answers or predictions are stacked in one file."
     ),
 ]
 Task = Annotated[
@@ -135,7 +134,7 @@ class Grading:
                 remedies=[Remedy("`verax compare` takes several models.")],
             )
 
-    def read_one(self, path: Files, reading: Reading) -> GradedAnswers:
+    def read_one(self, path: Files, reading: Reading, *, questions: bool = False) -> GradedAnswers:
         """The answers of the only model."""
         from verax.files.grades import read_graded
 
@@ -149,7 +148,7 @@ class Grading:
                     remedies=[Remedy("`verax compare` takes several models.")],
                 )
             return next(iter(found.values()))
-        return read_graded(path, self.columns(reading), reading.request)
+        return read_graded(path, self.columns(reading), reading.request, questions=questions)
 
     def read(self, paths: Mapping[str, Files], reading: Reading) -> dict[str, GradedAnswers]:
         """The answers of each model, of files of their own or stacked in one."""

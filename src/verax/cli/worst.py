@@ -10,6 +10,7 @@ from verax.analyses.worst import ranking
 from verax.analyses.worst import worst as find_worst
 from verax.cli import options
 from verax.cli.app import app
+from verax.cli.grading import Grading, reads_grades
 from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, show
 from verax.scores.metrics import needs_order
@@ -19,6 +20,7 @@ CALLED_BY_NUMBER = (
     "Rows are called by their numbers in the file, from 0; --id names a field that identifies them."
 )
 _EXAMPLES = """Examples: `verax worst preds.parquet -n 5 --id id`,
+`verax worst log.eval`,
 `verax worst grades.csv --target grade --ordered --classes none,mild,severe --id patient --json`"""
 
 
@@ -34,9 +36,11 @@ _EXAMPLES = """Examples: `verax worst preds.parquet -n 5 --id id`,
         "require": "`verax evaluate --require` checks bounds",
     },
 )
+@reads_grades
 def worst(
     given: options.Given,
     reading: Reading,
+    grading: Grading,
     n: Annotated[int, typer.Option("-n", "--number", help="Number of rows.")] = 10,
     rule: Annotated[
         str | None,
@@ -47,10 +51,18 @@ def worst(
     """Show the rows with the largest loss, how other rules rank them, and where the loss comes from.
 
     For top lists the output shows the list, the place of the outcome in it and the probability left for
-    unlisted classes.
+    unlisted classes; for records of language models also the question. Graded answers and evaluation logs are
+    ranked by their grades and confidences, with question, answer and right answer.
     """
     from verax.cli.opening import Opened
+    from verax.cli.worst_answers import questions_of, show_worst_answers
+    from verax.files.joining import files_of_one_model
 
+    _, paths = files_of_one_model(given)
+    if grading.are_in(paths, reading):
+        show_worst_answers(paths, grading, reading, n, as_json=as_json)
+        return
+    grading.refuse_models()
     chosen = rule or default_rules(ordered=reading.ordered)[0]
     opened = Opened.of(given, reading)
     rows = opened.rows(ordered=not opened.lists and needs_order(ranking(chosen)))
@@ -62,5 +74,15 @@ def worst(
         "taken": rows.taken(),
         **found.to_dict(stored=False),
     }
+    places = {case["row"]: case["id"] for case in result["cases"] if isinstance(case.get("row"), int)}
+    questions = questions_of(paths, places) if reading.holds_lists(paths) else {}
+    if questions:
+        result["questions"] = {str(row): questions[row] for row in places if row in questions}
+    asked = [
+        f"{row if places[row] is None else places[row]}: {questions[row]}"
+        for row in places
+        if row in questions
+    ]
     called = [] if found.named or not opened.lists else [CALLED_BY_NUMBER]
-    show(result, [*rows.said(), repr(found), *called], as_json=as_json)
+    below = ["", "Questions", *asked] if asked else []
+    show(result, [*rows.said(), repr(found), *called, *below], as_json=as_json)

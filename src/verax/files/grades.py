@@ -22,6 +22,8 @@ from verax.inputs.arrays import Array, Floats
 # What columns are called where nobody says it.
 _GRADES = ("correct", "is_correct", "grade")
 _CONFIDENCES = ("confidence", "conf")
+# What columns are called that tell what was asked and answered.
+_ABOUT = ("question", "prompt", "problem", "query", "answer", "gold", "target", "correct_answer")
 # Texts that are grades.
 _RIGHT = ("true", "correct", "right", "yes", "pass")
 _WRONG = ("false", "incorrect", "wrong", "no", "fail")
@@ -118,6 +120,8 @@ class GradedAnswers:
         How an evaluation log was read, one line each.
     by : mapping of str to array of shape (N,)
         The label of each answer in each breakdown.
+    about : mapping of str to array of shape (N,)
+        What was asked and answered, where that was asked for.
     """
 
     name: str
@@ -133,6 +137,7 @@ class GradedAnswers:
     model: str | None = None
     origin: tuple[str, ...] = ()
     by: Mapping[str, Array] = field(default_factory=dict)
+    about: Mapping[str, Array] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.grades)
@@ -142,10 +147,12 @@ class GradedAnswers:
         own: dict[str, Any] = {
             name: None if value is None else value[rows]
             for name, value in vars(self).items()
-            if name not in ("name", "columns", "groups", "model", "origin", "by")
+            if name not in ("name", "columns", "groups", "model", "origin", "by", "about")
         }
         by = {name: column[rows] for name, column in self.by.items()}
-        return replace(self, groups=tuple(kind[rows] for kind in self.groups), by=by, **own)
+        about = {name: column[rows] for name, column in self.about.items()}
+        groups = tuple(kind[rows] for kind in self.groups)
+        return replace(self, groups=groups, by=by, about=about, **own)
 
     @property
     def reasons(self) -> dict[str, int]:
@@ -189,10 +196,18 @@ def is_log(path: Files) -> str | None:
     return str(found[0][1].name) if found else None
 
 
-def read_graded(path: Files, columns: GradeColumns, request: Request | None = None) -> GradedAnswers:
-    """The graded answers of one model: of a file, of several with the same columns, or of evaluation logs."""
-    table, columns, name, log = _table(path, columns, request)
+def read_graded(
+    path: Files, columns: GradeColumns, request: Request | None = None, *, questions: bool = False
+) -> GradedAnswers:
+    """The graded answers of one model: of a file, of several with the same columns, or of evaluation logs.
+
+    With `questions` also what was asked and answered.
+    """
+    table, columns, name, log = _table(path, columns, request, questions=questions)
     found = graded_of(table, columns, name)
+    if questions:
+        about = [own for own in table.column_names if own.casefold() in _ABOUT]
+        found = replace(found, about={own: _labels(table[own].to_pylist()) for own in about})
     if log is None:
         return found
     # The number of answers that were not graded is said of all files in the same way.
@@ -221,11 +236,11 @@ def read_stacked(
 
 
 def _table(
-    path: Files, columns: GradeColumns, request: Request | None
+    path: Files, columns: GradeColumns, request: Request | None, *, questions: bool = False
 ) -> tuple[Any, GradeColumns, str, EvalLog | None]:
     """The rows of files, which column is what, what they are called, and the log if they are one."""
     if logs_named(path):
-        log = read_log(path, grade=columns.grade)
+        log = read_log(path, grade=columns.grade, questions=questions)
         known: dict[str, Any] = {name: name for name in ("epoch", "status") if getattr(columns, name) is None}
         several = log.table["task"].null_count == 0
         if several and columns.task is None and len(log.table["task"].unique()) > 1:

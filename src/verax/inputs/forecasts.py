@@ -29,7 +29,7 @@ from verax.inputs.columns import Columns
 from verax.inputs.groups import Groups, kinds_of
 from verax.inputs.outcomes import Outcomes, check_classes
 from verax.inputs.shares import Raters, Shares, one_class_needed, outcomes_of
-from verax.inputs.validity import Unity
+from verax.inputs.validity import MANY, Unity
 from verax.kernels.statistics import Form
 
 _RESCALE = passing("to rescale", normalize=True)
@@ -38,8 +38,6 @@ _ALL_CLASSES = passing("to rescale, if no class is missing", normalize=True)
 _ROUNDED = 1e-3
 _PERCENTAGES = Remedy("These are percentages: divide them by 100.")
 _SKIP = passing("to leave such rows out", invalid="skip")
-# At most this share of the rows is left out on advice.
-_FEW = 0.02
 _LOGITS = passing("if these are logits or log-probabilities", logits=True)
 
 
@@ -425,7 +423,7 @@ class Forecasts:
     def _with_advice(self, offenders: Offenders) -> InputError:
         """The error about some rows; where these are few, with the advice to leave them out."""
         error = offenders.error(*(self.outcomes.remedies() if offenders.argument == "y" else ()))
-        few = 0 < offenders.count <= self.n_rows * _FEW and _SKIP not in error.remedies
+        few = 0 < offenders.count <= self.n_rows * MANY and _SKIP not in error.remedies
         return error.replace(remedies=(*error.remedies, _SKIP)) if few else error
 
     def offenders(self) -> list[Offenders]:

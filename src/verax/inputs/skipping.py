@@ -35,6 +35,7 @@ from verax.inputs.columns import Columns
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, kinds_of, missing
 from verax.inputs.lists.rows import ListFaults
+from verax.inputs.validity import MANY
 
 # Arguments that have a value for every row, wherever they occur.
 PER_ROW = ("y", "p", "forecasts", "weights", "groups", "by", "ids", "time")
@@ -42,8 +43,6 @@ PER_ROW = ("y", "p", "forecasts", "weights", "groups", "by", "ids", "time")
 NO_ROWS, NO_VALID_ROW = "There are no rows", "There is no valid row"
 # How many numbers of rows are kept where parts of a file are put together.
 _KEPT = 10_000
-# Above this share of rows left out, results carry a caution.
-MANY = 0.02
 # What is wrong with a row, by the argument and the kind of its error.
 REASONS = {
     ("p", "finite"): "probabilities that are missing or not finite",

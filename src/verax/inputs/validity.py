@@ -18,6 +18,8 @@ import numpy as np
 
 from verax.inputs.arrays import Array, Namespace, kind_of, namespace_of
 
+# Above this share of rows left out, results carry a caution, and errors do not advise to leave rows out.
+MANY = 0.02
 # Rows printed with six decimals may sum to 1.000001, which no binary number is: they count as within 1e-6.
 _SLACK = 1 + 1e-6
 _TOLERANCES = {16: 1e-2, 32: 1e-4}

@@ -14,7 +14,7 @@ from verax.engines.differences import all_pairs
 from verax.inputs.arrays import Bools, Floats, Ints, to_host
 from verax.inputs.handles import Mergeable, Part, Recipe
 from verax.inputs.scored import ScoredRows
-from verax.inputs.skipping import MANY
+from verax.inputs.validity import MANY
 from verax.scores.base import Rule
 
 _PAIRS = "models*(models-1)//2"

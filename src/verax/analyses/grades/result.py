@@ -17,7 +17,8 @@ from verax.display.tables import NO_HEADING, Column, Table, Tabled, interval_hea
 from verax.errors import InputError, VeraxError
 from verax.inference.intervals import Interval, Resampling, with_ends
 from verax.inputs.groups import GroupCount, in_words
-from verax.inputs.skipping import MANY, MaySkip
+from verax.inputs.skipping import MaySkip
+from verax.inputs.validity import MANY
 from verax.scores.grades import Grade
 
 

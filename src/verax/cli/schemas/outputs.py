@@ -213,14 +213,20 @@ def _worst() -> Schema:
         n_unlisted=COUNT,
         valid=TRUTH,
     )
-    return output(
+    known = output(
         "worst",
         **ANY_FILE,
         rule=TEXT,
         n_rows=COUNT,
         cases=listed(either(record(**_CASE, forecast=listed(FINITE)), _rated_case(), lists)),
+        questions=Maybe(mapped(TEXT)),
         **NOTED,
     )
+    answer = record(
+        row=COUNT, id=or_none(TEXT), grade=FINITE, confidence=or_none(FINITE), about=mapped(or_none(TEXT))
+    )
+    graded = output("worst", file=TEXT, taken=TEXTS, rule=TEXT, n_rows=COUNT, answers=listed(answer))
+    return either(known, graded)
 
 
 def _retain() -> Schema:

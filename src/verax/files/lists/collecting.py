@@ -16,7 +16,7 @@ from verax.files.lists.settings import ListSettings
 from verax.inputs.lists.ragged import offsets_of
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.lists.vocabulary import ClassVocabulary, in_order
-from verax.inputs.records.record import SKIP, Listed, RecordError, Shape, repeated
+from verax.inputs.records.record import SKIP, Listed, RecordError, Shape, advised, repeated
 from verax.inputs.records.variants import merger
 from verax.inputs.rescaling import Rescaled
 from verax.inputs.skipping import REASONS, Skipped
@@ -29,6 +29,8 @@ COUNTS = (
     *("lists_merged", "entries_merged", "probability_merged"),
     *("entries_omitted", "probability_omitted"),
 )
+# How many further records are read after the first invalid one, to know how many there are.
+_FURTHER = 10_000
 RESCALE = passing("to rescale lists of all classes", normalize=True)
 
 
@@ -104,6 +106,8 @@ class ListCollector:
         self.same_order: bool = True
         # Whether the names that occur are taken as all classes, though no list names all of them.
         self.assumed: bool = False
+        self._problem: tuple[RecordError, int, int] | None = None
+        self._failed = 0
         self._skipped: list[int] = []
         self._reasons: Counter[str] = Counter()
 
@@ -119,9 +123,13 @@ class ListCollector:
             labels, values = self._prepared(listed)
             codes, values = self._coded(labels, values)
         except RecordError as problem:
-            if self.settings.invalid != "skip":
-                raise problem.at(f"{self.word} {number}", place, self.source) from None
-            self._skip([place], problem.reason)
+            if self.settings.invalid == "skip":
+                self._skip([place], problem.reason)
+                return
+            self._problem = self._problem or (problem, number, place)
+            self._failed += 1
+            if place - self._problem[2] >= _FURTHER:
+                self.refuse_problem()
             return
         self._note_order(listed, labels)
         self._done.extend(self._now.values())
@@ -131,6 +139,14 @@ class ListCollector:
         self.numbers.append(number)
         self.places.append(place)
         self.rows.append(row)
+
+    def refuse_problem(self) -> None:
+        """Refuse the first invalid record, where there is one; how many there are decides what is advised."""
+        if self._problem is None:
+            return
+        problem, number, place = self._problem
+        where = f"{self.word} {number}"
+        raise problem.at(where, place, self.source, count=self._failed, of=self._given) from None
 
     def _prepared(self, listed: Listed) -> tuple[list[Any], list[float]]:
         labels, values = listed.labels, listed.values
@@ -210,6 +226,11 @@ class ListCollector:
                 kind="length",
                 remedies=[SKIP],
             )
+
+    @property
+    def n_given(self) -> int:
+        """The number of records so far."""
+        return self._given
 
     def _skip(self, places: Sequence[int], reason: str) -> None:
         self._skipped.extend(places)
@@ -371,7 +392,7 @@ class ListCollector:
             values=[float(values[row]) for row in some],
             count=int(rows.size),
             source=self.source,
-            remedies=[*remedies, SKIP],
+            remedies=advised([*remedies, SKIP], int(rows.size), self._given),
         )
 
     def tallies(self, kept: np.ndarray[Any, Any]) -> dict[str, float]:

@@ -45,6 +45,7 @@ from verax.inputs.records.record import (
     Listed,
     RecordError,
     Shape,
+    advised,
     failure_of,
     mapping,
     value_at,
@@ -168,6 +169,7 @@ class RecordReader:
                 self._sample = sample
                 self.collector.add(number, record, self._row)
             n += 1
+        self.collector.refuse_problem()
         if self.gold is not None and self._known is None:
             self.gold.check_length(n)
         if self._beyond is not None and not self._has_zero:
@@ -421,7 +423,11 @@ class RecordReader:
                 values=[y[i] for i in bad[:3]],
                 count=len(bad),
                 source=self.stream.source,
-                remedies=[*other_spelling(y, vocabulary, self.settings.merge_variants), SKIP],
+                remedies=advised(
+                    [*other_spelling(y, vocabulary, self.settings.merge_variants), SKIP],
+                    len(bad),
+                    self.collector.n_given,
+                ),
             )
         self.collector.leave_out(kept[bad].tolist(), "outcomes not among the classes")
         good = np.setdiff1d(np.arange(len(y)), bad)

@@ -14,6 +14,7 @@ from verax.common.paths import files_named
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.files.logs.containers import LogRecords, kind_of_log, open_log
 from verax.inputs.records.graded import STATUSES, Graded
+from verax.inputs.records.questions import question_text
 from verax.inputs.records.record import RecordError
 
 # The columns that every log has; those after them are its metrics and the metadata of its questions.
@@ -159,7 +160,9 @@ def _may_repeat(before: Graded, found: Graded) -> bool:
     return before.same == found.same and before.epoch is None and found.epoch is None
 
 
-def read_log(path: str | Path | Sequence[str | Path], *, grade: str | None = None) -> EvalLog:
+def read_log(
+    path: str | Path | Sequence[str | Path], *, grade: str | None = None, questions: bool = False
+) -> EvalLog:
     """Read evaluation logs of one model: Inspect, lm-evaluation-harness, HELM, OLMES, OpenAI's evals.
 
     Parameters
@@ -171,6 +174,8 @@ def read_log(path: str | Path | Sequence[str | Path], *, grade: str | None = Non
         The metric that becomes the column `grade`, such as "acc_norm" or "exact_match,flexible-extract". By
         default the first that the log names. An answer that was not graded still has the number that the
         metric gives it, if it is named here.
+    questions : bool, default False
+        Whether to add a column `question` with the text of each question, shortened.
 
     Returns
     -------
@@ -190,7 +195,7 @@ def read_log(path: str | Path | Sequence[str | Path], *, grade: str | None = Non
     shapes = dict.fromkeys(log.shape.name for log in logs)
     rows = _Rows()
     for log in logs:
-        _read_into(rows, log, grade)
+        _read_into(rows, log, grade, questions=questions)
     if not len(rows):
         raise InputError(
             "must hold answers", argument="path", kind="file", found="it has none", source=logs[0].source
@@ -217,7 +222,7 @@ def read_log(path: str | Path | Sequence[str | Path], *, grade: str | None = Non
     )
 
 
-def _read_into(rows: _Rows, log: LogRecords, grade: str | None) -> None:
+def _read_into(rows: _Rows, log: LogRecords, grade: str | None, *, questions: bool) -> None:
     """Add the answers of a log, and choose the metric that grades them."""
     mains: dict[str | None, int] = {}
     known: dict[str, None] = {}
@@ -229,6 +234,8 @@ def _read_into(rows: _Rows, log: LogRecords, grade: str | None) -> None:
             answer = read_one(record)
         except RecordError as problem:
             raise problem.at(f"{log.word} {number}", len(rows), log.source) from None
+        if questions:
+            answer.about = {"question": question_text(record), **answer.about}
         named = log.main if log.main in answer.grades else answer.main
         mains[named] = mains.get(named, 0) + 1
         if not answer.grades.keys() <= known.keys():

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from verax.errors import InputError, Kind, Remedy, passing, show
+from verax.inputs.validity import MANY
 
 # Lists read from text with few digits may sum to this much more than 1.
 FEW_DIGITS = 1e-4
@@ -17,6 +18,21 @@ FEW_DIGITS = 1e-4
 MANY_DIGITS = 1e-6
 
 SKIP = passing("to leave such records out", invalid="skip")
+
+
+def advised(remedies: Sequence[Remedy], count: int, n: int) -> list[Remedy]:
+    """Remedies for invalid records, `count` of `n`; many are not to be left out, and the reason is said.
+
+    >>> advised([SKIP], 1, 100) == [SKIP], str(advised([SKIP], 3, 100)[0].text)[:34]
+    (True, 'Leaving out 3 of 100 records (3.0%')
+    """
+    if SKIP not in remedies or count <= MANY * n:
+        return list(remedies)
+    why = Remedy(
+        f"Leaving out {count:,} of {n:,} records ({100 * count / n:.1f}%) would bias every result if they "
+        "are easier or harder than the others: correct them, or ask again."
+    )
+    return [*(remedy for remedy in remedies if remedy is not SKIP), why]
 
 
 @dataclass(slots=True)
@@ -184,8 +200,11 @@ class RecordError(Exception):
         self.requirement, self.found, self.reason, self.kind = requirement, found, reason, kind
         self.argument, self.values, self.remedies = argument, values, remedies
 
-    def at(self, where: str, row: int, source: str = "") -> InputError:
-        """The error about the record that stands there."""
+    def at(
+        self, where: str, row: int, source: str = "", *, count: int = 1, of: int | None = None
+    ) -> InputError:
+        """The error about the record that stands there, the first of `count` invalid ones among `of`."""
+        remedies = self.remedies if of is None else advised(self.remedies, count, of)
         return InputError(
             self.requirement,
             argument=self.argument,
@@ -193,7 +212,8 @@ class RecordError(Exception):
             found=f"{where} {self.found}",
             rows=[row],
             values=self.values,
-            remedies=self.remedies,
+            count=count,
+            remedies=remedies,
             source=source,
         )
 
