@@ -35,6 +35,23 @@ def test_two_logs_are_compared_by_question(tmp_path):
     assert "16 rows, 8 groups" in said
 
 
+def test_the_worst_answers_show_their_questions(tmp_path):
+    log = write_eval(tmp_path / "a.eval", samples("CCICCIC", epochs=1))
+    said = verax("worst", log, "-n", "1").stdout
+    assert "1 of the 2 answers below the best grade" in said
+    assert "Question 2?" in said
+    found = json.loads(verax("worst", log, "--json").stdout)
+    assert found["answers"][1]["about"]["question"] == "Question 5?"
+    records = [chosen(i, [-1.0, -2.0, -3.0, -0.1 * i], i % 4) for i in range(12)]
+    for i, record in enumerate(records):
+        record["doc"]["question"] = f"Which is right in case {i}?"
+    path = write_lines(tmp_path / "samples.jsonl", records)
+    found = json.loads(verax("worst", path, "-n", "2", "--id", "doc_id", "--json").stdout)
+    rows = [case["row"] for case in found["cases"]]
+    assert found["questions"] == {str(row): f"Which is right in case {row}?" for row in rows}
+    assert f"{rows[0]}: Which is right in case {rows[0]}?" in verax("worst", path, "--id", "doc_id").stdout
+
+
 def test_columns_of_metadata(tmp_path):
     one = [inspect_sample(i, "CI"[i % 3 == 0]) for i in range(4, 20)]
     two = [inspect_sample(i, "CI"[i % 2]) for i in range(4, 20)]

@@ -78,11 +78,8 @@ def worst(
     questions = questions_of(paths, places) if reading.holds_lists(paths) else {}
     if questions:
         result["questions"] = {str(row): questions[row] for row in places if row in questions}
-    asked = [
-        f"{row if places[row] is None else places[row]}: {questions[row]}"
-        for row in places
-        if row in questions
-    ]
+    names = {row: row if name is None else name for row, name in places.items() if row in questions}
+    asked = [f"{name}: {questions[row]}" for row, name in names.items()]
     called = [] if found.named or not opened.lists else [CALLED_BY_NUMBER]
     below = ["", "Questions", *asked] if asked else []
     show(result, [*rows.said(), repr(found), *called, *below], as_json=as_json)

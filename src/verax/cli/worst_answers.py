@@ -44,7 +44,7 @@ def show_worst_answers(paths: Files, grading: Grading, reading: Reading, n: int,
         "n_rows": len(graded),
         "answers": cases,
     }
-    said = f"the {len(lowest):,} of {n_worst:,} answers below the best grade to look at first"
+    said = f"{len(lowest):,} of the {n_worst:,} answers below the best grade"
     if answers.confidences is not None:
         said += ", by grade and then by confidence"
     texts = [f"{file}: {'; '.join(answers.taken)}", said, *_table(cases, list(answers.about))]

@@ -55,9 +55,7 @@ def _said(value: Any) -> str | None:
     if not asked:
         return None
     content = asked[-1].get("content")
+    if isinstance(content, str):
+        return _said(content)
     parts = [mapping(part).get("text") for part in sequence(content)]
-    return (
-        _said(content)
-        if isinstance(content, str)
-        else _said(" ".join(p for p in parts if isinstance(p, str)))
-    )
+    return _said(" ".join(part for part in parts if isinstance(part, str)))
