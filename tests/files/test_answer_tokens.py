@@ -97,3 +97,27 @@ def test_repeats_take_outcomes_of_another_file_in_order(tmp_path):
     assert (read.y, read.groups.tolist()) == (["A", "A", "B", "B"], [0, 0, 1, 1])
     card = vx.evaluate(read.y, read.lists, groups=read.groups)
     assert card.accuracy == np.mean([0, 1, 1, 0])
+
+
+def test_samples_without_log_probabilities_are_pooled_by_their_shares(tmp_path):
+    texts = [["Answer: A", "So the answer: (B)", "Answer: A", "No idea"], ["answer: B"] * 4]
+    rows = [
+        {"label": "A", "choices": [{"message": {"role": "assistant", "content": text}} for text in own]}
+        for own in texts
+    ]
+    path = tmp_path / "sampled.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    read = open_lists(path, classes=["A", "B", "C"], samples="pool", after="(?i)answer:")
+    # An answer without a match leaves its share to no class in particular.
+    assert read.lists.to_dicts() == [{"A": 0.5, "B": 0.25}, {"B": 1.0}]
+    assert (
+        "Lists of the shares of sampled answers, which have no log-probabilities: 2 of 2 lists."
+        in " ".join(read.notes)
+    )
+    whole = open_lists(path, classes=50, samples="pool")
+    assert whole.lists.to_dicts()[1] == {"answer: B": 1.0}
+    with pytest.raises(vx.InputError, match="must hold log-probabilities") as caught:
+        open_lists(path, classes=["A", "B", "C"])
+    assert {"samples": "pool"} in [dict(remedy.options) for remedy in caught.value.remedies]
+    with pytest.raises(vx.InputError, match="must have an answer after"):
+        open_lists(path, classes=["A", "B", "C"], samples="pool", after="Final:")

@@ -407,7 +407,7 @@ def test_stated_probabilities(tmp_path):
     assert "Leaving out 1 of 6 records (16.7%) would bias every result" in str(caught.value)
     for right, options in ((99, {"normalize", "invalid"}), (97, {"normalize"})):
         rows = [{"answer": "A", "probabilities": STATED[i // right][0]} for i in range(100)]
-        with pytest.raises(vx.InputError, match="must sum to 1|between 0 and 1") as caught:
+        with pytest.raises(vx.InputError, match=r"must sum to 1|between 0 and 1") as caught:
             open_lists(write(tmp_path / "b.jsonl", rows), classes=["A", "B", "C"])
         assert options == {name for r in caught.value.remedies for name in r.options}
     # Left out.

@@ -164,8 +164,8 @@ LastMatch = Annotated[
 Samples = Annotated[
     str,
     typer.Option(
-        help="Of several sampled answers to a request: first, pool (average them) or repeats (each is a row; "
-        "those of one request form a group)."
+        help="Of several sampled answers to a request: first, pool (average them; without log-probabilities, "
+        "the share of each answer) or repeats (each is a row; those of one request form a group)."
     ),
 ]
 PerLength = Annotated[

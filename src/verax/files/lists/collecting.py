@@ -23,7 +23,7 @@ from verax.inputs.skipping import REASONS, Skipped
 from verax.inputs.validity import Unity
 
 # What records say about their lists, and what is counted of every list.
-SAID = ("alone", "unlikely", "missing", "from_text", "unconditional", "several", "blank")
+SAID = ("alone", "unlikely", "missing", "from_text", "unconditional", "several", "blank", "counted")
 COUNTS = (
     *SAID,
     *("lists_merged", "entries_merged", "probability_merged"),

@@ -9,7 +9,7 @@ from typing import Any
 from verax.errors import InputError, passing, show
 from verax.files.lists.settings import ListSettings
 from verax.inputs.records.record import SKIP, Choices, RecordError, Shape, body_of, failure_of
-from verax.inputs.records.shapes import read
+from verax.inputs.records.shapes import n_samples, read
 from verax.inputs.records.tokens import NO_LOGPROBS
 from verax.inputs.records.variants import merger
 
@@ -59,8 +59,16 @@ def refuse_later_answers(
         )
 
 
-def refuse_without_logprobs(records: Sequence[tuple[int, Any]], shape: Shape, word: str, source: str) -> None:
-    """Refuse responses none of which has log-probabilities, before anything else is asked about them."""
+def refuse_without_logprobs(
+    records: Sequence[tuple[int, Any]], shape: Shape, settings: ListSettings, word: str, source: str
+) -> None:
+    """Refuse responses none of which has log-probabilities, before anything else is asked about them.
+
+    Several sampled answers have shares, which take their place where the caller pools samples.
+    """
+    several = shape.said is not None and any(n_samples(record, shape) > 1 for _, record in records)
+    if several and settings.samples == "pool":
+        return
     lacking = [
         (place, number, problem)
         for place, (number, record) in enumerate(records)
@@ -76,7 +84,10 @@ def refuse_without_logprobs(records: Sequence[tuple[int, Any]], shape: Shape, wo
             found=every if len(lacking) == 1 else f"{every}, as do all {len(lacking)} records looked at",
             rows=[place],
             source=source,
-            remedies=[remedy for remedy in problem.remedies if remedy is not SKIP],
+            remedies=[
+                *(remedy for remedy in problem.remedies if remedy is not SKIP),
+                *([passing("to read the shares of sampled answers", samples="pool")] if several else []),
+            ],
         )
 
 

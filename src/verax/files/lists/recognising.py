@@ -50,7 +50,7 @@ def open_shaped(path: Path | str, settings: ListSettings) -> tuple[RecordStream,
         # Their shape is not known, and there may be no answer at all.
         raise failed(head[0][1]).at(f"{stream.word} {head[0][0]}", 0, stream.source)
     shape = shape or shape_of_records(stream, settings)
-    refuse_without_logprobs(head, shape, stream.word, stream.source)
+    refuse_without_logprobs(head, shape, settings, stream.word, stream.source)
     return stream, shape, settings
 
 

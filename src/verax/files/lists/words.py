@@ -101,6 +101,8 @@ def counted(counts: Mapping[str, float], n_rows: int, settings: ListSettings) ->
         "unconditional": "Log-likelihoods of choices without the question (acc_mutual_info), not read: "
         f"{{}} {n}.",
         "several": f"{SAMPLES[settings.samples]}: {{}} {n}.",
+        "counted": f"Lists of the shares of sampled answers, which have no log-probabilities: {{}} {n}. "
+        "A class that was never sampled has probability zero.",
         "empty": f"Empty lists, scored as equal probabilities of all classes: {{}} {n}.",
         "lacking": f"Lists that lack a class: {{}} {n}. After division a missing class has probability zero.",
     }

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from verax.errors import Remedy, show
 from verax.inputs.records.record import SKIP, Choices, Listed, RecordError, Shape
+from verax.inputs.records.tokens import NO_LOGPROBS
 
 
 def read_answer(holder: Any, shape: Shape, choices: Choices) -> Listed:
@@ -63,6 +65,8 @@ def pooled(holder: Any, shape: Shape, choices: Choices) -> Listed:
     leaves over. So the padded distribution of the result is the mean of the padded distributions.
     """
     n = 1 if shape.samples is None else shape.samples(holder)
+    if n > 1 and shape.said is not None and _lacks_logprobs(holder, shape, n):
+        return _shares([shape.said(holder, i) for i in range(n)], choices)
     lists = [read_answer(holder, shape, replace(choices, sample=i)) for i in range(max(n, 1))]
     if len(lists) == 1:
         return lists[0]
@@ -87,6 +91,57 @@ def pooled(holder: Any, shape: Shape, choices: Choices) -> Listed:
         missing=sum(each.missing for each in lists),
         from_text=sum(each.from_text for each in lists),
     )
+
+
+def _lacks_logprobs(holder: Any, shape: Shape, n: int) -> bool:
+    """Whether no sampled answer has log-probabilities."""
+    for i in range(n):
+        try:
+            shape.read(holder, Choices(sample=i))
+        except RecordError as problem:
+            if problem.reason == NO_LOGPROBS:
+                continue
+        return False
+    return True
+
+
+def _shares(texts: Sequence[str | None], choices: Choices) -> Listed:
+    """The share of each answer among sampled texts; one without an answer leaves its share to no class."""
+    found = Counter[str]()
+    problem = None
+    for text in texts:
+        try:
+            answer = None if text is None else answer_in(text, choices.after, last=choices.last_match)
+        except RecordError as error:
+            answer, problem = None, error
+        if answer is not None:
+            found[answer] += 1
+    if not found and problem is not None:
+        raise problem
+    ranked = found.most_common()
+    listed = Listed([answer for answer, _ in ranked], [times / len(texts) for _, times in ranked])
+    listed.counted = True
+    return listed
+
+
+def answer_in(text: str, pattern: re.Pattern[str] | None, *, last: bool) -> str:
+    """The answer in a text: the group of a pattern, or the first word after it; without one, all of it.
+
+    >>> answer_in("So the answer: (B).", re.compile("answer:"), last=False)
+    'B'
+    """
+    if pattern is None:
+        return text.strip()
+    matches = list(pattern.finditer(text))
+    if not matches:
+        raise _no_match(text, pattern, "has no match")
+    match = matches[-1] if last else matches[0]
+    if pattern.groups and match.start(1) >= 0:
+        return match[1].strip()
+    word = re.search(r"\w+", text[match.end() :])
+    if word is None:
+        raise _no_match(text, pattern, "ends with the match")
+    return word[0]
 
 
 def _rest(values: dict[Any, float], n_classes: int | None) -> float:

@@ -61,6 +61,8 @@ class Listed:
         The record has several sampled answers.
     blank : int
         Classes that are not listed, because their cells are blank.
+    counted : bool
+        Probabilities are the shares of sampled answers, which have no log-probabilities.
     """
 
     labels: list[Any]
@@ -74,6 +76,7 @@ class Listed:
     unconditional: bool = False
     several: bool = False
     blank: int = 0
+    counted: bool = False
 
 
 @dataclass(frozen=True)
@@ -145,6 +148,8 @@ class Shape:
         How many answers to one question were sampled.
     generated : callable or None
         The texts of the generated tokens of a sampled answer, of which `Choices.position` is one.
+    said : callable or None
+        The whole text of a sampled answer; None where it has none.
     question_of : callable or None
         What tells the questions of records apart, where a file may have several records of one.
     """
@@ -162,6 +167,7 @@ class Shape:
     id_field: str | tuple[str, ...] | None = None
     samples: Callable[[Any], int] | None = None
     generated: Callable[..., list[str]] | None = None
+    said: Callable[[Any, int], str | None] | None = None
     question_of: Callable[[Any], Hashable | None] | None = None
 
 

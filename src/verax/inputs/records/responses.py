@@ -28,6 +28,15 @@ def n_samples(response: Any, field: str) -> int:
     return len(sequence(mapping(response).get(field)))
 
 
+def said_in(response: Any, sample: int, field: str = "choices") -> str | None:
+    """The whole text of a sampled answer, whichever interface wrote it."""
+    answer = _sampled(response, field, sample)
+    message = mapping(answer.get("message", answer.get("content")))
+    parts = [mapping(part).get("text") for part in sequence(message.get("parts", message.get("content")))]
+    texts = [answer.get("text"), message.get("content"), "".join(p for p in parts if isinstance(p, str))]
+    return next((text for text in texts if isinstance(text, str) and text.strip()), None)
+
+
 def _logprobs(response: Any, sample: int = 0) -> Any:
     """The log-probabilities of an answer of a chat or a completion."""
     return _sampled(response, "choices", sample).get("logprobs")
@@ -257,6 +266,7 @@ RESPONSES = (
         _read_completion,
         samples=lambda response: n_samples(response, "choices"),
         generated=generated_texts,
+        said=said_in,
     ),
     Shape(
         "chat",
@@ -266,6 +276,7 @@ RESPONSES = (
         read_chat,
         samples=lambda response: n_samples(response, "choices"),
         generated=generated_texts,
+        said=said_in,
     ),
     Shape(
         "responses",
@@ -283,6 +294,7 @@ RESPONSES = (
         _read_vllm,
         samples=lambda response: n_samples(response, "outputs"),
         generated=_vllm_texts,
+        said=lambda response, sample: said_in(response, sample, "outputs"),
     ),
     Shape(
         "llama.cpp",
@@ -300,5 +312,6 @@ RESPONSES = (
         _read_gemini,
         samples=lambda response: n_samples(response, "candidates"),
         generated=_gemini_texts,
+        said=lambda response, sample: said_in(response, sample, "candidates"),
     ),
 )

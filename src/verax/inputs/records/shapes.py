@@ -56,7 +56,7 @@ def read(record: Any, shape: Shape, choices: Choices, *, pool: bool = False) -> 
     """The list of a record of a known shape; with `pool`, the mean over its sampled answers."""
     holder = holder_of(record, shape)
     listed = (pooled if pool else read_answer)(holder, shape, choices)
-    listed.several = shape.samples is not None and shape.samples(holder) > 1
+    listed.several = not listed.counted and shape.samples is not None and shape.samples(holder) > 1
     return listed
 
 
