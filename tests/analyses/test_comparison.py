@@ -774,3 +774,17 @@ def test_intervals_of_a_comparison_say_how_they_were_made():
     p["m0"][0], y[0] = [0.0, 0.5, 0.5], 0
     infinite = vx.compare(y, p, rule="log_score").difference("m0", "m1").interval
     assert (infinite.defined, infinite.caution) == (False, "some losses are infinite")
+
+
+def test_intervals_of_means_stay_in_the_range_of_the_rule():
+    """Few groups give wide t intervals; ends beyond the range are cut, and nothing else changes."""
+    rng = np.random.default_rng(4)
+    y, who = rng.integers(0, 2, 12), np.arange(12) // 4
+    p = {"a": np.clip(np.where(y == 1, 0.95, 0.05) + rng.normal(0, 0.1, 12), 0.01, 0.99), "b": rng.random(12)}
+    found = vx.compare(y, p, rule="brier", groups=who)
+    card = vx.evaluate(y, p["a"], groups=who)
+    own = {model.name: model.interval for model in found.models["brier"]}["a"]
+    assert own.low == 0.0
+    assert list(own) == pytest.approx(list(card.scores["brier"].interval))
+    apart = vx.compare({"a": y[:2], "b": y}, {"a": p["a"][:2], "b": p["b"]}, rule="brier")
+    assert all(0 <= model.interval.low and model.interval.high <= 2 for model in apart.models["brier"])

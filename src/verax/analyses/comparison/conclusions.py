@@ -39,6 +39,8 @@ from verax.scores.rules import Log
 Skill = tuple[float, Interval]
 # The floor of the rule that is offered where outcomes had probability zero.
 FLOOR = 1e-6
+# Bounds for few and for many classes tell the range of a rule, whatever their number.
+_FEW_CLASSES, _MANY_CLASSES = 2, 1000
 
 
 @dataclass(frozen=True)
@@ -73,10 +75,12 @@ def read_comparison(
     plan: Resampling,
     dense: Sequence[str] | None = None,
     row_wise: RowWise | None = None,
+    losses_of_rules: bool = True,
 ) -> Comparison:
     """The comparison of models from sums of their losses, without claims about their traits.
 
-    `dense` are the models that have traits; all unless said.
+    `dense` are the models that have traits; all unless said. Columns that are no losses, such as gaps, have no
+    range that their intervals could be kept in.
     """
     first = sums.first
     two_way = first.labels is not None and is_two_way(first.labels)
@@ -103,6 +107,8 @@ def read_comparison(
         notes += said
         if units.kind == "blocks":
             notes += too_short(name, differences[name])
+        if losses_of_rules:
+            models[name] = in_range(models[name], rule)
     found = {name: sums.traits(i) for i, name in enumerate(names if dense is None else dense)}
     return Comparison(
         models,
@@ -115,6 +121,19 @@ def read_comparison(
         reference,
         tuple(notes),
     )
+
+
+def in_range(models: list[Model], rule: Rule) -> list[Model]:
+    """Models with intervals inside the range of the rule, which t intervals over few groups may leave.
+
+    Joint estimates may lie outside themselves; their intervals stay as they are.
+    """
+    ends = [rule.bounds(n) for n in (_FEW_CLASSES, _MANY_CLASSES)]
+    low, high = min(own[0] for own in ends), max(own[1] for own in ends)
+    return [
+        replace(model, interval=model.interval.within((low, high))) if low <= model.mean <= high else model
+        for model in models
+    ]
 
 
 def _estimate(sums: PairedSums, key: str, plan: Resampling, row_wise: RowWise | None) -> Estimate:

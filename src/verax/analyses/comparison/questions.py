@@ -298,6 +298,12 @@ def _alone(handle: Handle, recipes: Mapping[str, Any], rule: Rule, plan: Resampl
     for name in handle.models:
         if seen[name].first.n_rows:
             found += read_comparison(
-                seen[name], [name], [rule], ordered=False, reference=None, plan=plan
+                seen[name],
+                [name],
+                [rule],
+                ordered=False,
+                reference=None,
+                plan=plan,
+                losses_of_rules=False,
             ).models[name_of(rule)]
     return in_order(found)

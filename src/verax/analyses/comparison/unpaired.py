@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.comparison.conclusions import finite_parts, infinite_notes, no_skill, results
+from verax.analyses.comparison.conclusions import finite_parts, in_range, infinite_notes, no_skill, results
 from verax.analyses.comparison.paired import PairedRecipe, PairedSums
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.comparison.traits import Traits
@@ -73,6 +73,7 @@ def compare_unpaired(
             np.full(len(freedom), np.nan),
             1 - confidence,
         )
+        models[name] = in_range(models[name], rule)
         notes += infinite_notes(name, models[name], total)
     method = "Welch's t test"
     compared = Comparison(models, differences, traits, total, None, method, confidence, None, tuple(notes))
