@@ -787,4 +787,4 @@ def test_intervals_of_means_stay_in_the_range_of_the_rule():
     assert own.low == 0.0
     assert list(own) == pytest.approx(list(card.scores["brier"].interval))
     apart = vx.compare({"a": y[:2], "b": y}, {"a": p["a"][:2], "b": p["b"]}, rule="brier")
-    assert all(0 <= model.interval.low and model.interval.high <= 2 for model in apart.models["brier"])
+    assert all(model.interval.low >= 0 and model.interval.high <= 2 for model in apart.models["brier"])

@@ -189,3 +189,16 @@ def test_mistakes_are_named():
         vx.recalibrate(y, lists, rule="zero_one")
     with pytest.raises(InputError, match="how frequent"):
         found.estimate_frequencies(lists)
+
+
+def test_of_two_kinds_of_groups_the_fewer_stay_together():
+    """As the report does it: the same recalibration as with that kind alone, and a note."""
+    rng = np.random.default_rng(3)
+    z = rng.normal(size=(120, 3))
+    p = np.exp(2 * z) / np.exp(2 * z).sum(axis=1, keepdims=True)
+    y, lists = rng.integers(0, 3, 120), vx.TopLists.from_probabilities(p, 2)
+    many, few = np.arange(120) // 3, np.arange(120) % 9
+    found = vx.recalibrate(y, lists, groups=[many, few], method="temperature")
+    alone = vx.recalibrate(y, lists, groups=few, method="temperature")
+    assert (found.gain, found.n_groups) == (alone.gain, 9)
+    assert "the one with fewer groups" in found.notes[-1]

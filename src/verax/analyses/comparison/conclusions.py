@@ -79,8 +79,8 @@ def read_comparison(
 ) -> Comparison:
     """The comparison of models from sums of their losses, without claims about their traits.
 
-    `dense` are the models that have traits; all unless said. Columns that are no losses, such as gaps, have no
-    range that their intervals could be kept in.
+    `dense` are the models that have traits; all unless said. Columns that are no losses, such as gaps, have
+    no range that their intervals could be kept in.
     """
     first = sums.first
     two_way = first.labels is not None and is_two_way(first.labels)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -29,6 +30,10 @@ from verax.scores.gradients.logits import check_trainable
 from verax.scores.metrics import needs_order
 from verax.scores.registry import RULES, each_of, parse
 
+_ONE_WAY = (
+    "Of two kinds of groups, the one with fewer groups stays together in folds, and intervals allow for it "
+    "alone."
+)
 # Most classes for which "best" tries a matrix, which has a number for each pair of them.
 _MATRIX = 5
 _TWO_CLASSES = {"quadratic", "beta", "spline"}
@@ -96,7 +101,7 @@ def recalibrate(
     ordered
     folds : int, default 5
         Number of folds. Rows of a group stay together, so there are no more folds than groups; of two kinds
-        of groups it is those of the first that do.
+        of groups it is those of the first that do, and for top lists those of the kind with fewer groups.
     seed : int, default 0
         Random seed of the folds.
     confidence
@@ -138,10 +143,12 @@ def recalibrate(
     if holds_lists(y, p):
         if ordered:
             raise RuleError(NO_ORDER)
-        handle = open_rows(y, p, single=True, **read)
+        crossed = open_rows(y, p, single=True, **read)
+        handle = crossed.one_way()
         drawn, asking = sampled_lists(handle)
         how: dict[str, Any] = {"method": method, "folds": folds, "seed": seed, "confidence": confidence}
-        return recalibrate_lists(drawn, handle.n_classes, rule=chosen, **how).with_skipped(asking.skipped)
+        made = recalibrate_lists(drawn, handle.n_classes, rule=chosen, **how).with_skipped(asking.skipped)
+        return made if handle is crossed else replace(made, notes=(*made.notes, _ONE_WAY))
     asked = _asked(method, TITLES)
     in_order = needs_order([] if chosen is None else [chosen], ordered=ordered)
     y, p, own, tell = rows_to_fit(y, p, read, ordered=in_order)
