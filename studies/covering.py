@@ -27,6 +27,7 @@ from covers import (  # noqa: F401
     ranks,
     raters,
     rates,
+    repeated,
     rows_kept,
     sets,
 )

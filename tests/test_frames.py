@@ -35,6 +35,8 @@ RESULTS = {
     "ListCard": (lambda: vx.evaluate(Y, vx.TopLists.from_probabilities(P, 2)), None),
     "GradeCard": (lambda: vx.evaluate_grades(Y % 2, task=Y), None),
     "Comparison": (lambda: vx.compare(Y, {"a": P, "b": OTHER}, rule=["brier", "log_score"]), 4),
+    "FoldComparison": (lambda: vx.compare_folds(scores={"a": [1, 2, 4], "b": [2, 4, 5]}), 2),
+    "DatasetComparison": (lambda: vx.compare_datasets(np.eye(3), draws=100), 3),
     "Combination": (lambda: vx.fit_pool(Y, {"a": P, "b": OTHER}, folds=2), 4),
     "LengthComparison": (lambda: vx.compare_lengths(Y, P, k=[1, 2], rule=["brier"]), 4),
     "Decomposition": (lambda: vx.decompose(Y, P, rule="brier", bootstrap=20), 4),
@@ -204,5 +206,10 @@ def test_results_declare_their_table_once():
     methods = ("__repr__", "to_frame", "_repr_html_")
     own = {f"{cls.__name__}.{method}" for cls in classes() for method in methods if method in vars(cls)}
     # Some have two frames, and the notebook shows the selection of a history. Others are no tables.
-    more = {"Comparison.to_frame", "History._repr_html_", "MonitorHistory.to_frame", "OverTime.to_frame"}
+    more = {
+        "DatasetComparison.to_frame",
+        "History._repr_html_",
+        "MonitorHistory.to_frame",
+        "OverTime.to_frame",
+    }
     assert own == {"Alarm.__repr__", "Interval.__repr__", "Monitor.__repr__", "Tally.__repr__", *more}

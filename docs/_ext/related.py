@@ -34,7 +34,8 @@ GUIDES = {
     "twoclass": """operating_points OperatingPoint OperatingPoints roc_curve precision_recall_curve
         confidence_curve RateCurve RateCurves""",
     "comparison": """compare Comparison Difference Interval ConfidenceSequence subgroups Subgroups plan
-        SamplePlan Grade evaluate_grades GradeCard""",
+        SamplePlan Grade evaluate_grades GradeCard compare_folds FoldComparison compare_datasets
+        DatasetComparison""",
     "sets": "sets conformal Sets SetEvaluation Conformal LevelSet Winkler SetRule",
     "monitoring": "Monitor MonitorHistory Alarm over_time OverTime",
     "boosting": "gradient expected_hessian",
@@ -67,6 +68,8 @@ MAKERS = {
     "LengthComparison": "compare_lengths",
     "SamplePlan": "plan",
     "GradeCard": "evaluate_grades",
+    "FoldComparison": "compare_folds",
+    "DatasetComparison": "compare_datasets",
     "SetEvaluation": "sets",
     "Combination": "fit_pool",
     "RaterStudy": "raters",

@@ -17,6 +17,7 @@ from .analyses.cards.tally import Tally as Tally
 from .analyses.combination.combination import fit_pool as fit_pool
 from .analyses.comparison.compare import compare as compare
 from .analyses.comparison.lengths import compare_lengths as compare_lengths
+from .analyses.datasets.datasets import compare_datasets as compare_datasets
 from .analyses.decisions.deferral import deferral as deferral
 from .analyses.decisions.murphy import murphy as murphy
 from .analyses.decisions.net_benefit import net_benefit as net_benefit
@@ -24,6 +25,7 @@ from .analyses.decisions.thresholds import choose_thresholds as choose_threshold
 from .analyses.discrimination.ranking import average_precision as average_precision
 from .analyses.discrimination.ranking import c_index as c_index
 from .analyses.discrimination.ranking import roc_auc as roc_auc
+from .analyses.folds.folds import compare_folds as compare_folds
 from .analyses.grades.evaluation import evaluate_grades as evaluate_grades
 from .analyses.loading import load as load
 from .analyses.monitoring.monitor import Monitor as Monitor

@@ -18,11 +18,13 @@ from verax.analyses.combination.combination import Combination
 from verax.analyses.comparison.length_result import LengthComparison
 from verax.analyses.comparison.records import Difference
 from verax.analyses.comparison.result import Comparison
+from verax.analyses.datasets.result import DatasetComparison
 from verax.analyses.decisions.deferral import Deferral
 from verax.analyses.decisions.murphy import Murphy
 from verax.analyses.decisions.net_benefit import DecisionCurve, DecisionCurves
 from verax.analyses.decisions.thresholds import Thresholds
 from verax.analyses.discrimination.result import RankScore, RankScores
+from verax.analyses.folds.result import FoldComparison
 from verax.analyses.grades.result import GradeCard
 from verax.analyses.monitoring.over_time_result import OverTime
 from verax.analyses.monitoring.result import Alarm, MonitorHistory
@@ -51,11 +53,13 @@ __all__ = [
     "Comparison",
     "Components",
     "Conformal",
+    "DatasetComparison",
     "DecisionCurve",
     "DecisionCurves",
     "Decomposition",
     "Deferral",
     "Difference",
+    "FoldComparison",
     "GradeCard",
     "Interval",
     "Landscape",

@@ -12,6 +12,8 @@ MEASURED = {
     "CurveDifference.band": "decision curves: band of differences",
     "CurveDifference.interval": "decision curves: band of differences",
     "CoverageLine.interval": "sets: coverage by class",
+    "DatasetDifference.interval": "data sets: difference",
+    "DatasetModel.interval": "data sets: mean rank",
     "DecisionCurve.band": "decision curves: band,",
     "DecisionCurve.interval": "decision curves: interval",
     "Decomposition.intervals": "discrimination:",

@@ -38,7 +38,7 @@ from verax.inputs.lists.rows import ListFaults
 from verax.inputs.validity import MANY
 
 # Arguments that have a value for every row, wherever they occur.
-PER_ROW = ("y", "p", "forecasts", "weights", "groups", "by", "ids", "time")
+PER_ROW = ("y", "p", "forecasts", "weights", "groups", "by", "ids", "time", "folds")
 # What errors say where nothing is left to score.
 NO_ROWS, NO_VALID_ROW = "There are no rows", "There is no valid row"
 # How many numbers of rows are kept where parts of a file are put together.
@@ -379,8 +379,8 @@ def without_invalid(given: Mapping[str, Any], *, part: bool = False) -> tuple[di
 
 
 def _by_row(name: str, value: Any) -> bool:
-    """Whether an argument has a value per row. A time may be that of all rows."""
-    return name in PER_ROW and value is not None and (name != "time" or np.ndim(value) > 0)
+    """Whether an argument has a value per row. A time may be that of all rows, folds may be a number."""
+    return name in PER_ROW and value is not None and (name not in ("time", "folds") or np.ndim(value) > 0)
 
 
 def _columns(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

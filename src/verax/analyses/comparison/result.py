@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import partial
-from operator import itemgetter
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any
 
 from verax.analyses.comparison.answers import GapBounds, ModelAnswers
 from verax.analyses.comparison.claims import Claims
+from verax.analyses.comparison.ranked import RankedModels
 from verax.analyses.comparison.reasons import disagreements
-from verax.analyses.comparison.records import Difference, MarginTest, Model, gap_numbers, margin_tests
+from verax.analyses.comparison.records import Difference, MarginTest, Model, margin_tests
 from verax.analyses.comparison.tables import grade_named, headline_of, tables_of
 from verax.analyses.comparison.traits import Traits
 from verax.analyses.comparison.undecided import what_would_decide
-from verax.common.checks import check_choice
-from verax.display.tables import Column, FrameKind, Table, Tabled
-from verax.inference.intervals import Interval, with_ends
+from verax.display.tables import Table, Tabled
+from verax.inference.intervals import Interval
 from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.skipping import MaySkip
 from verax.scores.registry import constant_bounds, name_of
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Comparison(Tabled, MaySkip):
+class Comparison(RankedModels, Tabled, MaySkip):
     """Models compared under one or several rules.
 
     Attributes
@@ -95,73 +92,6 @@ class Comparison(Tabled, MaySkip):
     baselines: dict[str, list[Model]] = field(default_factory=dict)
 
     _notes_apart = True
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the models."""
-        return sorted({m.name for models in self.models.values() for m in models})
-
-    def best(self, rule: str | None = None) -> str:
-        """The model with the smallest mean loss under a rule.
-
-        Parameters
-        ----------
-        rule : str, optional
-            The name of the rule; by default the first.
-
-        Returns
-        -------
-        str
-            The name of the model.
-        """
-        return str(self._of(self.models, rule)[0].name)
-
-    def leader(self, rule: str | None = None) -> str | None:
-        """The model that is significantly better than every other under a rule.
-
-        Parameters
-        ----------
-        rule : str, optional
-            The name of the rule; by default the first.
-
-        Returns
-        -------
-        str or None
-            The name of the model; None if there is none.
-        """
-        best, *others = self._of(self.models, rule)
-        gaps = [self.difference(best.name, m.name, rule).p_adjusted for m in others]
-        return str(best.name) if all(p <= 1 - self.confidence for p in gaps) else None
-
-    def _of(self, by_rule: dict[str, Any], rule: str | None) -> Any:
-        if rule is not None and rule not in by_rule:
-            raise KeyError(f"{rule!r} is not in this comparison; it has {', '.join(by_rule)}")
-        return by_rule[rule or next(iter(by_rule))]
-
-    def difference(self, a: str, b: str, rule: str | None = None) -> Difference:
-        """The difference of two models, in the direction asked for.
-
-        Parameters
-        ----------
-        a : str
-            The name of a model.
-        b : str
-            The name of another.
-        rule : str, optional
-            The name of the rule; by default the first.
-
-        Returns
-        -------
-        Difference
-            The mean loss of `a` minus that of `b`, with interval and p-value.
-        """
-        found: list[Difference] = self._of(self.differences, rule)
-        for d in found:
-            if (d.a, d.b) == (a, b):
-                return d
-            if (d.a, d.b) == (b, a):
-                return d.turned
-        raise KeyError(f"there is no pair of {a!r} and {b!r}; the models are {', '.join(self.names)}")
 
     @property
     def grades(self) -> dict[str, Interval]:
@@ -236,85 +166,6 @@ class Comparison(Tabled, MaySkip):
             "tasks": {task: own._as_dict() for task, own in self.tasks.items()},
         }
 
-    def flat(self, prefix: str = "") -> dict[str, float]:
-        """All means and differences as one flat dict of floats, for loggers of metrics.
-
-        Under each rule every model has the names `rps/new`, `rps/new_low` and `rps/new_high`, and every pair
-        `rps/new - old` with its ends and `_p`, Holm's p-value.
-
-        Parameters
-        ----------
-        prefix : str, default ""
-            What stands before every name, such as `"val_"`.
-
-        Returns
-        -------
-        dict of str to float
-            The numbers; some may be infinite or NaN.
-
-        Examples
-        --------
-        >>> import verax as vx
-        >>> models = {"old": [0.4, 0.5, 0.4], "new": [0.2, 0.7, 0.4]}
-        >>> found = vx.compare([0, 1, 1], models, rule="brier").flat()
-        >>> round(found["brier/new"], 3), round(found["brier/old - new"], 3)
-        (0.327, 0.187)
-        """
-        found: dict[str, float] = {}
-        for rule, models in self.models.items():
-            for model in models:
-                found |= with_ends(f"{prefix}{rule}/{model.name}", model.mean, model.interval)
-            for gap in self.differences[rule]:
-                found |= gap_numbers(f"{prefix}{rule}/{gap.a} - {gap.b}", gap)
-        return {name: float(value) for name, value in found.items()}
-
-    def to_frame(self, kind: FrameKind = "pandas", *, of: Literal["models", "differences"] = "models") -> Any:
-        """One row per rule and model, or per rule and pair of models.
-
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
-            The package of the data frame.
-        of : {"models", "differences"}, default "models"
-            What the rows are.
-
-        Returns
-        -------
-        DataFrame or Table
-            The table, as that package has it.
-        """
-        check_choice("of", of, ("models", "differences"))
-        found: Mapping[str, Sequence[Model | Difference]] = (
-            self.models if of == "models" else self.differences
-        )
-        columns = [Column("rule", value=itemgetter(0))]
-        for each in fields(Model if of == "models" else Difference):
-            prefix = each.name.removesuffix("interval")
-            ends = each.name != prefix
-            name = f"{prefix}low {prefix}high" if ends else {"name": "model"}.get(each.name, each.name)
-            columns.append(Column(name, value=partial(_field, each.name)))
-        return Table(columns, [(rule, line) for rule, lines in found.items() for line in lines]).frame(kind)
-
-    def plot(self, rules: Sequence[str] | None = None) -> Any:
-        """Draw the mean loss of each model and its difference from the best one, a panel per rule.
-
-        Parameters
-        ----------
-        rules : sequence of str, optional
-            The names of the rules to draw; all of them by default.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure. Of more than 30 models the best are drawn.
-        """
-        from verax.display.ranking import draw_ranking
-
-        names = list(self.models) if rules is None else list(rules)
-        for name in names:
-            self._of(self.models, name)
-        return draw_ranking(self, names)
-
     def _tables(self) -> list[Table]:
         return tables_of(self)
 
@@ -324,7 +175,3 @@ class Comparison(Tabled, MaySkip):
 
     def _notes(self) -> list[str]:
         return [*self.disagreements, *self.undecided, *self.notes, *self._said()]
-
-
-def _field(name: str, line: tuple[str, Model | Difference]) -> Any:
-    return getattr(line[1], name)

@@ -66,10 +66,10 @@ def _of_rule(found: Compared, rule: str) -> list[Table]:
         ranking.append(Column("skill", f"skill against {against}", _skill, right=False))
     pairs = [
         Column("", "a - b", lambda d: f"{d.a} - {d.b}", right=False),
-        Column("difference", "difference", lambda d: d.infinite_words or _signed(d.difference)),
+        Column("difference", "difference", lambda d: d.infinite_words or signed(d.difference)),
         Column("low high", head, ".6f", "interval", right=False),
-        Column("p_value", "p", lambda d: _p(d.p_value)),
-        Column("p_adjusted", "p (Holm)", lambda d: _p(d.p_adjusted)),
+        Column("p_value", "p", lambda d: shown_p(d.p_value)),
+        Column("p_adjusted", "p (Holm)", lambda d: shown_p(d.p_adjusted)),
     ]
     gaps = {(own.a, own.b): own for own in found.gap_bounds.get(rule, ())}
     if gaps:
@@ -99,7 +99,7 @@ def _question_tables(found: Compared, rule: str, head: str) -> list[Table]:
     if peers:
         columns = [
             Column("name", "model", right=False),
-            Column("mean", "peer score", lambda m: _signed(m.mean)),
+            Column("mean", "peer score", lambda m: signed(m.mean)),
             Column("low high", head, "+z.6f", "interval", right=False),
         ]
         title = f"{rule}: loss minus the mean loss of the others on the same question"
@@ -139,16 +139,16 @@ def _next(found: Compared) -> tuple[str, str, str, str]:
         return "", "", "", ""
     gap = found.difference(models[0].name, models[1].name)
     shown = f"{gap.interval:.6f}"
-    return models[1].name, gap.infinite_words or _signed(gap.difference), shown, _p(gap.p_adjusted)
+    return models[1].name, gap.infinite_words or signed(gap.difference), shown, shown_p(gap.p_adjusted)
 
 
 def _margin_table(found: Compared, margin: float) -> Table:
     """Which models are worse than another by less than the margin."""
     columns = [
         Column("", "model", lambda t: f"{t.model} against {t.against}", right=False),
-        Column("difference", "difference", lambda t: _signed(t.difference)),
-        Column("bound", f"{100 * found.confidence:g}% upper bound", lambda t: _signed(t.bound)),
-        Column("p_value", "p", lambda t: _p(t.p_value)),
+        Column("difference", "difference", lambda t: signed(t.difference)),
+        Column("bound", f"{100 * found.confidence:g}% upper bound", lambda t: signed(t.bound)),
+        Column("p_value", "p", lambda t: shown_p(t.p_value)),
         Column("", "shown", lambda t: "yes" if t.p_adjusted <= 1 - found.confidence else "no"),
     ]
     return Table(columns, found.margin_tests, f"worse by less than {margin:g} (one-sided tests)")
@@ -160,7 +160,7 @@ def _ends(bounds: Any, form: str) -> str:
 
 
 def _skill(m: Model) -> str:
-    return _signed(m.skill, f" ({m.skill_interval:.4f})", 4)
+    return signed(m.skill, f" ({m.skill_interval:.4f})", 4)
 
 
 def _mean(m: Model) -> str:
@@ -170,9 +170,11 @@ def _mean(m: Model) -> str:
     return f"inf ({m.infinite_rows:,} {'row' if m.infinite_rows == 1 else 'rows'}; else {m.finite_mean:.5f})"
 
 
-def _signed(value: float, interval: str = "", digits: int = 6) -> str:
+def signed(value: float, interval: str = "", digits: int = 6) -> str:
+    """A difference with its sign."""
     return "undefined" if math.isnan(value) else f"{value:+z.{digits}f}{interval}"
 
 
-def _p(value: float) -> str:
+def shown_p(value: float) -> str:
+    """A p-value; nothing where there is none."""
     return "" if math.isnan(value) else "<0.0001" if value < 1e-4 else f"{value:.4f}"

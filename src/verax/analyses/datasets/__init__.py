@@ -1,0 +1,1 @@
+"""Models compared over several data sets."""

@@ -1,0 +1,269 @@
+"""Scores of models on several data sets: tables, frames, comparisons and cards, as one matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from verax.errors import SHOWN_ROWS, InputError, Remedy, join, passing, show
+from verax.inputs.arrays import Array, Floats, to_array, to_host
+
+Missing = Literal["refuse", "drop"]
+# What columns of a long table are called.
+_DATASETS = ("dataset", "data_set", "data set", "data", "task", "benchmark")
+_MODELS = ("model", "method", "classifier", "algorithm", "estimator")
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """The score of each model (column) on each data set (row); NaN where there is none."""
+
+    datasets: tuple[Any, ...]
+    models: tuple[str, ...]
+    values: Floats
+    score: str = "score"
+
+    def complete(self, missing: Missing) -> tuple[ScoreTable, tuple[Any, ...]]:
+        """The data sets that have all models, and those that were left out; refused unless asked for."""
+        lacking = np.asarray(np.isnan(self.values).any(axis=1)).tolist()
+        if not any(lacking):
+            return self, ()
+        left_out = tuple(own for own, lacks in zip(self.datasets, lacking, strict=True) if lacks)
+        if missing == "refuse":
+            shown = []
+            for i in np.flatnonzero(lacking)[:SHOWN_ROWS]:
+                absent = [m for m, v in zip(self.models, self.values[i], strict=True) if np.isnan(v)]
+                shown.append(f"{show(self.datasets[i])} lacks {join(absent[:3])}")
+            raise InputError(
+                "must have a score of every model on every data set",
+                argument="scores",
+                kind="missing",
+                found=f"{'; '.join(shown)} ({len(left_out)} of {len(self.datasets)} data sets)",
+                count=len(left_out),
+                remedies=[passing("to leave these data sets out", missing="drop")],
+            )
+        kept = tuple(own for own, lacks in zip(self.datasets, lacking, strict=True) if not lacks)
+        return ScoreTable(kept, self.models, self.values[~np.array(lacking)], self.score), left_out
+
+
+def read_table(
+    table: object, datasets: object, models: object, scores: object, rule: str | None
+) -> ScoreTable:
+    """Scores in any of the known forms."""
+    if table is None:
+        return _long(_column(datasets, "datasets"), _column(models, "models"), _column(scores, "scores"))
+    if isinstance(table, Mapping):
+        _refuse(datasets=datasets, models=models, scores=scores)
+        return _mapping(table, rule)
+    frame = _frame(table)
+    if frame is not None:
+        return _of_frame(frame, datasets, models, scores)
+    values = to_host(to_array(table, "table")[0])
+    if values.ndim != 2 or values.dtype.kind not in "biuf":
+        raise InputError(
+            "must be a mapping, a frame, or an array with a row per data set and a column per model",
+            argument="table",
+            kind="type",
+            found=f"it is a {type(table).__name__}",
+        )
+    names = range(values.shape[1]) if models is None else _column(models, "models").tolist()
+    rows = range(len(values)) if datasets is None else _column(datasets, "datasets").tolist()
+    found = ScoreTable(tuple(rows), tuple(map(str, names)), values.astype(float))
+    if (len(found.datasets), len(found.models)) != values.shape:
+        raise InputError(
+            "must have a row per data set and a column per model",
+            argument="table",
+            kind="length",
+            found=f"its shape is {values.shape}",
+        )
+    return _distinct(found)
+
+
+def _refuse(**given: object) -> None:
+    for argument, value in given.items():
+        if value is not None:
+            raise InputError("cannot be used beside this table, which has them", argument=argument)
+
+
+def _column(given: object, argument: str) -> Array:
+    if given is None or isinstance(given, str):
+        raise InputError(
+            "must be an array, one value per row of a long table",
+            argument=argument,
+            kind="missing" if given is None else "type",
+            remedies=[passing("all three", datasets=..., models=..., scores=...)],
+        )
+    found = to_host(to_array(given, argument)[0])
+    if found.ndim != 1:
+        raise InputError(
+            "must have one value per row", argument=argument, found=f"its shape is {found.shape}"
+        )
+    return found
+
+
+def _long(datasets: Array, models: Array, scores: Array, score: str = "score") -> ScoreTable:
+    """A long table: a row for each data set and model."""
+    if not len(datasets) == len(models) == len(scores):
+        raise InputError(
+            "must have one value per row",
+            argument="scores",
+            kind="length",
+            found=f"there are {len(datasets)} data sets, {len(models)} models and {len(scores)} scores",
+        )
+    try:
+        numbers = scores.astype(float)
+    except (TypeError, ValueError):
+        raise InputError("must be numbers", argument="scores", kind="type") from None
+    rows: dict[Hashable, int] = {}
+    columns: dict[str, int] = {}
+    seen: dict[tuple[int, int], list[int]] = {}
+    for i, (dataset, model) in enumerate(zip(datasets.tolist(), models.tolist(), strict=True)):
+        at = rows.setdefault(dataset, len(rows)), columns.setdefault(str(model), len(columns))
+        seen.setdefault(at, []).append(i)
+    twice = {at: own for at, own in seen.items() if len(own) > 1}
+    if twice:
+        (row, column), own = next(iter(twice.items()))
+        where = (
+            f"{show(list(rows)[row])} and {show(list(columns)[column])} are in rows {join(map(str, own[:3]))}"
+        )
+        raise InputError(
+            "must have one score for each data set and model",
+            argument="scores",
+            found=f"{where} ({len(twice)} such pairs)",
+            rows=own[:SHOWN_ROWS],
+            count=len(twice),
+            remedies=[
+                Remedy("Average folds or seeds first; to compare models over folds, use `compare_folds`.")
+            ],
+        )
+    values = np.full((len(rows), len(columns)), np.nan)
+    for at, (i,) in seen.items():
+        values[at] = numbers[i]
+    return ScoreTable(tuple(rows), tuple(columns), values, score)
+
+
+def _distinct(found: ScoreTable) -> ScoreTable:
+    """Refuse duplicate names."""
+    for argument, names in (("datasets", found.datasets), ("models", found.models)):
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise InputError(
+                "must have different names", argument=argument, found=f"{show(twice[0])} is there twice"
+            )
+    return found
+
+
+def _mapping(table: Mapping[Any, Any], rule: str | None) -> ScoreTable:
+    """For each data set the scores of models, their cards, or a comparison of them."""
+    datasets, models, scores = [], [], []
+    names: list[str] = []
+    for dataset, own in table.items():
+        found, name = _scores_of(dataset, own, rule)
+        names.append(name)
+        for model, value in found.items():
+            datasets.append(dataset)
+            models.append(model)
+            scores.append(value)
+    if len(set(names)) > 1:
+        raise InputError(
+            "must be of the same score for all data sets",
+            argument="table",
+            found=f"there are {join(sorted(set(names)))}",
+            remedies=[passing(rule=names[0])],
+        )
+    labels = np.empty(len(datasets), object)
+    labels[:] = datasets
+    return _long(labels, np.array(models, object), np.array(scores, object), names[0] if names else "score")
+
+
+def _scores_of(dataset: object, own: Any, rule: str | None) -> tuple[Mapping[str, Any], str]:
+    """The score of each model on a data set, and what it is called."""
+    compared = getattr(own, "models", None)
+    if isinstance(compared, Mapping) and hasattr(own, "differences"):
+        name = rule or next(iter(compared))
+        if name not in compared:
+            raise _no_rule(dataset, name, list(compared))
+        return {model.name: model.mean for model in compared[name]}, name
+    if not isinstance(own, Mapping):
+        raise InputError(
+            "must have a comparison, or a mapping from models to scores or cards, for each data set",
+            argument="table",
+            kind="type",
+            found=f"that of {show(dataset)} is a {type(own).__name__}",
+        )
+    values, name = {}, rule or "score"
+    for model, value in own.items():
+        if hasattr(value, "to_dict") and hasattr(value, "scores"):
+            name = rule or next(iter(value.scores))
+            try:
+                value = value[name]
+            except KeyError:
+                raise _no_rule(dataset, name, list(value.scores)) from None
+        values[str(model)] = np.nan if value is None else value
+    return values, name
+
+
+def _no_rule(dataset: object, name: str, known: Sequence[str]) -> InputError:
+    return InputError(
+        f"must be a score of all data sets, not {show(name)}",
+        argument="rule",
+        kind="label",
+        found=f"{show(dataset)} has {join(known)}",
+    )
+
+
+def _frame(table: object) -> Any:
+    """A data frame of any package; None for other things."""
+    import narwhals as nw
+
+    try:
+        return nw.from_native(table, eager_only=True)
+    except TypeError:
+        return None
+
+
+def _of_frame(frame: Any, datasets: object, models: object, scores: object) -> ScoreTable:
+    """A long frame, with columns of data sets, models and scores, or a wide one with a column per model."""
+    for argument, each in (("datasets", datasets), ("models", models), ("scores", scores)):
+        if each is not None and (not isinstance(each, str) or each not in frame.columns):
+            raise InputError(
+                f"must be one of the columns {join(map(show, frame.columns))}",
+                argument=argument,
+                kind="label",
+                found=f"it is {show(each)}",
+            )
+    number = [name for name in frame.columns if frame[name].dtype.is_numeric()]
+    low = {str(name).lower(): name for name in frame.columns}
+    first = datasets or next((low[name] for name in _DATASETS if name in low), None)
+    first = first or next((name for name in frame.columns if name not in number), None)
+    if first is None:
+        raise InputError(
+            "must name the column of data sets",
+            argument="datasets",
+            kind="missing",
+            remedies=[passing(datasets=...)],
+        )
+    model = models or next((low[name] for name in _MODELS if name in low), None)
+    values = [name for name in number if name not in (first, model)]
+    if model is None:
+        if scores is not None:
+            raise InputError("must name the column of models", argument="models", kind="missing")
+        names = [str(name) for name in values]
+        table = np.column_stack([frame[name].to_numpy().astype(float) for name in values] or [[]])
+        return _distinct(ScoreTable(tuple(frame[first].to_list()), tuple(names), table))
+    score = scores or (values[0] if len(values) == 1 else None)
+    if score is None:
+        raise InputError(
+            f"must name one of the columns {join(map(show, values))}"
+            if values
+            else "must name a column of numbers",
+            argument="scores",
+            kind="missing",
+            remedies=[passing(scores=...)],
+        )
+    labels = np.empty(len(frame), object)
+    labels[:] = frame[first].to_list()
+    return _long(labels, np.array(frame[model].to_list(), object), frame[score].to_numpy(), str(score))

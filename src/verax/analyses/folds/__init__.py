@@ -1,0 +1,1 @@
+"""Models compared over folds of cross-validation, repeats and seeds."""

@@ -1,0 +1,229 @@
+"""Scores of models on the same folds, from arrays, frames, `cv_results_` and results of `cross_validate`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.errors import InputError, Remedy, join, passing, show
+from verax.inputs.arrays import Floats, Ints, to_array, to_host
+
+_SPLIT = re.compile(r"split(\d+)_test_(.+)")
+_TEST = "test_"
+# What scores are called that have no name.
+SCORE = "score"
+
+
+@dataclass(frozen=True)
+class FoldScores:
+    """The score of every model in every fold, by the name of the score.
+
+    Attributes
+    ----------
+    values : dict of str to array
+        (J, M) scores, by name.
+    names : tuple of str
+        The models.
+    higher : bool
+        Whether higher scores are better by the convention of where they come from.
+    test_train : float or None
+        The number of test rows over that of training rows, where it is known.
+    repeats : int or None
+        How often rows are test rows, where it is known.
+    """
+
+    values: dict[str, Floats]
+    names: tuple[str, ...]
+    higher: bool = False
+    test_train: float | None = None
+    repeats: int | None = None
+
+
+def read_scores(given: object) -> FoldScores:
+    """Scores in any of the known forms, checked."""
+    table = _columns(given)
+    if "params" in table and any(map(_SPLIT.fullmatch, table)):
+        found = _search(table)
+    elif table and all(isinstance(own, Mapping) for own in table.values()):
+        found = _validated(table)
+    else:
+        found = FoldScores({SCORE: _beside(table)}, tuple(map(str, table)))
+    if len(found.names) < 2:
+        raise InputError(
+            "must name at least two models", argument="scores", found=f"there are {len(found.names)}"
+        )
+    for name, values in found.values.items():
+        _check_finite(name, values, found.names)
+    return found
+
+
+def _columns(given: object) -> Mapping[str, Any]:
+    """Scores by name: a mapping, or the columns of a frame of numbers."""
+    if isinstance(given, Mapping):
+        return given
+    import narwhals as nw
+
+    try:
+        frame = nw.from_native(given, eager_only=True)  # type: ignore[call-overload]
+    except TypeError:
+        raise InputError(
+            "must be a mapping from models to one score per fold, a frame with a column per model, "
+            "`cv_results_`, or results of `cross_validate` by model",
+            argument="scores",
+            kind="type",
+            found=f"it is a {type(given).__name__}",
+            remedies=[Remedy('Name the models: scores={"a": values, "b": others}.', python_only=True)],
+        ) from None
+    return {name: frame[name].to_numpy() for name in frame.columns if frame[name].dtype.is_numeric()}
+
+
+def _beside(columns: Mapping[str, Any]) -> Floats:
+    """(J, M) scores of the same folds."""
+    found = {str(name): to_host(to_array(own, "scores")[0]) for name, own in columns.items()}
+    for name, own in found.items():
+        if own.ndim != 1 or own.dtype.kind not in "biuf":
+            raise InputError(
+                "must be one number per fold for every model",
+                argument="scores",
+                kind="type",
+                source=repr(name),
+                found=f"its shape is {own.shape} and its type {own.dtype}",
+            )
+    sizes = {name: len(own) for name, own in found.items()}
+    if len(set(sizes.values())) > 1:
+        raise InputError(
+            "must be of the same folds for all models",
+            argument="scores",
+            kind="length",
+            found=join(f"{name!r} has {n}" for name, n in sizes.items()),
+        )
+    return np.column_stack([own.astype(float) for own in found.values()]) if found else np.zeros((0, 0))
+
+
+def _check_finite(metric: str, values: Floats, names: Sequence[str]) -> None:
+    """Refuse scores that are missing or infinite, as those of failed fits are."""
+    folds, models = np.nonzero(~np.isfinite(values))
+    if len(folds):
+        shown = [f"that of {names[m]!r} in fold {f}" for f, m in zip(folds[:3], models[:3], strict=True)]
+        more = f" ({len(folds)} in all)" if len(folds) > len(shown) else ""
+        raise InputError(
+            f"must be finite; {metric}: {join(shown)} {'is' if len(folds) == 1 else 'are'} not{more}",
+            argument="scores",
+            kind="finite",
+            rows=folds[:3].tolist(),
+            count=len(folds),
+            remedies=[Remedy("Leave out the model or the fold.")],
+        )
+
+
+def _search(results: Mapping[str, Any]) -> FoldScores:
+    """The `cv_results_` of a scikit-learn search: candidates are the models."""
+    params = list(results["params"])
+    keys = dict.fromkeys(key for own in params for key in own)
+    changing = [key for key in keys if len({show(own.get(key)) for own in params}) > 1]
+    names = tuple(
+        ", ".join(f"{key}={_short(own[key])}" for key in changing if key in own) or "model" for own in params
+    )
+    if len(set(names)) < len(names):
+        names = tuple(f"{i}: {name}" for i, name in enumerate(names))
+    splits: dict[str, dict[int, Any]] = {}
+    for key in results:
+        if found := _SPLIT.fullmatch(str(key)):
+            splits.setdefault(found[2], {})[int(found[1])] = results[key]
+    values = {
+        name: np.array([np.asarray(own[i], float) for i in sorted(own)]) for name, own in splits.items()
+    }
+    return FoldScores(values, names, higher=True)
+
+
+def _short(value: Any) -> str:
+    return value if isinstance(value, str) else show(value, 40)
+
+
+def _validated(results: Mapping[str, Mapping[str, Any]]) -> FoldScores:
+    """What `cross_validate` returned for each model."""
+    names = tuple(map(str, results))
+    metrics = {name: [key for key in own if str(key).startswith(_TEST)] for name, own in results.items()}
+    first = next(iter(metrics.values()))
+    for name, own in metrics.items():
+        if set(own) != set(first) or not own:
+            raise InputError(
+                "must have the same test scores for all models",
+                argument="scores",
+                kind="label",
+                found=f"{name!r} has {join(own) if own else 'none'}"
+                + (f", not {join(first)}" if own and first else ""),
+                remedies=[
+                    Remedy("Pass what `cross_validate` returned with the same `scoring`.", python_only=True)
+                ],
+            )
+    values = {
+        key.removeprefix(_TEST): _beside({name: own[key] for name, own in results.items()}) for key in first
+    }
+    indices = [own["indices"] for own in results.values() if "indices" in own]
+    if len(indices) < len(names):
+        return FoldScores(values, names, higher=True)
+    splits = [list(zip(own["train"], own["test"], strict=True)) for own in indices]
+    ratio, repeats = read_splits(dict(zip(names, splits, strict=True)), "scores")
+    return FoldScores(values, names, higher=True, test_train=ratio, repeats=repeats)
+
+
+def read_splits(splits: Mapping[str, Sequence[tuple[Any, Any]]], argument: str) -> tuple[float, int]:
+    """Test rows over training rows, and how often a row is a test row, of splits that all models share."""
+    first, own = next(iter(splits.items()))
+    for name, other in splits.items():
+        same = len(own) == len(other) and all(
+            np.array_equal(a, b) for x, y in zip(own, other, strict=True) for a, b in zip(x, y, strict=True)
+        )
+        if not same:
+            raise InputError(
+                "must be of the same folds for all models",
+                argument=argument,
+                kind="length",
+                found=f"the splits of {name!r} differ from those of {first!r}",
+                remedies=[
+                    Remedy("Use one splitter with a fixed random_state for all of them.", python_only=True)
+                ],
+            )
+    for i, (train, test) in enumerate(own):
+        shared = np.intersect1d(np.asarray(train), np.asarray(test))
+        if len(shared):
+            raise InputError(
+                f"must not train and test on the same rows; fold {i} has {len(shared)} in common",
+                argument=argument,
+                rows=shared[:3].tolist(),
+                count=len(shared),
+            )
+    sizes = [(len(train), len(test)) for train, test in own]
+    test_rows = np.concatenate([np.asarray(test) for _, test in own])
+    return sum(n for _, n in sizes) / sum(n for n, _ in sizes), most_often(test_rows)
+
+
+def most_often(ids: Ints) -> int:
+    """How often the commonest of some ids is there."""
+    return int(np.unique(ids, return_counts=True)[1].max(initial=1))
+
+
+def ratio_of(n_folds: int, repeats: int) -> float:
+    """Test rows over training rows, where `n_folds` folds are `repeats` rounds of cross-validation.
+
+    >>> ratio_of(5, 1), ratio_of(20, 2)
+    (0.25, 0.1111111111111111)
+    """
+    per_round = n_folds // repeats
+    if n_folds % repeats or per_round < 2:
+        raise InputError(
+            f"must divide the number of folds, {n_folds}, into rounds of at least two",
+            argument="repeats",
+            values=[repeats],
+            remedies=[
+                passing(
+                    "for other splits, the number of test rows over that of training rows", test_train=...
+                )
+            ],
+        )
+    return 1 / (per_round - 1)
