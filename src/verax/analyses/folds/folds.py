@@ -74,8 +74,8 @@ def compare_folds(
     ----------
     y : array_like of shape (N,) or (N, K), Handle, sequence or mapping of Handle, or reports, optional
         Outcomes: those of the test rows of all folds, one fold below the other. Or predictions that `scan`
-        has opened: of all folds, with the name of a column as `folds`, or one for each fold. Or a skore `ComparisonReport` of cross-validation
-        reports, or such reports by model.
+        has opened: of all folds, with the name of a column as `folds`, or one for each fold. Or a skore
+        `ComparisonReport` of cross-validation reports, or such reports by model.
     forecasts : mapping of str to forecasts, optional
         The forecasts of each model for the same rows, by name.
     folds : array_like of shape (N,) or str, optional
