@@ -108,7 +108,7 @@ def _question_tables(found: Compared, rule: str, head: str) -> list[Table]:
     if baselines:
         columns = [
             Column("name", "model", right=False),
-            Column("mean", "baseline score", lambda m: _signed(m.mean)),
+            Column("mean", "baseline score", lambda m: signed(m.mean)),
             Column("low high", head, "+z.6f", "interval", right=False),
         ]
         title = f"{rule}: loss minus that of the same probability for every class, on the same questions"
