@@ -234,6 +234,29 @@ def answers(path, model=0):
     pacsv.write_csv(pa.concat_tables(frames) if model is None else frames[model].drop(["model"]), path)
 
 
+def folds(path):
+    """Two models on the test rows of five folds."""
+    rng = np.random.default_rng(8)
+    y = rng.integers(0, 2, N)
+    columns = {"y": y, "fold": np.arange(N) % 5, "case": np.arange(N)}
+    for name, noise in (("new", 0.3), ("old", 0.4)):
+        columns[f"{name}_1"] = np.clip(0.5 + 0.3 * (y - 0.5) + noise * (rng.random(N) - 0.5), 0, 1).round(4)
+        columns[f"{name}_0"] = 1 - columns[f"{name}_1"]
+    pacsv.write_csv(pa.table(columns), path)
+
+
+def scores(path):
+    """The scores of three models on eight data sets."""
+    rng = np.random.default_rng(9)
+    hard = rng.uniform(0.1, 0.4, 8)
+    columns = {"dataset": [f"data {i}" for i in range(8)]}
+    columns |= {
+        name: (hard + more + 0.01 * rng.random(8)).round(4)
+        for name, more in zip("abc", (0, 0.005, 0.05), strict=True)
+    }
+    pacsv.write_csv(pa.table(columns), path)
+
+
 FILES = {
     "preds.parquet": predictions,
     "february.parquet": days,
@@ -251,6 +274,8 @@ FILES = {
     "answers.csv": lambda path: answers(path, None),
     "old_answers.csv": lambda path: answers(path, 0),
     "new_answers.csv": lambda path: answers(path, 1),
+    "folds.csv": folds,
+    "scores.csv": scores,
     "labels.csv": labels,
     "odds.csv": odds,
     "predictions.npz": archive,

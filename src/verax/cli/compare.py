@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from verax.cli import options
+from verax.cli import options, repeated
 from verax.cli.app import FAILED, app
 from verax.cli.grading import GradedFiles, Grading, reads_grades
 from verax.cli.models import OwnRows, open_models, own_rows, paths_of, short_name
 from verax.cli.options import Reading, reads_files
-from verax.cli.output import Json, command_line, show
+from verax.cli.output import Json, command_line, draw_to, show
 from verax.cli.require import DifferenceBound, bounds_on_difference
 from verax.common.paths import called
 from verax.errors import InputError, passing
@@ -31,7 +31,9 @@ _EXAMPLES = """Examples: `verax compare a.parquet b.parquet`,
 `verax compare odds.csv --target result --probs model='Model*' --probs book='Book*'`,
 `verax compare new=new_answers.csv old=old_answers.csv --grade correct --id qid --groups subject`,
 `verax compare answers.csv --grade correct --id qid --model-column model --missing joint`,
-`verax compare t.csv --model-column forecaster --id question --times made --closes closes --missing joint`"""
+`verax compare t.csv --model-column forecaster --id question --times made --closes closes --missing joint`,
+`verax compare folds.csv --folds fold --probs new='new_*' --probs old='old_*' --rule brier --rope 0.01`,
+`verax compare scores.csv --datasets dataset --plot ranks.png`"""
 
 
 @app.command(epilog=_EXAMPLES)
@@ -102,10 +104,17 @@ def compare(
             "code 1 if one fails.",
         ),
     ] = None,
+    folds: repeated.Folds = None,
+    repeats: repeated.Repeats = None,
+    datasets: repeated.Datasets = None,
+    score_column: repeated.ScoreColumn = None,
+    better: repeated.Better = "lower",
+    rope: repeated.Rope = 0.0,
     confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
     as_json: Json = False,
     html: options.Html = None,
+    plot: repeated.Plot = None,
 ) -> None:
     """Compare models on the same rows: which differences are significant, pair by pair.
 
@@ -113,11 +122,30 @@ def compare(
     file are named with their columns: --probs name=columns. Top lists are recognised by their content, and
     may be compared with full distributions. Models, or the forecasters of a tournament, may be stacked in the
     rows of one file: --model-column. Files of graded answers are read with --grade, and evaluation logs
-    (Inspect, lm-evaluation-harness, HELM, OLMES, OpenAI evals) by their content.
+    (Inspect, lm-evaluation-harness, HELM, OLMES, OpenAI evals) by their content. --folds compares methods
+    over folds of cross-validation, --datasets models over the data sets of a table of scores.
     """
     from verax.analyses.comparison.compare import compare as weigh
     from verax.files.joining import name_files
 
+    over = repeated.Repeated(folds, datasets, repeats, score_column, better, rope)
+    if over.asked:
+        refused: dict[str, Any] = {"html": html, "margin": margin, "reference": reference, "times": times}
+        refused |= {"time_ordered": time_ordered or None, "closes": closes}
+        refused["method"] = None if method == "moments" else method
+        for argument, value in refused.items():
+            if value is not None:
+                raise InputError("cannot be used with folds or data sets", argument=argument)
+        repeated.show_repeated(
+            *(given, reading, grading.model_column, over, rule),
+            shared_ids=shared_ids,
+            require=require,
+            confidence=confidence,
+            seed=seed,
+            plot=plot,
+            as_json=as_json,
+        )
+        return
     plan: dict[str, Any] = {"confidence": confidence, "seed": seed, "weights_are": reading.weights_are}
     how: dict[str, Any] = {"method": cast(Method, method), "reference": reference, "bootstrap": bootstrap}
     how["margin"] = margin
@@ -140,7 +168,7 @@ def compare(
             questions = own_rows(given, reading, rule, model_column=grading.model_column, columns=stated)
         bounds = bounds_on_difference(require, list(questions.files))
         asked: Any = {"missing": missing, "rule": rule, **questions.arguments(), **how, **plan}
-        _show_questions(questions, weigh(**asked), bounds, html=html, as_json=as_json)
+        _show_questions(questions, weigh(**asked), bounds, html=html, plot=plot, as_json=as_json)
         return
     rules = as_rules(rule or default_rules(ordered=reading.ordered))
     order_matters = needs_order(rules, ordered=reading.ordered)
@@ -151,6 +179,8 @@ def compare(
     found = rows.ask(weigh, rule=rules, ordered=order_matters, time_ordered=time_ordered, **how, **plan)
     found = found.with_skipped(rows.skipped)
     verdicts = [bound.hold(found) for bound in bounds]
+    if plot is not None:
+        draw_to(plot, found.plot())
     settings = {"ordered": reading.ordered, **in_time, **plan}
     parts = rows.subgroups(rule[0] if rule else None, least=least, **settings)
     report = None
@@ -175,6 +205,7 @@ def compare(
         "met": all(verdict.met for verdict in verdicts),
         "subgroups": {name: part.to_dict(stored=False) for name, part in parts.items()},
         "html": None if html is None else str(html),
+        "plot": None if plot is None else str(plot),
     }
     texts = [] if verdict is None else [f"{verdict}\n"]
     texts += [f"{name}: {'; '.join(lines)}" for name, lines in about.said.items()]
@@ -198,6 +229,7 @@ def _show_questions(
     bounds: Sequence[DifferenceBound],
     *,
     html: Path | None,
+    plot: Path | None,
     as_json: bool,
 ) -> None:
     """Print a comparison of models by questions, write its page, and hold it to bounds."""
@@ -206,6 +238,8 @@ def _show_questions(
         from verax.report.questions import save_question_page
 
         save_question_page(found, html, source="; ".join(rows.files.values()))
+    if plot is not None:
+        draw_to(plot, found.plot())
     verdict = found.headline
     result = {
         "command": "compare",
@@ -219,6 +253,7 @@ def _show_questions(
         "met": all(held.met for held in verdicts),
         "subgroups": {},
         "html": None if html is None else str(html),
+        "plot": None if plot is None else str(plot),
     }
     texts = [f"{verdict}\n", *(f"{name}: {'; '.join(lines)}" for name, lines in rows.said.items())]
     texts += [f"Rows were matched {rows.matched}.", "", repr(found), *map(str, verdicts)]

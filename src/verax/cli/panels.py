@@ -23,7 +23,7 @@ _PANELS = {
     ),
     "Graded answers": (
         *("grade", "grade_range", "answer", "gold", "confidence_column", "model_column", "task", "epoch"),
-        *("missing", "ungraded"),
+        *("missing", "times", "closes", "ungraded"),
     ),
     "Classes": ("classes", "ordered", "positive"),
     "Input": (
@@ -56,6 +56,11 @@ _PANELS = {
             "rows_per_group",
             "time_ordered",
             "folds",
+            "repeats",
+            "datasets",
+            "score_column",
+            "better",
+            "rope",
             "tolerance",
             "alpha",
             "unit",

@@ -7,7 +7,7 @@ import operator
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import typer
 
@@ -15,7 +15,6 @@ from verax.analyses.calibration.summary import CalibrationSummary, Measure
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.scorecard import Scorecard
-from verax.analyses.comparison.result import Comparison
 from verax.analyses.measures import MEASURES, OF_ALL, WITH_INTERVAL
 from verax.errors import InputError, Remedy, VeraxError, passing
 from verax.errors import show as quote
@@ -102,6 +101,12 @@ class Bound:
         return card.metric(self.name)
 
 
+class Compared(Protocol):
+    """What has the difference of two models: `difference` and `interval`."""
+
+    def difference(self, a: str, b: str, /) -> Any: ...
+
+
 @dataclass(frozen=True)
 class DifferenceBound(Bound):
     """A requirement of the difference of two models.
@@ -114,7 +119,7 @@ class DifferenceBound(Bound):
 
     models: tuple[str, str] = ("", "")
 
-    def hold(self, found: Comparison) -> Verdict:  # type: ignore[override]
+    def hold(self, found: Compared) -> Verdict:  # type: ignore[override]
         """Whether a comparison meets it, by its first rule. A bound on an undefined value fails."""
         gap = found.difference(*self.models)
         value = {"mean": gap.difference, "low": gap.interval[0], "high": gap.interval[1]}[self.end]

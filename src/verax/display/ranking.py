@@ -41,6 +41,8 @@ class Ranking(Protocol):
     def models(self) -> Any: ...
     @property
     def confidence(self) -> float: ...
+    @property
+    def higher_is_better(self) -> bool: ...
     def difference(self, a: str, b: str, rule: str | None = None, /) -> Any: ...
 
 
@@ -59,7 +61,8 @@ def draw_ranking(found: Ranking, rules: Sequence[str]) -> Any:
     several = any(len(found.models[rule]) > 1 for rule in rules)
     bars = f"bars: {level} intervals of the difference from the best model (dashed)"
     note = f"\n({bars}; grey: significantly worse)" if several else ""
-    figure.supxlabel(f"mean loss, lower is better{note}", fontsize=8)
+    better = "mean score, higher is better" if found.higher_is_better else "mean loss, lower is better"
+    figure.supxlabel(f"{better}{note}", fontsize=8)
     return figure
 
 

@@ -180,7 +180,7 @@ def holds_grades(path: Files, columns: GradeColumns, request: Request) -> bool:
         named = files_named(path)
         if named is None or not named[0][0].is_file() or format_of(named[0][0]) in ARRAYS:
             return False
-        names = _source(path, request).schema.names
+        names = source_of(path, request).schema.names
     except (InputError, OSError):
         return False
     found = columns.found_in(names)
@@ -251,11 +251,12 @@ def _table(
         confidence = columns.confidence or ("confidence" if answers else None)
         own = replace(columns, grade="grade", id=ids, confidence=confidence, **known)
         return log.table, own, log.path, log
-    source = _source(path, Request() if request is None else request)
+    source = source_of(path, Request() if request is None else request)
     return whole_table(source), columns.found_in(source.schema.names), source.name, None
 
 
-def _source(path: Files, request: Request) -> SourceTable:
+def source_of(path: Files, request: Request) -> SourceTable:
+    """The columns of files."""
     found = files_named(path)
     assert found is not None
     paths, name = found

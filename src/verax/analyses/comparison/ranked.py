@@ -20,6 +20,8 @@ class RankedModels:
     models: dict[str, list[Model]]
     differences: dict[str, list[Difference]]
     confidence: float
+    # Losses are lower for better models; scores of other packages may be higher.
+    higher_is_better: bool = False
 
     @property
     def names(self) -> list[str]:

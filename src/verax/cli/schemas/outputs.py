@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from verax.analyses.comparison.records import Difference, Model
+from verax.analyses.datasets.result import DatasetDifference, DatasetModel
 from verax.analyses.operating.rates import RATES
 from verax.analyses.planning.result import SizeLine
 from verax.cli.schemas.building import (
@@ -33,6 +35,8 @@ from verax.cli.schemas.building import (
 )
 from verax.cli.schemas.definitions import ANY_FILE, COLUMN_FILE, DEFINITIONS, LIST_CARD, N_GROUPS, NOTED
 from verax.cli.schemas.fitted import monitor, recalibrate, sets
+from verax.inference.repeated import Practical
+from verax.inference.signedranks import Friedman
 from verax.selection.choice import Best, Correlation
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -83,18 +87,46 @@ def _merge() -> Schema:
 
 
 def _compare() -> Schema:
-    return output(
+    about: dict[str, Schema | Maybe] = {"verdict": or_none(TEXT), "files": mapped(TEXT), "matched": TEXT}
+    about |= {"taken": mapped(either(ref("columns"), TEXTS)), **_HELD, "plot": PATH}
+    rows = output(
         "compare",
-        verdict=or_none(TEXT),
-        files=mapped(TEXT),
-        matched=TEXT,
+        **about,
         left_out=mapped(record(count=COUNT, ids=TEXTS)),
-        taken=mapped(either(ref("columns"), TEXTS)),
         comparison=ref("comparison"),
-        require=listed(ref("bound")),
-        met=TRUTH,
         subgroups=mapped(ref("subgroups")),
         html=PATH,
+    )
+    scores: dict[str, Schema | Maybe] = {"confidence": SHARE, "rope": FINITE, "higher_is_better": TRUTH}
+    scores["notes"] = TEXTS
+    by_model = mapped(NUMBERS)
+    folds = record(
+        **scores,
+        n_folds=COUNT,
+        folds=listed(LABEL),
+        repeats=COUNT,
+        test_train=FINITE,
+        models=mapped(listed(of_fields(Model, rank=PLACE))),
+        differences=mapped(listed(of_fields(Difference))),
+        practical=mapped(listed(of_fields(Practical))),
+        values=mapped(by_model),
+        rows=or_none(ref("comparison")),
+        **NOTED,
+    )
+    datasets = record(
+        **scores,
+        score=TEXT,
+        n_datasets=COUNT,
+        datasets=listed(LABEL),
+        left_out=listed(LABEL),
+        tested=TRUTH,
+        friedman=of_fields(Friedman),
+        models=listed(of_fields(DatasetModel, rank=PLACE)),
+        differences=listed(of_fields(DatasetDifference)),
+        values=by_model,
+    )
+    return either(
+        rows, output("compare", **about, folds=folds), output("compare", **about, datasets=datasets)
     )
 
 
