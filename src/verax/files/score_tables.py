@@ -38,7 +38,7 @@ def read_score_table(path: Files, request: Request, names: Collection[str]) -> A
 
 
 def _numbers(cells: list[str | None], decimal: str) -> list[float | None] | None:
-    """Cells as numbers, None where they are empty; None where one is no number.
+    """Cells as numbers, None where they are empty; None where one is not a number.
 
     >>> _numbers(["0,5", ""], ","), _numbers(["a"], ".")
     ([0.5, None], None)
