@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -194,8 +196,9 @@ def read_log(
     logs = [open_log(*each) for each in found]
     shapes = dict.fromkeys(log.shape.name for log in logs)
     rows = _Rows()
-    for log in logs:
-        _read_into(rows, log, grade, questions=questions)
+    with _without_collections():
+        for log in logs:
+            _read_into(rows, log, grade, questions=questions)
     if not len(rows):
         raise InputError(
             "must hold answers", argument="path", kind="file", found="it has none", source=logs[0].source
@@ -220,6 +223,18 @@ def read_log(
         tuple(taken),
         tuple(_notes(rows, logs, chosen=grade is not None)),
     )
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Pause the search for reference cycles, of which JSON has none; it takes a fifth of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _read_into(rows: _Rows, log: LogRecords, grade: str | None, *, questions: bool) -> None:

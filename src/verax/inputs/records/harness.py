@@ -40,8 +40,9 @@ def _all_pairs(record: Any) -> Any:
     """A pair per request, also for those without the question."""
     fields = mapping(record)
     found = sequence(fields.get("filtered_resps"))
-    if not _are_pairs(found):
-        found = [each[0] if len(sequence(each)) == 1 else None for each in sequence(fields.get("resps"))]
+    if _are_pairs(found):
+        return found
+    found = [each[0] if len(sequence(each)) == 1 else None for each in sequence(fields.get("resps"))]
     return found if _are_pairs(found) else None
 
 

@@ -31,14 +31,17 @@ def is_harness(record: Any) -> bool:
 
 def _metrics(record: Mapping[Any, Any]) -> dict[str, float | None]:
     """The numbers of a sample; of one that some filter made, with the name of the filter."""
-    named = record.get("metrics")
+    named, kind = record.get("metrics"), record.get("filter")
+    if type(named) is list and kind == "none":
+        # Nearly all are like this, and need no further look.
+        numbers = {name: number_or_none(record.get(name)) for name in named if type(name) is str}
+        return {name: number for name, number in numbers.items() if number is not None}
     if isinstance(named, (list, tuple)):
         found = {name: record[name] for name in named if isinstance(name, str) and name in record}
     elif isinstance(named, Mapping):
         found = {str(name): value for name, value in named.items()}
     else:
         found = {str(name): value for name, value in record.items() if name not in _FIELDS}
-    kind = record.get("filter")
     end = f",{kind}" if isinstance(kind, str) and kind not in ("", "none") else ""
     return {
         name if not end or name.endswith(end) else name + end: number
@@ -86,22 +89,24 @@ def read_harness(record: Any) -> Graded:
         answer, status = text_or_none(said), _status(fields, said)
     repeat = fields.get("sample_repeat")
     task = fields.get("task_name")
+    target = fields.get("target")
+    about = {
+        name: value
+        for name, value in flat_fields(fields.get("doc"), "doc.")
+        if type(value) is not str or len(value) <= _LONGEST
+    }
     return Graded(
         str(fields["doc_id"]),
         grades,
         next(iter(grades), None),
-        answer=answer,
-        gold=text_or_none(fields.get("target")),
-        confidence=confidence,
-        status=status if status or grades else "error",
-        epoch=epoch_of(repeat, first=0),
-        task=task if isinstance(task, str) else None,
-        same=str(fields.get("doc_hash") or ""),
-        about={
-            name: value
-            for name, value in flat_fields(fields.get("doc"), "doc.")
-            if not isinstance(value, str) or len(value) <= _LONGEST
-        },
+        answer,
+        target if type(target) is str else text_or_none(target),
+        confidence,
+        status if status or grades else "error",
+        None if repeat is None else epoch_of(repeat, first=0),
+        task if isinstance(task, str) else None,
+        str(fields.get("doc_hash") or ""),
+        about,
     )
 
 

@@ -50,7 +50,7 @@ def _scores(record: Mapping[Any, Any]) -> dict[str, Mapping[Any, Any]]:
     found = mapping(record.get("scores"))
     if not found and isinstance(record.get("score"), Mapping):
         found = {"score": record["score"]}
-    return {str(name): mapping(score) for name, score in found.items()}
+    return {name if type(name) is str else str(name): mapping(score) for name, score in found.items()}
 
 
 def _grades(scores: Mapping[str, Mapping[Any, Any]]) -> dict[str, float | None]:
@@ -72,13 +72,14 @@ def _status(record: Mapping[Any, Any], scores: Mapping[str, Mapping[Any, Any]]) 
     if record.get("limit"):
         return "limit"
     output = mapping(record.get("output"))
-    choice = mapping(first(output.get("choices")))
+    choice = mapping(first(output.get("choices"))) if output else output
     if output.get("error"):
         return "error"
     if choice.get("stop_reason") == "content_filter":
         return "refused"
-    if any(score.get("value") == _NO_ANSWER for score in scores.values()):
-        return "empty"
+    for score in scores.values():
+        if score.get("value") == _NO_ANSWER:
+            return "empty"
     said = output.get("completion", None if not choice else mapping(choice.get("message")).get("content"))
     if isinstance(said, str) and not said.strip() and choice.get("stop_reason") != "tool_calls":
         return "empty"
@@ -118,21 +119,31 @@ def read_sample(record: Any) -> Graded:
     _check_letters(record)
     scores = _scores(record)
     grades = _grades(scores)
-    only = next(iter(scores.values()), {})
     status = _status(record, scores)
+    answer, confidence = None, None
+    for score in scores.values():
+        answer = score.get("answer")
+        if answer is not None:
+            break
+    for score in scores.values():
+        about = score.get("metadata")
+        confidence = number_or_none(about.get("confidence")) if type(about) is dict else None
+        break
+    if status is None and not any(value is not None for value in grades.values()):
+        status = "unparsable" if grades else "error"
+    metadata, target = record.get("metadata"), record.get("target")
     return Graded(
         str(record["id"]),
         grades,
         next(iter(grades), None),
-        answer=text_or_none(
-            next((s["answer"] for s in scores.values() if s.get("answer") is not None), None)
-        ),
-        gold=text_or_none(record.get("target")),
-        confidence=number_or_none(mapping(only.get("metadata")).get("confidence")),
-        status=status
-        or (None if any(v is not None for v in grades.values()) else "unparsable" if grades else "error"),
-        epoch=epoch_of(record["epoch"], first=1),
-        about=dict(flat_fields(record.get("metadata"))),
+        answer if type(answer) is str else text_or_none(answer),
+        target if type(target) is str else text_or_none(target),
+        confidence,
+        status,
+        epoch_of(record["epoch"], first=1),
+        None,
+        None,
+        dict(flat_fields(metadata)) if metadata else {},
     )
 
 
