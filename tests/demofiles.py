@@ -10,6 +10,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as papq
 
 import verax as vx
+from evallogs import inspect_sample, write_eval
 
 # Real predictions, where they are at hand.
 
@@ -257,7 +258,42 @@ def scores(path):
     pacsv.write_csv(pa.table(columns), path)
 
 
+def eval_log(path):
+    """An Inspect log: two answers to each of 60 questions of three subjects, one question with an error."""
+    rng = np.random.default_rng(30)
+    subjects = ("law", "maths", "history")
+    drawn = []
+    for i in range(60):
+        ease = rng.random()
+        for epoch in (1, 2):
+            about = {"metadata": {"subject": subjects[i % 3]}, "input": f"Question {i} of {subjects[i % 3]}?"}
+            about |= {"error": {"message": "timeout"}} if i == 7 else {}
+            value = None if i == 7 else "CI"[int(rng.random() > 0.3 + 0.6 * ease)]
+            drawn.append(inspect_sample(f"q{i}", value, epoch=epoch, **about))
+    write_eval(path, drawn)
+
+
+def tournament(path):
+    """Forecasters of yes-or-no questions, who may change a forecast and skip questions."""
+    rng = np.random.default_rng(31)
+    day = np.datetime64("2026-01-01")
+    rows = []
+    for q in range(40):
+        truth = rng.random()
+        resolved = int(rng.random() < truth)
+        for name, noise, share in (("ann", 0.05, 1.0), ("bob", 0.35, 0.8), ("cy", 0.15, 0.6)):
+            if rng.random() > share:
+                continue
+            for k in range(rng.integers(1, 4)):
+                p = round(float(np.clip(truth + rng.normal(0, noise), 0.02, 0.98)), 2)
+                rows.append((f"q{q}", name, p, resolved, str(day + 9 * k), str(day + 30)))
+    names = ("question", "forecaster", "probability", "resolution", "made", "closes")
+    path.write_text("\n".join([",".join(names), *(",".join(map(str, row)) for row in rows)]))
+
+
 FILES = {
+    "log.eval": eval_log,
+    "tour.csv": tournament,
     "preds.parquet": predictions,
     "february.parquet": days,
     "today.csv": lambda path: late(path, 1),

@@ -31,7 +31,8 @@ _EXAMPLES = """Examples: `verax compare a.parquet b.parquet`,
 `verax compare odds.csv --target result --probs model='Model*' --probs book='Book*'`,
 `verax compare new=new_answers.csv old=old_answers.csv --grade correct --id qid --groups subject`,
 `verax compare answers.csv --grade correct --id qid --model-column model --missing joint`,
-`verax compare t.csv --model-column forecaster --id question --times made --closes closes --missing joint`,
+`verax compare tour.csv --model-column forecaster --id question --times made --closes closes
+--missing joint`,
 `verax compare folds.csv --folds fold --probs new='new_*' --probs old='old_*' --rule brier --rope 0.01`,
 `verax compare scores.csv --datasets dataset --plot ranks.png`"""
 

@@ -54,13 +54,19 @@ def show_worst_answers(paths: Files, grading: Grading, reading: Reading, n: int,
 def _table(cases: list[dict[str, Any]], names: list[str]) -> list[str]:
     if not cases:
         return ["Every graded answer has the best grade."]
-    known = [("id" if cases[0]["id"] is not None else "row", lambda case: str(case["id"] or case["row"]))]
-    known.append(("grade", lambda case: f"{case['grade']:g}"))
-    if cases[0]["confidence"] is not None:
-        known.append(("confidence", lambda case: f"{case['confidence']:.2f}" if case["confidence"] else ""))
-    head = [name for name, _ in known] + names
-    rows = [[of(case) for _, of in known] + [_short(case["about"][name]) for name in names] for case in cases]
+    sure = cases[0]["confidence"] is not None
+    named = cases[0]["id"] is not None
+    head = ["id" if named else "row", "grade", *(["confidence"] if sure else []), *names]
+    rows = []
+    for case in cases:
+        row = [str(case["id"] if named else case["row"]), f"{case['grade']:g}"]
+        row += [_decimals(case["confidence"])] if sure else []
+        rows.append(row + [_short(case["about"][name]) for name in names])
     return text_table([head, *rows], right=[1])
+
+
+def _decimals(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
 
 
 def _short(text: str | None) -> str:
