@@ -48,6 +48,7 @@ _HINTS = {
     "recall_score": 'vx.evaluate(y, p)["sensitivity"], or vx.operating_points(y, p, threshold=0.5)',
     "roc_auc_score": "vx.roc_auc(y, p)",
     "scorer": "vx.adapters.sklearn.scorer(vx.rps)",
+    "smECE": 'vx.smooth_ece(y, p, kind="classwise")',
     "sensitivity": 'vx.evaluate(y, p)["sensitivity"], or vx.operating_points(y, p, threshold=0.5)',
     "specificity": 'vx.evaluate(y, p)["specificity"], or vx.operating_points(y, p, threshold=0.5)',
 }

@@ -12,6 +12,7 @@ from .analyses.calibration.decomposition import decompose as decompose
 from .analyses.calibration.ece import ece as ece
 from .analyses.calibration.reliability import reliability as reliability
 from .analyses.calibration.slope import calibration_slope as calibration_slope
+from .analyses.calibration.smooth_ece import smooth_ece as smooth_ece
 from .analyses.cards.evaluation import evaluate as evaluate
 from .analyses.cards.tally import Tally as Tally
 from .analyses.combination.combination import fit_pool as fit_pool
