@@ -53,6 +53,8 @@ SHOWN = {
     "pll": "PLL",
     "zero_one": "error rate",
     "f1": "F1",
+    "log_refinement": "refinement (log)",
+    "brier_refinement": "refinement (Brier)",
 }
 
 
@@ -147,6 +149,38 @@ def table_choices(frame: pd.DataFrame) -> None:
         row(shown, *cells, span(over_sets(x), 2, 100))
 
 
+def table_refinement(frame: pd.DataFrame) -> None:
+    """Models that are recalibrated before use: how good is the one that each monitor keeps."""
+    cells = [f"{way}: {x} after scaling" for way in WAYS for x in ("log", "Brier")]
+    header("Recalibrated models, differences from selection by log, all sets", "kept by", *cells, "CP: F1")
+    for by, shown in SHOWN.items():
+        if by in ("log", "code_pbs"):
+            continue
+        asked = [(f"{way}/{x}_refinement", 4, 1) for way in WAYS for x in ("log", "brier")]
+        found = [over_sets(gain(frame, what, "log", by)) for what, _, _ in asked]
+        row(shown, *(span(x, 4) for x in found), span(over_sets(gain(frame, "CP/f1", "log", by)), 2, 100))
+
+
+def table_refined_sets(frame: pd.DataFrame) -> None:
+    """The same set by set, for the refinement."""
+    parts = [
+        x for when in ("before", "after") for x in (f"{when} scaling, by log", "by refinement", "difference")
+    ]
+    header("Refinement minus log as the monitor, test log score", "data", "", *parts, left=2)
+    for way in WAYS:
+        for name, folds in sets(frame):
+            cells: list[str] = []
+            for what in ("log", "log_refinement"):
+                a, b = (folds[f"{way}/{what}/{by}"] for by in ("log", "log_refinement"))
+                cells += [f"{x.mean():.4f}" for x in (a, b)]
+                cells.append(span(over_folds(b - a, folds["ratio"].iloc[0]), 4))
+            row(name, way, *cells)
+        both = [
+            over_sets(gain(frame, f"{way}/{x}", "log", "log_refinement")) for x in ("log", "log_refinement")
+        ]
+        row("**all sets**", way, "", "", span(both[0], 4), "", "", span(both[1], 4))
+
+
 def table_patience(frame: pd.DataFrame) -> None:
     """Early stopping with more and less patience."""
     header("Early stopping with other patience, differences of test F1, all sets",
@@ -199,6 +233,17 @@ def table_training(frame: pd.DataFrame) -> None:
             row(SHOWN[loss], way, *cells)
 
 
+def table_trained_refinement(frame: pd.DataFrame) -> None:
+    """Refinement as the monitor, by the loss that the networks were trained with."""
+    asked = [("log", "log_refinement"), ("brier", "brier_refinement")]
+    cells = [f"{way}: refinement − {SHOWN[base]}, {SHOWN[base]} after scaling"
+             for way in WAYS for base, _ in asked]  # fmt: skip
+    header("Refinement, networks trained by either loss, all sets", "trained by", *cells)
+    for loss, runs in frame.groupby("trained by", sort=False):
+        found = [over_sets(gain(runs, f"{way}/{by}", base, by)) for way in WAYS for base, by in asked]
+        row(SHOWN[loss], *(span(x, 4) for x in found))
+
+
 def table_published(folder: Path) -> None:
     """The curves behind the paper's Figure 3: their penalty gives the error rate away."""
     header("The authors' curves", "curve", "Brier", "PBS", "error rate alone",
@@ -228,7 +273,10 @@ def report(frame: pd.DataFrame) -> None:
     table_choices(first)
     table_moved(first)
     table_patience(first)
+    table_refinement(first)
+    table_refined_sets(first)
     table_training(frame)
+    table_trained_refinement(frame)
 
 
 # ---- figures -----------------------------------------------------------------------------------

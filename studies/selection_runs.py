@@ -4,6 +4,8 @@ The rows are means over the seeds of a fold. Their columns:
 
     CP/f1/pbs               test F1 of the epoch that has the lowest PBS on the validation windows
     ES/f1/pbs               the same, with early stopping; likewise patience 3/f1/pbs
+    CP/log_refinement/pbs   test log score of that epoch after temperature scaling (fitted to validation)
+    CP/f1/log_refinement    test F1 of the epoch with the lowest validation log score after such scaling
     CP/pearson/pbs          correlation of PBS with F1 over the epochs, validation windows
     CP/other/pbs            share of runs in which PBS keeps another epoch than Brier; of these, in
                             CP/better/pbs the test F1 is higher, in CP/worse/pbs lower
@@ -31,7 +33,9 @@ PATIENCES = (3, 5, 10, 20)
 PAIRS = (("brier", "pbs"), ("log", "pll"))
 LOSSES = ("brier", "pbs", "code_pbs", "log", "pll", "zero_one")
 HIGHER = ("f1", "accuracy")
-REPORTED = ("f1", "accuracy", "brier", "log")
+# Losses after temperature scaling: cross-validated on validation windows, as deployed on test windows.
+REFINED = ("brier_refinement", "log_refinement")
+REPORTED = ("f1", "accuracy", "brier", "log", *REFINED)
 WEIGHTS = np.round(np.linspace(0, 1, 21), 2)
 PLACEBOS = 20
 EARLY = 15  # epochs
@@ -90,6 +94,7 @@ def with_penalties(part: str, trained: dict, problem: Problem) -> Iterable[tuple
     """The metrics of a part under short names, and the penalized scores made of them."""
     prefix, k = ("test_" if part == "test" else ""), problem.n_classes
     plain = {m: trained[f"{part}_{m}"] for m in ("brier", "log", "zero_one", "f1", "accuracy")}
+    plain |= {f"{m}_refinement": trained[f"{part}_scaled_{m}"] for m in ("brier", "log")}
     wrong = plain["zero_one"]
     penalized = {
         "pbs": plain["brier"] + vx.pbs.constant(k) * wrong,
@@ -149,7 +154,7 @@ def partial(loss: np.ndarray, score: np.ndarray, given: np.ndarray) -> np.ndarra
 
 def selected(runs: Runs) -> dict[str, np.ndarray]:
     """Test metrics of what each rule keeps, and of two choices that no rule makes."""
-    chosen = {f"{way}/{{}}/{by}": runs.kept(by, way) for way in WAYS for by in (*LOSSES, "f1")}
+    chosen = {f"{way}/{{}}/{by}": runs.kept(by, way) for way in WAYS for by in (*LOSSES, "f1", *REFINED)}
     chosen["last/{}"] = np.full(runs.shape[:2], runs.shape[2] - 1)
     chosen["oracle/{}"] = runs.values["test_f1"].argmax(axis=-1)
     return {name.format(m): runs.at(epochs, m) for name, epochs in chosen.items() for m in REPORTED}

@@ -14,6 +14,7 @@ import verax as vx
 from cases import RULES, forecasts, number
 from lazily import lazily
 from verax.scores.properties import Holds, Properties
+from verax.selection import RefinementLoss
 
 keras, ops, adapter = map(lazily, ("keras", "keras.ops", "verax.adapters.keras"))
 VECTORS = references.entries()
@@ -299,6 +300,7 @@ def test_callbacks_watch_a_score_and_keep_the_best_epoch(tmp_path):
         weighted_metrics=[adapter.Score("brier", from_logits=True)],
     )
     watched = predictions(held_x)
+    refined = adapter.Refinement(held_x, held_y, rule="brier", from_logits=True, batch_size=BATCH)
     stop = keras.callbacks.EarlyStopping("val_pbs", mode="min", patience=3, restore_best_weights=True)
     keep = keras.callbacks.ModelCheckpoint(
         tmp_path / "best.keras", monitor="val_pbs", mode="min", save_best_only=True
@@ -306,12 +308,15 @@ def test_callbacks_watch_a_score_and_keep_the_best_epoch(tmp_path):
     w = np.linspace(0.5, 1.5, len(held_y)).astype(np.float32)
     history = model.fit(
         x, y, batch_size=BATCH, epochs=30, verbose=0,
-        validation_data=(held_x, held_y, w), callbacks=[watched, stop, keep],
+        validation_data=(held_x, held_y, w), callbacks=[watched, refined, stop, keep],
     ).history  # fmt: skip
     values = [vx.pbs(held_y, z, logits=True) for z in watched.kept]
     assert history["val_pbs"] == pytest.approx(values, rel=1e-5)
     weighted = [vx.brier(held_y, z, logits=True, weights=w) for z in watched.kept]
     assert history["val_brier"] == pytest.approx(weighted, rel=1e-5)
+    loss = RefinementLoss("brier")
+    scaled = [loss(held_y, z, logits=True) for z in watched.kept]
+    assert history["val_refinement"] == pytest.approx(scaled, rel=1e-5)
     best = int(np.argmin(values))
     assert len(values) == best + 1 + 3 < 30
     np.testing.assert_allclose(

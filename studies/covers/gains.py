@@ -105,7 +105,7 @@ def refinements(method: str, n: int, replications: int, seed: int) -> dict[str, 
     """In which samples the parts of the loss cover those of the fit on many new rows; four classes."""
     z = 1.2 * np.random.default_rng(54321).normal(size=(50_000, 4))
     chance, given = softmax(z, axis=1), softmax(1.5 * z, axis=1)
-    found: dict[str, list[bool]] = {"loss": [], "refinement": [], "calibration": []}
+    found: dict[str, list[bool]] = {"loss": [], "refinement": [], "calibration": [], "cautioned": []}
     for i in range(replications):
         rng = np.random.default_rng([seed, i])
         z = 1.2 * rng.normal(size=(n, 4))
@@ -115,6 +115,7 @@ def refinements(method: str, n: int, replications: int, seed: int) -> dict[str, 
         fitted = vx.recalibrate(y, p, rule="log_score", method=method, folds=2)
         before, after = (-xlogy(chance, q).sum(axis=1).mean() for q in (given, fitted.apply(given)))
         truths = {"loss": before, "refinement": after, "calibration": before - after}
+        found["cautioned"].append("skewed" in parts.calibration.interval.caution)
         for part in parts.parts:
             found[part.name].append(part.interval.low <= truths[part.name] <= part.interval.high)
     return found
@@ -124,14 +125,17 @@ def claims_of_refinements() -> None:
     """Coverage of the loss after one method of recalibration."""
     for method in ("temperature", "vector"):
         for n in (100, 1000):
-            for name in ("loss", "refinement", "calibration"):
+            # With few rows the calibration part is skewed, and results say so.
+            wanted = {"loss": 0.92, "refinement": 0.92, "calibration": 0.82 if n < 300 else 0.92}
+            for name in (*wanted, *(["cautioned"] if n < 300 else [])):
 
                 def measure(
                     replications: int, seed: int, method: str = method, n: int = n, name: str = name
                 ) -> tuple[float, float]:
                     return share_of(refinements(method, n, replications, seed)[name])
 
-                claim(f"refinement: {method}, {name}, {n} rows", 0.92, 0.98, measure, 400)
+                low, high = wanted.get(name, 1.0), 0.98 if name in wanted else 1.0
+                claim(f"refinement: {method}, {name}, {n} rows", low, high, measure, 400)
 
 
 claims_of_refinements()

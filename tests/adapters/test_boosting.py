@@ -15,6 +15,7 @@ from verax.adapters.sklearn import scorer
 from verax.errors import passing
 from verax.kernels import limits
 from verax.scores.rules import OrdinalRule
+from verax.selection import RefinementLoss
 
 catboost, lightgbm, xgboost = map(pytest.importorskip, ("catboost", "lightgbm", "xgboost"))
 
@@ -595,3 +596,18 @@ def test_they_survive_pickling(thing):
     copy = pickle.loads(pickle.dumps(thing))
     assert copy.rule == thing.rule
     assert type(copy).__name__ == type(thing).__name__
+
+
+def test_metrics_after_temperature_scaling():
+    rng = np.random.default_rng(0)
+    y, z = rng.integers(0, 3, 150), rng.normal(size=(150, 3))
+    p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    expected = RefinementLoss("brier")(y, p)
+    metric = xgboost_metric("brier", logits=True, refinement=True)
+    assert metric(y, z) == pytest.approx(expected, rel=1e-9)
+    assert metric.__name__ == "brier_refinement"
+    assert lightgbm_metric("brier", refinement=True)(y, p) == (
+        "brier_refinement",
+        pytest.approx(expected, rel=1e-9),
+        False,
+    )

@@ -19,7 +19,8 @@ lightning, callbacks = lazily("lightning"), lazily("lightning.pytorch.callbacks"
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 from torch_processes import uneven_parts  # noqa: E402
-from verax.adapters.torch import Card, Loss, Score  # noqa: E402
+from verax.adapters.torch import Card, Loss, Refinement, Score  # noqa: E402
+from verax.selection import RefinementLoss  # noqa: E402
 
 pytestmark = [
     pytest.mark.frameworks,
@@ -43,6 +44,7 @@ def classifier():
             self.loss = Loss("log_score")
             self.val_pbs = Score("pbs", logits=True)
             self.val_log_score = Score("log_score", logits=True)
+            self.val_refinement = Refinement("brier", logits=True)
             self.card = Card(3, ordered=True, rules=["rps"], logits=True, prefix="val_")
             self.forecasts = {}
 
@@ -53,10 +55,11 @@ def classifier():
         def validation_step(self, batch):
             x, y = batch
             logits = self.network(x)
-            for metric in (self.val_pbs, self.val_log_score, self.card):
+            for metric in (self.val_pbs, self.val_log_score, self.val_refinement, self.card):
                 metric.update(logits, y)
             self.log("val_pbs", self.val_pbs)
             self.log("val_log_score", self.val_log_score)
+            self.log("val_refinement", self.val_refinement)
             if not self.trainer.sanity_checking:
                 self.forecasts.setdefault(self.current_epoch, []).append(logits)
 
@@ -103,10 +106,10 @@ def test_checkpoints_keep_the_best_epoch_by_each_score(tmp_path):
         name: callbacks.ModelCheckpoint(
             tmp_path, monitor=f"val_{name}", mode="min", filename=name + "-{epoch}"
         )
-        for name in ("pbs", "log_score", "rps")
+        for name in ("pbs", "log_score", "rps", "refinement")
     }
     trainer, model, y = fit(tmp_path, *keep.values())
-    rules = {"pbs": vx.pbs, "log_score": vx.log_score, "rps": vx.rps}
+    rules = {"pbs": vx.pbs, "log_score": vx.log_score, "rps": vx.rps, "refinement": RefinementLoss("brier")}
     best = {}
     for name, rule in rules.items():
         values = by_epoch(rule, model, y)

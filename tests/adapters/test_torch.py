@@ -15,11 +15,12 @@ import verax as vx
 from cases import RULES, forecasts, number
 from verax.errors import passing
 from verax.scores.properties import Holds, Properties
+from verax.selection import RefinementLoss
 
 torch = pytest.importorskip("torch")
 torchmetrics = pytest.importorskip("torchmetrics")
 
-from verax.adapters.torch import Card, Loss, Score, metrics  # noqa: E402
+from verax.adapters.torch import Card, Loss, Refinement, Score, metrics  # noqa: E402
 
 pytestmark = pytest.mark.frameworks
 
@@ -565,3 +566,20 @@ def test_which_index_is_ignored_is_said_and_checked():
     # Another target outside the classes is still an error.
     with pytest.raises(vx.InputError):
         Loss("rps", ignore_index=-100)(torch.randn(2, 3), torch.tensor([-100, -1]))
+
+
+def test_refinement_is_that_of_all_rows_that_count():
+    torch.manual_seed(0)
+    z, y = 3 * torch.randn(200, 4), torch.randint(4, (200,))
+    w = torch.rand(200)
+    metric = Refinement("log_score", logits=True, ignore_index=-100)
+    marked = torch.where(torch.arange(200) % 5 == 0, -100, y)
+    for part in torch.arange(200).split(64):
+        metric.update(z[part].to(torch.bfloat16), marked[part], w[part])
+    kept = marked >= 0
+    expected = RefinementLoss()(y[kept], z.to(torch.bfloat16).float()[kept], weights=w[kept], logits=True)
+    assert metric.compute().item() == pytest.approx(expected, rel=1e-9)
+    chances = Refinement()
+    chances.update(torch.full((9, 3), 0.2), torch.zeros(9).long())
+    with pytest.raises(vx.InputError, match="`preds` rows must sum to 1"):
+        chances.compute()

@@ -56,6 +56,8 @@ def test_the_quick_form_takes_one_step_for_folds_of_many_rows():
 
 
 def test_parts_are_those_of_the_recalibration():
+    assert "skewed" not in str(vx.refinement(Y, P, **TEMPERATURE))
+    assert "only 40 rows or groups" in str(vx.refinement(Y, P, groups=np.arange(len(Y)) // 10, **TEMPERATURE))
     found, fitted = (ask(Y, P, rule="brier", method=SOME) for ask in (vx.refinement, vx.recalibrate))
     assert found.method == fitted.method
     assert found.refinement.value == fitted.trials[-1].loss

@@ -12,12 +12,14 @@ import sys
 from importlib.util import find_spec
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import verax as vx
-from verax.selection import EarlyStopping, History
+from recalibrations import drawn, softmax
+from verax.selection import EarlyStopping, History, RefinementLoss
 from verax.selection.directions import Name
 
 NAN, INF = math.nan, math.inf
@@ -597,3 +599,74 @@ print(sorted({"sklearn", "torch", "keras", "pandas", "matplotlib"} & set(sys.mod
 def test_a_metric_that_is_no_rule_needs_a_direction():
     with pytest.raises(vx.errors.ParseError, match="leave it out and say mode='min' or mode='max'"):
         EarlyStopping("val_loss")
+
+
+# ---- the loss after recalibration -----------------------------------------------------------------
+
+
+def overconfident(n_epochs=8):
+    """Validation forecasts that rank better and better, and become overconfident on the way."""
+    y, _, q = drawn(300, 3, seed=2)
+    z = np.log(q)
+    noise = np.random.default_rng(0).normal(size=z.shape)
+    return y, [softmax((0.3 + i) * (z + 2 * noise / (i + 1))) for i in range(n_epochs)]
+
+
+def test_stopping_by_refinement_keeps_learning_while_the_loss_rises():
+    y, epochs = overconfident()
+    by = {
+        "loss": EarlyStopping("log_score", patience=2),
+        "refinement": EarlyStopping(monitor="refinement", patience=2, restore=True),
+    }
+    for i, p in enumerate(epochs):
+        for name, stopping in by.items():
+            if not stopping.should_stop:
+                stopping.step(
+                    y=y, p=np.log(p), logits=True, **({"state": [i]} if name == "refinement" else {})
+                )
+    assert by["loss"].best == pytest.approx(min(vx.log_score(y, p) for p in epochs), rel=1e-9)
+    assert by["loss"].best_epoch < by["refinement"].best_epoch == len(epochs) - 1
+    assert by["refinement"].best_state == [len(epochs) - 1]
+    last = vx.refinement(y, epochs[-1], rule="log_score", method="temperature").refinement.value
+    assert by["refinement"].best == pytest.approx(last, rel=1e-4)
+    again = EarlyStopping(monitor="refinement")
+    again.load_state_dict(by["refinement"].state_dict())
+    assert again.best == by["refinement"].best
+    with pytest.raises(vx.InputError, match="must have the same monitor"):
+        EarlyStopping("log_score").load_state_dict(by["refinement"].state_dict())
+
+
+def test_stopping_takes_values_or_rows():
+    y, (p, *_) = overconfident(1)
+    by_rows, by_value = (EarlyStopping("brier", monitor="refinement", method="bcts") for _ in range(2))
+    by_rows.step(y=y, p=p)
+    by_value.step(vx.refinement(y, p, rule="brier", method="bcts"))
+    assert by_rows.best == by_value.best
+    with pytest.raises(vx.InputError, match="beside `y` and `p`"):
+        by_rows.step(0.5, y=y, p=p)
+    with pytest.raises(vx.InputError, match="only rules are computed"):
+        EarlyStopping(mode="min").step(y=y, p=p)
+    with pytest.raises(vx.InputError, match="must be one of 'refinement', not 'loss'"):
+        EarlyStopping(monitor="loss")
+    with pytest.raises(vx.InputError, match="a direction is never guessed"):
+        EarlyStopping(monitor="refinement", mode="max")
+
+
+def test_a_history_of_predictions():
+    y, epochs = overconfident()
+    history = History.from_predictions({10 * i: (y, p) for i, p in enumerate(epochs)})
+    assert history.best("refinement").epoch == 70 > history.best("log_score").epoch
+    assert list(history.values) == ["brier", "log_score", "pbs", "refinement", "accuracy"]
+    assert history.values["pbs"].tolist() == [pytest.approx(vx.pbs(y, p), rel=1e-12) for p in epochs]
+    assert history.select().rules == ("brier", "log_score", "pbs", "refinement")
+    table = pd.DataFrame(epochs[0], columns=list("abc")).assign(target=np.array([*"abc"])[y])
+    opened = vx.scan(table, target="target", classes=list("abc"))
+    one = History.from_predictions({1: opened}, ["rps_refinement", "brier"])
+    assert one.values["rps_refinement"][0] == pytest.approx(RefinementLoss("rps")(y, epochs[0]), rel=1e-6)
+    with pytest.raises(vx.InputError, match="epoch 3 holds 5"):
+        History.from_predictions({3: 5})
+    with pytest.raises(vx.InputError, match="mapping of epochs"):
+        History.from_predictions([])
+    logged = History.from_columns({"val_brier_refinement": [0.3, 0.2], "val_loss": [0.1, 0.2]})
+    assert logged.select().rules == ("val_brier_refinement",)
+    assert logged.best("brier_refinement").epoch == 1

@@ -1,5 +1,7 @@
 """Keras 3: any rule as a metric (`Score`) or as a loss (`Loss`), on every backend, through `keras.ops`.
 
+`Refinement` logs the loss after recalibration at the end of every epoch.
+
 Targets come first, as everywhere in Keras: class positions or one-hot rows, (N,), (N, 1) or (N, K),
 with predictions (N, K); sequences have more dimensions before the last. Predictions of one column
 are for class 1 of two.
@@ -8,11 +10,12 @@ are for class 1 of two.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from verax.adapters.training import trainable
+from verax.analyses.refinement.epochs import RefinementLoss
 from verax.engines.arrays import reduce_rows
 from verax.engines.stats import RowStats
 from verax.errors import InputError, MissingPackageError
@@ -288,3 +291,86 @@ class Loss(keras.losses.Loss):  # type: ignore[misc]
     def get_config(self) -> dict[str, Any]:
         """Return the configuration for `from_config`; the rule is stored as text."""
         return {**super().get_config(), "rule": name_of(self.rule), "from_logits": self.from_logits}
+
+
+class Refinement(keras.callbacks.Callback):  # type: ignore[misc]
+    """The loss after recalibration, cross-validated, added to the log of every epoch. Lower is better.
+
+    Place it before callbacks that monitor its name: `EarlyStopping("val_refinement", mode="min")`,
+    `ModelCheckpoint(..., monitor="val_refinement", mode="min")`. It predicts the validation rows once more
+    after each epoch; the fit itself takes milliseconds for 5,000 rows of 10 classes.
+
+    Parameters
+    ----------
+    x : array, tensor or data set
+        Inputs of the validation rows, as `model.predict` takes them.
+    y : array_like of shape (N,) or (N, K)
+        Outcomes: class positions 0..K-1, or one-hot rows.
+    rule : Rule or str, default "log_score"
+        The proper rule that is minimised and measured.
+    method : str or sequence of str, default "temperature"
+        How to recalibrate, as in `vx.recalibrate`.
+    from_logits : bool, default False
+        Whether predictions are logits. This is never guessed.
+    weights : array_like of shape (N,), optional
+        Weights of the rows.
+    groups : array_like of shape (N,), optional
+        Labels of rows that belong together and stay in one fold.
+    batch_size : int, optional
+        The batch size of the prediction.
+    name : str, default "val_refinement"
+        The name in the log.
+
+    Examples
+    --------
+    >>> import keras, numpy as np
+    >>> from verax.adapters.keras import Refinement
+    >>> x, y = np.linspace(-1, 1, 60)[:, None], np.arange(60) % 2
+    >>> model = keras.Sequential([keras.layers.Input((1,)), keras.layers.Dense(1, activation="sigmoid")])
+    >>> model.compile(loss="binary_crossentropy")
+    >>> history = model.fit(x, y, epochs=2, verbose=0, callbacks=[Refinement(x, y)])
+    >>> list(history.history)
+    ['loss', 'val_refinement']
+    """
+
+    def __init__(
+        self,
+        x: Any,
+        y: Any,
+        *,
+        rule: Rule | str = "log_score",
+        method: str | Sequence[str] = "temperature",
+        from_logits: bool = False,
+        weights: Any = None,
+        groups: Any = None,
+        batch_size: int | None = None,
+        name: str = "val_refinement",
+    ) -> None:
+        super().__init__()
+        self.x: Any = x
+        self.y: Any = y
+        self.loss: RefinementLoss = RefinementLoss(rule, method=method)
+        self.from_logits: bool = from_logits
+        self.weights: Any = weights
+        self.groups: Any = groups
+        self.batch_size: int | None = batch_size
+        self.name: str = name
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Predict the validation rows and log the refinement.
+
+        Parameters
+        ----------
+        epoch : int
+            The number of the epoch.
+        logs : dict, optional
+            The log of the epoch, which gets the value.
+        """
+        p = ops.convert_to_numpy(self.model.predict(self.x, batch_size=self.batch_size, verbose=0))
+        p = p.astype("float32") if p.dtype.itemsize < 4 else p
+        if p.ndim == 2 and p.shape[1] == 1:
+            p = p[:, 0]
+        read = {"logits": self.from_logits, "weights": self.weights, "groups": self.groups}
+        value = self.loss(self.y, p, **read)  # type: ignore[arg-type]
+        if logs is not None:
+            logs[self.name] = value

@@ -49,10 +49,11 @@ LOWER = frozenset(
     | {"binary_crossentropy", "kl", "kld", "kl_divergence", "brier_score", "brier_loss", "hinge", "merror"}
     | {"error", "error_rate", "mse", "rmse", "mean_squared_error", "mean_absolute_error", "wer", "cer"}
     | {"fpr", "fnr", "ece", "mce", "calibration_error", "expected_calibration_error", "miscalibration"}
+    | {"refinement"}
     | {name for name, metric in METRICS.items() if not metric.higher_is_better}
 )
 # Last words that say what a number is, whatever stands before them: "focal_loss", "class_3_f1".
-_LOSSES = ("loss", "error", "crossentropy", "perplexity")
+_LOSSES = ("loss", "error", "crossentropy", "perplexity", "refinement")
 _SCORES = ("accuracy", "acc", "f1", "auc", "auroc", "precision", "recall", "iou", "kappa")
 # A negated loss is a score, and the other way round; which one is meant, these words do not say.
 _NEGATED = re.compile(r"neg|minus|inverse|inv|one_minus|1-")
@@ -118,6 +119,11 @@ class Name:
     def is_target(self) -> bool:
         """Whether it is what the papers compare rules with: F1 or accuracy."""
         return _plain(self.base) in _TARGETS
+
+    @property
+    def is_judge(self) -> bool:
+        """Whether epochs are selected by it unless others are named: a rule of verax, or its refinement."""
+        return self.rule is not None or re.split(r"[\W_]+", self.base)[-1] == "refinement"
 
 
 def _squeezed(name: str) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from verax.common.paths import check_regular
 from verax.common.results import Result
 from verax.display.tables import Tabled
 from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import Floats
+from verax.inputs.options import Reading
 from verax.scores.base import Rule
 from verax.selection.choice import Best, Selection
 from verax.selection.directions import Direction, Name
@@ -162,6 +163,46 @@ class History(Tabled, Result, Epochs):
         ('eval_loss', 'step', 80)
         """
         return cls._of(log_history(state), "state", directions)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        epochs: Mapping[Any, Any],
+        rules: Sequence[Rule | str] | None = None,
+        *,
+        method: str | Sequence[str] = "temperature",
+        **read: Unpack[Reading],
+    ) -> History:
+        """Create a history from the validation predictions of each epoch.
+
+        Parameters
+        ----------
+        epochs : mapping of number to (y, p) or Handle
+            Outcomes and forecasts of the validation rows of each epoch, or what `vx.scan` has opened.
+        rules : sequence of Rule or str, optional
+            What to measure: rules, and "refinement" for the loss after recalibration, by the log score
+            ("brier_refinement" by Brier). By default brier, log_score, pbs and refinement.
+        method : str or sequence of str, default "temperature"
+            How to recalibrate, as in `vx.recalibrate`.
+        **read : Any
+            How rows are read, as in `vx.evaluate`: `logits`, `classes`, `weights`, `groups`, ...
+
+        Returns
+        -------
+        History
+            The history, with the accuracy of each epoch.
+
+        Examples
+        --------
+        >>> y = [0, 1, 0, 1, 1, 0] * 20
+        >>> early, late = [0.4, 0.4, 0.5, 0.6, 0.5, 0.5] * 20, [0.01, 0.99, 0.1, 0.9, 0.01, 0.1] * 20
+        >>> history = History.from_predictions({1: (y, early), 2: (y, late)})
+        >>> history.best("log_score").epoch, history.best("refinement").epoch
+        (1, 2)
+        """
+        from verax.selection.predictions import measured
+
+        return cls._of(measured(epochs, rules, method, read), "epochs", None)
 
     @classmethod
     def from_csv(

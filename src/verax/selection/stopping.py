@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
 
-from verax.common.checks import check_count, check_flag, check_number
+from verax.common.checks import check_choice, check_count, check_flag, check_number
 from verax.errors import InputError, ParseError, Remedy, VeraxError, passing, show
+from verax.inputs.options import Reading
 from verax.scores.base import Rule
 from verax.scores.registry import name_of, parse
 from verax.selection.directions import Direction
+
+if TYPE_CHECKING:
+    from verax.analyses.refinement.epochs import RefinementLoss
 
 _COUNTERS = ("epoch", "best", "best_epoch", "waited", "n_not_finite")
 
@@ -24,6 +28,12 @@ class EarlyStopping:
     rule : Rule or str, optional
         The rule behind the values; rules are losses, so lower is better. For any other metric pass `mode`
         instead. One of the two is required; the direction is never guessed.
+    monitor : {"refinement"}, optional
+        Stop by the refinement: the loss by the rule after recalibration, cross-validated (see
+        `RefinementLoss`). Pass outcomes and forecasts of the validation rows to `step`, which computes it, or
+        its value. The rule is then the log score by default.
+    method : str or sequence of str, default "temperature"
+        With `monitor`, how to recalibrate, as in `vx.recalibrate`.
     mode : {"min", "max"}, optional
         Whether lower or higher is better.
     patience : int, default 10
@@ -60,6 +70,19 @@ class EarlyStopping:
     ...         break
     >>> epoch, stopping.best, stopping.best_epoch, stopping.best_state
     (3, 0.6, 1, {'weights': [1]})
+
+    The loss rises when forecasts become overconfident. The refinement falls as long as they learn:
+
+    >>> y = [0, 1, 0, 1, 1, 0] * 20
+    >>> epochs = [0.45, 0.4, 0.48, 0.55, 0.5, 0.5] * 20, [0.001, 0.999, 0.02, 0.98, 0.001, 0.1] * 20
+    >>> kept = []
+    >>> for monitor in (None, "refinement"):
+    ...     stopping = EarlyStopping("log_score", monitor=monitor)
+    ...     for p in epochs:
+    ...         _ = stopping.step(y=y, p=p)
+    ...     kept.append(stopping.best_epoch)
+    >>> kept
+    [0, 1]
     """
 
     epoch: int
@@ -70,13 +93,19 @@ class EarlyStopping:
         self,
         rule: Rule | str | None = None,
         *,
+        monitor: str | None = None,
+        method: str | Sequence[str] = "temperature",
         mode: Direction | None = None,
         patience: int = 10,
         min_delta: float = 0.0,
         warmup: int = 0,
         restore: bool = False,
     ) -> None:
+        self._loss = _loss_of(monitor, rule, method)
+        self.monitor: str | None = monitor
         self.rule: Rule | None = None if rule is None else _rule(rule)
+        if self._loss is not None:
+            self.rule = self._loss.rule
         self.mode = _direction(self.rule, mode)
         check_count("patience", patience)
         check_count("warmup", warmup, least=0)
@@ -92,23 +121,39 @@ class EarlyStopping:
         self.n_not_finite = 0
         self._state: Any = None
 
-    def step(self, value: Any, state: Any = None) -> bool:
+    def step(
+        self,
+        value: Any = None,
+        state: Any = None,
+        *,
+        y: object = None,
+        p: object = None,
+        **read: Unpack[Reading],
+    ) -> bool:
         """Record the value of an epoch and return whether to stop.
 
         Parameters
         ----------
-        value : float, array or tensor
-            The value: a number, or an array or tensor that holds one.
+        value : float, array or tensor, optional
+            The value: a number, or an array or tensor that holds one. Required without `y` and `p`.
         state : object or callable, optional
             With `restore`, the state to keep if this epoch is the best so far; it is deep-copied. Or a
             function that returns it, such as `model.state_dict` or `model.get_weights`, called only then.
+        y : array_like of shape (N,) or (N, K), or Handle, optional
+            Outcomes: those of the validation rows, in place of `value`. It is then the mean loss by the
+            rule, or the refinement.
+        p : array_like of shape (N, K) or (N,), or TopLists, optional
+            Forecasts: those of the same rows.
+        **read : Any
+            How rows are read, as in `vx.evaluate`: `logits`, `classes`, `weights`, `groups`, ...
 
         Returns
         -------
         bool
             Whether to stop.
         """
-        number = _number(value)
+        given = y is not None or p is not None
+        number = self._measured(value, y, p, read) if given else _number(value)
         self._check_state(state)
         self.epoch += 1
         self.n_not_finite += not math.isfinite(number)
@@ -121,6 +166,18 @@ class EarlyStopping:
         else:
             self.waited += 1
         return self.should_stop
+
+    def _measured(self, value: Any, y: object, p: object, read: Reading) -> float:
+        if value is not None:
+            raise InputError("must not be given beside `y` and `p`", argument="value", values=[value])
+        if self.rule is None:
+            raise InputError(
+                "must be given: only rules are computed from `y` and `p`",
+                argument="value",
+                kind="missing",
+                remedies=[passing("or another rule, to EarlyStopping", rule="brier")],
+            )
+        return (self.rule if self._loss is None else self._loss)(y, p, **read)
 
     def improves(self, value: float) -> bool:
         """Whether a value is better than the best so far by more than `min_delta`.
@@ -188,6 +245,7 @@ class EarlyStopping:
         return {
             "mode": self.mode,
             "rule": None if self.rule is None else name_of(self.rule),
+            **({} if self.monitor is None else {"monitor": self.monitor}),
             **{name: getattr(self, name) for name in _COUNTERS},
             "state": copy.deepcopy(self._state),
         }
@@ -212,13 +270,13 @@ class EarlyStopping:
                 kind="missing",
                 found=f"it lacks {', '.join(sorted(missing))}",
             )
-        for name in ("mode", "rule"):
-            if saved[name] != own[name]:
+        for name in ("mode", "rule", "monitor"):
+            if saved.get(name) != own.get(name):
                 raise InputError(
                     f"must have the same {name}",
                     argument="saved",
-                    found=f"it has {show(saved[name])}, this has {show(own[name])}",
-                    values=[saved[name]],
+                    found=f"it has {show(saved.get(name))}, this has {show(own.get(name))}",
+                    values=[saved.get(name)],
                 )
         for name in _COUNTERS:
             setattr(self, name, saved[name])
@@ -226,6 +284,8 @@ class EarlyStopping:
 
     def __repr__(self) -> str:
         what = f"mode={self.mode!r}" if self.rule is None else f"{name_of(self.rule)!r}"
+        if self.monitor is not None:
+            what += f", monitor={self.monitor!r}"
         best = "nothing yet" if self.best is None else f"{self.best:.6g} in epoch {self.best_epoch}"
         return f"EarlyStopping({what}, patience={self.patience}): best {best}, waited {self.waited}"
 
@@ -237,6 +297,18 @@ def _rule(rule: Rule | str) -> Rule:
         raise ParseError(
             f"{error} For a metric that is no rule, leave it out and say mode='min' or mode='max'."
         ) from None
+
+
+def _loss_of(
+    monitor: str | None, rule: Rule | str | None, method: str | Sequence[str]
+) -> RefinementLoss | None:
+    """What computes the monitored number, where it is more than a rule."""
+    if monitor is None:
+        return None
+    check_choice("monitor", monitor, ("refinement",))
+    from verax.analyses.refinement.epochs import RefinementLoss
+
+    return RefinementLoss("log_score" if rule is None else _rule(rule), method=method)
 
 
 def _direction(rule: Rule | None, mode: Direction | None) -> Direction:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from verax.adapters.boosting.orders import Names, Order, require_order
+from verax.analyses.refinement.epochs import RefinementLoss
 from verax.common.checks import check_flag, check_number
 from verax.errors import InputError, passing
 from verax.inputs.arrays import Array
@@ -41,16 +42,20 @@ class Metric:
         Whether the library passes raw scores instead of probabilities.
     order : Order, optional
         How positions of labels become those of ordered classes.
+    refinement : bool, default False
+        Whether the loss is that after temperature scaling, cross-validated.
     """
 
     rule: Rule
     library: Library
     logits: bool = False
     order: Order | None = None
+    refinement: bool = False
 
     @property
     def __name__(self) -> str:
         name = name_of(self.rule).replace(" ", "").replace(":", "_")
+        name = f"{name}_refinement" if self.refinement else name
         return f"loss_{name}" if self.library == "xgboost" and name.startswith(_MAXIMISED) else name
 
     def __call__(self, first: Any, second: Any, sample_weight: Any = None) -> Any:
@@ -75,7 +80,8 @@ class Metric:
         if self.logits:
             _refuse_probabilities(p)
         y, p = _in_order(self, y, p, hidden=not _is_data(second))
-        value = self.rule(y, p, weights=weights, logits=self.logits)
+        loss = RefinementLoss(self.rule) if self.refinement else self.rule
+        value = loss(y, p, weights=weights, logits=self.logits)
         if self.library == "lightgbm":
             return self.__name__, value, False
         return (self.__name__, value) if _is_data(second) else value
@@ -162,7 +168,7 @@ class Objective:
         return 2.0 if self.library == "xgboost" else n_classes / (n_classes - 1)
 
 
-def xgboost_metric(rule: Rule | str, *, logits: bool = False) -> Metric:
+def xgboost_metric(rule: Rule | str, *, logits: bool = False, refinement: bool = False) -> Metric:
     """A rule as `custom_metric` of xgboost.train, or `eval_metric` of XGBClassifier; minimised.
 
     Parameters
@@ -172,6 +178,9 @@ def xgboost_metric(rule: Rule | str, *, logits: bool = False) -> Metric:
     logits : bool, default False
         Whether the objective is one of yours: then XGBoost passes raw margins instead of probabilities.
         `xgboost_objective(...).metric()` sets it.
+    refinement : bool, default False
+        Whether to measure the loss after temperature scaling, cross-validated: stop by it if the model will
+        be recalibrated.
 
     Returns
     -------
@@ -183,10 +192,13 @@ def xgboost_metric(rule: Rule | str, *, logits: bool = False) -> Metric:
     >>> xgboost_metric("rps")([0, 2], [[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]]).__round__(4)
     0.05
     """
-    return Metric(parse(rule), "xgboost", check_flag("logits", logits))
+    flags = check_flag("logits", logits), None, check_flag("refinement", refinement)
+    return Metric(parse(rule), "xgboost", *flags)
 
 
-def lightgbm_metric(rule: Rule | str, *, logits: bool = False, order: Names | None = None) -> Metric:
+def lightgbm_metric(
+    rule: Rule | str, *, logits: bool = False, order: Names | None = None, refinement: bool = False
+) -> Metric:
     """Create a `feval` for lightgbm.train, or `eval_metric` for LGBMClassifier.fit, from a rule.
 
     Parameters
@@ -199,6 +211,9 @@ def lightgbm_metric(rule: Rule | str, *, logits: bool = False, order: Names | No
     order : sequence of labels, optional
         All classes, lowest first. LGBMClassifier sorts labels and passes positions only, so ordinal rules
         for more than two classes need it there; `lightgbm.train` has positions only.
+    refinement : bool, default False
+        Whether to measure the loss after temperature scaling, cross-validated: stop by it if the model will
+        be recalibrated.
 
     Returns
     -------
@@ -211,7 +226,8 @@ def lightgbm_metric(rule: Rule | str, *, logits: bool = False, order: Names | No
     >>> lightgbm_metric("rps", order=["low", "mid", "high"])([1], p)[1].__round__(4)
     0.005
     """
-    return Metric(parse(rule), "lightgbm", check_flag("logits", logits), Order.of(order))
+    flags = check_flag("logits", logits), Order.of(order), check_flag("refinement", refinement)
+    return Metric(parse(rule), "lightgbm", *flags)
 
 
 def xgboost_objective(rule: Rule | str, *, scale: float | None = None, floor: float = 0.1) -> Objective:

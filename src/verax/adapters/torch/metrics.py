@@ -11,12 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 from torchmetrics import Metric
+from torchmetrics.utilities import dim_zero_cat
 
 from verax.adapters.torch.batches import BatchSums, add_by_kernel, batch_sums
-from verax.adapters.torch.rows import check_ignore_index
+from verax.adapters.torch.rows import check_ignore_index, flatten
 from verax.adapters.training import is_differentiable
 from verax.analyses.cards.evaluation import fitting_rules
 from verax.analyses.cards.scorecard import Scorecard
+from verax.analyses.refinement.epochs import RefinementLoss
 from verax.common.checks import check_flag, check_n_classes
 from verax.engines.counts import n_cells
 from verax.engines.tally import RuleSums, SquaredSums
@@ -206,6 +208,113 @@ class Score(_RuleSums):
     def extra_repr(self) -> str:
         """What `print(model)` says about it."""
         return name_of(self.rule)
+
+
+class Refinement(Metric):
+    """The loss after recalibration, cross-validated, as a torchmetrics metric. Lower is better.
+
+    It keeps the predictions of an epoch on their device and fits when `compute` is called, on the host. With
+    temperature scaling that takes milliseconds for 5,000 rows of 10 classes. Processes gather their rows. In
+    Lightning log the metric itself: `self.log("val_refinement", self.val_refinement)`, and monitor
+    "val_refinement" with mode="min".
+
+    Parameters
+    ----------
+    rule : Rule or str, default "log_score"
+        The proper rule that is minimised and measured.
+    method : str or sequence of str, default "temperature"
+        How to recalibrate, as in `vx.recalibrate`.
+    logits : bool, default False
+        Whether predictions are logits. This is never guessed.
+    ignore_index : int, optional
+        Target of rows to ignore, such as -100 for padding; they are not counted.
+    **kwargs : Any
+        Options of every torchmetrics metric.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from verax.adapters.torch import Refinement
+    >>> metric = Refinement("brier", logits=True)
+    >>> metric.update(torch.tensor([[4.0, 0.0], [0.0, 1.0], [3.0, 0.0]] * 20), torch.tensor([0, 1, 1] * 20))
+    >>> round(metric.compute().item(), 3)
+    0.484
+    """
+
+    full_state_update: bool | None = False
+    higher_is_better: bool | None = False
+    is_differentiable: bool | None = False
+    preds: list[Tensor]
+    target: list[Tensor]
+    weights: list[Tensor]
+
+    def __init__(
+        self,
+        rule: Rule | str = "log_score",
+        *,
+        method: str | Sequence[str] = "temperature",
+        logits: bool = False,
+        ignore_index: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.loss: RefinementLoss = RefinementLoss(rule, method=method)
+        self.ignore_index: int | None = check_ignore_index(ignore_index)
+        self.logits: bool = check_flag("logits", logits)
+        for name in ("preds", "target", "weights"):
+            self.add_state(name, [], dist_reduce_fx="cat")
+
+    @property
+    def rule(self) -> Rule:
+        """The rule that scores."""
+        return self.loss.rule
+
+    def update(self, preds: Tensor, target: Tensor, weights: Tensor | None = None) -> None:
+        """Keep predictions with their targets.
+
+        Parameters
+        ----------
+        preds : Tensor of shape (N, K), (N, K, ...) or (N,)
+            Predictions: probabilities, or logits if `logits` is set.
+        target : Tensor of shape (N,) or (N, ...)
+            Class positions.
+        weights : Tensor of shape (N,) or (N, ...), optional
+            Weights of the targets.
+        """
+        rows, y, w = flatten(preds.detach(), target, weights, logits=self.logits)
+        w = torch.ones(len(y), device=rows.device) if w is None else w.to(torch.float32)
+        if self.ignore_index is not None:
+            kept = y != self.ignore_index
+            rows, y, w = rows[kept], y[kept], w[kept]
+        self.preds.append(rows.float() if rows.dtype in _HALVES else rows)
+        self.target.append(y)
+        self.weights.append(w)
+
+    def compute(self) -> Tensor:
+        """Compute the refinement of all rows; NaN without rows."""
+        if not len(self.preds):
+            return torch.tensor(torch.nan, device=self.device)
+        rows, y, w = (dim_zero_cat(x).cpu() for x in (self.preds, self.target, self.weights))
+        weights = None if bool((w == 1).all()) else w
+        try:
+            value = self.loss(y, rows, weights=weights, logits=self.logits)
+        except InputError as error:
+            known = {"y": "target", "p": "preds"}
+            raise error.replace(argument=known.get(error.argument, error.argument)) from None
+        return torch.tensor(value, dtype=torch.float64).to(self.device, _floats_of(self.device))
+
+    def extra_repr(self) -> str:
+        """What `print(model)` says about it."""
+        return f"{name_of(self.rule)}, {self.loss.method}"
+
+
+# Types whose probabilities would not sum to one as closely as those of the others.
+_HALVES = (torch.float16, torch.bfloat16)
+
+
+def _floats_of(device: torch.device) -> torch.dtype:
+    """The widest type of floats that a device has."""
+    return widen(torch.zeros(0, device=device)).dtype
 
 
 class Card(_RuleSums):

@@ -12,7 +12,7 @@ from verax.common.sizes import in_digits
 from verax.common.strictjson import fields_as_dict
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
 from verax.inference.intervals import Interval
-from verax.inputs.groups import GroupCount, in_words
+from verax.inputs.groups import GroupCount, each_count, in_words
 from verax.inputs.skipping import MaySkip
 
 
@@ -120,11 +120,16 @@ class Refinement(Tabled, MaySkip):
             interval = undecided(interval, by_name[found.method].interval)
         if found.method == "none":
             gain = _not_below(gain, min(found.trials[1:-1], key=lambda trial: trial.loss).gain)
+        units = found.n_rows if found.n_groups is None else min(each_count(found.n_groups))
+        part = gain.interval
+        if units < _FEW and part.defined and not found.picks:
+            texts = [part.caution, _SKEWED.format(units)]
+            part = part.by(part.method, "; ".join(filter(None, texts)))
         return cls(
             rule=found.rule,
             loss=LossPart("loss", before.mean, before.interval),
             refinement=LossPart("refinement", after.mean, interval),
-            calibration=LossPart("calibration", gain.value, gain.interval),
+            calibration=LossPart("calibration", gain.value, part),
             gain=gain,
             method=found.method,
             asked=found.asked,
@@ -214,6 +219,9 @@ def _not_below(gain: Gain, closest: Gain) -> Gain:
     )
 
 
+# With fewer rows, or groups, the gain of a method is skewed: at 100 rows 95 % intervals covered 85 %.
+_FEW = 300
+_SKEWED = "only {} rows or groups: the calibration part is skewed"
 _UNGAINED = "no method gains significantly; the interval includes that of the closest method"
 # What the lines of the table are called.
 _TITLES = {
