@@ -56,7 +56,8 @@ def test_the_quick_form_takes_one_step_for_folds_of_many_rows():
 
 
 def test_parts_are_those_of_the_recalibration():
-    assert "skewed" not in str(vx.refinement(Y, P, **TEMPERATURE))
+    assert "only 400 rows or groups" in str(vx.refinement(Y, P, **TEMPERATURE))
+    assert "skewed" not in str(vx.refinement(np.tile(Y, 3), np.tile(P, (3, 1)), **TEMPERATURE))
     assert "only 40 rows or groups" in str(vx.refinement(Y, P, groups=np.arange(len(Y)) // 10, **TEMPERATURE))
     found, fitted = (ask(Y, P, rule="brier", method=SOME) for ask in (vx.refinement, vx.recalibrate))
     assert found.method == fitted.method
@@ -131,5 +132,5 @@ def test_what_cannot_be_recalibrated_is_refused(ask):
         ask(Y[:1], P[:1], method="temperature")
     with pytest.raises(vx.InputError, match=r"rows must sum to 1.*rows 0"):
         ask(Y[:9], 0.9 * P[:9], method="temperature")
-    with pytest.raises(vx.RuleError, match="no gradient"):
+    with pytest.raises(vx.errors.RuleError, match="no gradient"):
         ask(Y, P, rule="zero_one")
