@@ -300,7 +300,7 @@ def test_callbacks_watch_a_score_and_keep_the_best_epoch(tmp_path):
         weighted_metrics=[adapter.Score("brier", from_logits=True)],
     )
     watched = predictions(held_x)
-    refined = adapter.Refinement(held_x, held_y, rule="brier", from_logits=True, batch_size=BATCH)
+    refined = adapter.RefinementScore(held_x, held_y, rule="brier", from_logits=True, batch_size=BATCH)
     stop = keras.callbacks.EarlyStopping("val_pbs", mode="min", patience=3, restore_best_weights=True)
     keep = keras.callbacks.ModelCheckpoint(
         tmp_path / "best.keras", monitor="val_pbs", mode="min", save_best_only=True

@@ -122,6 +122,7 @@ def test_no_circles_between_the_parts_of_a_package(package):
 SAME_NAME = {
     "Loss": "for PyTorch and for Keras",
     "Reading": "options of reading, as functions take them and as the command line does",
+    "RefinementScore": "for PyTorch and for Keras",
     "Score": "for PyTorch and for Keras",
 }
 

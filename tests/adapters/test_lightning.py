@@ -19,7 +19,7 @@ lightning, callbacks = lazily("lightning"), lazily("lightning.pytorch.callbacks"
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 from torch_processes import uneven_parts  # noqa: E402
-from verax.adapters.torch import Card, Loss, Refinement, Score  # noqa: E402
+from verax.adapters.torch import Card, Loss, RefinementScore, Score  # noqa: E402
 from verax.selection import RefinementLoss  # noqa: E402
 
 pytestmark = [
@@ -44,7 +44,7 @@ def classifier():
             self.loss = Loss("log_score")
             self.val_pbs = Score("pbs", logits=True)
             self.val_log_score = Score("log_score", logits=True)
-            self.val_refinement = Refinement("brier", logits=True)
+            self.val_refinement = RefinementScore("brier", logits=True)
             self.card = Card(3, ordered=True, rules=["rps"], logits=True, prefix="val_")
             self.forecasts = {}
 

@@ -20,7 +20,7 @@ from verax.selection import RefinementLoss
 torch = pytest.importorskip("torch")
 torchmetrics = pytest.importorskip("torchmetrics")
 
-from verax.adapters.torch import Card, Loss, Refinement, Score, metrics  # noqa: E402
+from verax.adapters.torch import Card, Loss, RefinementScore, Score, metrics  # noqa: E402
 
 pytestmark = pytest.mark.frameworks
 
@@ -572,14 +572,14 @@ def test_refinement_is_that_of_all_rows_that_count():
     torch.manual_seed(0)
     z, y = 3 * torch.randn(200, 4), torch.randint(4, (200,))
     w = torch.rand(200)
-    metric = Refinement("log_score", logits=True, ignore_index=-100)
+    metric = RefinementScore("log_score", logits=True, ignore_index=-100)
     marked = torch.where(torch.arange(200) % 5 == 0, -100, y)
     for part in torch.arange(200).split(64):
         metric.update(z[part].to(torch.bfloat16), marked[part], w[part])
     kept = marked >= 0
     expected = RefinementLoss()(y[kept], z.to(torch.bfloat16).float()[kept], weights=w[kept], logits=True)
     assert metric.compute().item() == pytest.approx(expected, rel=1e-9)
-    chances = Refinement()
+    chances = RefinementScore()
     chances.update(torch.full((9, 3), 0.2), torch.zeros(9).long())
     with pytest.raises(vx.InputError, match="`preds` rows must sum to 1"):
         chances.compute()

@@ -1,6 +1,6 @@
 """Keras 3: any rule as a metric (`Score`) or as a loss (`Loss`), on every backend, through `keras.ops`.
 
-`Refinement` logs the loss after recalibration at the end of every epoch.
+`RefinementScore` logs the loss after recalibration at the end of every epoch.
 
 Targets come first, as everywhere in Keras: class positions or one-hot rows, (N,), (N, 1) or (N, K),
 with predictions (N, K); sequences have more dimensions before the last. Predictions of one column
@@ -293,7 +293,7 @@ class Loss(keras.losses.Loss):  # type: ignore[misc]
         return {**super().get_config(), "rule": name_of(self.rule), "from_logits": self.from_logits}
 
 
-class Refinement(keras.callbacks.Callback):  # type: ignore[misc]
+class RefinementScore(keras.callbacks.Callback):  # type: ignore[misc]
     """The loss after recalibration, cross-validated, added to the log of every epoch. Lower is better.
 
     Place it before callbacks that monitor its name: `EarlyStopping("val_refinement", mode="min")`,
@@ -324,11 +324,11 @@ class Refinement(keras.callbacks.Callback):  # type: ignore[misc]
     Examples
     --------
     >>> import keras, numpy as np
-    >>> from verax.adapters.keras import Refinement
+    >>> from verax.adapters.keras import RefinementScore
     >>> x, y = np.linspace(-1, 1, 60)[:, None], np.arange(60) % 2
     >>> model = keras.Sequential([keras.layers.Input((1,)), keras.layers.Dense(1, activation="sigmoid")])
     >>> model.compile(loss="binary_crossentropy")
-    >>> history = model.fit(x, y, epochs=2, verbose=0, callbacks=[Refinement(x, y)])
+    >>> history = model.fit(x, y, epochs=2, verbose=0, callbacks=[RefinementScore(x, y)])
     >>> list(history.history)
     ['loss', 'val_refinement']
     """

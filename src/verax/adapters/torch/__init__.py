@@ -1,5 +1,5 @@
 """PyTorch: any rule as a loss (`Loss`), as a torchmetrics metric (`Score`), after recalibration
-(`Refinement`), or all at once (`Card`).
+(`RefinementScore`), or all at once (`Card`).
 
 Arguments come in the order of PyTorch, predictions first. Classes are the second dimension, as in
 `torch.nn.CrossEntropyLoss`: (N, K) or (N, K, ...) with targets (N,) or (N, ...); a single dimension
@@ -15,16 +15,16 @@ from verax.common.lazy import exports
 
 if TYPE_CHECKING:
     from verax.adapters.torch.losses import Loss
-    from verax.adapters.torch.metrics import Card, Refinement, Score
+    from verax.adapters.torch.metrics import Card, RefinementScore, Score
 
-__all__ = ["Card", "Loss", "Refinement", "Score"]
+__all__ = ["Card", "Loss", "RefinementScore", "Score"]
 
 # The loss needs PyTorch alone.
 __getattr__: Callable[[str], Any]
 __dir__: Callable[[], list[str]]
 __getattr__, __dir__ = exports(
     __name__,
-    {"Card": "metrics", "Loss": "losses", "Refinement": "metrics", "Score": "metrics"},
+    {"Card": "metrics", "Loss": "losses", "RefinementScore": "metrics", "Score": "metrics"},
     missing={
         "torch": "verax.adapters.torch needs PyTorch: pip install 'verax-scores[torch]'.",
         "torchmetrics": "{name} needs torchmetrics: pip install 'verax-scores[torch]'.",

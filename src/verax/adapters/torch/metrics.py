@@ -210,7 +210,7 @@ class Score(_RuleSums):
         return name_of(self.rule)
 
 
-class Refinement(Metric):
+class RefinementScore(Metric):
     """The loss after recalibration, cross-validated, as a torchmetrics metric. Lower is better.
 
     It keeps the predictions of an epoch on their device and fits when `compute` is called, on the host. With
@@ -234,8 +234,8 @@ class Refinement(Metric):
     Examples
     --------
     >>> import torch
-    >>> from verax.adapters.torch import Refinement
-    >>> metric = Refinement("brier", logits=True)
+    >>> from verax.adapters.torch import RefinementScore
+    >>> metric = RefinementScore("brier", logits=True)
     >>> metric.update(torch.tensor([[4.0, 0.0], [0.0, 1.0], [3.0, 0.0]] * 20), torch.tensor([0, 1, 1] * 20))
     >>> round(metric.compute().item(), 3)
     0.484
