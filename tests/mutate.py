@@ -1,26 +1,34 @@
 """How many small faults of the source the tests find: seeded, each fault against the tests nearest to it.
 
     python tests/mutate.py --count 60 --seed 1
+    python tests/mutate.py --covered .coverage      # the tests that run the changed line, cheapest first
 
 A fault is one flipped comparison, one number that is off by one, one dropped or negated term, or one merge
 that keeps one side alone. It is written into a copy of `src`; then the test files that name the module run,
 nearest first, until one fails that passes without the fault. What is left over is printed with its place:
 either the tests miss something, or the fault changes nothing that anybody can see, or the time was too short.
+
+With `--covered`, made by `pytest --cov=verax --cov-context=test`, only tests that run the changed line are
+run, so all of the suite is asked at little cost. `--kept` names a file of tests, one per line: the others are
+left out, which tells what a smaller suite would find.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import json
 import os
 import random
 import re
 import resource
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -185,16 +193,59 @@ def nearest(path: Path, tests: Path) -> list[Path]:
     return [file for file, score in scores.most_common(8) if score > 0]
 
 
+class Covered:
+    """Which tests run a line, from what `pytest --cov=verax --cov-context=test` wrote."""
+
+    def __init__(self, file: Path, costs: dict[str, float], kept: frozenset[str] | None) -> None:
+        self._known, self._costs, self._kept = sqlite3.connect(file), costs, kept
+
+    def running(self, fault: Fault) -> list[str] | None:
+        """Tests that run the line of a fault, cheapest first; None where it is compiled or never run."""
+        byte, bit = divmod(fault.line, 8)
+        rows = self._known.execute(
+            "select context.context, numbits from line_bits join file on file.id = file_id"
+            " join context on context.id = context_id where path like ?",
+            (f"%/{fault.path.relative_to(SOURCE)}",),
+        )
+        names = {name.partition("|")[0] for name, bits in rows if byte < len(bits) and bits[byte] >> bit & 1}
+        names.discard("")
+        if not names:
+            return None
+        if self._kept is not None:
+            names &= self._kept
+        return sorted(names, key=lambda name: (self._costs.get(name, 0.0), name))
+
+
 class Bench:
     """A copy of the source with one fault at a time; kernels of what is not changed stay compiled."""
 
-    def __init__(self, folder: Path, tests: Path, limit: float, marked: str) -> None:
+    def __init__(self, folder: Path, tests: Path, limit: float, marked: str, covered: Covered | None) -> None:
         self.folder, self.tests, self.limit, self.marked = folder, tests, limit, marked
+        self.covered = covered
         shutil.copytree(SOURCE, folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
 
     def survives(self, fault: Fault) -> tuple[bool, str]:
         """Whether all tests pass in spite of a fault, and which one failed otherwise."""
-        chosen = [str(file) for file in nearest(fault.path, self.tests)]
+        by = ""
+        for chosen in self._rounds(fault):
+            left, by = self._survives(fault, chosen)
+            if not left:
+                return False, by
+        return True, by
+
+    def _rounds(self, fault: Fault) -> Iterator[list[str]]:
+        """Tests for a fault: those that are likely to find it first."""
+        names = self.covered.running(fault) if self.covered else None
+        if names is None:
+            yield [str(file) for file in nearest(fault.path, self.tests)]
+            return
+        for start, stop in ((0, 60), (60, 600)):
+            if names[start:stop]:
+                listed = self.folder / "tests.txt"
+                listed.write_text("\n".join(names[start:stop]), encoding="utf-8")
+                yield [f"@{listed}"]
+
+    def _survives(self, fault: Fault, chosen: list[str]) -> tuple[bool, str]:
         copy = self.folder / "src" / fault.path.relative_to(SOURCE)
         for _ in range(3):
             copy.write_text(fault.text, encoding="utf-8")
@@ -241,11 +292,19 @@ def main() -> int:
     parser.add_argument("--tests", type=Path, default=ROOT / "tests", help="another folder of tests")
     fast = "not slow and not long and not pages and not browser and not frameworks"
     parser.add_argument("--marked", default=fast, help="as of pytest -m")
+    parser.add_argument("--covered", type=Path, help="a coverage file with contexts")
+    parser.add_argument("--kept", type=Path, help="a file of the tests to ask, one per line")
     parser.add_argument("--only", type=int, nargs="*", help="numbers of faults, from 0")
     options = parser.parse_args()
     killed, seen = 0, 0
+    covered = None
+    if options.covered:
+        costs = ROOT / ".pytest_cache/v/verax/costs"
+        known = json.loads(costs.read_text(encoding="utf-8")) if costs.exists() else {}
+        kept = frozenset(options.kept.read_text(encoding="utf-8").splitlines()) if options.kept else None
+        covered = Covered(options.covered, known, kept)
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(Path(folder), options.tests.resolve(), options.limit, options.marked)
+        bench = Bench(Path(folder), options.tests.resolve(), options.limit, options.marked, covered)
         for number, fault in enumerate(sample(options.count, options.seed)):
             if options.only and number not in options.only:
                 continue

@@ -15,6 +15,7 @@ import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
@@ -105,6 +106,12 @@ app: typer.Typer = typer.Typer(
 )
 
 
+@cache
+def _group() -> Any:
+    """All commands, put together once in a process: that takes longer than many a command."""
+    return typer.main.get_command(app)
+
+
 def _version(show: bool) -> None:
     if show:
         typer.echo(f"verax {__version__}")
@@ -158,7 +165,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     _State.debug, _State.words = False, CommandWords()
     try:
         with _signals_exit(), _warnings_are_quiet(), progress():
-            return int(app(arguments, standalone_mode=False) or DONE)
+            return int(_group()(arguments, standalone_mode=False) or DONE)
     except VeraxError as error:
         return _leave(BAD_INPUT, words().say(error))
     except _UsageError as error:
