@@ -86,7 +86,7 @@ bench: .venv/tools ## speed and memory against the peers
 	$(BIN)/python benchmarks/gpu.py
 
 fuzz: .venv/tools ## the long tests and hostile calls; CALLS=... for more
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m long
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m long --hypothesis-profile thorough
 	$(BIN)/python tests/fuzz/run.py --calls $(or $(CALLS),20000)
 
 clean: ## remove the environment and all caches

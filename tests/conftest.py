@@ -29,7 +29,8 @@ from timing import (  # noqa: F401
 os.environ.setdefault("KERAS_BACKEND", "torch")
 
 # The same examples everywhere, however slow the machine: a first example may have to compile.
-settings.register_profile("verax", deadline=None, derandomize=True)
+settings.register_profile("verax", deadline=None, derandomize=True, max_examples=25)
+settings.register_profile("thorough", deadline=None, max_examples=500)
 settings.load_profile("verax")
 
 

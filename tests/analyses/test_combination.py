@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import verax as vx
@@ -22,7 +22,6 @@ def problem(n=400, m=6, seed=0, sharp=(1.0, 0.6, 0.3)):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.integers(1, 4))
-@settings(deadline=None, max_examples=40)
 def test_pools_of_lists_are_pools_of_full_distributions(seed, m, n_forecasters):
     rng = np.random.default_rng(seed)
     given_lists = []

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from model_diagnostics.scoring import ElementaryScore
 from scipy.special import expit, ndtri
@@ -43,7 +43,6 @@ def test_net_benefit_is_that_of_dcurves():
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.booleans())
-@settings(deadline=None, max_examples=40)
 def test_net_benefit_is_its_definition(seed, k, ordered):
     y, p = forecasts(50, k, seed)
     w = np.random.default_rng(seed).exponential(size=50)
@@ -210,7 +209,6 @@ def elementary(given, happened, t):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.booleans())
-@settings(deadline=None, max_examples=40)
 def test_elementary_scores_are_their_definition(seed, k, ordered):
     y, p = forecasts(50, k, seed)
     w = np.random.default_rng(seed).exponential(size=50)
@@ -254,7 +252,6 @@ def test_the_exact_integral_of_a_difference():
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=40)
 def test_the_order_is_that_at_every_threshold(seed):
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, 6)

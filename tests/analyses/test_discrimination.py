@@ -32,7 +32,6 @@ def weights_of(n, seed=0):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.booleans())
-@settings(deadline=None, max_examples=40)
 def test_values_are_scikit_learns(seed, k, weighted):
     y, p = forecasts(60, k, seed)
     y[:k] = range(k)

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import verax as vx
@@ -62,7 +62,6 @@ def right(rows, y):
 
 
 @given(problems(), st.sampled_from(sorted(RULES)))
-@settings(deadline=None, max_examples=60)
 def test_curves_and_worst_rows_are_those_of_full_distributions(problem, name):
     y, lists, rows = problem
     rule = RULES[name]
@@ -102,7 +101,6 @@ def test_curves_and_worst_rows_are_those_of_full_distributions(problem, name):
 
 
 @given(problems(), st.sampled_from(["max_probability", "entropy", *RULES]))
-@settings(deadline=None, max_examples=60)
 def test_doubt_is_that_of_full_distributions(problem, by):
     y, lists, rows = problem
     dense = lists.largest_valid().padded()

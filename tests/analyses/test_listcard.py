@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import stdtrit
 from sklearn.metrics import accuracy_score
@@ -153,7 +153,6 @@ def test_a_card_reads_well_and_survives_json():
     assert len(card.to_frame("polars")) == len(card.scores) + len(card.metrics)
 
 
-@settings(max_examples=40)
 @given(cut=st.integers(1, 59), seed=st.integers(0, 2**32 - 1))
 def test_cards_of_parts_merge_to_the_card_of_the_whole(cut, seed):
     y, _, lists = problem(60, seed=seed)

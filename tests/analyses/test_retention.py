@@ -8,7 +8,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score, f1_score
@@ -380,7 +380,6 @@ def shared(y, p, key, metric, removed, weights):
     return values
 
 
-@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.sampled_from(["zero_one", "brier", "rps"]))
 def test_tied_rows_count_in_part(seed, k, rule):
     rng = np.random.default_rng(seed)
@@ -397,7 +396,6 @@ def test_tied_rows_count_in_part(seed, k, rule):
     assert 1 - losses.values == pytest.approx(shared(y, p, key, "accuracy", removed, w), rel=1e-11, abs=1e-12)
 
 
-@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1))
 def test_the_order_of_the_rows_does_not_matter(seed):
     rng = np.random.default_rng(seed)

@@ -9,7 +9,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, brier_score_loss, confusion_matrix, log_loss
 
@@ -54,7 +54,6 @@ def test_the_rules_that_fit():
         vx.evaluate(y, p, rules=["rps"])["brier"]
 
 
-@settings(max_examples=40)
 @given(cut=st.integers(1, 39), weighted=st.booleans(), seed=st.integers(0, 2**32 - 1))
 def test_cards_of_parts_merge_to_the_card_of_the_whole(cut, weighted, seed):
     y, p = forecasts(40, 4, seed)
@@ -216,7 +215,6 @@ def test_groups_are_resampled_together():
     assert naive[1] - naive[0] < 0.5 * (alone[1] - alone[0])
 
 
-@settings(max_examples=40)
 @given(cut=st.integers(1, 39), seed=st.integers(0, 2**32 - 1))
 def test_clustered_cards_merge(cut, seed):
     y, p = forecasts(40, 3, seed, ties=False)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import verax as vx
@@ -77,7 +77,6 @@ def take(column, rows):
     return None if column is None else column[rows]
 
 
-@settings(max_examples=40)
 @given(
     partition=partitions(),
     weights=st.sampled_from(list(WEIGHTS)),

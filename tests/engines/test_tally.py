@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import verax as vx
@@ -65,7 +65,6 @@ def test_cutting_the_rows_anywhere_and_merging_in_any_order_changes_nothing(n, k
     assert_same(folded, whole)
 
 
-@settings(max_examples=50)
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans())
 def test_merging_is_commutative_and_associative(seed, placed, grouped):
     y, p = forecasts(30, 3, seed)

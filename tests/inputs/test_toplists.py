@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import references
@@ -138,7 +138,6 @@ def first(rows, y):
     return np.array([(o in top) / max(len(top), 1) for top, o in zip(tops, y.tolist(), strict=True)])
 
 
-@settings(max_examples=50)
 @given(top_lists(), st.data())
 def test_lists_are_scored_as_their_padded_distribution(drawn, data):
     lists, dicts, m = drawn
@@ -163,7 +162,6 @@ def test_lists_are_scored_as_their_padded_distribution(drawn, data):
         np.testing.assert_allclose(padded.samples(y, lists), expected + fines, rtol=1e-12, atol=1e-15)
 
 
-@settings(max_examples=50)
 @given(top_lists())
 def test_the_scores_of_lists_are_those_of_every_outcome(drawn):
     lists, _, m = drawn
@@ -304,7 +302,6 @@ def test_a_listed_zero_is_invalid_however_many_classes_there_are():
 # ---- combining ---------------------------------------------------------------------------------
 
 
-@settings(max_examples=50)
 @given(top_lists(rows=st.just(3)), st.data())
 def test_combined_lists_have_the_average_of_the_padded_distributions(drawn, data):
     first, _, m = drawn
