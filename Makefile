@@ -7,7 +7,7 @@ SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml hatch_bui
 # Tests start hundreds of processes: each would compile every module that it imports anew, were bytecode not kept.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test quick test-oldest test-nonumba lint types suite programs docs man notebooks bench fuzz clean
+.PHONY: help demo test quick long test-oldest test-nonumba lint types suite programs docs man notebooks bench fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 13
@@ -26,6 +26,9 @@ suite: .venv/tools
 
 quick: .venv/tools ## the cheap tests: what one runs at every save
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "$(FAST)" --cheap 0.05 --within 75
+
+long: .venv/tools ## tests that repeat at greater length what make test covers
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m long
 
 # Old versions warn of what newer neighbours drop, which is no fault of verax.
 test-oldest: .venv-oldest/installed ## the tests that apply, with the oldest versions that are allowed
@@ -85,8 +88,8 @@ bench: .venv/tools ## speed and memory against the peers
 	$(BIN)/python benchmarks/monitoring.py
 	$(BIN)/python benchmarks/gpu.py
 
-fuzz: .venv/tools ## the long tests and hostile calls; CALLS=... for more
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m long --hypothesis-profile thorough
+fuzz: .venv/tools ## twenty times the examples of every property, and hostile calls; CALLS=... for more
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m hypothesis --hypothesis-profile thorough
 	$(BIN)/python tests/fuzz/run.py --calls $(or $(CALLS),20000)
 
 clean: ## remove the environment and all caches
@@ -109,8 +112,11 @@ UV_INSTALL = UV_NATIVE_TLS=true UV_HTTP_TIMEOUT=180 $(BIN)/uv pip install --quie
 	@$(UV_INSTALL) --reinstall-package verax-scores '.[all]' || $(PIP_INSTALL) '.[all]'
 	@touch $@
 
+# What all tests import is compiled to bytecode here, in two halves: else both workers compile all of it.
+HALVES := torch,torchmetrics,polars,xarray,dask.dataframe pandas,scipy.stats,sklearn.ensemble,matplotlib.pyplot,numba,pyspark.sql,hypothesis
 .venv/tools: .venv/installed
 	@$(UV_INSTALL) --group test --group lint --group docs || $(PIP_INSTALL) --group test --group lint --group docs
+	@for half in $(HALVES); do $(BIN)/python -W ignore -c "import $$half" & done; wait
 	@touch $@
 
 # The oldest versions have wheels for the oldest Python that is allowed.

@@ -214,6 +214,7 @@ def test_lightgbm_reproduces_its_own_objective(task):
     np.testing.assert_allclose(p[:, 1] if task[0] == 2 else p, q, atol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rule", [vx.rps, vx.brier, vx.ranked_log, Precise()], ids=repr)
 def test_lightgbm_stops_at_the_smallest_loss(task, rule):
     objective = lightgbm_objective(rule)
@@ -281,6 +282,7 @@ def train_cat(task, loss, metric, **more):
 
 
 # An objective of ours runs a loop that is compiled for it: with two metrics it is seen to leave them alone.
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("own", "rule"),
     [*((False, rule) for rule in METRICS), (True, METRICS[0]), (True, METRICS[-1])],
@@ -305,6 +307,7 @@ def test_catboost_reproduces_its_own_objective(task):
     np.testing.assert_allclose(ours, theirs, atol=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rule", [vx.rps, Precise()], ids=repr)
 def test_catboost_stops_at_the_smallest_loss(task, rule):
     order = range(task[0])

@@ -101,6 +101,7 @@ def by_epoch(rule, model, y):
     return [rule(y, torch.cat(parts), logits=True) for _, parts in sorted(model.forecasts.items())]
 
 
+@pytest.mark.long
 def test_checkpoints_keep_the_best_epoch_by_each_score(tmp_path):
     keep = {
         name: callbacks.ModelCheckpoint(

@@ -99,6 +99,7 @@ def test_an_order_is_never_guessed(data):
     assert not np.allclose(right, wrong)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("labels", [[0, 1, 2], [-5, 1, 30], [True, False, True]], ids=str)
 @pytest.mark.parametrize("rule", ["rps", "sa_rps", "penalized(rps)"])
 def test_integers_are_an_order(data, rule, labels):
@@ -355,6 +356,7 @@ def correlated():
     return x, y
 
 
+@pytest.mark.long
 def test_a_recalibrated_classifier_is_better_on_new_rows(correlated):
     x, y = correlated
     plain = too_sure().fit(x[:500], y[:500])
@@ -429,6 +431,7 @@ def test_groups_and_weights_are_handed_on(correlated):
     assert weighted.recalibration_.frequencies == pytest.approx(np.bincount(y[:400]) / 400)
 
 
+@pytest.mark.long
 def test_scikit_learns_own_checks():
     from sklearn.utils.estimator_checks import check_estimator
 

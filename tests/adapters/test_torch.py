@@ -345,6 +345,7 @@ def test_losses_and_gradients_of_the_vectors(case):
     np.testing.assert_allclose(z.grad[0], [number(g) for g in expected["grad"]], rtol=1e-10, atol=1e-15)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rule", [*SMOOTH, Sharp()], ids=repr)
 def test_a_loss_is_what_verax_says_and_its_gradient_what_differences_say(rule):
     y, _, w = tensors(n=12)

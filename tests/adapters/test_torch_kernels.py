@@ -126,6 +126,7 @@ def test_targets_that_are_no_classes_make_the_loss_nan(gpu, monkeypatch):
     assert each.isnan().nonzero().tolist() == [[3]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16])
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 def test_gradients_that_came_with_the_loss(gpu, monkeypatch, reduction, dtype):

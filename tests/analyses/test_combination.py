@@ -21,6 +21,7 @@ def problem(n=400, m=6, seed=0, sharp=(1.0, 0.6, 0.3)):
     return y, {name: row / row.sum(axis=1, keepdims=True) for name, row in p.items()}, rng
 
 
+@pytest.mark.long
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.integers(1, 4))
 def test_pools_of_lists_are_pools_of_full_distributions(seed, m, n_forecasters):
     rng = np.random.default_rng(seed)
@@ -68,6 +69,7 @@ def test_weights_by_brier_are_those_of_least_squares(k):
     assert sum(found.weights.values()) == pytest.approx(1, rel=1e-12)
 
 
+@pytest.mark.long
 def test_weights_by_log_are_those_of_the_em_algorithm():
     y, p, _ = problem()
     likely = np.column_stack([row[np.arange(len(y)), y] for row in p.values()])

@@ -82,6 +82,7 @@ def test_models_share_a_letter_if_and_only_if_no_difference_is_seen(m, data):
     assert all(letters.values())
 
 
+@pytest.mark.long
 def test_many_letters_are_all_different():
     names = [f"m{i}" for i in range(60)]
     letters = letter_display(names, list(itertools.combinations(names, 2)))
@@ -221,6 +222,7 @@ def autocorrelated(r, shape, seed):
     return signal.lfilter([1], [1, -r], noise, axis=0)[200:]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [200, 400, 1000])
 @pytest.mark.parametrize(("r", "least", "most"), [(0.0, 0.04, 0.065), (0.5, 0.04, 0.065), (0.9, 0.04, 0.09)])
 def test_sizes_of_the_test_of_a_series(n, r, least, most):
@@ -411,6 +413,7 @@ OWN = {
 OWN["both"] = OWN["weights"] | OWN["groups"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("own", OWN.values(), ids=OWN)
 @pytest.mark.parametrize("rule", ["brier", "log_score", "rps"])
 def test_frequencies_are_those_of_all_other_groups(own, rule):
@@ -600,6 +603,7 @@ def test_unpaired_models():
 # ---- coverage ----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("grouped", [False, True])
 def test_intervals_cover_what_they_should(grouped):
     # 500 runs at 95 %: the binomial standard deviation is 1 %.

@@ -286,6 +286,7 @@ def test_rankings_in_words():
     assert "no difference is significant; in these rows" in few.sentences[0]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_simultaneous_bands_cover_everywhere_at_once():
     rng = np.random.default_rng(0)

@@ -159,6 +159,7 @@ def test_brute_force(rule, k, weighted):
 # ---- laws --------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.sampled_from(RULES))
 def test_components(seed, k, rule):
     y, p = forecasts(40, k, seed)
@@ -258,6 +259,7 @@ def test_the_one_vs_rest_log_score_is_called_that():
     assert vx.decompose(y > 0, p[:, 1:].sum(axis=1), rule="log_score").quantity == "log_score"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("array", NAMESPACES, ids=lambda f: f.__name__)
 def test_arrays_of_every_kind(array):
     y, p = forecasts(60, 3)
@@ -397,6 +399,7 @@ DESIGNS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", DESIGNS)
 def test_coverage_of_the_components(name):
     hits = promises.decompositions(DESIGNS[name], 20, 1, bootstrap=20)

@@ -73,6 +73,7 @@ def all_pairs(y, score, w, classes=None):
     return right / total
 
 
+@pytest.mark.long
 @given(st.integers(0, 2**32 - 1), st.integers(2, 9))
 @settings(deadline=None, max_examples=30)
 def test_the_c_index_looks_at_all_pairs(seed, k):
@@ -173,6 +174,7 @@ def jackknife(value, w, units):
     return (len(values) - 1) * np.var(values)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("grouped", [False, True])
 def test_variances_agree_with_the_jackknife(name, grouped):
@@ -191,6 +193,7 @@ def test_variances_agree_with_the_jackknife(name, grouped):
         assert found.variance == pytest.approx(variance, rel=0.15 if name == "precision" else 0.06)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_influences_are_derivatives(name, monkeypatch):
     """A little more weight of a row changes the value by its influence."""
@@ -215,6 +218,7 @@ def test_influences_are_derivatives(name, monkeypatch):
             assert influence[row] == pytest.approx(slope, abs=1e-8)
 
 
+@pytest.mark.long
 def test_intervals_cover():
     rng = np.random.default_rng(0)
     truth, covered, cases = 0.7602499, {"auc": 0, "precision": 0}, 100

@@ -46,6 +46,7 @@ def scaled(lists, slope, shift):
     return rows
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("k", [1, 3, M])
 @pytest.mark.parametrize("rule", ["log_score", "brier", "spherical"])
 def test_temperature_is_that_of_the_padded_distributions(k, rule):
@@ -64,6 +65,7 @@ def test_temperature_is_that_of_the_padded_distributions(k, rule):
     )
 
 
+@pytest.mark.long
 def test_the_smallest_loss_is_found():
     y, lists, _, _ = drawn(n=50)
     rule = vx.brier
@@ -78,6 +80,7 @@ def test_the_smallest_loss_is_found():
     assert [form.slope, form.shift] == pytest.approx([math.exp(known.x[0]), known.x[1]], abs=1e-4)
 
 
+@pytest.mark.long
 def test_gains_are_those_of_losses_that_no_fit_has_seen():
     y, lists, _, _ = drawn(power=2.5)
     found = vx.recalibrate(y, lists, rule="brier", folds=3)

@@ -61,6 +61,7 @@ def right(rows, y):
     return np.array([c == outcome for c, outcome in zip(decided, y, strict=True)], float)
 
 
+@pytest.mark.long
 @given(problems(), st.sampled_from(sorted(RULES)))
 def test_curves_and_worst_rows_are_those_of_full_distributions(problem, name):
     y, lists, rows = problem
@@ -100,6 +101,7 @@ def test_curves_and_worst_rows_are_those_of_full_distributions(problem, name):
     )
 
 
+@pytest.mark.long
 @given(problems(), st.sampled_from(["max_probability", "entropy", *RULES]))
 def test_doubt_is_that_of_full_distributions(problem, by):
     y, lists, rows = problem

@@ -153,6 +153,7 @@ def test_a_card_reads_well_and_survives_json():
     assert len(card.to_frame("polars")) == len(card.scores) + len(card.metrics)
 
 
+@pytest.mark.long
 @given(cut=st.integers(1, 59), seed=st.integers(0, 2**32 - 1))
 def test_cards_of_parts_merge_to_the_card_of_the_whole(cut, seed):
     y, _, lists = problem(60, seed=seed)

@@ -36,6 +36,7 @@ def near(a, b):
 # ---- evidence is fair: its expectation under the claims is at most one, by enumeration -------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", ["row", "time", "group"])
 @pytest.mark.parametrize("false_alarms", ["ever", "rate"])
 def test_expected_evidence_of_calibrated_forecasts_is_at_most_one(unit, false_alarms):

@@ -37,6 +37,7 @@ def test_each_period_is_the_card_of_its_rows(more):
     assert len(found.to_frame(of="classes")) == 12
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("every", ["day", "week", "month", "quarter", "year", None])
 def test_times_may_be_dates_datetimes_or_texts_in_memory_and_in_files(every):
     texts = DAY.astype(str)

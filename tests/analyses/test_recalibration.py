@@ -141,6 +141,7 @@ def test_the_nearest_monotone_rows(rows):
         assert (after.sum(axis=1) <= before.sum(axis=1) + 1e-12).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", METHODS[:-1])
 @pytest.mark.parametrize("rule", ["log_score", "brier", "rps"])
 def test_no_other_numbers_near_the_fit_lose_less(method, rule):
@@ -163,6 +164,7 @@ def test_no_other_numbers_near_the_fit_lose_less(method, rule):
 # ---- distortions that must be undone -----------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("method", "slopes", "offsets"),
     [
@@ -229,6 +231,7 @@ def test_gains_are_those_of_a_plain_cross_validation(grouped):
     assert tuple(found.gain.share_interval) == pytest.approx(tuple(after.skill_interval), abs=1e-5)
 
 
+@pytest.mark.long
 def test_the_choice_is_cross_validated_with_all_that_leads_to_it():
     """The nested cross-validation, written out: the choice is made from the other folds alone."""
     y, p, _ = drawn(240, 3, seed=14, distort=lambda z: 1.3 * z)
@@ -297,6 +300,7 @@ def test_folds_have_equal_parts_of_every_class():
         assert np.bincount(folds[y == k], minlength=5).tolist() == [n] * 5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("n", "k", "rule", "ordered"),
     [(300, 3, "log_score", False), (300, 4, "rps", True), (400, 2, "brier", False)],
@@ -308,6 +312,7 @@ def test_calibrated_forecasts_are_left_alone(n, k, rule, ordered):
         assert vx.recalibrate(y, p, rule=rule, ordered=ordered, folds=3, seed=seed).method == "none"
 
 
+@pytest.mark.long
 def test_doing_nothing_is_said(tmp_path):
     y, p, _ = drawn(500, 3, seed=16)
     found = vx.recalibrate(y, p)
@@ -342,6 +347,7 @@ def test_a_method_by_itself_is_taken_and_said_to_be_worse():
 # ---- rows of all kinds -------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["best", *METHODS])
 def test_zeros_are_no_trouble(method):
     rng = np.random.default_rng(18)
@@ -433,6 +439,7 @@ def test_rows_without_weight_do_not_count(method):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["best", *METHODS])
 def test_a_class_that_never_happens(method):
     y, p, _ = drawn(200, 3, seed=23)
@@ -455,6 +462,7 @@ def test_few_rows(n):
     assert found.folds == min(5, n)
 
 
+@pytest.mark.long
 def test_certain_and_right_forecasts():
     y = np.arange(60) % 3
     found = vx.recalibrate(y, np.eye(3)[y])

@@ -20,6 +20,7 @@ from verax.analyses.recalibration.rows import Configuration, FittingRows
 # ---- files -------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["best", "none", "isotonic", "dirichlet", "temperature"])
 def test_what_is_saved_is_what_is_loaded(method, tmp_path):
     y, p, _ = drawn(300, 3, seed=25, distort=lambda z: 2 * z)
@@ -35,6 +36,7 @@ def test_what_is_saved_is_what_is_loaded(method, tmp_path):
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "calibration.json").read_bytes()
 
 
+@pytest.mark.long
 def test_infinite_losses_survive_a_file(tmp_path):
     found = vx.recalibrate([0, 1] * 40, [[0.9, 0.1], [0.2, 0.8]] * 39 + [[1.0, 0.0]] * 2, rule="log_score")
     found.save(tmp_path / "c.json")
@@ -146,6 +148,7 @@ def test_the_table_the_frame_and_the_figure_say_the_same():
     plt.close("all")
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_result():
     y, p, _ = drawn(200, 3, seed=27, distort=lambda z: 2 * z)
     first, second, other = (vx.recalibrate(y, p, seed=seed, folds=3).to_dict() for seed in (3, 3, 4))
@@ -160,6 +163,7 @@ def test_many_rows_are_fitted_to_some_of_them():
     assert any("100,000 rows" in note for note in found.notes)
 
 
+@pytest.mark.long
 @settings(max_examples=8, deadline=None)
 @given(st.data())
 def test_any_small_sample_gives_a_forecast(data):
@@ -178,6 +182,7 @@ def test_any_small_sample_gives_a_forecast(data):
 # ---- real forecasts ----------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_retinopathy_grades():
     """Temperature and isotonic regression gain about a percent of RPS here; class offsets gain four."""
     stored = realdata.load("dr-aptos", "dr_aptos5.npz")

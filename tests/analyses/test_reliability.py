@@ -314,6 +314,7 @@ def test_refusals_of_ece(options, message):
         vx.ece(*forecasts(30, 3), **options)
 
 
+@pytest.mark.long
 def test_groups_change_their_signs_together():
     """Against all patterns of signs of eight groups, with isotonic fits by scikit-learn."""
     rng = np.random.default_rng(8)

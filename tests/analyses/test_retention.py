@@ -75,6 +75,7 @@ METRICS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("metric", METRICS)
 def test_the_bootstrap_is_explicit_resampling(metric):
     y, p = forecasts(80, 3, ties=False)
@@ -108,6 +109,7 @@ def test_groups_are_drawn_together():
     assert curve.areas == pytest.approx(curve.area + factor * (np.array(areas) - curve.area), rel=1e-12)
 
 
+@pytest.mark.long
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5))
 def test_whole_weights_are_copies(seed, k):
     y, p = forecasts(25, k, seed)
@@ -380,6 +382,7 @@ def shared(y, p, key, metric, removed, weights):
     return values
 
 
+@pytest.mark.long
 @given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.sampled_from(["zero_one", "brier", "rps"]))
 def test_tied_rows_count_in_part(seed, k, rule):
     rng = np.random.default_rng(seed)

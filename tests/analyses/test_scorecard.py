@@ -54,6 +54,7 @@ def test_the_rules_that_fit():
         vx.evaluate(y, p, rules=["rps"])["brier"]
 
 
+@pytest.mark.long
 @given(cut=st.integers(1, 39), weighted=st.booleans(), seed=st.integers(0, 2**32 - 1))
 def test_cards_of_parts_merge_to_the_card_of_the_whole(cut, weighted, seed):
     y, p = forecasts(40, 4, seed)
@@ -215,6 +216,7 @@ def test_groups_are_resampled_together():
     assert naive[1] - naive[0] < 0.5 * (alone[1] - alone[0])
 
 
+@pytest.mark.long
 @given(cut=st.integers(1, 39), seed=st.integers(0, 2**32 - 1))
 def test_clustered_cards_merge(cut, seed):
     y, p = forecasts(40, 3, seed, ties=False)

@@ -71,6 +71,7 @@ def test_what_was_done_to_the_odds_is_found():
     assert turned.intercept == pytest.approx(line.intercept + 2 * line.slope / 5, rel=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("groups", [None, 40])
 def test_intervals_and_the_test_hold_for_calibrated_forecasts(groups):
     rng = np.random.default_rng(1)

@@ -282,6 +282,7 @@ def test_holm_counts_the_subgroups_that_are_not_here():
         vx.subgroups(y, q, by=site, among=2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lists", [False, True])
 def test_subgroups_in_parts_are_those_in_memory(lists):
     """The same numbers and the same refusals: of one-group subgroups, weights and invalid rows."""

@@ -77,6 +77,7 @@ def take(column, rows):
     return None if column is None else column[rows]
 
 
+@pytest.mark.long
 @given(
     partition=partitions(),
     weights=st.sampled_from(list(WEIGHTS)),

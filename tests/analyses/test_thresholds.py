@@ -56,6 +56,7 @@ def test_tables_of_all_candidates_are_those_of_their_decisions(seed, k):
             np.testing.assert_allclose(table, wanted, atol=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("metric", ["ec", "qwk", "macro_f1", "balanced_accuracy"])
 def test_of_two_classes_the_best_threshold_is_found(metric):
     for seed in range(4):
@@ -67,6 +68,7 @@ def test_of_two_classes_the_best_threshold_is_found(metric):
         assert value(y, p, found.values, metric) == pytest.approx(found.in_sample, abs=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("metric", ["ec", "qwk", "macro_mae"])
 def test_no_single_threshold_can_be_improved(metric):
     sign = 1 if METRICS[metric].higher_is_better else -1
@@ -82,6 +84,7 @@ def test_no_single_threshold_can_be_improved(metric):
             assert sign * value(y, p, other, metric) <= sign * found.in_sample + 1e-12
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("metric", ["ec", "qwk", "balanced_accuracy"])
 @pytest.mark.parametrize("k", [3, 4])
 def test_of_few_rows_the_best_of_all_combinations_is_found(k, metric):

@@ -188,6 +188,7 @@ def test_two_kinds_of_groups(tmp_path):
     assert "the groups must be of one kind for curves" in refused.stderr.lower()
 
 
+@pytest.mark.long
 def test_the_page_has_the_subgroups_of_the_terminal(tmp_path):
     """Also by a rule that the page would not choose, and with other numbers of draws."""
     rng = np.random.default_rng(2)

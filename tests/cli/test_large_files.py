@@ -68,6 +68,7 @@ def test_numbers_are_within_their_bounds(path, command, monkeypatch):
         assert found["calibration"][name] == pytest.approx(exact["calibration"][name], abs=within)
 
 
+@pytest.mark.long
 def test_models_in_one_large_file_are_compared_without_holding_them(path, monkeypatch, tmp_path):
     rows = papq.read_table(path)
     other = {f"q_{i}": rows["p_0"] if i == 1 else rows["p_1" if i == 0 else "p_2"] for i in range(3)}

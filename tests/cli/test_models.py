@@ -105,6 +105,7 @@ def test_what_does_not_match_is_refused(folder, files, complaint, monkeypatch):
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.long
 def test_reports(folder):
     both = (folder / "a.parquet", folder / "b.parquet", *ORDER, "--ordered", "--id", "scan")
     text = verax("compare", *both, "--by", "site", "--html", folder / "both.html").stdout

@@ -52,6 +52,7 @@ def test_a_tree_of_values_comes_back_equal_and_of_the_same_types(values):
     assert repr(found) == repr(values)
 
 
+@pytest.mark.long
 @given(ARRAYS)
 def test_an_array_comes_back_bit_by_bit(array):
     found = load(dump("arrays", {"a": array}), "arrays")["a"]

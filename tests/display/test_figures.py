@@ -71,6 +71,7 @@ def test_a_hard_prediction_far_above_all_lists_is_written():
     assert brier.get_ylim()[1] < gap / 4
 
 
+@pytest.mark.long
 def test_legends_stay_within_the_figure():
     y, p = [0, 1, 1, 0], [0.2, 0.6, 0.9, 0.4]
     models = {f"a model with quite a long name, number {i}": p for i in range(4)}

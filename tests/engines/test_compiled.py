@@ -378,6 +378,7 @@ FACTORS = st.one_of(
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [1, 2, 4, 11])
 @given(data=st.data())
 def test_a_sum_of_logarithms_is_the_logarithm_of_a_product(n, data):

@@ -110,6 +110,7 @@ def test_sums_are_those_of_the_array_path(gpu, k, dtype):
     check(gpu, gpu.put(p, getattr(torch, dtype)), gpu.put(y))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("k", [8, 40, 100, 1000])
 def test_sides_of_thresholds_that_nearly_vanish(gpu, k):
     # Products of cumulative probabilities underflow, or are zero; outcomes at both ends and between.

@@ -39,6 +39,7 @@ def assert_same(a, b):
     assert (a.n_rows, a.counts.n_zero, a.counts.zero_rows) == (b.n_rows, b.counts.n_zero, b.counts.zero_rows)
 
 
+@pytest.mark.long
 @given(
     n=st.integers(2, 60),
     k=st.integers(2, 6),
@@ -65,6 +66,7 @@ def test_cutting_the_rows_anywhere_and_merging_in_any_order_changes_nothing(n, k
     assert_same(folded, whole)
 
 
+@pytest.mark.long
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans())
 def test_merging_is_commutative_and_associative(seed, placed, grouped):
     y, p = forecasts(30, 3, seed)
@@ -288,6 +290,7 @@ def test_a_light_infinite_row_beside_very_heavy_rows_still_counts():
     assert (result.counts.n_zero, result.counts.zero_rows) == (1, [0])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [3, 300_000])
 @pytest.mark.parametrize("power", [-1000, -520, 520, 1000])
 @pytest.mark.parametrize("grouped", [False, True])

@@ -33,6 +33,7 @@ def many(tmp_path_factory):
     return path, rows, p
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rows", [999, 4096, None])
 @pytest.mark.parametrize(
     "extra", [{}, {"weights": "w"}, {"groups": "who"}, {"weights": "w", "groups": "name"}]

@@ -70,6 +70,7 @@ def test_a_class_may_be_called_na(write):
     assert files.read(write("label,p_NA,p_EU\nNA,0.2,0.8\nEU,0.1,0.9\n")).y.tolist() == [0, 1]
 
 
+@pytest.mark.long
 def test_ten_thousand_columns(write):
     names = [f"p_{i}" for i in range(10_000)]
     line = "5," + ",".join(["0.0001"] * 10_000)

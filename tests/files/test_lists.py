@@ -551,6 +551,7 @@ def test_evaluate_scores_sample_logs_as_distributions(folder):
     assert "rps" in json.loads(ordered.stdout)["card"]["scores"], ordered.stderr
 
 
+@pytest.mark.long
 def test_evaluate_and_toplist_give_lists_the_same_scores(folder):
     options = ("--classes", 50000, "--outcomes", "gold.csv", "--id", "custom_id", "--skip-invalid", "--json")
     found = json.loads(run(folder, "evaluate", "batch.jsonl", *options).stdout)

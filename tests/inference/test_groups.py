@@ -79,6 +79,7 @@ def truth():
     return {name: line.mean for name, line in lines(vx.evaluate(y, p, ordered=True, bootstrap=2)).items()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("n_groups", "least"), [(8, 0.91), (20, 0.93)])
 def test_intervals_with_groups_cover(n_groups, least, truth):
     rng = np.random.default_rng(1)
@@ -108,6 +109,7 @@ def test_comparisons_with_groups_keep_their_level(n_groups):
     assert 0.025 <= rejected / n_runs <= 0.08
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_groups", [20, 100])
 def test_large_groups_and_skewed_effects_leave_the_coverage(n_groups):
     """Power-law sizes and lognormal effects; before, 86 to 92 % covered. Intervals and p-values agree."""
@@ -138,6 +140,7 @@ def test_zero_one_and_accuracy_have_mirrored_intervals():
                 assert high - low > 0.05
 
 
+@pytest.mark.long
 def test_means_of_heavy_tails_are_marked_where_the_interval_does_not_cover():
     rng = np.random.default_rng(0)
     z = rng.normal(0, 2.5, 300_000)

@@ -36,6 +36,7 @@ def errors(found):
     return np.array([np.diff(found.metric(name).interval)[0] for name in NAMES])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options",
     [

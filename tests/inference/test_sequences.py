@@ -62,6 +62,7 @@ def equal_forecasters(rng, n):
     return brier_differences(y, a, b), np.zeros(n)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("source", [equal_forecasters, rare_jumps, drift])
 def test_the_interval_is_hardly_ever_wrong_at_any_time(source):
@@ -73,6 +74,7 @@ def test_the_interval_is_hardly_ever_wrong_at_any_time(source):
     assert wrong <= ALLOWED
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("df", [2.5, 30])
 def test_unbounded_differences_of_known_scale(df):
@@ -85,6 +87,7 @@ def test_unbounded_differences_of_known_scale(df):
     assert wrong <= ALLOWED
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_stationary_sequence_intersects_and_stays_valid():
     rng, wrong = np.random.default_rng(0), 0
@@ -116,6 +119,7 @@ def rows_until_decided(sequence, d, step=10):
     return math.inf
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_it_needs_about_as_many_rows_as_a_fixed_sample():
     # A t test at 5 % has power 80 % with 256 rows; the stitched bound of Howard et al. takes 1,400.

@@ -303,6 +303,7 @@ def test_two_way_intervals_cover_where_one_way_intervals_do_not(n_leagues, n_dat
     assert np.mean(list(covered["date"].values())) / n_runs < 0.9, covered
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_comparisons_keep_their_level_with_two_kinds_of_groups():
     rng = np.random.default_rng(4)

@@ -142,6 +142,7 @@ def truth():
     return {name: line.mean for name, line in lines(vx.evaluate(y, p, ordered=True, bootstrap=2)).items()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", WEIGHTS)
 def test_intervals_of_weighted_cards_cover(kind, truth):
     rng = np.random.default_rng(1)

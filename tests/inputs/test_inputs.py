@@ -184,6 +184,7 @@ def test_brain_floats_are_scored():
     assert vx.brier(Y, tensor(P).bfloat16()) == pytest.approx(EXPECTED, rel=2e-2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", NAMESPACES, ids=lambda make: make.__name__)
 def test_weights_of_any_kind(make):
     w = np.random.default_rng(0).exponential(size=40)
@@ -212,6 +213,7 @@ def test_torch_differentiates_what_stays_on_its_device(rule, torch):
         assert float(z.grad[i, j]) == pytest.approx(slope, abs=1e-7)
 
 
+@pytest.mark.long
 def test_jax_differentiates(torch):
     jax, jnp = pytest.importorskip("jax"), pytest.importorskip("jax.numpy")
     y, p = forecasts(6, 3, ties=False)

@@ -20,6 +20,7 @@ def expected(classes, labels):
     return [positions.get(label, UNKNOWN) for label in labels]
 
 
+@pytest.mark.long
 @given(NAMES, st.data())
 def test_texts_of_any_width(classes, data):
     labels = data.draw(st.lists(st.one_of(st.sampled_from(classes), st.text(max_size=4)), max_size=40))

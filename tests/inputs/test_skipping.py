@@ -239,6 +239,7 @@ def test_few_invalid_rows_come_with_the_advice_to_leave_them_out():
     assert {"invalid": "skip"} not in [remedy.options for remedy in found.value.remedies]
 
 
+@pytest.mark.long
 def test_the_report_says_so_and_names_rows_by_their_numbers():
     y, p = rows()
     report = Report.of(y, {"a": p, "b": p[::-1][np.argsort(np.arange(N)[::-1])]}, invalid="skip")

@@ -138,6 +138,7 @@ def first(rows, y):
     return np.array([(o in top) / max(len(top), 1) for top, o in zip(tops, y.tolist(), strict=True)])
 
 
+@pytest.mark.long
 @given(top_lists(), st.data())
 def test_lists_are_scored_as_their_padded_distribution(drawn, data):
     lists, dicts, m = drawn
@@ -162,6 +163,7 @@ def test_lists_are_scored_as_their_padded_distribution(drawn, data):
         np.testing.assert_allclose(padded.samples(y, lists), expected + fines, rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.long
 @given(top_lists())
 def test_the_scores_of_lists_are_those_of_every_outcome(drawn):
     lists, _, m = drawn
@@ -186,6 +188,7 @@ def test_a_full_distribution_is_a_list_of_all_classes():
 # ---- consistency ---------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rule", [vx.brier, vx.log_score, vx.spherical, vx.pbs, vx.pll], ids=repr)
 def test_no_list_beats_the_true_list_in_expectation(rule):
     rng = np.random.default_rng(1)
@@ -240,6 +243,7 @@ def test_without_a_fine_an_invalid_list_can_do_as_well_as_a_true_one():
 # ---- rounding, and sizes beyond machine integers -----------------------------------------------
 
 
+@pytest.mark.long
 def test_true_lists_are_valid_whatever_the_rounding():
     for m in (*range(2, 60), *range(61, 200, 6)):
         p = np.full((2, m), 1 / m)
@@ -302,6 +306,7 @@ def test_a_listed_zero_is_invalid_however_many_classes_there_are():
 # ---- combining ---------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(top_lists(rows=st.just(3)), st.data())
 def test_combined_lists_have_the_average_of_the_padded_distributions(drawn, data):
     first, _, m = drawn

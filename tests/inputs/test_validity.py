@@ -107,6 +107,7 @@ def test_a_pass_that_leaves_rows_out_is_noticed(monkeypatch):
         scan.scan_rows(forecasts, {"p_true"}, lambda: type("V", (), {"visit": lambda *_: None})())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [3, 300_000])
 @pytest.mark.parametrize(
     ("row", "kind"),

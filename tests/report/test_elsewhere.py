@@ -202,6 +202,7 @@ def test_parts_of_an_older_version_have_a_report(tmp_path):
     assert "By <bdi>" not in report.to_html()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["plain", "weights", "groups"])
 def test_the_page_of_a_small_frame_is_that_of_its_rows_in_memory(kind):
     rng = np.random.default_rng(5)

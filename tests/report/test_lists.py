@@ -136,6 +136,7 @@ def test_no_invalid_list_has_no_interval_over_groups():
     assert vx.evaluate(y, lists["honest"]).metrics["invalid"].interval.high < 0.01
 
 
+@pytest.mark.long
 def test_subgroups_of_lists_are_on_the_page():
     y, lists, _, _ = made()
     by = np.repeat(["north", "south <b>"], 200)

@@ -124,6 +124,7 @@ def test_names_that_look_alike_are_told_apart():
     assert report.contents.problem.names == ("a\\x01b", "a\\x01b (2)")
 
 
+@pytest.mark.long
 def test_many_classes_say_what_was_left_out():
     y, p = sample(440, 24)
     report = light(y, p, by={"s": np.arange(440) % 22})
@@ -138,6 +139,7 @@ def test_many_classes_say_what_was_left_out():
     assert {line.position for line in found.dense.by_class} == set(np.argsort(-shares)[:20].tolist())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_size_does_not_grow_with_the_rows():
     small = len(light(*sample(2000, 10)).to_html())

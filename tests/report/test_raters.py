@@ -24,6 +24,7 @@ def report():
     return light(LABELS, {"new": P, "old": 0.5 * P + 0.125}, ordered=True, **OWN)
 
 
+@pytest.mark.long
 def test_the_section_has_the_numbers_of_raters(report):
     exact = vx.raters(LABELS, P, ordered=True, **OWN)
     found = report.contents.findings[0].raters

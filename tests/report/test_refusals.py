@@ -117,6 +117,7 @@ def test_the_prose_of_definitions_is_declared(ordered):
     assert {d.name for d in definitions(card)} == {*card.scores, *card.metrics}
 
 
+@pytest.mark.long
 def test_holm_counts_subgroups_that_are_not_shown():
     """The terminal tests all 40, the page shows 20: both correct for 40."""
     rng = np.random.default_rng(1)

@@ -72,6 +72,7 @@ def test_rows_elsewhere_have_the_section_and_many_rows_a_note(monkeypatch):
     assert "take further passes" in report.to_html()
 
 
+@pytest.mark.long
 def test_raters_who_disagree_have_a_page():
     y = np.array([0, 1, 1, 0] * 6)
     shares = np.column_stack([0.9 - 0.8 * y, 0.1 + 0.8 * y])
@@ -80,6 +81,7 @@ def test_raters_who_disagree_have_a_page():
     assert 'id="thresholds"' in page
 
 
+@pytest.mark.long
 def test_class_balance():
     y, p = sample(200, 24)
     contents = light(y, p).contents

@@ -38,6 +38,7 @@ def sharpened():
         return y, p, Report.of(y, p)
 
 
+@pytest.mark.long
 def test_verdict_on_one_model():
     y, p = sample(1500)
     honest = Report.of(y, p).verdict
@@ -61,6 +62,7 @@ def test_verdict_on_one_model():
     assert few.endswith("Too few rows to tell whether it is calibrated (40).")
 
 
+@pytest.mark.long
 def test_a_gain_whose_interval_contains_zero_may_be_one():
     found = sharpened()[-1].contents.best
     better = found.dense.remedy.recalibration
@@ -113,6 +115,7 @@ def test_the_verdict_says_where_proper_scores_disagree():
     assert "The scores disagree: shy is best by log score" in text
 
 
+@pytest.mark.long
 def test_the_verdict_does_not_overlook_the_most_likely_class():
     """Thresholds look fine one by one, but the most likely one is right less often than it claims."""
     rng = np.random.default_rng(4)
@@ -190,6 +193,7 @@ def test_groups_that_repeat_one_row_are_no_more_evidence():
     assert overconfidence_of(Forecasts(y, p, groups=np.zeros(80))).p_value is None
 
 
+@pytest.mark.long
 def test_with_groups_too_much_confidence_is_detected():
     y, sure = sample(600, sharpness=1.5)
     report = Report.of(y, sure, groups=np.arange(600) // 12)
@@ -204,6 +208,7 @@ def test_with_groups_too_much_confidence_is_detected():
     assert "50" in report.to_html()
 
 
+@pytest.mark.long
 def test_the_too_sure_test_with_groups_keeps_its_level_and_its_power():
     for n, n_groups in ((300, 8), (1000, 50)):
         size, _ = calibration_tests.rejections_of_overconfidence(n, n_groups, 1.0)(150, 5)
@@ -231,6 +236,7 @@ def test_infinite_log_scores_are_told():
     assert gap.endswith(f"over the finite rows, and {(p[np.arange(200), y] == 0).sum()} infinite")
 
 
+@pytest.mark.long
 def test_the_verdict_names_a_method_and_its_nested_gain():
     y, p, report = sharpened()
     found = vx.recalibrate(y, p, rule="brier")
@@ -253,6 +259,7 @@ def test_the_verdict_names_a_method_and_its_nested_gain():
     assert max(len(each) for curve in curves for each in (curve.before, curve.after)) <= limits.REMEDY_CELLS
 
 
+@pytest.mark.long
 def test_calibrated_forecasts_are_not_to_be_recalibrated(all_methods):
     y, p = sample(400)
     report = Report.of(y, p)

@@ -26,6 +26,7 @@ def binned(monkeypatch):
     monkeypatch.setattr(summaries, "MOST_ROWS", 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["plain", "weights", "groups", "costs"])
 def test_curves_are_those_of_the_rows(kind):
     rng, y, p = problem(700, 3, 5, decimals=1 if kind == "plain" else None)

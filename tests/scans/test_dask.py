@@ -39,6 +39,7 @@ def small_runs(monkeypatch):
     monkeypatch.setattr("verax.scans.parts.rows_at_a_time", lambda width: 400)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("probs", "scheduler"), [("p_*", "threads"), ("all_p", "sync")])
 def test_a_frame_gives_the_card_of_its_rows(probs, scheduler):
     # Dask would make texts of lists that are Python objects.
@@ -49,6 +50,7 @@ def test_a_frame_gives_the_card_of_its_rows(probs, scheduler):
         same(vx.evaluate(handle, ordered=True))
 
 
+@pytest.mark.long
 def test_many_partitions_merge_as_a_tree():
     frame = partitioned(PLAIN, n=40)
     with dask.config.set(scheduler="sync"):
@@ -135,6 +137,7 @@ def test_folders_named_by_values_and_rows_that_are_left_out(tmp_path):
     assert vx.evaluate(vx.scan(few, probs="p_*", **COLUMNS)).n_rows == 700
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("computed", [False, True])
 def test_errors_name_the_partition_of_a_frame_of_which_few_columns_are_read(computed, tmp_path):
     wide = broken(1300).drop_columns(["all_p"])

@@ -38,6 +38,7 @@ def binned(monkeypatch):
     monkeypatch.setattr(eventsums, "MOST_VALUES", 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rule", ["brier", "rps", "log_score", "ranked_log"])
 @pytest.mark.parametrize("kind", ["plain", "few values", "weights", "certain"])
 def test_components_of_bins_lie_within_their_bounds_of_those_of_the_rows(kind, rule, binned):

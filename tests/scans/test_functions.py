@@ -84,6 +84,7 @@ def test_lengths_of_rows_of_which_one_has_all_weight_have_no_intervals(lists):
         assert "hard" in repr(found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("lists", [False, True])
 def test_risk_is_that_of_the_rows(lists, kind):
@@ -94,6 +95,7 @@ def test_risk_is_that_of_the_rows(lists, kind):
         alike(found.to_dict(stored=False), exact.to_dict(stored=False))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("lists", [False, True])
 def test_risk_lies_within_its_bounds_of_that_of_the_rows(lists, kind, monkeypatch):
@@ -115,6 +117,7 @@ def test_risk_lies_within_its_bounds_of_that_of_the_rows(lists, kind, monkeypatc
             assert found.risk_at(end) == pytest.approx(exact.risk_at(end), rel=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_risk_of_few_doubts_is_exact_and_has_the_intervals_of_the_rows(kind, monkeypatch):
     monkeypatch.setattr(summaries, "MOST_ROWS", 0)
@@ -224,6 +227,7 @@ EDGES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", EDGES)
 def test_parts_may_have_no_weight_and_all_rows_may_not(name):
     y, p, _ = case("rows", n=60)

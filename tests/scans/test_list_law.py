@@ -37,6 +37,7 @@ WEIGHTED = {"weights": RNG.integers(0, 4, N) * 0.5, "groups": RNG.integers(0, 40
 SITE = np.array(["a", "b", "c"])[RNG.integers(0, 3, N)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("own", [{}, WEIGHTED], ids=["rows", "weights and groups"])
 def test_rules_and_calibration_errors_are_exact(own):
     handle = Scattered(Y, LISTS, n_parts=7, **own)

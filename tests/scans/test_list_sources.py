@@ -89,6 +89,7 @@ def lines(rows):
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["table", "data set", "pandas", "polars", "query", "duckdb", "files"])
 def test_frames_and_files_say_what_memory_says(kind, tmp_path):
     for i in range(3):
@@ -112,12 +113,14 @@ def test_frames_and_files_say_what_memory_says(kind, tmp_path):
     same(analyses(found, **({"lists": {"missing": "omit"}} if kind == "pandas" else {})))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(2))
 def test_parts_and_orders_of_merging_do_not_matter(seed, monkeypatch):
     monkeypatch.setattr("verax.scans.lists._ROWS", 70)
     same(analyses(cut_engine(monkeypatch, table(), seed), report=not seed))
 
 
+@pytest.mark.long
 @pytest.mark.frameworks
 def test_dask_says_what_memory_says():
     dd = pytest.importorskip("dask.dataframe")

@@ -42,6 +42,7 @@ def scanned(source, columns="n_*", kind="counts", **options):
     return vx.scan(source, probs="p_*", raters=columns, raters_are=kind, **options)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["csv", "parquet", "frame", "dask"])
 def test_numbers_of_raters_are_columns_named_like_the_classes(kind, monkeypatch):
     source = frame() if kind in ("frame", "dask") else f"counts.{kind}"
@@ -106,6 +107,7 @@ def test_invalid_numbers_are_named_or_left_out():
     )
 
 
+@pytest.mark.long
 def test_the_command_line_reads_and_compares_them():
     options = ("--probs", "p_*", "--raters", "n_*", "--raters-are", "counts")
     done = verax("raters", "counts.csv", *options)

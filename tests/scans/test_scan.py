@@ -128,6 +128,7 @@ def near(a, b):
     return a == b
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [{}, {"weights": "w"}, {"groups": "patient"}], ids=str)
 @pytest.mark.parametrize("reference", [None, "uniform", "frequencies", "b"])
 def test_models_compare_as_in_memory(handle, rows, options, reference):

@@ -55,6 +55,7 @@ WRITERS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ending", WRITERS)
 def test_files_of_a_folder_a_pattern_and_a_list(ending, tmp_path):
     parts(table(), tmp_path, WRITERS[ending], ending)
@@ -95,6 +96,7 @@ FRAMES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("probs", ["p_*", "all_p"])
 @pytest.mark.parametrize("kind", FRAMES)
 def test_frames_tables_and_queries(kind, probs):

@@ -135,6 +135,7 @@ def test_abs_rps_is_improper_for_two_classes():
     assert found.losses == pytest.approx((1 / 3, 4 / 9))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rule", [vx.brier, vx.log_score], ids=repr)
 def test_superior_for_two_classes_only(rule):
     assert certified(rule, 2).superior
@@ -148,6 +149,7 @@ def test_counting_ties_as_correct_is_improper():
     assert found.losses == pytest.approx((1 / 2, 11 / 18), rel=1e-15)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_classes", [2, 3, 4])
 def test_zero_one_is_proper_but_not_strictly(n_classes):
     certificate = certified(vx.zero_one, n_classes)
@@ -191,6 +193,7 @@ def test_declared_properties_are_found(rule, n_classes):
     assert declared == {name: getattr(certificate, name) for name in declared}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("inner", "seed"), [(vx.brier, 1), (vx.log_score, 2), (vx.spherical, 1), (vx.rps, 2)], ids=repr
 )
@@ -200,6 +203,7 @@ def test_limits_of_equality_are_no_failures_whatever_the_seed(inner, seed):
     assert certificate.strictly_proper, certificate
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("inner", "n_classes"),
@@ -225,6 +229,7 @@ def test_the_declared_properties_are_not_read():
 # ---- functions of the user -------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_function_gets_the_verdicts_of_the_rule_it_computes():
     def by_hand(y, p):
         assert isinstance(y, int)
@@ -244,6 +249,7 @@ def test_ties_counted_as_wrong_are_improper():
     assert certificate.superior
 
 
+@pytest.mark.long
 def test_a_penalty_that_depends_on_the_outcome_is_improper():
     assert not certified(uneven_penalty, 2).proper
     assert not certified(uneven_penalty, 2).symmetric
@@ -269,6 +275,7 @@ def test_a_small_bias_is_improper():
     assert certificate.findings["proper"].counterexample.truth == fractions("1", "0")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("n_classes", "seed"), [(2, 0), (3, 1)])
 def test_the_optimiser_finds_what_lies_between_the_grid_points(n_classes, seed):
     # The best forecast is off by 1/10000 at most, and by nothing at the corners.
@@ -279,6 +286,7 @@ def test_the_optimiser_finds_what_lies_between_the_grid_points(n_classes, seed):
     check_exactly("proper", found, loss)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("rule", "n_classes"),
     [(lambda _y, _p: 0, 2), (lambda _y, _p: np.float64(3.5), 3), (lambda _y, _p: True, 2)],
@@ -289,6 +297,7 @@ def test_a_constant_promises_next_to_nothing(rule, n_classes):
     assert held == {"proper", "local", "symmetric", "bounded"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("power", [1.5, 3, 4])
 def test_strictly_proper_losses_that_are_flat_somewhere(power):
     """The pseudospherical family: near a point mass the excess is of the order `power`."""
@@ -301,6 +310,7 @@ def test_strictly_proper_losses_that_are_flat_somewhere(power):
         assert certify(pseudospherical, n_classes).strictly_proper
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("factor", "offset", "n_classes"), [(1e-9, 0.0, 3), (1.0, -1.0, 2), (1e6, 1000.0, 2)]
@@ -357,6 +367,7 @@ def test_clipping_on_both_sides_is_improper(c, n_classes):
     assert other < honest
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("c", [1e-3, 1e-12, 1e-14, 1e-200])
 def test_clipping_on_both_sides_of_two_classes_is_proper_but_not_strictly(c):
     certificate = certify(clipped_on_both_sides(c), 2)
@@ -403,6 +414,7 @@ def shifted_by_much(y, p):
     return (1e6 + float(p @ p)) - 1e6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("loss", [weighted_ranked_log, shifted_by_much])
 def test_rounding_errors_are_no_counterexamples(loss):
     assert certify(loss, 3).proper
@@ -425,6 +437,7 @@ def with_a_bump(depth, width, centre):
     return loss
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("depth", "width", "centre", "n_classes"),
@@ -454,6 +467,7 @@ def test_every_region_of_the_stated_width_contains_a_forecast(n_classes):
         assert np.abs(p - q).max(axis=1).min() <= half * (1 + 1e-9)
 
 
+@pytest.mark.long
 def test_the_resolution_is_stated():
     found = certified(vx.brier, 3)
     assert found.resolution.width < 0.005
@@ -569,6 +583,7 @@ def test_the_dictionary_is_json_and_its_fractions_are_exact():
                 assert tuple(tuple(map(Fraction, p)) for p in shown) == found.forecasts
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_certificate():
     for rule, n_classes in ((vx.pbs, 3), (lenient_pbs, 2)):
         first, second = certify(rule, n_classes, seed=7), certify(rule, n_classes, seed=7)
@@ -655,6 +670,7 @@ def manhattan(g, p):
     return float(abs(g - p).sum())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("raters", [1, 2, 4])
 def test_the_mean_loss_over_raters_keeps_what_a_rule_has(raters):
     for rule in ("brier", "log_score", "zero_one", "sa_rps"):

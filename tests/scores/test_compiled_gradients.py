@@ -110,6 +110,7 @@ CASES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("rule", "k"), CASES, ids=lambda value: repr(value))
 def test_compiled_derivatives_are_those_of_array_calls(rule, k, compiled):
     y, z, w = logits(k)

@@ -37,6 +37,7 @@ def test_losses_stay_within_the_bounds(rule):
         assert losses.max() <= high + 1e-15
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("to", [np.asarray, *NAMESPACES[3:]])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_rows_that_sum_to_a_little_more_than_one_lose_within_the_bounds(rule, to, dtype):

@@ -108,6 +108,7 @@ def test_gradients_are_those_of_differences(data, k, rule):
     np.testing.assert_allclose(vx.gradient(rule, y, z)[0], differences, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rule", [*TRAINABLE, Blend()], ids=repr)
 def test_hessians_are_those_of_torch(rule):
     """The expectation over the outcome of the exact second derivatives, taken one by one."""

@@ -87,6 +87,7 @@ def test_squared_absolute_rps_is_lowest_next_to_the_mean_class(truth):
     assert found.expected.min() >= found.lowest.loss - 1e-12
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("rule", "truth", "best", "loss"),
     [

@@ -50,6 +50,7 @@ def test_one_threshold_for_all_and_the_median():
     assert vx.decide([0.2, 0.7, 0.31], thresholds=0.3).tolist() == [0, 1, 1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("library", NAMESPACES)
 def test_every_namespace(library):
     _, p = forecasts(40, 4)

@@ -41,6 +41,7 @@ def designs(draw):
     return split, draw(st.sampled_from([groups, np.random.default_rng(0).permutation(groups)]))
 
 
+@pytest.mark.long
 @given(designs())
 def test_parts_are_disjoint_apart_and_within_the_table(design):
     split, groups = design
@@ -101,6 +102,7 @@ def tables(draw):
     return split, y, draw(st.sampled_from([None, halves, rng.permutation(halves)]))
 
 
+@pytest.mark.long
 @given(tables())
 @settings(max_examples=120)
 def test_no_row_is_within_the_gap_of_a_row_of_another_part_whatever_the_options(table):
@@ -149,6 +151,7 @@ def test_gaps_hold_across_classes(options, groups):
         assert len(np.concatenate([*fold, fold.left_out])) == 600
 
 
+@pytest.mark.long
 @given(designs())
 def test_every_row_is_tested_and_validates_equally_often(design):
     split, groups = design
@@ -332,6 +335,7 @@ def test_even_windows_are_views():
         sliding_windows(x, 8).values[0] = 1
 
 
+@pytest.mark.long
 @given(designs(), st.integers(1, 4), st.integers(1, 4))
 def test_windows_of_the_parts_of_a_fold_share_no_row(design, length, step):
     split, groups = design

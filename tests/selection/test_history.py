@@ -266,6 +266,7 @@ def test_dictionaries_and_frames(history):
     assert frame["val_f1"].tolist() == [0.6, 0.7, 0.72, 0.7]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("against", [None, []])
 def test_the_plot_marks_every_optimum(history, against, tmp_path):
     import matplotlib as mpl
