@@ -16,34 +16,20 @@ from typing import Literal
 
 import numpy as np
 
+from verax.engines.formulas import write_formulas
+from verax.engines.meanlosses import write_mean_losses, write_shares
 from verax.engines.stats import Formula
 from verax.engines.tracing import Trace, record
 from verax.inputs.arrays import Floats
 from verax.kernels.fewclasses import KNOWN, strip_rows, write_probabilities, write_statistics
 from verax.kernels.statistics import PLACE, Form
-from verax.kernels.texts import EXP_FROM, EXP_TO, Kernel, Lines, compile_text
+from verax.kernels.texts import Kernel, Lines, compile_text
 
-# How each operation of a trace is written, but for functions that take several lines.
-_TEXTS = {
-    "add": "{} + {}",
-    "sub": "{} - {}",
-    "mul": "{} * {}",
-    "div": "{} / {}",
-    "neg": "-{}",
-    "sqrt": "math.sqrt({})",
-    "abs": "abs({})",
-    "maximum": "select({0} > {1}, {0}, {1})",
-    "minimum": "select({0} < {1}, {0}, {1})",
-    "sign": "select({0} > 0.0, 1.0, select({0} < 0.0, -1.0, 0.0))",
-    "pick": "select({0} >= {1}, {2}, {3})",
-}
 # A shift may be this many times the mean loss: each factor of two costs the sum a binary digit.
 _FAR = 128.0
 # The shift may lie ten standard deviations from the mean, for the same reason: 0.99 = 1 - 1 / (1 + 10^2).
 # Where it lies closer than this share of the mean, the deviations are as exact as the losses are.
 _SPREAD, _CLOSE = 0.99, 1e-6
-# Above this, numbers are whole.
-_WHOLE = 2.0**52
 # Rows are counted into so many tables by turns: rows of one cell then need not wait for each other.
 _TABLES = 4
 
@@ -118,6 +104,11 @@ class Layout:
     shared: Literal["", "shares", "counts"] = ""
 
     @property
+    def strip(self) -> int:
+        """How many rows are held at a time."""
+        return strip_rows(self.n_classes * (2 if self.shared else 1))
+
+    @property
     def n_given(self) -> int:
         """How many numbers a row has."""
         return 1 if self.binary else self.n_classes
@@ -141,7 +132,7 @@ def fuse_rows(rules: tuple[Formula, ...], layout: Layout) -> tuple[Kernel, Float
 
 
 def _row_loop(trace: Trace, layout: Layout) -> str:
-    k, n, size = layout.n_classes, len(trace.losses), strip_rows(layout.n_classes)
+    k, n, size = layout.n_classes, len(trace.losses), layout.strip
     head = Lines(4)
     _write_parameters(head, trace)
     head.add(f"out = np.zeros(({n + 1}, {4 if layout.weighted else 2}))")
@@ -164,7 +155,9 @@ def _row_loop(trace: Trace, layout: Layout) -> str:
     needs |= {"log_true"} if any(step.operation == "log" for step in trace.steps) else set()
     write_probabilities(row, k, layout.form, binary=layout.binary)
     if layout.shared:
-        trace = _write_shared(row, trace, layout, needs)
+        shares = write_shares(row, k, counts=layout.shared == "counts")
+        losses = write_mean_losses(row, trace, shares, needs, layout.form, possible=layout.counts)
+        trace = replace(trace, losses=losses)
     else:
         _write_losses(row, trace, layout, needs)
     row.all_hold("ok")
@@ -199,36 +192,6 @@ def _write_losses(row: Lines, trace: Trace, layout: Layout, needs: Collection[st
     write_formulas(row, trace)
 
 
-def _write_shared(row: Lines, trace: Trace, layout: Layout, needs: Collection[str]) -> Trace:
-    """The same of a row with shares of all classes: its losses are means over them, and have other names."""
-    shares = [row.let(f"share[{j}, i]") for j in range(layout.n_classes)]
-    row.require(f"{row.smallest(shares)} >= 0.0")
-    total = row.total(shares)
-    if layout.shared == "counts":
-        # Sums with 2^52 have no digits after the point.
-        whole = [f"(({count} + {_WHOLE!r}) - {_WHOLE!r} == {count})" for count in shares]
-        row.require(" & ".join([f"({total} > 0.0)", f"({total} < {_WHOLE / 2!r})", *whole]))
-        shares = [row.let(f"{count} / {total}") for count in shares]
-        for j, share in enumerate(shares):
-            row.add(f"share[{j}, i] = {share}")
-    else:
-        row.require(f"abs({total} - 1.0) <= clear")
-    means = ["0.0"] * len(trace.losses)
-    for j, share in enumerate(shares):
-        row.let(str(j), "o")
-        before = row.take_conditions()
-        _write_losses(row, trace, layout, needs)
-        holds = row.let(" & ".join(row.take_conditions()) or "True")
-        row.give_conditions(before)
-        # Nothing is asked of a class that has no share.
-        row.require(f"({share} == 0.0) | {holds}")
-        # A loss of such a class that is not finite makes the sums of its strip so, which is then left out.
-        means = [
-            row.let(f"fma({share}, {loss}, {mean})") for mean, loss in zip(means, trace.losses, strict=True)
-        ]
-    return replace(trace, losses=tuple(means))
-
-
 @lru_cache(maxsize=64)
 def fuse_losses(rules: tuple[Formula, ...], layout: Layout) -> tuple[Kernel, Floats] | None:
     """A kernel (p, y, clear, constants, kept, losses, top, decision, cells, sums, left) and its constants;
@@ -250,7 +213,7 @@ def _loss_loop(trace: Trace, layout: Layout) -> str:
     for i in range(len(trace.constants)):
         head.let(f"c[{i}]", f"c{i}")
     # One array for all results: the compiler need not ask which of them overlap.
-    k, n_losses, size = layout.n_classes, len(trace.losses), strip_rows(layout.n_classes)
+    k, n_losses, size = layout.n_classes, len(trace.losses), layout.strip
     head.add(f"made = np.empty({(n_losses + 3) * size})")
     head.add(f"place = np.zeros({size}, np.uint64)")
     head.add(f"counts = np.zeros(({_TABLES}, {k * k}))")
@@ -333,7 +296,7 @@ def _numbers(layout: Layout) -> list[str]:
 
 def _strips(layout: Layout, head: Lines) -> Lines:
     """The loop over strips of rows, whose numbers of each class are columns."""
-    k, size = layout.n_classes, strip_rows(layout.n_classes)
+    k, size = layout.n_classes, layout.strip
     if not layout.columns:
         head.add(f"strip = np.empty(({k}, {size}))")
     head.add("n_left = 0")
@@ -361,20 +324,6 @@ def _row(layout: Layout) -> Lines:
     for j in range(layout.n_given):
         row.let(f"p[{j}][start + i]" if layout.columns else f"strip[{j}, i]", f"q{j}")
     return row
-
-
-def write_formulas(lines: Lines, trace: Trace) -> None:
-    """Name the results of all steps of a trace."""
-    for step in trace.steps:
-        if step.operation == "log":
-            lines.require_normal(step.operands[0])
-            lines.let(lines.log(step.operands[0]), step.name)
-        elif step.operation == "exp":
-            x = step.operands[0]
-            lines.require(f"({x} >= {EXP_FROM!r}) & ({x} <= {EXP_TO!r})")
-            lines.let(lines.exp(x), step.name)
-        else:
-            lines.let(_TEXTS[step.operation].format(*step.operands), step.name)
 
 
 def _write_parameters(lines: Lines, trace: Trace) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from verax.common.caching import cached_property
 from verax.engines.derivatives import differentiate
-from verax.engines.fusion import write_formulas
+from verax.engines.formulas import write_formulas
 from verax.engines.stats import Formula
 from verax.engines.tracing import Trace, record
 from verax.inputs.arrays import Floats

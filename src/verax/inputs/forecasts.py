@@ -371,7 +371,8 @@ class Forecasts:
         w = None if weights is None else np.ascontiguousarray(weights, np.float64)
         if isinstance(self.outcomes, Shares):
             shares = self.outcomes.unread(start, stop)
-            return Unread(self._parts(start, stop), np.zeros(len(shares), np.int64), w, shares)
+            # Nobody reads the single outcomes of rows that have none.
+            return Unread(self._parts(start, stop), np.empty(len(shares), np.int64), w, shares)
         return Unread(self._parts(start, stop), self.outcomes.positions(start, stop), w)
 
     def _parts(self, start: int, stop: int) -> Any:

@@ -8,6 +8,7 @@ are clearly valid and whose logarithms are those of normal numbers; other rows a
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from verax.kernels.statistics import CUMULATIVE, MODE, Form
 from verax.kernels.texts import Lines
@@ -22,9 +23,9 @@ KNOWN = frozenset({"p_true", "log_true", "rest_sq", "invalid"}) | MODE | CUMULAT
 _TINY = 2.0**-960
 
 
-def strip_rows(n_classes: int) -> int:
-    """Number of rows held at a time, given the number of classes: what the nearest cache holds."""
-    return 512 if n_classes <= 5 else 256
+def strip_rows(n_numbers: int) -> int:
+    """Number of rows held at a time, given how many numbers a row has: what the nearest cache holds."""
+    return 512 if n_numbers <= 5 else 256
 
 
 def write_probabilities(lines: Lines, n_classes: int, form: Form, *, binary: bool) -> None:
@@ -68,7 +69,7 @@ def write_statistics(lines: Lines, n_classes: int, needs: Collection[str], form:
     values = [f"v{j}" for j in range(n_classes)]
     lines.require(f"U(o) < U({n_classes})")
     happened = [lines.let(f"o == {j}") for j in range(n_classes)]
-    least = _TINY if form == "logits" else 2.0**-1022
+    least = _least(form)
     lines.let(lines.choose(happened, values), "p_true")
     if "rest_sq" in needs:
         rest = [lines.let(f"select({is_it}, 0.0, {v})") for is_it, v in zip(happened, values, strict=True)]
@@ -83,22 +84,113 @@ def write_statistics(lines: Lines, n_classes: int, needs: Collection[str], form:
         lines.require_normal("p_true", least)
 
 
-def _write_modes(lines: Lines, values: list[str], needs: Collection[str]) -> None:
+@dataclass(frozen=True)
+class AsOutcome:
+    """A class as the outcome of a row.
+
+    Attributes
+    ----------
+    statistics : dict of str to str
+        What each statistic is.
+    conditions : list of str
+        What must hold for that.
+    """
+
+    statistics: dict[str, str]
+    conditions: list[str]
+
+
+def write_all_outcomes(
+    lines: Lines, n_classes: int, needs: Collection[str], form: Form, one: str | None = None
+) -> list[AsOutcome]:
+    """The statistics `needs` of a row for each of the classes as its outcome.
+
+    What classes have in common is computed once, and their sums are put together from sums over the classes
+    before and after. `one` names the number 1 where logarithms of probabilities are cut off at it.
+    """
+    values = [f"v{j}" for j in range(n_classes)]
+    found = [AsOutcome({"p_true": v, "invalid": "0.0"}, []) for v in values]
+    if "rest_sq" in needs:
+        squares = [lines.let(f"{v} * {v}") for v in values]
+        lines.let(lines.total(squares), "square_sum")
+        _put(found, "rest_sq", lines.split(squares[:-1], squares[1:]))
+    if MODE & set(needs):
+        _write_modes(lines, values, {*needs, "hit"} - {"hit_lowest"}, outcome=None)
+        for j, (own, v) in enumerate(zip(found, values, strict=True)):
+            hit = lines.let(f"select({v} == top, share_of_modes, 0.0)")
+            lowest = f"select(decision == U({j}), 1.0, 0.0)"
+            own.statistics.update(top="top", decision="decision", hit=hit, answered=hit, hit_lowest=lowest)
+    if CUMULATIVE & set(needs):
+        _write_thresholds(lines, values, needs, form, one, found)
+    if form == "logits" and {"log_true", "decision"} & set(needs):
+        for own, v in zip(found, values, strict=True):
+            own.conditions.append(lines.is_normal(v, _least(form)))
+    return found
+
+
+def _write_thresholds(
+    lines: Lines,
+    values: list[str],
+    needs: Collection[str],
+    form: Form,
+    one: str | None,
+    found: list[AsOutcome],
+) -> None:
+    """The statistics of cumulative probabilities for each class as the outcome."""
+    below, above = _sides(lines, values)
+    if {"cdf_l1", "cdf_l2"} & set(needs):
+        _put(found, "cdf_l1", lines.split(below, above))
+        squares = [[lines.let(f"{side} * {side}") for side in sides] for sides in (below, above)]
+        _put(found, "cdf_l2", lines.split(*squares))
+    if "cdf_log" in needs:
+        # The outermost sides are probabilities of classes, whose logarithms are needed anyway.
+        ends = {values[0], values[-1]} if one is not None else set()
+        cut = {
+            side: f"select({side} < {one}, {side}, {one})" if side in ends else side for side in below + above
+        }
+        logs = [[lines.log(cut[side]) for side in sides] for sides in (above, below)]
+        _put(found, "cdf_log", [lines.let(f"-{total}") for total in lines.split(*logs)])
+        for j, own in enumerate(found):
+            # The nearest side is the smallest of its kind.
+            nearest = below[j : j + 1] + above[max(j - 1, 0) : j]
+            own.conditions.extend(lines.is_normal(side, _least(form)) for side in nearest)
+
+
+def _put(found: list[AsOutcome], name: str, values: list[str]) -> None:
+    for own, value in zip(found, values, strict=True):
+        own.statistics[name] = value
+
+
+def _least(form: Form) -> float:
+    """The smallest probability whose logarithm is known to be exact."""
+    return _TINY if form == "logits" else 2.0**-1022
+
+
+def _write_modes(lines: Lines, values: list[str], needs: Collection[str], outcome: str | None = "o") -> None:
     lines.let(lines.largest(values), "top")
     modes = [lines.let(f"{v} == top") for v in values]
     if {"hit", "answered"} & set(needs):
         n_modes = lines.total([f"select({mode}, 1.0, 0.0)" for mode in modes])
-        share = lines.let(f"1.0 / {n_modes}")
-        lines.let(f"select(p_true == top, {share}, 0.0)", "hit")
-        lines.let("hit", "answered")
+        share = lines.let(f"1.0 / {n_modes}", "share_of_modes")
+        if outcome is not None:
+            lines.let(f"select(p_true == top, {share}, 0.0)", "hit")
+            lines.let("hit", "answered")
     if {"decision", "hit_lowest"} & set(needs):
         lines.let(lines.choose(modes, [f"U({j})" for j in range(len(values))]), "decision")
-        lines.let("select(decision == U(o), 1.0, 0.0)", "hit_lowest")
+        if outcome is not None:
+            lines.let(f"select(decision == U({outcome}), 1.0, 0.0)", "hit_lowest")
+
+
+def _sides(lines: Lines, values: list[str]) -> tuple[list[str], list[str]]:
+    """The probabilities below and above each threshold.
+
+    A tail sum instead of 1 - P keeps all digits of forecasts that are nearly certain.
+    """
+    return lines.running(values[:-1]), lines.running(values[:0:-1])[::-1]
 
 
 def _write_cumulative(lines: Lines, values: list[str], needs: Collection[str], least: float) -> None:
-    # A tail sum instead of 1 - P keeps all digits of forecasts that are nearly certain.
-    below, above = lines.running(values[:-1]), lines.running(values[:0:-1])[::-1]
+    below, above = _sides(lines, values)
     reached = [lines.let(f"o <= {j}") for j in range(len(values) - 1)]
     sides = list(zip(reached, below, above, strict=True))
     if {"cdf_l1", "cdf_l2"} & set(needs):

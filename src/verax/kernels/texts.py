@@ -98,6 +98,12 @@ class Lines:
             sums.append(self.let(f"{sums[-1]} + {term}"))
         return sums
 
+    def split(self, before: Sequence[str], after: Sequence[str]) -> list[str]:
+        """For each place among one more: the sum of `before` that precedes it and of `after` that follows."""
+        up, down = self.running(before), self.running(after[::-1])[::-1]
+        inner = [self.let(f"{a} + {b}") for a, b in zip(up, down[1:], strict=False)]
+        return [down[0], *inner, up[-1]]
+
     def smallest(self, terms: Sequence[str]) -> str:
         """The smallest of them."""
         least = terms[0]
@@ -119,12 +125,21 @@ class Lines:
             chosen = self.let(f"select({condition}, {value}, {chosen})")
         return chosen
 
+    def quotient(self, a: str, b: str, inverse: str) -> str:
+        """The value of a / b, with 1 / b known: as exact as a division, which takes longer."""
+        q = self.let(f"{a} * {inverse}")
+        return self.let(f"fma(fma(-{q}, {b}, {a}), {inverse}, {q})")
+
     # ---- functions -------------------------------------------------------------------------
 
     def require_normal(self, x: str, least: float = 2.0**-1022) -> None:
         """Require a finite number that is no smaller than `least`: one that `log` knows."""
+        self._conditions.append(self.is_normal(x, least))
+
+    def is_normal(self, x: str, least: float = 2.0**-1022) -> str:
+        """Whether it is such a number."""
         low = pattern(least)
-        self.require(f"bits({x}) - U({low}) < U({_INFINITY - low})")
+        return self.let(f"bits({x}) - U({low}) < U({_INFINITY - low})")
 
     def log(self, x: str) -> str:
         """The natural logarithm of a positive normal number, within two units in the last place."""
@@ -141,13 +156,11 @@ class Lines:
             f = self.let(f"fma({error}, from_bits((U(2047) - {n}) << U(52)), {f})")
         s = self.let(f"{f} / (2.0 + {f})")
         z = self.let(f"{s} * {s}")
-        w = self.let(f"{z} * {z}")
-        c = [repr(value) for value in _LOG]
-        odd = f"{z} * ({c[0]} + {w} * ({c[2]} + {w} * ({c[4]} + {w} * {c[6]})))"
-        even = f"{w} * ({c[1]} + {w} * ({c[3]} + {w} * {c[5]}))"
-        r = self.let(f"{odd} + {even}")
-        h = self.let(f"0.5 * {f} * {f}")
-        return self.let(f"{k} * {_LN2_HIGH!r} - (({h} - ({s} * ({h} + {r}) + {k} * {_LN2_LOW!r})) - {f})")
+        r = repr(_LOG[-1])
+        for c in _LOG[-2::-1]:
+            r = self.let(f"fma({r}, {z}, {c!r})")
+        series = self.let(f"fma({s}, {z} * {r}, {s} + {s})")
+        return self.let(f"fma({k}, {math.log(2)!r}, {series})")
 
     def log_of_product(self, factors: Sequence[str], least: float = 2.0**-1022) -> str:
         """The sum of the logarithms of some numbers, as the one logarithm of their product.
