@@ -507,8 +507,8 @@ def test_compiled_refits_are_those_of_array_calls(ties, weighted, monkeypatch):
         for chance in (event.given, np.minimum(1.3 * event.given, 1.0), np.zeros(700), np.ones(700)):
             draws = IndependentDraws.of(event, chance, 3, [0, 1])
             refits = Refits(event, share, share * event.given)
-            compiled = refits.each(draws)
-            for draw in draws:
+            compiled, each = refits.each(draws)
+            for draw in each:
                 happened = draw()
                 ours, theirs = compiled(draw), refits.of(happened[:, event.order])
                 assert ours.least(how) == pytest.approx(theirs.least(how), abs=1e-14)

@@ -37,6 +37,11 @@ class _Ledger:
 _LEDGER = _Ledger()
 
 
+def spend(kind: Hashable, numbers: int) -> int:
+    """Add n to the tally of a kind of work of this process; return it."""
+    return _LEDGER.spend(kind, numbers)
+
+
 def compiles(numbers: int, kind: Hashable) -> bool:
     """Whether kernels that do this kind of work exist and are worth loading, or are loaded. Counts it."""
     expected = _LEDGER.expected

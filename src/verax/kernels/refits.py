@@ -19,27 +19,47 @@ _UNIT = 2.0**-53
 
 
 @compiled
-def draw(rows: Any, key: Any, start: Any, ends: Any, out: Any) -> None:
-    """Whether the number of each row falls between its start and its end, or, beyond 1, at the beginning."""
-    for i in range(rows.size):
-        x = (np.uint64(rows[i]) ^ key) + _ADDED
-        x = (x ^ (x >> np.uint64(30))) * _FIRST
-        x = (x ^ (x >> np.uint64(27))) * _SECOND
-        x = x ^ (x >> np.uint64(31))
-        # 53 bits fit a signed integer, which is converted faster.
-        uniform = np.float64(np.int64(x >> np.uint64(11))) * _UNIT
-        out[i] = ((start[i] <= uniform) & (uniform < ends[i])) | (uniform < ends[i] - 1.0)
+def draw(rows: Any, keys: Any, start: Any, ends: Any, out: Any) -> None:
+    """Whether the number of each row falls between its start and its end, or, beyond 1, at the beginning; for
+    each of the keys.
+    """
+    for k in range(keys.size):
+        key, own = keys[k], out[k]
+        for i in range(rows.size):
+            x = (np.uint64(rows[i]) ^ key) + _ADDED
+            x = (x ^ (x >> np.uint64(30))) * _FIRST
+            x = (x ^ (x >> np.uint64(27))) * _SECOND
+            x = x ^ (x >> np.uint64(31))
+            # 53 bits fit a signed integer, which is converted faster.
+            uniform = np.float64(np.int64(x >> np.uint64(11))) * _UNIT
+            own[i] = ((start[i] <= uniform) & (uniform < ends[i])) | (uniform < ends[i] - 1.0)
 
 
-def fit_rows(happened: Any) -> Any:
-    """The isotonic fit to rows that count alike: the numbers of rows without and with the event by block."""
-    blocks = np.empty((happened.size + 1, 2))
-    return blocks[: _fit_rows(happened, *np.empty((2, happened.size)), blocks)]
+def fit_rows(happened: Any) -> tuple[Any, Any]:
+    """The isotonic fits to rows that count alike, (b, N).
+
+    The numbers of rows without and with the event by block, one fit after the other, and where each begins.
+    """
+    n_fits, n = happened.shape
+    # A block begins with a row where the event happened after one where it did not, or with the first row.
+    n_most = n_fits + np.count_nonzero(happened[:, 1:] & ~happened[:, :-1])
+    blocks, begins = np.empty((n_most, 2)), np.empty(n_fits, np.int64)
+    sizes, events = np.empty((2, n // 2 + 1))
+    return blocks[: _fit_all(happened, sizes, events, blocks, begins)], begins
 
 
 @compiled
-def _fit_rows(happened: Any, sizes: Any, events: Any, blocks: Any) -> int:
-    """Write the blocks of the fit, and return how many there are."""
+def _fit_all(happened: Any, sizes: Any, events: Any, blocks: Any, begins: Any) -> int:
+    """Write the blocks of all fits and where they begin, and return how many blocks there are."""
+    n = 0
+    for k in range(begins.size):
+        begins[k] = n
+        n = _fit_rows(happened[k], sizes, events, blocks, n)
+    return n
+
+
+def _fit_rows(happened: Any, sizes: Any, events: Any, blocks: Any, at: int) -> int:
+    """Write the blocks of a fit, and return where the next one begins."""
     # Blocks whose frequencies increase; the last one, which is still open, is apart.
     n_blocks, size, event, i = 0, 0.0, 0.0, 0
     while i < happened.size:
@@ -67,6 +87,6 @@ def _fit_rows(happened: Any, sizes: Any, events: Any, blocks: Any) -> int:
         size += sizes[n_blocks]
         event += events[n_blocks]
     for b in range(n_blocks):
-        blocks[b, 0], blocks[b, 1] = sizes[b] - events[b], events[b]
-    blocks[n_blocks, 0], blocks[n_blocks, 1] = size - event, event
-    return n_blocks + 1
+        blocks[at + b, 0], blocks[at + b, 1] = sizes[b] - events[b], events[b]
+    blocks[at + n_blocks, 0], blocks[at + n_blocks, 1] = size - event, event
+    return at + n_blocks + 1

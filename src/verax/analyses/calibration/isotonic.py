@@ -7,9 +7,10 @@ import sys
 import numpy as np
 
 from verax.inputs.arrays import Floats, Ints
+from verax.kernels.ledger import spend
 
-# Importing `scipy.optimize` takes longer than fitting so many pools in Python.
-_SMALL = 20_000
+# Importing `scipy.optimize` takes longer than fitting so many pools in Python, at once or in several fits.
+_SMALL, _SMALL_IN_ALL = 20_000, 100_000
 
 
 def isotonic_edges(values: Floats, weights: Floats) -> Ints:
@@ -18,7 +19,8 @@ def isotonic_edges(values: Floats, weights: Floats) -> Ints:
     >>> isotonic_edges(np.array([0.1, 0.5, 0.3, 0.9]), np.ones(4)).tolist()
     [0, 1, 3, 4]
     """
-    if len(values) > _SMALL or "scipy.optimize" in sys.modules:
+    many = len(values) > _SMALL or spend("isotonic fits", len(values)) > _SMALL_IN_ALL
+    if many or "scipy.optimize" in sys.modules:
         from scipy.optimize import isotonic_regression
 
         return np.asarray(isotonic_regression(values, weights=weights).blocks)

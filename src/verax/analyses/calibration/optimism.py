@@ -9,7 +9,7 @@ recalibration of the forecast, which need not be monotone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -319,7 +319,7 @@ class _Elements:
 
         def gains(how: Split, draws: Draws) -> Floats:
             base, more = _odds(share, *sides(how, limit, 1 - limit))
-            refit = Refits(self.event, share, more).each(draws)
+            refit, each = Refits(self.event, share, more).each(draws)
             del more
 
             def gain(draw: Draw) -> Floats:
@@ -329,7 +329,7 @@ class _Elements:
                 constant = how.expected(frequency, 1 - frequency, s[:, 1]) - block_losses(how, s)
                 return np.stack([base + found.extra - found.least(how), constant], axis=1)
 
-            return np.concatenate(list(self._each(gain, iter(draws))))
+            return np.concatenate(list(self._each(gain, each)))
 
         n_refits = refits_for(self.sampling.replicates)
 
@@ -360,16 +360,16 @@ class _Elements:
             return np.zeros(0)
         # An infinite loss belongs to an outcome that is never drawn.
         base, more = _odds(share, *(finite(loss) for loss in sides(how, event.given, event.rest)))
-        refit = Refits(event, share, more).each(draws)
+        refit, each = Refits(event, share, more).each(draws)
         del more
 
         def gain(draw: Draw) -> Floats:
             found = refit(draw)
             return np.asarray(base + found.extra - found.least(how))
 
-        return np.concatenate([np.zeros(0), *self._each(gain, iter(draws))])
+        return np.concatenate([np.zeros(0), *self._each(gain, each)])
 
-    def _each(self, gain: Callable[[Draw], Floats], draws: Iterator[Draw]) -> Iterator[Floats]:
+    def _each(self, gain: Callable[[Draw], Floats], draws: Iterable[Draw]) -> Iterator[Floats]:
         """What is gained in some draws at a time, by several threads where there are many rows."""
         threads = self.sampling.threads
         return map(gain, draws) if threads == 1 else in_order(gain, draws, threads)

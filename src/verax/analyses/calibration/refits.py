@@ -18,6 +18,11 @@ from verax.kernels.ledger import compiles
 # So many random numbers are drawn at a time: a cache holds them.
 _BLOCK = 2**14
 
+# A call of compiled loops has so many times as many draws.
+_CALLED = 16
+# Drawing and fitting by array calls takes so many times as long as scoring.
+_WORK = 16
+
 # Some draws of outcomes, made when they are needed: (b, N), which rows the event happens in, or how much
 # where outcomes are wild.
 Draw = Callable[[], Any]
@@ -58,8 +63,11 @@ class IndependentDraws:
         return cls(keys, event.start, chance, event.owner)
 
     def __iter__(self) -> Iterator[Draw]:
-        step = at_once(len(self.chance))
-        return (IndependentDraw(self, self.keys[i : i + step]) for i in range(0, len(self.keys), step))
+        return iter(self.by(at_once(len(self.chance))))
+
+    def by(self, step: int) -> list[IndependentDraw]:
+        """So many at a time."""
+        return [IndependentDraw(self, self.keys[i : i + step]) for i in range(0, len(self.keys), step)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,11 +173,16 @@ class Refits:
         # In the order of the forecasts, as all that is fitted.
         self._more = more.take(event.order)
 
-    def each(self, draws: Iterator[Draw] | IndependentDraws) -> Callable[[Draw], Refit]:
-        """What fits these draws, some at a time: compiled loops where they pay."""
-        if isinstance(draws, IndependentDraws) and compiles(draws.keys.size * draws.chance.size, "refits"):
-            return self._compiled(draws)
-        return lambda draw: self.of(draw().take(self._event.order, axis=1))
+    def each(
+        self, draws: Iterator[Draw] | IndependentDraws
+    ) -> tuple[Callable[[Any], Refit], Iterator[Draw] | list[IndependentDraw]]:
+        """What fits these draws, some at a time, and the draws: compiled loops where they pay."""
+        if isinstance(draws, IndependentDraws):
+            if compiles(_WORK * draws.keys.size * draws.chance.size, "refits"):
+                # A compiled loop takes one draw after the other, so a call has more of them.
+                return self._compiled(draws), draws.by(_CALLED * at_once(draws.chance.size))
+            draws = iter(draws)
+        return lambda draw: self.of(draw().take(self._event.order, axis=1)), draws
 
     def _compiled(self, draws: IndependentDraws) -> Callable[[Any], Refit]:
         from verax.kernels.refits import draw, fit_rows
@@ -182,13 +195,12 @@ class Refits:
 
         def refit(drawn: IndependentDraw) -> Refit:
             happened = np.empty((len(drawn.keys), len(order)), np.bool_)
-            for key, row in zip(drawn.keys, happened, strict=True):
-                draw(rows, key, start, ends, row)
+            draw(rows, drawn.keys, start, ends, happened)
             if not (self._even and self._event.all_differ):
                 return self.of(happened)
-            fits = [fit_rows(row) for row in happened]
-            begins = np.cumsum([0, *map(len, fits)])[:-1]
-            return self._refit(happened, self._share[0] * np.concatenate(fits), begins)
+            blocks, begins = fit_rows(happened)
+            blocks *= self._share[0]
+            return self._refit(happened, blocks, begins)
 
         return refit
 
