@@ -86,6 +86,8 @@ bench: .venv/tools ## speed and memory against the peers
 	$(BIN)/python benchmarks/engines.py
 	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/monitoring.py
+	$(BIN)/python benchmarks/raters.py
+	$(BIN)/python benchmarks/ratios.py
 	$(BIN)/python benchmarks/gpu.py
 
 fuzz: .venv/tools ## twenty times the examples of every property, and hostile calls; CALLS=... for more

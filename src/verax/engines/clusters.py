@@ -28,6 +28,10 @@ from verax.kernels.compensation import two_sum
 _HELD = 2**22
 # Up to how many cells of all groups are kept as a table; else, how many are kept before they are merged.
 _TABLE, _PENDING = 2**15, 2**20
+# Compiled loops add rows to a table without looking at all of it, so it may be larger.
+_COMPILED_TABLE = 2**22
+# Runs are merged in a table of all keys where no more than so many times as many could occur.
+_SPARSE = 4
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,11 @@ class Cells:
         """The sums of several runs; how rows are divided among them does not matter."""
         if not runs:
             return cls(np.zeros(0, np.int64), Sum.zeros(0), n_cells)
+        if len(runs) == 1:
+            return cls(runs[0].keys, runs[0].sums.settled(), n_cells)
+        span = 1 + max(int(run.keys[-1]) if len(run.keys) else 0 for run in runs)
+        if span <= _SPARSE * sum(len(run.keys) for run in runs):
+            return cls._of_dense(runs, span, n_cells)
         keys = np.concatenate([run.keys for run in runs])
         order = np.argsort(keys, kind="stable")
         keys = keys[order]
@@ -76,6 +85,18 @@ class Cells:
             total.high[key], error = two_sum(total.high[key], high[term])
             total.low[key] += error + low[term]
         return cls(different, total.settled(), n_cells)
+
+    @classmethod
+    def _of_dense(cls, runs: Sequence[Cells], span: int, n_cells: int) -> Cells:
+        """The same by a table of all keys below `span`: without sorting, where most of them occur."""
+        total, occurs = Sum.zeros(span), np.zeros(span, np.bool_)
+        for run in runs:
+            before = total.high[run.keys]
+            total.high[run.keys], error = two_sum(before, run.sums.high)
+            total.low[run.keys] += error + run.sums.low
+            occurs[run.keys] = True
+        keys = np.flatnonzero(occurs)
+        return cls(keys, Sum(total.high[keys], total.low[keys]).settled(), n_cells)
 
     def __add__(self, other: Cells) -> Cells:
         return Cells.merged([self, other], self.n_cells)
@@ -373,7 +394,7 @@ class ClusterSums:
         self._n_cells = n_cells
         # Few cells of few groups are kept as a table, others as runs of those that occur.
         n_keys = len(labels) * n_cells
-        self._table = Sum.zeros(n_keys) if n_keys <= _TABLE else None
+        self._table = Sum.zeros(n_keys) if n_keys <= (_COMPILED_TABLE if compiled else _TABLE) else None
         self._runs: list[Cells] = []
 
     def add(self, codes: Any, weights: Any, positive: Any, losses: Sequence[Any], decided: Decided) -> None:
@@ -392,7 +413,10 @@ class ClusterSums:
         if self._n_cells:
             keys = decided.at(codes) * self._n_cells + decided.y * self._n_classes + decided.decision
             own = decided.weights(weights)
-            if self._table is not None:
+            if self._table is not None and self._add_rows is not None:
+                high, low = (column.reshape(-1, 1) for column in (self._table.high, self._table.low))
+                self._add_rows(keys, np.reshape(own, (1, -1)), high, low)
+            elif self._table is not None:
                 self._table.add_at(keys, own)
             else:
                 self._push(Cells.of(keys, own, self._n_cells))

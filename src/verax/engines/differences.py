@@ -51,8 +51,8 @@ def _columns(losses: Floats, *, pairs: bool = True) -> list[Floats]:
 
 def _or_infinite(column: Floats) -> Floats:
     """A column with infinity in place of what is not finite."""
-    finite = np.isfinite(column)
-    return column if finite.all() else np.where(finite, column, np.inf)
+    # A sum takes less time than a look at every number.
+    return column if np.isfinite(column.sum()) else np.where(np.isfinite(column), column, np.inf)
 
 
 class PairedTally(Summary, kind="paired tally", frozen=False):

@@ -11,16 +11,19 @@ import numpy as np
 
 from verax.common.checks import is_whole
 from verax.common.packing import UnreadableError
+from verax.common.sizes import EXACT_UP_TO
 from verax.common.specs import Each, Label, Several, Spec
 from verax.common.stored import Sizes
 from verax.common.summaries import KnownSummary, Summary, fields_of, merges, same_names
 from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import Ints, to_array, to_host
 from verax.inputs.groups import Groups
-from verax.inputs.handles import LATER, Part, Recipe
+from verax.inputs.handles import LATER, Gathering, Merged, Part, Recipe
 from verax.inputs.rows import Rows, at_fault, without_groups
 
 MISSING = "(missing)"
+# How many subgroups may have tables that rows are added to in place.
+_TABLES = 32
 
 
 def not_scanned(name: object, known: Sequence[str], argument: str = "by") -> InputError:
@@ -101,6 +104,64 @@ class Breakdown(Summary, kind="subgroups"):
     def __getitem__(self, label: Hashable) -> Mapping[str, Any]:
         return self.found[label]
 
+    def _merged(self) -> Breakdown:
+        return self.fitting()
+
+    def fitting(self) -> Breakdown:
+        """With subgroups that share the room of one summary of all rows, whatever the order of merging."""
+        most = _keys_each(len(self.found))
+
+        def fitted(each: Any) -> Any:
+            return each.at_most(most) if hasattr(each, "at_most") else each
+
+        return Breakdown(
+            {label: {name: fitted(each) for name, each in own.items()} for label, own in self.found.items()}
+        )
+
+
+def _keys_each(n_labels: int) -> int:
+    """How many keys the summary of each subgroup may have: all together have as many as one of all rows."""
+    return EXACT_UP_TO // max(1, n_labels)
+
+
+class _Gathered:
+    """Summaries of the subgroups of parts that come one after the other."""
+
+    def __init__(self, recipe: BreakdownRecipe) -> None:
+        self._recipe = recipe
+        self._by_label: dict[Hashable, dict[str, Gathering[Any]]] = {}
+
+    def add(self, part: Part) -> None:
+        """Take in the rows of one part."""
+        for label, rows in self._recipe.parts(part):
+            with numbering(part):
+                for own in self._of(label).values():
+                    own.add(rows)
+        most = _keys_each(len(self._by_label))
+        for gathered in self._by_label.values():
+            for own in gathered.values():
+                if hasattr(own, "at_most"):
+                    own.at_most(most)
+
+    def _of(self, label: Hashable) -> dict[str, Gathering[Any]]:
+        if label not in self._by_label:
+            # Tables that rows are added to in place take memory, for each subgroup.
+            few = len(self._by_label) < _TABLES
+            self._by_label[label] = {
+                name: recipe.gathering() if few else Merged(recipe)
+                for name, recipe in self._recipe.recipes.items()
+            }
+        return self._by_label[label]
+
+    def summary(self) -> Breakdown:
+        """All of them."""
+        return Breakdown(
+            {
+                label: {name: own.summary() for name, own in gathered.items()}
+                for label, gathered in self._by_label.items()
+            }
+        ).fitting()
+
 
 @dataclass(frozen=True)
 class BreakdownRecipe(Recipe[Breakdown], cases=True):
@@ -110,14 +171,22 @@ class BreakdownRecipe(Recipe[Breakdown], cases=True):
     recipes: Mapping[str, Recipe[Any]]
     grouped: bool = field(default=True, metadata=LATER)
 
+    def gathering(self) -> Gathering[Breakdown]:
+        """What takes in one part after the other, each subgroup by itself."""
+        return _Gathered(self)
+
     def take(self, part: Part) -> Breakdown:
-        """Those of some rows; unless they are `grouped`, rows are treated as independent."""
+        """Those of some rows."""
         found = {}
-        for label, own in parts_by(part, Groups.of(part.by[self.column], part.n_rows)):
+        for label, rows in self.parts(part):
             with numbering(part):
-                rows = own if self.grouped else ungrouped(own)
                 found[label] = {name: recipe.take(rows) for name, recipe in self.recipes.items()}
-        return Breakdown(found)
+        return Breakdown(found).fitting()
+
+    def parts(self, part: Part) -> Iterator[tuple[Hashable, Part]]:
+        """The rows of each subgroup; unless they are `grouped`, they are treated as independent."""
+        for label, own in parts_by(part, Groups.of(part.by[self.column], part.n_rows)):
+            yield label, own if self.grouped else ungrouped(own)
 
 
 def parts_by(part: Part, labels: Groups) -> Iterator[tuple[Hashable, Part]]:

@@ -223,7 +223,7 @@ class Recipe(ABC, Generic[S]):
         """What takes in one part after the other. Summaries of parts are merged, unless a recipe knows
         better.
         """
-        return _Merged(self)
+        return Merged(self)
 
     @abstractmethod
     def take(self, part: Part) -> S:
@@ -284,11 +284,16 @@ class _Pairs(Generic[S]):
     def add(self, part: Part) -> None:
         self._gathered.add(part.in_pairs)
 
+    def at_most(self, keys: int) -> None:
+        """Keep no more keys than that, where the summary can be coarser."""
+        if hasattr(self._gathered, "at_most"):
+            self._gathered.at_most(keys)
+
     def summary(self) -> S:
         return self._gathered.summary()
 
 
-class _Merged(Generic[S]):
+class Merged(Generic[S]):
     """Summaries of parts, merged."""
 
     def __init__(self, recipe: Recipe[S]) -> None:
@@ -298,6 +303,11 @@ class _Merged(Generic[S]):
     def add(self, part: Part) -> None:
         found = self._recipe.more(part, self._found)
         self._found = found if self._found is None else self._found.merge(found)
+
+    def at_most(self, keys: int) -> None:
+        """Keep no more keys than that, where the summary can be coarser."""
+        if hasattr(self._found, "at_most"):
+            self._found = self._found.at_most(keys)
 
     def summary(self) -> S:
         assert self._found is not None

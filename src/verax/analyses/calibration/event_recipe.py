@@ -274,6 +274,11 @@ class _Gathered:
             found = self._recipe.more(part, self._others)
             self._others = found if self._others is None else self._others.merge(found)
 
+    def at_most(self, keys: int) -> None:
+        """Keep no more keys than that of what is not in tables."""
+        if self._others is not None:
+            self._others = self._others.at_most(keys)
+
     def _added(self, part: Part) -> bool:
         """Add the rows to the tables, if there are few events that are scored by squared errors."""
         recipe, forecasts = self._recipe, dense(part, self._recipe.model)
