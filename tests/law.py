@@ -224,6 +224,7 @@ TABLE = {
     "sets of probabilities": Asked(
         vx.sets, {"level": 0.8, "ordered": True}, named={"by": "site"}, takes=DENSE
     ),
+    "score_map": Asked(vx.score_map, {"ordered": True}, models=2, takes=DENSE),
     "smooth_ece": Asked(vx.smooth_ece),
     "smooth_ece of classes": Asked(vx.smooth_ece, {"kind": "classwise"}, takes=DENSE),
     "subgroups": Asked(vx.subgroups, {"bootstrap": 20, "least": 1}, named={"by": "site"}),

@@ -37,6 +37,7 @@ RESULTS = {
     "verax.adapters.boosting.catboost": ["CatBoostMetric", "CatBoostObjective"],
     "verax.adapters.boosting.trees": ["Metric", "Objective"],
     "verax.analyses.calibration.list_results": ["Claim"],
+    "verax.analyses.calibration.score_map": ["MappedModel"],
     "verax.analyses.cards.lines": ["CardLine"],
     "verax.analyses.cases": ["Case", "ListCase", "ShareCase"],
     "verax.analyses.comparison.records": ["MarginTest", "Model"],

@@ -37,6 +37,7 @@ RESULTS = {
     "Comparison": (lambda: vx.compare(Y, {"a": P, "b": OTHER}, rule=["brier", "log_score"]), 4),
     "FoldComparison": (lambda: vx.compare_folds(scores={"a": [1, 2, 4], "b": [2, 4, 5]}), 2),
     "DatasetComparison": (lambda: vx.compare_datasets(np.eye(3), draws=100), 3),
+    "ScoreMap": (lambda: vx.score_map(Y, {"a": P, "b": OTHER}), 2),
     "Combination": (lambda: vx.fit_pool(Y, {"a": P, "b": OTHER}, folds=2), 4),
     "LengthComparison": (lambda: vx.compare_lengths(Y, P, k=[1, 2], rule=["brier"]), 4),
     "Decomposition": (lambda: vx.decompose(Y, P, rule="brier", bootstrap=20), 4),

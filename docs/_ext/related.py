@@ -25,7 +25,7 @@ GUIDES = {
     "toplists": """TopLists ListCard ListDecomposition ListReliability padded Padded combine fit_pool
         Combination compare_lengths LengthComparison top_k_error instance_f1""",
     "decomposition": """decompose Decomposition Components reliability Reliability ReliabilityCurve ece
-        smooth_ece calibration_slope CalibrationLine CalibrationSlopes""",
+        smooth_ece score_map ScoreMap calibration_slope CalibrationLine CalibrationSlopes""",
     "recalibration": "recalibrate Recalibration ListRecalibration Recalibrated refinement Refinement",
     "raters": "raters RaterStudy",
     "decisions": """decide expected_cost choose_thresholds Thresholds deferral Deferral net_benefit
@@ -57,6 +57,7 @@ MAKERS = {
     "ListCard": "evaluate",
     "Decomposition": "decompose",
     "Components": "decompose",
+    "ScoreMap": "score_map",
     "Reliability": "reliability",
     "ReliabilityCurve": "reliability",
     "ListReliability": "reliability",

@@ -11,6 +11,7 @@ from ._version import __version__ as __version__
 from .analyses.calibration.decomposition import decompose as decompose
 from .analyses.calibration.ece import ece as ece
 from .analyses.calibration.reliability import reliability as reliability
+from .analyses.calibration.score_map import score_map as score_map
 from .analyses.calibration.slope import calibration_slope as calibration_slope
 from .analyses.calibration.smooth_ece import smooth_ece as smooth_ece
 from .analyses.cards.evaluation import evaluate as evaluate

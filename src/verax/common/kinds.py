@@ -17,6 +17,7 @@ _CLASSES = {
     "verax.analyses.calibration.curves": ("Reliability", "ReliabilityCurve"),
     "verax.analyses.calibration.list_results": ("Claim", "ListDecomposition", "ListReliability"),
     "verax.analyses.calibration.optimism": ("Uncertainty",),
+    "verax.analyses.calibration.score_map": ("MappedModel", "ScoreMap"),
     "verax.analyses.calibration.slope_result": ("CalibrationLine", "CalibrationSlopes"),
     "verax.analyses.calibration.summary": ("CalibrationSummary", "Measure"),
     "verax.analyses.cards.lines": ("CardLine",),

@@ -1,0 +1,72 @@
+"""Miscalibration against discrimination of many models, drawn with matplotlib."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+import numpy as np
+
+from verax.display.palette import COLOURS, GREY, pyplot
+
+_LINES = 7
+
+
+class MappedScores(Protocol):
+    """What is drawn: models with the parts of their scores."""
+
+    @property
+    def models(self) -> Any: ...
+    @property
+    def rule(self) -> str: ...
+    @property
+    def uncertainty(self) -> float: ...
+
+
+def draw_score_map(found: MappedScores, ax: Any = None) -> Any:
+    """A point per model; models on a line have the same score, and upper left is best."""
+    if ax is None:
+        ax = pyplot().subplots(figsize=(5.6, 4.4), layout="constrained")[1]
+    drawn = [m for m in found.models if math.isfinite(m.score)]
+    x = np.array([m.miscalibration for m in drawn])
+    y = np.array([m.discrimination for m in drawn])
+    right, top = 1.15 * x.max(initial=1e-3), 1.12 * y.max(initial=1e-3)
+    ax.set_xlim(-0.03 * right, right)
+    ax.set_ylim(-0.03 * top, top)
+    # Scores from the best corner to the worst, at round numbers.
+    scores = _round_numbers(found.uncertainty - top, found.uncertainty + right)
+    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+    ends = np.array([left, right])
+    for score in scores:
+        level = found.uncertainty - score
+        ax.plot(ends, ends + level, color="#cccccc", linewidth=0.8, zorder=1)
+        # The number stands where the line enters the axes.
+        x_in = max(left, bottom - level)
+        if x_in <= right and x_in + level <= top:
+            where = {"textcoords": "offset points", "fontsize": 7, "color": GREY}
+            ax.annotate(f"{score:g}", (x_in, x_in + level), (2, 2), **where)
+    style = {"color": GREY, "linewidth": 1.0, "linestyle": "--", "zorder": 1}
+    ax.plot(ends, ends, label="class frequencies", **style)
+    ax.plot(x, y, "o", color=COLOURS[0], markersize=6, zorder=3)
+    for model in drawn:
+        at = (model.miscalibration, model.discrimination)
+        ax.annotate(model.name, at, (6, 3), textcoords="offset points", fontsize=8)
+    ax.set_xlabel("miscalibration (recalibration would remove it)")
+    ax.set_ylabel("discrimination")
+    ax.set_title(f"mean {found.rule} along the lines; upper left is best", fontsize=9)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(fontsize=7, frameon=False, loc="lower right")
+    return ax
+
+
+def _round_numbers(low: float, high: float) -> list[float]:
+    """Some round numbers between two.
+
+    >>> _round_numbers(0.02, 0.31)
+    [0.05, 0.1, 0.15, 0.2, 0.25, 0.3]
+    """
+    rough = (high - low) / _LINES
+    size = 10.0 ** math.floor(math.log10(rough))
+    step = next(size * k for k in (1, 2, 5, 10) if size * k >= rough)
+    first = math.ceil(low / step)
+    return [round(k * step, 12) for k in range(first, math.floor(high / step) + 1)]
