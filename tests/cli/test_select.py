@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import json
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import commandline
 import verax as vx
+from recalibrations import drawn, softmax
 from verax.common.strictjson import plain
 from verax.selection import History
 
@@ -145,3 +148,53 @@ def test_numbers_of_any_size_are_correlated(tmp_path):
     (tmp_path / "log.csv").write_text("val_log,val_f1\n1e308,-1e308\n-1e308,1e308\n0,5\n")
     (found,) = History.read(tmp_path / "log.csv").select().correlations
     assert found.pearson == pytest.approx(1)
+
+
+@pytest.fixture(scope="module")
+def predicted(tmp_path_factory):
+    """Validation predictions of four epochs, less noisy and more confident each time."""
+    y, _, q = drawn(200, 3, seed=4)
+    noise = np.random.default_rng(0).normal(size=q.shape)
+    folder, epochs = tmp_path_factory.mktemp("epochs"), {}
+    for epoch in (2, 4, 8, 16):
+        p = softmax(epoch / 4 * (np.log(q) + 4 * noise / epoch))
+        epochs[epoch] = y, p
+        table = pd.DataFrame(p, columns=["low", "mid", "high"]).assign(
+            grade=np.array(["low", "mid", "high"])[y]
+        )
+        table.to_parquet(folder / f"run1-epoch{epoch}.parquet")
+    return folder, epochs
+
+
+def test_predictions_of_epochs(predicted, tmp_path):
+    folder, epochs = predicted
+    options = ["--target", "grade", "--classes", "low,mid,high"]
+    result = verax(f"{folder}/*.parquet", *options, "--json")
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    expected = History.from_predictions(epochs).select()
+    assert {name: best["epoch"] for name, best in found["best"].items()} == {
+        name: best.epoch for name, best in expected.best.items()
+    }
+    assert found["best"]["refinement"]["epoch"] == 16 > found["best"]["log_score"]["epoch"]
+    value = expected.best["refinement"].value
+    assert found["best"]["refinement"]["value"] == pytest.approx(value, rel=1e-4)
+    files = [folder / f"run1-epoch{epoch}.parquet" for epoch in (16, 2)]
+    one = verax(*files, *options, "--rule", "brier_refinement", "--method", "prior")
+    assert one.stdout.startswith("Keep epoch 16: lowest brier_refinement")
+
+
+def test_predictions_that_are_no_epochs_are_refused(predicted, log, tmp_path):
+    folder, _ = predicted
+    files = sorted(folder.iterdir())
+    cases = {
+        "at least two epochs": [log, "--target", "grade"],
+        "for histories": [*files, "--run", "a"],
+        "a number of its own": [*files, files[0]],
+        "has none": [files[0], tmp_path / "last.parquet"],
+    }
+    (tmp_path / "last.parquet").write_bytes(files[0].read_bytes())
+    for message, arguments in cases.items():
+        result = verax(*arguments)
+        assert (result.returncode, result.stdout) == (2, ""), message
+        assert message in result.stderr

@@ -2,39 +2,58 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from verax.cli.app import app, words
+from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, draw_to, show
-from verax.errors import InputError, join
+from verax.common.paths import matching
+from verax.errors import InputError, Remedy, join
 from verax.errors import show as quote
 
 if TYPE_CHECKING:
-    from verax.selection import Selection
+    from verax.selection import History, Selection
 
 
 @app.command(
     epilog="Examples: `verax select metrics.csv`, `verax select trainer_state.json --rule loss`, "
     "`verax select log.jsonl --rule pbs --rule log_score --against f1 --direction my_metric=max "
-    "--plot history.png`"
+    "--plot history.png`, `verax select 'epochs/*.parquet' --rule refinement --rule brier`"
+)
+@reads_files(
+    without={
+        "by": "an epoch is kept for all rows",
+        "weights_are": "weights are importance weights here",
+    },
 )
 def select(
-    history: Annotated[
-        Path,
+    reading: Reading,
+    given: Annotated[
+        list[str],
         typer.Argument(
+            metavar="FILE...",
             help="The values of metrics by epoch or step: .csv (also of Keras, Lightning, TensorBoard and "
-            "Weights & Biases), .jsonl or .json (also Hugging Face's trainer_state.json)."
+            "Weights & Biases), .jsonl or .json (also Hugging Face's trainer_state.json). Or the validation "
+            "predictions of several epochs, a file each, numbered by the last number in its name.",
         ),
     ],
     rule: Annotated[
-        list[str] | None, typer.Option(help="Select by this rule or column; all rules unless named.")
+        list[str] | None,
+        typer.Option(
+            help="Select by this rule or column; all rules unless named. Predictions also have refinement, "
+            "the log score after recalibration, and those of other rules, such as brier_refinement."
+        ),
     ] = None,
     against: Annotated[
         list[str] | None, typer.Option(help="Correlate with this column; F1 and accuracy unless named.")
     ] = None,
+    method: Annotated[
+        str, typer.Option(help="How to recalibrate predictions for their refinement, as in recalibrate.")
+    ] = "temperature",
     direction: Annotated[
         list[str] | None,
         typer.Option(
@@ -48,12 +67,59 @@ def select(
     """Name the epoch to keep by each rule, with all metrics there and correlations with F1 and accuracy."""
     from verax.selection import History, Selection
 
-    read = History.read(history, directions=_directions(direction or []), run=run)
+    paths = [path for text in given for path in matching(text)]
+    if len(paths) > 1:
+        _refuse(direction=direction, run=run)
+        read = _of_predictions(paths, reading, rule, method)
+    else:
+        if reading != Reading():
+            raise InputError(
+                "must be the predictions of at least two epochs, a file each, to be read as predictions",
+                argument="path",
+                kind="length",
+                found=f"there is only {quote(str(paths[0]), 200)}",
+            )
+        read = History.read(paths[0], directions=_directions(direction or []), run=run)
     selection = Selection.of(read, rule or None, against or None, words())
     if plot is not None:
         draw_to(plot, selection.plot())
-    result = {"command": "select", "file": str(history), **selection.to_dict(stored=False)}
+    result = {"command": "select", "file": " ".join(given), **selection.to_dict(stored=False)}
     show(result, [_verdict(selection), "", str(selection)], as_json=as_json)
+
+
+def _of_predictions(paths: list[Path], reading: Reading, rules: list[str] | None, method: str) -> History:
+    """The history of files of predictions, one per epoch."""
+    from verax.cli.opening import Opened
+    from verax.selection import History
+
+    epochs = {}
+    for epoch, path in zip(_numbers(paths), paths, strict=True):
+        epochs[epoch] = Opened.of([str(path)], reading).rows(ordered=reading.ordered).handle
+    return History.from_predictions(epochs, rules, method=method)
+
+
+def _numbers(paths: list[Path]) -> list[int]:
+    """The numbers of epochs: the last one in the name of each file."""
+    found = [re.findall(r"\d+", path.stem) for path in paths]
+    numbers = [int(own[-1]) if own else None for own in found]
+    unclear = [i for i, number in enumerate(numbers) if number is None or numbers.index(number) != i]
+    if unclear:
+        own = numbers[unclear[0]]
+        what = "has none" if own is None else f"has {own} like {paths[numbers.index(own)].name}"
+        raise InputError(
+            "must have a number of its own in each name: that of the epoch",
+            argument="path",
+            found=f"{paths[unclear[0]].name} {what}",
+            values=[str(paths[i]) for i in unclear],
+            remedies=[Remedy("Call the files epoch-1.parquet, epoch-2.parquet and so on.")],
+        )
+    return [number for number in numbers if number is not None]
+
+
+def _refuse(**given: object) -> None:
+    for name, value in given.items():
+        if value:
+            raise InputError("is for histories, not for predictions", argument=name, values=[value])
 
 
 def _verdict(selection: Selection) -> str:
