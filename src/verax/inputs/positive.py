@@ -65,6 +65,8 @@ def _classes(given: Mapping[str, Any], columns: tuple[Any, ...] | None, arrays: 
         return class_names(given["classes"])
     if columns is not None:
         return tuple(columns)
+    if given.get("y") is None:
+        raise InputError("names a class of outcomes, and there are none", argument="positive")
     outcomes = to_host(to_array(given["y"], "y")[0])
     if _by_rater(given):
         outcomes = outcomes.ravel()

@@ -109,7 +109,7 @@ def of_probabilities(p: object, k: int | None, mass: float | None, options: dict
     if k is not None:
         check_count("k", k, least=0)
         if k > m:
-            raise InputError(f"must be at most the {m} classes, not {k}", argument="k", values=[k])
+            raise InputError(f"must be at most the {m} classes, not {show(k)}", argument="k", values=[k])
     if mass is not None:
         mass = check_number("mass", mass, "must lie between 0 and 1", lambda share: 0 <= share <= 1)
     parts = [
