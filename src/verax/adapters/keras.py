@@ -371,6 +371,6 @@ class RefinementScore(keras.callbacks.Callback):  # type: ignore[misc]
         if p.ndim == 2 and p.shape[1] == 1:
             p = p[:, 0]
         read = {"logits": self.from_logits, "weights": self.weights, "groups": self.groups}
-        value = self.loss(self.y, p, **read)  # type: ignore[arg-type]
+        value = self.loss(self.y, p, **read)
         if logs is not None:
             logs[self.name] = value

@@ -177,7 +177,8 @@ class EarlyStopping:
                 kind="missing",
                 remedies=[passing("or another rule, to EarlyStopping", rule="brier")],
             )
-        return (self.rule if self._loss is None else self._loss)(y, p, **read)
+        loss: Any = self.rule if self._loss is None else self._loss
+        return float(loss(y, p, **read))
 
     def improves(self, value: float) -> bool:
         """Whether a value is better than the best so far by more than `min_delta`.

@@ -314,7 +314,8 @@ _HALVES = (torch.float16, torch.bfloat16)
 
 def _floats_of(device: torch.device) -> torch.dtype:
     """The widest type of floats that a device has."""
-    return widen(torch.zeros(0, device=device)).dtype
+    dtype: torch.dtype = widen(torch.zeros(0, device=device)).dtype
+    return dtype
 
 
 class Card(_RuleSums):
