@@ -14,7 +14,7 @@ from verax.analyses.recalibration.curves import (
     thresholds_of,
 )
 from verax.analyses.recalibration.forms import LogLinear
-from verax.analyses.recalibration.rows import Configuration, FittingRows
+from verax.analyses.recalibration.rows import Configuration, FittingRows, zero_counts_as
 from verax.analyses.recalibration.scaling import CURVATURE_ROWS, fit_log_linear
 from verax.analyses.recalibration.searching import RIDGE, smallest
 from verax.analyses.recalibration.structured import noise_of
@@ -33,15 +33,17 @@ _APART = 0.02
 def fit_curve(how: Configuration, rows: FittingRows, rule: Rule, near: MonotoneCurve | None) -> MonotoneCurve:
     """The function, and the offsets of ordered classes, that lose least; the search begins at `near`."""
     k, n, ordered = rows.n_classes, len(rows.y), how.method == "ordered"
-    begun = LogLinear(np.array(near.power), np.zeros(k), near.floor) if ordered and near is not None else None
-    first = fit_log_linear(Configuration("temperature"), rows, rule, begun)
-    before = (first.floor, float(first.slopes) if ordered else 1.0, 1 / (n + 1))
+    power = 1.0
+    if ordered or near is None:
+        begun = None if near is None else LogLinear(np.array(near.power), np.zeros(k), near.floor)
+        power = float(fit_log_linear(Configuration("temperature"), rows, rule, begun).slopes)
+    before = (zero_counts_as(rows.p), power if ordered else 1.0, 1 / (n + 1))
     x = thresholds_of(rows.p, *before)
     knots = _knots(x, rows.weights, KNOTS[how.method])
     fitting = _Fitting(basis(x, knots), rows, rule, ordered)
     m, offsets = len(knots), np.zeros(k if ordered else 0)
     # All slopes are one over the temperature, where that was not applied before.
-    slope = 1.0 if ordered else float(first.slopes)
+    slope = 1.0 if ordered else power
     start = np.concatenate([[knots[0] * slope], np.full(m, slope), offsets])
     if near is not None:
         level = near.level + basis(knots[:1], near.knots) @ near.slopes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -34,8 +34,7 @@ _ONE_WAY = (
     "Of two kinds of groups, the one with fewer groups stays together in folds, and intervals allow for it "
     "alone."
 )
-# Most classes for which "best" tries a matrix, which has a number for each pair of them.
-_MATRIX = 5
+# Methods that are for two classes only.
 _TWO_CLASSES = {"quadratic", "beta", "spline"}
 
 
@@ -169,7 +168,7 @@ def recalibrate(
         classes=forecasts.classes,
         ordered=ordered,
         frequencies=_frequencies(sample),
-        notes=_notes(sample, methods),
+        notes=_notes(sample, methods, forecasts.classes),
     )
     return tell(found)
 
@@ -259,9 +258,9 @@ def _methods(asked: list[str], n_classes: int, ordered: bool) -> list[str]:
         # Vector scaling and a matrix have the same functions of two classes as beta calibration.
         tried = {"none", "temperature", "prior", "bcts", "quadratic", "beta", "spline", "isotonic"}
     else:
-        tried = {"none", "temperature", "prior", "bcts", "svector", "vector", "smatrix", "isotonic"}
+        # Structured scaling does what vector scaling and Dirichlet calibration do, with less noise.
+        tried = {"none", "temperature", "prior", "bcts", "svector", "smatrix", "isotonic"}
         tried |= {"ordered"} if ordered else set()
-        tried |= {"dirichlet"} if n_classes <= _MATRIX else set()
     return [name for name in TITLES if name in tried]
 
 
@@ -279,9 +278,16 @@ def _default_of_lists(rows: ListRows) -> Rule:
     return RULES["log_score" if np.isfinite(losses).all() else "brier"]
 
 
-def _notes(sample: FoldedRows, methods: Sequence[str]) -> tuple[str, ...]:
+def _notes(sample: FoldedRows, methods: Sequence[str], classes: Sequence[Hashable] | None) -> tuple[str, ...]:
     never = np.flatnonzero(_frequencies(sample) == 0).tolist()
-    gone = [f"Classes that never happened in these rows: {', '.join(map(str, never[:6]))}."] if never else []
+    gone = []
+    if never:
+        named = [str(k if classes is None else classes[k]) for k in never[:6]]
+        more = f" and {len(never) - 6} more" if len(never) > 6 else ""
+        gone = [
+            f"Classes that never happened in these rows: {', '.join(named)}{more}. Their numbers rest on the "
+            "penalty alone; add rows in which they happened, or merge them with other classes."
+        ]
     return (*notes_on_fits(sample, set(methods) - {"none", "isotonic"}), *gone)
 
 

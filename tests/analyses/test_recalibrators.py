@@ -1,0 +1,241 @@
+"""Structured scaling, smooth curves and ordered scaling: against independent fits, and refusals."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.linear_model import LogisticRegression
+
+import verax as vx
+from recalibrations import drawn, softmax
+from verax.analyses.recalibration import structured
+from verax.analyses.recalibration.curve_fitting import _Fitting
+from verax.analyses.recalibration.curves import basis, thresholds_of
+from verax.analyses.recalibration.fitting import fit
+from verax.analyses.recalibration.rows import Configuration, FittingRows
+
+STRUCTURED = ["svector", "smatrix"]
+NEW = {2: ["quadratic", "spline"], 4: [*STRUCTURED, "ordered"]}
+
+
+def fitted(method, y, p, rule=vx.log_score, strength=None, weights=None):
+    how, rows = Configuration(method, strength), FittingRows.of(y, p, weights)
+    return fit(how, rows, rule, ordered=method == "ordered")
+
+
+def outcomes(q, rng):
+    return (rng.random((len(q), 1)) > np.cumsum(q, axis=1)[:, :-1]).sum(axis=1)
+
+
+def mixed(n, k, seed=0):
+    """Forecasts whose classes leak into each other, so that a matrix is needed."""
+    rng = np.random.default_rng(seed)
+    z = 2 * rng.normal(size=(n, k))
+    slopes, offsets = 0.6 * np.eye(k) + 0.2 * rng.normal(size=(k, k)) / np.sqrt(k), 0.4 * rng.normal(size=k)
+    q = softmax(z @ slopes.T + offsets)
+    return outcomes(q, rng), softmax(z)
+
+
+# ---- structured scaling ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("method", "theirs"), [("svector", "SVSCalibrator"), ("smatrix", "SMSCalibrator")])
+def test_structured_scaling_is_that_of_the_package_of_its_authors(method, theirs):
+    calibrators = pytest.importorskip("probmetrics.calibrators")
+    y, p = mixed(2000, 4)
+    form = fitted(method, y[:1000], p[:1000])
+    other = getattr(calibrators, theirs)(opt="bfgs").fit(p[:1000], y[:1000])
+    q = other.predict_proba(p[1000:])
+    # Theirs computes with single precision, and its search ends sooner.
+    np.testing.assert_allclose(form.apply(p[1000:]), q, atol=6e-3)
+    assert np.abs(form.apply(p[1000:]) - q).mean() < 3e-4
+    assert vx.log_score(y[1000:], form.apply(p[1000:])) == pytest.approx(
+        vx.log_score(y[1000:], q / q.sum(axis=1, keepdims=True)), rel=1e-4
+    )
+
+
+@pytest.mark.parametrize("method", STRUCTURED)
+def test_structured_scaling_is_the_optimum_of_its_objective(method):
+    y, p = mixed(300, 3, seed=1)
+    form = fitted(method, y, p)
+    power = float(fitted("temperature", y, p).slopes)
+    assert form.power == pytest.approx(power, rel=1e-6)
+    z = np.log((1 - 1 / 301) * softmax(power * np.log(p)) + 1 / 301 / 3)
+    shape = (3, 3) if method == "smatrix" else (3,)
+    held = np.where(np.eye(3) > 0, 3.0, 6.0) if method == "smatrix" else np.full(3, 3.0)
+
+    def objective(t):
+        changes, offsets = t[:-3].reshape(shape), t[-3:]
+        moved = z + (z @ changes.T if method == "smatrix" else z * changes) + offsets
+        penalty = (held * changes**2).sum() + 3 * (offsets**2).sum()
+        return -np.log(softmax(moved)[np.arange(300), y]).sum() + penalty
+
+    by_force = minimize(objective, np.zeros(np.prod(shape) + 3), options={"gtol": 1e-5})
+    unchanged = np.eye(3) if method == "smatrix" else 1
+    np.testing.assert_allclose(form.slopes - unchanged, by_force.x[:-3].reshape(shape), atol=1e-4)
+    np.testing.assert_allclose(form.offsets, by_force.x[-3:], atol=1e-4)
+
+
+def test_the_search_for_many_classes_ends_where_that_for_few_does(monkeypatch):
+    y, p = mixed(600, 4, seed=2)
+    few = fitted("smatrix", y, p, vx.brier)
+    monkeypatch.setattr(structured, "_MOST_NUMBERS", 0)
+    many = fitted("smatrix", y, p, vx.brier)
+    np.testing.assert_allclose(many.apply(p), few.apply(p), atol=1e-3)
+    assert vx.brier(y, many.apply(p)) == pytest.approx(vx.brier(y, few.apply(p)), rel=1e-5)
+
+
+def test_the_penalty_of_other_rules_is_on_their_scale():
+    # The gradient of 2 (p - y)^2 in the log odds is 4 p (1 - p) times that of the log score.
+    z, y = np.log([[0.1] * 9, [0.9] * 9]), np.array([0, 1, 1, 1, 1, 0, 1, 0, 1])
+    assert structured.noise_of(vx.log_score, z, y, np.ones(9)) == pytest.approx((1, 1))
+    assert structured.noise_of(vx.brier, z, y, np.ones(9)) == pytest.approx((0.36, 0.36))
+
+
+def test_a_strong_penalty_leaves_the_temperature_and_a_weak_one_a_matrix():
+    y, p = mixed(1000, 4, seed=4)
+    strong, weak = (fitted("smatrix", y, p, strength=s) for s in (1e6, 1e-6))
+    temperature, dirichlet = fitted("temperature", y, p), fitted("dirichlet", y, p, strength=0.0)
+    np.testing.assert_allclose(strong.apply(p), temperature.apply(p), atol=2e-3)
+    np.testing.assert_allclose(weak.apply(p).mean(axis=0), dirichlet.apply(p).mean(axis=0), atol=1e-3)
+    assert vx.log_score(y, weak.apply(p)) == pytest.approx(vx.log_score(y, dirichlet.apply(p)), rel=2e-3)
+
+
+# ---- curves of two classes ---------------------------------------------------------------------
+
+
+def bent(n, seed=5):
+    """Outcomes, and forecasts whose log odds are bent."""
+    rng = np.random.default_rng(seed)
+    x = 2 * rng.normal(size=n)
+    f = 0.4 + 0.8 * x + 0.1 * x * np.abs(x)
+    y = (rng.random(n) < 1 / (1 + np.exp(-f))).astype(int)
+    return y, 1 / (1 + np.exp(-x)), 1 / (1 + np.exp(-f))
+
+
+def test_quadratic_scaling_is_logistic_regression_where_that_does_not_decrease():
+    rng = np.random.default_rng(6)
+    x = rng.uniform(-3, 4, 4000)
+    y = (rng.random(4000) < 1 / (1 + np.exp(-(0.3 + 0.9 * x + 0.08 * x**2)))).astype(int)
+    features = np.column_stack([x, x**2])
+    theirs = LogisticRegression(C=np.inf, tol=1e-10).fit(features, y).predict_proba(features)[:, 1]
+    found = vx.recalibrate(y, 1 / (1 + np.exp(-x)), method="quadratic").apply(1 / (1 + np.exp(-x)))
+    np.testing.assert_allclose(found, theirs, atol=1e-3)
+
+
+@pytest.mark.parametrize("method", NEW[2])
+def test_curves_never_decrease(method):
+    # Outcomes that fall with the forecast.
+    y, p, _ = drawn(400, 2, seed=4, distort=lambda z: -z)
+    curve = vx.recalibrate(y, p[:, 1], method=method, folds=3).apply(np.linspace(0, 1, 101))
+    assert (np.diff(curve) >= -1e-12).all()
+
+
+def test_a_spline_undoes_a_bend_that_no_line_does():
+    y, p, q = bent(20_000)
+    rows = np.column_stack([1 - p, p])
+    before, after = (
+        np.abs(fitted(method, y, rows, strength=s).apply(rows)[:, 1] - q).mean()
+        for method, s in (("bcts", None), ("spline", 1.0))
+    )
+    assert after < 0.006 < 0.5 * before
+    stiff = fitted("spline", y[:500], rows[:500], strength=1e7).apply(rows[:500])
+    np.testing.assert_allclose(stiff, fitted("bcts", y[:500], rows[:500]).apply(rows[:500]), atol=5e-3)
+
+
+# ---- ordered classes ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", ["log_score", "rps"])
+def test_the_gradient_of_a_curve(rule):
+    y, p, _ = drawn(100, 4, seed=7)
+    rows, knots = FittingRows.of(y, p, np.arange(1.0, 101.0)), np.array([-2.0, 0.5, 3.0])
+    design = basis(thresholds_of(p, 1e-9, 0.8, 0.01), knots)
+    fitting = _Fitting(design, rows, vx.parse(rule), True)
+    at = np.array([-1.6, 0.7, 0.9, 0.6, 0.1, -0.2, 0.3, 0.0])
+    steps = 1e-6 * np.eye(8)
+    by_differences = [(fitting.sums(at + e)[0] - fitting.sums(at - e)[0]) / 2e-6 for e in steps]
+    np.testing.assert_allclose(fitting.sums(at)[1], by_differences, rtol=1e-5, atol=1e-5)
+
+
+def test_a_shift_of_all_thresholds_is_for_ordered_scaling():
+    rng = np.random.default_rng(8)
+    p = rng.dirichlet(np.ones(5), 4000)
+    x = thresholds_of(p, 1e-300, 1.0, 1e-9)
+    below = 1 / (1 + np.exp(-(0.8 + x)))
+    y = (rng.random((4000, 1)) > below).sum(axis=1)
+    found = vx.recalibrate(y, p, method=["bcts", "ordered"], rule="rps", ordered=True, folds=3)
+    assert found.method == "ordered"
+    np.testing.assert_allclose(np.cumsum(found.apply(p), axis=1)[:, :-1], below, atol=0.04)
+    assert (found.apply(np.eye(5)) > 0).all()
+
+
+# ---- rows of all kinds, files, refusals --------------------------------------------------------
+
+
+@pytest.mark.parametrize(("k", "method"), [(k, method) for k, methods in NEW.items() for method in methods])
+def test_new_methods_on_rows_of_all_kinds(k, method, tmp_path):
+    y, p, _ = drawn(120, k, seed=9, distort=lambda z: 2 * z)
+    p[:7] = np.eye(k)[y[:7]]
+    counts = np.eye(k, dtype=int)[y] + np.eye(k, dtype=int)[np.roll(y, 1)]
+    how = {"method": method, "rule": "rps" if method == "ordered" else "brier", "folds": 3}
+    how["ordered"] = method == "ordered"
+    found = vx.recalibrate(counts, p, raters="counts", groups=np.arange(120) // 4, weights=1.0 + y, **how)
+    better = found.apply(p)
+    assert (better > 0).all()
+    np.testing.assert_allclose(better.sum(axis=1), 1, atol=1e-12)
+    found.save(tmp_path / "c.json")
+    np.testing.assert_array_equal(vx.results.Recalibration.load(tmp_path / "c.json").apply(p), better)
+    # The same forecasts everywhere, certain and right ones, and very few rows.
+    for q in (np.full((12, k), 1 / k), np.eye(k)[np.arange(12) % k]):
+        assert np.isfinite(vx.recalibrate(np.arange(12) % k, q, **how).apply(q)).all()
+
+
+@pytest.mark.parametrize(
+    ("method", "changed", "name"),
+    [
+        ("svector", {"power": 0}, "power"),
+        ("svector", {"spread": 1}, "spread"),
+        ("spline", {"slopes": [-1, 1]}, "knots"),
+        ("quadratic", {"slopes": [-1, 1]}, "not negative"),
+        ("quadratic", {"knots": [1, 1]}, "increasing"),
+        ("quadratic", {"floor": 0}, "floor"),
+    ],
+)
+def test_a_damaged_file_is_refused(method, changed, name, tmp_path):
+    k = 3 if method == "svector" else 2
+    y, p, _ = drawn(100, k)
+    vx.recalibrate(y, p, method=method, folds=3).save(tmp_path / "c.json")
+    stored = json.loads((tmp_path / "c.json").read_text())
+    stored["form"] |= changed
+    (tmp_path / "c.json").write_text(json.dumps(stored))
+    with pytest.raises(vx.InputError, match=name):
+        vx.results.Recalibration.load(tmp_path / "c.json")
+
+
+@pytest.mark.parametrize(
+    ("k", "method", "reason", "remedy"),
+    [
+        (3, "quadratic", "quadratic is for two classes; there are 3", "smatrix"),
+        (3, "spline", "spline is for two classes; there are 3", "smatrix"),
+        (3, "ordered", "classes that have an order", "ordered=True"),
+        (2, "ordered", "three or more classes", "spline"),
+    ],
+)
+def test_methods_that_are_not_for_these_classes_are_refused_with_what_is(k, method, reason, remedy):
+    y, p, _ = drawn(60, k)
+    with pytest.raises(vx.InputError, match=reason) as error:
+        vx.recalibrate(y, p, method=method)
+    assert remedy in str(error.value)
+
+
+def test_a_class_without_rows_is_named_with_the_remedy():
+    y, p, _ = drawn(90, 3, seed=10)
+    found = vx.recalibrate(
+        np.array(["a", "b"])[np.minimum(y, 1)], p, classes=["a", "b", "c"], method="smatrix", folds=3
+    )
+    assert any("never happened in these rows: c." in note and "merge them" in note for note in found.notes)
+    assert (found.apply(p) > 0).all()
