@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 METHODS = ["temperature", "prior", "bcts", "svector", "vector", "smatrix", "dirichlet", "isotonic"]
+# Those that "best" tries for more than two classes.
+MENU = ["temperature", "prior", "bcts", "svector", "smatrix", "isotonic"]
 
 
 def softmax(z):

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 import realdata
 import verax as vx
-from recalibrations import METHODS, drawn
+from recalibrations import MENU, drawn
 from verax.analyses.recalibration.choosing import FoldedRows, dealt
 from verax.analyses.recalibration.fitting import fit
 from verax.analyses.recalibration.rows import Configuration, FittingRows
@@ -129,7 +129,7 @@ def test_the_table_the_frame_and_the_figure_say_the_same():
     y, p, _ = drawn(600, 3, seed=26, distort=lambda z: 2 * z)
     found = vx.recalibrate(y, p)
     assert found.method == "temperature"
-    assert [trial.method for trial in found.trials] == ["none", *METHODS, "best"]
+    assert [trial.method for trial in found.trials] == ["none", *MENU, "best"]
     frame = found.to_frame()
     assert frame["method"].tolist() == [trial.method for trial in found.trials]
     assert frame["gain"].iloc[-1] == found.gain.value == float(found.gain)

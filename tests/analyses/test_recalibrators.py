@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 import verax as vx
 from recalibrations import drawn, softmax
 from verax.analyses.recalibration import structured
+from verax.analyses.recalibration.choosing import dealt
 from verax.analyses.recalibration.curve_fitting import _Fitting
 from verax.analyses.recalibration.curves import basis, thresholds_of
 from verax.analyses.recalibration.fitting import fit
@@ -171,6 +172,46 @@ def test_a_shift_of_all_thresholds_is_for_ordered_scaling():
     assert found.method == "ordered"
     np.testing.assert_allclose(np.cumsum(found.apply(p), axis=1)[:, :-1], below, atol=0.04)
     assert (found.apply(np.eye(5)) > 0).all()
+
+
+# ---- the average of all methods ----------------------------------------------------------------
+
+
+def test_a_blend_is_weighted_by_losses_on_rows_that_no_fit_has_seen(tmp_path):
+    y, p, _ = drawn(150, 3, seed=11, distort=lambda z: 1.4 * z)
+    found = vx.recalibrate(y, p, method="blend", folds=3, seed=1)
+    names = ["none", "temperature", "prior", "bcts", "svector", "smatrix", "isotonic"]
+    assert [trial.method for trial in found.trials] == [*names, "blend"]
+    folds = dealt(y, None, 3, 1)
+
+    def tried(train, test):
+        return np.array([fitted(name, y[train], p[train]).apply(p[test]) for name in names])
+
+    def weights(train):
+        """By a cross-validation over the folds of some rows."""
+        rows = [(train & (folds != v), train & (folds == v)) for v in np.unique(folds[train])]
+        losses = [-np.log(tried(a, b)[:, np.arange(b.sum()), y[b]]) for a, b in rows]
+        total = np.concatenate(losses, axis=1).sum(axis=1)
+        found = np.exp((total.min() - total) / 2)
+        found[found < 0.01 * found.sum()] = 0
+        return found / found.sum()
+
+    held_out = np.empty_like(p)
+    for v in range(3):
+        train = folds != v
+        held_out[~train] = np.einsum("m,mnk->nk", weights(train), tried(train, ~train))
+    np.testing.assert_allclose(found.held_out, held_out, atol=2e-4)
+    assert found.gain.value == pytest.approx(vx.log_score(y, p) - vx.log_score(y, held_out), abs=1e-4)
+    everything = np.ones(150, bool)
+    expected = np.einsum("m,mnk->nk", weights(everything), tried(everything, everything))
+    np.testing.assert_allclose(found.apply(p), expected, atol=2e-4)
+    found.save(tmp_path / "c.json")
+    np.testing.assert_array_equal(vx.results.Recalibration.load(tmp_path / "c.json").apply(p), found.apply(p))
+    stored = json.loads((tmp_path / "c.json").read_text())
+    stored["form"]["weights"][0] += 0.1
+    (tmp_path / "c.json").write_text(json.dumps(stored))
+    with pytest.raises(vx.InputError, match="sum one"):
+        vx.results.Recalibration.load(tmp_path / "c.json")
 
 
 # ---- rows of all kinds, files, refusals --------------------------------------------------------

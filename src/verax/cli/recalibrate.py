@@ -46,8 +46,8 @@ def recalibrate(
     method: Annotated[
         list[str] | None,
         typer.Option(
-            help="best (default), none, temperature, prior, bcts, svector, vector, smatrix, dirichlet or "
-            "isotonic; for two classes also quadratic, beta or spline; for ordered classes also ordered; "
+            help="best (default), blend, none, temperature, prior, bcts, svector, vector, smatrix, dirichlet "
+            "or isotonic; for two classes also quadratic, beta or spline; for ordered classes also ordered; "
             "for top lists none, temperature, rest or temperature_rest. With several, the best of them."
         ),
     ] = None,

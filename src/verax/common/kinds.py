@@ -46,6 +46,7 @@ _CLASSES = {
     "verax.analyses.operating.result": ("OperatingPoint", "OperatingPoints", "Rate", "RateDifference"),
     "verax.analyses.monitoring.over_time_result": ("OverTime", "PeriodLine"),
     "verax.analyses.raters.result": ("RatedMean", "Rater", "RaterStudy"),
+    "verax.analyses.recalibration.blending": ("Blend",),
     "verax.analyses.recalibration.curves": ("MonotoneCurve",),
     "verax.analyses.recalibration.forms": ("Isotonic", "LogLinear", "Unchanged"),
     "verax.analyses.recalibration.records": ("Gain", "Trial"),

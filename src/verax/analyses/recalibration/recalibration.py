@@ -11,7 +11,7 @@ import numpy as np
 from verax.analyses.list_samples import ListSample
 from verax.analyses.recalibration.choosing import FoldedRows, dealt, n_units
 from verax.analyses.recalibration.list_fitting import FoldedLists
-from verax.analyses.recalibration.records import BEST, TITLES, TITLES_OF_LISTS
+from verax.analyses.recalibration.records import BEST, BLEND, TITLES, TITLES_OF_LISTS
 from verax.analyses.recalibration.result import ListRecalibration, Recalibration
 from verax.analyses.recalibration.study import Study, has_strengths, n_folds_of, notes_on_fits
 from verax.analyses.sampled import rows_to_fit, sampled_lists
@@ -78,6 +78,9 @@ def recalibrate(
     - "isotonic": a non-decreasing function of the probability of each class, normalised; if `ordered`, of
       each threshold, kept monotone.
 
+    "blend" is the average of all of them, weighted by their cross-validated losses. On most data it loses a
+    little less than any single method.
+
     Top lists are scaled as their padded distributions are, which keeps their classes, their order and their
     validity. The methods are "none", "temperature", "rest" (a factor for the probability of unlisted classes)
     and "temperature_rest" (both). The result is a `ListRecalibration`, whose `apply` takes lists.
@@ -92,7 +95,8 @@ def recalibrate(
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
         is enough. Or top lists.
     method : str or sequence of str, default "best"
-        A method, "best", or methods among which to choose; a method by itself is taken whatever it gains.
+        A method, "best", "blend", or methods among which to choose; a method by itself is taken whatever it
+        gains.
     rule : Rule or str, optional
         The proper rule that is minimised and measured. By default the log score where it is finite, else RPS
         for ordered classes and Brier for others. An isotonic fit is the best by every proper score. Top lists
@@ -223,10 +227,11 @@ def recalibrate_lists(
 def _asked(method: str | Sequence[str], known: Mapping[str, str]) -> list[str]:
     """The methods asked for, by name; `known` are those of this kind of forecasts."""
     names = [method] if isinstance(method, str) else list(each_of(method))
+    alone = [BEST, BLEND] if known is TITLES else [BEST]
     if not names:
         raise InputError("must name at least one method", argument="method")
     for name in names:
-        check_choice("method", name, [*known, *([BEST] if len(names) == 1 else [])])
+        check_choice("method", name, [*known, *(alone if len(names) == 1 else [])])
     return list(dict.fromkeys(names))
 
 
@@ -252,7 +257,7 @@ def _methods(asked: list[str], n_classes: int, ordered: bool) -> list[str]:
                 passing("for two classes", method="spline") if two else passing("if they do", ordered=True)
             ],
         )
-    if asked != [BEST]:
+    if asked not in ([BEST], [BLEND]):
         return asked if len(asked) == 1 else [name for name in TITLES if name in ("none", *asked)]
     if two:
         # Vector scaling and a matrix have the same functions of two classes as beta calibration.

@@ -32,9 +32,9 @@ TITLES_OF_LISTS = {
     "rest": "a factor for unlisted classes",
     "temperature_rest": "temperature scaling with a factor for unlisted classes",
 }
+BEST, BLEND = "best", "blend"
 # All of them, for what is said of any method.
-METHOD_TITLES = TITLES | TITLES_OF_LISTS
-BEST = "best"
+METHOD_TITLES = TITLES | TITLES_OF_LISTS | {BLEND: "the weighted average of all methods"}
 _UNDECIDED = "the choice differs between folds"
 
 

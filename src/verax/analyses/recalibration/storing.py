@@ -8,18 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from verax.analyses.recalibration.blending import Blend
 from verax.analyses.recalibration.curves import MonotoneCurve, curve_of
 from verax.analyses.recalibration.forms import (
     CalibrationMap,
     Isotonic,
     LogLinear,
     Unchanged,
+    checked_numbers,
     isotonic_of,
     log_linear_of,
     unfit,
 )
 from verax.analyses.recalibration.list_forms import ListScaling, list_form_of
-from verax.analyses.recalibration.records import BEST, METHOD_TITLES, Gain, Trial
+from verax.analyses.recalibration.records import BEST, METHOD_TITLES, TITLES, Gain, Trial
 from verax.analyses.stored import read_stored
 from verax.common.strictjson import number
 from verax.errors import show
@@ -62,6 +64,8 @@ def form_of(stored: Any, n_classes: int) -> CalibrationMap:
     kind = stored.get("kind")
     if kind == Unchanged.kind:
         return Unchanged()
+    if kind == Blend.kind:
+        return _blend_of(stored, n_classes)
     known: dict[Any, Callable[[dict[str, Any], int], CalibrationMap]] = {
         LogLinear.kind: log_linear_of,
         Isotonic.kind: isotonic_of,
@@ -70,6 +74,25 @@ def form_of(stored: Any, n_classes: int) -> CalibrationMap:
     if kind not in known:
         raise unfit("must be of a known kind")
     return known[kind](stored, n_classes)
+
+
+def _is_blend(stored: Any) -> bool:
+    return isinstance(stored, dict) and stored.get("kind") == Blend.kind
+
+
+def _blend_of(stored: dict[str, Any], n_classes: int) -> Blend:
+    methods, parts, weights = (
+        stored.get("methods"),
+        stored.get("parts"),
+        checked_numbers(stored.get("weights")),
+    )
+    if not isinstance(methods, list) or not isinstance(parts, list) or not set(methods) <= set(TITLES):
+        raise unfit("must have lists of methods and parts")
+    if weights.shape != (len(parts),) or len(methods) != len(parts) or (weights < 0).any():
+        raise unfit("must have a weight that is not negative for each part")
+    if not abs(weights.sum() - 1) < 1e-6 or any(_is_blend(part) for part in parts):
+        raise unfit("must have weights of sum one, and parts that are no blends")
+    return Blend(tuple(methods), tuple(form_of(part, n_classes) for part in parts), weights)
 
 
 def _of_distributions(stored: dict[str, Any]) -> dict[str, Any]:

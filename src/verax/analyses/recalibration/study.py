@@ -8,10 +8,11 @@ from typing import Any
 
 from verax.analyses.comparison.compare import compare_losses
 from verax.analyses.comparison.result import Comparison
+from verax.analyses.recalibration.blending import add_blend
 from verax.analyses.recalibration.choosing import Folded, Trials, mean_loss
 from verax.analyses.recalibration.fitting import configurations_of
 from verax.analyses.recalibration.forms import CalibrationMap
-from verax.analyses.recalibration.records import BEST, Gain, Trial, of_nothing
+from verax.analyses.recalibration.records import BEST, BLEND, Gain, Trial, of_nothing
 from verax.analyses.recalibration.rows import MOST_ROWS, Configuration
 from verax.errors import InputError, passing
 from verax.inputs.arrays import Floats
@@ -63,11 +64,15 @@ class Study:
             name: configurations_of(name) for name in tried
         }
         everything = [how for family in self.configurations.values() for how in family]
-        self.trials: Trials = Trials.of(sample, everything, nested=self.choice or has_strengths(methods))
+        nested = self.choice or has_strengths(methods)
+        self.trials: Trials = Trials.of(sample, everything, nested=nested)
         # Within a method the strength is chosen, without each fold and by all rows.
         self.within: dict[str, list[Configuration]] = {
             name: self._within(family) for name, family in self.configurations.items()
         }
+        if asked == [BLEND]:
+            self.methods, self.choice = [BLEND], False
+            self.within[BLEND] = [add_blend(self.trials)] * (sample.n_folds + 1)
 
     def _within(self, family: list[Configuration]) -> list[Configuration]:
         if len(family) == 1:
