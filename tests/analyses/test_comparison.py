@@ -18,11 +18,13 @@ from scattered import Scattered
 from verax.analyses.comparison.claims import OVERCONFIDENCE, error_column
 from verax.analyses.comparison.letters import letter_display
 from verax.analyses.comparison.references import ClassCounts, OtherGroups
+from verax.engines import differences
 from verax.engines.differences import PairedTally, all_pairs, with_differences
 from verax.inference.estimates import Estimate, Units, bootstrap_means, bootstrap_p, holm, permutation_p
 from verax.inference.intervals import Resampling
 from verax.inference.series import LongRun
 from verax.inputs.groups import Groups
+from verax.kernels import limits
 
 
 def models(n=300, k=3, seed=0, noise=(0.2, 0.5, 0.5)):
@@ -752,6 +754,27 @@ def test_paired_tallies_of_extreme_weights(power, grouped):
         assert scaled.standard_errors()[0].tolist() == plain.standard_errors()[0].tolist()
         both = scaled.merge(scaled)
         np.testing.assert_allclose(both.standard_errors()[0], plain.standard_errors()[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("weights", ["none", "some", "zero"])
+def test_pairs_of_many_models_are_summed_alike_by_a_compiled_loop(weights, monkeypatch):
+    pytest.importorskip("numba")
+    rng = np.random.default_rng(0)
+    # Nearly equal losses: a variance from sums of squares and products would lose its digits.
+    losses = rng.exponential(size=(700, 1)) + 1e-6 * rng.exponential(size=(700, 5))
+    w = {"none": None, "some": rng.integers(0, 3, 700) * 0.7, "zero": np.zeros(700)}[weights]
+    plain = PairedTally(5).update(losses, w)
+    monkeypatch.setattr(limits, "COMPILED_FROM", 0)
+    monkeypatch.setattr(limits, "COMPILED_AT_ONCE", 0)
+    assert differences._compiled_moments(losses) is not None
+    found = PairedTally(5).update(losses, w)
+    for ours, theirs in ((found.moments, plain.moments), (found.squares, plain.squares)):
+        assert ours.weight.high.tolist() == theirs.weight.high.tolist()
+        np.testing.assert_allclose(ours.total.high, theirs.total.high, rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(ours.m2, theirs.m2, rtol=1e-12)
+        assert ours.n_infinite.tolist() == theirs.n_infinite.tolist()
+    losses[3, 1] = np.inf
+    assert differences._compiled_moments(losses) is None
 
 
 def test_a_huge_first_loss_takes_no_digits_from_a_difference():

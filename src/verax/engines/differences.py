@@ -6,7 +6,8 @@ Two means do not tell how uncertain their difference is, so differences are summ
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -27,7 +28,10 @@ from verax.engines.sums import (
 from verax.errors import VeraxError
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import GroupCount, Groups, count_groups, distinct
+from verax.kernels.ledger import compiles
 
+# From so many models on, their pairs are compared by a compiled loop.
+_MANY_MODELS = 4
 # The number of columns, with one for the weights.
 _COLUMNS = "1+n_models+pairs*(n_models*(n_models-1)//2)"
 
@@ -53,6 +57,29 @@ def _or_infinite(column: Floats) -> Floats:
     """A column with infinity in place of what is not finite."""
     # A sum takes less time than a look at every number.
     return column if np.isfinite(column.sum()) else np.where(np.isfinite(column), column, np.inf)
+
+
+def _compiled_moments(losses: Floats) -> Callable[[Floats | None], Moments] | None:
+    """What gives the moments of losses and their differences with some weights, by a compiled loop over all
+    pairs; None where there are few pairs or rows, or a loss is not finite.
+    """
+    n, m = losses.shape
+    if m < _MANY_MODELS or not np.isfinite(losses.sum()) or not compiles(n * m * m // 2, "differences"):
+        return None
+    models = np.ascontiguousarray(losses.T, np.float64)
+
+    def moments(weights: Floats | None) -> Moments:
+        from verax.kernels.counting import add_differences
+
+        alone = Moments.of([np.zeros(n), *models], weights, np)
+        # Rows without any weight have no mean.
+        means = np.nan_to_num(alone.finite_mean[1:])
+        sums = np.zeros((m * (m - 1) // 2, 2))
+        add_differences(models, np.zeros(0) if weights is None else weights, means, sums)
+        shift = np.array([means[a] - means[b] for a, b in all_pairs(m)])
+        return alone.beside(Moments.from_sums(alone.weight.high[0], *sums.T, shift=shift))
+
+    return moments
 
 
 class PairedTally(Summary, kind="paired tally", frozen=False):
@@ -109,11 +136,15 @@ class PairedTally(Summary, kind="paired tally", frozen=False):
             part.exponent = exponent_of(float(w.sum()))
             unit = math.ldexp(1.0, part.exponent)
             w = w / unit
-            columns = [_or_infinite(column) for column in _columns(losses, pairs=bool(self.pairs))]
-            columns.insert(0, np.zeros(len(w)))
-            part.moments = part.squares = Moments.of(columns, None if weights is None else w, np)
+            moments = _compiled_moments(losses) if self.pairs and groups is None else None
+            columns: list[Floats] = []
+            if moments is None:
+                columns = [_or_infinite(column) for column in _columns(losses, pairs=bool(self.pairs))]
+                columns.insert(0, np.zeros(len(w)))
+                moments = partial(Moments.of, columns, xp=np)
+            part.moments = part.squares = moments(None if weights is None else w)
             if weights is not None:
-                part.squares = Moments.of(columns, w * w, np)
+                part.squares = moments(w * w)
             if groups is not None:
                 if not isinstance(groups, Groups):
                     groups = Groups(*distinct(np.asarray(groups))[::-1])

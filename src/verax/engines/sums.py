@@ -228,6 +228,20 @@ class Moments:
         shift, weight, first, second, infinite, count = to_host(sums).astype(np.float64).T
         return cls.from_sums(weight, first, second, shift=shift, infinite=infinite, count=count)
 
+    def beside(self, other: Moments) -> Moments:
+        """The moments of the losses of both, which have the same rows."""
+
+        def joined(a: Sum, b: Sum) -> Sum:
+            return Sum(np.concatenate([a.high, b.high]), np.concatenate([a.low, b.low]))
+
+        return Moments(
+            joined(self.weight, other.weight),
+            joined(self.total, other.total),
+            np.concatenate([self.m2, other.m2]),
+            joined(self.infinite, other.infinite),
+            np.concatenate([self.n_infinite, other.n_infinite]),
+        )
+
     def __add__(self, other: Moments) -> Moments:
         weight = self.weight + other.weight
         light = np.minimum(self.weight.high, other.weight.high)

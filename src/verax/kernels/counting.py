@@ -1,4 +1,4 @@
-"""Compiled counting of decisions."""
+"""Compiled counting of decisions, and sums over rows of groups and of pairs of models."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from typing import Any
 
 from verax.kernels.compensation import two_sum
 from verax.kernels.functions import compiled
+from verax.kernels.operations import plus
+
+# How many rows of all columns are compared at a time.
+_STRIP = 256
 
 
 @compiled
@@ -48,3 +52,36 @@ def add_rows(codes: Any, columns: Any, high: Any, low: Any) -> None:
         for column in range(columns.shape[0]):
             high[group, column], error = two_sum(high[group, column], columns[column, i])
             low[group, column] += error
+
+
+@compiled
+def add_differences(columns: Any, weights: Any, means: Any, out: Any) -> None:
+    """Add the sums of w*d and w*d*d over rows for each pair of the (C, n) columns to `out`, a line each.
+
+    d is the difference of the two columns minus that of their means; an empty `weights` means ones. Rows are
+    taken in strips that the nearest cache holds, whatever the number of pairs.
+    """
+    n_columns, n = columns.shape
+    for start in range(0, n, _STRIP):
+        stop = min(start + _STRIP, n)
+        at = 0
+        for a in range(n_columns):
+            for b in range(a + 1, n_columns):
+                one, other = columns[a, start:stop], columns[b, start:stop]
+                shift = means[a] - means[b]
+                first, second = 0.0, 0.0
+                if weights.size > 0:
+                    own = weights[start:stop]
+                    for i in range(stop - start):
+                        d = (one[i] - other[i]) - shift
+                        weighted = own[i] * d
+                        first = plus(first, weighted)
+                        second = plus(second, weighted * d)
+                else:
+                    for i in range(stop - start):
+                        d = (one[i] - other[i]) - shift
+                        first = plus(first, d)
+                        second = plus(second, d * d)
+                out[at, 0] += first
+                out[at, 1] += second
+                at += 1
