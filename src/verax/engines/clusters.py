@@ -413,6 +413,7 @@ class ClusterSums:
         if self._n_cells:
             keys = decided.at(codes) * self._n_cells + decided.y * self._n_classes + decided.decision
             own = decided.weights(weights)
+            assert own is not None
             if self._table is not None and self._add_rows is not None:
                 high, low = (column.reshape(-1, 1) for column in (self._table.high, self._table.low))
                 self._add_rows(keys, np.reshape(own, (1, -1)), high, low)

@@ -306,8 +306,9 @@ class Merged(Generic[S]):
 
     def at_most(self, keys: int) -> None:
         """Keep no more keys than that, where the summary can be coarser."""
-        if hasattr(self._found, "at_most"):
-            self._found = self._found.at_most(keys)
+        found: Any = self._found
+        if hasattr(found, "at_most"):
+            self._found = found.at_most(keys)
 
     def summary(self) -> S:
         assert self._found is not None
