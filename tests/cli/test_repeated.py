@@ -121,3 +121,6 @@ def test_duplicates_and_gaps_of_a_table_are_named(folder, tmp_path):
     frame.assign(brier=frame.brier.where(np.arange(24) != 3)).to_csv(tmp_path / "gap.csv", index=False)
     done = verax("compare", tmp_path / "gap.csv", "--datasets", "dataset")
     assert "'data 3' lacks a" in done.stderr
+    assert "Pass --missing drop" in done.stderr
+    dropped = as_json("compare", tmp_path / "gap.csv", "--datasets", "dataset", "--missing", "drop")
+    assert dropped["datasets"]["left_out"] == ["data 3"]

@@ -66,7 +66,8 @@ def compare(
         str,
         typer.Option(
             help="Where models have different questions, by --id. refuse; pairwise: compare each pair on the "
-            "questions of both; joint: estimate all models on all questions."
+            "questions of both; joint: estimate all models on all questions. With --datasets, drop: leave "
+            "out data sets that lack a model."
         ),
     ] = "refuse",
     times: Annotated[
@@ -129,7 +130,7 @@ def compare(
     from verax.analyses.comparison.compare import compare as weigh
     from verax.files.joining import name_files
 
-    over = repeated.Repeated(folds, datasets, repeats, score_column, better, rope)
+    over = repeated.Repeated(folds, datasets, repeats, score_column, better, rope, missing)
     if over.asked:
         refused: dict[str, Any] = {"html": html, "margin": margin, "reference": reference, "times": times}
         refused |= {"time_ordered": time_ordered or None, "closes": closes}

@@ -74,12 +74,15 @@ class Repeated:
     score_column: str | None
     better: str
     rope: float
+    missing: str
 
     @property
     def asked(self) -> bool:
         """Whether models are to be compared over folds or data sets; refuses what needs that."""
         if self.folds is not None and self.datasets is not None:
             raise InputError("cannot be used with folds", argument="datasets")
+        if self.folds is not None and self.missing != "refuse":
+            raise InputError("cannot be used with folds", argument="missing")
         if self.folds is None and self.datasets is None:
             given = {"repeats": self.repeats, "score_column": self.score_column, "rope": self.rope or None}
             for argument, value in given.items():
@@ -203,6 +206,7 @@ def _of_table(
             table,
             **columns,
             better=asked.better,  # type: ignore[arg-type]
+            missing=asked.missing,  # type: ignore[arg-type]
             rope=asked.rope,
             confidence=confidence,
             seed=seed,
