@@ -13,6 +13,7 @@ import verax as vx
 from cases import forecasts
 from scattered import Scattered
 from verax.analyses.subgroups.chance import Chance
+from verax.inputs import breakdown
 
 
 def calibrated(n, seed=0):
@@ -327,3 +328,19 @@ def test_invalid_rows_of_subgroups_have_their_numbers_in_the_whole():
         with pytest.raises(vx.InputError) as caught:
             vx.subgroups(y, models, by=site)
         assert caught.value.rows == (77,)
+
+
+def test_subgroups_of_parts_share_the_number_of_forecasts_that_are_told_apart(monkeypatch):
+    rng = np.random.default_rng(0)
+    q = rng.dirichlet(np.ones(3), 900)
+    y, site = rng.integers(0, 3, 900), rng.integers(0, 3, 900)
+    exact = vx.subgroups(y, q, by=site, bootstrap=0)
+    monkeypatch.setattr(breakdown, "EXACT_UP_TO", 1500)
+    found = [
+        vx.subgroups(Scattered(y, q, by=site, n_parts=n, seed=n), by="by", bootstrap=0).lines for n in (1, 6)
+    ]
+    for one, several, whole in zip(*found, exact.lines, strict=True):
+        parts = [line.decomposition.whole for line in (one, several, whole)]
+        assert parts[0].within == parts[1].within > 0
+        assert parts[0].miscalibration == pytest.approx(parts[1].miscalibration, rel=1e-12)
+        assert abs(parts[0].miscalibration - parts[2].miscalibration) <= parts[0].within + 1e-12
