@@ -33,7 +33,7 @@ LONG = pd.DataFrame(
 
 @pytest.fixture(scope="module")
 def found():
-    return vx.compare_datasets(MAPPING, rope=1 / 64, draws=100_000)
+    return vx.compare_datasets(MAPPING, rope=1 / 64, draws=100_000, better="lower")
 
 
 def test_pairs_are_those_of_scikit_posthocs(found):
@@ -64,7 +64,7 @@ def test_probabilities_of_practical_equivalence_are_those_of_baycomp(found):
     gap = found.difference("a", "b")
     assert (gap.worse, gap.alike, gap.better) == pytest.approx((0, 0.328212, 0.671788), abs=0.006)
     # SignedRankTest(b, c, rope=2/64, ...) and SignedRankTest(a, b, rope=0, ...).
-    wider = vx.compare_datasets(MAPPING, rope=2 / 64).difference("b", "c")
+    wider = vx.compare_datasets(MAPPING, rope=2 / 64, better="lower").difference("b", "c")
     assert (wider.worse, wider.alike, wider.better) == pytest.approx((0, 0.573899, 0.426101), abs=0.012)
     none = vx.compare_datasets(MAPPING, better="higher").difference("a", "b")
     assert (none.better, none.alike) == pytest.approx((0.004212, 0), abs=0.002)
@@ -104,33 +104,36 @@ def test_ranks_and_extreme_tables():
     assert np.array_equal(midranks(table), stats.rankdata(table, axis=1))
     assert friedman(np.full((6, 3), 2.0)).p_value == 1
     assert friedman(np.tile([1.0, 2.0, 3.0], (6, 1))).p_value == 0
-    always = vx.compare_datasets(np.tile([0.1, 0.2, 0.3], (8, 1)))
+    always = vx.compare_datasets(np.tile([0.1, 0.2, 0.3], (8, 1)), better="lower")
     low, high = always.models[0].interval
     assert (low, always.models[1].mean_rank) == (1, 2)
     assert high > 1.1
-    rounded = vx.compare_datasets([[0.3, 0.1 + 0.2]] * 6)
+    rounded = vx.compare_datasets([[0.3, 0.1 + 0.2]] * 6, better="lower")
     assert rounded.differences[0].ties == 6
 
 
 TABLES = {
-    "long frame": lambda: vx.compare_datasets(LONG),
+    "long frame": lambda: vx.compare_datasets(LONG, better="lower"),
     "named columns": lambda: vx.compare_datasets(
         pl.DataFrame({"x": LONG.dataset, "y": LONG.model, "n": range(36), "z": LONG.brier}),
+        better="lower",
         datasets="x",
         models="y",
         scores="z",
     ),
-    "wide frame": lambda: vx.compare_datasets(pd.DataFrame(V, columns=NAMES).assign(dataset=list(MAPPING))),
-    "wide array": lambda: vx.compare_datasets(V, datasets=list(MAPPING), models=NAMES),
+    "wide frame": lambda: vx.compare_datasets(
+        pd.DataFrame(V, columns=NAMES).assign(dataset=list(MAPPING)), better="lower"
+    ),
+    "wide array": lambda: vx.compare_datasets(V, datasets=list(MAPPING), models=NAMES, better="lower"),
     "long arrays": lambda: vx.compare_datasets(
-        datasets=LONG.dataset, models=LONG.model.to_numpy(), scores=LONG.brier
+        better="lower", datasets=LONG.dataset, models=LONG.model.to_numpy(), scores=LONG.brier
     ),
 }
 
 
 @pytest.mark.parametrize("make", TABLES.values(), ids=TABLES)
 def test_tables_of_every_form_say_the_same(make):
-    expected = vx.compare_datasets(MAPPING)
+    expected = vx.compare_datasets(MAPPING, better="lower")
     own = make()
     assert own.datasets == expected.datasets
     assert np.array_equal(own.values, expected.values)
@@ -161,7 +164,7 @@ def test_comparisons_cards_and_folds_of_each_data_set():
 
 
 def test_fewer_than_six_data_sets_are_not_tested():
-    few = vx.compare_datasets(V[:5], models=NAMES)
+    few = vx.compare_datasets(V[:5], models=NAMES, better="lower")
     assert not few.tested
     assert np.isnan(few.differences[0].p_adjusted)
     assert not few.models[0].interval.defined
@@ -169,17 +172,17 @@ def test_fewer_than_six_data_sets_are_not_tested():
     assert few.models[0].letters == ""
     assert "No test: with 5 data sets" in repr(few)
     assert "there is no test" in few.headline
-    assert vx.compare_datasets(V[:6], models=NAMES).tested
+    assert vx.compare_datasets(V[:6], models=NAMES, better="lower").tested
 
 
 def test_data_sets_that_lack_a_model_are_left_out_on_request():
     table = {**MAPPING, "other": {"a": 0.1, "b": 0.2}, "third": {"c": None, "a": 1, "b": 2}}
     with pytest.raises(vx.InputError, match=r"'other' lacks c; 'third' lacks c \(2 of 14.*missing='drop'"):
-        vx.compare_datasets(table)
-    found = vx.compare_datasets(table, missing="drop")
+        vx.compare_datasets(table, better="lower")
+    found = vx.compare_datasets(table, missing="drop", better="lower")
     assert found.left_out == ("other", "third")
     assert "2 data sets left out" in repr(found)
-    assert found.differences == vx.compare_datasets(MAPPING).differences
+    assert found.differences == vx.compare_datasets(MAPPING, better="lower").differences
 
 
 @pytest.mark.parametrize(
@@ -209,10 +212,11 @@ def test_refusals(given, message):
 def test_the_figure_shows_ranks_intervals_and_what_is_alike(found):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
-    ax = vx.compare_datasets(np.c_[V, V[:, 2] + np.tile([0.01, -0.01], 6)], models=[*NAMES, "d"]).plot()
+    values = np.c_[V, V[:, 2] + np.tile([0.01, -0.01], 6)]
+    ax = vx.compare_datasets(values, models=[*NAMES, "d"], better="lower").plot()
     assert [text.get_text() for text in ax.get_yticklabels()][:2] == ["a", "b"]
     assert "joined at the right" in ax.get_xlabel()
-    assert "too few" in vx.compare_datasets(V[:4], models=NAMES).plot().get_xlabel()
+    assert "too few" in vx.compare_datasets(V[:4], models=NAMES, better="lower").plot().get_xlabel()
     matplotlib.pyplot.close("all")
 
 

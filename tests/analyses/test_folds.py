@@ -22,7 +22,7 @@ FOLDS = np.arange(N) % 5
 
 
 def test_the_corrected_t_test_is_that_of_nadeau_and_bengio():
-    gap = vx.compare_folds(scores={"a": A, "b": B}).difference("a", "b")
+    gap = vx.compare_folds(scores={"a": A, "b": B}, better="lower").difference("a", "b")
     d = np.subtract(A, B)
     error = np.sqrt((1 / 6 + 1 / 5) * d.var(ddof=1))
     assert gap.difference == pytest.approx(d.mean())
@@ -44,7 +44,7 @@ def test_the_corrected_t_test_is_that_of_nadeau_and_bengio():
     ],
 )
 def test_probabilities_of_practical_equivalence_are_those_of_baycomp(options, expected):
-    (lower,) = vx.compare_folds(scores={"a": A, "b": B}, **options).practical["score"]
+    (lower,) = vx.compare_folds(scores={"a": A, "b": B}, better="lower", **options).practical["score"]
     assert (lower.worse, lower.alike, lower.better) == pytest.approx(expected, abs=1e-12)
     found = vx.compare_folds(scores={"a": A, "b": B}, better="higher", **options)
     (higher,) = found.practical["score"]
@@ -55,10 +55,15 @@ def test_probabilities_of_practical_equivalence_are_those_of_baycomp(options, ex
 
 
 def test_differences_without_spread():
-    found = vx.compare_folds(scores={"a": [0.1, 0.1], "b": [0.1, 0.1], "c": [0.2, 0.2]}, rope=0.05)
+    found = vx.compare_folds(
+        scores={"a": [0.1, 0.1], "b": [0.1, 0.1], "c": [0.2, 0.2]}, better="lower", rope=0.05
+    )
     probabilities = {(p.a, p.b): (p.better, p.alike, p.worse) for p in found.practical["score"]}
     assert probabilities == {("a", "b"): (0, 1, 0), ("a", "c"): (1, 0, 0), ("b", "c"): (1, 0, 0)}
-    assert vx.compare_folds(scores={"a": [1, 1], "b": [1, 1]}).practical["score"][0].better == 0.5
+    assert (
+        vx.compare_folds(scores={"a": [1, 1], "b": [1, 1]}, better="lower").practical["score"][0].better
+        == 0.5
+    )
     assert found.difference("a", "b").p_value == 1
 
 
@@ -68,7 +73,9 @@ def test_rows_give_both_answers():
     means = np.array([losses[k == FOLDS].mean(axis=0) for k in range(5)])
     assert found.values["brier"] == pytest.approx(means)
     assert found.test_train == 0.25
-    method = vx.compare_folds(scores=dict(zip("ab", means.T, strict=True))).difference("a", "b")
+    method = vx.compare_folds(scores=dict(zip("ab", means.T, strict=True)), better="lower").difference(
+        "a", "b"
+    )
     assert found.difference("a", "b").interval == pytest.approx(method.interval)
     whole = vx.compare(Y, MODELS, rule="brier")
     assert not equal(found.rows.to_dict(stored=False), whole.to_dict(stored=False))
@@ -186,7 +193,7 @@ def test_a_file_for_each_fold_and_a_column_of_folds(tmp_path):
 
 def test_a_frame_of_scores_and_several_models():
     scores = pd.DataFrame({"fold": list("uvwxyz"), "a": A, "b": B, "c": np.add(B, 0.1)})
-    found = vx.compare_folds(scores=scores)
+    found = vx.compare_folds(scores=scores, better="lower")
     assert [m.letters for m in found.models["score"]] == ["a", "a", "b"]
     p = np.sort([d.p_value for d in found.differences["score"]])
     adjusted = np.sort([d.p_adjusted for d in found.differences["score"]])
@@ -205,10 +212,14 @@ def test_a_frame_of_scores_and_several_models():
         ({"scores": {"a": [1.0, 2.0], "b": [2.0]}}, "must be of the same folds.*'a' has 2 and 'b' has 1"),
         ({"scores": {"a": [1.0, np.nan], "b": [2.0, 1.0]}}, "that of 'a' in fold 1 is not"),
         ({"scores": {"a": [1.0, 2.0]}}, "must name at least two models"),
-        ({"scores": {"a": A, "b": B}, "repeats": 4}, "must divide the number of folds, 6"),
+        ({"scores": {"a": A, "b": B}, "better": "lower", "repeats": 4}, "must divide the number of folds, 6"),
         ({"scores": {"a": A, "b": B}, "folds": FOLDS}, "`folds` cannot be used with scores"),
         ({"scores": {"a": {"fit_time": [1]}, "b": {"test_score": [1]}}}, "'a' has none"),
         ({"scores": 3}, "it is a int"),
+        (
+            {"scores": {"a": A, "b": B}},
+            r"`better` must say which scores are better; the name 'score' does not\. Pass better='lower'",
+        ),
         ({"y": Y, "forecasts": MODELS}, "`folds` must say the test fold of each row"),
         ({"y": Y, "forecasts": MODELS, "folds": np.zeros(N)}, "must be at least two; there is 1"),
         (

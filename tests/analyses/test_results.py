@@ -62,7 +62,7 @@ RESULTS = {
     "comparison of lists": lambda: vx.compare(Y, {"a": LISTS, "b": Q}, rule="brier"),
     "folds": lambda: vx.compare_folds(Y, MODELS, folds=np.arange(N) % 3, rule=["brier", "log_score"]),
     "scores of folds": lambda: vx.compare_folds(scores={"a": [1, 2, 4], "b": [2, 4, 5]}, better="higher"),
-    "data sets": lambda: vx.compare_datasets(RNG.random((7, 3)), rope=0.1, draws=100),
+    "data sets": lambda: vx.compare_datasets(RNG.random((7, 3)), better="lower", rope=0.1, draws=100),
     "score map": lambda: vx.score_map(Y, MODELS, rule="brier"),
     "lengths": lambda: vx.compare_lengths(Y, P, k=[1, 2]),
     "decomposition": lambda: vx.decompose(Y, Q, rule="rps", bootstrap=10),

@@ -69,9 +69,11 @@ def test_a_file_per_model_has_folds_in_the_first(folder, tmp_path):
 
 def test_tables_of_scores(folder, tmp_path):
     frame = pd.read_csv(folder / "scores.csv")
-    wanted = vx.compare_datasets(frame)
+    wanted = vx.compare_datasets(frame, better="lower")
     plot = tmp_path / "ranks.svg"
-    wide = as_json("compare", folder / "scores.csv", "--datasets", "dataset", "--plot", plot)
+    wide = as_json(
+        "compare", folder / "scores.csv", "--datasets", "dataset", "--better", "lower", "--plot", plot
+    )
     assert [m["name"] for m in wide["datasets"]["models"]] == [m.name for m in wanted.models]
     assert wide["datasets"]["friedman"]["p_value"] == pytest.approx(wanted.friedman.p_value)
     assert plot.stat().st_size > 1000
@@ -82,7 +84,7 @@ def test_tables_of_scores(folder, tmp_path):
     assert higher["datasets"]["models"][0]["name"] == "c"
     folds = as_json("compare", folder / "long.csv", "--folds", "dataset", *columns, "--repeats", "2")
     scores = {name: frame[name] for name in "abc"}
-    same = vx.compare_folds(scores=scores, repeats=2)
+    same = vx.compare_folds(scores=scores, better="lower", repeats=2)
     assert folds["folds"]["differences"]["score"][0]["p_value"] == pytest.approx(
         same.differences["score"][0].p_value
     )

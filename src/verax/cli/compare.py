@@ -34,7 +34,7 @@ _EXAMPLES = """Examples: `verax compare a.parquet b.parquet`,
 `verax compare tour.csv --model-column forecaster --id question --times made --closes closes
 --missing joint`,
 `verax compare folds.csv --folds fold --probs new='new_*' --probs old='old_*' --rule brier --rope 0.01`,
-`verax compare scores.csv --datasets dataset --plot ranks.png`"""
+`verax compare scores.csv --datasets dataset --better lower --plot ranks.png`"""
 
 
 @app.command(epilog=_EXAMPLES)
@@ -110,7 +110,7 @@ def compare(
     repeats: repeated.Repeats = None,
     datasets: repeated.Datasets = None,
     score_column: repeated.ScoreColumn = None,
-    better: repeated.Better = "lower",
+    better: repeated.Better = None,
     rope: repeated.Rope = 0.0,
     confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,

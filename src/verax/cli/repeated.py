@@ -51,7 +51,7 @@ ScoreColumn = Annotated[
     ),
 ]
 Better = Annotated[
-    str, typer.Option(metavar="WHICH", help="Which scores of a table are better: lower or higher.")
+    str | None, typer.Option(metavar="WHICH", help="Which scores of a table are better: lower or higher.")
 ]
 Rope = Annotated[
     float,
@@ -72,7 +72,7 @@ class Repeated:
     datasets: str | None
     repeats: int | None
     score_column: str | None
-    better: str
+    better: str | None
     rope: float
     missing: str
 
@@ -159,7 +159,7 @@ def _of_rows(
     assert asked.folds is not None
     if reading.by:
         raise InputError("cannot be used with folds", argument="by")
-    if asked.better != "lower":
+    if asked.better is not None:
         raise InputError("is for tables of scores: losses are lower for better forecasts", argument="better")
     rules = as_rules(rule or default_rules(ordered=reading.ordered))
     ordered = needs_order(rules, ordered=reading.ordered)
@@ -189,6 +189,7 @@ def _of_table(
     from verax.analyses.datasets.given import read_table
     from verax.analyses.folds.folds import compare_folds
     from verax.files.score_tables import read_score_table
+    from verax.selection.directions import is_higher_better
 
     if len(given) > 1:
         raise InputError(
@@ -216,7 +217,7 @@ def _of_table(
     return compare_folds(
         scores=by_model,
         repeats=asked.repeats,
-        better=asked.better,  # type: ignore[arg-type]
+        better="higher" if is_higher_better(scores.score, asked.better) else "lower",  # type: ignore[arg-type]
         rope=asked.rope,
         confidence=confidence,
     )

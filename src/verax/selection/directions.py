@@ -79,6 +79,22 @@ def unknown_direction(metrics: Sequence[str]) -> InputError:
     )
 
 
+def is_higher_better(score: str, better: Literal["lower", "higher"] | None) -> bool:
+    """Whether higher values of a score are better: as the caller or else its name says."""
+    if better is not None:
+        return better == "higher"
+    direction = Name.of(score).direction
+    if direction is None:
+        raise InputError(
+            "must say which scores are better",
+            argument="better",
+            kind="missing",
+            found=f"the name {show(score)} does not",
+            remedies=[passing("for losses, or 'higher' for accuracies", better="lower")],
+        )
+    return direction == "max"
+
+
 @dataclass(frozen=True)
 class Name:
     """The name of a logged metric, read.

@@ -28,6 +28,7 @@ from verax.inference.signedranks import (
     signed_rank,
 )
 from verax.inputs.arrays import Floats
+from verax.selection.directions import is_higher_better
 
 # With fewer data sets even a model that is always better has a p-value above 5 percent.
 LEAST = 6
@@ -40,7 +41,7 @@ def compare_datasets(
     datasets: object = None,
     models: object = None,
     scores: object = None,
-    better: Literal["lower", "higher"] = "lower",
+    better: Literal["lower", "higher"] | None = None,
     rule: str | None = None,
     missing: Missing = "refuse",
     rope: float = 0.0,
@@ -67,8 +68,9 @@ def compare_datasets(
         score. With an array, names of its columns.
     scores : str or array_like, optional
         The column of scores of a long frame; by default the only one of numbers. Without `table`, the scores.
-    better : {"lower", "higher"}, default "lower"
-        Which scores are better.
+    better : {"lower", "higher"}, optional
+        Which scores are better. By default as the name of the scores says: rules are losses, accuracies are
+        not. Needed where the name does not say it.
     rule : str, optional
         Which score of cards or comparisons to use; by default the first.
     missing : {"refuse", "drop"}, default "refuse"
@@ -109,23 +111,24 @@ def compare_datasets(
     >>> rng = np.random.default_rng(0)
     >>> base = rng.uniform(0.1, 0.4, 12)
     >>> table = {f"data {i}": {"new": x, "old": x + 0.02, "naive": x + 0.2} for i, x in enumerate(base)}
-    >>> found = vx.compare_datasets(table, rope=0.01)
+    >>> found = vx.compare_datasets(table, better="lower", rope=0.01)
     >>> found.best(), found.difference("new", "old").p_value
     ('new', 0.00048828125)
     """
-    check_choice("better", better, ("lower", "higher"))
+    check_choice("better", better, ("lower", "higher", None))
     check_choice("missing", missing, get_args(Missing))
     rope = check_number("rope", rope, "must be a number of at least 0", lambda value: value >= 0)
     check_count("draws", draws, least=100)
     plan = Resampling.checked(confidence, 1000, seed)
     given, left_out = read_table(table, datasets, models, scores, rule).complete(missing)
     _check(given)
-    losses = _without_rounding(-given.values if better == "higher" else given.values)
+    higher = is_higher_better(given.score, better)
+    losses = _without_rounding(-given.values if higher else given.values)
     n = len(given.datasets)
     ranks = midranks(losses)
     tested = n >= LEAST
     pairs = _differences(given, losses, rope, plan, draws, tested=tested)
-    if better == "higher":
+    if higher:
         pairs = [replace(d, difference=-d.difference, interval=-d.interval) for d in pairs]
     return DatasetComparison(
         _models(given, ranks, pairs, plan, tested=tested),
@@ -137,7 +140,7 @@ def compare_datasets(
         given.values,
         rope,
         plan.confidence,
-        better == "higher",
+        higher,
         left_out,
     )
 

@@ -40,6 +40,7 @@ from verax.inputs.skipping import Skipped
 from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules, default_rules, name_of
+from verax.selection.directions import is_higher_better
 
 Better = Literal["lower", "higher"]
 _FOLD = "fold"
@@ -93,7 +94,7 @@ def compare_folds(
         The number of test rows of a fold divided by that of training rows. By default from the folds: with
         k folds per round it is 1 / (k - 1). 0 for seeds on one split, which says nothing about other splits.
     better : {"lower", "higher"}, optional
-        Which scores are better. By default "lower", and "higher" for those of scikit-learn.
+        Which of `scores` are better; those of scikit-learn are higher for better models.
     rule : Rule, str or sequence of these, optional
         One rule or several, for rows; by default Brier and log score, or RPS and log score if `ordered`.
     ordered
@@ -125,7 +126,7 @@ def compare_folds(
 
     >>> import verax as vx
     >>> scores = {"a": [0.20, 0.22, 0.19, 0.24, 0.21], "b": [0.23, 0.24, 0.23, 0.26, 0.25]}
-    >>> found = vx.compare_folds(scores=scores, rope=0.01)
+    >>> found = vx.compare_folds(scores=scores, better="lower", rope=0.01)
     >>> gap = found.difference("a", "b")
     >>> round(gap.difference, 3), f"{gap.interval:.3f}", round(gap.p_value, 3)
     (-0.03, '-0.049 to -0.011', 0.011)
@@ -134,7 +135,7 @@ def compare_folds(
     """
     check_confidence(confidence)
     rope = check_number("rope", rope, "must be a number of at least 0", lambda value: value >= 0)
-    check_choice("better", better, (*("lower", "higher"), None))
+    check_choice("better", better, ("lower", "higher", None))
     if repeats is not None:
         check_count("repeats", repeats)
     if test_train is not None:
@@ -417,7 +418,7 @@ def _of_scores(
     n_folds = len(next(iter(given.values.values())))
     _check_folds(n_folds)
     _check_rope(rope, list(given.values))
-    higher = given.higher if better is None else better == "higher"
+    higher = is_higher_better(next(iter(given.values)), better or given.better)
     rounds = repeats or given.repeats or 1
     ratio = given.test_train if test_train is None else test_train
     notes = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -28,8 +28,8 @@ class FoldScores:
         (J, M) scores, by name.
     names : tuple of str
         The models.
-    higher : bool
-        Whether higher scores are better by the convention of where they come from.
+    better : "lower", "higher" or None
+        Which scores are better by the convention of where they come from; None where there is none.
     test_train : float or None
         The number of test rows over that of training rows, where it is known.
     repeats : int or None
@@ -38,7 +38,7 @@ class FoldScores:
 
     values: dict[str, Floats]
     names: tuple[str, ...]
-    higher: bool = False
+    better: Literal["lower", "higher"] | None = None
     test_train: float | None = None
     repeats: int | None = None
 
@@ -137,7 +137,7 @@ def _search(results: Mapping[str, Any]) -> FoldScores:
     values = {
         name: np.array([np.asarray(own[i], float) for i in sorted(own)]) for name, own in splits.items()
     }
-    return FoldScores(values, names, higher=True)
+    return FoldScores(values, names, better="higher")
 
 
 def _short(value: Any) -> str:
@@ -166,10 +166,10 @@ def _validated(results: Mapping[str, Mapping[str, Any]]) -> FoldScores:
     }
     indices = [own["indices"] for own in results.values() if "indices" in own]
     if len(indices) < len(names):
-        return FoldScores(values, names, higher=True)
+        return FoldScores(values, names, better="higher")
     splits = [list(zip(own["train"], own["test"], strict=True)) for own in indices]
     ratio, repeats = read_splits(dict(zip(names, splits, strict=True)), "scores")
-    return FoldScores(values, names, higher=True, test_train=ratio, repeats=repeats)
+    return FoldScores(values, names, better="higher", test_train=ratio, repeats=repeats)
 
 
 def read_splits(splits: Mapping[str, Sequence[tuple[Any, Any]]], argument: str) -> tuple[float, int]:
