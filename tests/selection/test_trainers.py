@@ -12,8 +12,8 @@ import pytest
 
 import verax as vx
 from commandline import verax
+from verax.scores.directions import Name
 from verax.selection import History
-from verax.selection.directions import Name
 
 NAN = math.nan
 

@@ -189,7 +189,7 @@ def _of_table(
     from verax.analyses.datasets.given import read_table
     from verax.analyses.folds.folds import compare_folds
     from verax.files.score_tables import read_score_table
-    from verax.selection.directions import is_higher_better
+    from verax.scores.directions import is_higher_better
 
     if len(given) > 1:
         raise InputError(

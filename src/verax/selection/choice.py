@@ -16,7 +16,7 @@ from verax.display.tables import Column, Table, Tabled
 from verax.errors import PYTHON, InputError, Vocabulary, join, show
 from verax.inputs.arrays import Floats
 from verax.scores.base import Rule
-from verax.selection.directions import Direction, unknown_direction
+from verax.scores.directions import Direction, unknown_direction
 from verax.selection.epochs import Epochs
 
 # Fewer epochs than this make any correlation 1, -1 or undefined.

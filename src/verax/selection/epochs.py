@@ -8,8 +8,8 @@ from verax.common.caching import cached_property
 from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import Floats
 from verax.scores.base import Rule
+from verax.scores.directions import Direction, Name, unknown_direction
 from verax.scores.registry import name_of
-from verax.selection.directions import Direction, Name, unknown_direction
 
 # In which parts of the data a name is looked for, by the part that it says.
 _WHERE = {

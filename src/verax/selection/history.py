@@ -14,8 +14,8 @@ from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import Floats
 from verax.inputs.options import Reading
 from verax.scores.base import Rule
+from verax.scores.directions import Direction, Name
 from verax.selection.choice import Best, Selection
-from verax.selection.directions import Direction, Name
 from verax.selection.epochs import Epochs
 from verax.selection.logs import EPOCH, merge, read_csv, read_json, read_json_lines, records_of
 from verax.selection.trainers import Record, log_history, name_of_file
@@ -30,7 +30,7 @@ class History(Tabled, Result, Epochs):
 
     The direction of a metric is never guessed. Rule names (`vx.rules.RULES`, or any text for `vx.parse`)
     are losses, also with a data split before or after ("val_pbs", "val/pbs"); common losses and scores have
-    a known direction (`verax.selection.directions` lists them: "accuracy", "f1", "loss", ...); for all
+    a known direction (`verax.scores.directions` lists them: "accuracy", "f1", "loss", ...); for all
     others pass `directions`.
 
     TensorBoard and Weights & Biases logs may hold several runs: `run` selects one. Runs that differ only in

@@ -11,8 +11,8 @@ from verax.common.checks import check_choice, check_count, check_flag, check_num
 from verax.errors import InputError, ParseError, Remedy, VeraxError, passing, show
 from verax.inputs.options import Reading
 from verax.scores.base import Rule
+from verax.scores.directions import Direction
 from verax.scores.registry import name_of, parse
-from verax.selection.directions import Direction
 
 if TYPE_CHECKING:
     from verax.analyses.refinement.epochs import RefinementLoss

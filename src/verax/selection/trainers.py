@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from verax.errors import InputError, Remedy, join, passing, show
-from verax.selection.directions import PARTS
+from verax.scores.directions import PARTS
 
 Record = Mapping[str, object]
 

@@ -28,7 +28,7 @@ from verax.inference.signedranks import (
     signed_rank,
 )
 from verax.inputs.arrays import Floats
-from verax.selection.directions import is_higher_better
+from verax.scores.directions import is_higher_better
 
 # With fewer data sets even a model that is always better has a p-value above 5 percent.
 LEAST = 6

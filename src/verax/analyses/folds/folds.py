@@ -38,9 +38,9 @@ from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
 from verax.inputs.skipping import Skipped
 from verax.scores.base import Rule
+from verax.scores.directions import is_higher_better
 from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules, default_rules, name_of
-from verax.selection.directions import is_higher_better
 
 Better = Literal["lower", "higher"]
 _FOLD = "fold"
