@@ -190,20 +190,24 @@ def test_every_function_with_groups_allows_for_two_kinds_or_refuses_them(rows):
             or not set(needed) <= set(required)
         ):
             continue
-        given = {"a": p, "b": p[:, ::-1]} if name in ("compare", "fit_pool", "plan") else p
+        models = ("compare", "compare_folds", "fit_pool", "plan", "score_map")
+        given = {"a": p, "b": p[:, ::-1]} if name in models else p
         given = p > 0.2 if name == "sets" else given
         outcomes = p if name == "raters" else y
         options = {n: league if name == "subgroups" and n == "by" else required[n] for n in needed}
+        if name == "compare_folds":
+            options["folds"] = np.arange(len(y)) % 5
         try:
             function(outcomes, given, groups=[league, date], **options)
             allowed.add(name)
         except InputError as error:
             refused[name] = str(error)
-    assert all("must be of one kind" in text for text in refused.values()), refused
+    wrong = {name: text for name, text in refused.items() if "must be of one kind" not in text}
+    assert not wrong
     assert (
         {"compare", "evaluate"}
         <= allowed
-        <= {"compare", "evaluate", "fit_pool", "plan", "raters", "recalibrate"}
+        <= {"compare", "compare_folds", "evaluate", "fit_pool", "plan", "raters", "recalibrate", "refinement"}
     )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from verax.common.caching import cached_property
 from verax.common.packing import UnreadableError
+from verax.common.sorting import distinct_values
 from verax.common.specs import Array, Spec, Whole
 from verax.common.stored import Size, Sizes, column, fit, mapping, numbers, sized
 from verax.common.summaries import fields_of, joined_names
@@ -55,7 +56,7 @@ class Cells:
     @classmethod
     def of(cls, keys: Ints, weights: Floats | None, n_cells: int) -> Cells:
         """From the key and the weight of each row; without weights they are counted."""
-        different, place = np.unique(keys, return_inverse=True)
+        different, place = distinct_values(keys)
         return cls(different, Sum.of(np.bincount(place, weights, len(different))), n_cells)
 
     @classmethod

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.common.sorting import distinct_values
 from verax.errors import InputError, Offenders, Remedy
 from verax.inputs.arrays import Array, Ints, to_array, to_host
 
@@ -111,9 +112,7 @@ class Groups:
         unnamed.add(missing(raw), raw, 0)
         if unnamed.count:
             raise unnamed.error()
-        labels, codes = np.unique(
-            _texts(raw, argument) if raw.dtype.kind == "O" else raw, return_inverse=True
-        )
+        labels, codes = distinct_values(_texts(raw, argument) if raw.dtype.kind == "O" else raw)
         return cls(codes.astype(np.int64), labels)
 
 
@@ -161,7 +160,7 @@ def _is_column(labels: object) -> bool:
 def crossed(first: Groups, second: Groups) -> Groups:
     """Groups of two kinds, from those of each."""
     n = len(second.labels)
-    pairs, codes = np.unique(first.codes * n + second.codes, return_inverse=True)
+    pairs, codes = distinct_values(first.codes * n + second.codes)
     return Groups(codes.astype(np.int64), paired(first.labels[pairs // n], second.labels[pairs % n]))
 
 
@@ -183,7 +182,7 @@ def is_two_way(labels: np.ndarray[Any, Any]) -> bool:
 def distinct(labels: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], Ints]:
     """The different labels in order, of one kind or of two, and the place of each label among them."""
     if not is_two_way(labels):
-        return np.unique(labels, return_inverse=True)
+        return distinct_values(labels)
     found = crossed(*(Groups(*distinct(labels[name])[::-1]) for name in BOTH))
     return found.labels, found.codes
 

@@ -40,18 +40,12 @@ def smallest(
         if np.abs(slope[free]).max(initial=0.0) <= _FLAT:
             break
         along = np.where(free, -inverse @ np.where(free, slope, 0.0), 0.0)
-        fall, size = float(along @ slope), 1.0
-        for _ in range(_HALVINGS):
-            moved = np.clip(x + size * along, *bounds)
-            found, steep = objective(moved)
-            if found <= value + 1e-4 * size * fall:
-                break
-            size /= 2
-        else:
+        there = _lower(objective, x, along, value, float(along @ slope), bounds)
+        if there is None:
             break
-        step, change = moved - x, steep - slope
-        gained = value - found
-        x, value, slope = moved, found, steep
+        moved, found, steep = there
+        step, change, gained = moved - x, steep - slope, value - found
+        x, value, slope = there
         if gained <= _GAIN * max(abs(value), 1.0):
             break
         bend = float(step @ change)
@@ -63,6 +57,25 @@ def smallest(
             across = np.outer(step, turned) / bend
             inverse = inverse + factor * np.outer(step, step) - across - across.T
     return x
+
+
+def _lower(
+    objective: Callable[[Floats], tuple[float, Floats]],
+    x: Floats,
+    along: Floats,
+    value: float,
+    fall: float,
+    bounds: tuple[Floats, Floats] | None = None,
+) -> tuple[Floats, float, Floats] | None:
+    """The first point in a direction, half as far each time, that is low enough, with value and gradient."""
+    size = 1.0
+    for _ in range(_HALVINGS):
+        moved = x + size * along if bounds is None else np.clip(x + size * along, *bounds)
+        found, steep = objective(moved)
+        if found <= value + 1e-4 * size * fall:
+            return moved, found, steep
+        size /= 2
+    return None
 
 
 def smallest_of_many(
@@ -78,18 +91,12 @@ def smallest_of_many(
     past: list[tuple[Floats, Floats, float]] = []
     for _ in range(_ITERATIONS):
         along = -_turned(slope, past, scaled)
-        fall, size = float(along @ slope), 1.0
-        for _ in range(_HALVINGS):
-            moved = x + size * along
-            found, steep = objective(moved)
-            if found <= value + 1e-4 * size * fall:
-                break
-            size /= 2
-        else:
+        there = _lower(objective, x, along, value, float(along @ slope))
+        if there is None:
             break
-        step, change = moved - x, steep - slope
-        gained = value - found
-        x, value, slope = moved, found, steep
+        moved, found, steep = there
+        step, change, gained = moved - x, steep - slope, value - found
+        x, value, slope = there
         if gained <= _MANY_GAIN * max(abs(value), 1.0):
             break
         bend = float(step @ change)
