@@ -303,6 +303,9 @@ FILES = {
     "b.parquet": lambda path: predictions(path, 1, caution=0.3),
     "test.parquet": lambda path: predictions(path, 5),
     "calibration.parquet": lambda path: predictions(path, 6),
+    "epochs/1.parquet": lambda path: predictions(path, 1, caution=0.6),
+    "epochs/2.parquet": lambda path: predictions(path, 1, caution=0.2),
+    "epochs/3.parquet": predictions,
     "grades.csv": grades,
     "held-out.csv": lambda path: grades(path, 7),
     "rated.csv": rated,
@@ -335,6 +338,7 @@ FILES = {
 def write_all(folder):
     """Write every demo file into a folder."""
     for name, write in FILES.items():
+        (folder / name).parent.mkdir(exist_ok=True)
         write(folder / name)
 
 

@@ -51,6 +51,7 @@ READERS += [vx.rules.Rule.__call__, vx.rules.Rule.samples]
 # What each function takes besides y and p; where p has another name.
 EXTRA = {
     "compare": {"rule": "brier", "weights": np.arange(N) % 3 + 1.0},
+    "compare_folds": {"rule": "brier", "folds": np.arange(N) % 5},
     "decompose": {"rule": "rps", "groups": np.arange(N) // 2},
     "deferral": {"defer": 0.3},
     "net_benefit": {"ordered": True},

@@ -139,7 +139,7 @@ class DatasetComparison(Tabled, MaySkip):
     Examples
     --------
     >>> import verax as vx
-    >>> found = vx.compare_datasets([[0.1, 0.2], [0.3, 0.2], [0.1, 0.4]], models=["a", "b"])
+    >>> found = vx.compare_datasets([[0.1, 0.2], [0.3, 0.2], [0.1, 0.4]], models=["a", "b"], better="lower")
     >>> found.best(), round(found.models[0].mean_rank, 2), found.tested
     ('a', 1.33, False)
     """
