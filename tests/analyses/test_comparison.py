@@ -18,6 +18,7 @@ from scattered import Scattered
 from verax.analyses.comparison.claims import OVERCONFIDENCE, error_column
 from verax.analyses.comparison.letters import letter_display
 from verax.analyses.comparison.references import ClassCounts, OtherGroups
+from verax.analyses.comparison.traits import trait_columns
 from verax.engines import differences
 from verax.engines.differences import PairedTally, all_pairs, with_differences
 from verax.inference.estimates import Estimate, Units, bootstrap_means, bootstrap_p, holm, permutation_p
@@ -815,3 +816,11 @@ def test_intervals_of_means_stay_in_the_range_of_the_rule():
     assert list(own) == pytest.approx(list(card.scores["brier"].interval))
     apart = vx.compare({"a": y[:2], "b": y}, {"a": p["a"][:2], "b": p["b"]}, rule="brier")
     assert all(model.interval.low >= 0 and model.interval.high <= 2 for model in apart.models["brier"])
+
+
+def test_traits_of_a_row_are_what_they_are_called():
+    y, decision = np.array([0, 2]), np.array([2, 2])
+    found = trait_columns(y, decision, np.array([0.5, 0.75]), np.array([0.0, 0.75]), np.array([0.5, 0.125]))
+    right, overconfidence, sharpness, ruled_out, distance = (column.tolist() for column in found)
+    assert (right, overconfidence, sharpness) == ([0, 1], [0.5, -0.25], [0.5, 0.6875])
+    assert (ruled_out, distance) == ([1, 0], [2, 0])
