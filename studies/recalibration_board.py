@@ -19,8 +19,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from boards.experiments import MANY, Experiment, experiments
-from boards.measuring import RULES, Ledger
-from boards.methods import METHODS
+from boards.measuring import RULES, Ledger, Outcome
+from boards.methods import METHODS, Method
 from boards.standings import GROUPS, overview, standings, table
 
 HERE = Path(__file__).parent
@@ -62,25 +62,27 @@ def in_turn(given: Iterable[Experiment]) -> list[Experiment]:
     return [each for _, _, each in sorted(found, key=lambda item: item[:2])]
 
 
-def report(ledger: Ledger) -> None:
-    """Print all tables."""
-    outcomes = list(ledger.outcomes.values())
-    known = [m for m in METHODS if m.installed]
-    wanted = {
-        o.experiment: {m.name for m in known if m.fits(o.n_classes, ordered=o.ordered)} for o in outcomes
+def _complete(outcomes: list[Outcome], methods: list[Method]) -> list[Outcome]:
+    """Outcomes of the experiments in which all methods that fit have been measured."""
+    missing = {
+        o.experiment: {m.name for m in methods if m.fits(o.n_classes, ordered=o.ordered)} for o in outcomes
     }
     for o in outcomes:
-        wanted[o.experiment].discard(o.method)
-    measured = {name for name, missing in wanted.items() if not missing}
-    left = len(wanted) - len(measured)
-    print(f"{left} experiments are left out, because not all methods have been measured in them")
-    outcomes = [o for o in outcomes if o.experiment in measured]
-    own = {method.name for method in METHODS if method.own}
-    field = {o.method for o in outcomes} - own
-    n_data = len({o.data for o in outcomes})
-    print(f"{len({o.experiment for o in outcomes})} experiments with {n_data} data sets")
+        missing[o.experiment].discard(o.method)
+    return [o for o in outcomes if not missing[o.experiment]]
+
+
+def report(ledger: Ledger) -> None:
+    """Print all tables."""
+    known = [method for method in METHODS if method.installed]
+    field, own = ({method.name for method in known if method.own is single} for single in (False, True))
     for shown, title in ((field, "The field"), (own, "Single methods of verax, against the field")):
-        print(f"\n## {title}\n{overview(outcomes, field, sorted(shown))}")
+        outcomes = _complete(list(ledger.outcomes.values()), [m for m in known if m.name in field | shown])
+        n_data = len({o.data for o in outcomes})
+        print(f"\n## {title}\n{len({o.experiment for o in outcomes})} experiments with {n_data} data sets")
+        if not outcomes:
+            continue
+        print(overview(outcomes, field, sorted(shown)))
         for rule in RULES:
             for group in GROUPS:
                 if rule != "rps" or group.name == "ordered classes":

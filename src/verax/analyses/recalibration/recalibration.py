@@ -78,8 +78,8 @@ def recalibrate(
     - "isotonic": a non-decreasing function of the probability of each class, normalised; if `ordered`, of
       each threshold, kept monotone.
 
-    "blend" is the average of all of them, weighted by their cross-validated losses. On most data it loses a
-    little less than any single method.
+    "blend" is the average of all of them, weighted by their cross-validated losses: no single method that can
+    be explained, but a lower loss in most experiments (studies/recalibration.md).
 
     Top lists are scaled as their padded distributions are, which keeps their classes, their order and their
     validity. The methods are "none", "temperature", "rest" (a factor for the probability of unlisted classes)
