@@ -20,7 +20,7 @@ from verax.analyses.recalibration.fitting import fit
 from verax.analyses.recalibration.forms import CalibrationMap
 from verax.analyses.recalibration.rows import Configuration, FittingRows
 from verax.engines.differences import PairedTally
-from verax.inference.intervals import t_quantile
+from verax.inference.estimates import Estimate, Units
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, in_order_seen
@@ -211,14 +211,12 @@ def _inner(sample: Folded, how: Configuration, members: list[Ints], near: Calibr
 def beyond_noise(
     before: Floats, after: Floats, weights: Floats | None, labels: Any, level: float = LEVEL
 ) -> bool:
-    """Whether losses on rows that no fit has seen fall, by a one-sided t test."""
+    """Whether losses on rows that no fit has seen fall, by a one-sided test: that of comparisons."""
     if not np.isfinite(mean_loss(before, weights)):
         return bool(np.isfinite(mean_loss(after, weights)))
     tally = PairedTally(2).update(np.column_stack([before, after]), weights, labels)
-    errors, freedoms = tally.standard_errors()
-    freedom = float(np.broadcast_to(freedoms, errors.shape)[2])
-    quantile = t_quantile(freedom, 1 - 2 * level) if freedom > 0 else np.inf
-    return bool(tally.means[2] > quantile * errors[2])
+    p_value = Estimate.of(tally, np.zeros((0, 0)), Units("rows")).p_values()[2]
+    return bool(tally.means[2] > 0 and p_value / 2 < level)
 
 
 def mean_loss(losses: Floats, weights: Floats | None) -> float:
