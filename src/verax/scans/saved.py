@@ -274,6 +274,7 @@ def know_summaries() -> None:
     import verax.analyses.calibration.component_sums
     import verax.analyses.calibration.listsums
     import verax.analyses.calibration.slope_fit
+    import verax.analyses.calibration.smooth_ece
     import verax.analyses.comparison.lengths
     import verax.analyses.decisions.cells
     import verax.analyses.grades.summaries
