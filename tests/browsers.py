@@ -43,6 +43,7 @@ class Browser:
     def prefer(self, scheme):
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.command("Emulation.setEmulatedMedia", features=features)
+        self.settle()
 
     def open(self, path):
         for kind in ("browser", "performance"):
