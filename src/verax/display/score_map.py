@@ -48,9 +48,11 @@ def draw_score_map(found: MappedScores, ax: Any = None) -> Any:
     style = {"color": GREY, "linewidth": 1.0, "linestyle": "--", "zorder": 1}
     ax.plot(ends, ends, label="class frequencies", **style)
     ax.plot(x, y, "o", color=COLOURS[0], markersize=6, zorder=3)
-    for model in drawn:
-        at = (model.miscalibration, model.discrimination)
-        ax.annotate(model.name, at, (6, 3), textcoords="offset points", fontsize=8)
+    for model, a, b in zip(drawn, x, y, strict=True):
+        # A name stands to the left of its point where another point is close to the right.
+        crowded = ((x > a) & (x < a + 0.25 * right) & (np.abs(y - b) < 0.05 * top)).any()
+        where = {"xytext": (-6, 3), "ha": "right"} if crowded else {"xytext": (6, 3)}
+        ax.annotate(model.name, (a, b), textcoords="offset points", fontsize=8, **where)
     ax.set_xlabel("miscalibration (recalibration would remove it)")
     ax.set_ylabel("discrimination")
     ax.set_title(f"mean {found.rule} along the lines; upper left is best", fontsize=9)
