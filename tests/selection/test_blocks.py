@@ -7,7 +7,7 @@ from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score, cross_validate
@@ -104,7 +104,6 @@ def tables(draw):
 
 @pytest.mark.long
 @given(tables())
-@settings(max_examples=120)
 def test_no_row_is_within_the_gap_of_a_row_of_another_part_whatever_the_options(table):
     split, y, groups = table
     mixed = groups is not None and (np.diff(groups) != 0).sum() > 1
@@ -153,6 +152,7 @@ def test_gaps_hold_across_classes(options, groups):
 
 @pytest.mark.long
 @given(designs())
+@settings(suppress_health_check=[HealthCheck.filter_too_much])
 def test_every_row_is_tested_and_validates_equally_often(design):
     split, groups = design
     assume(split.step == 1 or (split.step == split.n_test and split.n_blocks % split.n_test == 0))

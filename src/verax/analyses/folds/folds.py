@@ -82,7 +82,7 @@ def compare_folds(
     folds : array_like of shape (N,) or str, optional
         The test fold of each row; of predictions that `scan` has opened, the name of a column that it was
         told of (`by=`). Folds of different repeats have different labels.
-    scores : mapping, frame or cv_results_, optional
+    scores : mapping or frame, optional
         In place of rows, the score of each model in each fold: arrays by model, a frame with a column per
         model, the `cv_results_` of a scikit-learn search, or what `cross_validate` returned, by model.
     ids : array_like of shape (N,), optional
