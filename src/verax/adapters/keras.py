@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from verax.adapters.training import trainable
 from verax.analyses.refinement.epochs import RefinementLoss
@@ -293,7 +293,18 @@ class Loss(keras.losses.Loss):  # type: ignore[misc]
         return {**super().get_config(), "rule": name_of(self.rule), "from_logits": self.from_logits}
 
 
-class RefinementScore(keras.callbacks.Callback):  # type: ignore[misc]
+if TYPE_CHECKING:
+
+    class _Callback:
+        """What Keras calls at the end of every epoch; type checkers do not see through its decorator."""
+
+        model: Any
+
+else:
+    _Callback = keras.callbacks.Callback
+
+
+class RefinementScore(_Callback):
     """The loss after recalibration, cross-validated, added to the log of every epoch. Lower is better.
 
     Place it before callbacks that monitor its name: `EarlyStopping("val_refinement", mode="min")`,
