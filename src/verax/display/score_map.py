@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from verax.display.palette import COLOURS, GREY, pyplot
+from verax.display.ticks import round_numbers
 
 _LINES = 7
 
@@ -34,7 +35,7 @@ def draw_score_map(found: MappedScores, ax: Any = None) -> Any:
     ax.set_xlim(-0.03 * right, right)
     ax.set_ylim(-0.03 * top, top)
     # Scores from the best corner to the worst, at round numbers.
-    scores = _round_numbers(found.uncertainty - top, found.uncertainty + right)
+    scores = round_numbers(found.uncertainty - top, found.uncertainty + right, _LINES)
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
     ends = np.array([left, right])
     for score in scores:
@@ -59,16 +60,3 @@ def draw_score_map(found: MappedScores, ax: Any = None) -> Any:
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(fontsize=7, frameon=False, loc="lower right")
     return ax
-
-
-def _round_numbers(low: float, high: float) -> list[float]:
-    """Some round numbers between two.
-
-    >>> _round_numbers(0.02, 0.31)
-    [0.05, 0.1, 0.15, 0.2, 0.25, 0.3]
-    """
-    rough = (high - low) / _LINES
-    size = 10.0 ** math.floor(math.log10(rough))
-    step = next(size * k for k in (1, 2, 5, 10) if size * k >= rough)
-    first = math.ceil(low / step)
-    return [round(k * step, 12) for k in range(first, math.floor(high / step) + 1)]

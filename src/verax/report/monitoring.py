@@ -11,6 +11,7 @@ from typing import Any
 from verax.analyses.monitoring.monitor import Monitor
 from verax.analyses.monitoring.result import MonitorHistory
 from verax.display.monitoring import places_of
+from verax.display.ticks import round_numbers
 from verax.report.plain import figure, plain_page, save_page, table_of
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 10, 26
@@ -227,9 +228,4 @@ def _ticks(low: float, high: float, *, log: bool) -> list[tuple[float, str]]:
             (float(e), f"1e{e}" if abs(e) > 3 else f"{10.0**e:g}")
             for e in range(first, math.floor(high) + 1, step)
         ]
-    raw = (high - low) / 4
-    unit = 10.0 ** math.floor(math.log10(raw))
-    step_size = next(unit * m for m in (1, 2, 2.5, 5, 10) if unit * m >= raw)
-    first_place = math.ceil(low / step_size)
-    places = [i * step_size for i in range(first_place, math.floor(high / step_size) + 1)]
-    return [(place, f"{place:.4g}") for place in places]
+    return [(place, f"{place:.4g}") for place in round_numbers(low, high, 4)]

@@ -10,6 +10,7 @@ from typing import Any
 
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.grades.result import GradeCard
+from verax.display.ticks import round_numbers
 from verax.inference.intervals import Interval
 from verax.report.plain import plain_page, save_page, table_of
 
@@ -146,7 +147,7 @@ def _drawing(given: Sequence[tuple[str, float, Interval]], heading: str) -> str:
     parts += [
         f'<line x1="{x(place):.1f}" x2="{x(place):.1f}" y1="4" y2="{height - 30}" stroke="var(--line)"/>'
         f'<text x="{x(place):.1f}" y="{height - 12}" text-anchor="middle">{place:.3g}</text>'
-        for place in (low + (high - low) * i / 4 for i in range(5))
+        for place in round_numbers(low, high, 4)
     ]
     for i, (name, mean, interval) in enumerate(lines):
         y = _LINE * i + 18

@@ -15,6 +15,18 @@ from verax.inference.intervals import Interval
 from verax.inputs.groups import GroupCount, each_count, in_words
 from verax.inputs.skipping import MaySkip
 
+# With fewer rows, or groups, the gain of a method is skewed: 95 % intervals covered 84 % at 100 rows and 92 %
+# at 300.
+_FEW = 1000
+_SKEWED = "only {} rows or groups: the calibration part is skewed"
+_UNGAINED = "no method gains significantly; the interval includes that of the closest method"
+# What the lines of the table are called.
+_TITLES = {
+    "loss": "loss",
+    "refinement": "refinement (loss after recalibration)",
+    "calibration": "calibration (loss minus refinement)",
+}
+
 
 @dataclass(frozen=True)
 class LossPart:
@@ -217,16 +229,3 @@ def _not_below(gain: Gain, closest: Gain) -> Gain:
         interval=undecided(gain.interval, closest.interval, _UNGAINED),
         share_interval=undecided(gain.share_interval, closest.share_interval, _UNGAINED),
     )
-
-
-# With fewer rows, or groups, the gain of a method is skewed: 95 % intervals covered 84 % at 100 rows and 92 %
-# at 300.
-_FEW = 1000
-_SKEWED = "only {} rows or groups: the calibration part is skewed"
-_UNGAINED = "no method gains significantly; the interval includes that of the closest method"
-# What the lines of the table are called.
-_TITLES = {
-    "loss": "loss",
-    "refinement": "refinement (loss after recalibration)",
-    "calibration": "calibration (loss minus refinement)",
-}
