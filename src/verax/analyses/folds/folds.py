@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from verax.analyses.comparison.checks import check_models
 from verax.analyses.comparison.conclusions import (
     finite_parts,
     infinite_notes,
@@ -18,33 +16,32 @@ from verax.analyses.comparison.conclusions import (
     read_comparison,
     results,
 )
-from verax.analyses.comparison.paired import PairedRecipe, PairedSums
+from verax.analyses.comparison.paired import PairedSums
 from verax.analyses.comparison.records import Difference, Model
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.folds.given import FoldScores, most_often, ratio_of, read_scores
+from verax.analyses.folds.given import FoldScores, ratio_of, read_scores
 from verax.analyses.folds.reports import are_reports, read_reports
 from verax.analyses.folds.result import FoldComparison
-from verax.analyses.listfaults import faults_in, with_fault_recipes
+from verax.analyses.folds.rows import (
+    FoldSums,
+    are_handles,
+    open_folds,
+    repeats_of,
+    sums_by_fold,
+    sums_of_handles,
+)
 from verax.common.checks import check_choice, check_count, check_number
-from verax.errors import InputError, Remedy, join, passing, show
+from verax.errors import InputError, Remedy, passing, show
 from verax.inference.intervals import Resampling, WeightsAre, check_confidence
 from verax.inference.repeated import Practical, over_folds, practical_t
-from verax.inputs.arrays import Array, Floats, to_array, to_host
-from verax.inputs.breakdown import Breakdown, BreakdownRecipe, not_scanned
-from verax.inputs.groups import Groups
-from verax.inputs.handles import Handle
-from verax.inputs.lists.rows import ListFaults
-from verax.inputs.memory import open_rows
+from verax.inputs.arrays import Floats
 from verax.inputs.options import Reading, reads
-from verax.inputs.skipping import Skipped
 from verax.scores.base import Rule
 from verax.scores.directions import is_higher_better
 from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules, default_rules, name_of
 
 Better = Literal["lower", "higher"]
-_FOLD = "fold"
-_SUMS = "sums"
 
 
 @reads
@@ -155,11 +152,11 @@ def compare_folds(
         test_train = rows.test_train if test_train is None else test_train
         repeats = repeats or rows.repeats
     order_matters = needs_order(rules, ordered=ordered)
-    sums = _each_fold(y, rules) if _are_handles(y) else None
+    sums = sums_of_handles(y, rules) if are_handles(y) else None
     if sums is None:
-        handle = _open(y, forecasts, folds, ids, repeats, ordered=order_matters, **read)
-        repeats = repeats or _repeats_of(handle)
-        sums = _by_fold(handle, folds, rules)
+        handle = open_folds(y, forecasts, folds, ids, repeats, ordered=order_matters, **read)
+        repeats = repeats or repeats_of(handle)
+        sums = sums_by_fold(handle, folds, rules)
     return _of_rows(sums, rules, repeats or 1, test_train, rope, plan, ordered=order_matters)
 
 
@@ -168,174 +165,6 @@ def _refuse_rows(given: Mapping[str, object]) -> None:
     for argument, value in given.items():
         if value is not None and value is not False and not (isinstance(value, str) and value == "raise"):
             raise InputError("cannot be used with scores", argument=argument)
-
-
-# ---- rows ----------------------------------------------------------------------------------------
-
-
-class FoldSums(NamedTuple):
-    """Sums of the losses of all models in each fold, and what is known of the rows."""
-
-    sums: Mapping[Any, PairedSums]
-    models: tuple[str, ...]
-    dense: list[str]
-    skipped: Skipped | None
-    # Rows of several repeats are the same cases, and are matched.
-    cases_known: bool
-    faults: Mapping[str, ListFaults] = MappingProxyType({})
-
-
-def _are_handles(given: object) -> bool:
-    values = list(given.values()) if isinstance(given, Mapping) else given
-    return isinstance(values, (list, tuple)) and bool(values) and all(isinstance(v, Handle) for v in values)
-
-
-def _recipe(handle: Handle, rules: Sequence[Rule]) -> PairedRecipe:
-    return PairedRecipe(handle.models, tuple(rules), traits=len(handle.listed) < len(handle.models))
-
-
-def _dense(handle: Handle) -> list[str]:
-    return [name for name in handle.models if name not in handle.listed]
-
-
-def _each_fold(given: Any, rules: Sequence[Rule]) -> FoldSums:
-    """The sums of predictions that have a handle for each fold."""
-    named = given if isinstance(given, Mapping) else dict(enumerate(given))
-    first: Handle = next(iter(named.values()))
-    found: dict[Any, PairedSums] = {}
-    skipped: list[Skipped] = []
-    for label, handle in named.items():
-        check_models(handle, None)
-        if (handle.models, handle.n_classes) != (first.models, first.n_classes):
-            raise InputError(
-                "must have the same models and classes in all folds",
-                argument="y",
-                kind="label",
-                found=f"fold {show(label)} has {join(handle.models)}, not {join(first.models)}",
-                remedies=[Remedy("Name the models when opening files: `scan(..., probs={name: columns})`.")],
-            )
-        own = handle.summarise({_SUMS: _recipe(first, rules)})
-        found[label] = own[_SUMS]
-        skipped += [] if own.skipped is None else [own.skipped]
-    whole = reduce(lambda a, b: a + b, skipped) if skipped else None
-    return FoldSums(found, first.models, _dense(first), whole, _grouped(found))
-
-
-def _grouped(sums: Mapping[Any, PairedSums]) -> bool:
-    """Whether rows are in groups."""
-    return next(iter(sums.values())).first.labels is not None
-
-
-def _open(
-    y: object,
-    forecasts: Mapping[str, object] | None,
-    folds: object,
-    ids: object,
-    repeats: int | None,
-    *,
-    ordered: bool,
-    **read: Any,
-) -> Handle:
-    """The rows with their folds; those of several repeats are clustered by case."""
-    if folds is None:
-        raise InputError(
-            "must say the test fold of each row",
-            argument="folds",
-            kind="missing",
-            remedies=[passing(folds=...), passing("for the scores of each fold", scores=...)],
-        )
-    if isinstance(y, Handle):
-        return open_rows(y, forecasts, ordered=ordered, named="forecasts", sets=True)
-    labels = to_host(to_array(folds, "folds")[0])
-    if labels.ndim != 1:
-        raise InputError(
-            "must be one label per row", argument="folds", kind="length", found=f"its shape is {labels.shape}"
-        )
-    try:
-        Groups.of(labels, len(labels))
-    except InputError as error:
-        raise error.replace(argument="folds") from None
-    if ids is not None:
-        cases = to_host(to_array(ids, "ids")[0])
-        often = _check_cases(cases, labels, repeats)
-        if often > 1 and read.get("groups") is None:
-            read["groups"] = cases
-    beside: dict[str, Any] = {"ids": ids, "by": {_FOLD: labels}}
-    try:
-        return open_rows(y, forecasts, ordered=ordered, named="forecasts", sets=True, **beside, **read)
-    except InputError as error:
-        if error.argument != "by":
-            raise
-        found = f"there are {len(labels)}"
-        raise InputError("must be one label per row", argument="folds", kind="length", found=found) from None
-
-
-def _check_cases(cases: Array, labels: Array, repeats: int | None) -> int:
-    """How often cases are in some fold at most; refuses folds that share cases."""
-    if len(cases) != len(labels):
-        raise InputError(
-            f"must be {len(labels)} names, one per row",
-            argument="ids",
-            kind="length",
-            found=f"there are {len(cases)}",
-        )
-    names, place, count = np.unique(cases, return_inverse=True, return_counts=True)
-    own = np.unique(np.stack([place, np.unique(labels, return_inverse=True)[1]]), axis=1, return_counts=True)
-    twice = own[0][0][own[1] > 1]
-    if len(twice):
-        raise InputError(
-            "must be different within a fold",
-            argument="ids",
-            found=f"{show(names[twice[0]])} is there several times ({len(set(twice.tolist()))} such cases)",
-            rows=np.flatnonzero(place == twice[0])[:3].tolist(),
-            count=len(set(twice.tolist())),
-            remedies=[Remedy("Rows that belong together are groups, not ids.")],
-        )
-    often = most_often(cases)
-    if repeats is None and often == count.min():
-        return often
-    if often > (repeats or 1):
-        shared = np.flatnonzero(count > (repeats or 1))
-        at = np.flatnonzero(place == shared[0])
-        raise InputError(
-            "must not share rows within a round of cross-validation",
-            argument="folds",
-            found=f"{show(names[shared[0]])} is in folds {join(show(labels[i]) for i in at[:3])} "
-            f"({len(shared)} such cases)",
-            rows=at[:3].tolist(),
-            count=len(shared),
-            remedies=[passing("if folds are those of several rounds", repeats=often)],
-        )
-    return often
-
-
-def _repeats_of(handle: Handle) -> int | None:
-    """How often cases are in some fold; None where that is not known."""
-    part = handle.kept
-    return None if part is None or part.ids is None else most_often(part.ids)
-
-
-def _by_fold(handle: Handle, folds: object, rules: Sequence[Rule]) -> FoldSums:
-    """The sums of each label of a column."""
-    check_models(handle, None)
-    column = _FOLD
-    if isinstance(folds, str):
-        column = folds
-        if folds not in handle.by:
-            raise not_scanned(folds, handle.by, "folds")
-    elif _FOLD not in handle.by:
-        raise InputError(
-            "must name a column of predictions that `scan` has opened",
-            argument="folds",
-            kind="type",
-            found=f"it is a {type(folds).__name__}",
-        )
-    recipe = BreakdownRecipe(column, {_SUMS: _recipe(handle, rules)})
-    found = handle.summarise(with_fault_recipes(handle, {_FOLD: recipe}))
-    parts: Breakdown = found[_FOLD]
-    sums = {label: parts[label][_SUMS] for label in parts.labels}
-    faults = faults_in(handle, found)
-    return FoldSums(sums, handle.models, _dense(handle), found.skipped, _grouped(sums), faults)
 
 
 def _of_rows(
