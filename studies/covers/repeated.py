@@ -100,7 +100,7 @@ def datasets(n: int, effects: tuple[float, ...], replications: int, seed: int) -
     found["signed ranks"] = []
     for i in range(replications):
         rng = np.random.default_rng([seed, i])
-        compared = vx.compare_datasets(_scores(n, effects, rng), draws=100)
+        compared = vx.compare_datasets(_scores(n, effects, rng), draws=100, better="lower")
         for model in compared.models:
             covered = model.interval.low <= truth[int(model.name)] <= model.interval.high
             found["mean rank"].append(covered)
