@@ -30,7 +30,7 @@ GUIDES = {
     "raters": "raters RaterStudy",
     "decisions": """decide expected_cost choose_thresholds Thresholds deferral Deferral net_benefit
         DecisionCurve DecisionCurves murphy Murphy risk_coverage RiskCoverage roc_auc average_precision
-        c_index RankScore RankScores""",
+        c_index RankScore RankScores ThresholdBrier""",
     "twoclass": """operating_points OperatingPoint OperatingPoints roc_curve precision_recall_curve
         confidence_curve RateCurve RateCurves""",
     "comparison": """compare Comparison Difference Interval ConfidenceSequence subgroups Subgroups plan

@@ -38,9 +38,10 @@ SIZES = (2, 3, 5, 10, 100)
 def all_rules() -> dict[str, vx.rules.Rule]:
     """Every rule that gets a page: those registered, and what else the Brier score can be made into.
 
-    Scores of sets are in the guide to sets.
+    Scores of sets, grades and ranges of thresholds are in the guide.
     """
-    made = {rule.name for rule in vx.rules.RULES.values()} | set(registry.SET_RULES) | {"grade"}
+    made = {rule.name for rule in vx.rules.RULES.values()} | set(registry.SET_RULES)
+    made |= {"grade", "threshold_brier"}
     others = {name: make(vx.brier) for name, make in registry._MAKERS.items() if name not in made}
     return {**vx.rules.RULES, **others}
 

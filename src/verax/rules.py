@@ -11,6 +11,7 @@ from verax.scores.base import Rule
 from verax.scores.combinators import Padded, Penalized
 from verax.scores.grades import Grade
 from verax.scores.properties import Holds, Properties
+from verax.scores.ranges import ThresholdBrier
 from verax.scores.registry import RULES
 from verax.scores.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, ZeroOne
 from verax.scores.sets import LevelSet, SetRule, Winkler
@@ -32,6 +33,7 @@ __all__ = [
     "SaRPS",
     "SetRule",
     "Spherical",
+    "ThresholdBrier",
     "Winkler",
     "ZeroOne",
 ]

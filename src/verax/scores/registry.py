@@ -20,6 +20,7 @@ from verax.scores.base import Rule
 from verax.scores.combinators import Padded, Penalized, padded, penalized
 from verax.scores.grades import Grade
 from verax.scores.naming import suggestions
+from verax.scores.ranges import ThresholdBrier
 from verax.scores.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, ZeroOne
 from verax.scores.sets import LevelSet, SetRule, Winkler
 
@@ -53,7 +54,7 @@ _MAKERS |= {"penalized": penalized, "padded": padded}
 # Scores of sets, which need other rows than all others.
 SET_RULES: dict[str, type[SetRule]] = {rule.name: rule for rule in (LevelSet, Winkler)}
 _MAKERS |= SET_RULES
-_MAKERS["grade"] = Grade
+_MAKERS |= {rule.name: rule for rule in (Grade, ThresholdBrier)}
 
 # Names that earlier versions wrote: still read, and answered with a warning where they are typed.
 _FORMERLY = {"log": "log_score"}

@@ -20,6 +20,7 @@ from verax.inputs.arrays import Floats, Ints
 from verax.scores.base import Rule
 from verax.scores.combinators import Penalized
 from verax.scores.properties import Holds
+from verax.scores.ranges import ThresholdBrier
 from verax.scores.rules import RPS, Brier, Log, RankedLog
 
 # ---- which events ------------------------------------------------------------------------------
@@ -107,7 +108,9 @@ def split(rule: Rule, n_classes: int) -> Split:
 
 
 def _refusal(rule: Rule) -> RuleError:
-    if rule.properties.proper is not Holds.ALWAYS:
+    if isinstance(rule, ThresholdBrier):
+        reason = "looks at some thresholds only; decompose brier instead"
+    elif rule.properties.proper is not Holds.ALWAYS:
         reason = "is not proper, so recalibration need not improve it and the components mean nothing"
     elif isinstance(rule, Penalized):
         reason = f"has a penalty that looks at all classes at once; decompose {rule.rule!r} instead"
