@@ -92,7 +92,7 @@ def test_shares_of_raters_are_averaged():
 
 
 def test_other_numbers_of_classes_are_refused():
-    with pytest.raises(vx.errors.InputError, match=r"threshold_brier is for two\. For one class against the rest"):
+    with pytest.raises(vx.errors.InputError, match=r"for two\. For one class against the rest"):
         RANGE([0, 1, 2], np.eye(3))
     with pytest.raises(vx.errors.RuleError, match="looks at some thresholds only; decompose brier"):
         vx.decompose(*drawn(), rule=RANGE)
