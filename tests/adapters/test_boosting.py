@@ -614,3 +614,23 @@ def test_metrics_after_temperature_scaling():
         pytest.approx(expected, rel=1e-9),
         False,
     )
+    own = catboost_metric("brier", refinement=True)
+    assert own.get_final_error(*own.evaluate(list(z.T), y, None)) == pytest.approx(expected, rel=1e-9)
+    assert pickle.loads(pickle.dumps(own)).refinement
+    assert type(own).__name__ == "brier_refinement"
+    weights = rng.random(150)
+    weighted = RefinementLoss("brier")(y, p, weights=weights)
+    assert own.get_final_error(*own.evaluate(list(z.T), y, weights)) == pytest.approx(weighted, rel=1e-9)
+
+
+def test_catboost_stops_by_what_recalibration_cannot_remove():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(300, 4))
+    y = (x[:, 0] + rng.normal(size=300) > 0).astype(int)
+    metric = catboost_metric("log_score", refinement=True)
+    model = catboost.CatBoostClassifier(
+        iterations=30, eval_metric=metric, early_stopping_rounds=5, verbose=False, allow_writing_files=False
+    )
+    model.fit(x[:200], y[:200], eval_set=(x[200:], y[200:]))
+    history = model.get_evals_result()["validation"]["log_score_refinement"]
+    assert model.get_best_iteration() == int(np.argmin(history))

@@ -16,6 +16,7 @@ from verax.analyses.recalibration.choosing import dealt
 from verax.analyses.recalibration.curve_fitting import _Fitting
 from verax.analyses.recalibration.curves import basis, thresholds_of
 from verax.analyses.recalibration.fitting import fit
+from verax.analyses.recalibration.forms import Isotonic
 from verax.analyses.recalibration.rows import Configuration, FittingRows
 
 STRUCTURED = ["svector", "smatrix"]
@@ -280,3 +281,13 @@ def test_a_class_without_rows_is_named_with_the_remedy():
     )
     assert any("never happened in these rows: c." in note and "merge them" in note for note in found.notes)
     assert (found.apply(p) > 0).all()
+
+
+def test_isotonic_functions_have_values_between_the_least_numbers():
+    """Naive Bayes gives probabilities as small as 5e-324; the slope between such knots overflowed."""
+    least = np.array([0.0, 5e-324, 1e-323, 0.5, 1.0])
+    form = Isotonic(False, (least, least), (np.array([0.0, 0.2, 0.5, 0.6, 1.0]),) * 2, 0.0)
+    p = np.stack([least, 1 - least], axis=1)
+    with np.errstate(all="raise", under="ignore"):
+        found = form.apply(p)
+    np.testing.assert_allclose(found[:, 0], [0.0, 0.2 / 1.2, 0.5 / 1.5, 0.5, 1.0], rtol=1e-15)

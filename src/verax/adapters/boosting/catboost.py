@@ -16,6 +16,8 @@ import numpy as np
 from verax.adapters.boosting.orders import Names, Order, require_order
 from verax.adapters.boosting.scores import probabilities
 from verax.adapters.boosting.trees import FLAT, check_objective, matching_scale
+from verax.analyses.refinement.epochs import RefinementLoss
+from verax.common.checks import check_flag
 from verax.engines.slopes import fuse_slopes
 from verax.errors import InputError, Remedy, passing
 from verax.inputs.arrays import Floats
@@ -38,23 +40,26 @@ class CatBoostMetric:
         The scoring rule.
     order : Order, optional
         Mapping from label positions to ordered classes.
+    refinement : bool, default False
+        Whether to measure the loss after temperature scaling.
     """
 
     rule: Rule
     order: Order | None = None
+    refinement: bool = False
 
     # Otherwise CatBoost tries to compile the methods, fails and warns.
     no_jit = True
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _named_metric, (self.rule, self.order)
+        return _named_metric, (self.rule, self.order, self.refinement)
 
     def is_max_optimal(self) -> bool:
         """Whether larger values are better, which they are not."""
         return False
 
     def evaluate(self, approxes: Any, target: Any, weight: Any) -> tuple[float, float]:
-        """The sum of the losses and of the weights.
+        """The sum of the losses and of the weights; of the loss after recalibration its mean times these.
 
         Parameters
         ----------
@@ -76,10 +81,13 @@ class CatBoostMetric:
             y, z = self.order.outcomes(y), self.order.columns(z)
         else:
             require_order(self.rule, len(approxes), "CatBoost")
+        weights = None if weight is None else np.asarray(weight, np.float64)
+        if self.refinement:
+            total = float(len(y) if weights is None else weights.sum())
+            return RefinementLoss(self.rule)(y, z, weights=weights, logits=True) * total, total
         losses = self.rule.samples(y, z, logits=True)
-        if weight is None:
+        if weights is None:
             return float(losses.sum()), float(len(losses))
-        weights = np.asarray(weight, np.float64)
         some = weights > 0
         return float(losses[some] @ weights[some]), float(weights.sum())
 
@@ -252,7 +260,11 @@ _NONE = np.empty(0)
 
 
 def catboost_metric(
-    rule: Rule | str, *, order: Names | None = None, class_names: Names | None = None
+    rule: Rule | str,
+    *,
+    order: Names | None = None,
+    class_names: Names | None = None,
+    refinement: bool = False,
 ) -> CatBoostMetric:
     """Create an `eval_metric` for CatBoostClassifier from a rule; it is minimised.
 
@@ -266,6 +278,9 @@ def catboost_metric(
     class_names : sequence of labels, optional
         The `class_names` of the CatBoostClassifier, which define its positions. Without them, positions are
         those of the sorted labels: pass `sorted(order)`. Needed if `order` is not sorted.
+    refinement : bool, default False
+        Whether to measure the loss after temperature scaling, cross-validated: stop by it if the model will
+        be recalibrated.
 
     Returns
     -------
@@ -278,13 +293,14 @@ def catboost_metric(
     >>> metric.evaluate([[0.0, 0.0], [0.0, 0.0]], [0, 1], None)
     (1.0, 2.0)
     """
-    return _named_metric(parse(rule), _order(order, class_names))
+    return _named_metric(parse(rule), _order(order, class_names), check_flag("refinement", refinement))
 
 
-def _named_metric(rule: Rule, order: Order | None) -> CatBoostMetric:
+def _named_metric(rule: Rule, order: Order | None, refinement: bool = False) -> CatBoostMetric:
     # CatBoost shows a metric under the name of its class.
-    named: type[CatBoostMetric] = type(name_of(rule), (CatBoostMetric,), {})
-    return named(rule, order)
+    name = f"{name_of(rule)}_refinement" if refinement else name_of(rule)
+    named: type[CatBoostMetric] = type(name, (CatBoostMetric,), {})
+    return named(rule, order, refinement)
 
 
 def catboost_objective(

@@ -104,6 +104,11 @@ class LogLinear(CalibrationMap):
         return f"slopes {own.min():.3g} to {own.max():.3g}"
 
 
+# Between knots that are closer than the least normal number a slope would be infinite. A power of two changes
+# no other result.
+_WIDER = 2.0**600
+
+
 @dataclass(frozen=True, eq=False)
 class Isotonic(CalibrationMap):
     """A non-decreasing function for each class, or for each threshold of ordered classes.
@@ -129,7 +134,7 @@ class Isotonic(CalibrationMap):
         columns = cumulative(p) if self.thresholds else p
         fitted = np.empty(columns.shape)
         for i, (x, y) in enumerate(zip(self.forecasts, self.frequencies, strict=True)):
-            fitted[:, i] = np.interp(columns[:, i], x, y)
+            fitted[:, i] = np.interp(columns[:, i] * _WIDER, x * _WIDER, y)
         if self.thresholds:
             fitted = np.diff(np.clip(nearest_monotone(fitted), 0.0, 1.0), axis=1, prepend=0.0, append=1.0)
         # A row all of whose classes are ruled out is spread evenly.
