@@ -47,7 +47,7 @@ class _DenseReduction(Reduction):
         super().__init__(forecasts.n_classes, block, needs)
         module = kernels()
         assert module is not None
-        self._kernel = module.row_stats(forecasts.n_classes, needs)
+        self._kernel = module.row_stats(needs)
         self._clear = forecasts.unity.clear(forecasts.n_classes)
         # Columns one after the other, as files have them, cost a short row nothing.
         self._short = forecasts.n_classes <= module.SHORT_ROWS

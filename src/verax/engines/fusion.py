@@ -1,18 +1,19 @@
 """From the formulas of several rules to compiled loops that sum their losses.
 
 Every step of the formulas' trace (`engines.tracing`) becomes a line of a loop body, and constants become
-parameters. There are two kinds of loops. For few classes a loop reads the rows themselves and makes
-everything at once: probabilities, statistics, losses, sums and counts (`fuse_rows`). For others, and for
-top lists, a loop reads the statistics that another kernel has left in a buffer (`fuse`); its text is the
-same for every number of classes. Formulas that have no trace are not fused: they run as NumPy calls.
+parameters. There are two kinds of loops. One reads the rows themselves and makes everything at once:
+probabilities, statistics, losses, sums and counts (`fuse_rows`). It is printed for each small number of
+classes, and once for all others. For groups, for logits of many classes, and for top lists, a loop reads the
+statistics that another kernel has left in a buffer (`fuse`); its text is the same for every number of
+classes. Formulas that have no trace are not fused: they run as NumPy calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,8 +22,10 @@ from verax.engines.meanlosses import write_mean_losses, write_shares
 from verax.engines.stats import Formula
 from verax.engines.tracing import Trace, record
 from verax.inputs.arrays import Floats
-from verax.kernels.fewclasses import KNOWN, strip_rows, write_probabilities, write_statistics
-from verax.kernels.statistics import PLACE, Form
+from verax.kernels.dense import STRIP, cumulative_statistics, plain_statistics
+from verax.kernels.fewclasses import FEW, KNOWN, strip_rows, write_probabilities, write_statistics
+from verax.kernels.functions import texts_of
+from verax.kernels.statistics import CUMULATIVE, PLACE, Form
 from verax.kernels.texts import Kernel, Lines, compile_text
 
 # A shift may be this many times the mean loss: each factor of two costs the sum a binary digit.
@@ -75,12 +78,13 @@ def _buffer_loop(trace: Trace, weighted: bool) -> str:
 
 @dataclass(frozen=True)
 class Layout:
-    """How rows of few classes lie in memory, and what is wanted of them: all that a kernel is printed for.
+    """How rows lie in memory, and what is wanted of them: all that a kernel is printed for.
 
     Attributes
     ----------
     n_classes : int
-        The number of classes, at most FEW.
+        The number of classes. Beyond FEW it is not part of the text, and rows must be probabilities that lie
+        one after the other.
     columns : bool
         Whether `p` is a tuple of 1-D arrays; otherwise it is one (n, K) array.
     form : Form
@@ -104,6 +108,11 @@ class Layout:
     shared: Literal["", "shares", "counts"] = ""
 
     @property
+    def many(self) -> bool:
+        """Whether there are too many classes to print a text for their number."""
+        return self.n_classes > FEW
+
+    @property
     def strip(self) -> int:
         """How many rows are held at a time."""
         return strip_rows(self.n_classes * (2 if self.shared else 1))
@@ -116,19 +125,24 @@ class Layout:
 
 @lru_cache(maxsize=64)
 def fuse_rows(rules: tuple[Formula, ...], layout: Layout) -> tuple[Kernel, Floats] | None:
-    """A kernel (p, y, shares, weights, clear, constants, shift, rough, sums, cells, squares, left), and its
-    constants.
+    """A kernel (p, y, shares, weights, clear, constants, shift, rough, sums, cells, squares, decided, left)
+    and its constants.
 
     None if a formula cannot be traced. The kernel adds to `sums` what `fuse` says, and to `cells` (both parts
-    of a compensated sum, with weights also `squares`) the weights of outcomes against decisions. It writes to
-    `left` the numbers of the rows that it left out, and returns how many: rows that are not clearly valid,
-    whose losses may be infinite, whose outcome had probability zero (where `layout.counts`), and strips of
-    rows for which the shift lies too far from the losses. These are summed nevertheless if `rough`.
+    of a compensated sum, with weights also `squares`) the weights of outcomes against decisions. Of many
+    classes it writes the decisions to `decided` instead, -1 for rows that it left out. It writes to `left`
+    the numbers of the rows that it left out, and returns how many: rows that are not clearly valid, whose
+    losses may be infinite, whose outcome had probability zero (where `layout.counts`), and strips of rows for
+    which the shift lies too far from the losses. These are summed nevertheless if `rough`.
     """
     trace = record(rules, layout.n_classes)
     if trace is None or not KNOWN.issuperset(trace.statistics):
         return None
-    return compile_text(_row_loop(trace, layout), __file__), np.array(trace.constants)
+    text = _many_loop(trace, layout) if layout.many else _row_loop(trace, layout)
+    return compile_text(text, __file__), np.array(trace.constants)
+
+
+_PARAMETERS = "(p, y, g, w, clear, c, m, rough, sums, cells, squares, decided, left)"
 
 
 def _row_loop(trace: Trace, layout: Layout) -> str:
@@ -180,8 +194,59 @@ def _row_loop(trace: Trace, layout: Layout) -> str:
     if layout.counts and turns > 1:
         _write_flush(tail, "table", "cells", _TABLES, k)
     tail.add("return n_left")
-    start = "def kernel(p, y, g, w, clear, c, m, rough, sums, cells, squares, left) -> int:"
+    start = f"def kernel{_PARAMETERS} -> int:"
     return "\n".join([start, *head.text, *strip.text, *row.text, *end.text, *tail.text])
+
+
+def _many_loop(trace: Trace, layout: Layout) -> str:
+    """The same for any number of classes: statistics come from the loops of `kernels.dense`."""
+    n, size = len(trace.losses), layout.strip
+    head = Lines(4)
+    _write_parameters(head, trace)
+    head.add(f"out = np.zeros(({n + 1}, {4 if layout.weighted else 2}))")
+    head.add(f"s = np.empty(({len(PLACE)}, {size}))")
+    head.add(f"chosen = np.empty({size}, np.int64)")
+    head.add(f"valid = np.empty({size})")
+    head.add("n_left = 0")
+    head.add(f"for start in range(0, y.size, {size}):")
+    strip = Lines(8)
+    strip.add(f"n = min({size}, y.size - start)")
+    strip.add("for i in range(n):")
+    strip.add("    held = plain_statistics(p, start + i, y[start + i], clear, s, i, chosen)")
+    strip.add("    valid[i] = select(held, 1.0, 0.0)")
+    helpers: list[Callable[..., Any]] = [plain_statistics]
+    if CUMULATIVE & set(trace.statistics):
+        strip.add(f"for i in range(0, n, {STRIP}):")
+        wanted = "cdf_log" in trace.statistics
+        strip.add(f"    cumulative_statistics(p, y, start + i, min({STRIP}, n - i), s, i, {wanted})")
+        helpers.append(cumulative_statistics)
+    _write_zeros(strip, n, layout.weighted)
+    strip.add("for i in range(n):")
+    row = Lines(12)
+    row.require("valid[i] > 0.0")
+    if layout.weighted:
+        row.let("w[start + i]", "weight_of_row")
+        row.require("(weight_of_row >= 0.0) & (weight_of_row < math.inf)")
+    for name in sorted({*trace.statistics, "p_true"}):
+        row.let("0.0" if name == "invalid" else f"s[{PLACE['hit' if name == 'answered' else name]}, i]", name)
+    if layout.counts:
+        row.require("p_true > 0.0")
+    write_formulas(row, trace)
+    row.all_hold("ok")
+    _write_sums(row, trace, layout.weighted)
+    row.add("chosen[i] = select(ok, chosen[i], -1)")
+    end = Lines(8)
+    _write_out(end, n, layout.weighted)
+    end.add("fine = True")
+    _write_acceptance(end, n, layout.weighted, unless="rough")
+    end.add("for i in range(n):")
+    end.add("    decided[start + i] = select(fine, chosen[i], -1)")
+    end.add("    if not fine or chosen[i] < 0:")
+    end.add("        left[n_left] = start + i")
+    end.add("        n_left += 1")
+    start = f"def kernel{_PARAMETERS} -> int:"
+    own = [start, *head.text, *strip.text, *row.text, *end.text, "    return n_left"]
+    return "\n".join([*own, texts_of(*helpers)])
 
 
 def _write_losses(row: Lines, trace: Trace, layout: Layout, needs: Collection[str]) -> None:

@@ -1,8 +1,8 @@
-"""Rows of few classes, by one kernel: statistics, losses, sums and counts in one loop."""
+"""Rows by one kernel: statistics, losses, sums and counts in one loop."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,9 @@ from verax.inputs.forecasts import Forecasts, Unread
 from verax.inputs.shares import Shares
 from verax.kernels.fewclasses import FEW
 
+# Takes the outcomes, decisions and weights of rows; decisions of rows that are left out are -1.
+Count = Callable[[Ints, Ints, Floats | None], None]
+
 # How many rows at either end of a chunk tell roughly what its losses are.
 _PROBE = 32
 _NO_WEIGHTS = np.zeros(0)
@@ -23,8 +26,10 @@ _NO_SHARES.flags.writeable = False
 
 
 def layout_of(rows: Any, *, counts: bool) -> Layout | None:
-    """How rows of few classes lie in memory; None for any others, which kernels of this kind do not know."""
-    if not isinstance(rows, Forecasts) or rows.n_classes > FEW or (rows.binary and rows.form == "rescaled"):
+    """How rows lie in memory; None for those that kernels of this kind do not know."""
+    if not isinstance(rows, Forecasts) or (rows.binary and rows.form == "rescaled"):
+        return None
+    if rows.n_classes > FEW and (rows.form != "probabilities" or rows.by_columns or rows.shared):
         return None
     layout = Layout(rows.n_classes, rows.by_columns, rows.form, rows.binary, rows.weights is not None, counts)
     return replace(layout, shared=rows.outcomes.form) if isinstance(rows.outcomes, Shares) else layout
@@ -37,6 +42,8 @@ class RowSums:
     ----------
     counts : bool
         Whether the kernel counts outcomes against decisions.
+    decides : bool
+        Whether it writes the decisions instead, because there are many classes.
     """
 
     def __init__(
@@ -45,11 +52,13 @@ class RowSums:
         self._kernel, self._constants, self._forecasts = kernel, constants, forecasts
         self._clear = forecasts.unity.clear(forecasts.n_classes)
         self._scale = 1 / unit
-        self.counts = counts
+        many = forecasts.n_classes > FEW
+        self.counts, self.decides = counts and not many, counts and many
+        self._n_cells = 0 if many else forecasts.n_classes**2
 
     @classmethod
     def of(cls, rules: tuple[Formula, ...], rows: Any, *, unit: float, counts: bool) -> RowSums | None:
-        """The kernel for these rows; None where there are many classes, groups, or rules without a trace."""
+        """The kernel for these rows; None where there are groups, or rules without a trace."""
         layout = layout_of(rows, counts=counts)
         if layout is None or rows.groups is not None:
             return None
@@ -57,17 +66,30 @@ class RowSums:
         return None if found is None else cls(*found, rows, unit, counts)
 
     def __call__(
-        self, start: int, stop: int, shift: Floats, sums: Floats, cells: Floats, squares: Floats, left: Ints
+        self,
+        start: int,
+        stop: int,
+        shift: Floats,
+        sums: Floats,
+        cells: Floats,
+        squares: Floats,
+        left: Ints,
+        count: Count,
     ) -> Ints:
-        """Add rows `start` to `stop` to the sums; the numbers of those left out. Sets `shift` first."""
+        """Add rows `start` to `stop` to the sums; the numbers of those left out. Sets `shift` first.
+
+        Where there are many classes, `count` is called with the outcomes, decisions and weights of the rows.
+        """
         rows = self._forecasts.unread(start, stop)
         w = _NO_WEIGHTS if rows.weights is None else rows.weights
         w = w if self._scale == 1 else w * self._scale
         shift[:] = self._probe(rows, w, sums)
         g = _NO_SHARES if rows.shares is None else rows.shares
-        n_left = self._kernel(
-            rows.p, rows.y, g, w, self._clear, self._constants, shift, False, sums, cells, squares, left
-        )
+        decided = np.empty(len(rows.y), np.int64)
+        into = sums, cells, squares, decided, left
+        n_left = self._kernel(rows.p, rows.y, g, w, self._clear, self._constants, shift, False, *into)
+        if self.decides:
+            count(rows.y, decided, None if rows.weights is None else w)
         if self._scale != 1 and rows.weights is not None:
             # Light rows among heavy ones have a weight, even if it is zero in the unit of the sums.
             taken = np.ones(len(rows.y), np.bool_)
@@ -87,9 +109,10 @@ class RowSums:
         return np.where(np.isfinite(smaller), smaller, 0.0)
 
     def _mean(self, p: Any, y: Ints, g: Floats, w: Floats, sums: Floats) -> Floats:
-        found, unused = np.zeros_like(sums), np.zeros((2, self._forecasts.n_classes**2))
+        found, unused = np.zeros_like(sums), np.zeros((2, self._n_cells))
         none, left = np.zeros(len(sums) - 1), np.zeros(len(y), np.int64)
-        self._kernel(p, y, g, w, self._clear, self._constants, none, True, found, unused, unused, left)
+        into = found, unused, unused, np.empty_like(left), left
+        self._kernel(p, y, g, w, self._clear, self._constants, none, True, *into)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(found[:-1, 0] / found[-1, 0])
 
@@ -132,7 +155,7 @@ class RowLosses:
     def of(cls, rules: tuple[Formula, ...], rows: Any, kept: Sequence[Formula]) -> RowLosses | None:
         """The kernel for these rows; None where there are many classes, or rules without a trace."""
         layout = layout_of(rows, counts=False)
-        layout = None if layout is None or layout.shared else layout
+        layout = None if layout is None or layout.shared or layout.many else layout
         found = None if layout is None else fuse_losses(rules, replace(layout, weighted=False))
         places = np.array([rules.index(rule) for rule in kept], np.int64)
         return None if found is None else cls(*found, rows, places)

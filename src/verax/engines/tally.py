@@ -433,10 +433,12 @@ class _Visitor:
             self._counts = Counts.zeros(
                 tally.n_classes, decisions=tally.decisions and not shared, weighted=chunks.weighted
             )
-            counted = chunks.compiled and chunks.row_sums is None and not chunks.shared_outcomes
+            decided = chunks.row_sums is None or chunks.row_sums.decides
+            counted = chunks.compiled and decided and not chunks.shared_outcomes
             if counted and tally.counts.confusion is not None:
                 self._counter = _Counter(chunks, self._counts)
-        self._row_cells = np.zeros((2, 2, tally.n_classes**2 if chunks.row_sums is not None else 0))
+        tabled = chunks.row_sums is not None and chunks.row_sums.counts
+        self._row_cells = np.zeros((2, 2, tally.n_classes**2 if tabled else 0))
         self._left = np.empty(chunks.chunk_rows if chunks.row_sums is not None else 0, np.int64)
         self._clusters = None
         if groups is not None:
@@ -470,10 +472,19 @@ class _Visitor:
         assert chunks.row_sums is not None
         shift, sums = chunks.shift[chunk], chunks.sums[chunk]
         cells, squares = self._row_cells
-        left = chunks.row_sums(start, stop, shift, sums, cells, squares, self._left)
+        left = chunks.row_sums(start, stop, shift, sums, cells, squares, self._left, self._count_rows)
         positive = sums[-1, 1]
         chunks.positive[chunk] += positive
         return left, bool(positive > 0)
+
+    def _count_rows(self, y: Ints, decided: Ints, weights: Floats | None) -> None:
+        """Count rows whose outcomes had a probability above zero; without those that have no decision."""
+        if self._counter is not None:
+            self._counter(y, decided, np.ones(len(y)), weights)
+        elif self._counts is not None:
+            taken = decided >= 0
+            w = None if weights is None else weights[taken]
+            self._counts.add(y[taken], decided[taken], w, None if w is None else squared_weights(w))
 
     def visit(self, stats: RowStats, batch: RowBatch, chunk: int) -> None:
         w = batch.weights

@@ -13,15 +13,31 @@ from typing import Any
 import numpy as np
 
 from verax.kernels.functions import compiled
-from verax.kernels.operations import fma, higher, lower
-from verax.kernels.statistics import PLACE
-from verax.kernels.texts import Kernel
+from verax.kernels.operations import bits, fma, from_bits, higher, lower, plus, select
+from verax.kernels.statistics import places
+from verax.kernels.texts import LOG, Kernel, pattern
 
-# Up to this many classes a kernel is compiled for that number, so that its loops are unrolled.
+# How many rows are taken side by side, and how many of their classes are held as columns at a time.
+# Short rows may lie in columns, one after the other: that costs them nothing.
 SHORT_ROWS = 8
+STRIP, _HELD = 16, 128
+# Classes are taken by fours; those behind the last are zero.
+_FOUR = 4
+_ROOM = _HELD + 2 * _FOUR
+# The bits of floats: those of exponents follow those of mantissas.
+_BITS, _MANTISSA, _ONE = np.uint64(52), np.uint64(2**52 - 1), np.uint64(pattern(1.0))
+_TWICE, _MOST, _EVEN = np.uint64(2046), np.uint64(2047), np.uint64(1024)
+_CENTRE = np.uint64((1024 << 52) - pattern(math.sqrt(0.5)))
+_BIAS, _LN2 = np.uint64(1023), math.log(2)
+# Four factors that are no smaller than this have a normal product; rows with smaller ones are rare.
+_LEAST = 2.0**-200
+_L0, _L1, _L2, _L3, _L4, _L5, _L6 = LOG
+
+_P_TRUE, _REST_SQ, _HIT, _HIT_LOWEST, _TOP = places("p_true", "rest_sq", "hit", "hit_lowest", "top")
+_CDF_L2, _CDF_L1, _CDF_LOG = places("cdf_l2", "cdf_l1", "cdf_log")
 
 
-def row_stats(n_classes: int, needs: frozenset[str]) -> Kernel:
+def row_stats(needs: frozenset[str]) -> Kernel:
     """A kernel (p, y, clear, out, decision) -> number of rows that are not clearly valid.
 
     `out` has one row per statistic, as `statistics.PLACE` says; what is not asked for may stay as it
@@ -29,156 +45,141 @@ def row_stats(n_classes: int, needs: frozenset[str]) -> Kernel:
     an index after it was checked; `p` may be the caller's. Cumulative errors are sums from the nearer
     end, never one minus a sum.
     """
-    ordinal = bool(needs & {"cdf_l1", "cdf_l2"})
-    ranked_log, top = "cdf_log" in needs, "top" in needs
-    if n_classes <= SHORT_ROWS:
-        return _short_rows(n_classes, ordinal, ranked_log, top)
-    return _long_rows(ordinal, ranked_log, top)
+    return _row_stats(bool(needs & {"cdf_l1", "cdf_l2"}), "cdf_log" in needs)
 
 
-# Places reach the kernels as closed-over numbers.
 @cache
-def _short_rows(n_classes: int, ordinal: bool, ranked_log: bool, top: bool) -> Kernel:
-    """For few classes: no branch depends on the data, for a wrong guess costs as much as the row."""
+def _row_stats(ordinal: bool, ranked_log: bool) -> Kernel:
+    @compiled
+    def kernel(p: Any, y: Any, clear: float, out: Any, decision: Any) -> int:
+        n_unclear = 0
+        for start in range(0, p.shape[0], STRIP):
+            n = min(STRIP, p.shape[0] - start)
+            fine = 0
+            for i in range(start, start + n):
+                fine += int(plain_statistics(p, i, y[i], clear, out, i, decision))
+            n_unclear += n - fine
+            if ordinal or ranked_log:
+                cumulative_statistics(p, y, start, n, out, start, ranked_log)
+        return n_unclear
+
+    return kernel
+
+
+def plain_statistics(p: Any, i: int, outcome: int, clear: float, out: Any, at: int, decision: Any) -> bool:
+    """Write what does not depend on the order of classes; whether the row is clearly valid.
+
+    Classes are taken several at a time. The caller's memory may change while it is read: no loop may rely on
+    what was found before.
+    """
+    n_classes = p.shape[1]
+    if outcome < 0 or outcome >= n_classes:
+        return False
+    row = p[i]
+    p_true = np.float64(row[outcome])
+    total, rest_sq = 0.0, 0.0
+    lowest, highest = np.float64(row[0]), np.float64(row[0])
+    for j in range(n_classes):
+        v = np.float64(row[j])
+        rest = select(j == outcome, 0.0, v)
+        total = plus(total, v)
+        rest_sq = plus(rest_sq, rest * rest)
+        lowest = lower(lowest, v)
+        highest = higher(highest, v)
+    n_modes, first = 0.0, n_classes - 1
+    for j in range(n_classes):
+        v = np.float64(row[j])
+        n_modes = plus(n_modes, select(v == highest, 1.0, 0.0))
+        first = min(first, select(v == highest, j, n_classes))
+    out[_P_TRUE, at] = p_true
+    out[_REST_SQ, at] = rest_sq
+    out[_HIT, at] = select(p_true == highest, 1.0, 0.0) / n_modes
+    out[_HIT_LOWEST, at] = select(first == outcome, 1.0, 0.0)
+    out[_TOP, at] = highest
+    decision[at] = first
+    # A missing value shows in the sum, which says what the extremes need not.
+    fine: bool = abs(total - 1.0) <= clear and lowest >= 0.0
+    return fine
+
+
+def cumulative_statistics(p: Any, y: Any, start: int, n: int, out: Any, at: int, ranked_log: bool) -> None:
+    """Write the statistics of cumulative probabilities for the `n` rows of a strip, side by side.
+
+    The thresholds before the outcome are added up from the first class on, and those behind it from the last
+    class on, as if the row were mirrored. The other side of every threshold is a factor of one product, whose
+    exponent is held apart, and whose rounding errors come along.
+    """
+    n_classes = p.shape[1]
     last = n_classes - 1
-    p_true_at, rest_sq_at, hit_at, hit_lowest_at = places("p_true", "rest_sq", "hit", "hit_lowest")
-    cdf_l2_at, cdf_l1_at, cdf_log_at, top_at = places("cdf_l2", "cdf_l1", "cdf_log", "top")
-
-    @compiled
-    def kernel(p: Any, y: Any, clear: float, out: Any, decision: Any) -> int:
-        n_unclear = 0
-        for i in range(p.shape[0]):
-            outcome = y[i]
-            if outcome < 0 or outcome > last:
-                n_unclear += 1
-                continue
-            row = p[i]
-            p_true = np.float64(row[outcome])
-            lowest = np.float64(row[0])
-            highest = lowest
-            rest_sq = 0.0
-            total = 0.0
-            for j in range(n_classes):
-                v = np.float64(row[j])
-                lowest = v if v < lowest else lowest
-                highest = v if v > highest else highest
-                rest = 0.0 if j == outcome else v
-                rest_sq += rest * rest
-                total += v
-            if not (lowest >= 0.0 and abs(total - 1.0) <= clear):
-                n_unclear += 1
-            n_modes = 0
-            first = 0
-            for j in range(last, -1, -1):
-                is_mode = np.float64(row[j]) == highest
-                n_modes += is_mode
-                first = j if is_mode else first
-            if ordinal:
-                cdf_l1 = 0.0
-                cdf_l2 = 0.0
-                below = 0.0
-                above = 0.0
-                for j in range(last):
-                    below += np.float64(row[j])
-                    above += np.float64(row[last - j])
-                    b = below if j < outcome else 0.0
-                    a = above if last - j > outcome else 0.0
-                    cdf_l1 += b + a
-                    cdf_l2 += b * b + a * a
-                out[cdf_l2_at, i] = cdf_l2
-                out[cdf_l1_at, i] = cdf_l1
-            if ranked_log:
-                out[cdf_log_at, i] = _log_of_thresholds(row, outcome)
-            out[p_true_at, i] = p_true
-            out[rest_sq_at, i] = rest_sq
-            out[hit_at, i] = (1.0 if p_true == highest else 0.0) / n_modes
-            out[hit_lowest_at, i] = 1.0 if first == outcome else 0.0
-            if top:
-                out[top_at, i] = highest
-            decision[i] = first
-        return n_unclear
-
-    return kernel
-
-
-@cache
-def _long_rows(ordinal: bool, ranked_log: bool, top: bool) -> Kernel:
-    """For many classes: separate loops below and above the outcome, and extremes that vectorise."""
-    p_true_at, rest_sq_at, hit_at, hit_lowest_at = places("p_true", "rest_sq", "hit", "hit_lowest")
-    cdf_l2_at, cdf_l1_at, cdf_log_at, top_at = places("cdf_l2", "cdf_l1", "cdf_log", "top")
-
-    @compiled
-    def kernel(p: Any, y: Any, clear: float, out: Any, decision: Any) -> int:
-        n, n_classes = p.shape
-        n_unclear = 0
+    held, side = np.empty((_ROOM, STRIP)), np.empty(STRIP, np.int64)
+    tail, l1, l2, smallest = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
+    product, error, exponent = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP, np.uint64)
+    for i in range(n):
+        l1[i] = 0.0
+        l2[i] = 0.0
+        smallest[i] = 1.0
+        product[i] = 1.0
+        error[i] = 0.0
+        exponent[i] = np.uint64(0)
+        for j in range(_FOUR):
+            held[j, i] = 0.0
+    for turn in range(2):
+        step = 1 - 2 * turn
         for i in range(n):
-            outcome = y[i]
-            if outcome < 0 or outcome >= n_classes:
-                n_unclear += 1
-                continue
-            row = p[i]
-            p_true = np.float64(row[outcome])
-            rest_sq = 0.0
-            cdf_l1 = 0.0
-            cdf_l2 = 0.0
-            below = 0.0
-            for j in range(outcome):
-                v = np.float64(row[j])
-                rest_sq += v * v
-                below += v
-                if ordinal:
-                    cdf_l1 += below
-                    cdf_l2 += below * below
-            above = 0.0
-            for j in range(n_classes - 1, outcome, -1):
-                v = np.float64(row[j])
-                rest_sq += v * v
-                above += v
-                if ordinal:
-                    cdf_l1 += above
-                    cdf_l2 += above * above
-            lowest, highest = _extremes(row)
-            # A missing value shows in the sum, which says what the extremes need not.
-            if not (abs(below + p_true + above - 1.0) <= clear and lowest >= 0.0):
-                n_unclear += 1
-                continue
-            # The caller's memory may change while it is read: no loop may rely on what was found before.
-            first = 0
-            while first < n_classes - 1 and row[first] != highest:
-                first += 1
-            n_modes = 0
-            for j in range(n_classes):
-                n_modes += row[j] == highest
-            if ordinal:
-                out[cdf_l2_at, i] = cdf_l2
-                out[cdf_l1_at, i] = cdf_l1
-            if ranked_log:
-                out[cdf_log_at, i] = _log_of_thresholds(row, outcome)
-            out[p_true_at, i] = p_true
-            out[rest_sq_at, i] = rest_sq
-            out[hit_at, i] = (1.0 if row[outcome] == highest else 0.0) / n_modes
-            out[hit_lowest_at, i] = 1.0 if first == outcome else 0.0
-            if top:
-                out[top_at, i] = highest
-            decision[i] = first
-        return n_unclear
-
-    return kernel
-
-
-def places(*names: str) -> list[int]:
-    """The rows of some statistics in the buffer."""
-    return [PLACE[name] for name in names]
-
-
-def _extremes(row: Any) -> tuple[float, float]:
-    """The smallest and the largest value of a row without missing ones."""
-    lowest = row[0]
-    highest = row[0]
-    for j in range(row.size):
-        lowest = lower(lowest, row[j])
-        highest = higher(highest, row[j])
-    return lowest, highest
+            tail[i] = 0.0
+            side[i] = select(turn == 0, np.int64(y[start + i]), last - np.int64(y[start + i]))
+        for begin in range(0, n_classes, _HELD):
+            size = min(_HELD, n_classes - begin)
+            if turn == 0 or n_classes > _HELD:
+                lowest = select(turn == 0, begin, n_classes - begin - size)
+                for j in range(size):
+                    for i in range(n):
+                        held[_FOUR + j, i] = np.float64(p[start + i, lowest + j])
+                for j in range(_FOUR + size, 2 * _FOUR + size - 1):
+                    for i in range(n):
+                        held[j, i] = 0.0
+            nearest = select(turn == 0, _FOUR, _FOUR + size - 1)
+            for j in range(0, size, _FOUR):
+                behind, ahead = nearest + step * j, last - begin - j
+                for i in range(n):
+                    before = side[i] - begin - j
+                    own, first, second = tail[i], l1[i], l2[i]
+                    high, low, powers, least = product[i], error[i], exponent[i], smallest[i]
+                    for u in range(_FOUR):
+                        own = own + held[behind + step * u, i]
+                        gap = select(u < before, own, 0.0)
+                        first = first + gap
+                        second = second + gap * gap
+                        if ranked_log:
+                            factor = select((u < before) | (u >= ahead), 1.0, own)
+                            least = select(factor < least, factor, least)
+                            rounded = high * factor
+                            low = fma(low, factor, fma(high, factor, -rounded))
+                            high = rounded
+                    tail[i], l1[i], l2[i] = own, first, second
+                    if ranked_log:
+                        whole = bits(high)
+                        exponent[i] = powers + (whole >> _BITS) - _BIAS
+                        product[i] = from_bits((whole & _MANTISSA) | _ONE)
+                        error[i] = low * from_bits((_TWICE - (whole >> _BITS)) << _BITS)
+                        smallest[i] = least
+    for i in range(n):
+        out[_CDF_L1, at + i] = l1[i]
+        out[_CDF_L2, at + i] = l2[i]
+    if ranked_log:
+        for i in range(n):
+            whole = bits(product[i])
+            power = (whole + _CENTRE) >> _BITS
+            f = from_bits(whole - ((power - _EVEN) << _BITS)) - 1.0
+            f = fma(error[i], from_bits((_MOST - power) << _BITS), f)
+            s = f / (2.0 + f)
+            z = s * s
+            r = fma(fma(fma(fma(fma(fma(_L6, z, _L5), z, _L4), z, _L3), z, _L2), z, _L1), z, _L0)
+            k = float(np.int64(exponent[i] + power - _EVEN))
+            out[_CDF_LOG, at + i] = -fma(k, _LN2, fma(s, z * r, s + s))
+        for i in range(n):
+            if not smallest[i] >= _LEAST:
+                out[_CDF_LOG, at + i] = _log_of_thresholds(p[start + i], y[start + i])
 
 
 # Products of probabilities are split where they fall below this; smaller factors are taken alone.

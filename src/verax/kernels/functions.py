@@ -44,6 +44,15 @@ def text_of(function: FunctionType) -> str:
     return "\n".join(ast.unparse(each) for each in found.values())
 
 
+def texts_of(*functions: Callable[..., Any]) -> str:
+    """The texts of some functions and of those that they call, for a text that calls them by their names."""
+    found: dict[str, ast.FunctionDef] = {}
+    for function in functions:
+        assert isinstance(function, FunctionType)
+        _collect(function, function.__name__, found)
+    return "\n".join(ast.unparse(each) for each in found.values())
+
+
 def _collect(function: FunctionType, name: str, found: dict[str, ast.FunctionDef]) -> None:
     (definition,) = ast.parse(dedent(inspect.getsource(function))).body
     assert isinstance(definition, ast.FunctionDef)

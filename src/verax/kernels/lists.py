@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from verax.kernels.dense import places
 from verax.kernels.functions import compiled
 from verax.kernels.limits import GRID, SMALLEST_MASS
 from verax.kernels.operations import bits, from_bits, plus
+from verax.kernels.statistics import places
 from verax.kernels.texts import Kernel
 
 # Up to this length comparing all pairs is faster than sorting one list; a power of two. A sort within

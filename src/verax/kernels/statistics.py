@@ -96,6 +96,11 @@ STATISTICS = {
 PLACE = {name: row for row, name in enumerate(s.name for s in STATISTICS.values() if s.buffered)}
 
 
+def places(*names: str) -> list[int]:
+    """The rows of some statistics in the buffer."""
+    return [PLACE[name] for name in names]
+
+
 def family(name: Family) -> frozenset[str]:
     """The names of the statistics that are computed together."""
     return frozenset(s.name for s in STATISTICS.values() if s.family == name)

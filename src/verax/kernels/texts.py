@@ -34,7 +34,7 @@ _LN2_HIGH = float.fromhex("0x1.62e42feep-1")
 _LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
 # log(1 + f) = 2s + s * P(s^2), s = f / (2 + f): coefficients of P that minimise the largest error on the
 # interval around f = 0 from the root of 1/2 to that of 2 (as in fdlibm).
-_LOG = (
+LOG = (
     6.666666666666735130e-01,
     3.999999999940941908e-01,
     2.857142874366239149e-01,
@@ -156,8 +156,8 @@ class Lines:
             f = self.let(f"fma({error}, from_bits((U(2047) - {n}) << U(52)), {f})")
         s = self.let(f"{f} / (2.0 + {f})")
         z = self.let(f"{s} * {s}")
-        r = repr(_LOG[-1])
-        for c in _LOG[-2::-1]:
+        r = repr(LOG[-1])
+        for c in LOG[-2::-1]:
             r = self.let(f"fma({r}, {z}, {c!r})")
         series = self.let(f"fma({s}, {z} * {r}, {s} + {s})")
         return self.let(f"fma({k}, {math.log(2)!r}, {series})")

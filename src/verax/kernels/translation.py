@@ -226,6 +226,8 @@ class _Translator:
                             self._block(body)
                         with otherwise:
                             self._block(others)
+                case ast.Expr(value=ast.Call() as call):
+                    self._value(call)
                 case ast.Continue():
                     self._builder.branch(self._loops[-1][0])
                     return
@@ -439,7 +441,7 @@ class _Translator:
         names = [argument.arg for argument in function.args.args]
         helper = _Translator(self._context, self._builder, function, self._helpers)
         found = helper.run(dict(zip(names, values, strict=True)))
-        return found if len(found) > 1 else found[0]
+        return found if len(found) != 1 else found[0]
 
     def _number(self, node: ast.expr) -> _Number:
         number: _Number = self._value(node)
