@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from verax.common.checks import check_count
-from verax.engines.clusters import leave_one_out, sums_by_label
+from verax.engines.clusters import leave_one_out, shapes_over, sums_by_label
 from verax.engines.differences import PairedTally, all_pairs, with_differences
 from verax.engines.sums import relative
 from verax.errors import InputError, passing, show
@@ -198,7 +198,8 @@ def bootstrap_intervals(draws: Floats, estimate: Estimate, confidence: float) ->
 def bootstrap_means(losses: Floats, units: Units, plan: Resampling) -> Floats:
     """Bootstrap means of all columns, (B, C), drawing rows, groups or blocks.
 
-    Those of groups and of blocks are spread as Student's t distribution is, because they are few.
+    Those of groups and of blocks are spread as Student's t distribution is, because they are few; those of
+    groups also as skewed effects of groups make the limits of a mean (`Estimate`).
     """
     columns = with_differences(losses)
     if units.kind == "blocks":
@@ -206,7 +207,7 @@ def bootstrap_means(losses: Floats, units: Units, plan: Resampling) -> Floats:
     weight = np.ones(len(columns)) if units.weights is None else units.weights
     columns = weight[:, None] * columns
     if units.kind == "groups":
-        _, sums = sums_by_label(units.codes, np.column_stack([weight, columns]))
+        labels, sums = sums_by_label(units.codes, np.column_stack([weight, columns]))
         weight, columns = sums[:, 0], sums[:, 1:]
     draws = multiplicities(len(columns), None, plan.replicates, plan.seed)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -214,7 +215,23 @@ def bootstrap_means(losses: Floats, units: Units, plan: Resampling) -> Floats:
     if units.kind == "rows":
         return means
     variance, freedom = leave_one_out(weight, columns)
-    return widened(means, columns.sum(axis=0) / weight.sum(), np.sqrt(variance), freedom, plan.confidence)
+    mean, error = columns.sum(axis=0) / weight.sum(), np.sqrt(variance)
+    draws = widened(means, mean, error, freedom, plan.confidence)
+    return _bent_draws(draws, mean, error, shapes_over(labels, sums)[1])
+
+
+def _bent_draws(draws: Floats, mean: Floats, error: Floats, skewness: Floats) -> Floats:
+    """Bootstrap means moved so that their quantiles are the limits of a mean of skewed values.
+
+    A mean and its standard error move together, which resampled means do not show. Their own skewness is
+    removed, and they are spread as the limits by Hall's transformation are.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        t = (draws - mean) / error
+        furthest = 3 / np.maximum(np.abs(skewness), _ROUNDING)
+        t = np.clip(t, -furthest, furthest)
+        moved = mean - error * bent(skewness * (t * t - 1) / 6 - t, skewness)
+    return np.where((error > 0) & np.isfinite(moved), moved, draws)
 
 
 def _block_means(columns: Floats, lags: int | None, plan: Resampling) -> Floats:
@@ -233,17 +250,20 @@ def _block_means(columns: Floats, lags: int | None, plan: Resampling) -> Floats:
 
 
 def bootstrap_p(draws: Floats, mean: Floats) -> Floats:
-    """Two-sided p-values: how often a resampled difference, centred at zero, is as large as the observed."""
-    extreme = (np.abs(draws - mean) >= np.abs(mean)).sum(axis=0)
-    p = (1 + extreme) / (1 + len(draws))
+    """Two-sided p-values: twice the share of the resampled differences on the rarer side of zero."""
+    one_sided = np.minimum((draws <= 0).sum(axis=0), (draws >= 0).sum(axis=0))
+    p = np.minimum((1 + 2 * one_sided) / (1 + len(draws)), 1.0)
     return np.where(np.isnan(mean), np.nan, p)
 
 
 def permutation_p(losses: Floats, units: Units, n: int, seed: int) -> Floats:
-    """Two-sided p-values from swapping two models at random in each independent unit."""
+    """Two-sided p-values from swapping two models at random in each independent unit.
+
+    Effects of groups may be skewed: means over groups are compared as t statistics that allow for it.
+    """
     columns = with_differences(losses)
-    if units.weights is not None:
-        columns = units.weights[:, None] * columns
+    weight = np.ones(len(columns)) if units.weights is None else units.weights
+    columns = weight[:, None] * columns
     unit, more = np.arange(len(columns)), np.ones(columns.shape[1])
     if units.kind == "groups":
         unit = units.codes
@@ -251,16 +271,38 @@ def permutation_p(losses: Floats, units: Units, n: int, seed: int) -> Floats:
         memory = Memory.of(columns)
         length = -(-len(columns) // memory.blocks(units.lags))
         unit, more = unit // length, memory.between_blocks(length, units.lags)
-    _, sums = sums_by_label(unit, columns)
-    observed = np.abs(sums.sum(axis=0))
+    _, sums = sums_by_label(unit, np.column_stack([weight, columns]))
+    weight, columns = sums[:, 0], sums[:, 1:]
+
+    def statistic(signs: Floats) -> Floats:
+        return _straightened(signs, weight, columns) if units.kind == "groups" else np.abs(signs @ columns)
+
+    observed = statistic(np.ones((1, len(weight))))[0]
     rng = np.random.default_rng(seed)
-    extreme = np.zeros(sums.shape[1])
+    extreme = np.zeros(columns.shape[1])
     # Sums that are equal but for rounding count as ties.
-    limit = observed * (1 - 1e-12)
+    limit = observed * (1 - 1e-9)
     for start in range(0, n, 64):
-        signs = rng.choice([-1.0, 1.0], size=(min(64, n - start), len(sums)))
-        extreme += (more * np.abs(signs @ sums) >= limit).sum(axis=0)
+        signs = rng.choice([-1.0, 1.0], size=(min(64, n - start), len(columns)))
+        extreme += (more * statistic(signs) >= limit).sum(axis=0)
     return np.where(np.isnan(observed), np.nan, (1 + extreme) / (1 + n))
+
+
+def _straightened(signs: Floats, weight: Floats, columns: Floats) -> Floats:
+    """The size of the t statistic of a mean over groups with these signs, straightened, (S, C)."""
+    w, d = weight[:, None] / weight.sum(), columns / weight.sum()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # Sums of powers of d - w * mean, in which squares of signs are one.
+        mean = signs @ d
+        mixed = signs @ (w * d)
+        variance = (d * d).sum(axis=0) - 2 * mean * mixed + mean**2 * (w * w).sum()
+        third = signs @ d**3 - 3 * mean * (w * d * d).sum(axis=0) + 3 * mean**2 * (signs @ (w * w * d))
+        third -= mean**3 * (w**3).sum()
+        variance = np.maximum(variance, 0.0)
+        skewness = np.clip(np.nan_to_num(third / variance**1.5, posinf=0.0, neginf=0.0), -1.0, 1.0)
+        t = np.abs(straightened(mean / np.sqrt(variance), skewness))
+    # Groups that all agree have no variance; those that agree on zero no difference either.
+    return np.where(np.isnan(mean), np.nan, np.where(mean == 0, 0.0, t))
 
 
 def holm(p: Floats, among: int = 0) -> Floats:
