@@ -9,6 +9,7 @@ import pyarrow.parquet as papq
 import pytest
 
 import verax as vx
+from verax.analyses.worst_rows import WorseRecipe
 
 CLASSES = ["low", "middle", "high"]
 
@@ -163,6 +164,22 @@ def test_the_worst_rows_are_those_in_memory(handle, rows, rule):
     assert near(found.to_dict(stored=False), memory.to_dict(stored=False))
     plain = vx.worst(handle(probs="p_*"), rule=rule, n=3)
     assert [case.row for case in plain] == [case.row for case in memory][:3]
+
+
+@pytest.mark.parametrize(("n", "again"), [(5, False), (800, True)])
+def test_ranks_from_one_pass_are_those_in_memory(table, rows, tmp_path, monkeypatch, n, again):
+    y, p, *_ = rows
+    papq.write_table(table, tmp_path / "parts.parquet", row_group_size=300)
+    asked = {"rule": "brier", "n": n, "others": ["log_score", "spherical"]}
+    memory = vx.worst(np.array(CLASSES)[y], p, **asked, classes=CLASSES)
+    passes = []
+    taken = WorseRecipe.take
+    monkeypatch.setattr(WorseRecipe, "take", lambda *given: passes.append(1) or taken(*given))
+    monkeypatch.setattr("verax.files.source._ROWS", 200)
+    found = vx.worst(vx.scan(tmp_path / "parts.parquet", probs="p_*", classes=CLASSES), **asked)
+    # Of 800 rows some have a small loss by another rule, and more rows before them than are kept.
+    assert bool(passes) == again
+    assert [case.ranks for case in found] == [case.ranks for case in memory]
 
 
 @pytest.mark.parametrize("models", [{"a": "p_*"}, {"a": "p_*", "b": "q_*"}], ids=len)

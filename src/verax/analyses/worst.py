@@ -11,11 +11,11 @@ import numpy as np
 
 from verax.analyses.cases import Case, Stated, dense_case, plain_of, share_case, text_of
 from verax.analyses.listfaults import faults_in, with_fault_recipes
-from verax.analyses.worst_rows import Worse, WorseRecipe, WorstRecipe, WorstRows
+from verax.analyses.worst_rows import LargestRecipe, Worse, WorseRecipe, WorstRecipe, WorstRows, ranks_known
 from verax.common.checks import check_count
 from verax.display.tables import Column, Table, Tabled
 from verax.inputs.arrays import Ints
-from verax.inputs.handles import Handle
+from verax.inputs.handles import Handle, Recipe
 from verax.inputs.memory import open_rows
 from verax.inputs.options import Form, reads
 from verax.inputs.skipping import MaySkip
@@ -180,14 +180,19 @@ def ranking(rule: Rule | str, others: Sequence[Rule | str] | None = None) -> lis
 
 
 def find(handle: Handle, rules: Sequence[Rule], n: int) -> Worst:
-    """The worst rows by the first rule, with their ranks by all rules from a second pass."""
+    """The worst rows by the first rule, with their ranks by all rules from the same or a second pass."""
     check_count("n", n)
     model, chosen = handle.one_model(), tuple(rules)
-    found = handle.summarise(with_fault_recipes(handle, {"rows": WorstRecipe(model, chosen, n)}))
+    recipes: dict[str, Recipe[Any]] = {"rows": WorstRecipe(model, chosen, n)}
+    others = chosen[1:] if handle.near else ()
+    recipes |= {f"largest:{i}": LargestRecipe(model, chosen, rule) for i, rule in enumerate(others)}
+    found = handle.summarise(with_fault_recipes(handle, recipes))
     rows: WorstRows = found["rows"]
     losses = tuple(map(tuple, rows.losses.tolist()))
     counts = None
-    if handle.has_rows:
+    if handle.near:
+        counts = ranks_known(rows, [found[f"largest:{i}"] for i in range(len(others))])
+    if counts is None and handle.has_rows:
         worse: Worse = handle.summarise({"ranks": WorseRecipe(model, chosen, losses)})["ranks"]
         counts = worse.counts
     result = read_worst(rows, handle, chosen, counts)

@@ -1,6 +1,7 @@
 """The worst rows of predictions that are not in memory, and their ranks among all rows.
 
-One pass finds the rows, a second one counts how many rows are worse by each rule.
+One pass finds the rows. How many rows are worse by other rules is known from the same pass where the largest
+losses are kept, and the rows are among them; else a second pass counts.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from verax.analyses.cases import Stated
 from verax.analyses.parts import seen
 from verax.common.packing import UnreadableError
-from verax.common.specs import Array, Names, Spec, Whole
+from verax.common.specs import Array, Names, Number, Spec, Whole
 from verax.common.stored import Sizes, fit, label, mapping, within
 from verax.common.summaries import Summary, merges
 from verax.errors import VeraxError
@@ -27,6 +28,10 @@ from verax.scores.base import Rule, losses_of
 
 # Losses that agree in so many digits are equal: engines add up in different orders.
 _DIGITS = 12
+# How many of the largest losses are kept, and how many more there may be before the smallest are left out.
+_MOST_LOSSES, _SPARE = 2**20, 2**19
+# Of many rows, one in so many is kept: the worst rows by one rule have large losses by others.
+_ONE_IN = 8
 
 
 def _joined(one: Any, other: Any) -> Any:
@@ -211,6 +216,101 @@ class WorseRecipe(Recipe[Worse], cases=True):
             own[order] = beyond[1:]
             counts.append(own)
         return Worse(np.array(counts))
+
+
+class LargestLosses(Summary, kind="largest losses"):
+    """The largest losses of rows by one rule, in no order: all that are above `floor`."""
+
+    most: int = merges(Whole("equal", least=1))
+    floor: float = merges(Number("most"))
+    values: Floats = merges(Array("f8", "n", how="join"))
+
+    def _merged(self) -> LargestLosses:
+        return self.fitting()
+
+    def fitting(self) -> LargestLosses:
+        """Without the smallest where there are too many."""
+        if len(self.values) <= self.most + _SPARE:
+            return self
+        floor = max(self.floor, _at(self.values, self.most))
+        return LargestLosses(self.most, floor, self.values[self.values > floor])
+
+    def beyond(self, losses: Floats) -> Ints | None:
+        """How many rows have a larger loss than each of these; None where too few are kept to know."""
+        if not (losses >= self.floor).all():
+            return None
+        # Few are looked for, and many are kept.
+        return np.array([np.count_nonzero(self.values > loss) for loss in losses.tolist()], np.int64)
+
+
+def _at(losses: Floats, n: int) -> float:
+    """The n-th largest loss."""
+    return float(np.partition(losses, -n)[-n])
+
+
+@dataclass(frozen=True)
+class LargestRecipe(Recipe[LargestLosses], cases=True):
+    """The largest losses of a model by one of some rules, which are all computed."""
+
+    model: str
+    rules: tuple[Rule, ...]
+    rule: Rule
+    most: int = _MOST_LOSSES
+
+    def gathering(self) -> _Largest:
+        """What takes in one part after the other."""
+        return _Largest(self)
+
+    def take(self, part: Part) -> LargestLosses:
+        """Those of some rows."""
+        gathered = self.gathering()
+        gathered.add(part)
+        return gathered.summary()
+
+    def above(self, part: Part, floor: float) -> Floats:
+        """The losses of some rows that are above the floor."""
+        if floor == -np.inf or not isinstance(part.models[self.model], Forecasts):
+            found = rounded_losses(part, self.model, self.rules)[:, self.rules.index(self.rule)]
+        else:
+            held = seen(part, self.model, self.rules).losses[self.rule]
+            found = _rounded([held[held > floor - 2 * 10.0**-_DIGITS]])[:, 0]
+        return np.asarray(found[found > floor])
+
+
+class _Largest:
+    """The largest losses of parts that come one after the other."""
+
+    def __init__(self, recipe: LargestRecipe) -> None:
+        self._recipe = recipe
+        self._floor = -np.inf
+        self._found: list[Floats] = []
+
+    def add(self, part: Part) -> None:
+        """Take in the rows of one part."""
+        if self._floor == -np.inf and self._found:
+            (first,) = self._found
+            self._floor = _at(first, -(-len(first) // _ONE_IN))
+            self._found = [first[first > self._floor]]
+        self._found.append(self._recipe.above(part, self._floor))
+        if sum(map(len, self._found)) > self._recipe.most + _SPARE:
+            kept = self.summary()
+            self._floor, self._found = kept.floor, [kept.values]
+
+    def summary(self) -> LargestLosses:
+        """All of them."""
+        found = LargestLosses(self._recipe.most, self._floor, np.concatenate(self._found))
+        return found.fitting()
+
+
+def ranks_known(rows: WorstRows, largest: Sequence[LargestLosses]) -> Ints | None:
+    """(R, n) how many rows are worse than each of the worst, given the largest losses by all rules but the
+    first; None where some are not known.
+    """
+    first = rows.losses[:, 0]
+    counts: list[Ints | None] = [np.array([np.count_nonzero(first > loss) for loss in first], np.int64)]
+    counts += [own.beyond(column) for own, column in zip(largest, rows.losses.T[1:], strict=True)]
+    known = [own for own in counts if own is not None]
+    return np.array(known) if len(known) == len(counts) else None
 
 
 def rounded_losses(part: Part, model: str, rules: tuple[Rule, ...]) -> Floats:

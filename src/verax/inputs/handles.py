@@ -421,6 +421,9 @@ class Handle(ABC):
         Whether several raters may have labelled the rows.
     whole : bool
         Whether all rows are in memory, as one part, so that there is an order of them.
+    near : bool
+        Whether rows are read by this process and not held: large summaries travel nowhere, and cost less than
+        reading rows again.
     """
 
     name: str
@@ -437,6 +440,7 @@ class Handle(ABC):
     weighted: bool = True
     rated: bool = False
     whole: bool = False
+    near: bool = False
 
     @property
     def several(self) -> bool:

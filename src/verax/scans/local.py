@@ -27,6 +27,7 @@ class LocalHandle(Handle):
     """
 
     fits: bool = False
+    near: bool = True
     _progress: Callable[[int], None] | None = None
 
     @property
