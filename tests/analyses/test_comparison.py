@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from fractions import Fraction
+from operator import mul
 
 import numpy as np
 import pytest
@@ -17,14 +19,17 @@ from cases import forecasts
 from scattered import Scattered
 from verax.analyses.comparison.claims import OVERCONFIDENCE, error_column
 from verax.analyses.comparison.letters import letter_display
+from verax.analyses.comparison.paired import trait_rows
 from verax.analyses.comparison.references import ClassCounts, OtherGroups
-from verax.analyses.comparison.traits import trait_columns
+from verax.analyses.comparison.traits import FORMULAS, RULED_OUT_BELOW
 from verax.engines import differences
 from verax.engines.differences import PairedTally, all_pairs, with_differences
+from verax.engines.stats import RowStats
 from verax.inference.estimates import Estimate, Units, bootstrap_means, bootstrap_p, holm, permutation_p
 from verax.inference.intervals import Resampling
 from verax.inference.series import LongRun
 from verax.inputs.groups import Groups
+from verax.inputs.handles import Part
 from verax.kernels import limits
 
 
@@ -767,7 +772,7 @@ def test_pairs_of_many_models_are_summed_alike_by_a_compiled_loop(weights, monke
     plain = PairedTally(5).update(losses, w)
     monkeypatch.setattr(limits, "COMPILED_FROM", 0)
     monkeypatch.setattr(limits, "COMPILED_AT_ONCE", 0)
-    assert differences._compiled_moments(losses) is not None
+    assert (differences._compiled_moments(losses, w, pairs=True) is None) == (weights == "zero")
     found = PairedTally(5).update(losses, w)
     for ours, theirs in ((found.moments, plain.moments), (found.squares, plain.squares)):
         assert ours.weight.high.tolist() == theirs.weight.high.tolist()
@@ -775,7 +780,7 @@ def test_pairs_of_many_models_are_summed_alike_by_a_compiled_loop(weights, monke
         np.testing.assert_allclose(ours.m2, theirs.m2, rtol=1e-12)
         assert ours.n_infinite.tolist() == theirs.n_infinite.tolist()
     losses[3, 1] = np.inf
-    assert differences._compiled_moments(losses) is None
+    assert differences._compiled_moments(losses, w, pairs=True) is None
 
 
 def test_a_huge_first_loss_takes_no_digits_from_a_difference():
@@ -819,8 +824,37 @@ def test_intervals_of_means_stay_in_the_range_of_the_rule():
 
 
 def test_traits_of_a_row_are_what_they_are_called():
-    y, decision = np.array([0, 2]), np.array([2, 2])
-    found = trait_columns(y, decision, np.array([0.5, 0.75]), np.array([0.0, 0.75]), np.array([0.5, 0.125]))
-    right, overconfidence, sharpness, ruled_out, distance = (column.tolist() for column in found)
-    assert (right, overconfidence, sharpness) == ([0, 1], [0.5, -0.25], [0.5, 0.6875])
-    assert (ruled_out, distance) == ([1, 0], [2, 0])
+    y, p = np.array([0, 2]), np.array([[0.0, 0.5, 0.5], [0.125, 0.125, 0.75]])
+    part = Part.held({"a": vx.Forecasts(y, p)}, None, {}, None)
+    right, overconfidence, sharpness, ruled_out, distance = (
+        column.tolist() for column in trait_rows(part, "a")
+    )
+    assert (right, overconfidence, sharpness) == ([0, 1], [0.5, -0.25], [0.5, 0.59375])
+    assert (ruled_out, distance) == ([1, 0], [1, 0])
+
+
+def test_outcomes_are_ruled_out_below_the_limit_only():
+    limit = RULED_OUT_BELOW
+    p_true = np.array([0.0, 5e-324, np.nextafter(limit, 0), limit, np.nextafter(limit, 1), 1.0])
+    assert FORMULAS[3].formula(RowStats(np, 2, p_true=p_true)).tolist() == [1, 1, 1, 0, 0, 0]
+
+
+def test_compiled_sums_of_columns_and_pairs_are_exact(monkeypatch):
+    """Far from zero, in order of size, with weights, against sums of 30 digits."""
+    monkeypatch.setattr("verax.kernels.limits.COMPILED_FROM", 1)
+    monkeypatch.setattr("verax.kernels.limits.COMPILED_AT_ONCE", 1)
+    rng = np.random.default_rng(0)
+    losses = np.sort(rng.exponential(1, (3000, 3)), axis=0) + np.array([0, 1000, 5])
+    weights = rng.random(3000)
+    for w in (None, weights, np.where(np.arange(3000) < 2990, 0, weights)):
+        found = PairedTally(3).update(losses, w)
+        own = [Fraction(1)] * 3000 if w is None else list(map(Fraction, w.tolist()))
+        columns = [list(map(Fraction, column)) for column in losses.T.tolist()]
+        columns += [[x - z for x, z in zip(columns[a], columns[b], strict=True)] for a, b in all_pairs(3)]
+        means = [sum(map(mul, own, column)) / sum(own) for column in columns]
+        assert found.means.tolist() == pytest.approx(list(map(float, means)), rel=1e-14)
+        m2 = [
+            float(sum(u * (x - mean) ** 2 for u, x in zip(own, column, strict=True)))
+            for column, mean in zip(columns, means, strict=True)
+        ]
+        assert found.moments.m2[1:].tolist() == pytest.approx(m2, rel=1e-11)

@@ -13,7 +13,7 @@ import numpy as np
 
 from verax.engines.plans import Plan
 from verax.engines.scan import scan_rows
-from verax.engines.stats import RowStats
+from verax.engines.stats import Formula, RowStats
 from verax.engines.summing import PlainSums, RowLosses
 from verax.errors import InputError
 from verax.inputs.arrays import Floats, Ints, to_host, widen
@@ -33,7 +33,7 @@ class RowPass:
         (N,) outcomes and most likely classes; UNKNOWN where outcomes are shares of several classes.
     top : Floats
         (N,) the largest probabilities.
-    losses : dict[Rule, Floats]
+    losses : dict[Formula, Floats]
         (N,) losses by each rule that is kept.
     table : Floats
         (R, N) the same, in the order of the rules.
@@ -51,19 +51,23 @@ class RowPass:
     def __init__(
         self,
         forecasts: Forecasts,
-        rules: Sequence[Rule],
-        kept: Sequence[Rule] | None = None,
+        rules: Sequence[Formula],
+        kept: Sequence[Formula] | None = None,
         *,
         summed: bool = False,
+        into: Floats | None = None,
     ) -> None:
-        """From one pass over the rows, which checks them; all losses are kept where there is no kernel."""
+        """From one pass over the rows, which checks them; all losses are kept where there is no kernel.
+
+        `into` is a table for the losses, one line for each of all rules.
+        """
         plan = Plan.of(forecasts, ("losses", *rules))
         kept = rules if kept is None else kept
         self._kernel = RowLosses.of(tuple(rules), forecasts, kept) if plan.compiled else None
         n, kept = forecasts.n_rows, rules if self._kernel is None else kept
         self.y, self.decision, self.top = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
-        self.table: Floats = np.empty((len(kept), n))
-        self.losses: dict[Rule, Floats] = dict(zip(kept, self.table, strict=True))
+        self.table: Floats = np.empty((len(kept), n)) if into is None else into
+        self.losses: dict[Formula, Floats] = dict(zip(kept, self.table, strict=True))
         self.weights: Floats | None = None if forecasts.weights is None else np.empty(n)
         needs = {"top", "decision"} | {name for rule in rules for name in rule.needs}
         plain = summed and self._kernel is not None and self.weights is None
@@ -138,7 +142,7 @@ def naming(part: Part, model: str) -> Iterator[None]:
         raise
 
 
-def _held(part: Part, model: str) -> dict[frozenset[Rule], RowPass]:
+def _held(part: Part, model: str) -> dict[frozenset[Formula], RowPass]:
     """The rows as they were read so far, by the rules whose losses are kept."""
     return part.once(("seen", model), dict)
 

@@ -6,8 +6,7 @@ Two means do not tell how uncertain their difference is, so differences are summ
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -30,8 +29,9 @@ from verax.inputs.arrays import Floats
 from verax.inputs.groups import GroupCount, Groups, count_groups, distinct
 from verax.kernels.ledger import compiles
 
-# From so many models on, their pairs are compared by a compiled loop.
-_MANY_MODELS = 4
+# How many rows tell roughly what means are, and which share of the mean square the squared distance from the
+# mean may then be: a tenth of a standard deviation costs no digit.
+_SAMPLE, _SPREAD = 1024, 0.01
 # The number of columns, with one for the weights.
 _COLUMNS = "1+n_models+pairs*(n_models*(n_models-1)//2)"
 
@@ -59,27 +59,47 @@ def _or_infinite(column: Floats) -> Floats:
     return column if np.isfinite(column.sum()) else np.where(np.isfinite(column), column, np.inf)
 
 
-def _compiled_moments(losses: Floats) -> Callable[[Floats | None], Moments] | None:
-    """What gives the moments of losses and their differences with some weights, by a compiled loop over all
-    pairs; None where there are few pairs or rows, or a loss is not finite.
+def _compiled_moments(losses: Floats, weights: Floats | None, *, pairs: bool) -> list[Moments] | None:
+    """The moments of losses and their differences, and those with squared weights if there are any, by a
+    compiled loop over all columns and pairs; None where there are few rows, or a loss is not finite.
     """
     n, m = losses.shape
-    if m < _MANY_MODELS or not np.isfinite(losses.sum()) or not compiles(n * m * m // 2, "differences"):
+    n_lines = m + (m * (m - 1) // 2 if pairs else 0)
+    if not compiles(n * n_lines, "differences"):
         return None
-    models = np.ascontiguousarray(losses.T, np.float64)
+    columns = losses.T
+    # Each column in one piece; how far they are apart does not matter.
+    if columns.dtype != np.float64 or columns.strides[1] != columns.itemsize:
+        columns = np.ascontiguousarray(columns, np.float64)
+    given = [None] if weights is None else [weights, weights * weights]
+    found = [_deviations(columns, w, n_lines) for w in given]
+    return None if any(own is None for own in found) else found  # type: ignore[return-value]
 
-    def moments(weights: Floats | None) -> Moments:
-        from verax.kernels.counting import add_differences
 
-        alone = Moments.of([np.zeros(n), *models], weights, np)
-        # Rows without any weight have no mean.
-        means = np.nan_to_num(alone.finite_mean[1:])
-        sums = np.zeros((m * (m - 1) // 2, 2))
-        add_differences(models, np.zeros(0) if weights is None else weights, means, sums)
-        shift = np.array([means[a] - means[b] for a, b in all_pairs(m)])
-        return alone.beside(Moments.from_sums(alone.weight.high[0], *sums.T, shift=shift))
+def _deviations(columns: Floats, weights: Floats | None, n_lines: int) -> Moments | None:
+    """The moments of (C, n) columns, after a column of zeros, and of the differences of all pairs if there
+    are lines for them; None where some number is not finite.
+    """
+    from verax.kernels.counting import add_deviations
 
-    return moments
+    m, n = columns.shape
+    weight = float(n if weights is None else weights.sum())
+    near = columns[:, :: max(1, n // _SAMPLE)].mean(axis=1)
+    for last in (False, True):
+        sums = np.zeros((1 + n_lines, 2))
+        add_deviations(columns, np.zeros(0) if weights is None else weights, near, sums[1:])
+        if not np.isfinite(sums).all() or not weight > 0:
+            return None
+        gap = sums[1:, 0] / weight
+        if last or (gap * gap <= _SPREAD * sums[1:, 1] / weight).all():
+            break
+        # The sample was not like the rows: once more, from the means.
+        near = near + gap[:m]
+    shift = np.zeros(1 + n_lines)
+    shift[1 : 1 + m] = near
+    if n_lines > m:
+        shift[1 + m :] = [near[a] - near[b] for a, b in all_pairs(m)]
+    return Moments.from_sums(weight, *sums.T, shift=shift)
 
 
 class PairedTally(Summary, kind="paired tally", frozen=False):
@@ -129,25 +149,25 @@ class PairedTally(Summary, kind="paired tally", frozen=False):
         groups: Groups | Sequence[Any] | np.ndarray[Any, Any] | None = None,
     ) -> PairedTally:
         """Take in rows: (n, M) losses, their weights, and their groups or the labels of these."""
-        part = PairedTally(self.n_models, len(losses), pairs=self.pairs)
-        w = np.ones(len(losses)) if weights is None else np.asarray(weights, dtype=float)
-        part.n_positive = int(np.count_nonzero(w))
+        part = PairedTally(self.n_models, len(losses), len(losses), pairs=self.pairs)
+        w = None if weights is None else np.asarray(weights, dtype=float)
+        pairs = bool(self.pairs)
         with np.errstate(over="ignore", invalid="ignore"):
-            part.exponent = exponent_of(float(w.sum()))
-            unit = math.ldexp(1.0, part.exponent)
-            w = w / unit
-            moments = _compiled_moments(losses) if self.pairs and groups is None else None
+            if w is not None:
+                part.n_positive = int(np.count_nonzero(w))
+                part.exponent = exponent_of(float(w.sum()))
+                w = w / math.ldexp(1.0, part.exponent)
+            moments = _compiled_moments(losses, w, pairs=pairs) if groups is None else None
             columns: list[Floats] = []
             if moments is None:
-                columns = [_or_infinite(column) for column in _columns(losses, pairs=bool(self.pairs))]
-                columns.insert(0, np.zeros(len(w)))
-                moments = partial(Moments.of, columns, xp=np)
-            part.moments = part.squares = moments(None if weights is None else w)
-            if weights is not None:
-                part.squares = moments(w * w)
+                columns = [_or_infinite(column) for column in _columns(losses, pairs=pairs)]
+                columns.insert(0, np.zeros(len(losses)))
+                moments = [Moments.of(columns, own, np) for own in ([w] if w is None else [w, w * w])]
+            part.moments, part.squares = moments[0], moments[-1]
             if groups is not None:
                 if not isinstance(groups, Groups):
                     groups = Groups(*distinct(np.asarray(groups))[::-1])
+                w = np.ones(len(losses)) if w is None else w
                 # What is infinite in a row without weight does not count.
                 lost = np.where(w > 0, np.nan, 0.0)
                 terms = [w * np.where(np.isinf(column), lost, column) for column in columns[1:]]

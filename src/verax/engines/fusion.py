@@ -33,6 +33,8 @@ _FAR = 128.0
 # The shift may lie ten standard deviations from the mean, for the same reason: 0.99 = 1 - 1 / (1 + 10^2).
 # Where it lies closer than this share of the mean, the deviations are as exact as the losses are.
 _SPREAD, _CLOSE = 0.99, 1e-6
+# How many rows are held at a time where results of each row are written.
+_WRITTEN = 64
 # Rows are counted into so many tables by turns: rows of one cell then need not wait for each other.
 _TABLES = 4
 
@@ -158,7 +160,7 @@ def _row_loop(trace: Trace, layout: Layout) -> str:
             head.add(f"square_table = np.zeros((1, {k * k + 1}))")
     if layout.shared:
         head.add(f"share = np.empty(({k}, {size}))")
-    strip = _strips(layout, head)
+    strip = _strips(layout, head, size)
     _write_zeros(strip, n, layout.weighted)
     strip.add("for i in range(n):")
     row = _row(layout)
@@ -278,12 +280,12 @@ def _loss_loop(trace: Trace, layout: Layout) -> str:
     for i in range(len(trace.constants)):
         head.let(f"c[{i}]", f"c{i}")
     # One array for all results: the compiler need not ask which of them overlap.
-    k, n_losses, size = layout.n_classes, len(trace.losses), layout.strip
+    k, n_losses, size = layout.n_classes, len(trace.losses), _WRITTEN
     head.add(f"made = np.empty({(n_losses + 3) * size})")
     head.add(f"place = np.zeros({size}, np.uint64)")
     head.add(f"counts = np.zeros(({_TABLES}, {k * k}))")
     head.add(f"table = np.zeros(({n_losses}, {_TABLES}, {k}, 2))")
-    strip = _strips(layout, head)
+    strip = _strips(layout, head, size)
     strip.add("for i in range(n):")
     row = _row(layout)
     needs = {*trace.statistics, "decision", "top"}
@@ -298,15 +300,31 @@ def _loss_loop(trace: Trace, layout: Layout) -> str:
     for r, made in enumerate((*trace.losses, "top", chosen, "select(ok, 1.0, 0.0)")):
         row.add(f"made[i + {r * size}] = {made}")
     end = Lines(8)
-    end.add("for r in range(kept.size):")
-    end.add("    for i in range(n):")
-    end.add(f"        losses[r, start + i] = made[kept[r] * {size} + i]")
-    end.add("for i in range(n):")
-    end.add(f"    top_of[start + i] = made[i + {n_losses * size}]")
-    end.add(f"    decision_of[start + i] = np.int64(made[i + {(n_losses + 1) * size}])")
-    end.add(f"    if made[i + {(n_losses + 2) * size}] == 0.0:")
-    end.add("        left[n_left] = start + i")
-    end.add("        n_left += 1")
+    # Loops over views without conditions: the compiler can do several rows at once.
+    end.text += [
+        end.indent + line
+        for line in f"""\
+for r in range(kept.size):
+    at = kept[r] * {size}
+    one, made_of_one = losses[r, start:start + n], made[at:at + n]
+    for i in range(n):
+        one[i] = made_of_one[i]
+tops, made_of_tops = top_of[start:start + n], made[{n_losses * size}:{n_losses * size} + n]
+for i in range(n):
+    tops[i] = made_of_tops[i]
+decisions, chosen = decision_of[start:start + n], made[{(n_losses + 1) * size}:{(n_losses + 1) * size} + n]
+for i in range(n):
+    decisions[i] = np.int64(chosen[i])
+hold = made[{(n_losses + 2) * size}:{(n_losses + 2) * size} + n]
+holding = 0.0
+for i in range(n):
+    holding = plus(holding, hold[i])
+if holding < n:
+    for i in range(n):
+        if hold[i] == 0.0:
+            left[n_left] = start + i
+            n_left += 1""".splitlines()
+    ]
     end.add("if cells.size > 0:")
     _write_class_sums(end, k, n_losses, size)
     tail = Lines(4)
@@ -359,9 +377,9 @@ def _numbers(layout: Layout) -> list[str]:
     return [f"{float(j)!r}" for j in range(layout.n_classes)]
 
 
-def _strips(layout: Layout, head: Lines) -> Lines:
+def _strips(layout: Layout, head: Lines, size: int) -> Lines:
     """The loop over strips of rows, whose numbers of each class are columns."""
-    k, size = layout.n_classes, layout.strip
+    k = layout.n_classes
     if not layout.columns:
         head.add(f"strip = np.empty(({k}, {size}))")
     head.add("n_left = 0")

@@ -55,17 +55,36 @@ def add_rows(codes: Any, columns: Any, high: Any, low: Any) -> None:
 
 
 @compiled
-def add_differences(columns: Any, weights: Any, means: Any, out: Any) -> None:
-    """Add the sums of w*d and w*d*d over rows for each pair of the (C, n) columns to `out`, a line each.
+def add_deviations(columns: Any, weights: Any, means: Any, out: Any) -> None:
+    """Add the sums of w*d and w*d*d over rows for each of the (C, n) columns to `out`, a line each, and then
+    for each pair of columns, if `out` has lines for them.
 
-    d is the difference of the two columns minus that of their means; an empty `weights` means ones. Rows are
-    taken in strips that the nearest cache holds, whatever the number of pairs.
+    d is the value minus the mean of its column, and for a pair the difference of the two columns minus that
+    of their means; an empty `weights` means ones. Rows are taken in strips that the nearest cache holds,
+    whatever the number of pairs.
     """
     n_columns, n = columns.shape
     for start in range(0, n, _STRIP):
         stop = min(start + _STRIP, n)
-        at = 0
         for a in range(n_columns):
+            alone, mean = columns[a, start:stop], means[a]
+            total, square = 0.0, 0.0
+            if weights.size > 0:
+                own = weights[start:stop]
+                for i in range(stop - start):
+                    d = alone[i] - mean
+                    weighted = own[i] * d
+                    total = plus(total, weighted)
+                    square = plus(square, weighted * d)
+            else:
+                for i in range(stop - start):
+                    d = alone[i] - mean
+                    total = plus(total, d)
+                    square = plus(square, d * d)
+            out[a, 0] += total
+            out[a, 1] += square
+        at = n_columns
+        for a in range(n_columns if out.shape[0] > n_columns else 0):
             for b in range(a + 1, n_columns):
                 one, other = columns[a, start:stop], columns[b, start:stop]
                 shift = means[a] - means[b]

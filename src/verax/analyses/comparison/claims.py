@@ -11,7 +11,7 @@ from verax.engines.differences import all_pairs
 from verax.inference.estimates import holm
 from verax.inputs.arrays import Floats
 
-# The traits, by their places among `trait_columns`.
+# The traits, by their places among `traits.FORMULAS`, which the size of errors follows.
 TRAITS = ACCURACY, OVERCONFIDENCE, SHARPNESS, RULED_OUT, ERROR_DISTANCE = range(5)
 
 

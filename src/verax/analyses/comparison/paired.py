@@ -5,18 +5,20 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from verax.analyses.comparison.claims import ERROR_DISTANCE, TRAITS, error_column
 from verax.analyses.comparison.references import OtherGroups, uniform_losses
-from verax.analyses.comparison.traits import STATISTICS, mean_traits, trait_columns
-from verax.analyses.parts import naming, probabilities
+from verax.analyses.comparison.traits import FORMULAS, distances, mean_traits
+from verax.analyses.parts import RowPass, naming, probabilities
 from verax.common.packing import UnreadableError
 from verax.common.specs import Each, Valued
 from verax.common.summaries import Summary, merges
 from verax.engines.differences import PairedTally
+from verax.engines.stats import RowStatistic
 from verax.inputs.arrays import Floats, to_host
 from verax.inputs.forecasts import Forecasts, ShareBatch
 from verax.inputs.handles import Part, Recipe
@@ -131,43 +133,32 @@ class PairedRecipe(ColumnRecipe, cases=True):
         if len({(own.n_rows, own.labels is None) for own in found.tallies.values()}) > 1:
             raise UnreadableError("is about different rows", "tallies")
 
-    def _dense(self, part: Part) -> list[str]:
-        """The models that have traits: lists do not always say which class is most likely."""
-        dense = [name for name in self.models if isinstance(part.models[name], Forecasts)]
+    def _dense(self, part: Part) -> list[int]:
+        """The places of the models that have traits: lists do not always say which class is most likely."""
+        dense = [i for i, name in enumerate(self.models) if isinstance(part.models[name], Forecasts)]
         return dense if self.traits else []
 
     def _columns(self, part: Part) -> Mapping[str, Floats]:
-        dense, losses = self._dense(part), []
-        # Rules may disagree about models: differences of traits are then needed, trait by trait.
-        disagreeing = len(self.rules) > 1 and len(dense) > 1
-        table = np.empty((0 if disagreeing else len(dense), len(TRAITS), part.n_rows))
-        for name in self.models:
-            losses.append(self._losses(part, name, traits=name in dense))
-            if len(table) and name in dense:
-                table[dense.index(name)] = trait_rows(part, name)
-                part.forget(_COLUMNS.format(name))
+        dense, n_rules = self._dense(part), len(self.rules)
+        n_models = len(self.models) + (self.reference is not None)
+        # Of each model the losses by each rule, then the traits: what is left empty takes no memory.
+        table = np.empty((n_models, n_rules + (len(TRAITS) if dense else 0), part.n_rows))
+        for i, name in enumerate(self.models):
+            _fill(table[i] if i in dense else table[i, :n_rules], part, name, self.rules)
         if self.reference is not None:
-            losses.append(self._reference(part))
-        # Arrays go as their copies come: both together would set the peak of memory.
-        columns = {
-            OF_RULE.format(name_of(rule)): _beside([own.pop(0) for own in losses]) for rule in self.rules
-        }
-        if disagreeing:
-            known = [trait_rows(part, name) for name in dense]
-            columns |= {OF_TRAIT.format(i): _beside([own[i] for own in known]) for i in TRAITS}
+            table[-1, :n_rules] = self._reference(part)
+        columns = {OF_RULE.format(name_of(rule)): table[:, r].T for r, rule in enumerate(self.rules)}
+        traits = table[dense[0] : dense[-1] + 1, n_rules:] if dense else table[:0]
+        traits = traits if len(traits) == len(dense) else table[dense, n_rules:]
+        # Rules may disagree about models: differences of traits are then needed, trait by trait.
+        if n_rules > 1 and len(dense) > 1:
+            columns |= {OF_TRAIT.format(i): traits[:, i].T for i in TRAITS}
+            if part.whole:
+                for i, own in zip(dense, traits, strict=True):
+                    part.once(_COLUMNS.format(self.models[i]), partial(list, own))
         elif dense:
-            columns[OF_TRAITS] = table.reshape(-1, part.n_rows).T
+            columns[OF_TRAITS] = traits.reshape(-1, part.n_rows).T
         return columns
-
-    def _losses(self, part: Part, name: str, *, traits: bool) -> list[Floats]:
-        """The losses of a model by each rule, and its traits on the way."""
-        rows, more = part.models[name], STATISTICS if traits else ()
-        with naming(part, name):
-            found = [to_host(own) for own in losses_of([*self.rules, *more], rows)]
-        if more:
-            y, _ = _outcomes(part, self._dense(part)[0])
-            part.once(_COLUMNS.format(name), lambda: _traits(part, name, y, found[len(self.rules) :]))
-        return [np.asarray(own, float) for own in found[: len(self.rules)]]
 
     def _reference(self, part: Part) -> list[Floats]:
         if self.counts is None:
@@ -184,23 +175,44 @@ class ErrorRecipe(ColumnRecipe, cases=True):
 
     def _columns(self, part: Part) -> Mapping[str, Floats]:
         columns = [error_column(trait_rows(part, name), *means) for name, means in self.means.items()]
-        return {OF_TRAIT.format(ERROR_DISTANCE): _beside(columns)}
+        return {OF_TRAIT.format(ERROR_DISTANCE): np.stack(columns).T}
 
 
 def trait_rows(part: Part, name: str) -> Sequence[Floats]:
     """The column of each trait of a model's full distributions."""
 
     def read() -> list[Floats]:
-        rows: Any = part.models[name]
-        found = [to_host(own) for own in losses_of(STATISTICS, rows)]
-        return _traits(part, name, _outcomes(part, name)[0], found)
+        table = np.empty((len(TRAITS), part.n_rows))
+        _fill(table, part, name, ())
+        return list(table)
 
     return part.once(_COLUMNS.format(name), read)
 
 
-def _traits(part: Part, name: str, y: Any, found: Sequence[Any]) -> list[Floats]:
-    """The column of each trait, from outcomes and row statistics."""
-    return trait_columns(y, *found) if y.ndim == 1 else mean_traits(y, probabilities(part, name))
+def _fill(table: Floats, part: Part, name: str, rules: Sequence[Rule]) -> None:
+    """Write the losses of a model by each rule to the first lines of a table, its traits to the others."""
+    rows, n = part.models[name], len(rules)
+    traits = len(table) > n
+    with naming(part, name):
+        if isinstance(rows, Forecasts) and rows.xp is np and not rows.shared:
+            formulas = [*rules, *(FORMULAS if traits else ())]
+            found = RowPass(rows, formulas, into=table[: len(formulas)])
+            if traits:
+                table[n + ERROR_DISTANCE] = distances(found.decision, found.y)
+            return
+        shared = isinstance(rows, Forecasts) and rows.shared
+        formulas = [*rules, *(FORMULAS if traits and not shared else ())]
+        if traits and not shared:
+            formulas.append(RowStatistic("decision"))
+        for line, own in zip(table, losses_of(formulas, rows), strict=False):
+            line[:] = to_host(own)
+    if not traits:
+        return
+    happened, _ = _outcomes(part, name)
+    if shared:
+        table[n:] = mean_traits(happened, probabilities(part, name))
+    else:
+        table[-1] = distances(table[-1], happened)
 
 
 def _outcomes(part: Part, name: str) -> tuple[Any, Floats | None]:
@@ -212,8 +224,3 @@ def _outcomes(part: Part, name: str) -> tuple[Any, Floats | None]:
         return to_host(happened), None if batch.weights is None else to_host(batch.weights)
 
     return part.once(f"outcomes of {name}", read)
-
-
-def _beside(columns: Sequence[Floats]) -> Floats:
-    """(N, M) columns, each of them in one piece."""
-    return np.stack(columns).T

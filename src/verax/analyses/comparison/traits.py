@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from verax.engines.stats import RowStatistic
-from verax.inputs.arrays import Floats
+from verax.engines.stats import Formula, RowStatistic, RowStats
+from verax.inputs.arrays import Array, Floats, Ints
 
 # Outcomes of a probability below this dominate the log score.
 RULED_OUT_BELOW = 0.01
@@ -39,7 +39,7 @@ class Traits:
 
     @classmethod
     def of(cls, means: Floats, *, ordered: bool) -> Traits:
-        """The traits from the means of the columns of `trait_columns`.
+        """The traits from their means, in the order of `FORMULAS` and the size of the error.
 
         Parameters
         ----------
@@ -63,20 +63,56 @@ class Traits:
         return self.confidence - self.accuracy
 
 
-# The row statistics that traits are made of.
-STATISTICS = tuple(map(RowStatistic, ("decision", "top", "p_true", "rest_sq")))
+@dataclass(frozen=True)
+class _Overconfidence:
+    """The largest probability minus 1 if its class happened."""
+
+    needs = frozenset({"top", "hit_lowest"})
+
+    def formula(self, stats: RowStats) -> Array:
+        return stats.top - stats.hit_lowest
 
 
-def trait_columns(y: Floats, decision: Floats, top: Floats, p_true: Floats, rest_sq: Floats) -> list[Floats]:
-    """For each row: right or not, confidence less that, sharpness, outcome ruled out, size of the error."""
-    right = (decision == y).astype(float)
-    p = p_true.astype(float, copy=False)
-    distance = np.abs(decision - y).astype(float)
-    return [right, top - right, p * p + rest_sq, (p < RULED_OUT_BELOW).astype(float), distance]
+@dataclass(frozen=True)
+class _Sharpness:
+    """The sum of the squared probabilities."""
+
+    needs = frozenset({"p_true", "rest_sq"})
+
+    def formula(self, stats: RowStats) -> Array:
+        return stats.p_true * stats.p_true + stats.rest_sq
+
+
+@dataclass(frozen=True)
+class _RuledOut:
+    """1 where the outcome had a probability below the limit, else 0.
+
+    A comparison has no trace, and no kernel would be made of it. A difference of two floats that is not zero
+    is far more than 1 in units of the smallest ones.
+    """
+
+    needs = frozenset({"p_true"})
+
+    def formula(self, stats: RowStats) -> Array:
+        far = (RULED_OUT_BELOW - stats.p_true) * _BEYOND
+        return stats.xp.minimum(stats.xp.maximum(far, 0.0), 1.0)
+
+
+_BEYOND = 2.0**1000
+
+# What traits are as formulas over row statistics; the size of an error needs the decision.
+FORMULAS: tuple[Formula, ...] = (RowStatistic("hit_lowest"), _Overconfidence(), _Sharpness(), _RuledOut())
+
+
+def distances(decision: Ints, y: Ints) -> Ints:
+    """How many classes decisions are off."""
+    return np.asarray(np.abs(decision - y))
 
 
 def mean_traits(shares: Floats, p: Floats) -> list[Floats]:
-    """The same of rows with shares of several classes: the mean over their outcomes."""
+    """For each row with shares of several classes the mean over its outcomes: right or not, confidence minus
+    that, sharpness, outcome ruled out, size of the error.
+    """
     classes, decision = np.arange(p.shape[1]), np.argmax(p, axis=1)
     right = shares[np.arange(len(p)), decision]
     distance = np.abs(classes - decision[:, None])
