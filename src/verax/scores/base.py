@@ -417,7 +417,7 @@ def _loss_of(rule: Formula, stats: RowStats) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         loss = stats.loss(rule)
     # A rule may hand on a statistic as it is, and the compiled pass uses its buffers again.
-    return loss.copy() if stats.buffer is not None and np.shares_memory(loss, stats.buffer) else loss
+    return loss.copy() if stats.buffer is not None and loss.base is not None else loss
 
 
 def losses_by_outcome(rule: Formula, rows: Array) -> Array:
