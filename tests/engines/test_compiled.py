@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from functools import cache
@@ -19,17 +22,20 @@ from cases import forecasts
 from verax.engines import fusion, plans
 from verax.engines.arrays import compute
 from verax.engines.scan import scan_rows
+from verax.engines.stats import RowStatistic
 from verax.engines.tally import RuleSums
 from verax.engines.tracing import OPERATIONS, record
-from verax.kernels import ledger, limits
+from verax.kernels import functions, ledger, limits
 from verax.kernels.fewclasses import FEW
 from verax.kernels.limits import COMPILED_FROM
 from verax.kernels.statistics import PLACE, STATISTICS
 from verax.kernels.texts import Lines, compile_text
+from verax.scores.base import losses_of
 from verax.scores.properties import Holds, Properties
 
 pytest.importorskip("numba")
 
+NAMES = ("decision", "top", "p_true", "rest_sq")
 UNKNOWN = Properties(*[Holds.UNKNOWN] * 7)
 
 
@@ -49,6 +55,16 @@ def test_large_numpy_input_is_compiled_and_small_is_not():
         blocks = [block for visitor in visitors for block in visitor.blocks]
         assert {path for path, _ in blocks} == {compiled}
         assert sum(rows for _, rows in blocks) == n
+
+
+def test_statistics_outlive_the_buffers_of_their_block():
+    y, p = forecasts(COMPILED_FROM // 4 + 1, 4)
+    found = dict(
+        zip(NAMES, losses_of([RowStatistic(name) for name in NAMES], vx.Forecasts(y, p)), strict=True)
+    )
+    expected = compute(vx.Forecasts(y, p).batch(0, len(y)), frozenset(NAMES))
+    for name, values in found.items():
+        np.testing.assert_allclose(values, getattr(expected, name), rtol=1e-12)
 
 
 @pytest.mark.parametrize("k", [4, FEW + 1])
@@ -344,6 +360,31 @@ def test_memory_does_not_grow_with_the_rows():
         tracemalloc.stop()
     assert max(extra) < 64e6
     assert extra[1] < extra[0] + 2e6
+
+
+def first_of(numbers) -> float:
+    return numbers[0]
+
+
+def last_of(numbers) -> float:
+    return numbers[len(numbers) - 1]
+
+
+def test_texts_are_parsed_by_one_thread_at_a_time(monkeypatch):
+    parse, inside, most = ast.parse, [], []
+
+    def noted(*arguments, **options):
+        inside.append(None)
+        most.append(len(inside))
+        time.sleep(0.01)
+        inside.pop()
+        return parse(*arguments, **options)
+
+    monkeypatch.setattr(ast, "parse", noted)
+    kernels = [functions.compiled(first_of), functions.compiled(last_of)] * 2
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda kernel: kernel(np.array([1.0, 2.0])), kernels))
+    assert (found, max(most)) == ([1.0, 2.0, 1.0, 2.0], 1)
 
 
 def exact_log(x):

@@ -28,7 +28,10 @@ def compiled(function: Callable[..., Any]) -> Kernel:
 
     @cache
     def kernel() -> Kernel:
-        return compile_text(text_of(function), function.__code__.co_filename)
+        from verax.kernels.arithmetic import one_at_a_time
+
+        with one_at_a_time:
+            return compile_text(text_of(function), function.__code__.co_filename)
 
     @wraps(function)
     def call(*arguments: Any) -> Any:

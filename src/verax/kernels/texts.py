@@ -218,8 +218,9 @@ def compile_text(source: str, file: str) -> Kernel:
     digest = hashlib.sha256((source + _text_of(translation.__file__)).encode()).hexdigest()[:16]
     arguments = source[source.index("(") : source.index(")") + 1]
     caller = f"def kernel_{digest}{arguments}:\n    return translated{arguments}"
-    scope: dict[str, Any] = {"translated": translation.translated(source), "__name__": __name__}
-    exec(compile(caller, file, "exec"), scope)
+    with arithmetic.one_at_a_time:
+        scope: dict[str, Any] = {"translated": translation.translated(source), "__name__": __name__}
+        exec(compile(caller, file, "exec"), scope)
     return numba.njit(**arithmetic.OPTIONS)(scope[f"kernel_{digest}"])  # type: ignore[no-any-return]
 
 
