@@ -6,10 +6,18 @@ from __future__ import annotations
 
 import gc
 import os
+from pathlib import Path
 
 # Before NumPy and PyTorch are imported: their threads would wait busily for cores that other workers use.
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
+
+# Before numba is imported: optimising takes two thirds of the time of compiling. Kernels of tests are kept
+# apart from those of users; `engines/test_optimised.py` runs kernels as users get them.
+os.environ.setdefault("NUMBA_OPT", "0")
+_KERNELS = os.environ.get("NUMBA_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "kernels"))
+_LEVEL = f"-opt{os.environ['NUMBA_OPT']}"
+os.environ["NUMBA_CACHE_DIR"] = _KERNELS.removesuffix(_LEVEL) + _LEVEL
 
 import pytest
 from hypothesis import settings
