@@ -116,8 +116,12 @@ UV_INSTALL = UV_NATIVE_TLS=true UV_HTTP_TIMEOUT=180 $(BIN)/uv pip install --quie
 
 # What all tests import is compiled to bytecode here, in two halves: else both workers compile all of it.
 HALVES := torch,torchmetrics,polars,xarray,dask.dataframe pandas,scipy.stats,sklearn.ensemble,matplotlib.pyplot,numba,pyspark.sql,hypothesis
-.venv/tools: .venv/installed
-	@$(UV_INSTALL) --group test --group lint --group docs || $(PIP_INSTALL) --group test --group lint --group docs
+TOOLS := --group test --group lint --group docs
+# pyspark comes as a source: to compress its wheel, which is unpacked at once, takes longer than all else of it.
+.venv/tools: .venv/bin/python $(SOURCES)
+	@$(UV_INSTALL) --config-settings-package 'pyspark:--build-option=--compression=stored' \
+	  --reinstall-package verax-scores '.[all]' $(TOOLS) || $(PIP_INSTALL) '.[all]' $(TOOLS)
+	@touch .venv/installed
 	@for half in $(HALVES); do $(BIN)/python -W ignore -c "import $$half" & done; wait
 	@touch $@
 
