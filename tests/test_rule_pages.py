@@ -50,7 +50,7 @@ def test_a_rule_of_ones_own_is_that_of_the_page():
 
 
 @pytest.mark.frameworks
-@pytest.mark.parametrize("table", ["PEERS", "METRIC_PEERS"])
+@pytest.mark.parametrize("table", [pytest.param("PEERS", marks=pytest.mark.pages), "METRIC_PEERS"])
 def test_other_packages_print_what_the_pages_say(table):
     for package in ("torch", "torchmetrics"):
         pytest.importorskip(package)

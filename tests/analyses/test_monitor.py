@@ -7,13 +7,16 @@ import json
 import math
 import re
 from datetime import date, timedelta
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import verax as vx
+from verax.analyses.monitoring.evidence import Capital, Ledger
 from verax.analyses.monitoring.steps import StepRecipe
+from verax.analyses.monitoring.wording import alarm_at
 from verax.inputs.breakdown import Breakdown
 
 
@@ -123,6 +126,19 @@ def test_changes_are_found_dated_and_named(how, words, false_alarms):
     monitor.acknowledge()
     assert monitor.alarm is None
     assert len(monitor.history.lines) == day + 2
+
+
+@pytest.mark.parametrize(
+    ("evidence", "named", "located"), [((38, 39, 0.1), "b", False), ((1, 1, 90), "c", True)]
+)
+def test_claims_that_fail_only_together_are_told_by_the_strongest(evidence, named, located, monkeypatch):
+    monkeypatch.setattr("verax.analyses.monitoring.wording.since_onset", lambda *_: (0.5, 0.4, 0.3))
+    ledger = Ledger(("a", "b", "c"), with_loss=False, columns=(), restarts=False)
+    ledger.capital["", None] = own = Capital.fresh(3, 1.0, restarts=False)
+    own.events += np.log(evidence)[:, None, None]
+    assert ledger.total() >= math.log(20)
+    alarm = alarm_at(ledger, [SimpleNamespace(time=3)], SimpleNamespace(level=0.05))
+    assert (alarm.time, alarm.targets, alarm.located) == (3, (("", None, named),), located)
 
 
 def test_forecasts_that_tell_less_raise_the_loss_but_stay_calibrated():

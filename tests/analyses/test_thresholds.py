@@ -56,6 +56,14 @@ def test_tables_of_all_candidates_are_those_of_their_decisions(seed, k):
             np.testing.assert_allclose(table, wanted, atol=1e-12)
 
 
+def test_the_search_reaches_thresholds_within_half_a_unit_of_the_last_decimal():
+    # The middle of 0.10 and 0.11 would be rounded to either.
+    y, tails = np.array([0, 0, 1, 1]), np.array([[0.1], [0.1], [0.11], [0.11]])
+    sample = _Sample(y, tails, np.ones(4), METRICS["ec"], 2)
+    (chosen,), value = sample._improved(np.array([0.5]), [sample._candidates(0)])
+    assert (0.105 < chosen < 0.115, value) == (True, 0.0)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("metric", ["ec", "qwk", "macro_f1", "balanced_accuracy"])
 def test_of_two_classes_the_best_threshold_is_found(metric):

@@ -13,6 +13,7 @@ import pytest
 
 import verax as vx
 from commandline import verax
+from verax.files.rewriting import rewrite
 
 N = 300
 NAMES = np.array(["cat", "dog", "fox"])
@@ -80,6 +81,18 @@ def test_new_files_keep_their_other_columns(given, wanted, folder, tmp_path):
     if wanted not in (".csv", ".tsv"):
         # An id such as 0007 is no number.
         assert after["id"].to_pylist() == before["id"].to_pylist()
+
+
+@pytest.mark.parametrize("stored", [".csv", ".parquet"])
+def test_decimal_marks_are_those_of_texts(stored, tmp_path):
+    texts = {"id": ["a", "b"], "p_x": ["0,25", "1,0"], "p_y": ["0,75", "0,0"]}
+    given, out = tmp_path / f"given{stored}", tmp_path / "out.parquet"
+    if stored == ".csv":
+        pacsv.write_csv(pa.table(texts), given, pacsv.WriteOptions(delimiter=";"))
+    else:
+        papq.write_table(pa.table({**texts, "p_x": [0.25, 1.0], "p_y": [0.75, 0.0]}), given)
+    assert rewrite(given, out, ["p_x", "p_y"], lambda p: p[:, ::-1], delimiter=";", decimal=",") == 2
+    assert papq.read_table(out).to_pydict() == {"id": ["a", "b"], "p_x": [0.75, 0.0], "p_y": [0.25, 1.0]}
 
 
 def test_the_choice_is_shown_and_kept(folder, tmp_path):

@@ -12,7 +12,11 @@ import pytest
 import verax as vx
 from browsers import CHROMIUM, DRIVER
 from reports import EVIL
+from verax.inference.intervals import Resampling
+from verax.inputs.memory import open_rows
 from verax.report import Report
+from verax.report.analysis import recipes_of
+from verax.report.problem import Problem
 from verax.report.sections import context_of
 from verax.report.words import number
 
@@ -69,6 +73,18 @@ def test_recalibration_curves_and_answers_come_from_the_library():
     said = context["comparison"]["notes"][-1]
     assert said.startswith(f"Accuracy of the first listed class is highest for {best.name} (")
     assert all(f"{other.name} by {number(100 * (other.mean - best.mean), 2)} " in said for other in others)
+
+
+@pytest.mark.parametrize(
+    ("n", "time_ordered", "asked"), [(1, False, False), (2, False, True), (2, True, False)]
+)
+def test_answers_of_several_models_are_compared_unless_rows_are_a_series(n, time_ordered, asked):
+    y, lists, *_ = made()
+    handle = open_rows(y, dict(list(lists.items())[:n]))
+    problem = Problem.of(
+        handle, None, ordered=False, costs=None, weights_are="importance", time_ordered=time_ordered
+    )
+    assert ("answers" in recipes_of(handle, problem, Resampling(0.95, 100, 0))) is asked
 
 
 def test_the_checks_of_lists():

@@ -155,7 +155,7 @@ def everything(handle):
 
 
 def test_merged_files_do_not_grow_with_the_number_of_parts(shards, tmp_path):
-    table, size = papq.read_table(shards / "all.parquet"), 60
+    table, size = papq.read_table(shards / "all.parquet"), 120
     cut = {f"{i}": table.slice(i * size, size) for i in range(N // size)}
     for name, each in {"all": table, **cut}.items():
         handle = Recorded(vx.scan(each, target="label", classes=CLASSES, id="name", by="site"), model="model")
