@@ -174,6 +174,27 @@ def test_any_number_of_classes_by_one_kernel(monkeypatch):
         np.testing.assert_allclose(own.n_positive, other.n_positive)
 
 
+def test_groups_by_one_kernel(monkeypatch):
+    k = 4
+    y, p = forecasts(COMPILED_FROM // k + 1, k)
+    p[:5], y[:5] = [0.0, 0.0, 1.0, 0.0], [1, 2, 0, 2, 3]
+    groups = np.random.default_rng(0).integers(7, 60, len(y)) ** 2
+    found = []
+    for threads in (1, 2, 0):
+        monkeypatch.setattr("verax.engines.scan.n_cores", lambda threads=threads: threads)
+        monkeypatch.setattr(limits, "COMPILED_FROM", COMPILED_FROM if threads else 2**60)
+        rows = vx.Forecasts(y, p, groups=groups)
+        found.append(RuleSums([vx.brier, vx.log_score], k).update(rows).clusters)
+    one, two, arrays = found
+    assert one.sums.high.tobytes() == two.sums.high.tobytes(), "threads do not matter"
+    for own in (one, two):
+        np.testing.assert_allclose(own.sums.high, arrays.sums.high, rtol=1e-12)
+        np.testing.assert_array_equal(own.infinite, arrays.infinite)
+        np.testing.assert_array_equal(own.cells.keys, arrays.cells.keys)
+        np.testing.assert_array_equal(own.cells.sums.high, arrays.cells.sums.high)
+        assert own.labels.tolist() == sorted(set(groups.tolist()))
+
+
 @dataclass(frozen=True, repr=False)
 class Mine(vx.rules.Rule):
     """A rule that the fusion can translate: the squared miss of the outcome alone."""

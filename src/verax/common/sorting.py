@@ -40,9 +40,14 @@ def distinct_values(values: Any) -> tuple[Any, Any]:
     if len(values) and values.dtype.kind in "iu":
         least, greatest = int(values.min()), int(values.max())
         if greatest - least <= 4 * len(values) and greatest < 2**63:
-            offset = values.astype(np.int64) - least
+            # The places are a copy: those of the caller may change.
+            offset = values.astype(np.int64)
+            if least:
+                offset -= least
             occurs = np.zeros(greatest - least + 1, np.bool_)
             occurs[offset] = True
+            if occurs.all():
+                return np.arange(least, greatest + 1, dtype=values.dtype), offset
             return (np.flatnonzero(occurs) + least).astype(values.dtype), (np.cumsum(occurs) - 1)[offset]
     return np.unique(values, return_inverse=True)
 

@@ -123,6 +123,28 @@ class Cells:
         return occurring, csr_array((self.sums.high, (group, column)), shape=shape)
 
 
+class _LateCells(Cells):
+    """Numbers of rows by group and cell, of which those that occur are found when they are looked at."""
+
+    def __init__(self, counts: np.ndarray[Any, np.dtype[np.uint32]]) -> None:
+        object.__setattr__(self, "_counts", counts)
+        object.__setattr__(self, "n_cells", counts.shape[1])
+
+    def __getattr__(self, name: str) -> Any:
+        # Called for what is not there yet.
+        counts = self.__dict__.get("_counts") if name in ("keys", "sums") else None
+        if counts is None:
+            raise AttributeError(name)
+        keys = np.flatnonzero(counts)
+        object.__setattr__(self, "keys", keys)
+        object.__setattr__(self, "sums", Sum.of(counts.reshape(-1)[keys]))
+        object.__delattr__(self, "_counts")
+        return getattr(self, name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Cells, (self.keys, self.sums, self.n_cells)
+
+
 @dataclass(frozen=True)
 class Clusters:
     """What each of G groups of rows contributes.
@@ -381,22 +403,54 @@ class ClusterSums:
     """The sums of groups while rows come in, a block at a time."""
 
     def __init__(
-        self, labels: np.ndarray[Any, Any], n_rules: int, n_cells: int, *, compiled: bool = False
+        self,
+        labels: np.ndarray[Any, Any],
+        n_rules: int,
+        n_cells: int,
+        *,
+        compiled: bool = False,
+        gathers: bool = False,
     ) -> None:
         self._labels = labels
         self._add_rows = None
         if compiled:
-            from verax.kernels.counting import add_rows
+            from verax.kernels.counting import add_rows, add_to_groups
 
             self._add_rows = add_rows
+            self._add_to_groups = add_to_groups
         self._sums = Sum.zeros((len(labels), 2 + n_rules))
         self._infinite = np.zeros((len(labels), n_rules), bool)
         self._n_classes = math.isqrt(n_cells)
         self._n_cells = n_cells
         # Few cells of few groups are kept as a table, others as runs of those that occur.
         n_keys = len(labels) * n_cells
-        self._table = Sum.zeros(n_keys) if n_keys <= (_COMPILED_TABLE if compiled else _TABLE) else None
+        tabled = n_keys <= (_COMPILED_TABLE if compiled else _TABLE) and not gathers
+        self._table = Sum.zeros(n_keys) if tabled else None
         self._runs: list[Cells] = []
+        # Both parts of the losses of the rows that a kernel gathers, and their numbers.
+        self._losses = np.zeros((len(labels), n_rules, 2)) if gathers else None
+        self._counts = np.zeros((len(labels), n_cells), np.uint32) if gathers else None
+
+    def gather(self, codes: Ints, cells: Ints, losses: Floats) -> None:
+        """Take in rows of weight 1 by a kernel: groups, cells and (R, n) finite losses; cells may be -1."""
+        self._add_to_groups(codes, cells, losses, self._losses, self._counts)
+
+    def __add__(self, other: ClusterSums) -> ClusterSums:
+        """Those of other rows of the same groups as well; changes these."""
+        self._sums += other._sums
+        self._infinite |= other._infinite
+        self._runs += other._runs
+        if self._table is not None and other._table is not None:
+            self._table += other._table
+        if self._counts is not None and self._losses is not None:
+            assert other._counts is not None
+            assert other._losses is not None
+            self._counts += other._counts
+            both = Sum(self._losses[..., 0], self._losses[..., 1]) + Sum(
+                other._losses[..., 0], other._losses[..., 1]
+            )
+            self._losses = np.stack([both.high, both.low], axis=-1)
+        return self
 
     def add(self, codes: Any, weights: Any, positive: Any, losses: Sequence[Any], decided: Decided) -> None:
         """Take in rows: their groups, weights, whether these are positive, losses, outcomes and decisions."""
@@ -437,8 +491,16 @@ class ClusterSums:
             found = self._table.settled()
             keys = np.flatnonzero(found.high)
             runs = [Cells(keys, Sum(found.high[keys], found.low[keys]), self._n_cells)]
-        cells = Cells.merged(runs, self._n_cells)
-        return Clusters(self._labels, self._sums.settled(), self._infinite, cells)
+        if self._counts is None or self._losses is None:
+            cells = Cells.merged(runs, self._n_cells)
+            return Clusters(self._labels, self._sums.settled(), self._infinite, cells)
+        cells = _LateCells(self._counts)
+        cells = Cells.merged([cells, *runs], self._n_cells) if runs else cells
+        new = Sum.zeros(self._sums.high.shape)
+        new.high[:, 0] = self._counts.sum(axis=1)
+        new.high[:, 1] = self._counts[:, :: self._n_classes + 1].sum(axis=1)
+        new.high[:, 2:], new.low[:, 2:] = self._losses[..., 0], self._losses[..., 1]
+        return Clusters(self._labels, self._sums.settled() + new, self._infinite, cells)
 
 
 def sums_by_label(labels: np.ndarray[Any, Any], values: Floats) -> tuple[np.ndarray[Any, Any], Floats]:

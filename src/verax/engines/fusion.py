@@ -99,6 +99,8 @@ class Layout:
         Whether outcomes are counted against decisions.
     shared : {"", "shares", "counts"}
         What outcomes are of which every class may have a share: shares, or whole numbers of raters.
+    grouped : bool
+        Whether the losses and the cell of each row are written, for the sums of groups.
     """
 
     n_classes: int
@@ -108,6 +110,7 @@ class Layout:
     weighted: bool
     counts: bool
     shared: Literal["", "shares", "counts"] = ""
+    grouped: bool = False
 
     @property
     def many(self) -> bool:
@@ -127,15 +130,16 @@ class Layout:
 
 @lru_cache(maxsize=64)
 def fuse_rows(rules: tuple[Formula, ...], layout: Layout) -> tuple[Kernel, Floats] | None:
-    """A kernel (p, y, shares, weights, clear, constants, shift, rough, sums, cells, squares, decided, left)
-    and its constants.
+    """A kernel (p, y, shares, weights, clear, constants, shift, rough, sums, cells, squares, decided, losses,
+    left) and its constants.
 
     None if a formula cannot be traced. The kernel adds to `sums` what `fuse` says, and to `cells` (both parts
     of a compensated sum, with weights also `squares`) the weights of outcomes against decisions. Of many
-    classes it writes the decisions to `decided` instead, -1 for rows that it left out. It writes to `left`
-    the numbers of the rows that it left out, and returns how many: rows that are not clearly valid, whose
-    losses may be infinite, whose outcome had probability zero (where `layout.counts`), and strips of rows for
-    which the shift lies too far from the losses. These are summed nevertheless if `rough`.
+    classes it writes the decisions to `decided` instead, -1 for rows that it left out. For groups it writes
+    the number of the cell there as well, and the losses of the rules to the rows of `losses`. It writes to
+    `left` the numbers of the rows that it left out, and returns how many: rows that are not clearly valid,
+    whose losses may be infinite, whose outcome had probability zero (where `layout.counts`), and strips of
+    rows for which the shift lies too far from the losses. These are summed nevertheless if `rough`.
     """
     trace = record(rules, layout.n_classes)
     if trace is None or not KNOWN.issuperset(trace.statistics):
@@ -144,7 +148,7 @@ def fuse_rows(rules: tuple[Formula, ...], layout: Layout) -> tuple[Kernel, Float
     return compile_text(text, __file__), np.array(trace.constants)
 
 
-_PARAMETERS = "(p, y, g, w, clear, c, m, rough, sums, cells, squares, decided, left)"
+_PARAMETERS = "(p, y, g, w, clear, c, m, rough, sums, cells, squares, decided, losses, left)"
 
 
 def _row_loop(trace: Trace, layout: Layout) -> str:
@@ -160,6 +164,8 @@ def _row_loop(trace: Trace, layout: Layout) -> str:
             head.add(f"square_table = np.zeros((1, {k * k + 1}))")
     if layout.shared:
         head.add(f"share = np.empty(({k}, {size}))")
+    if layout.grouped:
+        head.add(f"made = np.empty({n * size})")
     strip = _strips(layout, head, size)
     _write_zeros(strip, n, layout.weighted)
     strip.add("for i in range(n):")
@@ -180,6 +186,9 @@ def _row_loop(trace: Trace, layout: Layout) -> str:
     _write_sums(row, trace, layout.weighted)
     counted = ("decision" if layout.shared else f"U(o) * U({k}) + decision") if layout.counts else "U(0)"
     row.add(f"cell[i] = select(ok, {counted}, U({k * k}))")
+    if layout.grouped:
+        for r, loss in enumerate(trace.losses):
+            row.add(f"made[i + {r * size}] = {loss}")
     end = Lines(8)
     _write_out(end, n, layout.weighted)
     end.add("fine = True")
@@ -192,6 +201,12 @@ def _row_loop(trace: Trace, layout: Layout) -> str:
     if layout.counts:
         end.add("if fine:")
         _write_counting(end, layout)
+    if layout.grouped:
+        end.add("for i in range(n):")
+        end.add(f"    decided[start + i] = select(fine & (cell[i] < U({k * k})), np.int64(cell[i]), -1)")
+        end.add(f"for r in range({n}):")
+        end.add("    for i in range(n):")
+        end.add(f"        losses[r, start + i] = made[r * {size} + i]")
     tail = Lines(4)
     if layout.counts and turns > 1:
         _write_flush(tail, "table", "cells", _TABLES, k)
@@ -214,8 +229,7 @@ def _many_loop(trace: Trace, layout: Layout) -> str:
     strip = Lines(8)
     strip.add(f"n = min({size}, y.size - start)")
     strip.add("for i in range(n):")
-    strip.add("    held = plain_statistics(p, start + i, y[start + i], clear, s, i, chosen)")
-    strip.add("    valid[i] = select(held, 1.0, 0.0)")
+    strip.add("    valid[i] = float(plain_statistics(p, start + i, y[start + i], clear, s, i, chosen))")
     helpers: list[Callable[..., Any]] = [plain_statistics]
     if CUMULATIVE & set(trace.statistics):
         strip.add(f"for i in range(0, n, {STRIP}):")

@@ -17,10 +17,17 @@ from verax.kernels.fewclasses import FEW
 
 # Takes the outcomes, decisions and weights of rows; decisions of rows that are left out are -1.
 Count = Callable[[Ints, Ints, Floats | None], None]
+# Takes the groups, cells and (R, n) losses of rows; cells of rows that are left out are -1.
+Gather = Callable[[Ints, Ints, Floats], None]
+# How many rows of groups are scored at a time: a cache holds their losses until they are added up.
+_PIECE = 2**14
+# How many cells all groups may have, counted for each thread.
+_LARGEST_TABLE = 2**24
 
 # How many rows at either end of a chunk tell roughly what its losses are.
 _PROBE = 32
 _NO_WEIGHTS = np.zeros(0)
+_NO_LOSSES = np.zeros((0, 0))
 _NO_SHARES = np.zeros((0, 0))
 _NO_SHARES.flags.writeable = False
 
@@ -58,10 +65,15 @@ class RowSums:
 
     @classmethod
     def of(cls, rules: tuple[Formula, ...], rows: Any, *, unit: float, counts: bool) -> RowSums | None:
-        """The kernel for these rows; None where there are groups, or rules without a trace."""
+        """The kernel for these rows; None where rules have no trace, and for some rows that have groups."""
         layout = layout_of(rows, counts=counts)
-        if layout is None or rows.groups is not None:
+        if layout is None:
             return None
+        if rows.groups is not None:
+            table = len(rows.groups.labels) * rows.n_classes**2
+            if layout.many or layout.weighted or layout.shared or not counts or table > _LARGEST_TABLE:
+                return None
+            layout = replace(layout, grouped=True)
         found = fuse_rows(rules, layout)
         return None if found is None else cls(*found, rows, unit, counts)
 
@@ -75,10 +87,12 @@ class RowSums:
         squares: Floats,
         left: Ints,
         count: Count,
+        gather: Gather | None,
     ) -> Ints:
         """Add rows `start` to `stop` to the sums; the numbers of those left out. Sets `shift` first.
 
-        Where there are many classes, `count` is called with the outcomes, decisions and weights of the rows.
+        Where there are many classes, `count` is called with the outcomes, decisions and weights of the rows;
+        where there are groups, `gather` with what they are the sums of.
         """
         rows = self._forecasts.unread(start, stop)
         w = _NO_WEIGHTS if rows.weights is None else rows.weights
@@ -86,7 +100,10 @@ class RowSums:
         shift[:] = self._probe(rows, w, sums)
         g = _NO_SHARES if rows.shares is None else rows.shares
         decided = np.empty(len(rows.y), np.int64)
-        into = sums, cells, squares, decided, left
+        if self._forecasts.groups is not None and gather is not None:
+            codes = self._forecasts.groups.codes[start:stop]
+            return start + self._by_pieces(rows, codes, shift, (sums, cells, squares, decided), left, gather)
+        into = sums, cells, squares, decided, _NO_LOSSES, left
         n_left = self._kernel(rows.p, rows.y, g, w, self._clear, self._constants, shift, False, *into)
         if self.decides:
             count(rows.y, decided, None if rows.weights is None else w)
@@ -96,6 +113,22 @@ class RowSums:
             taken[left[:n_left]] = False
             sums[-1, 1] = np.count_nonzero(rows.weights[taken] > 0)
         return left[:n_left] + start
+
+    def _by_pieces(
+        self, rows: Unread, codes: Ints, shift: Floats, into: Any, left: Ints, gather: Gather
+    ) -> Ints:
+        """Add rows and those of each group to the sums, some at a time; the numbers of those left out."""
+        *sums, decided = into
+        n_left, losses = 0, np.empty((len(shift), _PIECE))
+        for start in range(0, len(codes), _PIECE):
+            own = slice(start, start + _PIECE)
+            p = tuple(c[own] for c in rows.p) if isinstance(rows.p, tuple) else rows.p[own]
+            given = p, rows.y[own], _NO_SHARES, _NO_WEIGHTS, self._clear, self._constants, shift, False
+            n = self._kernel(*given, *sums, decided[own], losses, left[n_left:])
+            gather(codes[own], decided[own], losses)
+            left[n_left : n_left + n] += start
+            n_left += n
+        return left[:n_left]
 
     def _probe(self, rows: Unread, w: Floats, sums: Floats) -> Floats:
         """What the losses of a chunk are roughly: the smaller of two means of a few rows, or zero."""
@@ -111,7 +144,7 @@ class RowSums:
     def _mean(self, p: Any, y: Ints, g: Floats, w: Floats, sums: Floats) -> Floats:
         found, unused = np.zeros_like(sums), np.zeros((2, self._n_cells))
         none, left = np.zeros(len(sums) - 1), np.zeros(len(y), np.int64)
-        into = found, unused, unused, np.empty_like(left), left
+        into = found, unused, unused, np.empty_like(left), np.empty((len(none), len(y))), left
         self._kernel(p, y, g, w, self._clear, self._constants, none, True, *into)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(found[:-1, 0] / found[-1, 0])

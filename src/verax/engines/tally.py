@@ -215,7 +215,7 @@ class RuleSums:
                 counts.cells, counts.squares = chunks.table, chunks.square_table
             part.counts = counts.moved(start if known else None)
         if forecasts.groups is not None:
-            part.clusters = reduce(add, (visitor.clusters for visitor in visitors))
+            part.clusters = reduce(add, (visitor.clusters for visitor in visitors)).total()
         return part
 
     def _on_gpu(self, part: RuleSums, forecasts: Rows, start: int | None) -> bool:
@@ -444,7 +444,10 @@ class _Visitor:
         if groups is not None:
             tabled = tally.decisions and tally.n_classes <= CONFUSION_UP_TO
             cells = tally.n_classes**2 if tabled else 0
-            self._clusters = ClusterSums(groups.labels, len(tally.rules), cells, compiled=chunks.compiled)
+            gathers = chunks.row_sums is not None
+            self._clusters = ClusterSums(
+                groups.labels, len(tally.rules), cells, compiled=chunks.compiled, gathers=gathers
+            )
 
     @property
     def counts(self) -> Counts:
@@ -457,10 +460,10 @@ class _Visitor:
         return self._counts + more
 
     @property
-    def clusters(self) -> Clusters:
+    def clusters(self) -> ClusterSums:
         """The sums of the groups."""
         assert self._clusters is not None
-        return self._clusters.total()
+        return self._clusters
 
     @property
     def absorb(self) -> Callable[[int, int, int], tuple[Ints, bool]] | None:
@@ -472,7 +475,9 @@ class _Visitor:
         assert chunks.row_sums is not None
         shift, sums = chunks.shift[chunk], chunks.sums[chunk]
         cells, squares = self._row_cells
-        left = chunks.row_sums(start, stop, shift, sums, cells, squares, self._left, self._count_rows)
+        gather = None if self._clusters is None else self._clusters.gather
+        into = sums, cells, squares, self._left
+        left = chunks.row_sums(start, stop, shift, *into, self._count_rows, gather)
         positive = sums[-1, 1]
         chunks.positive[chunk] += positive
         return left, bool(positive > 0)

@@ -113,7 +113,7 @@ class Groups:
         if unnamed.count:
             raise unnamed.error()
         labels, codes = distinct_values(_texts(raw, argument) if raw.dtype.kind == "O" else raw)
-        return cls(codes.astype(np.int64), labels)
+        return cls(codes.astype(np.int64, copy=False), labels)
 
 
 def in_order_seen(codes: Ints) -> Ints:
@@ -161,7 +161,9 @@ def crossed(first: Groups, second: Groups) -> Groups:
     """Groups of two kinds, from those of each."""
     n = len(second.labels)
     pairs, codes = distinct_values(first.codes * n + second.codes)
-    return Groups(codes.astype(np.int64), paired(first.labels[pairs // n], second.labels[pairs % n]))
+    return Groups(
+        codes.astype(np.int64, copy=False), paired(first.labels[pairs // n], second.labels[pairs % n])
+    )
 
 
 def paired(first: np.ndarray[Any, Any], second: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -6,10 +6,12 @@ from typing import Any
 
 from verax.kernels.compensation import two_sum
 from verax.kernels.functions import compiled
-from verax.kernels.operations import plus
+from verax.kernels.operations import fetch, plus
 
 # How many rows of all columns are compared at a time.
 _STRIP = 256
+# How many rows ahead the sums of groups are asked for.
+_AHEAD = 12
 
 
 @compiled
@@ -52,6 +54,29 @@ def add_rows(codes: Any, columns: Any, high: Any, low: Any) -> None:
         for column in range(columns.shape[0]):
             high[group, column], error = two_sum(high[group, column], columns[column, i])
             low[group, column] += error
+
+
+@compiled
+def add_to_groups(codes: Any, cells: Any, losses: Any, sums: Any, counts: Any) -> None:
+    """Add rows of equal weight to their groups; those whose cell is negative are left out.
+
+    `sums` has for each group both parts of the compensated sums of the (R, n) losses; `counts` has the number
+    of rows of each group in each cell.
+    """
+    last = codes.size - 1
+    for i in range(codes.size):
+        # Groups are anywhere: those of later rows are under way while this one is added.
+        ahead = min(i + _AHEAD, last)
+        fetch(sums[codes[ahead], 0, 0])
+        fetch(sums[codes[ahead], sums.shape[1] - 1, 1])
+        fetch(counts[codes[ahead], max(cells[ahead], 0)])
+        cell = cells[i]
+        if cell >= 0:
+            own = sums[codes[i]]
+            for r in range(sums.shape[1]):
+                own[r, 0], error = two_sum(own[r, 0], losses[r, i])
+                own[r, 1] += error
+            counts[codes[i], cell] += 1
 
 
 @compiled

@@ -57,7 +57,7 @@ def _row_stats(ordinal: bool, ranked_log: bool) -> Kernel:
             n = min(STRIP, p.shape[0] - start)
             fine = 0
             for i in range(start, start + n):
-                fine += int(plain_statistics(p, i, y[i], clear, out, i, decision))
+                fine += plain_statistics(p, i, y[i], clear, out, i, decision)
             n_unclear += n - fine
             if ordinal or ranked_log:
                 cumulative_statistics(p, y, start, n, out, start, ranked_log)
@@ -66,15 +66,15 @@ def _row_stats(ordinal: bool, ranked_log: bool) -> Kernel:
     return kernel
 
 
-def plain_statistics(p: Any, i: int, outcome: int, clear: float, out: Any, at: int, decision: Any) -> bool:
-    """Write what does not depend on the order of classes; whether the row is clearly valid.
+def plain_statistics(p: Any, i: int, outcome: int, clear: float, out: Any, at: int, decision: Any) -> int:
+    """Write what does not depend on the order of classes; 1 where the row is clearly valid, else 0.
 
     Classes are taken several at a time. The caller's memory may change while it is read: no loop may rely on
     what was found before.
     """
     n_classes = p.shape[1]
     if outcome < 0 or outcome >= n_classes:
-        return False
+        return 0
     row = p[i]
     p_true = np.float64(row[outcome])
     total, rest_sq = 0.0, 0.0
@@ -98,8 +98,7 @@ def plain_statistics(p: Any, i: int, outcome: int, clear: float, out: Any, at: i
     out[_TOP, at] = highest
     decision[at] = first
     # A missing value shows in the sum, which says what the extremes need not.
-    fine: bool = abs(total - 1.0) <= clear and lowest >= 0.0
-    return fine
+    return int(abs(total - 1.0) <= clear and lowest >= 0.0)
 
 
 def cumulative_statistics(p: Any, y: Any, start: int, n: int, out: Any, at: int, ranked_log: bool) -> None:

@@ -51,3 +51,7 @@ def bits(x: Any) -> Any:
 def from_bits(x: Any) -> Any:
     """The float of 64 bits."""
     return np.uint64(x).view(np.float64)
+
+
+def fetch(item: Any) -> None:
+    """Bring an item of an array near, because it will be changed soon; changes nothing."""

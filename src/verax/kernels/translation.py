@@ -226,6 +226,8 @@ class _Translator:
                             self._block(body)
                         with otherwise:
                             self._block(others)
+                case ast.Expr(value=ast.Call(func=ast.Name(id="fetch"), args=[ast.Subscript() as item])):
+                    self._fetch(item)
                 case ast.Expr(value=ast.Call() as call):
                     self._value(call)
                 case ast.Continue():
@@ -393,6 +395,15 @@ class _Translator:
         if isinstance(kind, types.Integer) and kind.bitwidth < 64:
             value = self._builder.trunc(value, ir.IntType(kind.bitwidth))
         self._context.pack_value(self._builder, kind, value, place)
+
+    def _fetch(self, node: ast.Subscript) -> None:
+        """Ask for an item to be brought near, because it will be changed."""
+        bytes_ = ir.IntType(8).as_pointer()
+        flag = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [bytes_, flag, flag, flag])
+        function = self._builder.module.declare_intrinsic("llvm.prefetch", [bytes_], kind)
+        place = self._builder.bitcast(self._address(self._part(node)), bytes_)
+        self._builder.call(function, [place, flag(1), flag(3), flag(1)])
 
     def _shape(self, view: _View) -> list[Any]:
         """The sizes of the axes of an array or of a part of one."""
@@ -671,7 +682,7 @@ _CALLS: dict[str, Callable[..., _Number]] = {
     "np.float64": lambda own, x: _Number(own._as_float(x)),
     "float": lambda own, x: _Number(own._as_float(x)),
 }
-CALLS = frozenset(_CALLS)
+CALLS = frozenset({*_CALLS, "fetch"})
 
 
 def _reads(node: ast.expr) -> bool:
