@@ -27,12 +27,13 @@ suite: .venv/tools
 quick: .venv/tools ## the cheap tests: what one runs at every save
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "$(FAST)" --cheap 0.05 --within 75
 
+# Tests compile kernels without optimising them, because that is sooner done; these two as users get them.
 long: .venv/tools ## tests that repeat at greater length what make test covers
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m long
+	NUMBA_OPT=3 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m long
 
 # Old versions warn of what newer neighbours drop, which is no fault of verax.
 test-oldest: .venv-oldest/installed ## the tests that apply, with the oldest versions that are allowed
-	.venv-oldest/bin/python -m pytest -q -n 2 --dist worksteal -o filterwarnings=default \
+	NUMBA_OPT=3 .venv-oldest/bin/python -m pytest -q -n 2 --dist worksteal -o filterwarnings=default \
 	  -m "$(FAST)"
 
 test-nonumba: .venv-nonumba/installed ## the tests that apply, where numba is missing
@@ -115,14 +116,15 @@ UV_INSTALL = UV_NATIVE_TLS=true UV_HTTP_TIMEOUT=180 $(BIN)/uv pip install --quie
 	@touch $@
 
 # What all tests import is compiled to bytecode here, in two halves: else both workers compile all of it.
-HALVES := torch,torchmetrics,polars,xarray,dask.dataframe pandas,scipy.stats,sklearn.ensemble,matplotlib.pyplot,numba,pyspark.sql,hypothesis
+HALVES := torch,torchmetrics,lightning,polars,xarray,dask.dataframe pandas,scipy.stats,sklearn.ensemble,matplotlib.pyplot,numba,pyspark.sql,hypothesis
 TOOLS := --group test --group lint --group docs
 # pyspark comes as a source: to compress its wheel, which is unpacked at once, takes longer than all else of it.
 .venv/tools: .venv/bin/python $(SOURCES)
 	@$(UV_INSTALL) --config-settings-package 'pyspark:--build-option=--compression=stored' \
 	  --reinstall-package verax-scores '.[all]' $(TOOLS) || $(PIP_INSTALL) '.[all]' $(TOOLS)
 	@touch .venv/installed
-	@for half in $(HALVES); do $(BIN)/python -W ignore -c "import $$half" & done; wait
+	@for half in $(HALVES); do $(BIN)/python -W ignore -c "import $$half" & done; \
+	  $(BIN)/python -m compileall -q .venv/lib/python*/site-packages/verax; wait
 	@touch $@
 
 # The oldest versions have wheels for the oldest Python that is allowed.

@@ -31,6 +31,10 @@ class Browser:
         return self.driver.execute_cdp_cmd(name, parameters)
 
     def resize(self, width, height=900):
+        self._resize(width, height)
+        self.settle()
+
+    def _resize(self, width, height=900):
         self.command(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -38,18 +42,21 @@ class Browser:
             deviceScaleFactor=1,
             mobile=width < 600,
         )
-        self.settle()
 
     def prefer(self, scheme):
+        self._prefer(scheme)
+        self.settle()
+
+    def _prefer(self, scheme):
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.command("Emulation.setEmulatedMedia", features=features)
-        self.settle()
 
     def open(self, path):
         for kind in ("browser", "performance"):
             self.driver.get_log(kind)
-        self.resize(1280)
-        self.prefer("light")
+        # The page that is left need not draw itself anew.
+        self._resize(1280)
+        self._prefer("light")
         self.driver.get(path.as_uri())
         drawn = """
             const done = arguments[0];

@@ -13,7 +13,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 # Before numba is imported: optimising takes two thirds of the time of compiling. Kernels of tests are kept
-# apart from those of users; `engines/test_optimised.py` runs kernels as users get them.
+# apart from those of users; `engines/test_optimised.py`, make long and make test-oldest optimise as users do.
 os.environ.setdefault("NUMBA_OPT", "0")
 _KERNELS = os.environ.get("NUMBA_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "kernels"))
 _LEVEL = f"-opt{os.environ['NUMBA_OPT']}"

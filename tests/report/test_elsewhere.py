@@ -73,6 +73,7 @@ def test_the_report_is_that_of_the_rows(kind, several, ordered, monkeypatch):
     shown = {name: column for name, column in by.items() if name != "row"}
     exact = light(y, models, ordered=ordered, ids=ids, by=shown, **own)
     handle = Scattered(y, models, ids=ids, by=by, n_parts=3, **own)
+    lighten(monkeypatch)
     found = Report.of(handle, ordered=ordered)
     handle.passes = 0
     with pytest.MonkeyPatch.context() as patch:
