@@ -24,7 +24,7 @@ class Count(event.Listener):
 
 count = Count()
 event.register("numba:compile", count)
-limits.COMPILED_AT_ONCE = 0
+limits.COMPILED_AT_ONCE, limits.COMPILED_FROM = 0, 2**16
 rng = np.random.default_rng(0)
 
 
@@ -55,7 +55,7 @@ def numbers(found):
 
 data = {k: rows(k, limits.COMPILED_FROM // k + 7) for k in (3, 12)}
 fast = {name: numbers(found) for name, found in results()}
-print(config.OPT, count.compiled)
+print(int(config.OPT), count.compiled)
 limits.COMPILED_FROM = 2**62
 for name, found in results():
     assert fast[name], name
