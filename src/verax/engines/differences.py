@@ -11,6 +11,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from verax.common.specs import Whole
 from verax.common.summaries import Summary, merges
@@ -69,7 +70,8 @@ def _compiled_moments(losses: Floats, weights: Floats | None, *, pairs: bool) ->
         return None
     columns = losses.T
     # Each column in one piece; how far they are apart does not matter.
-    if columns.dtype != np.float64 or columns.strides[1] != columns.itemsize:
+    inside = columns.strides[1] == columns.itemsize and columns.strides[0] >= n * columns.itemsize
+    if columns.dtype != np.float64 or not inside:
         columns = np.ascontiguousarray(columns, np.float64)
     given = [None] if weights is None else [weights, weights * weights]
     found = [_deviations(columns, w, n_lines) for w in given]
@@ -83,11 +85,14 @@ def _deviations(columns: Floats, weights: Floats | None, n_lines: int) -> Moment
     from verax.kernels.counting import add_deviations
 
     m, n = columns.shape
+    # One array from the first number to the last: the compiler then knows that columns are in one piece.
+    apart = columns.strides[0] // columns.itemsize
+    values = as_strided(columns, ((m - 1) * apart + n,), (columns.itemsize,), writeable=False)
     weight = float(n if weights is None else weights.sum())
     near = columns[:, :: max(1, n // _SAMPLE)].mean(axis=1)
     for last in (False, True):
         sums = np.zeros((1 + n_lines, 2))
-        add_deviations(columns, np.zeros(0) if weights is None else weights, near, sums[1:])
+        add_deviations(values, apart, n, np.zeros(0) if weights is None else weights, near, sums[1:])
         if not np.isfinite(sums).all() or not weight > 0:
             return None
         gap = sums[1:, 0] / weight

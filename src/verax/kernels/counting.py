@@ -80,19 +80,20 @@ def add_to_groups(codes: Any, cells: Any, losses: Any, sums: Any, counts: Any) -
 
 
 @compiled
-def add_deviations(columns: Any, weights: Any, means: Any, out: Any) -> None:
-    """Add the sums of w*d and w*d*d over rows for each of the (C, n) columns to `out`, a line each, and then
-    for each pair of columns, if `out` has lines for them.
+def add_deviations(values: Any, apart: int, n: int, weights: Any, means: Any, out: Any) -> None:
+    """Add the sums of w*d and w*d*d over rows for each of C columns to `out`, a line each, and then for each
+    pair of columns, if `out` has lines for them.
 
-    d is the value minus the mean of its column, and for a pair the difference of the two columns minus that
-    of their means; an empty `weights` means ones. Rows are taken in strips that the nearest cache holds,
-    whatever the number of pairs.
+    The `n` numbers of a column lie side by side, and columns begin `apart` numbers from each other. d is the
+    value minus the mean of its column, and for a pair the difference of the two columns minus that of their
+    means; an empty `weights` means ones. Rows are taken in strips that the nearest cache holds, whatever the
+    number of pairs.
     """
-    n_columns, n = columns.shape
+    n_columns = means.size
     for start in range(0, n, _STRIP):
         stop = min(start + _STRIP, n)
         for a in range(n_columns):
-            alone, mean = columns[a, start:stop], means[a]
+            alone, mean = values[a * apart + start : a * apart + stop], means[a]
             total, square = 0.0, 0.0
             if weights.size > 0:
                 own = weights[start:stop]
@@ -111,7 +112,10 @@ def add_deviations(columns: Any, weights: Any, means: Any, out: Any) -> None:
         at = n_columns
         for a in range(n_columns if out.shape[0] > n_columns else 0):
             for b in range(a + 1, n_columns):
-                one, other = columns[a, start:stop], columns[b, start:stop]
+                one, other = (
+                    values[a * apart + start : a * apart + stop],
+                    values[b * apart + start : b * apart + stop],
+                )
                 shift = means[a] - means[b]
                 first, second = 0.0, 0.0
                 if weights.size > 0:
