@@ -6,10 +6,12 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression
 
+from verax.analyses.calibration import refits
 from verax.analyses.calibration.isotonic import _pool, isotonic_edges
 
 VALUES = st.floats(0, 1, width=32) | st.sampled_from([0.0, 0.25, 0.5, 1.0])
@@ -36,3 +38,19 @@ summarize([1, 0, 2, 1], [[0.1, 0.8, 0.1], [0.6, 0.3, 0.1], [0.2, 0.3, 0.5], [0.5
 assert not any(name.partition(".")[0] in ("scipy", "sklearn", "matplotlib") for name in sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_compiled_fits_to_cells_are_those_of_arrays(monkeypatch):
+    pytest.importorskip("numba")
+    rng = np.random.default_rng(0)
+    happened = np.round(rng.normal(np.linspace(1, 3, 60), 2, (7, 60)), 1)
+    cells = np.stack([rng.integers(1, 5, (7, 60)) * 2.0 - happened, happened]).reshape(2, -1)
+    # A cell without weight belongs to its neighbours.
+    cells[:, 70] = 0.0
+    first = refits.first_of_each((7, 60))
+    plain = refits.isotonic_fits(cells, first)
+    monkeypatch.setattr("verax.kernels.limits.COMPILED_FROM", 0)
+    monkeypatch.setattr("verax.kernels.limits.COMPILED_AT_ONCE", 0)
+    found = refits.isotonic_fits(cells, first)
+    for ours, theirs in zip(found, plain, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)

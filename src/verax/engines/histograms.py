@@ -174,6 +174,18 @@ class Run:
         """The same where keys are in order and may be there several times, a few of them each."""
         begins = np.flatnonzero(np.concatenate([[True], self.keys[1:] > self.keys[:-1]]))
         high, low = self.sums.high, self.sums.low
+        least, most = (
+            np.minimum.reduceat(self.least, begins, axis=0),
+            np.maximum.reduceat(self.most, begins, axis=0),
+        )
+        if compiled(len(self.keys)):
+            from verax.kernels.counting import add_rows
+
+            added = Sum.zeros((len(begins), high.shape[1]))
+            of_key = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(self.keys)))
+            add_rows(of_key, np.ascontiguousarray(high.T), added.high, added.low)
+            added.low[:] += np.add.reduceat(low, begins, axis=0)
+            return Run(self.keys[begins], added.settled(), least, most)
         total = Sum(high[begins], low[begins])
         times = np.diff(begins, append=len(self.keys))
         for i in range(1, int(times.max(initial=1))):
@@ -181,10 +193,6 @@ class Run:
             at = begins[more] + i
             total.high[more], error = two_sum(total.high[more], high[at])
             total.low[more] += error + low[at]
-        least, most = (
-            np.minimum.reduceat(self.least, begins, axis=0),
-            np.maximum.reduceat(self.most, begins, axis=0),
-        )
         return Run(self.keys[begins], total.settled(), least, most)
 
     def _both(self, other: Run) -> Run:

@@ -464,7 +464,9 @@ class Predictions:
             name: take_rows(getattr(self, name), rows) for name in ("weights", "groups", "ids")
         }
         by = {column: labels[rows] for column, labels in self.by.items()}
-        return replace(self, y=self.y[rows], p=self.p[rows], by=by, rows=numbers, **optional)
+        # Columns that lie one after the other are taken one after the other.
+        p = self.p.T.take(rows, axis=1).T if self.p.flags.f_contiguous else self.p[rows]
+        return replace(self, y=self.y[rows], p=p, by=by, rows=numbers, **optional)
 
     def valid(self, *, normalize: bool, logits: bool) -> Predictions:
         """The valid rows, with what was left out.

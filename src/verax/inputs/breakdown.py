@@ -110,13 +110,17 @@ class Breakdown(Summary, kind="subgroups"):
     def fitting(self) -> Breakdown:
         """With subgroups that share the room of one summary of all rows, whatever the order of merging."""
         most = _keys_each(len(self.found))
-
-        def fitted(each: Any) -> Any:
-            return each.at_most(most) if hasattr(each, "at_most") else each
-
         return Breakdown(
-            {label: {name: fitted(each) for name, each in own.items()} for label, own in self.found.items()}
+            {
+                label: {name: _fitted(each, most) for name, each in own.items()}
+                for label, own in self.found.items()
+            }
         )
+
+
+def _fitted(summary: Any, most: int) -> Any:
+    """With no more keys than that, where the summary can be coarser."""
+    return summary.at_most(most) if hasattr(summary, "at_most") else summary
 
 
 def _keys_each(n_labels: int) -> int:
@@ -154,13 +158,12 @@ class _Gathered:
         return self._by_label[label]
 
     def summary(self) -> Breakdown:
-        """All of them."""
-        return Breakdown(
-            {
-                label: {name: own.summary() for name, own in gathered.items()}
-                for label, gathered in self._by_label.items()
-            }
-        ).fitting()
+        """All of them; tables are let go of one after the other."""
+        most, found = _keys_each(len(self._by_label)), {}
+        for label in list(self._by_label):
+            gathered = self._by_label.pop(label)
+            found[label] = {name: _fitted(gathered.pop(name).summary(), most) for name in list(gathered)}
+        return Breakdown(found)
 
 
 @dataclass(frozen=True)
@@ -170,6 +173,7 @@ class BreakdownRecipe(Recipe[Breakdown], cases=True):
     column: str
     recipes: Mapping[str, Recipe[Any]]
     grouped: bool = field(default=True, metadata=LATER)
+    longer = 4
 
     def gathering(self) -> Gathering[Breakdown]:
         """What takes in one part after the other, each subgroup by itself."""

@@ -207,6 +207,9 @@ class Recipe(ABC, Generic[S]):
     """
 
     makes: ClassVar[Any]
+    # How many times as many rows a part should have: more for recipes that divide a part, and spend some time
+    # on each piece however small it is.
+    longer: ClassVar[int] = 1
 
     def __init_subclass__(cls, *, cases: bool = False) -> None:
         super().__init_subclass__()

@@ -90,3 +90,38 @@ def _fit_rows(happened: Any, sizes: Any, events: Any, blocks: Any, at: int) -> i
         blocks[at + b, 0], blocks[at + b, 1] = sizes[b] - events[b], events[b]
     blocks[at + n_blocks, 0], blocks[at + n_blocks, 1] = size - event, event
     return at + n_blocks + 1
+
+
+def fit_cells(cells: Any, first: Any) -> tuple[Any, Any, Any]:
+    """The isotonic fits to cells of any weight, as `analyses.calibration.refits.isotonic_fits` has them."""
+    n = first.size
+    blocks, begins = np.empty((n, 2)), np.empty(np.count_nonzero(first), np.int64)
+    pools = np.empty(n, np.int64)
+    n_blocks = _fit_cells(cells, first, blocks, begins, pools)
+    return blocks[:n_blocks], begins, pools[:n_blocks]
+
+
+@compiled
+def _fit_cells(cells: Any, first: Any, blocks: Any, begins: Any, pools: Any) -> int:
+    """Write the blocks of all fits, where those of each begin, and the first cell of each block. Returns how
+    many blocks there are.
+
+    Blocks of a fit whose frequencies do not increase are joined as soon as the next cell is known.
+    """
+    n_fits, start, n = 0, 0, 0
+    for i in range(first.size):
+        if first[i]:
+            begins[n_fits] = n
+            n_fits += 1
+            start = n
+        without, event, pool = cells[0, i], cells[1, i], i
+        while n > start and blocks[n - 1, 1] * (without + event) >= event * (
+            blocks[n - 1, 0] + blocks[n - 1, 1]
+        ):
+            n -= 1
+            without += blocks[n, 0]
+            event += blocks[n, 1]
+            pool = pools[n]
+        blocks[n, 0], blocks[n, 1], pools[n] = without, event, pool
+        n += 1
+    return n

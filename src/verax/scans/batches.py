@@ -110,11 +110,11 @@ class TableHandle(LocalHandle):
             self._advance(sum(batch.num_rows for batch in batches))
         return _held(self, parts, self._asked.request)
 
-    def _runs(self) -> Iterator[tuple[int, list[Any]]]:
-        return self._table.runs(self._reader.columns, self._reader.rows_at_a_time)
+    def _runs(self, times: int = 1) -> Iterator[tuple[int, list[Any]]]:
+        return self._table.runs(self._reader.columns, self._reader.rows_at_a_time, times)
 
-    def _work(self) -> Iterator[Work]:
-        for start, batches in self._runs():
+    def _work(self, times: int) -> Iterator[Work]:
+        for start, batches in self._runs(times):
             yield partial(self._collect, batches, start)
 
     def _collect(self, batches: list[Any], start: int, collector: Collector) -> int:
@@ -195,7 +195,7 @@ class ArrayHandle(LocalHandle):
         rows = rows_at_a_time(self.n_classes * len(self.models))
         return zip(*(source.given(rows, coded=coded) for source in self._sources.values()), strict=True)
 
-    def _work(self) -> Iterator[Work]:
+    def _work(self, times: int) -> Iterator[Work]:
         for batches in self._batches(coded=True):
             yield partial(self._collect, batches)
 

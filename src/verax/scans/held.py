@@ -113,7 +113,7 @@ class Held(LocalHandle):
         found.name, found.taken = self.name, self.taken
         return found
 
-    def _work(self) -> Iterator[Work]:
+    def _work(self, times: int) -> Iterator[Work]:
         yield lambda collector: collector.add(self._part())
 
     def _part(self) -> Part:

@@ -92,7 +92,7 @@ class ListFilesHandle(LocalHandle):
     def in_order(self) -> Handle:
         raise RuleError(NO_ORDER)
 
-    def _work(self) -> Iterator[Work]:
+    def _work(self, times: int) -> Iterator[Work]:
         start = 0
         for path in self._paths:
             for records in self._parts(path):

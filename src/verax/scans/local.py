@@ -35,8 +35,10 @@ class LocalHandle(Handle):
         return ()
 
     @abstractmethod
-    def _work(self) -> Iterable[Work]:
-        """All rows in order; each piece of work shows some to a collector, and says how many are valid."""
+    def _work(self, times: int) -> Iterable[Work]:
+        """All rows in order; each piece of work shows some to a collector, and says how many are valid. Where
+        there are many pieces they may have some times as many rows as otherwise.
+        """
 
     def _advance(self, n_rows: int) -> None:
         if self._progress is not None:
@@ -44,8 +46,9 @@ class LocalHandle(Handle):
 
     def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
         collectors = [Collector(recipes) for _ in range(min(n_cores(), _COLLECTORS))]
+        times = max((recipe.longer for recipe in recipes.values()), default=1)
         with expecting((self.n_rows or 0) * (1 if self.lists else self.n_classes)):
-            for n_rows in by_turns(lambda show, own: show(own), self._work(), collectors):
+            for n_rows in by_turns(lambda show, own: show(own), self._work(times), collectors):
                 self._advance(n_rows)
         # One after the other, so that the tables of those that are done take no memory.
         found = Summaries({}, 0, None)

@@ -35,6 +35,8 @@ BAND_CELLS = 2048
 # Tests of calibration have the most draws by default, and fewer, but not below the fewest, where they would
 # look at more probabilities than the budget. A fit costs as much as a number of rows.
 MOST_DRAWS, FEWEST_DRAWS, _BUDGET, _OVERHEAD = 1000, 100, 2.5e7, 300
+# How many draws of all cells are made together.
+_TOGETHER = 64
 # Chances are rounded, so that draws do not depend on the order in which rows were added up.
 _DECIMALS = 12
 
@@ -145,8 +147,9 @@ class _Separate(Draws):
         calibrated, known = np.zeros(0), self.known
         if self.plan.replicates and event.sums.groups is None:
             cells, rng = CellDraws(event.bins, self.how), np.random.default_rng([self.plan.seed, i])
-            draw = cells.binomial(rng, copies=self.plan.copies)
-            calibrated = cells.calibrated(self.plan.replicates, draw, observed[1])[1]
+            calibrated = cells.miscalibrations(
+                self.plan.replicates, rng, observed[1], copies=self.plan.copies
+            )
         elif known is not None and known.calibrated is not None:
             self.grouped = True
             calibrated = observed[1] + known.calibrated[i]
@@ -192,23 +195,41 @@ class CellDraws:
         rows = effective_rows(self._size, self._squares, copies=copies)
         return lambda: rng.binomial(rows, self._chance) / rows * self._size
 
+    def miscalibrations(self, n: int, rng: np.random.Generator, exact: float, *, copies: bool) -> Floats:
+        """The miscalibrations of calibrated forecasts of independent rows, without the curves.
+
+        All outcomes of a cell are drawn one after the other, which takes half the time.
+        """
+        rows = effective_rows(self._size, self._squares, copies=copies)
+        found = np.empty(n)
+        for i in range(0, n, _TOGETHER):
+            part = slice(i, min(i + _TOGETHER, n))
+            drawn = rng.binomial(rows[:, None], self._chance[:, None], (self.n, part.stop - i))
+            found[part] = self._fitted(drawn.T / rows * self._size)[2]
+        return found + self._shift(exact)
+
+    def _shift(self, exact: float) -> float:
+        """How much `exact`, the miscalibration of the bins, exceeds that of the cells, which are wider."""
+        observed = float(self._fitted(self._happened[None, :])[2][0])
+        return exact - observed if math.isfinite(exact) and math.isfinite(observed) else 0.0
+
     def calibrated(self, n: int, draw: Callable[[], Floats], exact: float) -> tuple[Floats, Floats]:
         """The curves and the miscalibrations of calibrated forecasts.
 
-        Cells are wider than bins; so the miscalibrations are moved by what `exact`, that of the bins, exceeds
-        that of the cells by.
+        The miscalibrations are moved by what `exact`, that of the bins, exceeds that of the cells by.
         """
         curves, found = np.empty((n, self.n)), np.empty(n)
-        observed = self._gains(self._happened[None, :])[1][0]
         step = at_once(self.n)
         for i in range(0, n, step):
             part = slice(i, min(i + step, n))
-            curves[part], found[part] = self._gains(np.array([draw() for _ in range(part.start, part.stop)]))
-        shift = exact - observed if math.isfinite(exact) and math.isfinite(observed) else 0.0
-        return curves, found + shift
+            drawn = np.array([draw() for _ in range(part.start, part.stop)])
+            fit, pools, found[part] = self._fitted(drawn)
+            curves[part] = np.repeat(fit, np.diff(pools, append=drawn.size)).reshape(drawn.shape)
+        return curves, found + self._shift(exact)
 
-    def _gains(self, happened: Floats) -> tuple[Floats, Floats]:
-        """The isotonic fits to weights of the event in cells, (b, n), and what they gain on the forecasts.
+    def _fitted(self, happened: Floats) -> tuple[Floats, Ints, Floats]:
+        """The isotonic fits to weights of the event in cells, (b, n): the frequency and the first cell of
+        each block, and what the fits gain on the forecasts.
 
         Wild outcomes may be less than nothing or more than all of a cell: frequencies are kept in [0, 1].
         """
@@ -216,11 +237,10 @@ class CellDraws:
         cells = np.stack([without, happened]).reshape(2, -1)
         blocks, begins, pools = isotonic_fits(cells, first_of_each(happened.shape))
         fit = np.clip(blocks[:, 1] / blocks.sum(axis=1), 0.0, 1.0)
-        curves = np.repeat(fit, np.diff(pools, append=happened.size)).reshape(happened.shape)
         # No matrix product: its sums depend on the number of threads.
         loss = np.einsum("bi,i->b", without, self._never) + np.einsum("bi,i->b", happened, self._ever)
         least = np.add.reduceat(block_losses(self._how, blocks), begins)
-        return curves, (loss - least) / self._weight
+        return fit, pools, (loss - least) / self._weight
 
 
 def _cell_of(weight: Floats) -> Ints:

@@ -141,6 +141,10 @@ def isotonic_fits(cells: Floats, first: Any) -> tuple[Floats, Ints, Ints]:
            [2., 2.],
            [1., 1.]]), array([0, 2]), array([0, 1, 3]))
     """
+    if compiles(_WORK * len(first), "isotonic fits"):
+        from verax.kernels.refits import fit_cells
+
+        return fit_cells(np.ascontiguousarray(cells, float), first)
     pools = np.arange(len(first))
     while True:
         with np.errstate(invalid="ignore"):

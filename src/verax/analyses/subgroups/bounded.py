@@ -103,6 +103,7 @@ class BoundedRecipe(Recipe[BoundedBreakdown], cases=True):
     column: str
     recipes: Mapping[str, Recipe[Any]]
     most: int
+    longer = 4
 
     def take(self, part: Part) -> BoundedBreakdown:
         """Those of some rows."""

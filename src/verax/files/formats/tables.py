@@ -47,6 +47,8 @@ _ENDINGS = tuple(
 )
 # How many rows tell what columns of texts hold, and at most what the outcomes are.
 LOOK, _LOOK_AT_OUTCOMES = 1000, 2**16
+# How many runs of batches are short where later ones are longer.
+_FIRST_RUNS = 4
 # Rows that are read at once where a file is gone through.
 ROWS_AT_ONCE = 2**16
 _LIKE_A_NUMBER = re.compile(r"\s*-?\d*[.,]?\d+(e-?\d+)?\s*%?", re.IGNORECASE)
@@ -246,9 +248,11 @@ class SourceTable:
                     yield batch
             self._unchanged.check()
 
-    def runs(self, columns: Sequence[str], rows: int) -> Iterator[tuple[int, list[Any]]]:
-        """All rows in runs of about `rows`, as batches of one schema with the number of the first row."""
-        return runs_of(self.batches(columns, rows), rows)
+    def runs(self, columns: Sequence[str], rows: int, times: int = 1) -> Iterator[tuple[int, list[Any]]]:
+        """All rows in runs of about `rows`, later of `times` as many, as batches of one schema, with the
+        number of the first row.
+        """
+        return runs_of(self.batches(columns, rows), rows, times)
 
     def head(self, column: str, rows: int = _LOOK_AT_OUTCOMES) -> Any:
         """The first rows of a column, chunked."""
@@ -291,14 +295,15 @@ class SourceTable:
         )
 
 
-def runs_of(batches: Iterable[Any], rows: int) -> Iterator[tuple[int, list[Any]]]:
+def runs_of(batches: Iterable[Any], rows: int, times: int = 1) -> Iterator[tuple[int, list[Any]]]:
     """Record batches in runs of one schema, with the number of the first row.
 
     A run has at least `rows` rows, unless there are no more of its schema, and less than twice as many and a
-    batch: short ones at the end would be scored without kernels.
+    batch: short ones at the end would be scored without kernels. After the first runs they have `times` as
+    many rows.
     """
     waiting: deque[Any] = deque()
-    start = n = 0
+    start = n = n_runs = 0
     for batch in batches:
         # Parts of a folder and blocks of a JSON file may have types of their own.
         if waiting and batch.schema != waiting[0].schema:
@@ -313,7 +318,8 @@ def runs_of(batches: Iterable[Any], rows: int) -> Iterator[tuple[int, list[Any]]
                 run.append(waiting.popleft())
                 taken += run[-1].num_rows
             yield start, run
-            start, n = start + taken, n - taken
+            start, n, n_runs = start + taken, n - taken, n_runs + 1
+            rows *= times if n_runs == _FIRST_RUNS else 1
     if n:
         yield start, list(waiting)
 
