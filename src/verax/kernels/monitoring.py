@@ -1,4 +1,4 @@
-"""Compiled sums of what forecasts stated about an event and what happened."""
+"""Compiled loops of a monitor: sums over losses and events."""
 
 from __future__ import annotations
 
@@ -7,22 +7,29 @@ from typing import Any
 import numpy as np
 
 from verax.kernels.functions import compiled
+from verax.kernels.operations import higher, lower, plus, select
+
+# Bins of probabilities; bets that adapt to the past are constant in each.
+BINS = 16
+# Rows at a time, which a cache holds.
+_STRIP = 512
+# Neighbours add to copies of the bins by turns: an addition need not wait for the one before it.
+_COPIES = 4
 
 
 @compiled
 def add_event(
-    stated: Any, happened: Any, codes: Any, weights: Any, n_bins: int, first: Any, second: Any, bins: Any
+    stated: Any, happened: Any, codes: Any, weights: Any, first: Any, second: Any, bins: Any
 ) -> None:
     """Add the probability, the outcome, their difference and its tilted form, and their squares, by cell.
 
-    Without weights, `weights` is empty; without cells, `codes` is. Sums of neighbours in the same cell are
-    held in registers.
+    Without weights, `weights` is empty. Sums of neighbours in the same cell are held in registers.
     """
     last = 0
     sx, sh, sg, st, sxx, sgg, stt = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(stated.size + 1):
         at = last
-        if i < stated.size and codes.size:
+        if i < stated.size:
             at = codes[i]
         if at != last or i == stated.size:
             first[last, 0] += sx
@@ -49,51 +56,88 @@ def add_event(
             sxx += w * x * x
             sgg += square
             stt += tilt * tilt * square
-            place = min(int(x * n_bins), n_bins - 1)
+            place = min(int(x * BINS), BINS - 1)
             bins[at, place, 0] += w * gap
             bins[at, place, 1] += square
 
 
-def add_plain_event(stated: Any, happened: Any, n_bins: int, first: Any, second: Any, bins: Any) -> None:
-    """The same for rows of one cell without weights."""
-    _add_plain_event(stated, happened, n_bins, np.zeros(8 * n_bins), first, second, bins)
+def add_run(
+    losses: Any, most: float, top: Any, right: Any, p: Any, y: Any, least: int, *, ordered: bool
+) -> tuple[Any, Any]:
+    """Sums of rows of one cell without weights.
+
+    Returns, in the first row, the sums of the losses and of their squares, and then for each event those of
+    its probability, its outcome, the tilted difference, and the squares of the first and the last. The other
+    array has for each event and bin the sums of the difference and of its square.
+    """
+    n_events = 1 + p.shape[1] - least
+    sums, table = np.zeros((1 + n_events, 5)), np.zeros((n_events, BINS * _COPIES * 2))
+    _add_run(losses, most, top, right, p.T, y, least, ordered, sums, table)
+    return sums, table.reshape(n_events, BINS, _COPIES, 2).sum(axis=2)
 
 
 @compiled
-def _add_plain_event(
-    stated: Any, happened: Any, n_bins: int, copies: Any, first: Any, second: Any, bins: Any
+def _add_run(
+    losses: Any,
+    most: float,
+    top: Any,
+    right: Any,
+    p: Any,
+    y: Any,
+    least: int,
+    ordered: bool,
+    sums: Any,
+    table: Any,
 ) -> None:
-    """The same with copies of the bins, to which neighbours add by turns.
+    """The same: the most likely class, then each class, or each threshold from the highest down."""
+    xs, gaps, places = np.empty(_STRIP), np.empty(_STRIP), np.empty(_STRIP, np.uint64)
+    for start in range(0, losses.size, _STRIP):
+        n = min(_STRIP, losses.size - start)
+        own, hits, outcomes = losses[start : start + n], right[start : start + n], y[start : start + n]
+        total, squares = 0.0, 0.0
+        for i in range(n):
+            loss = lower(own[i], most)
+            total = plus(total, loss)
+            squares = plus(squares, loss * loss)
+        sums[0, 0] += total
+        sums[0, 1] += squares
+        done = _add_strip(top[start : start + n], hits, 1, 1, n, gaps, places, sums[1], table[0])
+        for turn in range(p.shape[0] - least):
+            k = p.shape[0] - 1 - turn
+            claims = p[k, start : start + n]
+            for i in range(n):
+                xs[i] = claims[i] + select(ordered and turn > 0, xs[i], 0.0)
+            last = select(ordered, p.shape[0], k)
+            e = 1 + k - least
+            done = _add_strip(xs, outcomes, k, last, n, gaps, places, sums[1 + e], table[e])
 
-    An addition need not wait for the one before it. The sums of differences are those of the bins.
-    """
+
+def _add_strip(
+    claims: Any, outcomes: Any, k: int, last: int, n: int, gaps: Any, places: Any, sums: Any, cells: Any
+) -> int:
+    """Add some rows of an event, which are the outcomes from `k` to `last`."""
     sx, sh, st, sxx, stt = 0.0, 0.0, 0.0, 0.0, 0.0
-    for i in range(stated.size):
-        x = min(max(stated[i], 0.0), 1.0)
-        h = 1.0 if happened[i] else 0.0
+    for i in range(n):
+        x = lower(higher(claims[i], 0.0), 1.0)
+        h = select((outcomes[i] >= k) & (outcomes[i] <= last), 1.0, 0.0)
         gap = h - x
         tilted = (1.0 - 2.0 * x) * gap
-        sx += x
-        sh += h
-        st += tilted
-        sxx += x * x
-        stt += tilted * tilted
-        place = 8 * min(int(x * n_bins), n_bins - 1) + 2 * (i & 3)
-        copies[place] += gap
-        copies[place + 1] += gap * gap
-    sg, sgg = 0.0, 0.0
-    for b in range(n_bins):
-        for copy in range(4):
-            gap, square = copies[8 * b + 2 * copy], copies[8 * b + 2 * copy + 1]
-            bins[0, b, 0] += gap
-            bins[0, b, 1] += square
-            sg += gap
-            sgg += square
-    first[0, 0] += sx
-    first[0, 1] += sh
-    first[0, 2] += sg
-    first[0, 3] += st
-    second[0, 0] += sxx
-    second[0, 1] += sh
-    second[0, 2] += sgg
-    second[0, 3] += stt
+        sx = plus(sx, x)
+        sh = plus(sh, h)
+        st = plus(st, tilted)
+        sxx = plus(sxx, x * x)
+        stt = plus(stt, tilted * tilted)
+        gaps[i] = gap
+    sums[0] += sx
+    sums[1] += sh
+    sums[2] += st
+    sums[3] += sxx
+    sums[4] += stt
+    for i in range(n):
+        place = min(np.int64(lower(higher(claims[i], 0.0), 1.0) * BINS), BINS - 1)
+        places[i] = np.uint64(2 * (_COPIES * place + (i & (_COPIES - 1))))
+    for i in range(n):
+        at, gap = places[i], gaps[i]
+        cells[at] += gap
+        cells[at + np.uint64(1)] += gap * gap
+    return n

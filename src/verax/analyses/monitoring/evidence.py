@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.monitoring.steps import (
-    BINS,
     EXCESS,
     OF_EVENT,
     PER_EVENT,
@@ -20,6 +19,7 @@ from verax.analyses.monitoring.steps import (
 )
 from verax.inference.betting import STAKES, adjusted, log_capital, log_factors
 from verax.inputs.arrays import Floats
+from verax.kernels.monitoring import BINS
 
 # How forecasts of an event may be wrong, by the bet that finds it; the last adapts to what was seen before.
 TOO_LOW, TOO_HIGH, OVERCONFIDENT, UNDERCONFIDENT, ADAPTIVE = range(5)
@@ -174,12 +174,12 @@ class Ledger:
             found += ([own.log_loss] if self.with_loss else []) + own.log_events.tolist()
         return np.array(found)
 
-    def total(self) -> float:
-        """The logarithm of the evidence against all claims together."""
+    def total(self, logs: Floats) -> float:
+        """The logarithm of the evidence against all claims together, from that against each."""
         weights = self.weights()
         rest = 0.0 if self.restarts else max(0.0, 1 - float(weights.sum()))
         with np.errstate(divide="ignore"):
-            return float(np.logaddexp(np.logaddexp.reduce(self.logs() + np.log(weights)), np.log(rest)))
+            return float(np.logaddexp(np.logaddexp.reduce(logs + np.log(weights)), np.log(rest)))
 
     def against(self, threshold: float) -> list[tuple[Target, float]]:
         """The claims that fail at a threshold of evidence, with the evidence, strongest first.

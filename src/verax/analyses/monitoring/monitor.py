@@ -30,12 +30,12 @@ from verax.analyses.monitoring.steps import (
     Step,
     StepRecipe,
     Unit,
-    expected_losses,
     in_plain_times,
     scopes_of,
 )
 from verax.analyses.monitoring.wording import alarm_at, evidence_of, lateness_of, verdict_of
 from verax.analyses.parts import probabilities
+from verax.analyses.retention.uncertainty_scores import expected_of_itself
 from verax.common.checks import check_count
 from verax.common.paths import as_path, check_regular
 from verax.display.writing import written
@@ -284,8 +284,9 @@ class Monitor:
             own = {scope: Step.of(sums, unit) for scope, sums in scopes_of(steps[time])}
             opens = not periods or periods[-1].time != time
             ledger.bet(own, opens=opens)
-            logs = dict(zip(ledger.targets, ledger.logs().tolist(), strict=True))
-            now = Period(time, own, ledger.total(), logs)
+            logs = ledger.logs()
+            by_target = dict(zip(ledger.targets, logs.tolist(), strict=True))
+            now = Period(time, own, ledger.total(logs), by_target)
             if opens:
                 periods.append(now)
             else:
@@ -337,7 +338,7 @@ class Monitor:
         waiting = map(
             Waiting,
             values,
-            expected_losses(self.rule, values).tolist(),
+            expected_of_itself(self.rule, values).tolist(),
             [len(state.periods)] * n,
             [None] * n if time is None else in_plain_times(columns[TIME]).tolist(),
             zip(*(columns[name].tolist() for name in self.settings.by), strict=True)

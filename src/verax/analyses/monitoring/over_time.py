@@ -221,8 +221,8 @@ class _EventRecipe(UnitRecipe):
         """Confidence, whether right, their difference, and each class, of each row."""
         rows = part.models[self.model]
         if isinstance(rows, ListRows):
-            _, weights, stated, happened = listed_rows(rows, self.rule)
-            columns = [stated[0], happened[0].astype(float), stated[0] - happened[0]]
+            listed = listed_rows(rows, self.rule)
+            weights, columns = listed.weights, [listed.top, listed.right.astype(float), listed.top - listed.right]
         else:
             found, p = seen(part, self.model, ()), probabilities(part, self.model)
             weights, right = found.weights, (found.decision == found.y).astype(float)

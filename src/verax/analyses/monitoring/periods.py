@@ -13,7 +13,6 @@ import numpy as np
 from verax.analyses.monitoring.evidence import OF_LOSS, Scope, Target, began
 from verax.analyses.monitoring.steps import (
     ASKED,
-    BINS,
     CLAIMED,
     EXCESS,
     HAPPENED,
@@ -28,6 +27,7 @@ from verax.analyses.monitoring.steps import (
 from verax.inference.betting import log_factors
 from verax.inference.intervals import Interval, t_quantile
 from verax.inputs.arrays import Floats
+from verax.kernels.monitoring import BINS
 
 # Steps from which bets gain at most this much less than from the likeliest one are plausible beginnings.
 _PLAUSIBLE = 3.0

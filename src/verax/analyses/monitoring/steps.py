@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, Literal
 
 import numpy as np
 
 from verax.analyses.binary import event_names
 from verax.analyses.parts import naming, probabilities, seen
+from verax.analyses.retention.uncertainty_scores import expected_of_itself, expected_of_lists
 from verax.common.specs import Whole
 from verax.common.summaries import Summary, merges
 from verax.engines.clusters import ByLabel, GroupLabels
@@ -20,11 +21,11 @@ from verax.engines.sums import Sum, Sums
 from verax.errors import InputError, Remedy, passing
 from verax.inputs.arrays import Bools, Floats, Ints, to_host
 from verax.inputs.breakdown import Breakdown, labels_of
-from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, check_one_way
 from verax.inputs.handles import Part, Recipe
 from verax.inputs.lists.rows import ListRows
 from verax.kernels.ledger import compiles
+from verax.kernels.monitoring import BINS
 from verax.scores.base import Rule, losses_of
 
 Unit = Literal["row", "group", "time"]
@@ -33,14 +34,15 @@ ALL = "all"
 TOP, LISTED = "most likely class", "any listed class"
 # Beyond this number of classes only the most likely one is monitored for calibration.
 MOST_EVENTS = 32
-# Bins of probabilities; bets that adapt to the past are constant in each.
-BINS = 16
 # The columns of a step: loss, excess over the tolerated loss, the loss that forecasts expect, and how many
 # rows this was computed for. For each event: its probability, whether it happened, and both bets on the gap.
 LOSS, EXCESS, CLAIMED, ASKED, OF_EVENT = range(5)
 STATED, HAPPENED, SHIFT, TILT, PER_EVENT = range(5)
-# Of how many numbers of a part the expected loss is computed: it takes all classes as outcomes in turn.
-_ASKED_NUMBERS = 2**13
+# Of how many numbers of a part the expected loss is computed, and of how many rows at least: some rules take
+# all classes as outcomes in turn.
+_ASKED_NUMBERS, _ASKED_ROWS = 2**13, 16
+# Runs of rows of one cell that are this long on average are summed one by one.
+_LONG = 256
 
 
 class StepSums(Summary, kind="monitored step"):
@@ -139,7 +141,7 @@ class StepRecipe(Recipe[Breakdown]):
 
     def take(self, part: Part) -> Breakdown:
         """Of some rows."""
-        rows = self._columns(part)
+        rows = self._rows(part)
         times = _times(part.by[self.time], part.n_rows)
         names = times.labels.tolist()
         found: dict[Any, dict[str, Any]] = {
@@ -154,23 +156,23 @@ class StepRecipe(Recipe[Breakdown]):
                 found[time][column] = Breakdown({label: {ALL: sums} for label, sums in parts if sums.n})
         return Breakdown(found)
 
-    def _columns(self, part: Part) -> _Rows:
+    def _rows(self, part: Part) -> _Rows:
         rows = part.models[self.model]
         check_one_way(rows.groups, "a monitor")
         check_unit(part, self.unit, stated=self.stated)
         with naming(part, self.model):
             if isinstance(rows, ListRows):
-                losses, weights, stated, happened = listed_rows(rows, self.rule)
-                asked = slice(0, 0)
-                claimed = losses[asked]
+                found = listed_rows(rows, self.rule)
+                asked = _asked(rows.n_rows, int(rows.lists.lengths.max(initial=0)) + 1)
+                some = rows if asked.step == 1 else rows.taken(np.arange(rows.n_rows)[asked], None, None)
+                claimed = expected_of_lists(self.rule, some)
             else:
-                losses, weights, stated, happened = _of_distributions(
-                    part, self.model, self.rule, self.ordered
-                )
-                claimed, asked = _claimed(self.rule, probabilities(part, self.model))
-        bounded = losses if self.tolerated is None else np.minimum(losses, self.tolerated.most)
+                found = _of_distributions(part, self.model, self.rule, self.ordered)
+                p = probabilities(part, self.model)
+                asked = _asked(len(p), p.shape[1])
+                claimed = expected_of_itself(self.rule, p[asked])
         groups = rows.groups if self.unit == "group" else None
-        return _Rows(bounded, self.tolerated, claimed, asked, stated, happened, weights, groups)
+        return _Rows(found, self.tolerated, claimed, asked, groups)
 
 
 def check_unit(part: Part, unit: Unit, *, stated: bool) -> None:
@@ -195,63 +197,150 @@ def check_unit(part: Part, unit: Unit, *, stated: bool) -> None:
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """Some rows, to be summed by codes of cells: their losses, those that some of them expect, and events."""
+class SeenRows:
+    """Rows as a monitor sees them.
+
+    Attributes
+    ----------
+    losses, weights : array of shape (N,)
+        Their losses and weights; no weights where all are alike.
+    top, right : array of shape (N,)
+        The probability of the most likely class, and whether it happened.
+    p, y : arrays of shape (N, m) and (N,)
+        Probabilities of further classes, and which of these happened.
+    least : int
+        The first of them that is an event.
+    ordered : bool
+        Whether an event is a class or one above it.
+    """
 
     losses: Floats
+    weights: Floats | None
+    top: Floats
+    right: Bools
+    p: Floats
+    y: Ints
+    least: int = 0
+    ordered: bool = False
+
+    @property
+    def n_events(self) -> int:
+        """The number of events."""
+        return 1 + self.p.shape[1] - self.least
+
+    def events(self) -> Iterator[tuple[Floats, Bools]]:
+        """The probability of each event, and whether it happened."""
+        yield self.top, self.right
+        columns = [self.p[:, k] for k in range(self.p.shape[1])]
+        stated = list(accumulate(columns[::-1], np.add))[::-1] if self.ordered else columns
+        for k in range(self.least, len(columns)):
+            yield stated[k], self.y >= k if self.ordered else self.y == k
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Some rows, to be summed by codes of cells, and the losses that some of them expect."""
+
+    seen: SeenRows
     tolerated: Tolerated | None
     claimed: Floats
     asked: slice
-    stated: Sequence[Floats]
-    happened: Sequence[Bools]
-    weights: Floats | None
     groups: Groups | None
+
+    @property
+    def losses(self) -> Floats:
+        """Losses, none above the largest that counts."""
+        losses = self.seen.losses
+        return losses if self.tolerated is None else np.minimum(losses, self.tolerated.most)
 
     def sums(self, codes: Ints, n: int) -> list[StepSums]:
         """The sums of the rows of each cell."""
-        w, e = self.weights, len(self.stated)
+        w, e = self.seen.weights, self.seen.n_events
         counts = np.array([len(codes)]) if n == 1 else np.bincount(codes, minlength=n)
         weight: Floats = counts.astype(float) if w is None else np.bincount(codes, w, n).astype(float)
         first, second = np.zeros((2, n, OF_EVENT + PER_EVENT * e))
-        first[:, LOSS], second[:, LOSS] = (
-            _summed(self.losses, w, codes, n),
-            _squared(self.losses, w, codes, n),
-        )
+        bins = np.zeros((n, e, BINS, 2))
+        compiled = compiles(e * len(codes), "monitored events")
+        runs = _runs(codes, n) if compiled and w is None else None
+        if runs is None:
+            losses = self.losses
+            first[:, LOSS], second[:, LOSS] = (
+                _summed(losses, w, codes, n),
+                _squared(losses, w, codes, n),
+            )
+            for i, (x, h) in enumerate(self.seen.events()):
+                own = slice(OF_EVENT + PER_EVENT * i, OF_EVENT + PER_EVENT * (i + 1))
+                _add_event(x, h, w, codes, first[:, own], second[:, own], bins[:, i], compiled)
+        else:
+            for start, stop, at in runs:
+                self._add_run(slice(start, stop), first[at], second[at], bins[at])
         if self.tolerated is not None:
             sums = self.tolerated.excess_sums(weight, first[:, LOSS], second[:, LOSS])
             first[:, EXCESS], second[:, EXCESS] = sums
         some, of = (None if w is None else w[self.asked]), codes[self.asked]
         for c, column in ((CLAIMED, self.claimed), (ASKED, np.ones(len(of)))):
             first[:, c], second[:, c] = _summed(column, some, of, n), _squared(column, some, of, n)
-        bins = np.zeros((n, e, BINS, 2))
-        for i, (x, h) in enumerate(zip(self.stated, self.happened, strict=True)):
-            own = slice(OF_EVENT + PER_EVENT * i, OF_EVENT + PER_EVENT * (i + 1))
-            _add_event(x, h, w, codes, first[:, own], second[:, own], bins[:, i])
         tables = [(None, None)] * n if self.groups is None else self._by_group(codes, n)
         return [
             StepSums(int(c), Sum.of([u]), Sum.of(a), Sum.of(b), Sum.of(own), *table)
             for c, u, a, b, own, table in zip(counts, weight, first, second, bins, tables, strict=True)
         ]
 
+    def _add_run(self, own: slice, first: Floats, second: Floats, bins: Floats) -> None:
+        """Add neighbouring rows of one cell."""
+        from verax.kernels.monitoring import add_run
+
+        rows, most = self.seen, np.inf if self.tolerated is None else self.tolerated.most
+        sums, table = add_run(
+            rows.losses[own],
+            most,
+            rows.top[own],
+            rows.right[own].astype(np.int64),
+            rows.p[own],
+            rows.y[own],
+            rows.least,
+            ordered=rows.ordered,
+        )
+        first[LOSS] += sums[0, 0]
+        second[LOSS] += sums[0, 1]
+        gaps = table.sum(axis=1)
+        for i, found in enumerate(sums[1:].tolist()):
+            stated, happened, tilted, squares, tilted_squares = found
+            at = slice(OF_EVENT + PER_EVENT * i, OF_EVENT + PER_EVENT * (i + 1))
+            first[at] += [stated, happened, gaps[i, 0], tilted]
+            second[at] += [squares, happened, gaps[i, 1], tilted_squares]
+        bins += table
+
     def _columns(self) -> tuple[Floats, Floats, Floats, Floats]:
         """The columns of all rows that are not of events."""
-        claimed, asked = np.zeros((2, len(self.losses)))
+        losses = self.losses
+        claimed, asked = np.zeros((2, len(losses)))
         claimed[self.asked], asked[self.asked] = self.claimed, 1.0
-        excess = np.zeros(len(self.losses)) if self.tolerated is None else self.tolerated.excess(self.losses)
-        return self.losses, excess, claimed, asked
+        excess = np.zeros(len(losses)) if self.tolerated is None else self.tolerated.excess(losses)
+        return losses, excess, claimed, asked
 
     def _by_group(self, codes: Ints, n: int) -> list[tuple[Any, Any]]:
         assert self.groups is not None
         g = len(self.groups.labels)
         place = codes * g + self.groups.codes
-        of_events = [each for x, h in zip(self.stated, self.happened, strict=True) for each in _bets(x, h)]
+        of_events = [each for x, h in self.seen.events() for each in _bets(x, h)]
         columns = (np.ones(len(codes)), *self._columns(), *of_events)
-        tables = np.stack([_summed(column, self.weights, place, n * g) for column in columns], axis=1)
+        tables = np.stack([_summed(column, self.seen.weights, place, n * g) for column in columns], axis=1)
         found = []
         for cell in tables.reshape(n, g, -1):
             some = cell[:, 0] > 0
             found.append((self.groups.labels[some], cell[some]))
         return found
+
+
+def _runs(codes: Ints, n: int) -> list[tuple[int, int, int]] | None:
+    """Where neighbours in the same cell begin and end, and their cell; None where most runs are short."""
+    if n == 1:
+        return [(0, len(codes), 0)]
+    edges = [0, *(np.flatnonzero(codes[1:] != codes[:-1]) + 1).tolist(), len(codes)]
+    if (len(edges) - 1) * _LONG > len(codes):
+        return None
+    return [(start, stop, int(codes[start])) for start, stop in pairwise(edges)]
 
 
 def _summed(values: Floats, w: Floats | None, codes: Ints, n: int) -> Any:
@@ -276,20 +365,22 @@ def _bets(x: Floats, h: Bools) -> tuple[Floats, Floats, Floats, Floats]:
 
 
 def _add_event(
-    x: Floats, h: Bools, w: Floats | None, codes: Ints, first: Floats, second: Floats, bins: Floats
+    x: Floats,
+    h: Bools,
+    w: Floats | None,
+    codes: Ints,
+    first: Floats,
+    second: Floats,
+    bins: Floats,
+    compiled: bool,
 ) -> None:
     """Add the columns of an event, their squares, and the differences by bin, to the sums of cells."""
-    n = len(first)
-    if compiles(x.size, "monitored events"):
-        from verax.kernels.monitoring import add_event, add_plain_event
+    if compiled:
+        from verax.kernels.monitoring import add_event
 
-        if n == 1 and w is None:
-            add_plain_event(x, h, BINS, first, second, bins)
-            return
-        nothing = codes[:0] if n == 1 else codes
-        add_event(x, h, nothing, np.zeros(0) if w is None else w, BINS, first, second, bins)
+        add_event(x, h, codes, np.zeros(0) if w is None else w, first, second, bins)
         return
-    columns = _bets(x, h)
+    n, columns = len(first), _bets(x, h)
     for c, column in enumerate(columns):
         first[:, c] += _summed(column, w, codes, n)
         second[:, c] += _squared(column, w, codes, n)
@@ -300,12 +391,16 @@ def _add_event(
 
 
 def _times(column: Any, n_rows: int) -> Groups:
-    """The time step of each row; most parts have one."""
+    """The time step of each row; most parts have one, or a few that follow each other."""
     values = in_plain_times(column)
-    if values.dtype.kind in "iufMU" and bool((values == values[0]).all()):
-        one = labels_of(values[:1], 1)
-        return Groups(np.zeros(n_rows, np.int64), one.labels)
-    return labels_of(values, n_rows)
+    if values.dtype.kind not in "iufMU":
+        return labels_of(values, n_rows)
+    starts = np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1])
+    labels = values[starts]
+    # Missing times differ from themselves, so that they are looked at one by one.
+    if not bool((labels[:1] == labels[:1]).all() and (labels[1:] > labels[:-1]).all()):
+        return labels_of(values, n_rows)
+    return Groups(np.repeat(np.arange(len(starts)), np.diff(starts, append=n_rows)), labels)
 
 
 def in_plain_times(column: Any) -> Any:
@@ -320,26 +415,24 @@ def in_plain_times(column: Any) -> Any:
     return days if bool((days == exact).all()) else exact
 
 
-def _of_distributions(
-    part: Part, model: str, rule: Rule, ordered: bool
-) -> tuple[Floats, Floats | None, list[Floats], list[Bools]]:
-    """The losses and weights of rows, and of each event its probabilities and whether it happened."""
+def _of_distributions(part: Part, model: str, rule: Rule, ordered: bool) -> SeenRows:
+    """Rows with full distributions: most likely classes, and each class or threshold where they are few."""
     rows, p = seen(part, model, (rule,)), probabilities(part, model)
     k = p.shape[1]
-    stated, happened = [rows.top], [rows.decision == rows.y]
-    if k <= MOST_EVENTS:
-        those = range(1 if ordered or k == 2 else 0, k)
-        stated += _at_least(p) if ordered else [p[:, i] for i in those]
-        happened += [rows.y >= i if ordered else rows.y == i for i in those]
-    return rows.losses[rule], rows.weights, stated, happened
+    few = k <= MOST_EVENTS
+    return SeenRows(
+        rows.losses[rule],
+        rows.weights,
+        rows.top,
+        rows.decision == rows.y,
+        p if few else p[:, :0],
+        rows.y,
+        int(few and (ordered or k == 2)),
+        ordered and few,
+    )
 
 
-def _at_least(p: Floats) -> list[Floats]:
-    """The probabilities of class 1 or above, of class 2 or above, and so on."""
-    return list(accumulate((p[:, i] for i in range(p.shape[1] - 1, 0, -1)), np.add))[::-1]
-
-
-def listed_rows(rows: ListRows, rule: Rule) -> tuple[Floats, Floats | None, list[Floats], list[Bools]]:
+def listed_rows(rows: ListRows, rule: Rule) -> SeenRows:
     """The same of top lists: their answers, and whether they name the outcome at all."""
     names = ("right", "unaccounted", "listed")
     found = [np.asarray(to_host(own), float) for own in losses_of([rule, *map(RowStatistic, names)], rows)]
@@ -349,22 +442,14 @@ def listed_rows(rows: ListRows, rule: Rule) -> tuple[Floats, Floats | None, list
     top = np.zeros(rows.n_rows)
     some = lists.lengths > 0
     top[some] = lists.confidences[lists.offsets[:-1][some]]
-    stated = [top, 1 - unaccounted]
     weights = None if batch.weights is None else np.asarray(to_host(batch.weights), float)
-    return losses, weights, stated, [right > 0.5, listed > 0.5]
+    outcomes = np.where(listed > 0.5, 0, 1)
+    return SeenRows(losses, weights, top, right > 0.5, (1 - unaccounted)[:, None], outcomes)
 
 
-def _claimed(rule: Rule, p: Floats) -> tuple[Floats, slice]:
-    """The loss that rows expect of themselves, of a sample of them, and which were asked."""
-    asked = slice(None, None, max(1, -(-len(p) // max(50, _ASKED_NUMBERS // p.shape[1] ** 2))))
-    return expected_losses(rule, p[asked]), asked
-
-
-def expected_losses(rule: Rule, p: Floats) -> Floats:
-    """The loss that each forecast expects if it is right."""
-    # Softmax and rescaling leave rounding behind.
-    own = p / p.sum(axis=1, keepdims=True)
-    return np.asarray(losses_of([rule], Forecasts(own, own))[0], float)
+def _asked(n_rows: int, width: int) -> slice:
+    """Which rows are asked for the loss that they expect: some of many."""
+    return slice(None, None, max(1, -(-n_rows // max(_ASKED_ROWS, _ASKED_NUMBERS // width**2))))
 
 
 @dataclass(frozen=True)

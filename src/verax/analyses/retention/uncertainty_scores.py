@@ -62,7 +62,7 @@ def doubt(by: Rule | str) -> UncertaintyScore:
     # What a forecast expects of itself takes it for the truth, which sums to one.
     return UncertaintyScore(
         "entropy" if entropy else f"expected {name_of(rule)}",
-        partial(_expected_of_itself, rule),
+        partial(expected_of_itself, rule),
         partial(expected_of_lists, padded(rule, 0.0) if entropy else rule),
         rule.ordinal,
     )
@@ -72,7 +72,7 @@ def _unlikely_top(p: Floats) -> Floats:
     return np.asarray(1 - p.max(axis=1))
 
 
-def _expected_of_itself(rule: Rule, p: Floats) -> Floats:
+def expected_of_itself(rule: Rule, p: Floats) -> Floats:
     """The loss that each forecast expects of itself, by a formula where there is one."""
     q = p / p.sum(axis=1, keepdims=True)
     if isinstance(rule, Brier):
