@@ -251,6 +251,33 @@ def test_compiled_sums_are_those_of_array_calls(monkeypatch):
     assert found[0].evidence == pytest.approx(found[2].evidence, rel=1e-9)
 
 
+@pytest.mark.parametrize("ordered", [False, True])
+def test_days_that_follow_each_other_are_summed_as_they_are_one_by_one(monkeypatch, ordered):
+    monkeypatch.setattr("verax.kernels.limits.COMPILED_AT_ONCE", 1)
+    rng = np.random.default_rng(25)
+    y, p = draw(rng, 3000, k=4)
+    day = np.repeat([1, 2, 5], [700, 1300, 1000])
+    found = []
+    for limit in (2**60, 1):
+        monkeypatch.setattr("verax.kernels.limits.COMPILED_FROM", limit)
+        monitor = vx.Monitor(0.2, ordered=ordered)
+        monitor.update(y, p, time=day)
+        found.append(monitor)
+    near(*found)
+    assert found[0].evidence == pytest.approx(found[1].evidence, rel=1e-11)
+    stored = [np.array([step.second for step in m._state.periods[1].steps.values()]) for m in found]
+    assert np.allclose(*stored, rtol=1e-12)
+
+
+def test_many_classes_need_little_memory():
+    rng = np.random.default_rng(26)
+    p = rng.dirichlet(np.ones(1000), 200)
+    monitor = vx.Monitor(0.99)
+    monitor.update(rng.integers(0, 1000, 200), p, time=1)
+    expected = monitor.history.lines[0].expected_loss
+    assert expected == pytest.approx(float(np.mean(1 - (p * p).sum(axis=1))), rel=0.01)
+
+
 def test_ordered_classes_are_monitored_by_thresholds():
     rng = np.random.default_rng(11)
     monitor = vx.Monitor(ordered=True)
@@ -338,6 +365,73 @@ def test_late_outcomes_keep_their_groups_weights_and_subgroups():
     near(late, direct)
     assert late.unit == "group"
     assert late.evidence == pytest.approx(direct.evidence, rel=1e-9)
+
+
+def some_lists(p, kind):
+    """The three most likely of five classes: by position, or by name, of all classes or of those listed."""
+    if kind == "positions":
+        return vx.TopLists.from_probabilities(p, 3), np.arange(5)
+    rows = [{"abcde"[k]: row[k] for k in np.argsort(-row)[:3]} for row in p]
+    names = {"names": list("abcde")} if kind == "complete" else {}
+    return vx.TopLists.from_dicts(rows, n_classes=5, **names), np.array(list("abcde"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "beside"), [("positions", "groups"), ("named", "weights"), ("complete", "")]
+)
+def test_outcomes_of_top_lists_may_come_late(kind, beside):
+    rng = np.random.default_rng(22)
+    y, p = draw(rng, 40, k=5, spread=0.5)
+    lists, names = some_lists(p, kind)
+    y, site = names[y], np.array(["a", "b"])[rng.integers(0, 2, 40)]
+    more = {"groups": np.arange(40) // 4, "weights": rng.random(40)}
+    more = {beside: more[beside]} if beside else {}
+    late, direct = (vx.Monitor(0.6, by="site") for _ in range(2))
+    for own in (slice(0, 15), slice(15, 40)):
+        told = {name: column[own] for name, column in more.items()}
+        late.predict(lists[own], np.arange(40)[own], time=1, by={"site": site[own]}, **told)
+    late.predict(lists[:5], np.arange(5), by={"site": site[:5]})
+    late = vx.Monitor.from_bytes(late.to_bytes())
+    padded = lists.largest_valid().padded() if kind != "named" else None
+    if padded is not None and not lists.n_invalid:
+        assert late.expected_loss == pytest.approx(float(np.mean(vx.brier.entropy(padded))), rel=1e-9)
+    before = late.to_bytes()
+    with pytest.raises(vx.InputError, match="must not change the forecast"):
+        late.predict(lists[1:2], [0], by={"site": site[:1]})
+    with pytest.raises(vx.InputError, match="classes that the monitor began with"):
+        late.predict(p[:1], [99], by={"site": site[:1]})
+    assert late.to_bytes() == before
+    for time, own in ((2, np.arange(3, 40, 2)), (3, np.setdiff1d(np.arange(40), np.arange(3, 40, 2)))):
+        late.outcomes(own, y[own], time=time)
+        late = vx.Monitor.from_bytes(late.to_bytes())
+        told = {name: column[own] for name, column in more.items()}
+        direct.update(y[own], lists[own], time=time, by={"site": site[own]}, **told)
+    near(late, direct)
+    assert late.evidence == pytest.approx(direct.evidence, rel=1e-9)
+    assert late.pending == 0
+
+
+def test_the_votes_of_several_raters_may_come_late():
+    rng = np.random.default_rng(23)
+    votes, p = rng.multinomial(3, [0.2, 0.3, 0.5], 30), draw(rng, 30)[1]
+    late, direct = vx.Monitor(0.5), vx.Monitor(0.5)
+    late.predict(p, np.arange(30))
+    late.outcomes(np.arange(30), votes, time=1, raters="counts")
+    direct.update(votes, p, time=1, raters="counts")
+    near(late, direct)
+    assert late.n_rows == direct.n_rows == 30
+    late.outcomes(np.arange(5), votes[:5].astype(float), time=1, raters="counts")
+    with pytest.raises(vx.InputError, match="must not change the outcome"):
+        late.outcomes([0], votes[:1] + 1, time=2, raters="counts")
+
+
+def test_classes_that_are_numbers_need_not_count_from_zero():
+    rng = np.random.default_rng(24)
+    y, p = draw(rng, 20)
+    monitor = vx.Monitor(0.5)
+    monitor.predict(p, np.arange(20), classes=[1, 2, 3])
+    monitor.outcomes(np.arange(20), y + 1, time=1)
+    assert monitor.history.lines[0].loss == pytest.approx(vx.brier(y, p))
 
 
 def test_rows_known_by_name_are_taken_in_once():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import to_array, to_host
 from verax.inputs.breakdown import Breakdown, not_scanned
 from verax.inputs.handles import Handle, Part
+from verax.inputs.lists.toplists import TopLists
 from verax.inputs.pairs import are_shared
 
 TIME = "time"
@@ -74,6 +75,16 @@ def labels_of(n_rows: int, time: Any, by: Mapping[str, Any] | None, names: tuple
             )
         found[name] = values
     return found
+
+
+def stand_ins(p: object, classes: Sequence[Hashable] | None) -> Any:
+    """Outcomes that may stand for those that are not known yet, one per row of forecasts."""
+    if isinstance(p, TopLists):
+        names = (p.vocabulary.names if p.vocabulary is not None else ()) if classes is None else classes
+        return [names[0] if len(names) else 0] * p.n_rows
+    shape = to_array(p, "p")[0].shape
+    # One-hot rows, which no class need be named for.
+    return np.tile(np.eye(1, shape[1] if len(shape) > 1 else 2, dtype=np.int64), (shape[0], 1))
 
 
 def unit_of(part: Part, unit: Unit | None) -> Unit:

@@ -19,6 +19,7 @@ from verax.analyses.monitoring.intake import (
     in_order,
     kind_of,
     labels_of,
+    stand_ins,
     unit_of,
 )
 from verax.analyses.monitoring.pending import Waiting, lags_of
@@ -33,16 +34,18 @@ from verax.analyses.monitoring.steps import (
     in_plain_times,
     scopes_of,
 )
+from verax.analyses.monitoring.waiting import together, waiting_lists
 from verax.analyses.monitoring.wording import alarm_at, evidence_of, lateness_of, verdict_of
 from verax.analyses.parts import probabilities
-from verax.analyses.retention.uncertainty_scores import expected_of_itself
+from verax.analyses.retention.uncertainty_scores import expected_of_itself, expected_of_lists
 from verax.common.checks import check_count
 from verax.common.paths import as_path, check_regular
 from verax.display.writing import written
 from verax.errors import InputError
 from verax.inputs.arrays import to_array, to_host
 from verax.inputs.breakdown import Breakdown
-from verax.inputs.forecasts import Forecasts
+from verax.inputs.lists.rows import ListRows
+from verax.inputs.lists.toplists import TopLists
 from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
 from verax.scores.base import Rule
@@ -313,8 +316,8 @@ class Monitor:
 
         Parameters
         ----------
-        p : array_like of shape (N, K) or (N,)
-            Forecasts: probabilities of the K classes.
+        p : array_like of shape (N, K) or (N,), or TopLists
+            Forecasts: probabilities of the K classes, or lists of the most likely ones.
         ids : array_like of shape (N,)
             Names of the rows, by which `outcomes` finds them.
         time : object, optional
@@ -323,34 +326,46 @@ class Monitor:
             Labels of subgroups, by the names that the monitor was told.
         **read
         """
-        state, n = self._state, len(to_host(to_array(p, "p")[0]))
-        names = state.pending.names(ids, n)
-        handle = open_rows(np.zeros(n, np.int64), p, single=True, dense=True, **read)
-        kind = kind_of(handle, state.kind, ordered=self.settings.ordered)
+        state, told = self._state, self.settings
+        y = stand_ins(p, read.get("classes"))
+        names = state.pending.names(ids, len(y))
+        handle = open_rows(y, p, single=True, **{**read, "raters": None})
+        kind = kind_of(handle, state.kind, ordered=told.ordered)
         part = handle.kept
         assert part is not None
-        rows = part.rows
+        rows, n = part.rows, len(y)
         rows.check()
-        columns = labels_of(n, time, by, self.settings.by)
-        values = probabilities(part, handle.one_model())
+        columns = labels_of(n, time, by, told.by)
+        forecasts: Sequence[Any]
+        if isinstance(rows, ListRows) and isinstance(p, TopLists):
+            forecasts = waiting_lists(p, rows.vocabulary)
+            expected = expected_of_lists(told.rule, rows)
+        else:
+            forecasts = probabilities(part, handle.one_model())
+            expected = expected_of_itself(told.rule, forecasts)
         groups = [None] * n if rows.groups is None else rows.groups.labels[rows.groups.codes].tolist()
         weights = [None] * n if rows.weights is None else np.asarray(to_host(rows.weights), float).tolist()
         waiting = map(
             Waiting,
-            values,
-            expected_of_itself(self.rule, values).tolist(),
+            forecasts,
+            expected.tolist(),
             [len(state.periods)] * n,
             [None] * n if time is None else in_plain_times(columns[TIME]).tolist(),
-            zip(*(columns[name].tolist() for name in self.settings.by), strict=True)
-            if self.settings.by
-            else [()] * n,
+            zip(*(columns[name].tolist() for name in told.by), strict=True) if told.by else [()] * n,
             groups,
             weights,
         )
         state.pending.predict(names, list(waiting))
         state.kind = kind
 
-    def outcomes(self, ids: object, y: object, *, time: Any) -> Alarm | None:
+    def outcomes(
+        self,
+        ids: object,
+        y: object,
+        *,
+        time: Any,
+        raters: Literal["shares", "counts", "columns"] | None = None,
+    ) -> Alarm | None:
         """Take in outcomes of forecasts that `predict` noted; they enter now.
 
         This is valid if how late outcomes are does not depend on what they are. `lateness` checks it.
@@ -359,34 +374,39 @@ class Monitor:
         ----------
         ids : array_like of shape (N,)
             Names of the rows. Known outcomes are ignored if they are the same, and an error if they differ.
-        y : array_like of shape (N,)
-            Outcomes: class positions, or labels found in the classes.
+        y : array_like of shape (N,) or (N, K)
+            Outcomes: class positions, labels found in the classes, one-hot rows, or shares of classes (see
+            `raters`).
         time : object
             When the outcomes came: one time for all or one for each.
+        raters : {"shares", "counts", "columns"}, optional
+            What a 2-D `y` holds where several raters labelled each row, as in `update`.
 
         Returns
         -------
         Alarm or None
             The alarm, as in `alarm`.
         """
-        pending, given = self._state.pending, to_host(to_array(y, "y")[0])
+        state = self._state
+        pending, given = state.pending, to_host(to_array(y, "y")[0])
         names = pending.names(ids, len(given))
         new, rows = pending.waiting(names, given)
         if not rows:
             return self.alarm
+        assert state.kind is not None
         found, time = given[new], _some(time, new)
-        p, classes = np.stack([row.p for row in rows]), self.classes
+        p, classes = together([row.p for row in rows], state.kind.n_classes), self.classes
+        read: dict[str, Any] = {"classes": classes, "raters": raters}
         told: dict[str, Any] = {
             "by": {name: [row.by[i] for row in rows] for i, name in enumerate(self.settings.by)},
             "groups": None if rows[0].group is None else [row.group for row in rows],
             "weights": None if rows[0].weight is None else [row.weight for row in rows],
         }
-        Forecasts(found, p, classes=classes, ordered=self.settings.ordered).check()
-        alarm = self.update(found, p, time=time, classes=classes, **told)
+        losses = np.asarray(to_host(self.rule.samples(found, p, **read)), float)
+        alarm = self.update(found, p, time=time, **read, **told)
         times = in_plain_times(np.full(len(rows), time) if np.ndim(time) == 0 else time).tolist()
-        losses = np.asarray(to_host(self.rule.samples(found, p, classes=classes)), float)
         pending.note([names[i] for i in new.tolist()], found)
-        pending.note_late(lags_of(rows, times, len(self._state.periods) - 1), losses)
+        pending.note_late(lags_of(rows, times, len(state.periods) - 1), losses)
         return alarm
 
     @property
@@ -610,6 +630,8 @@ class Monitor:
 
 def _some(values: Any, kept: Any) -> Any:
     """Some of the rows of an argument."""
+    if isinstance(values, TopLists):
+        return values[kept]
     if values is None or np.ndim(values) == 0:
         return values
     return np.asarray(values)[kept]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.analyses.monitoring.waiting import from_values, same_forecast, to_values
 from verax.common.hashing import label_hash
 from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import Floats, Ints, to_array, to_host
@@ -24,8 +25,8 @@ class Waiting:
 
     Attributes
     ----------
-    p : array of shape (K,)
-        The probabilities.
+    p : array of shape (K,), or WaitingList
+        The probabilities, or the list of the most likely classes.
     expected : float
         The loss that it expects.
     step : int
@@ -38,7 +39,7 @@ class Waiting:
         Its group and its weight.
     """
 
-    p: Floats
+    p: Any
     expected: float
     step: int
     time: Any
@@ -96,7 +97,7 @@ class Pending:
         changed = [
             i
             for i, (name, row) in enumerate(zip(names, rows, strict=True))
-            if name in self._rows and not np.array_equal(self._rows[name].p, row.p)
+            if name in self._rows and not same_forecast(self._rows[name].p, row.p)
         ]
         if changed:
             raise _refusal(
@@ -170,7 +171,7 @@ class Pending:
         rows = list(self._rows.values())
         return {
             "names": list(self._rows),
-            "p": np.stack([row.p for row in rows]) if rows else np.zeros((0, 0)),
+            **to_values([row.p for row in rows]),
             "claimed": np.array([row.expected for row in rows]),
             "steps": np.array([row.step for row in rows], np.int64),
             "times": [row.time for row in rows],
@@ -187,7 +188,7 @@ class Pending:
         """The state as it was stored."""
         made = cls()
         columns = (
-            *(values["p"], values["claimed"].tolist(), values["steps"].tolist(), values["times"]),
+            *(from_values(values), values["claimed"].tolist(), values["steps"].tolist(), values["times"]),
             *(map(tuple, values["by"]), values["groups"], values["weights"]),
         )
         rows = (Waiting(*row) for row in zip(*columns, strict=True))
@@ -230,7 +231,9 @@ def _refusal(
 
 
 def _hash(outcome: Any) -> int:
-    """64 bits of an outcome, the same for 1, 1.0 and True."""
+    """64 bits of an outcome, the same for 1, 1.0 and True; of several raters those of a list."""
+    if isinstance(outcome, list):
+        return label_hash([_hash(each) for each in outcome])
     if isinstance(outcome, float) and outcome.is_integer():
         outcome = int(outcome)
     return label_hash(int(outcome) if isinstance(outcome, bool) else outcome)

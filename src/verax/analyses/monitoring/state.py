@@ -15,7 +15,7 @@ from verax.analyses.monitoring.steps import events_of
 from verax.common.packing import dump, load, refusing
 from verax.scores.registry import name_of
 
-_KIND, _VERSION = "monitor", 1
+_KIND, _VERSION = "monitor", 2
 
 
 @dataclass(frozen=True)

@@ -172,7 +172,7 @@ class StepRecipe(Recipe[Breakdown]):
                 asked = _asked(len(p), p.shape[1])
                 claimed = expected_of_itself(self.rule, p[asked])
         groups = rows.groups if self.unit == "group" else None
-        return _Rows(found, self.tolerated, claimed, asked, groups)
+        return _Rows(found, self.tolerated, claimed, asked, groups, part.places)
 
 
 def check_unit(part: Part, unit: Unit, *, stated: bool) -> None:
@@ -246,6 +246,7 @@ class _Rows:
     claimed: Floats
     asked: slice
     groups: Groups | None
+    cases: Ints | None
 
     @property
     def losses(self) -> Floats:
@@ -256,8 +257,11 @@ class _Rows:
     def sums(self, codes: Ints, n: int) -> list[StepSums]:
         """The sums of the rows of each cell."""
         w, e = self.seen.weights, self.seen.n_events
-        counts = np.array([len(codes)]) if n == 1 else np.bincount(codes, minlength=n)
-        weight: Floats = counts.astype(float) if w is None else np.bincount(codes, w, n).astype(float)
+        counted = np.array([len(codes)]) if n == 1 else np.bincount(codes, minlength=n)
+        weight: Floats = counted.astype(float) if w is None else np.bincount(codes, w, n).astype(float)
+        if self.cases is not None:
+            # The classes that raters chose for a case are neighbours, and one row.
+            counted = np.bincount(codes[np.diff(self.cases, prepend=-1) != 0], minlength=n)
         first, second = np.zeros((2, n, OF_EVENT + PER_EVENT * e))
         bins = np.zeros((n, e, BINS, 2))
         compiled = compiles(e * len(codes), "monitored events")
@@ -283,7 +287,7 @@ class _Rows:
         tables = [(None, None)] * n if self.groups is None else self._by_group(codes, n)
         return [
             StepSums(int(c), Sum.of([u]), Sum.of(a), Sum.of(b), Sum.of(own), *table)
-            for c, u, a, b, own, table in zip(counts, weight, first, second, bins, tables, strict=True)
+            for c, u, a, b, own, table in zip(counted, weight, first, second, bins, tables, strict=True)
         ]
 
     def _add_run(self, own: slice, first: Floats, second: Floats, bins: Floats) -> None:
