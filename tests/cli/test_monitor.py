@@ -73,6 +73,19 @@ def test_days_out_of_order_are_refused_and_the_state_stays(folder):
     assert (folder / "order.state").read_bytes() == before
 
 
+def test_files_of_one_run_are_taken_in_by_time_whatever_they_are_called(folder):
+    own = folder / "names"
+    own.mkdir()
+    for name, day in (("day-9", 1), ("day-10", 2), ("other-half", 2), ("day-1", 3)):
+        write_day(own / f"{name}.parquet", day, 20 + len(name) + day)
+    found = run(folder, f"{own}/*.parquet", "--unit", "time", state="names.state")
+    assert [(period["time"], period["n_rows"]) for period in found["periods"]] == [
+        ("2026-03-01", 150),
+        ("2026-03-02", 300),
+        ("2026-03-03", 150),
+    ]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

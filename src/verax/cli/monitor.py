@@ -19,6 +19,7 @@ from verax.errors import show as quote
 
 if TYPE_CHECKING:
     from verax.analyses.monitoring.monitor import Monitor
+    from verax.inputs.breakdown import Breakdown
 
 _EXAMPLES = """Examples:
 `verax monitor february.parquet --time day --reference monday.verax --state model.state`, then every day
@@ -95,7 +96,10 @@ def monitor(
     need not be given again. It is written when all files have been read; until then the old one stays. Exit
     code 1 means an alarm.
     """
+    from functools import reduce
+
     from verax.analyses.monitoring.monitor import Monitor
+    from verax.inputs.breakdown import Breakdown
     from verax.report.monitoring import save_monitor_page
 
     paths, late_paths = _files(given or []), _files(map(str, outcomes or []))
@@ -123,6 +127,9 @@ def monitor(
         # Outcomes of top lists are matched when these are read.
         reading, late_paths = replace(reading, outcomes=late_paths[0]), []
     known, said = 0, []
+    taken: dict[Path, Breakdown] = {}
+    before = found.history.lines
+    last = before[-1].time if before else None
     for path in [*paths, *late_paths]:
         digest = _digest(path)
         if found.knows_file(digest):
@@ -134,10 +141,14 @@ def monitor(
             elif late or late_paths:
                 said.append(_take_forecasts(found, path, reading, time))
             else:
-                said.append(_take_rows(found, path, reading, time))
+                taken[path], how = _observe(found, path, reading, time, last)
+                said.append(how)
         except InputError as error:
             raise error.replace(source=error.source or str(path)) from None
         found.note_file(digest, str(path))
+    if taken:
+        # In order of time, whatever the files are called.
+        found.add(reduce(Breakdown.merge, taken.values()))
     found.save(state)
     if html is not None:
         save_monitor_page(found, html, source=", ".join(given or map(str, late_paths)))
@@ -182,13 +193,16 @@ def _check_late(
         )
 
 
-def _take_rows(found: Monitor, path: Path, reading: Reading, time: str) -> str:
-    """Take in a file of forecasts with their outcomes."""
+def _observe(found: Monitor, path: Path, reading: Reading, time: str, last: Any) -> tuple[Breakdown, str]:
+    """Sum up a file of forecasts with their outcomes."""
+    from verax.analyses.monitoring.intake import check_times
     from verax.cli.opening import Opened
 
     handle = Opened.of([str(path)], reading).handle
-    found.update(handle, time=time)
-    return f"{path}: {'; '.join(_taken(handle.taken, time))}"
+    steps = found.observe(handle, time=time)
+    if last is not None and found.unit is not None:
+        check_times(steps, last, found.unit)
+    return steps, f"{path}: {'; '.join(_taken(handle.taken, time))}"
 
 
 def _take_forecasts(found: Monitor, path: Path, reading: Reading, time: str) -> str:

@@ -101,7 +101,7 @@ def _add_run(
             squares = plus(squares, loss * loss)
         sums[0, 0] += total
         sums[0, 1] += squares
-        done = _add_strip(top[start : start + n], hits, 1, 1, n, gaps, places, sums[1], table[0])
+        added = _add_strip(top[start : start + n], hits, 1, 1, n, gaps, places, sums[1], table[0])
         for turn in range(p.shape[0] - least):
             k = p.shape[0] - 1 - turn
             claims = p[k, start : start + n]
@@ -109,7 +109,7 @@ def _add_run(
                 xs[i] = claims[i] + select(ordered and turn > 0, xs[i], 0.0)
             last = select(ordered, p.shape[0], k)
             e = 1 + k - least
-            done = _add_strip(xs, outcomes, k, last, n, gaps, places, sums[1 + e], table[e])
+            added += _add_strip(xs, outcomes, k, last, n, gaps, places, sums[1 + e], table[e])
 
 
 def _add_strip(
@@ -134,7 +134,7 @@ def _add_strip(
     sums[3] += sxx
     sums[4] += stt
     for i in range(n):
-        place = min(np.int64(lower(higher(claims[i], 0.0), 1.0) * BINS), BINS - 1)
+        place = min(int(lower(higher(claims[i], 0.0), 1.0) * BINS), BINS - 1)
         places[i] = np.uint64(2 * (_COPIES * place + (i & (_COPIES - 1))))
     for i in range(n):
         at, gap = places[i], gaps[i]

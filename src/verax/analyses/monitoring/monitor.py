@@ -329,14 +329,15 @@ class Monitor:
         state, told = self._state, self.settings
         y = stand_ins(p, read.get("classes"))
         names = state.pending.names(ids, len(y))
-        handle = open_rows(y, p, single=True, **{**read, "raters": None})
+        form: dict[str, Any] = {**read, "raters": None}
+        handle = open_rows(y, p, single=True, **form)
         kind = kind_of(handle, state.kind, ordered=told.ordered)
         part = handle.kept
         assert part is not None
         rows, n = part.rows, len(y)
         rows.check()
         columns = labels_of(n, time, by, told.by)
-        forecasts: Sequence[Any]
+        forecasts: Any
         if isinstance(rows, ListRows) and isinstance(p, TopLists):
             forecasts = waiting_lists(p, rows.vocabulary)
             expected = expected_of_lists(told.rule, rows)

@@ -226,7 +226,7 @@ class SeenRows:
     @property
     def n_events(self) -> int:
         """The number of events."""
-        return 1 + self.p.shape[1] - self.least
+        return 1 + int(self.p.shape[1]) - self.least
 
     def events(self) -> Iterator[tuple[Floats, Bools]]:
         """The probability of each event, and whether it happened."""

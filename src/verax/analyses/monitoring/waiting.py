@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -55,10 +56,7 @@ def waiting_lists(p: TopLists, vocabulary: ClassVocabulary | None) -> list[Waiti
     if vocabulary is not None:
         codes = [vocabulary.name(code) for code in codes]
     edges = p.offsets.tolist()
-    return [
-        WaitingList(tuple(codes[a:b]), p.confidences[a:b], form)
-        for a, b in zip(edges, edges[1:], strict=False)
-    ]
+    return [WaitingList(tuple(codes[a:b]), p.confidences[a:b], form) for a, b in pairwise(edges)]
 
 
 def same_forecast(one: Any, other: Any) -> bool:
