@@ -14,7 +14,7 @@ from verax.cli import options
 from verax.cli.app import FAILED, app
 from verax.cli.options import Reading, reads_files, split
 from verax.cli.output import Json, show
-from verax.errors import InputError
+from verax.errors import InputError, Remedy
 from verax.errors import show as quote
 
 if TYPE_CHECKING:
@@ -210,6 +210,16 @@ def _take_forecasts(found: Monitor, path: Path, reading: Reading, time: str) -> 
     from verax.files.late import read_forecasts
     from verax.files.scoring import forecasts_of
 
+    if reading.holds_lists(path):
+        raise InputError(
+            "must have the outcomes of top lists beside it",
+            argument="late",
+            found=f"{path} holds top lists",
+            remedies=[
+                Remedy("Give the file and --outcomes together, without --late."),
+                Remedy("In Python, `Monitor.predict` takes top lists before their outcomes are known."),
+            ],
+        )
     rows = read_forecasts(path, reading.request)
     forecasts_of(rows, **reading.scale).check()
     by = {name: rows.by[name] for name in found.settings.by}
