@@ -131,8 +131,15 @@ def test_hints_are_lines_that_run():
                 assert eval(each, two if any(rate in each for rate in rates) else known) is not None
 
 
+# A whole report takes seconds; make docs runs its example, as it runs those of all pages.
+DEAR_MODULES = ("verax.report.document",)
+
+
 @pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy keyword")
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.pages if name in DEAR_MODULES else ()) for name in MODULES],
+)
 def test_examples_in_docstrings(name):
     skip_without_frameworks(name)
     try:

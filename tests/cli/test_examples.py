@@ -50,8 +50,18 @@ def test_every_command_has_an_example():
     assert {name for name, _ in EXAMPLES} == set(COMMANDS)
 
 
+# `test_simulation.py` runs the simulations, in fewer rounds.
+DEAR = ("verax reproduce ahmadian",)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("example", [example for _, example in EXAMPLES])
+@pytest.mark.parametrize(
+    "example",
+    [
+        pytest.param(example, marks=pytest.mark.long if example.startswith(DEAR) else ())
+        for _, example in EXAMPLES
+    ],
+)
 def test_examples_run(example, folder, monkeypatch):
     monkeypatch.chdir(folder)
     result = CliRunner().invoke(app, shlex.split(example)[1:], catch_exceptions=False)
