@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from verax.kernels.functions import compiled
+from verax.kernels.operations import plus, select
 
 # As `common.hashing.mixed` has them.
 _ADDED, _FIRST, _SECOND = (
@@ -19,12 +20,17 @@ _UNIT = 2.0**-53
 
 
 @compiled
-def draw(rows: Any, keys: Any, start: Any, ends: Any, out: Any) -> None:
+def draw(rows: Any, keys: Any, start: Any, ends: Any, more: Any, out: Any, extra: Any) -> int:
     """Whether the number of each row falls between its start and its end, or, beyond 1, at the beginning; for
     each of the keys.
+
+    `extra` gets the sums of `more` over the rows for which that holds. Returns how often a row for which it
+    holds follows one for which it does not.
     """
+    n_rises = 0
     for k in range(keys.size):
         key, own = keys[k], out[k]
+        total, rises = 0.0, 0
         for i in range(rows.size):
             x = (np.uint64(rows[i]) ^ key) + _ADDED
             x = (x ^ (x >> np.uint64(30))) * _FIRST
@@ -32,45 +38,53 @@ def draw(rows: Any, keys: Any, start: Any, ends: Any, out: Any) -> None:
             x = x ^ (x >> np.uint64(31))
             # 53 bits fit a signed integer, which is converted faster.
             uniform = np.float64(np.int64(x >> np.uint64(11))) * _UNIT
-            own[i] = ((start[i] <= uniform) & (uniform < ends[i])) | (uniform < ends[i] - 1.0)
+            falls = ((start[i] <= uniform) & (uniform < ends[i])) | (uniform < ends[i] - 1.0)
+            own[i] = falls
+            total = plus(total, select(falls, more[i], 0.0))
+        for i in range(1, rows.size):
+            rises += int(own[i]) & (1 - int(own[i - 1]))
+        extra[k] = total
+        n_rises += rises
+    return n_rises
 
 
-def fit_rows(happened: Any) -> tuple[Any, Any]:
-    """The isotonic fits to rows that count alike, (b, N).
+def fit_rows(happened: Any, n_rises: int) -> tuple[Any, Any]:
+    """The isotonic fits to rows that count alike, (b, N), in which an event follows none `n_rises` times.
 
     The numbers of rows without and with the event by block, one fit after the other, and where each begins.
     """
     n_fits, n = happened.shape
     # A block begins with a row where the event happened after one where it did not, or with the first row.
-    n_most = n_fits + np.count_nonzero(happened[:, 1:] & ~happened[:, :-1])
-    blocks, begins = np.empty((n_most, 2)), np.empty(n_fits, np.int64)
+    blocks, begins = np.empty((n_fits + n_rises, 2)), np.empty(n_fits, np.int64)
     sizes, events = np.empty((2, n // 2 + 1))
-    return blocks[: _fit_all(happened, sizes, events, blocks, begins)], begins
+    return blocks[: _fit_all(happened, np.empty(n + 3, np.int64), sizes, events, blocks, begins)], begins
 
 
 @compiled
-def _fit_all(happened: Any, sizes: Any, events: Any, blocks: Any, begins: Any) -> int:
+def _fit_all(happened: Any, starts: Any, sizes: Any, events: Any, blocks: Any, begins: Any) -> int:
     """Write the blocks of all fits and where they begin, and return how many blocks there are."""
     n = 0
     for k in range(begins.size):
         begins[k] = n
-        n = _fit_rows(happened[k], sizes, events, blocks, n)
+        n = _fit_rows(happened[k], starts, sizes, events, blocks, n)
     return n
 
 
-def _fit_rows(happened: Any, sizes: Any, events: Any, blocks: Any, at: int) -> int:
+def _fit_rows(happened: Any, starts: Any, sizes: Any, events: Any, blocks: Any, at: int) -> int:
     """Write the blocks of a fit, and return where the next one begins."""
+    # Where rows with the event begin and end, found without a branch: a wrong guess costs more than a row.
+    starts[0] = 0
+    n_runs = int(happened[0])
+    for i in range(1, happened.size):
+        starts[n_runs] = i
+        n_runs += int(happened[i]) ^ int(happened[i - 1])
+    starts[n_runs], starts[n_runs + 1], starts[n_runs + 2] = happened.size, happened.size, happened.size
     # Blocks whose frequencies increase; the last one, which is still open, is apart.
-    n_blocks, size, event, i = 0, 0.0, 0.0, 0
-    while i < happened.size:
+    n_blocks, size, event = 0, float(starts[0]), 0.0
+    for run in range(0, n_runs, 2):
         # Rows with the event and those without it that follow are in one block.
-        first = i
-        while i < happened.size and happened[i]:
-            i += 1
-        with_event = float(i - first)
-        while i < happened.size and not happened[i]:
-            i += 1
-        n = float(i - first)
+        with_event = float(starts[run + 1] - starts[run])
+        n = float(starts[run + 2] - starts[run])
         if with_event * size <= event * n:
             size += n
             event += with_event

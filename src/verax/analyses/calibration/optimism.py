@@ -440,12 +440,13 @@ def smooth_frequencies(n: Floats, s: Floats, squares: Floats) -> Floats:
     mass, event, spread, place = (sums_at(cell, column, n_cells) for column in (n, s, squares, n * rank))
     frequency, spread, place = event / mass, spread / mass, place / mass
     apart = place[None, :] - place[:, None]
+    squared = apart * apart
     best, least, kept = frequency, np.inf, np.inf
     for bandwidth in _BANDWIDTHS:
-        smoother = _local_linear(apart, mass, bandwidth)
-        fit = np.clip(smoother @ frequency, 0.0, 1.0)
+        fit, own = _local_linear(apart, squared, mass, frequency, bandwidth)
+        fit = np.clip(fit, 0.0, 1.0)
         noise = spread * _binomial(fit, spread)
-        error = dot(mass, (frequency - fit) ** 2) + 2 * dot(np.diag(smoother), noise)
+        error = dot(mass, (frequency - fit) ** 2) + 2 * dot(own, noise)
         if error < least:
             best, least, kept = fit, error, 2 * float(noise.sum())
     if len(n) <= _CELLS and kept < least:
@@ -460,16 +461,20 @@ def _binomial(chance: Floats, spread: Floats) -> Floats:
     return np.asarray(inner * (1 - inner))
 
 
-def _local_linear(apart: Floats, mass: Floats, bandwidth: float) -> Floats:
-    """The matrix that turns the frequencies of cells into local linear fits with a Gaussian kernel."""
-    kernel = np.exp(-0.5 * (apart / bandwidth) ** 2) * mass
-    slanted = kernel * apart
-    zeroth, first = kernel.sum(axis=1, keepdims=True), slanted.sum(axis=1, keepdims=True)
-    second = np.einsum("ij,ij->i", slanted, apart)[:, None]
+def _local_linear(
+    apart: Floats, squared: Floats, mass: Floats, frequency: Floats, bandwidth: float
+) -> tuple[Floats, Floats]:
+    """Local linear fits to the frequencies of cells with a Gaussian kernel, and what share of each fit is the
+    cell's own frequency. The matrix that has these shares as its diagonal is not made.
+    """
+    kernel = squared * (-0.5 / bandwidth**2)
+    np.exp(kernel, out=kernel)
+    columns = np.stack([mass, mass * frequency], axis=1)
+    (zeroth, level), (first, slope) = (kernel @ columns).T, ((kernel * apart) @ columns).T
+    second = (kernel * squared) @ mass
     determinant = zeroth * second - first**2
     # Where there is no other cell within reach, the fit is constant.
     linear = determinant > 1e-9 * zeroth * second
-    if linear.all():
-        return np.asarray((second * kernel - first * slanted) / determinant)
     divisor = np.where(linear, determinant, 1.0)
-    return np.asarray(np.where(linear, (second * kernel - first * slanted) / divisor, kernel / zeroth))
+    fit = np.where(linear, (second * level - first * slope) / divisor, level / zeroth)
+    return fit, np.where(linear, second * mass / divisor, mass / zeroth)

@@ -199,12 +199,13 @@ class Refits:
 
         def refit(drawn: IndependentDraw) -> Refit:
             happened = np.empty((len(drawn.keys), len(order)), np.bool_)
-            draw(rows, drawn.keys, start, ends, happened)
+            extra = np.empty(len(drawn.keys))
+            n_rises = draw(rows, drawn.keys, start, ends, self._more, happened, extra)
             if not (self._even and self._event.all_differ):
                 return self.of(happened)
-            blocks, begins = fit_rows(happened)
+            blocks, begins = fit_rows(happened, n_rises)
             blocks *= self._share[0]
-            return self._refit(happened, blocks, begins)
+            return Refit(np.add.reduceat(blocks[:, 1], begins), extra, blocks, begins)
 
         return refit
 
