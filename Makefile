@@ -106,9 +106,11 @@ PLACES = $$($(BIN)/python -m pip config list | sed -nE "s/^.*\.((extra-)?index-u
 UV_INSTALL = UV_NATIVE_TLS=true UV_HTTP_TIMEOUT=180 $(BIN)/uv pip install --quiet --python $(BIN)/python \
   --index-strategy unsafe-best-match $(PLACES)
 
+# The pip at hand installs a newer one and uv at once; a new environment's own would first be unpacked and compiled.
 .venv/bin/python:
-	$(PYTHON) -m venv .venv
-	$(PIP_INSTALL) --upgrade 'pip>=25.1' uv
+	@{ $(PYTHON) -m venv --without-pip .venv \
+	  && $(PYTHON) -m pip --python $@ install --quiet --no-compile 'pip>=25.1' uv 2>/dev/null; } \
+	  || { $(PYTHON) -m venv --clear .venv && $(PIP_INSTALL) --upgrade 'pip>=25.1' uv; }
 
 # The package as users get it: built as a wheel, then installed.
 .venv/installed: .venv/bin/python $(SOURCES)
