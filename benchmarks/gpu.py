@@ -87,7 +87,8 @@ def evaluation(n: int, k: int) -> None:
     compiled = torch.compile(seven_rules)
     # What the device does, of one call: the mark before the first kernel, and that after the last.
     print(
-        f"{f'{n:,} x {k}':<20}{by_clock(lambda: vx.evaluate(y, p, ordered=True)):>10.2f}"
+        f"{f'{n:,} x {k}':<20}{by_clock(lambda: vx.evaluate(y, p)):>10.2f}"
+        f"{by_clock(lambda: vx.evaluate(y, p, ordered=True)):>10.2f}"
         f"{on_device(lambda: vx.evaluate(y, p, ordered=True)):>12.2f}{by_clock(with_table):>12.2f}"
         f"{by_clock(lambda: vx.rps(y, p)):>12.2f}"
         f"{by_clock(lambda: seven_rules(p, y), 3):>12.1f}{by_clock(lambda: compiled(p, y)):>12.2f}"
@@ -129,6 +130,31 @@ def metrics(n: int, k: int) -> None:
         print(f"{name}.update of {n:,} x {k}: {whole:.2f} ms; the host goes on after {waits:.2f}")
 
 
+def cards(n: int, k: int, ordered: bool) -> None:
+    """What a card of a training loop costs: the first batch, another one, and all numbers at the end."""
+    y, p = rows(n, k)
+
+    def timed(call: Callable[[], object]) -> float:
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        call()
+        torch.cuda.synchronize()
+        return 1e3 * (time.perf_counter() - start)
+
+    card = Card(k, ordered=ordered).cuda()
+    first, *later = [timed(lambda: card.update(p, y)) for _ in range(16)]
+
+    def compute() -> float:
+        card._computed = None
+        return timed(card.compute)
+
+    first_compute, *computes = [compute() for _ in range(16)]
+    print(
+        f"Card of {k} classes, ordered={ordered}, batches of {n:,}: update {sorted(later)[7]:.2f} ms "
+        f"(first {first:.1f}), compute {sorted(computes)[7]:.2f} ms (first {first_compute:.1f})"
+    )
+
+
 def main() -> None:
     if not torch.cuda.is_available():
         print("Nothing to time: PyTorch sees no GPU of NVIDIA.")
@@ -136,19 +162,21 @@ def main() -> None:
     print(torch.cuda.get_device_name(), "PyTorch", torch.__version__)
     place = places.locate(torch.zeros(1, device="cuda"))
     print("kernels are", "compiled" if place is not None else "missing: everything runs by array calls")
-    print("ordered card, float32 rows, float64 arithmetic; against seven rules in PyTorch")
-    titles = ("evaluate", "on device", "and table", "rps alone", "operations", "compiled", "p.sum()")
-    print(f"{'':<20}{titles[0]:>10}" + "".join(f"{title:>12}" for title in titles[1:]))
+    print("cards, float32 rows, float64 arithmetic; against seven rules in PyTorch")
+    titles = ("on device", "and table", "rps alone", "operations", "compiled", "p.sum()")
+    print(f"{'':<20}{'default':>10}{'ordered':>10}" + "".join(f"{title:>12}" for title in titles))
     for size in SIZES:
         evaluation(*size)
     small_y, small_p = rows(200_000, 5)
-    fixed = by_clock(lambda: vx.evaluate(small_y, small_p, ordered=True))
+    fixed = by_clock(lambda: vx.evaluate(small_y, small_p, ordered=True), 101)
     print(f"of which fixed: {fixed:.2f} ms (200,000 x 5)")
     print("losses of float32 logits, forward and backward")
     print(f"{'':<20}" + "".join(f"{name:>12}" for name in LOSSES) + f"{'cross_entropy':>15}{'rps eager':>12}")
     for size in LOSS_SIZES:
         losses(*size)
     metrics(5_000_000, 5)
+    for ordered in (False, True):
+        cards(50_000, 1000, ordered)
 
 
 if __name__ == "__main__":

@@ -92,6 +92,17 @@ class EmulatedDevice:
     def fetch(self, target, pointer, stream):
         ctypes.memmove(target.ctypes.data, pointer, target.nbytes)
 
+    def borrow(self, host, memory):
+        # Whatever is not written shows.
+        self.room, self.memory = np.full(host // 8, np.nan), np.full(memory // 8, np.nan)
+        return driver.Room(self.room.ctypes.data, self.memory.ctypes.data)
+
+    def receive(self, n, stream):
+        return self.room[:n].copy()
+
+    def give_back(self):
+        del self.room, self.memory
+
     def copy_over(self, pointer, source, stream):
         ctypes.memmove(pointer, source.ctypes.data, source.nbytes)
 

@@ -12,6 +12,7 @@
 #define __device__
 #define __global__
 #define __shared__
+#define __constant__ static
 #define __noinline__ __attribute__((noinline))
 #define __restrict__
 #define __launch_bounds__(...)
@@ -21,7 +22,7 @@ struct Index {
 };
 static Index threadIdx, blockIdx, blockDim, gridDim;
 
-static double shared_memory[32768];
+alignas(16) static double shared_memory[32768];
 #define arena shared_memory
 
 // Jumps, unlike switches of contexts, make no system calls, which would take most of the time.
@@ -80,19 +81,29 @@ template <typename T> T __shfl_sync(unsigned, T x, int source, int width = 32) {
     return exchange(x, lane - lane % width + source);
 }
 static int __ffs(int x) { return __builtin_ffs(x); }
+static int __popc(unsigned x) { return __builtin_popcount(x); }
 static bool __all_sync(unsigned mask, bool x) {
     int all = x;
     for (int d = 1; d < 32; d <<= 1) all &= __shfl_xor_sync(mask, all, d);
     return all;
 }
-template <typename F> int reduced(int x, F combine) {
+static bool __any_sync(unsigned mask, bool x) { return !__all_sync(mask, !x); }
+template <typename T, typename F> T reduced(T x, F combine) {
     for (int d = 1; d < 32; d <<= 1) x = combine(x, __shfl_xor_sync(0, x, d));
     return x;
 }
 static int __reduce_add_sync(unsigned, int x) { return reduced(x, [](int a, int b) { return a + b; }); }
 static int __reduce_min_sync(unsigned, int x) { return reduced(x, [](int a, int b) { return a < b ? a : b; }); }
-static int __reduce_max_sync(unsigned, int x) { return reduced(x, [](int a, int b) { return a > b ? a : b; }); }
-template <typename T, typename U> void atomicAdd(T* at, U x) { *at += x; }
+static unsigned __reduce_max_sync(unsigned, unsigned x) {
+    return reduced(x, [](unsigned a, unsigned b) { return a > b ? a : b; });
+}
+template <typename T, typename U> T atomicAdd(T* at, U x) {
+    T before = *at;
+    *at += x;
+    return before;
+}
+template <typename T> T __ldcg(const T* at) { return *at; }
+static void __threadfence() {}
 static void atomicMax(unsigned long long* at, unsigned long long x) { *at = x > *at ? x : *at; }
 
 static long long __double_as_longlong(double x) {
@@ -146,8 +157,6 @@ static float inverse_of(float x) { return 1 / x; }
 using std::exp;
 using std::fabs;
 using std::fma;
-using std::fmax;
-using std::fmin;
 using std::ilogb;
 using std::ldexp;
 using std::log;

@@ -157,6 +157,21 @@ def test_many_tables_at_once(name):
     assert np.isnan(together[1, 2])
 
 
+@pytest.mark.frameworks
+@pytest.mark.parametrize("costs", ["quadratic", "linear", "zero_one", "table"])
+def test_metrics_of_a_card_where_tables_are_tensors(costs):
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    counts = rng.exponential(size=(4, 4))
+    given = rng.random((4, 4)) if costs == "table" else costs
+    one_sided = np.diag([0.0, 3.0, 0.0, 0.0])
+    for metric in fitting_metrics(True, given, 4):
+        for table in (counts, one_sided):
+            found = metric.of(torch.tensor(table))
+            assert isinstance(found, torch.Tensor)
+            assert found.item() == pytest.approx(float(metric.of(table)), rel=1e-14, nan_ok=True)
+
+
 def test_a_metric_travels():
     for metric in (*METRICS.values(), find_metric("ec", costs=[[0, 1], [2, 0]], normalize="max")):
         counts = np.array([[3.0, 1.0], [2.0, 4.0]])

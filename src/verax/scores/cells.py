@@ -26,6 +26,11 @@ CostOf = Callable[[Ints, Ints], Floats]
 _P = ParamSpec("_P")
 
 
+def are_elsewhere(counts: object) -> bool:
+    """Whether tables of counts are on a GPU, as arrays of another library."""
+    return not isinstance(counts, np.ndarray)
+
+
 def of_counts(
     function: Callable[Concatenate[Floats, _P], Floats],
 ) -> Callable[Concatenate[Floats, _P], Floats]:
@@ -36,6 +41,9 @@ def of_counts(
 
     @wraps(function)
     def scaled(counts: Floats, /, *args: _P.args, **kwargs: _P.kwargs) -> Floats:
+        if are_elsewhere(counts):
+            # On a GPU, where to look at a number takes as long as the rest. Weights are moderate there.
+            return function(counts, *args, **kwargs)
         exponents = np.frexp(np.max(counts, axis=(-2, -1), keepdims=True))[1]
         if np.abs(exponents).max(initial=0) > EXTREME:
             counts = np.ldexp(counts, -exponents)

@@ -16,8 +16,17 @@ import numpy as np
 
 from verax.common.checks import check_choice, check_flag
 from verax.errors import InputError, Remedy, join, show
-from verax.inputs.arrays import Floats, Ints, kind_of, to_array, to_host
-from verax.scores.cells import kappa_of_cells, of_counts
+from verax.inputs.arrays import (
+    Floats,
+    Ints,
+    Namespace,
+    device_of,
+    kind_of,
+    namespace_of,
+    to_array,
+    to_host,
+)
+from verax.scores.cells import are_elsewhere, kappa_of_cells, of_counts
 from verax.scores.naming import suggestions
 from verax.scores.slopes import (
     slopes_by_class,
@@ -76,6 +85,25 @@ def _named_costs(costs: str, n_classes: int) -> Floats:
     return matrix
 
 
+def _costs_like(costs: CostsLike, counts: Floats) -> Floats:
+    """The matrix of costs where the tables of counts are."""
+    n_classes = counts.shape[-2]
+    if not are_elsewhere(counts):
+        return cost_matrix(costs, n_classes)
+    xp, device = namespace_of(counts), device_of(counts)
+    found: Floats
+    if isinstance(costs, str):
+        found = _named_costs_at(costs, n_classes, xp, device)
+    else:
+        found = xp.asarray(_given_costs(costs, n_classes), device=device)
+    return found
+
+
+@lru_cache(maxsize=4)
+def _named_costs_at(costs: str, n_classes: int, xp: Namespace, device: Any) -> Any:
+    return xp.asarray(_named_costs(costs, n_classes).copy(), device=device)
+
+
 def row_costs(y: Ints, decisions: Ints, costs: CostsLike) -> Floats:
     """The cost of each decision, without a table of the costs of all."""
     if not isinstance(costs, str):
@@ -126,21 +154,34 @@ def cost_range(costs: CostsLike, normalize: Normalization, n_classes: int) -> tu
 
 def _total_cost(counts: Floats, cost: Floats) -> Floats:
     """The cost of all decisions in each table, as one product of matrices."""
+    if are_elsewhere(counts):
+        # The first product of matrices on a GPU takes a tenth of a second.
+        total: Floats = (counts * cost).sum(axis=(-2, -1))
+        return total
     return np.asarray(counts.reshape(*counts.shape[:-2], -1) @ cost.ravel())
+
+
+def _by_chance(truth: Floats, decided: Floats, cost: Floats) -> Floats:
+    """The cost of all decisions if these were shuffled at random, times their weight."""
+    if are_elsewhere(truth):
+        total: Floats = ((truth[..., None] * cost).sum(axis=-2) * decided).sum(axis=-1)
+        return total
+    return np.asarray(((truth @ cost) * decided).sum(axis=-1))
 
 
 @of_counts
 def kappa_of(counts: Floats, kind: KappaKind = "quadratic") -> Floats:
     """Kappa of each table of counts; NaN where outcomes and decisions are one and the same class."""
     check_choice("kind", kind, tuple(KAPPA_COSTS))
-    cost = cost_matrix(KAPPA_COSTS[kind], counts.shape[-1])
+    xp, cost = namespace_of(counts), _costs_like(KAPPA_COSTS[kind], counts)
     truth, decided = counts.sum(axis=-1), counts.sum(axis=-2)
     observed = _total_cost(counts, cost) * truth.sum(axis=-1)
-    by_chance = ((truth @ cost) * decided).sum(axis=-1)
+    by_chance = _by_chance(truth, decided, cost)
     # A side that is constant agrees as chance does: exactly 0, without rounding.
     one_sided = ((truth > 0).sum(axis=-1) == 1) | ((decided > 0).sum(axis=-1) == 1)
-    agreement = np.where(one_sided, 0.0, 1 - observed / by_chance)
-    return np.where(by_chance > 0, agreement, np.nan)
+    agreement = xp.where(one_sided, xp.zeros_like(by_chance), 1 - observed / by_chance)
+    kappa: Floats = xp.where(by_chance > 0, agreement, xp.full_like(by_chance, np.nan))
+    return kappa
 
 
 @of_counts
@@ -154,22 +195,24 @@ def expected_cost_of(
     """Expected cost of each table of counts; with `defer` the last column counts deferred decisions."""
     check_choice("normalize", normalize, NORMALIZATIONS)
     n_classes = counts.shape[-2]
-    cost = cost_matrix(costs, n_classes)
+    cost = _costs_like(costs, counts)
     largest = cost.max()
     if defer is not None:
         cost = np.column_stack([cost, np.full(n_classes, defer)])
     truth = counts.sum(axis=-1)
-    total = truth.sum(axis=-1, keepdims=True)
+    total = truth.sum(axis=-1)
     if priors is None:
-        shares = truth / total
-        value = _total_cost(counts, cost) / total[..., 0]
+        shares = truth / total[..., None]
+        value = _total_cost(counts, cost) / total
     else:
         shares = _check_priors(priors, n_classes)
         per_class = (cost * counts).sum(axis=-1) / truth
         value = np.where(shares > 0, shares * per_class, 0.0).sum(axis=-1)
-    if normalize == "naive":
-        return np.asarray(value / (shares @ cost).min(axis=-1))
-    return np.asarray(value / largest if normalize == "max" else value)
+    divisor: Any = 1.0
+    if normalize is not None:
+        divisor = largest if normalize == "max" else namespace_of(counts).min(shares @ cost, axis=-1)
+    expected: Floats = value / divisor
+    return expected
 
 
 def _check_priors(priors: Sequence[float], n_classes: int) -> Floats:
@@ -195,6 +238,9 @@ def _check_priors(priors: Sequence[float], n_classes: int) -> Floats:
 @of_counts
 def accuracy_of(counts: Floats) -> Floats:
     """Share of right decisions of each table of counts."""
+    if are_elsewhere(counts):
+        share: Floats = namespace_of(counts).linalg.trace(counts) / counts.sum(axis=(-2, -1))
+        return share
     return np.asarray(np.trace(counts, axis1=-2, axis2=-1) / counts.sum(axis=(-2, -1)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Hashable, Sequence
 from itertools import accumulate
@@ -20,18 +21,22 @@ from verax.analyses.cards.evaluation import fitting_rules
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.refinement.epochs import RefinementLoss
 from verax.common.checks import check_flag, check_n_classes
-from verax.engines.counts import n_cells
+from verax.engines.counts import CONFUSION_UP_TO, n_cells
+from verax.engines.sums import Moments
 from verax.engines.tally import RuleSums, SquaredSums
 from verax.errors import InputError, Kind, Remedy, passing
 from verax.inputs.arrays import widen
 from verax.inputs.outcomes import check_classes
 from verax.kernels.compensation import two_sum
 from verax.scores.base import Rule
+from verax.scores.cells import EXTREME
 from verax.scores.metrics import CostsLike, fitting_metrics
 from verax.scores.registry import name_of, parse
 
 # A card keeps some numbers of each class.
 _MOST_CLASSES = 10**7
+# From this many classes on it takes longer to copy a table from a GPU than to compute metrics there.
+_LARGE = 64
 
 # What is counted, in this order; from the third on, rows that must not be there.
 _ROWS, _IMPOSSIBLE, _VALUES, _SUMS, _TARGETS, _WEIGHTS = range(6)
@@ -410,19 +415,29 @@ class Card(_RuleSums):
 
     def compute(self) -> dict[str, Tensor]:
         """Compute all rules and metrics, by name."""
-        tally = self._tally()
-        values = dict(zip(map(name_of, self.rules), tally.moments.mean, strict=True))
-        counts = tally.counts
-        assert counts is not None
-        if counts.confusion is None:
-            values["accuracy"] = np.divide(counts.n_correct, tally.weight)
+        self._check()
+        weight, *sums = self._total(self._name).tolist()
+        finite, first, second, infinite = np.reshape(sums, (len(self.rules), 4)).T
+        moments = Moments.from_sums(finite, first, second, infinite=infinite, count=infinite > 0)
+        values = dict(zip(map(name_of, self.rules), moments.mean, strict=True))
+        if self.n_classes > CONFUSION_UP_TO:
+            right = self.cells[:, self.n_classes].double().sum().item()
+            values["accuracy"] = np.divide(right, weight)
         else:
-            values |= {metric.name: metric.of(counts.confusion) for metric in self._metrics}
-        dtype, device = self._dtype_of_sums, self.device
-        return {
-            self.prefix + name: torch.tensor(float(value), dtype=dtype, device=device)
-            for name, value in values.items()
-        }
+            table = self._table(weight)
+            values |= {metric.name: metric.of(table) for metric in self._metrics}
+        names = [self.prefix + name for name in values]
+        numbers = torch.tensor([float(value) for value in values.values()], dtype=self._dtype_of_sums)
+        return dict(zip(names, numbers.to(self.device).unbind(), strict=True))
+
+    def _table(self, weight: float) -> Any:
+        """The weights of outcomes and decisions: large tables stay on a GPU, others are NumPy arrays."""
+        shape = self.n_classes, self.n_classes
+        if not self.cells.is_cuda or self.n_classes < _LARGE:
+            return self._total("cells").numpy().reshape(shape)
+        exponent = math.frexp(weight)[1]
+        factor = math.ldexp(1.0, -exponent) if abs(exponent) > EXTREME else 1.0
+        return (self.cells.detach() * factor).sum(dim=0).reshape(shape)
 
     def scorecard(self) -> Scorecard:
         """Return the scorecard of all rows of all processes; zero-probability rows are not identified."""
@@ -453,5 +468,7 @@ class Card(_RuleSums):
 
     def _total(self, name: str) -> Tensor:
         """A sum with its rounding errors, on the host."""
-        state: Tensor = getattr(self, name)
-        return state.detach().cpu().double().sum(dim=0)
+        state: Tensor = getattr(self, name).detach()
+        if state.dtype == torch.float64:
+            return state.sum(dim=0).cpu()
+        return state.cpu().double().sum(dim=0)

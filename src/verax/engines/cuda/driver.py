@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from functools import cache
 from glob import glob
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from verax.errors import VeraxError
 
@@ -19,8 +21,8 @@ _COMPUTE_MAJOR, _COMPUTE_MINOR = 75, 76
 _MOST_SHARED = 8
 # Below this, shared memory needs no leave.
 _FREE_SHARED = 48 * 2**10
-# Bytes of the host's memory that results are copied to.
-_ROOM = 2**16
+# Bytes of the host's memory that results are written to, and of the device's memory for the sums of blocks.
+_ROOM, _MEMORY = 2**16, 2**20
 # Formulas are rounded as NumPy rounds them; sums ask for fused multiply-adds by name.
 _OPTIONS = (b"--std=c++17", b"--fmad=false")
 
@@ -50,7 +52,18 @@ class Args(ctypes.Structure):
         *_members("divisor gradient", ctypes.c_void_p),
         *_members("mean", ctypes.c_int64),
         *_members("state_sums state_counts state_squares state_cells state_squared_cells", ctypes.c_void_p),
+        *_members("ended result", ctypes.c_void_p),
+        *_members("n_result", ctypes.c_int64),
+        *_members("zeroed", ctypes.c_void_p),
+        *_members("n_zeroed", ctypes.c_int64),
     )
+
+
+class Room(NamedTuple):
+    """Memory that a device lends for one pass: of the host, which kernels write to, and of the device."""
+
+    host: int
+    memory: int
 
 
 class CompilerMissingError(VeraxError):
@@ -62,6 +75,10 @@ class Device:
 
     def __init__(self, ordinal: int) -> None:
         self._cuda, self._compiler = _driver(), _compiler()
+        # Those that every call needs.
+        self._synchronize, self._launch = self._cuda.cuStreamSynchronize, self._cuda.cuLaunchKernel
+        self._push, self._pop = self._cuda.cuCtxPushCurrent_v2, self._cuda.cuCtxPopCurrent_v2
+        self._popped = ctypes.byref(ctypes.c_void_p())
         handle, self._context = ctypes.c_int(), ctypes.c_void_p()
         self._call("cuDeviceGet", ctypes.byref(handle), ordinal)
         # The context that PyTorch, CuPy and JAX use.
@@ -73,12 +90,17 @@ class Device:
         with self:
             room = ctypes.c_void_p()
             self._call("cuMemAllocHost_v2", ctypes.byref(room), ctypes.c_size_t(_ROOM))
-        self._room, self._lock = room.value, Lock()
+            memory = self.allocate(_MEMORY)
+        assert room.value is not None
+        self._lent, self._lock = Room(room.value, memory), Lock()
+        self._numbers = np.ctypeslib.as_array((ctypes.c_double * (_ROOM // 8)).from_address(room.value))
         self._functions: dict[tuple[str, str], ctypes.c_void_p] = {}
         self._modules: dict[str, ctypes.c_void_p] = {}
 
     def _call(self, function: str, *arguments: Any) -> None:
-        status = getattr(self._cuda, function)(*arguments)
+        self._check(getattr(self._cuda, function)(*arguments), function)
+
+    def _check(self, status: int, function: str) -> None:
         if status != 0:
             text = ctypes.c_char_p()
             self._cuda.cuGetErrorString(status, ctypes.byref(text))
@@ -89,10 +111,10 @@ class Device:
         return self
 
     def __enter__(self) -> None:
-        self._call("cuCtxPushCurrent_v2", self._context)
+        self._check(self._push(self._context), "cuCtxPushCurrent")
 
     def __exit__(self, *_: object) -> None:
-        self._call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+        self._check(self._pop(self._popped), "cuCtxPopCurrent")
 
     def prepare(self, source: str, shared: int, *names: str) -> None:
         """Compile the kernels of a text, once."""
@@ -114,27 +136,42 @@ class Device:
         self, source: str, name: str, blocks: int, threads: int, shared: int, stream: int, args: Args
     ) -> None:
         """Run a kernel that was prepared; in the current context, on a stream of the caller."""
-        pointers = _Pointer(ctypes.addressof(args))
-        function = self._functions[source, name]
-        self._call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, shared, stream, pointers, None)
+        function, pointers = self._functions[source, name], _Pointer(ctypes.addressof(args))
+        status = self._launch(function, blocks, 1, 1, threads, 1, 1, shared, stream, pointers, None)
+        self._check(status, "cuLaunchKernel")
 
     def clear(self, pointer: int, size: int, stream: int) -> None:
         """Set memory to zero."""
         self._call("cuMemsetD8Async", pointer, 0, size, stream)
 
+    def borrow(self, host: int, memory: int) -> Room | None:
+        """So many bytes of the host and of the device; None where they are taken or too few."""
+        if host > _ROOM or memory > _MEMORY or not self._lock.acquire(blocking=False):
+            return None
+        return self._lent
+
+    def receive(self, n: int, stream: int) -> Any:
+        """Wait for a stream; the first `n` numbers of the host's memory that was borrowed."""
+        self._check(self._synchronize(stream), "cuStreamSynchronize")
+        return self._numbers[:n].copy()
+
+    def give_back(self) -> None:
+        """End the use of the memory that was borrowed."""
+        self._lock.release()
+
     def fetch(self, target: Any, pointer: int, stream: int) -> None:
         """Wait for a stream, and copy to a NumPy array."""
         # Into memory that the GPU knows, where it is free: a copy to other memory takes detours.
-        room = self._room if target.nbytes <= _ROOM and self._lock.acquire(blocking=False) else None
+        room = self.borrow(target.nbytes, 0)
         try:
-            place = target.ctypes.data if room is None else room
+            place = target.ctypes.data if room is None else room.host
             self._call("cuMemcpyDtoHAsync_v2", place, pointer, target.nbytes, stream)
             self._call("cuStreamSynchronize", stream)
             if room is not None:
-                ctypes.memmove(target.ctypes.data, room, target.nbytes)
+                ctypes.memmove(target.ctypes.data, room.host, target.nbytes)
         finally:
             if room is not None:
-                self._lock.release()
+                self.give_back()
 
     def copy_over(self, pointer: int, source: Any, stream: int) -> None:
         """Copy a NumPy array to the GPU; it has been read when this returns."""

@@ -4,7 +4,8 @@
 //   K classes, S threads per row (1, 2, ... 32), E consecutive classes per thread, WARPS per block;
 //   REGISTERS: one thread per row, whose probabilities stay in registers; otherwise 32 / S rows at a time are
 //   brought to shared memory, because neighbouring threads then read neighbouring memory;
-//   SPLIT: rows are split at the outcome (sides.cu); NARROW: probabilities are kept in the type they came in;
+//   WALKS: each thread walks over a row of probabilities (walks.cu); SPLIT: rows are split at the outcome (sides.cu);
+//   NARROW: probabilities are kept in the type they came in;
 //   DENSE: rows follow each other without gaps; COLUMNS: columns are strided (column-major or sliced input); LOGITS, WEIGHTED, CLASSED (class weights), IGNORE;
 //   TABLE: 0 no counts, 1 table in shared memory, 2 in global memory, 3 outcomes only;
 //   NEEDS_*: which statistics the formulas read; real: the type that is computed in; value_t, outcome_t, weight_t;
@@ -65,13 +66,59 @@ struct Args {
     double* state_sums;
     int64* state_counts;
     double *state_squares, *state_cells, *state_squared_cells;
+    uint64* ended;              // how many blocks have ended; zero between kernels
+    double* result;             // (n_result) where the host reads what begins with `shift`
+    int64 n_result;
+    double* zeroed;             // (n_zeroed) what a probe sets to zero
+    int64 n_zeroed;
 };
+
+// The shared memory of a block.
+extern __shared__ double arena[];
 
 // ---- numbers --------------------------------------------------------------------------------
 
+#if TALLY
+// The logarithm by a table, at a third of the cost: x = 2^k z with z from 0.6875 to 1.375 is in one of 128 intervals.
+// `inverse` is about 1 / z, so log(x) = k log(2) + log + log(1 + r) with r = z * inverse - 1 below 2^-7. Around
+// one `inverse` is 1 and `log` is 0, so small logarithms keep their digits.
+#define FIRST_INTERVAL 0x3fe60000
+struct alignas(16) Interval {
+    double inverse, log;
+};
+#define INTERVALS ((Interval*)((char*)arena + LOGS_AT))
+
+__device__ inline void prepare_logs() {
+    for (int t = threadIdx.x; t < 128; t += THREADS) {
+        double middle = __longlong_as_double(((int64)(FIRST_INTERVAL + (t << 13) + (1 << 12))) << 32);
+        double inverse = t == 79 || t == 80 ? 1.0 : (double)(float)(1 / middle);
+        INTERVALS[t] = {inverse, -log(inverse)};
+    }
+}
+
+__device__ __noinline__ double rare_log(double x) { return log(x); }
+
+__constant__ double LOG_2 = 0.6931471805599453, SERIES[7] = {
+    -0.5, 0.3333333333333333, -0.25, 0.2, -0.16666666666666666, 0.14285714285714285, -0.125};
+
+__device__ inline double log_of(double x) {
+    int64 bits = __double_as_longlong(x);
+    int high = (int)(bits >> 32), from = high - FIRST_INTERVAL;
+    // Zero, subnormal numbers, those that are none.
+    if ((unsigned)(high - 0x00100000) >= 0x7fe00000u) return rare_log(x);
+    double z = __longlong_as_double(bits - ((int64)(from & 0xfff00000) << 32));
+    Interval found = INTERVALS[(from >> 13) & 127];
+    double r = fma(z, found.inverse, -1.0), sum = SERIES[6];
+#pragma unroll
+    for (int i = 5; i >= 0; --i) sum = fma(sum, r, SERIES[i]);
+    double known = fma((double)(from >> 20), LOG_2, found.log);
+    return known + fma(r * r, sum, r);
+}
+#else
+__device__ inline double log_of(double x) { return log(x); }
+#endif
 __device__ inline double exp_of(double x) { return exp(x); }
 __device__ inline float exp_of(float x) { return expf(x); }
-__device__ inline double log_of(double x) { return log(x); }
 __device__ inline float log_of(float x) { return logf(x); }
 __device__ inline double sqrt_of(double x) { return sqrt(x); }
 __device__ inline float sqrt_of(float x) { return sqrtf(x); }
@@ -82,11 +129,14 @@ __device__ inline float fma_of(float a, float b, float c) { return fmaf(a, b, c)
 // As NumPy's: NaN wins.
 __device__ inline real maximum(real a, real b) { return a > b || a != a ? a : b; }
 __device__ inline real minimum(real a, real b) { return a < b || a != a ? a : b; }
+// The same where the second is a number.
+__device__ inline real larger(real a, real b) { return a < b ? b : a; }
+__device__ inline real smaller(real a, real b) { return a > b ? b : a; }
 __device__ inline real sign_of(real x) { return x > 0 ? (real)1 : x < 0 ? (real)-1 : x; }
-// Of numbers; NaN loses.
-__device__ inline double greater(double a, double b) { return fmax(a, b); }
+// NaN loses if it comes first.
+__device__ inline double greater(double a, double b) { return a > b ? a : b; }
 __device__ inline float greater(float a, float b) { return fmaxf(a, b); }
-__device__ inline double lesser(double a, double b) { return fmin(a, b); }
+__device__ inline double lesser(double a, double b) { return a < b ? a : b; }
 __device__ inline float lesser(float a, float b) { return fminf(a, b); }
 __device__ inline int least(int a, int b) { return a < b ? a : b; }
 
@@ -136,6 +186,18 @@ typedef narrow_t cell_t;
 typedef real cell_t;
 #endif
 
+// A number in the type that is computed in.
+#if TALLY && NARROW && VALUE == 1 && !defined(EMULATED)
+__device__ inline real widened(float x) {
+    // Compilers would do this again for every use, to save registers, at the cost of four additions each.
+    double y;
+    asm volatile("cvt.f64.f32 %0, %1;" : "=d"(y) : "f"(x));
+    return y;
+}
+#else
+__device__ inline real widened(cell_t x) { return (real)x; }
+#endif
+
 // A product of many factors up to about one, as m * 2^e, so that it does not underflow.
 struct Product {
     real m;
@@ -167,7 +229,8 @@ __device__ inline void times(Product& product, real x, bool plain) {
 }
 
 __device__ inline real log_of(const Product& product) {
-    return log_of(product.m) + (real)product.e * (real)0.6931471805599453;
+    real log = log_of(product.m);
+    return product.e == 0 ? log : log + (real)product.e * (real)0.6931471805599453;
 }
 
 // What formulas read of a row, and the derivatives of a loss in it.

@@ -29,6 +29,8 @@ _TEXTS = {
     "sign": "sign_of({})",
     "pick": "({} >= {} ? {} : {})",
 }
+# How some are written where the second operand is a constant.
+_WITH_NUMBER = {"maximum": "larger({}, {})", "minimum": "smaller({}, {})"}
 # Results of these are finite if their operands are, unless they overflow, which shows in the sums.
 _TAME = frozenset({"add", "sub", "mul", "neg", "sqrt", "abs", "maximum", "minimum", "sign", "pick"})
 _UNBOUNDED = frozenset({"log_true", "cdf_log"})
@@ -40,16 +42,19 @@ _INTEGERS["int64"] = "long long"
 
 # Up to this many classes a thread keeps a whole row in registers.
 _IN_REGISTERS = 8
-# Most classes of a thread before a row gets more threads.
-_PER_THREAD = 33
+# Most classes of a thread before a row gets more threads; most bytes of a row that one thread walks over.
+_PER_THREAD, _WALKED = 33, 432
 # Bytes of shared memory for the tiles of a block, where several warps fit, and the most that one may have.
-_TILES, _LARGEST_TILE = 96 * 2**10, 200 * 2**10
+_TILES, _LARGEST_TILE = 108 * 2**10, 200 * 2**10
 # A table of counts up to this size is kept in shared memory.
 _TABLE = 8 * 2**10
 # The size of a row's summary (`struct Summary`), in numbers.
 _SUMMARY = 14
-# Grids are no larger than this, whatever the GPU, so that results do not depend on it.
-_BLOCKS = 1056
+# Grids are no larger than this, whatever the GPU, so that results do not depend on it: eight blocks for each
+# multiprocessor of an H100 or, where each takes many turns, as many as it works on at a time.
+_BLOCKS, _MULTIPROCESSORS = 1056, 132
+# Bytes of the table of logarithms.
+_LOGS = 128 * 16
 
 # The integer counts, in this order.
 ROWS, ZERO, VALUES, SUMS, TARGETS, WEIGHTS, POSITIVE = range(7)
@@ -113,6 +118,8 @@ class Program:
         The rules whose loss may be infinite.
     threads_per_row : int
         How many threads work on a row.
+    most_blocks : int
+        The most blocks of a grid.
     """
 
     source: str
@@ -126,6 +133,7 @@ class Program:
     n_limbs: int = 0
     infinite: tuple[int, ...] = ()
     threads_per_row: int = 1
+    most_blocks: int = _BLOCKS
 
     @property
     def n_quantities(self) -> int:
@@ -133,7 +141,7 @@ class Program:
 
     def blocks(self, n_rows: int) -> int:
         """The size of the grid, which depends on the rows alone."""
-        return max(1, min(_BLOCKS, -(-n_rows // self.rows_per_block)))
+        return max(1, min(self.most_blocks, -(-n_rows // self.rows_per_block)))
 
 
 @dataclass(frozen=True)
@@ -143,6 +151,7 @@ class _Geometry:
     classes_per_thread: int
     warps: int
     tiles: int
+    walks: bool = False
     split: bool = False
 
     @classmethod
@@ -158,6 +167,16 @@ class _Geometry:
         return cls._of_tiles(threads, classes, 32 * classes * bytes_per_value * arrays)
 
     @classmethod
+    def of_probabilities(cls, n_classes: int, bytes_per_value: int) -> _Geometry | None:
+        """How rows of K probabilities that lie side by side are shared out."""
+        if n_classes * bytes_per_value > _WALKED:
+            return cls.of_sides(n_classes, bytes_per_value)
+        # An odd number of those that are read at once, so that threads read different banks.
+        width = 16 // bytes_per_value
+        classes = width * (-(-n_classes // width) | 1)
+        return cls._of_tiles(1, classes, 32 * classes * bytes_per_value, walks=True)
+
+    @classmethod
     def of_sides(cls, n_classes: int, bytes_per_value: int) -> _Geometry | None:
         """How the K - 1 classes on both sides of the outcome are shared out (`sides.cu`)."""
         threads = 4
@@ -170,11 +189,13 @@ class _Geometry:
         return cls._of_tiles(threads, classes, rows * places * bytes_per_value, split=True)
 
     @classmethod
-    def _of_tiles(cls, threads: int, classes: int, tile: int, *, split: bool = False) -> _Geometry | None:
+    def _of_tiles(
+        cls, threads: int, classes: int, tile: int, *, walks: bool = False, split: bool = False
+    ) -> _Geometry | None:
         if tile > _LARGEST_TILE:
             return None
         warps = max(w for w in (8, 4, 2, 1) if w == 1 or w * tile <= _TILES)
-        return cls(False, threads, classes, warps, -(-warps * tile // 8) * 8, split)
+        return cls(False, threads, classes, warps, -(-warps * tile // 16) * 16, walks, split)
 
 
 def sums_program(rules: Sequence[Formula], form: RowLayout, *, decisions: bool, most: int) -> Program | None:
@@ -188,8 +209,8 @@ def sums_program(rules: Sequence[Formula], form: RowLayout, *, decisions: bool, 
     narrow = not form.logits
     size = _size_of(form.value if narrow else form.computed)
     geometry = _Geometry.of(form.n_classes, size, 1)
-    if narrow and not form.columns and form.n_classes > _PER_THREAD:
-        geometry = _Geometry.of_sides(form.n_classes, size) or geometry
+    if narrow and not form.columns and form.n_classes > _IN_REGISTERS:
+        geometry = _Geometry.of_probabilities(form.n_classes, size) or geometry
     if trace is None or geometry is None:
         return None
     k, weighted = form.n_classes, form.weight is not None
@@ -206,10 +227,16 @@ def sums_program(rules: Sequence[Formula], form: RowLayout, *, decisions: bool, 
     summaries_at = max(geometry.tiles, geometry.warps * (n_counts + n_sums) * 8)
     several = geometry.threads_per_row > 1
     shift_at = summaries_at + (several * geometry.warps * 32 * _SUMMARY * _size_of(form.computed))
-    table_at = shift_at + 8 * len(trace.losses)
+    logs_at = -(-(shift_at + 8 * len(trace.losses)) // 16) * 16
+    rare_at = logs_at + _LOGS
+    table_at = rare_at + -(-4 * n_counts // 8) * 8
+    # More blocks at a time hide more waiting, unless their sums do not fit the registers.
+    per_sm = 1 if weighted else 3 if geometry.registers and n_sums <= 12 else 2
     settings = {
         "SUMMARIES_AT": summaries_at,
         "SHIFT_AT": shift_at,
+        "LOGS_AT": logs_at,
+        "RARE_AT": rare_at,
         "TALLY": 1,
         "RULES": len(trace.losses),
         "COUNTS": n_counts,
@@ -218,7 +245,7 @@ def sums_program(rules: Sequence[Formula], form: RowLayout, *, decisions: bool, 
         "SUM_STEP": step,
         "TABLE": table,
         "TABLE_AT": table_at,
-        "BLOCKS_PER_SM": 1 if weighted else 3 if geometry.registers else 2,
+        "BLOCKS_PER_SM": per_sm,
         "NARROW": int(narrow),
     }
     texts = [_formulas(trace), _accumulate(trace, infinite, weighted, first, step), _infinite_at(infinite)]
@@ -235,6 +262,7 @@ def sums_program(rules: Sequence[Formula], form: RowLayout, *, decisions: bool, 
         n_limbs,
         infinite,
         geometry.threads_per_row,
+        _BLOCKS if weighted or geometry.threads_per_row > 1 else per_sm * _MULTIPROCESSORS,
     )
 
 
@@ -331,6 +359,7 @@ def _source(
         "E": geometry.classes_per_thread,
         "WARPS": geometry.warps,
         "REGISTERS": int(geometry.registers),
+        "WALKS": int(geometry.walks),
         "SPLIT": int(geometry.split),
         "DENSE": int(form.dense),
         "COLUMNS": int(form.columns),
@@ -348,12 +377,14 @@ def _source(
         f"typedef {_INTEGERS[form.outcome]} outcome_t;",
     ]
     lines += [f"typedef {'float' if form.weight == 'float32' else 'double'} weight_t;", ""]
-    numbers, *rest = (_text(name) for name in ("numbers", "rows", "sides", "sums", "losses"))
+    numbers, *rest = (_text(name) for name in ("numbers", "rows", "walks", "sides", "sums", "losses"))
     return "\n".join([*lines, numbers, *texts, *rest])
 
 
 def _bits_per_factor(geometry: _Geometry, real: str) -> float:
     """How small, as a power of 1/2, factors of a product may be that is not watched (`PLAIN`)."""
+    if geometry.walks:
+        return 200.0
     if geometry.registers or geometry.split:
         return (900 if real == "double" else 100) / (geometry.classes_per_thread + 1)
     return 100.0 if real == "double" else 15.0
@@ -368,10 +399,13 @@ def _steps(trace: Trace, floor: str = "{}") -> list[str]:
     """The statements that compute the steps of a trace; statistics are read through `floor`."""
     lines = [f"    const real {name} = {floor.format(f'stats.{name}')};" for name in trace.statistics]
     lines += [f"    const real c{i} = {_literal(value)};" for i, value in enumerate(trace.constants)]
-    return lines + [
-        f"    const real {step.name} = {_TEXTS[step.operation].format(*step.operands)};"
-        for step in trace.steps
-    ]
+    numbers = {f"c{i}" for i, value in enumerate(trace.constants) if not math.isnan(value)}
+    for step in trace.steps:
+        text = _TEXTS[step.operation]
+        if step.operation in _WITH_NUMBER and step.operands[1] in numbers:
+            text = _WITH_NUMBER[step.operation]
+        lines += [f"    const real {step.name} = {text.format(*step.operands)};"]
+    return lines
 
 
 def _literal(value: float) -> str:
@@ -389,17 +423,17 @@ def _formulas(trace: Trace) -> str:
 def _accumulate(trace: Trace, infinite: tuple[int, ...], weighted: bool, first: int, step: int) -> str:
     lines = [
         "__device__ inline void accumulate(",
-        "    const real* losses, double w, const double* shift, int* counts, double* sums) {",
+        "    const real* losses, double w, const double* shift, int* rare, double* sums) {",
     ]
     if weighted:
-        lines += [f"    counts[{POSITIVE}] += w > 0;", "    const double v = w * w;"]
+        lines += ["    const double v = w * w;"]
         lines += ["    sums[0] += w;", "    sums[1] += v;"]
     n = len(trace.losses)
     extra = first + step * n
     finite = {r: _add_loss(r, first + step * r, weighted) for r in range(n)}
     other = {}
     for place, r in enumerate(infinite):
-        other[r] = f"counts[{7 + place}] += w > 0;"
+        other[r] = f"atomicAdd(rare + {7 + place}, w > 0);"
         if weighted:
             e = extra + 4 * place
             finite[r] += f" sums[{e}] += w; sums[{e + 1}] += v;"

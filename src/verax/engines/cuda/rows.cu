@@ -7,6 +7,17 @@ template <typename T> __device__ inline T group_sum(T x) {
     return x;
 }
 
+// The same of several numbers at a time, because each exchange takes longer than the next takes to begin.
+template <int N> __device__ inline void group_sums(real (&x)[N]) {
+    for (int d = 1; d < S; d <<= 1) {
+        real other[N];
+#pragma unroll
+        for (int i = 0; i < N; ++i) other[i] = __shfl_xor_sync(EVERYONE, x[i], d);
+#pragma unroll
+        for (int i = 0; i < N; ++i) x[i] += other[i];
+    }
+}
+
 __device__ inline cell_t group_max(cell_t x) {
     for (int d = 1; d < S; d <<= 1) {
         cell_t other = __shfl_xor_sync(EVERYONE, x, d);
@@ -118,7 +129,7 @@ __device__ __noinline__ real far_cdf_log(const value_t* z, int64 stride, int y, 
 #define EACH_UP(c) for (int c = 0; c < E; ++c)
 #define EACH_DOWN(c) for (int c = E - 1; c >= 0; --c)
 
-#if !SPLIT
+#if !SPLIT && !WALKS
 
 #if REGISTERS
 
@@ -268,17 +279,23 @@ __device__ inline Stats statistics(const Args& a, Row& row, cell_t* v) {
 #endif
     cell_t top = -1, p_true = 0;
     real part = 0, rest = 0, others = 0;
+#if REGISTERS
+    real wide[E];
+#endif
     LOOP EACH_UP(c) {
         if (LOGITS) v[c] = v[c] * inverse;
         const cell_t given = v[c];
-        const real x = (real)given;
+        const real x = widened(given);
+#if REGISTERS
+        wide[c] = x;
+#endif
         bool hit = first + c == y;
-        part += x;
+        part = REGISTERS && c == 0 ? x : part + x;
         if (NEEDS_OTHERS) others += hit ? (real)0 : x;
         if (NEEDS_REST) rest = hit ? rest : fma_of(x, x, rest);
         p_true = hit ? given : p_true;
         if (!LOGITS) row.values &= given >= 0;
-        if (NEEDS_MODES) top = given > top ? given : top;
+        if (NEEDS_MODES) top = greater(given, top);
     }
     p_true = group_sum(p_true);
     stats.p_true = (real)p_true;
@@ -292,6 +309,12 @@ __device__ inline Stats statistics(const Args& a, Row& row, cell_t* v) {
     }
 #if NEEDS_MODES
     top = group_max(top);
+#if REGISTERS
+    unsigned found = 0;
+    LOOP EACH_UP(c) found |= v[c] == top ? 1u << c : 0u;
+    int modes = __popc(found);
+    row.decision = __ffs((int)found) - 1;
+#else
     int modes = 0, decision = K;
     LOOP EACH_DOWN(c) {
         bool mode = v[c] == top;
@@ -300,6 +323,7 @@ __device__ inline Stats statistics(const Args& a, Row& row, cell_t* v) {
     }
     modes = group_count(modes);
     row.decision = group_min(decision);
+#endif
     row.modes = modes;
     stats.top = (real)top;
     stats.hit = p_true != top ? (real)0 : modes == 1 ? (real)1 : 1 / (real)modes;
@@ -309,29 +333,32 @@ __device__ inline Stats statistics(const Args& a, Row& row, cell_t* v) {
 #if CUMULATIVE
     row.before = sum_before(part, row.s);
     row.after = sum_after(part, row.s);
-    real low = 0, high = 0, squares = 0;
+    real low = 0, high = 0, squares = 0, scaled = 0;
     Product product = {1, 0};
     // No side that holds the outcome has less probability than it.
     bool plain = stats.p_true >= (real)PLAIN;
 #if REGISTERS
     real above[E];
-    above[E - 1] = (real)v[E - 1];
+    above[E - 1] = wide[E - 1];
 #pragma unroll
-    for (int c = E - 2; c >= 0; --c) above[c] = above[c + 1] + (real)v[c];
+    for (int c = E - 2; c >= 0; --c) above[c] = above[c + 1] + wide[c];
     real below = 0;
 #pragma unroll
     for (int c = 0; c < E - 1; ++c) {
-        below += (real)v[c];
+        below = c == 0 ? wide[0] : below + wide[c];
         bool under = c < y;
         real error = under ? below : above[c + 1];
         if (NEEDS_HALVES) {
             low += under ? error : (real)0;
             high += under ? (real)0 : error;
         } else {
-            low += error;
+            low = c == 0 ? error : low + error;
         }
-        squares = fma_of(error, error, squares);
-        if (NEEDS_CDF_LOG) product.m *= under ? above[c + 1] : below;
+        squares = c == 0 ? error * error : fma_of(error, error, squares);
+        if (NEEDS_CDF_LOG) {
+            real side = under ? above[c + 1] : below;
+            product.m = c == 0 ? side : product.m * side;
+        }
     }
     if (NEEDS_CDF_LOG && !plain) {
         // Once more, with care.
@@ -339,9 +366,10 @@ __device__ inline Stats statistics(const Args& a, Row& row, cell_t* v) {
         below = 0;
 #pragma unroll
         for (int c = 0; c < E - 1; ++c) {
-            below += (real)v[c];
+            below += wide[c];
             times(product, c < y ? above[c + 1] : below, false);
         }
+        scaled = (real)product.e * (real)0.6931471805599453;
     }
 #else
     Walk walk = {row.before, row.after, 0, 0, 0, {1, 0}, {1, 0}};
@@ -366,6 +394,7 @@ __device__ inline Stats statistics(const Args& a, Row& row, cell_t* v) {
     renew(walk.down);
     times(product, walk.down.m, false);
     product.e += walk.down.e;
+    scaled = (real)product.e * (real)0.6931471805599453;
 #endif
 #if NEEDS_CDF
     row.low_sum = group_sum(low);
@@ -374,7 +403,7 @@ __device__ inline Stats statistics(const Args& a, Row& row, cell_t* v) {
     stats.cdf_l2 = group_sum(squares);
 #endif
 #if NEEDS_CDF_LOG
-    stats.cdf_log = -group_sum(log_of(product));
+    stats.cdf_log = -group_sum(log_of(product.m) + scaled);
     row.far = false;
 #if LOGITS
     // No side that holds the outcome has less probability than it, so this is rare.

@@ -86,21 +86,13 @@ __device__ inline void fetch(
     __syncwarp();
 }
 
-// The sum over the threads from `first` to this one, and over those from this one to `last`.
-__device__ inline real sum_from(real x, int s, int first) {
+// The sums over the threads of one side, `first` to `last`: from this one inwards, and from outside up to it.
+__device__ inline void sums_on_side(real& inside, real& outside, int s, int first, int last) {
     for (int d = 1; d < S; d <<= 1) {
-        real other = __shfl_up_sync(EVERYONE, x, d, S);
-        if (s - d >= first) x += other;
+        real after = __shfl_down_sync(EVERYONE, inside, d, S), before = __shfl_up_sync(EVERYONE, outside, d, S);
+        if (s + d <= last) inside += after;
+        if (s - d >= first) outside += before;
     }
-    return x;
-}
-
-__device__ inline real sum_up_to(real x, int s, int last) {
-    for (int d = 1; d < S; d <<= 1) {
-        real other = __shfl_down_sync(EVERYONE, x, d, S);
-        if (s + d <= last) x += other;
-    }
-    return x;
 }
 
 // The product of the probabilities of the outcome's sides of a thread's thresholds.
@@ -125,8 +117,10 @@ __device__ inline Product sides_of(const cell_t* v, real inner, int empty, bool 
 __device__ inline Product group_product(Product product) {
     for (int d = 1; d < S; d <<= 1) {
         renew(product);
-        product.m *= __shfl_xor_sync(EVERYONE, product.m, d);
-        product.e += __shfl_xor_sync(EVERYONE, product.e, d);
+        real m = __shfl_xor_sync(EVERYONE, product.m, d);
+        int e = __shfl_xor_sync(EVERYONE, product.e, d);
+        product.m *= m;
+        product.e += e;
     }
     return product;
 }
@@ -161,7 +155,8 @@ __device__ inline Stats statistics(const Args& a, Row& row, const cell_t* places
         }
         tops[g / GROUP] = most;
     }
-    real inside = sum_up_to(part, s, last), outside = sum_from(part, s, first);
+    real inside = part, outside = part;
+    sums_on_side(inside, outside, s, first, last);
     // The whole of the other side, from its innermost thread.
     const int from = high ? below - 1 : S - 1;
     const real whole = __shfl_sync(EVERYONE, outside, from < 0 ? 0 : from, S);
@@ -173,10 +168,18 @@ __device__ inline Stats statistics(const Args& a, Row& row, const cell_t* places
     row.values = group_all(least_value >= 0) && total < INF;
     row.sums = abs_of(total - 1) <= (real)a.clear;
     stats.p_true = (real)p_true;
-    if (NEEDS_REST) stats.rest_sq = group_sum(rest);
 #if NEEDS_CDF
-    stats.cdf_l1 = group_sum(fma_of((real)E, outside, errors));
-    stats.cdf_l2 = group_sum(fma_of(outside, fma_of((real)E, outside, 2 * errors), squares));
+    real sums[3] = {
+        rest,
+        fma_of((real)E, outside, errors),
+        fma_of(outside, fma_of((real)E, outside, 2 * errors), squares),
+    };
+    group_sums(sums);
+    stats.cdf_l1 = sums[1];
+    stats.cdf_l2 = sums[2];
+    if (NEEDS_REST) stats.rest_sq = sums[0];
+#else
+    if (NEEDS_REST) stats.rest_sq = group_sum(rest);
 #endif
 #if NEEDS_CDF_LOG
     // No side that holds the outcome has less probability than it. One question for the whole warp.
@@ -191,7 +194,7 @@ __device__ inline Stats statistics(const Args& a, Row& row, const cell_t* places
     for (int g = 0; g < GROUPS; ++g) top = greater(tops[g], top);
 #if AT_ONCE && VALUE > 0
     // Probabilities that are valid are in the order of their bits.
-    top = __int_as_float(__reduce_max_sync(EVERYONE, __float_as_int(top)));
+    top = __int_as_float((int)__reduce_max_sync(EVERYONE, (unsigned)__float_as_int(top)));
 #else
     top = group_max(top);
 #endif

@@ -4,20 +4,18 @@
 
 #define QUANTITIES (COUNTS + SUMS)
 
-extern __shared__ double arena[];
-
 __device__ inline double warp_sum(double x) {
     for (int d = 16; d > 0; d >>= 1) x += __shfl_down_sync(EVERYONE, x, d);
     return x;
 }
 
-// Add up the sums of all threads of a block, in a fixed order.
-__device__ inline void reduce_block(const Args& a, const int* counts, const double* sums, bool leads) {
+// Add up the counts and sums of all threads of a block, in a fixed order.
+__device__ inline void reduce_block(const Args& a, const double* counts, const double* sums, bool leads) {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     __syncthreads();
 #pragma unroll
     for (int q = 0; q < QUANTITIES; ++q) {
-        double mine = q < COUNTS ? (double)counts[q < COUNTS ? q : 0] : sums[q < COUNTS ? 0 : q - COUNTS];
+        double mine = q < COUNTS ? counts[q < COUNTS ? q : 0] : sums[q < COUNTS ? 0 : q - COUNTS];
         double x = warp_sum(leads ? mine : 0.0);
         if (lane == 0) arena[warp * QUANTITIES + q] = x;
     }
@@ -35,23 +33,41 @@ __device__ inline void two_sum(double& high, double& low, double x) {
     high = total;
 }
 
-// The sums of all blocks, rounded once: one warp for each quantity.
-extern "C" __global__ void finish(Args a) {
-    int lane = threadIdx.x, q = blockIdx.x;
-    double high = 0, low = 0;
-    for (int64 block = lane; block < a.blocks; block += 32) two_sum(high, low, a.partial[block * QUANTITIES + q]);
-    for (int d = 16; d > 0; d >>= 1) {
-        double other = __shfl_down_sync(EVERYONE, high, d), rest = __shfl_down_sync(EVERYONE, low, d);
-        two_sum(high, low, other);
-        low += rest;
-    }
-    if (lane == 0) a.totals[q] = high + low;
-}
-
 #if TALLY
 
 #define CELLS (TABLE == 3 ? K : K * K)
 #define LIMBS (WEIGHTED ? 6 : 1)
+
+// The sums of all blocks, rounded once: a warp takes one quantity after the other.
+__device__ inline void finish(const Args& a) {
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    for (int q = warp; q < QUANTITIES; q += WARPS) {
+        double high = 0, low = 0;
+#pragma unroll 12
+        for (int64 block = lane; block < a.blocks; block += 32)
+            two_sum(high, low, __ldcg(a.partial + block * QUANTITIES + q));
+        for (int d = 16; d > 0; d >>= 1) {
+            double other = __shfl_down_sync(EVERYONE, high, d), rest = __shfl_down_sync(EVERYONE, low, d);
+            two_sum(high, low, other);
+            low += rest;
+        }
+        if (lane == 0) a.totals[q] = high + low;
+    }
+}
+
+// Whether this block is the last one to end, which sees what all others have written.
+__device__ inline bool ends_last(const Args& a) {
+    bool* last = (bool*)arena;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        *last = atomicAdd(a.ended, 1ULL) == (uint64)gridDim.x - 1;
+        if (*last) *a.ended = 0;
+        __threadfence();
+    }
+    __syncthreads();
+    return *last;
+}
 
 // Add a weight, in units of a power of two above the heaviest, to a cell: three integers, which add up exactly.
 __device__ inline void add_weight(uint64* cells, double x, double limb) {
@@ -90,24 +106,48 @@ struct Summary {
 // The summary of a thread's row: thread t of a warp gets row base + t.
 #define PARTS (S <= 4 ? S : (int)a.parts)
 #if REGISTERS
-__device__ inline Summary summarize(const Args& a, int64 base, int lane) {
+// A row on its way while a thread works on another.
+struct Coming {
+    value_t x[E];
+    outcome_t y;
+    __device__ inline void load(const Args& a, const value_t* p, const outcome_t* outcome) {
+        y = *outcome;
+        LOOP EACH_UP(c) x[c] = p[c * (COLUMNS ? a.column_stride : 1)];
+    }
+};
+
+__device__ inline Summary summarize(const Args& a, const Coming& given, int64 i) {
     cell_t v[E];
-    Row row = begin(a, base, lane);
-    fetch(a, row, v);
+    LOOP EACH_UP(c) v[c] = (cell_t)read(given.x[c]);
+    Row row;
+    row.sides = {1, 0};
+    row.s = row.first = 0;
+    row.i = i < a.n ? i : a.n - 1;
+    int64 y = (int64)given.y;
+    row.y = y >= 0 && y < K ? (int)y : 0;
     Stats stats = statistics(a, row, v);
+    return {stats, row.decision, row.values, row.sums, row.sides};
+}
+#elif WALKS
+__device__ inline Summary summarize(const Args& a, int64 base, int64 outcome, int lane, int warp) {
+    cell_t* memory = (cell_t*)arena + warp * TILE;
+    Row row;
+    row.y = outcome >= 0 && outcome < K ? (int)outcome : 0;
+    fetch(a, base, lane, memory);
+    Stats stats = statistics(a, row, memory + lane * E);
+#if NEEDS_CDF_LOG
+    stats.cdf_log = -log_of(row.sides);
+#endif
     return {stats, row.decision, row.values, row.sums, row.sides};
 }
 #else
 // Several threads work on each row, one after the other until there are 32; formulas then take a thread each.
-__device__ inline Summary summarize(const Args& a, int64 base, int64 next, int lane, int warp, Loads& loads) {
+__device__ inline Summary summarize(
+    const Args& a, int64 base, int64 next, int64 given, int lane, int warp, Loads& loads) {
     Summary mine;
     cell_t* memory = (cell_t*)arena + warp * TILE;
     Summary* summaries = (Summary*)((char*)arena + SUMMARIES_AT) + warp * 32;
-#if SPLIT
-    // The outcomes of 32 rows, one for each thread.
-    int64 i = base + lane < a.n ? base + lane : a.n - 1, y = (int64)a.y[i * a.y_stride];
-    int outcome = y >= 0 && y < K ? (int)y : 0;
-#endif
+    int outcome = given >= 0 && given < K ? (int)given : 0;
     for (int part = 0; part < PARTS; ++part) {
         int64 tile = base + part * ROWS, following = part < PARTS - 1 ? tile + ROWS : next;
 #if SPLIT
@@ -161,48 +201,76 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) tally(Args 
 #elif TABLE
     uint64* table = a.cells;
 #endif
+    if (a.probing)
+        for (int64 t = threadIdx.x; t < a.n_zeroed; t += THREADS) a.zeroed[t] = 0;
+    prepare_logs();
     double* shift = (double*)((char*)arena + SHIFT_AT);
-    for (int r = threadIdx.x; r < RULES; r += THREADS) shift[r] = a.shift[r];
+    for (int r = threadIdx.x; r < RULES; r += THREADS) shift[r] = a.probing ? 0.0 : a.shift[r];
+    // What happens to few rows is counted in shared memory, which leaves registers free.
+    int* rare = (int*)((char*)arena + RARE_AT);
+    for (int q = threadIdx.x; q < COUNTS; q += THREADS) rare[q] = 0;
+#if WALKS
+    cell_t* memory = (cell_t*)arena + warp * TILE;
+    for (int t = lane; t < TILE; t += 32) memory[t] = 0;
+#endif
     __syncthreads();
+    int rows = 0, positive = 0, hits = 0;
     double sums[SUMS > 0 ? SUMS : 1];
-    int counts[COUNTS];
 #pragma unroll
     for (int q = 0; q < SUMS; ++q) sums[q] = 0;
-#pragma unroll
-    for (int q = 0; q < COUNTS; ++q) counts[q] = 0;
     double heaviest = WEIGHTED && TABLE ? *a.heaviest * a.scale : 0.0;
     double weight_unit = heaviest > 0 && heaviest < INFINITE ? ldexp(1.0, -(ilogb(heaviest) + 1)) : 0.0;
     int64 stride = (int64)gridDim.x * WARPS * a.step, base = ((int64)blockIdx.x * WARPS + warp) * a.step;
-#if !REGISTERS
+#if REGISTERS
+    // Warps take the same number of turns, in the last of which some threads have no row.
+    const int64 own = base + lane;
+    int turns = base < a.n ? (int)((a.n - base + stride - 1) / stride) : 0;
+    int left = own < a.n ? (int)((a.n - own + stride - 1) / stride) : 0;
+    const value_t* p = a.p + own * a.row_stride;
+    const outcome_t* at = a.y + own * a.y_stride;
+    const int64 next_p = stride * (DENSE ? K : a.row_stride), next_y = stride * a.y_stride;
+    Coming coming;
+    if (left > 0) coming.load(a, p, at);
+    for (int64 i = own; turns > 0; --turns, --left, i += stride) {
+        const Coming given = coming;
+        p += next_p;
+        at += next_y;
+        if (left > 1) coming.load(a, p, at);
+        const int64 outcome = (int64)given.y;
+        Summary row = summarize(a, given, i);
+        if (left <= 0 || lane >= PARTS * ROWS) continue;
+#else
+#if !WALKS
     Loads loads;
     start_loads(a, base, lane, loads);
 #endif
     for (; base < a.n; base += stride) {
-#if REGISTERS
-        Summary row = summarize(a, base, lane);
+        const int64 i = base + lane, outcome = (int64)a.y[(i < a.n ? i : a.n - 1) * a.y_stride];
+#if WALKS
+        Summary row = summarize(a, base, outcome, lane, warp);
 #else
-        Summary row = summarize(a, base, base + stride, lane, warp, loads);
+        Summary row = summarize(a, base, base + stride, outcome, lane, warp, loads);
 #endif
-        int64 i = base + lane;
         if (i >= a.n || lane >= PARTS * ROWS) continue;
-        int64 outcome = (int64)a.y[i * a.y_stride];
+#endif
         if (IGNORE && outcome == a.ignore) continue;
         bool inside = outcome >= 0 && outcome < K;
         int y = inside ? (int)outcome : 0;
         double w = weight_of(a, i, y);
         bool weighs = !WEIGHTED || (w >= 0 && w < INFINITE);
-        counts[0] += 1;
+        rows += 1;
         if (!row.values || !row.sums || !inside || !weighs) {
-            counts[2] += !row.values;
-            counts[3] += row.values && !row.sums;
-            counts[4] += !inside;
-            counts[5] += !weighs;
+            atomicAdd(rare + 2, !row.values);
+            atomicAdd(rare + 3, row.values && !row.sums);
+            atomicAdd(rare + 4, !inside);
+            atomicAdd(rare + 5, !weighs);
             continue;
         }
-        if ((LOGITS ? row.stats.log_true == -INF : row.stats.p_true == 0) && w > 0) counts[1] += 1;
+        if ((LOGITS ? row.stats.log_true == -INF : row.stats.p_true == 0) && w > 0) atomicAdd(rare + 1, 1);
+        if (WEIGHTED) positive += w > 0;
         real losses[RULES > 0 ? RULES : 1];
         formulas(row.stats, losses);
-        accumulate(losses, w, shift, counts, sums);
+        accumulate(losses, w, shift, rare, sums);
 #if TABLE
         bool hit = row.decision == y;
         if (TABLE == 3) {
@@ -210,7 +278,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) tally(Args 
                 sums[SUMS - 2] += hit ? w : 0.0;
                 sums[SUMS - 1] += hit ? w * w : 0.0;
             } else {
-                counts[COUNTS - 1] += hit;
+                hits += hit;
             }
         }
         if (a.cells) {
@@ -225,14 +293,31 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) tally(Args 
         }
 #endif
     }
+    __syncthreads();
+    double counts[COUNTS];
+#pragma unroll
+    for (int q = 0; q < COUNTS; ++q) {
+        counts[q] = threadIdx.x == 0 ? (double)rare[q] : 0.0;
+        if (q == 0) counts[q] = (double)rows;
+        if (q == 6) counts[q] = (double)positive;
+        if (TABLE == 3 && !WEIGHTED && q == COUNTS - 1) counts[q] = (double)hits;
+    }
     reduce_block(a, counts, sums, true);
     __syncthreads();
-    if (a.probing) settle_shifts(a);
+    if (a.probing) {
+        settle_shifts(a);
+        return;
+    }
 #if TABLE == 1
     if (a.cells)
         for (int t = threadIdx.x; t < CELLS * LIMBS; t += THREADS)
             if (table[t]) atomicAdd(a.cells + t, (uint64)table[t]);
 #endif
+    if (!ends_last(a)) return;
+    finish(a);
+    __syncthreads();
+    // Where the host reads them.
+    for (int64 t = threadIdx.x; t < a.n_result; t += THREADS) a.result[t] = __ldcg(a.shift + t);
 }
 
 // Add to a sum of a metric: `size` totals, then the sums of their rounding errors.

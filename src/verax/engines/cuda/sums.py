@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from verax.engines.arrays import compute
 from verax.engines.cuda import places
-from verax.engines.cuda.driver import Args, Device
+from verax.engines.cuda.driver import Args, Device, Room
 from verax.engines.cuda.places import Place, Scratch, View, layout
 from verax.engines.cuda.printer import (
     POSITIVE,
@@ -175,17 +175,18 @@ class Pass:
     Attributes
     ----------
     n_head, n_room : int
-        The head has the shifts, the counts and sums, and the heaviest weight.
+        The head has the shifts, the counts and sums, the heaviest weight, and how many blocks have ended.
     """
 
     program: Program
     n_rows: int
     n_rules: int
+    args: Args
 
     def __init__(self, program: Program, n_rows: int, n_rules: int) -> None:
         self.program, self.n_rows, self.n_rules = program, n_rows, n_rules
         self.blocks: int = program.blocks(n_rows)
-        self.n_head: int = n_rules + program.n_quantities + 1
+        self.n_head: int = n_rules + program.n_quantities + 2
         self.n_room: int = self.blocks * program.n_quantities
         self.n_cells: int = program.n_cells * program.n_limbs
         # Cells hold weights in units of the power of two above the heaviest: three integers, each by this
@@ -213,32 +214,25 @@ class Pass:
             cells,
             w is not None,
         )
+        program = self.program
         at = memory + 8 * self.n_rules
-        self.args: Args = Args(
-            p=p.pointer,
-            row_stride=p.strides[0],
-            column_stride=p.strides[1],
-            y=y.pointer,
-            y_stride=y.strides[0],
-            w=None if w is None else w.pointer,
-            w_stride=0 if w is None else w.strides[0],
-            n=self.n_rows,
-            step=32,
-            parts=self.program.threads_per_row,
-            ignore=ignore,
-            clear=clear,
-            scale=scale,
-            limb=1 / self.limb,
-            shift=memory,
-            totals=at,
-            heaviest=at + 8 * self.program.n_quantities,
-            partial=memory + 8 * self.n_head if room is None else room,
-            blocks=self.blocks,
-        )
+        # One assignment after the other takes a fraction of the time that a call with all of them takes.
+        self.args = args = Args()
+        args.p, (args.row_stride, args.column_stride) = p.pointer, p.strides
+        args.y, args.y_stride = y.pointer, y.strides[0]
+        if w is not None:
+            args.w, args.w_stride = w.pointer, w.strides[0]
+        args.n, args.step, args.parts, args.ignore = self.n_rows, 32, program.threads_per_row, ignore
+        args.clear, args.scale, args.limb = clear, scale, 1 / self.limb
+        args.shift, args.totals = memory, at
+        args.heaviest = at + 8 * program.n_quantities
+        args.ended = args.heaviest + 8
+        args.partial = memory + 8 * self.n_head if room is None else room
+        args.blocks = self.blocks
         self._device.prepare(
             self.program.source,
             self.program.shared,
-            *("tally", "finish", "heaviest", "add_to_states"),
+            *("tally", "heaviest", "add_to_states"),
         )
 
     def _launch(self, name: str, blocks: int, threads: int, shared: int = 0) -> None:
@@ -249,9 +243,10 @@ class Pass:
         if self._weighted:
             self._launch("heaviest", 256, 256)
 
-    def probe(self) -> None:
-        """Find the mean losses of a few rows, spread over all, as shifts."""
+    def probe(self, zeroed: int = 0, n_zeroed: int = 0) -> None:
+        """Find the mean losses of a few rows, spread over all, as shifts; set `n_zeroed` numbers to zero."""
         args, program = self.args, self.program
+        args.zeroed, args.n_zeroed = zeroed, n_zeroed
         args.step = 32 * max(1, args.n // _PROBE)
         args.cells, args.blocks = None, 1
         # Where a warp takes a few rows at a time, one after the other, it takes fewer.
@@ -260,11 +255,11 @@ class Pass:
         self._launch("tally", 1, program.threads, program.shared)
         args.step, args.blocks, args.parts, args.probing = 32, self.blocks, program.threads_per_row, 0
 
-    def sum(self) -> None:
-        """Sum all rows."""
-        self.args.cells = self._cells
+    def sum(self, result: int | None = None, n_result: int = 0) -> None:
+        """Sum all rows; bring the first numbers of the head to where the host reads them."""
+        args = self.args
+        args.cells, args.result, args.n_result = self._cells, result, n_result
         self._launch("tally", self.blocks, self.program.threads, self.program.shared)
-        self._launch("finish", self.program.n_quantities, 32)
 
     def add_to(self, states: Sequence[int | None]) -> None:
         """Add what was summed, without shifts, to the five states of a metric, given by address."""
@@ -279,114 +274,129 @@ class _Run:
 
     def __init__(self, program: Program, read: _Input, rows: Forecasts, n_rules: int, scale: float) -> None:
         self._program, self._rows, self._n_rules = program, rows, n_rules
+        self._read, self._scale = read, scale
         self._weighted = read.w is not None
-        place = read.place
-        self._device, self._stream, self._scale = place.device, place.stream, scale
+        self._device, self._stream = read.place.device, read.place.stream
         self._pass = Pass(program, rows.n_rows, n_rules)
         # The head, the table of counts, the sums of blocks.
         self._n_kept = self._pass.n_head + self._pass.n_cells
-        self._memory = place.scratch(8 * (self._n_kept + self._pass.n_room))
-        start = self._memory.pointer
-        self._cells = start + 8 * self._pass.n_head
-        self._pass.bind(
-            place,
+        self._late = self._pass.n_cells >= _LARGE_TABLE
+
+    def result(self) -> DeviceSums | None:
+        work, device, stream = self._pass, self._device, self._stream
+        size = 8 * (self._n_kept + work.n_room)
+        n_answers = work.n_head if self._late else self._n_kept
+        with device.current():
+            room = device.borrow(8 * n_answers, 0 if self._late else size)
+            try:
+                self._bind(size, None if self._late or room is None else room.memory)
+                # A probe has one block, which sets few numbers to zero in no time.
+                small = self._n_rules > 0 and not self._weighted and not self._late
+                if not small:
+                    device.clear(self._memory, 8 * self._n_kept, stream)
+                work.weigh()
+                if self._n_rules:
+                    work.probe(*(self._cells - 16, 2 + work.n_cells) if small else ())
+                found = self._sums(room, n_answers)
+                if isinstance(found, np.ndarray):
+                    # The rows that were probed are not like the others. Now the means are known.
+                    device.copy_over(self._memory, found, stream)
+                    device.clear(self._cells, 8 * work.n_cells, stream)
+                    found = self._sums(room, n_answers, final=True)
+            finally:
+                if room is not None:
+                    device.give_back()
+        return None if isinstance(found, np.ndarray) else found
+
+    def _bind(self, size: int, memory: int | None) -> None:
+        """Say where sums are: in memory that the device lends until they are known, or in one's own."""
+        read, work, rows = self._read, self._pass, self._rows
+        self._own: Scratch | None = None
+        if memory is None:
+            self._own = read.place.scratch(size)
+            memory = self._own.pointer
+        self._memory: int = memory
+        self._cells = self._memory + 8 * work.n_head
+        work.bind(
+            read.place,
             read.p,
             read.y,
             read.w,
             clear=rows.unity.clear(rows.n_classes),
-            memory=start,
-            cells=self._cells if self._pass.n_cells else None,
-            room=start + 8 * self._n_kept,
-            scale=scale,
+            memory=memory,
+            cells=self._cells if work.n_cells else None,
+            room=memory + 8 * self._n_kept,
+            scale=self._scale,
         )
 
-    def result(self) -> DeviceSums | None:
-        with self._device.current():
-            self._device.clear(self._memory.pointer, 8 * self._n_kept, self._stream)
-            self._pass.weigh()
-            if self._n_rules:
-                self._pass.probe()
-            found = self._sums()
-            if isinstance(found, np.ndarray):
-                # The rows that were probed are not like the others. Now the means are known.
-                self._device.copy_over(self._memory.pointer, found, self._stream)
-                self._device.clear(self._cells, 8 * self._pass.n_cells, self._stream)
-                found = self._sums(final=True)
-        return None if isinstance(found, np.ndarray) else found
+    def _sums(self, room: Room | None, n: int, *, final: bool = False) -> DeviceSums | Floats | None:
+        if room is None:
+            self._pass.sum()
+            found = np.empty(n)
+            self._device.fetch(found, self._memory, self._stream)
+        else:
+            self._pass.sum(room.host, n)
+            found = self._device.receive(n, self._stream)
+        n_head = self._pass.n_head
+        return self._interpret(found[:n_head].tolist(), found[n_head:].view(np.uint64), final=final)
 
-    def _sums(self, *, final: bool = False) -> DeviceSums | Floats | None:
-        self._pass.sum()
-        late = self._pass.n_cells >= _LARGE_TABLE
-        found = np.empty(self._pass.n_head if late else self._n_kept)
-        self._device.fetch(found, self._memory.pointer, self._stream)
-        head = found[: self._pass.n_head]
-        return self._interpret(head, None if late else found[len(head) :].view(np.uint64), final=final)
-
-    def _interpret(self, head: Floats, cells: Any, *, final: bool = False) -> DeviceSums | Floats | None:
+    def _interpret(self, head: list[float], cells: Any, *, final: bool) -> DeviceSums | Floats | None:
         """The sums as a tally has them; better shifts, where these cost digits; None for array calls."""
-        program, n = self._program, self._n_rules
-        counts, sums = head[n : n + program.n_counts], head[n + program.n_counts : -1]
-        shift, number = head[:n], counts.tolist()
-        if number[VALUES] or number[BAD_SUMS] or number[TARGETS] or number[WEIGHTS]:
+        # Rules are few: numbers one by one take less time than arrays of them.
+        program, n, weighted = self._program, self._n_rules, self._weighted
+        shift, counts = head[:n], head[n : n + program.n_counts]
+        if counts[VALUES] or counts[BAD_SUMS] or counts[TARGETS] or counts[WEIGHTS]:
             return None
-        if number[ROWS] != self._rows.n_rows:
+        if counts[ROWS] != self._rows.n_rows:
             raise VeraxError(
-                f"Only {number[ROWS]:.0f} of {self._rows.n_rows} rows were scored; this is a bug in verax."
+                f"Only {counts[ROWS]:.0f} of {self._rows.n_rows} rows were scored; this is a bug in verax."
             )
-        if self._weighted and not number[POSITIVE]:
+        if weighted and not counts[POSITIVE]:
             return None
-        first, step = (2, 4) if self._weighted else (0, 2)
-        of_rules = sums[first : first + n * step].reshape(n, step)
-        if not all(map(math.isfinite, of_rules.ravel().tolist())):
+        sums = head[n + program.n_counts : -2]
+        first, step = (2, 4) if weighted else (0, 2)
+        of_rules, extra = sums[first : first + n * step], sums[first + n * step :]
+        if not all(map(math.isfinite, of_rules)):
             return None
-        weight, squared = (sums[0], sums[1]) if self._weighted else (number[ROWS], number[ROWS])
-        finite, infinite, n_infinite = self._weights(weight, squared, counts, sums[first + n * step :])
-        better = _better_shift(shift, finite[0], of_rules)
-        if better is not None and not final:
-            return better
+        # For weights and squared weights: their sum, those of finite losses by rule, and of infinite ones.
+        totals = sums[:2] if weighted else counts[:1]
+        finite, infinite = [[total] * n for total in totals], [[0.0] * n for _ in totals]
+        n_infinite = [0.0] * n
+        for place, rule in enumerate(program.infinite):
+            n_infinite[rule] = number = counts[7 + place]
+            for i in range(len(totals)):
+                finite[i][rule] = extra[4 * place + i] if weighted else totals[i] - number
+                infinite[i][rule] = extra[4 * place + 2 + i] if weighted else number
+        better = list(map(_better, shift, finite[0], of_rules[::step], of_rules[1::step]))
+        if better != shift and not final:
+            return np.array(better)
         moments = [
-            Moments.from_sums(
+            Moments.from_numbers(
                 finite[i],
-                *of_rules[:, 2 * i : 2 * i + 2].T,
+                of_rules[2 * i :: step],
+                of_rules[2 * i + 1 :: step],
                 shift=shift,
                 infinite=infinite[i],
                 count=n_infinite,
             )
-            for i in range(2 if self._weighted else 1)
+            for i in range(len(totals))
         ]
-        tables = self._tables(cells, counts, sums, float(head[-1]))
+        tables = self._tables(cells, sums[-2:] if weighted else counts[-1:], head[-2])
         return DeviceSums(
-            weight=Sum.of([weight]),
+            weight=Sum.of([totals[0]]),
             moments=moments[0],
-            n_positive=number[POSITIVE if self._weighted else ROWS],
-            square_sum=Sum.of([squared]) if self._weighted else None,
-            squares=moments[1] if self._weighted else None,
+            n_positive=counts[POSITIVE if weighted else ROWS],
+            square_sum=Sum.of([totals[1]]) if weighted else None,
+            squares=moments[1] if weighted else None,
             cells=tables[0] if tables else None,
-            square_cells=tables[1] if self._weighted and tables else None,
-            n_zero=int(number[ZERO]),
+            square_cells=tables[1] if weighted and tables else None,
+            n_zero=int(counts[ZERO]),
         )
 
-    def _weights(
-        self, weight: float, squared: float, counts: Floats, extra: Floats
-    ) -> tuple[Floats, Floats, Floats]:
-        """By rule: weights and squared weights of finite losses, of infinite ones; how many these are."""
-        n, places = self._n_rules, list(self._program.infinite)
-        infinite, n_infinite = np.zeros((2, n)), np.zeros(n)
-        finite = np.add(infinite, [[weight], [squared]])
-        found = counts[7 : 7 + len(places)]
-        if any(found.tolist()):
-            n_infinite[places] = found
-            if not self._weighted:
-                finite, infinite = finite - n_infinite, infinite + n_infinite
-        if self._weighted:
-            extra = extra[: 4 * len(places)].reshape(-1, 4).T
-            finite[:, places], infinite[:, places] = extra[:2], extra[2:]
-        return finite, infinite, n_infinite
-
-    def _tables(self, cells: Any, counts: Floats, sums: Floats, heaviest: float) -> list[Sum]:
+    def _tables(self, cells: Any, right: list[float], heaviest: float) -> list[Sum]:
         """The tables of weights and of squared weights, where decisions are counted.
 
-        `cells` are their integers, None where they stay on the GPU.
+        `cells` are their integers, unless these stay on the GPU; `right` are weights of correct decisions.
         """
         count = (2 if self._weighted else 1) if self._pass.n_cells else 0
         if not count:
@@ -394,29 +404,27 @@ class _Run:
         size = self._pass.n_cells // count
         unit = math.ldexp(1.0, math.frexp(heaviest * self._scale)[1])
         only_outcomes = self._program.n_cells == self._program.form.n_classes
-        right = sums[-2:] if self._weighted else counts[-1:]
         tables = []
         for which in range(count):
             table = _Table(
                 self._device,
-                self._memory,
+                self._own,
                 self._cells + 8 * which * size,
                 size,
                 self._pass.limb if self._weighted else None,
                 (unit,) * (which + 1),
-                float(right[which]) if only_outcomes else None,
+                right[which] if only_outcomes else None,
             )
             part = slice(which * size, (which + 1) * size)
-            tables.append(LateSum(table.fetch) if cells is None else Sum.of(table.read(cells[part])))
+            tables.append(LateSum(table.fetch) if self._late else Sum.once(table.read(cells[part])))
         return tables
 
 
-@dataclass(frozen=True)
-class _Table:
+class _Table(NamedTuple):
     """A table of counts on a GPU; it keeps the memory, and nothing else, alive."""
 
     device: Device
-    memory: Scratch
+    memory: Scratch | None
     pointer: int
     size: int
     finer: float | None
@@ -443,15 +451,8 @@ class _Table:
         return table if self.right is None else np.append(table, self.right)
 
 
-def _better_shift(shift: Floats, weight: Floats, of_rules: Floats) -> Floats | None:
-    """The mean losses, where sums relative to `shift` lose digits; else None."""
-    # Rules are few, and the numbers of one are compared faster than arrays are.
-    given, sums = shift.tolist(), of_rules.tolist()
-    better = [_better(a, w, *row[:2]) for a, w, row in zip(given, weight.tolist(), sums, strict=True)]
-    return np.array(better) if better != given else None
-
-
 def _better(shift: float, weight: float, first: float, second: float) -> float:
+    """The mean loss, where sums relative to `shift` lose digits; else `shift`."""
     total = abs(shift * weight + first)
     far = abs(shift) * weight > _FAR * total
     far = far or (first * first > _SPREAD * second * weight and abs(first) > _CLOSE * total)
