@@ -13,7 +13,7 @@ import numpy as np
 
 from verax.kernels.functions import compiled
 from verax.kernels.limits import GRID, SMALLEST_MASS
-from verax.kernels.operations import bits, from_bits, plus
+from verax.kernels.operations import bits, from_bits, plus, select
 from verax.kernels.statistics import places
 from verax.kernels.texts import Kernel
 
@@ -277,14 +277,11 @@ def row_stats(*, ranks: bool) -> Kernel:
             rest_sq = 0.0
             if a <= place < end:
                 p_true = confidences[place]
-                for j in range(a, place):
-                    rest_sq += confidences[j] * confidences[j]
-                for j in range(place + 1, end):
-                    rest_sq += confidences[j] * confidences[j]
             else:
                 others -= 1.0
-                for j in range(a, end):
-                    rest_sq += confidences[j] * confidences[j]
+            for j in range(a, end):
+                c = select(j == place, 0.0, confidences[j])
+                rest_sq = plus(rest_sq, c * c)
             out[p_true_at, i] = p_true
             out[rest_sq_at, i] = rest_sq + (others * proxy) * proxy
             hit = 0.0
