@@ -11,7 +11,7 @@ import pytest
 
 import verax as vx
 from browsers import CHROMIUM, DRIVER
-from reports import EVIL
+from reports import EVIL, light
 from verax.inference.intervals import Resampling
 from verax.inputs.memory import open_rows
 from verax.report import Report
@@ -129,7 +129,8 @@ def test_sums_that_are_one_but_for_rounding_are_not_more_than_one():
     assert answer == "None: every list sums to 1 or less."
 
 
-def test_places_that_are_not_named_are_counted():
+def test_places_that_are_not_named_are_counted(monkeypatch):
+    monkeypatch.setattr("verax.report.remedies.recalibrated", lambda *_: False)
     rng = np.random.default_rng(3)
     p = np.sort(rng.dirichlet(np.ones(8), 3000))[:, ::-1]
     lists = vx.TopLists.from_probabilities(p, 5)
@@ -186,7 +187,7 @@ def test_what_lists_cannot_have_is_refused():
 def test_weights_and_groups_reach_the_page():
     y, lists, _, _ = made()
     w = np.arange(400) % 3
-    report = Report.of(y, lists["too sure"], weights=w, groups=np.arange(400) // 4)
+    report = light(y, lists["too sure"], weights=w, groups=np.arange(400) // 4)
     claim = report.contents.findings[0].places.claims[0]
     assert claim.claimed == pytest.approx(
         np.average(lists["too sure"].confidences.reshape(-1, 3)[:, 0], weights=w), rel=1e-12
@@ -195,7 +196,7 @@ def test_weights_and_groups_reach_the_page():
     assert "Rows are weighted" in report.to_html()
     rows = [dict(list(row.items())[: i % 4]) for i, row in enumerate(lists["honest"])]
     ragged = vx.TopLists.from_dicts(rows, n_classes=30)
-    (found,) = Report.of(y, ragged, weights=w).contents.findings
+    (found,) = light(y, ragged, weights=w).contents.findings
     places = found.places
     assert places.so_far()[-1] == pytest.approx((3, found.card.coverage, places.whole.claimed), rel=1e-12)
 
