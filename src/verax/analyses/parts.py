@@ -187,7 +187,7 @@ def probabilities(part: Part, model: str) -> Floats:
 
     def read() -> Floats:
         forecasts = dense(part, model)
-        return np.asarray(to_host(widen(forecasts.batch(0, forecasts.n_rows).p)))
+        return np.asarray(to_host(widen(forecasts.probabilities_of(slice(0, forecasts.n_rows)))))
 
     return part.once(("probabilities", model), read)
 

@@ -316,7 +316,7 @@ class Forecasts:
     def _in_standard_form(self, at: slice | Ints, start: int, rows: Ints | None) -> Batch | ShareBatch:
         logits = self._logits_of(at) if self._logits else None
         common: dict[str, Any] = {
-            "p": self._probabilities(at) if logits is None else softmax(logits, self.xp),
+            "p": self.probabilities_of(at) if logits is None else softmax(logits, self.xp),
             "weights": None if self.weights is None else widen(move_like(self.weights[at], self._p)),
             "groups": None if self.groups is None else self.groups.codes[at],
             "start": start,
@@ -401,7 +401,21 @@ class Forecasts:
         for start in range(0, self.n_rows, rows):
             yield self.batch(start, min(start + rows, self.n_rows))
 
-    def _probabilities(self, at: slice | Ints) -> Array:
+    def probabilities_of(self, at: slice | Ints) -> Array:
+        """The probabilities of some rows in standard form, without their outcomes.
+
+        Parameters
+        ----------
+        at : slice or array of int
+            The rows.
+
+        Returns
+        -------
+        array of shape (n, K)
+            The probabilities.
+        """
+        if self._logits:
+            return softmax(self._logits_of(at), self.xp)
         p = self._p[at, ...]
         if self.as_given and self.xp is np and p.dtype in (np.float64, np.float32) and p.dtype.isnative:
             return p

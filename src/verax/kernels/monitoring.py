@@ -62,7 +62,7 @@ def add_event(
 
 
 def add_run(
-    losses: Any, most: float, top: Any, right: Any, p: Any, y: Any, least: int, *, ordered: bool
+    losses: Any, most: float, top: Any, decision: Any, p: Any, y: Any, least: int, *, ordered: bool
 ) -> tuple[Any, Any]:
     """Sums of rows of one cell without weights.
 
@@ -72,7 +72,7 @@ def add_run(
     """
     n_events = 1 + p.shape[1] - least
     sums, table = np.zeros((1 + n_events, 5)), np.zeros((n_events, BINS * _COPIES * 2))
-    _add_run(losses, most, top, right, p.T, y, least, ordered, sums, table)
+    _add_run(losses, most, top, decision, p.T, y, least, ordered, sums, table)
     return sums, table.reshape(n_events, BINS, _COPIES, 2).sum(axis=2)
 
 
@@ -81,7 +81,7 @@ def _add_run(
     losses: Any,
     most: float,
     top: Any,
-    right: Any,
+    decision: Any,
     p: Any,
     y: Any,
     least: int,
@@ -90,15 +90,17 @@ def _add_run(
     table: Any,
 ) -> None:
     """The same: the most likely class, then each class, or each threshold from the highest down."""
-    xs, gaps, places = np.empty(_STRIP), np.empty(_STRIP), np.empty(_STRIP, np.uint64)
+    xs, gaps = np.empty(_STRIP), np.empty(_STRIP)
+    hits, places = np.empty(_STRIP, np.int64), np.empty(_STRIP, np.uint64)
     for start in range(0, losses.size, _STRIP):
         n = min(_STRIP, losses.size - start)
-        own, hits, outcomes = losses[start : start + n], right[start : start + n], y[start : start + n]
+        own, decided, outcomes = losses[start : start + n], decision[start : start + n], y[start : start + n]
         total, squares = 0.0, 0.0
         for i in range(n):
             loss = lower(own[i], most)
             total = plus(total, loss)
             squares = plus(squares, loss * loss)
+            hits[i] = select(decided[i] == outcomes[i], 1, 0)
         sums[0, 0] += total
         sums[0, 1] += squares
         added = _add_strip(top[start : start + n], hits, 1, 1, n, gaps, places, sums[1], table[0])

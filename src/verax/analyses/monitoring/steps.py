@@ -204,10 +204,11 @@ class SeenRows:
     ----------
     losses, weights : array of shape (N,)
         Their losses and weights; no weights where all are alike.
-    top, right : array of shape (N,)
-        The probability of the most likely class, and whether it happened.
+    top, decision : array of shape (N,)
+        The probability of the most likely class, and its number; one that no outcome has where it is not
+        among the others.
     p, y : arrays of shape (N, m) and (N,)
-        Probabilities of further classes, and which of these happened.
+        Probabilities of classes, and which of these happened.
     least : int
         The first of them that is an event.
     ordered : bool
@@ -217,11 +218,16 @@ class SeenRows:
     losses: Floats
     weights: Floats | None
     top: Floats
-    right: Bools
+    decision: Ints
     p: Floats
     y: Ints
     least: int = 0
     ordered: bool = False
+
+    @property
+    def right(self) -> Bools:
+        """Whether the most likely class happened."""
+        return np.asarray(self.decision == self.y)
 
     @property
     def n_events(self) -> int:
@@ -299,7 +305,7 @@ class _Rows:
             rows.losses[own],
             most,
             rows.top[own],
-            rows.right[own].astype(np.int64),
+            rows.decision[own],
             rows.p[own],
             rows.y[own],
             rows.least,
@@ -428,7 +434,7 @@ def _of_distributions(part: Part, model: str, rule: Rule, ordered: bool) -> Seen
         rows.losses[rule],
         rows.weights,
         rows.top,
-        rows.decision == rows.y,
+        rows.decision,
         p if few else p[:, :0],
         rows.y,
         int(few and (ordered or k == 2)),
@@ -448,7 +454,8 @@ def listed_rows(rows: ListRows, rule: Rule) -> SeenRows:
     top[some] = lists.confidences[lists.offsets[:-1][some]]
     weights = None if batch.weights is None else np.asarray(to_host(batch.weights), float)
     outcomes = np.where(listed > 0.5, 0, 1)
-    return SeenRows(losses, weights, top, right > 0.5, (1 - unaccounted)[:, None], outcomes)
+    decision = np.where(right > 0.5, outcomes, -1)
+    return SeenRows(losses, weights, top, decision, (1 - unaccounted)[:, None], outcomes)
 
 
 def _asked(n_rows: int, width: int) -> slice:
