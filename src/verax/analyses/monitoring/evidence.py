@@ -174,8 +174,9 @@ class Ledger:
             found += ([own.log_loss] if self.with_loss else []) + own.log_events.tolist()
         return np.array(found)
 
-    def total(self, logs: Floats) -> float:
-        """The logarithm of the evidence against all claims together, from that against each."""
+    def total(self, logs: Floats | None = None) -> float:
+        """The logarithm of the evidence against all claims together; `logs` is that against each."""
+        logs = self.logs() if logs is None else logs
         weights = self.weights()
         rest = 0.0 if self.restarts else max(0.0, 1 - float(weights.sum()))
         with np.errstate(divide="ignore"):
