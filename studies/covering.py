@@ -2,6 +2,8 @@
 
     python studies/covering.py              # all claims
     python studies/covering.py NAME ...     # those whose names contain one of these texts
+    python studies/covering.py --save       # and keep what was measured in studies/results/coverage.csv
+    python studies/covering.py --summary    # what is kept there, a line for each subject and range wanted
     python studies/covering.py --list
 
 Prints a Markdown table: what was measured, its Monte Carlo error, and what is wanted. The tables of
@@ -13,7 +15,9 @@ registers it with the range that it should lie in.
 from __future__ import annotations
 
 import argparse
+import csv
 import time
+from pathlib import Path
 
 # Each module registers the claims of its subject.
 from covers import (  # noqa: F401
@@ -33,6 +37,40 @@ from covers import (  # noqa: F401
 )
 from covers.claims import CLAIMS
 
+RESULTS = Path(__file__).parent / "results" / "coverage.csv"
+COLUMNS = ("claim", "measured", "error", "low", "high", "holds")
+
+
+def kept() -> dict[str, dict[str, str]]:
+    """What the last runs with --save measured, in percent, by the name of the claim."""
+    if not RESULTS.exists():
+        return {}
+    with RESULTS.open(newline="") as file:
+        return {row["claim"]: row for row in csv.DictReader(file)}
+
+
+def keep(measured: list[dict[str, str]]) -> None:
+    """Write what was measured in place of earlier runs of the same claims, in the order of all claims."""
+    rows = kept() | {row["claim"]: row for row in measured}
+    with RESULTS.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows[name] for name in CLAIMS if name in rows)
+
+
+def summary() -> str:
+    """What was measured, a line of Markdown for each subject and range that is wanted."""
+    lines: dict[tuple[str, str], list[tuple[float, str]]] = {}
+    for name, row in kept().items():
+        own = lines.setdefault((name.partition(":")[0], f"{row['low']} to {row['high']}"), [])
+        own.append((float(row["measured"]), row["holds"]))
+    table = ["| subject | wanted | claims | hold | measured |", "| --- | ---: | ---: | ---: | ---: |"]
+    for (subject, wanted), found in lines.items():
+        values, held = [x for x, _ in found if x == x], sum(holds == "yes" for _, holds in found)
+        measured = f"{min(values):.1f} to {max(values):.1f}" if values else ""
+        table.append(f"| {subject} | {wanted} | {len(found)} | {held} | {measured} |")
+    return "\n".join(table)
+
 
 def main() -> None:
     """Measure the claims asked for and print them as a table."""
@@ -40,27 +78,31 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="texts that the names of claims contain")
     parser.add_argument("--replications", type=int, help="instead of those of each claim")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--save", action="store_true", help=f"write to {RESULTS.name}")
+    parser.add_argument("--summary", action="store_true", help="only show what is kept")
     parser.add_argument("--list", action="store_true", help="only list the claims")
     options = parser.parse_args()
     chosen = [c for c in CLAIMS.values() if not options.names or any(t in c.name for t in options.names)]
+    if options.summary:
+        print(summary())
+        return
     if options.list:
         print("\n".join(c.name for c in chosen))
         return
     print("| claim | measured | Monte Carlo error | wanted | holds | seconds |")
     print("| --- | ---: | ---: | ---: | --- | ---: |")
+    measured = []
     for c in chosen:
         began = time.perf_counter()
         share, error = c.measure(options.replications or c.replications, options.seed)
-        low, high = c.wanted
-        cells = [
-            c.name,
-            f"{100 * share:.1f}",
-            f"{100 * error:.1f}",
-            f"{100 * low:g} to {100 * high:g}",
-            "yes" if c.holds(share, error) else "no",
-            f"{time.perf_counter() - began:.0f}",
-        ]
+        numbers = [f"{100 * x:.1f}" for x in (share, error)]
+        low, high = (f"{100 * x:g}" for x in c.wanted)
+        holds = "yes" if c.holds(share, error) else "no"
+        measured.append(dict(zip(COLUMNS, (c.name, *numbers, low, high, holds), strict=True)))
+        cells = [c.name, *numbers, f"{low} to {high}", holds, f"{time.perf_counter() - began:.0f}"]
         print(f"| {' | '.join(cells)} |", flush=True)
+    if options.save:
+        keep(measured)
 
 
 if __name__ == "__main__":

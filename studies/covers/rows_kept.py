@@ -84,34 +84,43 @@ class Keeping:
             "saving": line.saved_interval,
         }
 
+    def drawn(self, i: int, seed: int) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+        """Outcomes, forecasts and groups of a sample."""
+        rng = np.random.default_rng([seed, i])
+        own: dict[str, np.ndarray] = {}
+        effects = np.zeros(self.n)
+        if self.groups:
+            sizes = rng.exponential(size=self.groups) + 0.2
+            if self.sizes == "power-law":
+                sizes = 1 / np.arange(1, self.groups + 1)
+            own["groups"] = rng.choice(self.groups, self.n, p=sizes / sizes.sum())
+            effects = rng.normal(size=self.groups)[own["groups"]]
+        p, q = self.rows(rng.normal(size=self.n), effects)
+        return (rng.random(self.n) < q).astype(int), p, own
+
     @cache  # noqa: B019
     def hits(self, replications: int, seed: int) -> dict[str, list[bool]]:
         """What covers in each sample."""
-        truth, grid, accuracy = self.truth()
+        truth, _, _ = self.truth()
+        found: dict[str, list[bool]] = {}
+        for i in range(replications):
+            y, p, own = self.drawn(i, seed)
+            for name, ends in self.numbers(y, p, own, bootstrap=200, seed=i).items():
+                found.setdefault(name, []).append(bool(covers(np.array(ends), np.array(truth[name]))))
+        return found
+
+    @cache  # noqa: B019
+    def gains(self, replications: int, seed: int) -> dict[str, list[bool]]:
+        """In which samples the gain of thresholds is covered, with a caution and without."""
+        _, grid, accuracy = self.truth()
         usual = accuracy[np.searchsorted(grid, 0.5)]
         found: dict[str, list[bool]] = {}
         for i in range(replications):
-            rng = np.random.default_rng([seed, i])
-            own: dict[str, np.ndarray] = {}
-            effects = np.zeros(self.n)
-            if self.groups:
-                sizes = rng.exponential(size=self.groups) + 0.2
-                if self.sizes == "power-law":
-                    sizes = 1 / np.arange(1, self.groups + 1)
-                own["groups"] = rng.choice(self.groups, self.n, p=sizes / sizes.sum())
-                effects = rng.normal(size=self.groups)[own["groups"]]
-            p, q = self.rows(rng.normal(size=self.n), effects)
-            y = (rng.random(self.n) < q).astype(int)
-            covered = {
-                name: covers(np.array(ends), np.array(truth[name]))
-                for name, ends in self.numbers(y, p, own, bootstrap=200, seed=i).items()
-            }
+            y, p, own = self.drawn(i, seed)
             chosen = vx.choose_thresholds(y, p, metric="accuracy", bootstrap=200, seed=i, **own)
             gain = accuracy[np.searchsorted(grid, chosen.per_fold[:, 0])].mean() - usual
-            own_gain = "cautioned gain of thresholds" if chosen.interval.caution else "gain of thresholds"
-            covered[own_gain] = chosen.interval.low <= gain <= chosen.interval.high
-            for name, hit in covered.items():
-                found.setdefault(name, []).append(bool(hit))
+            name = "cautioned gain of thresholds" if chosen.interval.caution else "gain of thresholds"
+            found.setdefault(name, []).append(chosen.interval.low <= gain <= chosen.interval.high)
         return found
 
 
@@ -135,9 +144,12 @@ def claims_of_rows_kept() -> None:
             def measure(
                 replications: int, seed: int, design: Keeping = design, name: str = name
             ) -> tuple[float, float]:
-                return share_of(design.hits(replications, seed).get(name, []))
+                hits = design.gains if name.endswith("thresholds") else design.hits
+                return share_of(hits(replications, seed).get(name, []))
 
-            claim(f"rows kept: {name}, {label}", 0.91, 0.985, measure, 300)
+            # Where a caution stands nothing is promised; how often such intervals cover is shown.
+            low, high = (0.0, 1.0) if name.startswith("cautioned") else (0.91, 0.985)
+            claim(f"rows kept: {name}, {label}", low, high, measure, 300)
 
 
 claims_of_rows_kept()

@@ -284,6 +284,8 @@ def _result(
     else:
         drawn = np.array([measured(w) for w in rows.multiplicities(plan.replicates, plan.seed)])
         gains = sign * (drawn[:, 0] - drawn[:, 1])
+    # Thresholds of a fold come from the rows of the others, so folds vary more than their rows do.
+    gains = gain + math.sqrt(len(per_fold) / max(len(per_fold) - 1, 1)) * (gains - gain)
     # The bootstrap cannot see decisions that did not occur.
     apart = int(np.count_nonzero(decisions[0] != decisions[1]))
     rare = few(apart, "row is", "rows are")
