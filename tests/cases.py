@@ -133,7 +133,7 @@ def card_of_file(source, *, rows=None, ordered=False, **options):
         def in_order(self):
             return self
 
-        def _work(self):
+        def _work(self, times):
             request = replace(source.request, ordered=ordered)
             for batch in source.batches(rows, coded=True):
                 yield lambda collector, batch=batch: collector.add(part_of({"model": batch}, request))
