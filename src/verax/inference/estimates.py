@@ -216,8 +216,8 @@ def bootstrap_means(losses: Floats, units: Units, plan: Resampling) -> Floats:
         return means
     variance, freedom = leave_one_out(weight, columns)
     mean, error = columns.sum(axis=0) / weight.sum(), np.sqrt(variance)
-    draws = widened(means, mean, error, freedom, plan.confidence)
-    return _bent_draws(draws, mean, error, shapes_over(labels, sums)[1])
+    means = widened(means, mean, error, freedom, plan.confidence)
+    return _bent_draws(means, mean, error, shapes_over(labels, sums)[1])
 
 
 def _bent_draws(draws: Floats, mean: Floats, error: Floats, skewness: Floats) -> Floats:
