@@ -47,7 +47,11 @@ def same_subgroups(found, exact):
 
 @pytest.mark.parametrize(
     ("kind", "several", "ordered"),
-    [("plain", True, True), ("weights", False, False), ("groups", True, False)],
+    [
+        ("plain", True, True),
+        ("weights", False, False),
+        pytest.param("groups", True, False, marks=pytest.mark.long),
+    ],
 )
 def test_the_report_is_that_of_the_rows(kind, several, ordered, monkeypatch):
     monkeypatch.setattr("verax.report.breakdowns.MOST_VALUES", 14)

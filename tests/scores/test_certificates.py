@@ -356,7 +356,11 @@ def clipped_exactly(c):
 
 
 @pytest.mark.parametrize(
-    ("c", "n_classes"), [(1e-3, 4), (1e-5, 3), (3.3e-6, 4), (1e-7, 3), (1e-10, 4), (1e-12, 3)]
+    ("c", "n_classes"),
+    [
+        *((1e-3, 4), (3.3e-6, 4), (1e-12, 3)),
+        *(pytest.param(*own, marks=pytest.mark.long) for own in ((1e-5, 3), (1e-7, 3), (1e-10, 4))),
+    ],
 )
 def test_clipping_on_both_sides_is_improper(c, n_classes):
     certificate = certify(clipped_on_both_sides(c), n_classes)
@@ -376,7 +380,10 @@ def test_clipping_on_both_sides_of_two_classes_is_proper_but_not_strictly(c):
     assert not certificate.distance_sensitive
 
 
-@pytest.mark.parametrize("c", [1e-3, 1e-12, 1e-13, 1e-15, 1e-16, 1e-20, 1e-250])
+@pytest.mark.parametrize(
+    "c",
+    [1e-3, 1e-15, 1e-250, *(pytest.param(c, marks=pytest.mark.long) for c in (1e-12, 1e-13, 1e-16, 1e-20))],
+)
 def test_a_clipped_log_score_is_found_out_at_every_scale(c):
     three, two = certify(vx.Log(clip=c), 3), certified(vx.Log(clip=c), 2)
     assert not three.proper
@@ -421,7 +428,9 @@ def test_rounding_errors_are_no_counterexamples(loss):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [pytest.param("pbs", marks=pytest.mark.long), "ranked_log", "sa_rps"])
+@pytest.mark.parametrize(
+    "name", [*(pytest.param(n, marks=pytest.mark.long) for n in ("pbs", "ranked_log")), "sa_rps"]
+)
 def test_six_classes(name):
     certificate, declared = certify(name, 6), vx.rules.RULES[name].properties.at(6)
     assert {n: getattr(certificate, n) for n in NAMES} == declared
