@@ -3,7 +3,7 @@ Which models would recalibration help?
 ======================================
 
 Seven models, one score each: the table says who leads, not why. A score is the uncertainty of the
-outcomes, plus miscalibration, minus discrimination. Recalibration removes the first of the two. A
+outcomes, plus miscalibration, minus discrimination. Recalibration removes miscalibration alone. A
 map of both shows which model is worth mending.
 
 The data are the 1,797 handwritten digits of scikit-learn.
