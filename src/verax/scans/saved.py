@@ -36,10 +36,10 @@ from verax.scans.options import ScanOptions
 
 ENDING = ".verax"
 _ABOUT, _KIND = "about", "recorded summaries"
-# What classes in recipes were called when files were first saved.
 # The log score inside of rules was called "log" once; as a name of its own it was not.
 _FORMER_LOG = re.compile(r"(?<!')\blog_score\b|\blog_score\b(?!')")
-_SAVED_AS = {"UncertaintyScore": "Doubt"}
+# What classes and functions in recipes were called when files were first saved.
+_SAVED_AS = {"UncertaintyScore(": "Doubt(", "<function expected_of_itself>": "<function _expected_of_itself>"}
 
 
 class Recorded(Handle):
@@ -342,7 +342,7 @@ def _key(recipe: Recipe[Any], text: str, models: Sequence[str]) -> str:
         if LATER.items() <= own.metadata.items():
             text = text.replace(f", {own.name}={own.default!r}", "")
     for now, saved in _SAVED_AS.items():
-        text = text.replace(f"{now}(", f"{saved}(")
+        text = text.replace(now, saved)
     text = _FORMER_LOG.sub("log", text)
     for i, name in enumerate(models):
         text = text.replace(f"model={name!r}", f"model={i}")

@@ -222,10 +222,8 @@ class _EventRecipe(UnitRecipe):
         rows = part.models[self.model]
         if isinstance(rows, ListRows):
             listed = listed_rows(rows, self.rule)
-            weights, columns = (
-                listed.weights,
-                [listed.top, listed.right.astype(float), listed.top - listed.right],
-            )
+            weights, right = listed.weights, listed.right.astype(float)
+            columns = [listed.top, right, listed.top - right]
         else:
             found, p = seen(part, self.model, ()), probabilities(part, self.model)
             weights, right = found.weights, (found.decision == found.y).astype(float)

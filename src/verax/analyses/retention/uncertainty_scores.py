@@ -62,7 +62,7 @@ def doubt(by: Rule | str) -> UncertaintyScore:
     # What a forecast expects of itself takes it for the truth, which sums to one.
     return UncertaintyScore(
         "entropy" if entropy else f"expected {name_of(rule)}",
-        partial(_expected_of_itself, rule),
+        partial(expected_of_itself, rule),
         partial(expected_of_lists, padded(rule, 0.0) if entropy else rule),
         rule.ordinal,
     )
@@ -82,11 +82,6 @@ def expected_of_itself(rule: Rule, p: Floats) -> Floats:
 
         return np.asarray(entr(q).sum(axis=1) / math.log(rule.base))
     return np.asarray(rule.entropy(q))
-
-
-# The names of saved summaries contain that of this function.
-def _expected_of_itself(rule: Rule, p: Floats) -> Floats:
-    return expected_of_itself(rule, p)
 
 
 # ---- top lists: all that is said of the distribution that a list is padded to --------------------------
