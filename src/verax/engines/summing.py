@@ -60,7 +60,8 @@ class RowSums:
         self._clear = forecasts.unity.clear(forecasts.n_classes)
         self._scale = 1 / unit
         many = forecasts.n_classes > FEW
-        self.counts, self.decides = counts and not many, counts and many
+        self.counts: bool = counts and not many
+        self.decides: bool = counts and many
         self._n_cells = 0 if many else forecasts.n_classes**2
 
     @classmethod

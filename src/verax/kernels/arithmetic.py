@@ -36,7 +36,7 @@ OPTIONS: dict[str, Any] = {
 
 # Python 3.11 fails where two threads parse texts at the same time (gh-106905), so kernels are parsed under
 # the lock of the compiler.
-one_at_a_time = global_compiler_lock
+one_at_a_time: Any = global_compiler_lock
 
 # A process that is forked while a thread compiles would find numba's lock taken forever. So a fork waits
 # until nothing compiles, and both processes go on with a free lock.
