@@ -20,9 +20,12 @@ def ordered():
     return graded()
 
 
-@pytest.fixture(autouse=True, scope="package")
+@pytest.fixture(autouse=True, scope="module")
 def one_method():
-    """Pages try temperature scaling alone, because fits of all methods take most of their time."""
+    """Pages try temperature scaling alone, because fits of all methods take most of their time.
+
+    Folders have no scope of their own: what they set would stay set for the tests of other folders.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("verax.report.remedies.METHODS", ("temperature",))
         yield
