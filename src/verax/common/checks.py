@@ -16,6 +16,8 @@ from verax.errors import InputError, Remedy, show
 def check_choice(argument: str, value: object, allowed: Iterable[str | None], *, also: str = "") -> None:
     """Refuse what is none of the allowed values; `also` says in words what else would be allowed."""
     known = tuple(allowed)
+    if type(value) is str and value in known:
+        return
     if not any(value is each or (isinstance(value, str) and value == each) for each in known):
         choices = [*map(repr, known), *([also] if also else [])]
         raise InputError(
@@ -97,6 +99,8 @@ def check_n_classes(value: object, *, most: int = MOST_CLASSES) -> int:
 
 def _plain(value: object) -> float | None:
     """A real number as a Python int or float; None for anything else."""
+    if type(value) is float:
+        return value
     if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, numbers.Real):
         return None
     try:

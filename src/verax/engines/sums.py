@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -190,10 +191,7 @@ class Moments:
     @classmethod
     def zeros(cls, n: int) -> Moments:
         """No rows yet, for `n` losses."""
-        none = np.zeros(n)
-        none.flags.writeable = False
-        empty = Sum(none, none)
-        return cls(empty, empty, none, empty, none)
+        return _no_moments(n)
 
     @classmethod
     def from_sums(
@@ -322,7 +320,7 @@ class Moments:
     @property
     def lightest(self) -> float:
         """The smallest positive weight of the rows with a finite loss."""
-        return min((w for w in self.weight.high.tolist() if w > 0), default=math.inf)
+        return min([w for w in self.weight.high.tolist() if w > 0], default=math.inf)
 
     @property
     def mean(self) -> Floats:
@@ -340,6 +338,14 @@ class Moments:
     def std(self) -> Floats:
         """The weighted standard deviation of the losses over the rows; NaN where one is infinite."""
         return np.sqrt(self.variance)
+
+
+@lru_cache(maxsize=64)
+def _no_moments(n: int) -> Moments:
+    none = np.zeros(n)
+    none.flags.writeable = False
+    empty = Sum(none, none)
+    return Moments(empty, empty, none, empty, none)
 
 
 class MomentSums(Spec):

@@ -47,6 +47,9 @@ from verax.inputs.rows import RowBatch, Rows, numbers_of
 # How many rows at either end of a block tell roughly what the losses of its chunk are.
 _PROBE = 32
 
+# Of no rows; sums are replaced, never added to in place.
+_NO_WEIGHT: Sum = Moments.zeros(1).weight
+
 # Disjoint ranges of row numbers, in order.
 Spans = tuple[tuple[int, int], ...]
 
@@ -100,7 +103,7 @@ class RuleSums:
         self.n_rows = 0
         self.spans: Spans | None = ()
         self.exponent = 0
-        self.weights: Sum = Sum.zeros(1)
+        self.weights: Sum = _NO_WEIGHT
         self.moments: Moments = Moments.zeros(len(self.rules))
         self.n_positive: float = 0.0
         self.square_sum: Sum | None = None
@@ -151,7 +154,8 @@ class RuleSums:
     @property
     def weight(self) -> float:
         """The sum of all weights; infinite where it is no longer a number."""
-        return float(self.unscaled(self.weights.high)[0])
+        weight = float(self.weights.high[0])
+        return weight if self.exponent == 0 else float(self.unscaled(self.weights.high)[0])
 
     @property
     def squared(self) -> tuple[float, Moments]:

@@ -225,6 +225,8 @@ def _as_numpy(x: object, argument: str) -> np.ndarray[Any, Any]:
 
 def same_rows(x: object, y: object, names: tuple[str, str]) -> None:
     """Refuse two pandas objects whose rows carry the same labels in a different order."""
+    if x is None:
+        return
     first, second = getattr(x, "index", None), getattr(y, "index", None)
     if not (hasattr(first, "equals") and hasattr(second, "equals")) or first is None or second is None:
         return

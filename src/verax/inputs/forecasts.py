@@ -172,7 +172,9 @@ class Forecasts:
             )
         raw, columns = to_array(p, "p")
         _check_form_of_p(raw)
-        others = [(y, "y"), (weights, "weights"), *((kind, "groups") for kind in kinds_of(groups))]
+        others = [(y, "y"), (weights, "weights")]
+        if groups is not None:
+            others += [(kind, "groups") for kind in kinds_of(groups)]
         for other, name in others:
             if not isinstance(other, Shares):
                 same_rows(other, p, (name, "p"))
@@ -184,6 +186,7 @@ class Forecasts:
         self.n_classes: int = 2 if self._binary_column else int(raw.shape[1])
         names = check_classes(_stated_order(y, columns) if classes is None else classes, self.n_classes)
         self._p = raw if names is None or columns is None else _align_columns(raw, columns, names)
+        self._n_rows = int(raw.shape[0])
         self._normalize = normalize
         self._logits = logits
         self.outcomes: Outcomes | Shares = outcomes_of(
@@ -207,7 +210,7 @@ class Forecasts:
     @property
     def n_rows(self) -> int:
         """The number of rows."""
-        return int(self._p.shape[0])
+        return self._n_rows
 
     @property
     def given(self) -> Array:
@@ -524,8 +527,10 @@ def _check_form_of_p(p: Array) -> None:
     kind = kind_of(p)
     if kind not in ("real", "integer"):
         raise InputError("must hold real numbers", argument="p", kind="type", found=f"the type is {p.dtype}")
+    if p.ndim == 1 or (p.ndim == 2 and p.shape[1] >= 2):
+        return
     shape = tuple(int(n) for n in p.shape)
-    if p.ndim not in (1, 2):
+    if p.ndim != 2:
         raise InputError(
             "must have shape (N, K)",
             argument="p",
@@ -533,16 +538,15 @@ def _check_form_of_p(p: Array) -> None:
             found=f"the shape is {shape}",
             remedies=[ONE_OUTPUT] if p.ndim == 3 else (),
         )
-    if p.ndim == 2 and shape[1] < 2:
-        raise InputError(
-            "must have at least two classes",
-            argument="p",
-            kind="type",
-            found=f"the shape is {shape}",
-            remedies=[
-                Remedy("For a binary problem pass one number per row: p[:, 0].", python_only=True),
-            ],
-        )
+    raise InputError(
+        "must have at least two classes",
+        argument="p",
+        kind="type",
+        found=f"the shape is {shape}",
+        remedies=[
+            Remedy("For a binary problem pass one number per row: p[:, 0].", python_only=True),
+        ],
+    )
 
 
 def _is_transposed(p: Array) -> bool:

@@ -184,7 +184,8 @@ class Part:
 
     def made(self, key: Hashable) -> Any:
         """What was made of these rows by that key; None if nothing was."""
-        return self._made.get(key)
+        # Keys that hold many rules take long to look up.
+        return self._made.get(key) if self._made else None
 
 
 # Marks a recipe's field that 0.2.0 did not have. At its default, summaries that were saved without it are the

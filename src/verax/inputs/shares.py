@@ -281,7 +281,7 @@ def outcomes_of(y: object, raters: Raters | None, p: Array, **options: Any) -> O
 
 def _are_shares(y: object, p: Array) -> bool:
     """Whether outcomes are (N, K) numbers of which some lie between 0 and 1."""
-    if p.ndim != 2 or is_traced(p):
+    if p.ndim != 2 or getattr(y, "ndim", 2) == 1 or is_traced(p):
         return False
     raw = to_array(y, "y")[0]
     if raw.ndim != 2 or kind_of(raw) != "real" or tuple(raw.shape) != tuple(p.shape) or is_traced(raw):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ class Unity:
     @classmethod
     def of(cls, p: Array) -> Unity:
         """The requirement for rows of the precision that `p` came in."""
-        return cls.at(int(namespace_of(p).finfo(p.dtype).bits)) if kind_of(p) == "real" else cls.at(64)
+        return _unity_of(namespace_of(p), p.dtype) if kind_of(p) == "real" else cls.at(64)
 
     @classmethod
     def at(cls, bits: int) -> Unity:
@@ -84,3 +85,8 @@ class Unity:
             for row in np.flatnonzero(np.abs(off - self.limit) <= 2 * rounding):
                 valid[row] = abs(math.fsum(rows[row]) - 1) <= self.limit
             return np.asarray(valid & (rows.min(axis=1) >= 0))
+
+
+@lru_cache(maxsize=64)
+def _unity_of(xp: Namespace, dtype: Any) -> Unity:
+    return Unity.at(int(xp.finfo(dtype).bits))
