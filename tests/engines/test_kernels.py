@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -231,6 +233,28 @@ def test_large_tables_are_fetched_when_they_are_looked_at(gpu, monkeypatch, weig
     np.testing.assert_allclose(counts.confusion, law.confusion, rtol=1e-15)
     both = card.merge(card).tally.counts
     np.testing.assert_allclose(both.confusion, 2 * law.confusion, rtol=1e-15)
+
+
+def test_a_card_takes_few_calls_of_the_host(gpu):
+    # The kernel of a million rows ends sooner than the calls around it, so each one shows.
+    y, p = forecasts(300, 5, ties=False)
+    rows = gpu.put(y), gpu.put(p)
+    vx.evaluate(*rows)
+    gpu.launches.clear()
+    package, calls = str(Path(vx.__file__).parent), []
+
+    def note(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(package):
+            calls.append(frame.f_code.co_name)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        vx.evaluate(*rows)
+    finally:
+        sys.setprofile(before)
+    assert gpu.launches == ["tally", "tally"]
+    assert 0 < len(calls) <= 195
 
 
 def test_the_same_bits_again(gpu):
