@@ -171,6 +171,21 @@ def test_a_folder_may_name_the_outcomes(tmp_path):
     assert card["brier"] == pytest.approx(vx.brier(y, p), rel=1e-12)
 
 
+def test_the_footer_of_each_of_several_files_is_read_once(tmp_path, monkeypatch):
+    read, folder = [], parts(without_lists(table()), tmp_path, WRITERS["parquet"], "parquet")
+
+    class Counted(papq.ParquetFile):
+        def __init__(self, path, *args, metadata=None, **options):
+            read.extend([path] if metadata is None else [])
+            super().__init__(path, *args, metadata=metadata, **options)
+
+    monkeypatch.setattr(papq, "ParquetFile", Counted)
+    handle = vx.scan(folder / "*.parquet", lists=False, **COLUMNS)
+    vx.evaluate(handle)
+    vx.evaluate(handle)
+    assert sorted(read) == sorted(folder.iterdir())
+
+
 @pytest.mark.parametrize("ending", ["parquet", "csv", "npz"])
 def test_errors_name_the_file_and_the_row_in_the_whole(ending, tmp_path):
     parts(broken(1300), tmp_path, WRITERS[ending], ending)

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from verax.common.memory import keep_freed
 from verax.inputs.handles import Collector, Handle, Recipe, Summaries
 from verax.kernels.ledger import expecting
 from verax.kernels.threads import by_turns, n_cores
@@ -46,6 +47,7 @@ class LocalHandle(Handle):
 
     def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
         collectors = [Collector(recipes) for _ in range(min(n_cores(), _COLLECTORS))]
+        keep_freed()
         times = max((recipe.longer for recipe in recipes.values()), default=1)
         with expecting((self.n_rows or 0) * (1 if self.lists else self.n_classes)):
             for n_rows in by_turns(lambda show, own: show(own), self._work(times), collectors):

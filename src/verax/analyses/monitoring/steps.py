@@ -14,7 +14,7 @@ from verax.analyses.binary import event_names
 from verax.analyses.parts import naming, probabilities, seen
 from verax.analyses.retention.uncertainty_scores import expected_of_itself, expected_of_lists
 from verax.common.specs import Whole
-from verax.common.summaries import Summary, merges
+from verax.common.summaries import Summary, merges, same_names
 from verax.engines.clusters import ByLabel, GroupLabels
 from verax.engines.stats import RowStatistic
 from verax.engines.sums import Sum, Sums
@@ -22,7 +22,7 @@ from verax.errors import InputError, Remedy, passing
 from verax.inputs.arrays import Bools, Floats, Ints, to_host
 from verax.inputs.breakdown import Breakdown, labels_of
 from verax.inputs.groups import Groups, check_one_way
-from verax.inputs.handles import Part, Recipe
+from verax.inputs.handles import Gathering, Part, Recipe
 from verax.inputs.lists.rows import ListRows
 from verax.kernels.ledger import compiles
 from verax.kernels.monitoring import BINS
@@ -139,6 +139,10 @@ class StepRecipe(Recipe[Breakdown]):
     unit: Unit
     stated: bool
 
+    def gathering(self) -> Gathering[Breakdown]:
+        """Steps that rows are added to, without a look at those that a part has no rows of."""
+        return _Gathered(self)
+
     def take(self, part: Part) -> Breakdown:
         """Of some rows."""
         rows = self._rows(part)
@@ -173,6 +177,24 @@ class StepRecipe(Recipe[Breakdown]):
                 claimed = expected_of_itself(self.rule, p[asked])
         groups = rows.groups if self.unit == "group" else None
         return _Rows(found, self.tolerated, claimed, asked, groups, part.places)
+
+
+class _Gathered:
+    """The steps of parts that come one after the other."""
+
+    def __init__(self, recipe: StepRecipe) -> None:
+        self._recipe = recipe
+        self._steps: dict[Any, Mapping[str, Any]] = {}
+
+    def add(self, part: Part) -> None:
+        """Take in the rows of one part."""
+        for time, found in self._recipe.take(part).found.items():
+            known = self._steps.get(time)
+            self._steps[time] = found if known is None else same_names(known, found, "subgroups")
+
+    def summary(self) -> Breakdown:
+        """All steps."""
+        return Breakdown(self._steps)
 
 
 def check_unit(part: Part, unit: Unit, *, stated: bool) -> None:

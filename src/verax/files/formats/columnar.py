@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # What is read ahead of each column.
 BUFFER = 2**16
+# The largest footer that is kept for when the rows are read: many columns and row groups have large ones.
+_KEPT_FOOTER = 2**14
 
 
 class Parquet:
@@ -26,16 +28,21 @@ class Parquet:
     def __init__(self, path: Path) -> None:
         check_regular(path)
         self.path = path
+        self._footer: papq.FileMetaData | None = None
         with self._open() as parquet:
-            self.n_rows: Any = parquet.metadata.num_rows
+            footer = parquet.metadata
+            self.n_rows: Any = footer.num_rows
             self.schema: Any = parquet.schema_arrow
+        if footer.serialized_size <= _KEPT_FOOTER:
+            self._footer = footer
 
     @contextmanager
     def _open(self) -> Iterator[papq.ParquetFile]:
         import pyarrow.parquet as papq
 
         # Through small buffers: the scanner of data sets would hold whole row groups.
-        with papq.ParquetFile(self.path, pre_buffer=False, buffer_size=BUFFER, memory_map=False) as parquet:
+        options: dict[str, Any] = {"pre_buffer": False, "buffer_size": BUFFER, "memory_map": False}
+        with papq.ParquetFile(self.path, metadata=self._footer, **options) as parquet:
             yield parquet
 
     def batches(

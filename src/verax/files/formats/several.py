@@ -16,6 +16,8 @@ from verax.errors import InputError, show
 # How Hive writes a missing value into the name of a folder.
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
 _PARQUET = (".parquet", ".pq")
+# How many files are looked into once for all passes: what is known of each takes some memory.
+_KEPT = 1024
 
 
 class BatchReader(Protocol):
@@ -102,7 +104,7 @@ class Files:
     base : Path | None
         Folders above this one name no columns.
     counted : bool
-        Look into every file for its number of rows at once.
+        Look into every file for its number of rows at once, and no second time unless there are many files.
 
     Attributes
     ----------
@@ -116,6 +118,8 @@ class Files:
         self, files: Sequence[Path], open_: Callable[[Path], File], base: Path | None, counted: bool
     ) -> None:
         self.files, self._open = files, open_
+        self._most_kept = _KEPT if counted else 0
+        self._opened: dict[Path, File] = {}
         self._named: dict[str, Any] = {}
         self._places = Places()
         self.numbers: Collection[str] = ()
@@ -131,7 +135,11 @@ class Files:
                 self.schema = self.schema.append(pa.field(name, values.type))
 
     def _now(self, file: Path) -> File:
-        reader = self._open(file)
+        reader = self._opened.get(file)
+        if reader is None:
+            reader = self._open(file)
+            if len(self._opened) < self._most_kept:
+                self._opened[file] = reader
         reader.as_numbers([name for name in self.numbers if name not in self._named])
         return reader
 
