@@ -207,8 +207,9 @@ def test_retinopathy_grades():
 def test_the_folds_of_a_sample_see_no_row_of_their_own():
     y, p, _ = drawn(100, 3, seed=29)
     sample = FoldedRows(y, None, None, vx.brier, dealt(y, None, 5, 0), 0, p, False)
-    before = sample.fitted(Configuration("isotonic"), [2]).apply(p)
+    isotonic = Configuration("isotonic")
+    before = sample.fitted([isotonic], [2])[isotonic].apply(p)
     spoiled_rows = p.copy()
     spoiled_rows[sample.folds == 2] = [0.98, 0.01, 0.01]
     other = FoldedRows(y, None, None, vx.brier, sample.folds, 0, spoiled_rows, False)
-    np.testing.assert_array_equal(other.fitted(Configuration("isotonic"), [2]).apply(p), before)
+    np.testing.assert_array_equal(other.fitted([isotonic], [2])[isotonic].apply(p), before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 import tracemalloc
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import verax as vx
+from verax.engines import lists as engine
 from verax.engines.arrays import compute
 from verax.engines.scan import scan_rows
 from verax.inputs.lists import ragged
@@ -112,6 +114,34 @@ def test_threads_do_not_change_the_numbers(monkeypatch):
         lists = vx.TopLists.from_arrays(classes, t, n_classes=60, offsets=offsets)
         results.add((vx.padded(vx.brier)(y, lists), lists.n_invalid, float(lists.unaccounted.sum())))
     assert len(results) == 1
+
+
+def test_rules_one_after_the_other_read_the_lists_once(monkeypatch):
+    classes, t, offsets, y = random_lists()
+    lists = vx.TopLists.from_arrays(classes, t, n_classes=60, offsets=offsets)
+    rules = [vx.padded(rule) for rule in (vx.brier, vx.log_score, vx.pbs)] + [vx.spherical, vx.zero_one]
+    read = []
+    own = engine._ListReduction._read
+    monkeypatch.setattr(engine._ListReduction, "_read", lambda *args: (read.append(1), own(*args))[1])
+
+    def fresh():
+        return vx.TopLists.from_arrays(classes, t, n_classes=60, offsets=offsets)
+
+    w = np.random.default_rng(1).exponential(size=len(y))
+    assert [rule(y, lists) for rule in rules] == [rule(y, fresh()) for rule in rules]
+    read.clear()
+    assert rules[2](y, lists, weights=w) == rules[2](y, fresh(), weights=w)
+    n_blocks = len(read)
+    np.testing.assert_array_equal(rules[1].samples(y, lists), rules[1].samples(y, fresh()))
+    assert len(read) == 2 * n_blocks
+    # The caller's outcomes may change between calls; what is kept does not travel.
+    y[::3] = classes[offsets[:-1][::3] % len(classes)]
+    expected = rules[2](y, fresh())
+    assert rules[2](y, lists) == expected
+    assert rules[2](y[:100], lists[:100]) == rules[2](y[:100], fresh()[:100])
+    copied = pickle.loads(pickle.dumps(lists))
+    assert copied._kept is None
+    assert rules[2](y, copied) == expected
 
 
 def test_long_lists_are_sorted_and_searched_for_repeats(monkeypatch):

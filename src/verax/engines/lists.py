@@ -28,6 +28,9 @@ from verax.kernels.statistics import PLACE
 FINE = 1.0
 
 _RANKS = frozenset({"above", "tied"})
+# What most rules need, kept between calls, and what is made of these and of the survey.
+_KEPT = ("p_true", "rest_sq", "hit")
+_KNOWN = frozenset({*_KEPT, "log_true", "invalid"})
 _NOT_HERE = {
     "hit_lowest": (
         "A top list does not say which of its unlisted classes has the lowest index, so ties cannot be "
@@ -165,8 +168,23 @@ class _ListReduction(Reduction):
         _refuse(needs)
         super().__init__(rows.n_classes, block, needs)
         self._kernel = row_stats(ranks=bool(_RANKS & needs))
+        self._kept = rows.kept if needs <= _KNOWN else None
 
     def __call__(self, batch: ListBatch) -> tuple[RowStats, int]:
+        n = batch.n_rows
+        block = batch.start, batch.start + n
+        known = None if self._kept is None else self._kept.get(*block)
+        if known is not None:
+            for name, values in known.items():
+                self._buffer[PLACE[name], :n] = values
+            np.less(batch.survey.kept, batch.lists.lengths, out=self._buffer[PLACE["invalid"], :n])
+            return self._views(n), 0
+        self._read(batch)
+        if self._kept is not None:
+            self._kept.put(*block, {name: self._buffer[PLACE[name], :n] for name in _KEPT})
+        return self._views(n), 0
+
+    def _read(self, batch: ListBatch) -> None:
         lists, survey = batch.lists, batch.survey
         self._kernel(
             lists.classes,
@@ -182,7 +200,6 @@ class _ListReduction(Reduction):
         )
         if "right" in self.needs:
             self._buffer[PLACE["right"], : batch.y.size] = _right(batch)
-        return self._views(batch.y.size), 0
 
 
 @reduction.register

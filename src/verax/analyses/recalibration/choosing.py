@@ -9,7 +9,7 @@ loses there.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
@@ -19,6 +19,7 @@ import numpy as np
 from verax.analyses.recalibration.fitting import fit
 from verax.analyses.recalibration.forms import CalibrationMap
 from verax.analyses.recalibration.rows import Configuration, FittingRows
+from verax.common.caching import cached_property
 from verax.engines.differences import PairedTally
 from verax.inference.estimates import Estimate, Units
 from verax.inputs.arrays import Floats, Ints
@@ -61,17 +62,29 @@ class Folded(ABC):
         return int(self.folds.max()) + 1
 
     def fitted(
-        self, how: Configuration, without: Sequence[int], near: CalibrationMap | None = None
-    ) -> CalibrationMap:
-        """A configuration fitted to all rows but those of some folds; the search begins at `near`."""
+        self,
+        configurations: Sequence[Configuration],
+        without: Sequence[int],
+        near: Mapping[Configuration, CalibrationMap] | None = None,
+    ) -> dict[Configuration, CalibrationMap]:
+        """Configurations fitted to all rows but those of some folds.
+
+        Searches begin at `near`; without it, that of a method begins at its last configuration.
+        """
         kept = np.flatnonzero(~np.isin(self.folds, without))
-        return self.fitted_to(how, kept, None if self.weights is None else self.weights[kept], near)
+        fit_to = self.fits_to(kept, None if self.weights is None else self.weights[kept])
+        found: dict[Configuration, CalibrationMap] = {}
+        before: dict[str, CalibrationMap] = {}
+        for how in configurations:
+            begin = before.get(how.method) if near is None else near[how]
+            found[how] = before[how.method] = fit_to(how, begin)
+        return found
 
     @abstractmethod
-    def fitted_to(
-        self, how: Configuration, rows: Ints, weights: Floats | None, near: CalibrationMap | None
-    ) -> CalibrationMap:
-        """A configuration fitted to some rows, which have these weights."""
+    def fits_to(
+        self, rows: Ints, weights: Floats | None
+    ) -> Callable[[Configuration, CalibrationMap | None], CalibrationMap]:
+        """Fits a configuration to some rows, which have these weights; the search begins at a form."""
 
     @abstractmethod
     def losses(self, form: CalibrationMap, rows: Ints) -> Floats:
@@ -97,11 +110,19 @@ class FoldedRows(Folded):
     p: Floats
     ordered: bool
 
-    def fitted_to(
-        self, how: Configuration, rows: Ints, weights: Floats | None, near: CalibrationMap | None
-    ) -> CalibrationMap:
-        given = FittingRows.of(self.y[rows], self.p[rows], weights)
-        return fit(how, given, self.rule, ordered=self.ordered, seed=self.seed, near=near)
+    @cached_property
+    def _given(self) -> FittingRows:
+        return FittingRows.of(self.y, self.p, None)
+
+    def fits_to(
+        self, rows: Ints, weights: Floats | None
+    ) -> Callable[[Configuration, CalibrationMap | None], CalibrationMap]:
+        some = self._given.taken(rows, weights)
+
+        def fit_to(how: Configuration, near: CalibrationMap | None) -> CalibrationMap:
+            return fit(how, some, self.rule, ordered=self.ordered, seed=self.seed, near=near)
+
+        return fit_to
 
     def losses(self, form: CalibrationMap, rows: Ints) -> Floats:
         (found,) = losses_of([self.rule], Forecasts(self.y[rows], form.apply(self.p[rows])))
@@ -141,19 +162,28 @@ class Trials:
 
     @classmethod
     def of(cls, sample: Folded, configurations: Sequence[Configuration], *, nested: bool) -> Trials:
-        """Fit and measure everything; without `nested` only what no choice depends on."""
-        trials = cls(sample)
-        members = [np.flatnonzero(sample.folds == v) for v in range(sample.n_folds)]
-        for how in configurations:
-            near = [form for other, form in trials.whole.items() if other.method == how.method]
-            whole = sample.fitted(how, [], near[-1] if near else None)
-            forms = [sample.fitted(how, [v], whole) for v in range(sample.n_folds)]
-            outer = np.empty(len(sample.y))
-            for form, rows in zip(forms, members, strict=True):
-                outer[rows] = sample.losses(form, rows)
-            trials.outer[how], trials.forms[how], trials.whole[how] = outer, forms, whole
-            if nested:
-                trials.inner[how] = _inner(sample, how, members, whole)
+        """Fit and measure everything; without `nested` only what no choice depends on.
+
+        All configurations are fitted to one part of the rows after the other, because they share what is made
+        of it. A fit without two folds serves the cross-validations without either of them.
+        """
+        n, n_folds = len(sample.y), sample.n_folds
+        members = [np.flatnonzero(sample.folds == v) for v in range(n_folds)]
+        trials = cls(
+            sample,
+            outer={how: np.empty(n) for how in configurations},
+            inner={how: np.full((n_folds, n), np.nan) for how in configurations if nested},
+            forms={how: [] for how in configurations},
+            whole=sample.fitted(configurations, []),
+        )
+        for v, rows in enumerate(members):
+            for how, form in sample.fitted(configurations, [v], trials.whole).items():
+                trials.forms[how].append(form)
+                trials.outer[how][rows] = sample.losses(form, rows)
+        for a, b in combinations(range(n_folds), 2) if nested else ():
+            for how, form in sample.fitted(configurations, [a, b], trials.whole).items():
+                trials.inner[how][a, members[b]] = sample.losses(form, members[b])
+                trials.inner[how][b, members[a]] = sample.losses(form, members[a])
         return trials
 
     def selected(self, among: Sequence[Configuration], *, gated: bool) -> list[Configuration]:
@@ -196,16 +226,6 @@ class Trials:
     def rows_held_out(self, chosen: Sequence[Configuration]) -> Any:
         """The rows as the configuration chosen without each fold recalibrates that fold."""
         return self.sample.held_out([self.forms[chosen[v]][v] for v in range(self.sample.n_folds)])
-
-
-def _inner(sample: Folded, how: Configuration, members: list[Ints], near: CalibrationMap) -> Floats:
-    """The losses of cross-validations without each fold. A fit without two folds serves both of them."""
-    losses = np.full((len(members), len(sample.y)), np.nan)
-    for a, b in combinations(range(len(members)), 2):
-        form = sample.fitted(how, [a, b], near)
-        losses[a, members[b]] = sample.losses(form, members[b])
-        losses[b, members[a]] = sample.losses(form, members[a])
-    return losses
 
 
 def beyond_noise(

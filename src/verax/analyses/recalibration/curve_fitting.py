@@ -13,9 +13,8 @@ from verax.analyses.recalibration.curves import (
     logit_slopes,
     thresholds_of,
 )
-from verax.analyses.recalibration.forms import LogLinear
-from verax.analyses.recalibration.rows import Configuration, FittingRows, zero_counts_as
-from verax.analyses.recalibration.scaling import CURVATURE_ROWS, fit_log_linear
+from verax.analyses.recalibration.rows import Configuration, FittingRows
+from verax.analyses.recalibration.scaling import CURVATURE_ROWS, fit_temperature
 from verax.analyses.recalibration.searching import RIDGE, smallest
 from verax.analyses.recalibration.structured import noise_of
 from verax.inputs.arrays import Bools, Floats
@@ -35,9 +34,8 @@ def fit_curve(how: Configuration, rows: FittingRows, rule: Rule, near: MonotoneC
     k, n, ordered = rows.n_classes, len(rows.y), how.method == "ordered"
     power = 1.0
     if ordered or near is None:
-        begun = None if near is None else LogLinear(np.array(near.power), np.zeros(k), near.floor)
-        power = float(fit_log_linear(Configuration("temperature"), rows, rule, begun).slopes)
-    before = (zero_counts_as(rows.p), power if ordered else 1.0, 1 / (n + 1))
+        power = float(fit_temperature(rows, rule, None if near is None else near.power).slopes)
+    before = (rows.floor, power if ordered else 1.0, 1 / (n + 1))
     x = thresholds_of(rows.p, *before)
     knots = _knots(x, rows.weights, KNOTS[how.method])
     fitting = _Fitting(basis(x, knots), rows, rule, ordered)

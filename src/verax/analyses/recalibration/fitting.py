@@ -12,7 +12,7 @@ from verax.analyses.recalibration.curve_fitting import fit_curve
 from verax.analyses.recalibration.curves import MonotoneCurve
 from verax.analyses.recalibration.forms import CalibrationMap, Isotonic, LogLinear, Unchanged, cumulative
 from verax.analyses.recalibration.rows import MOST_ROWS, Configuration, FittingRows
-from verax.analyses.recalibration.scaling import fit_log_linear
+from verax.analyses.recalibration.scaling import fit_log_linear, fit_temperature
 from verax.analyses.recalibration.structured import fit_structured
 from verax.analyses.units import sums_at
 from verax.inputs.arrays import Floats
@@ -48,6 +48,8 @@ def fit(
     begin = near if isinstance(near, LogLinear) else None
     if how.method in structured.METHODS:
         return fit_structured(how, some, rule, begin)
+    if how.method == "temperature":
+        return fit_temperature(some, rule, None if begin is None else float(begin.slopes))
     return fit_log_linear(how, some, rule, begin)
 
 
@@ -56,19 +58,21 @@ def fit(
 
 def fit_isotonic(rows: FittingRows, *, thresholds: bool) -> Isotonic:
     """The non-decreasing functions of classes or thresholds that fit best, by every proper score."""
-    given = cumulative(rows.p) if thresholds else rows.p
+    columns = cumulative if thresholds else np.asarray
+    given = np.asarray(columns(rows.p), float)
     knots = []
-    for i in range(given.shape[1]):
+    for i, order in enumerate(rows.orders(columns)):
         happened = rows.y <= i if thresholds else rows.y == i
-        knots.append(_knots(given[:, i], happened, rows.weights))
+        knots.append(_knots(given[order, i], happened[order], rows.weights[order]))
     # As if one more row had been seen, spread over all classes: no class is ruled out for good.
     spread = 1 / (len(rows.y) + 1)
     return Isotonic(thresholds, tuple(x for x, _ in knots), tuple(y for _, y in knots), spread)
 
 
 def _knots(given: Floats, happened: Any, weights: Floats) -> tuple[Floats, Floats]:
-    """The ends of the steps of an isotonic fit, and their heights."""
-    values, pools = np.unique(given, return_inverse=True)
+    """The ends of the steps of an isotonic fit to rows in the order of `given`, and their heights."""
+    begins = np.append(True, given[1:] != given[:-1])
+    values, pools = given[begins], np.cumsum(begins) - 1
     cells = np.stack([sums_at(pools, weights * part, len(values)) for part in (~happened, happened)], axis=1)
     fitted = recalibrate(cells)
     heights = fitted.blocks[:, 1] / fitted.blocks.sum(axis=1)

@@ -131,7 +131,7 @@ class Isotonic(CalibrationMap):
     spread: float
 
     def apply(self, p: Floats) -> Floats:
-        columns = cumulative(p) if self.thresholds else p
+        columns = np.asarray(cumulative(p) if self.thresholds else p, float)
         fitted = np.empty(columns.shape)
         for i, (x, y) in enumerate(zip(self.forecasts, self.frequencies, strict=True)):
             fitted[:, i] = np.interp(columns[:, i] * _WIDER, x * _WIDER, y)

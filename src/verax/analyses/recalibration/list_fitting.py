@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,16 +36,20 @@ class FoldedLists(Folded):
 
     rows: ListRows
 
-    def fitted_to(
-        self, how: Configuration, rows: Ints, weights: Floats | None, near: CalibrationMap | None
-    ) -> CalibrationMap:
-        if how.method == "none" or not len(rows):
-            return Unchanged()
+    def fits_to(
+        self, rows: Ints, weights: Floats | None
+    ) -> Callable[[Configuration, CalibrationMap | None], CalibrationMap]:
         if len(rows) > MOST_ROWS:
             chosen = drawn(len(rows), MOST_ROWS, self.seed)
             rows, weights = rows[chosen], None if weights is None else weights[chosen]
-        begin = near if isinstance(near, ListScaling) else None
-        return _fit(how.method, self.rows.taken(rows, None, None), weights, self.rule, begin)
+        some = _FittingLists.of(self.rows.taken(rows, None, None), weights) if len(rows) else None
+
+        def fit_to(how: Configuration, near: CalibrationMap | None) -> CalibrationMap:
+            if how.method == "none" or some is None:
+                return Unchanged()
+            return _fit(how.method, some, self.rule, near if isinstance(near, ListScaling) else None)
+
+        return fit_to
 
     def losses(self, form: CalibrationMap, rows: Ints) -> Floats:
         (found,) = losses_of([self.rule], form.apply(self.rows.taken(rows, None, None)))
@@ -61,21 +65,34 @@ class FoldedLists(Folded):
         return self.rows.with_lists(Ragged(given.classes, values, given.offsets), 0.0)
 
 
-def _fit(
-    method: str, rows: ListRows, weights: Floats | None, rule: Rule, near: ListScaling | None
-) -> ListScaling:
+@dataclass(frozen=True)
+class _FittingLists:
+    """Lists to learn from, as logarithms, with the entries of outcomes and weights of mean one."""
+
+    logs: LogLists
+    outcome: Ints
+    weights: Floats
+    floor: float
+    n_classes: int
+
+    @classmethod
+    def of(cls, rows: ListRows, weights: Floats | None) -> _FittingLists:
+        lists, unaccounted, m = rows.lists, rows.survey.unaccounted, rows.n_classes
+        floor = floor_of(lists, unaccounted, m)
+        logs = LogLists.of(lists, unaccounted, m, floor)
+        y = rows.batch(0, rows.n_rows).y
+        outcome = np.where(y >= 0, lists.offsets[:-1] + y, -1)
+        return cls(logs, outcome, relative(weights, rows.n_rows), floor, m)
+
+
+def _fit(method: str, rows: _FittingLists, rule: Rule, near: ListScaling | None) -> ListScaling:
     """The scaling that loses least on the rows, held to "unchanged" as fits of distributions are."""
-    lists, unaccounted, m = rows.lists, rows.survey.unaccounted, rows.n_classes
-    floor = floor_of(lists, unaccounted, m)
-    logs = LogLists.of(lists, unaccounted, m, floor)
-    batch, w = rows.batch(0, rows.n_rows), relative(weights, rows.n_rows)
-    free = np.array(_FITS[method])
-    outcome = np.where(batch.y >= 0, lists.offsets[:-1] + batch.y, -1)
+    free, w = np.array(_FITS[method]), rows.weights
 
     def objective(t: Floats) -> tuple[float, Floats]:
         numbers = np.zeros(2)
         numbers[free] = t
-        losses, g = _losses_with_gradient(rule, logs, outcome, m, numbers)
+        losses, g = _losses_with_gradient(rule, rows.logs, rows.outcome, rows.n_classes, numbers)
         value = float((w * losses).sum()) + RIDGE * float(t @ t)
         return value / len(w), ((g * w).sum(axis=1)[free] + 2 * RIDGE * t) / len(w)
 
@@ -89,7 +106,7 @@ def _fit(
     edge = np.array([WIDEST, np.inf])[free]
     found = np.zeros(2)
     found[free] = smallest(objective, start, (-edge, edge), None)
-    return ListScaling(float(np.exp(found[0])), float(found[1]), floor)
+    return ListScaling(float(np.exp(found[0])), float(found[1]), rows.floor)
 
 
 class _Statistics:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +18,8 @@ MOST_ROWS = 100_000
 # How many numbers are worked on at a time: what a cache holds with all that is made of them.
 _BLOCK, _ROWS = 2**16, 1024
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class Configuration:
@@ -28,11 +31,21 @@ class Configuration:
 
 @dataclass(frozen=True)
 class FittingRows:
-    """Rows to learn from: positions of outcomes, probabilities, weights of mean one."""
+    """Rows to learn from: positions of outcomes, probabilities, weights of mean one.
+
+    Attributes
+    ----------
+    part_of : tuple, optional
+        The rows that these are some of, and their numbers there.
+    made : dict
+        What several methods need, made by the first of them.
+    """
 
     y: Ints
     p: Floats
     weights: Floats
+    part_of: tuple[FittingRows, Ints] | None = None
+    made: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, y: Ints, p: Floats, weights: Floats | None) -> FittingRows:
@@ -41,16 +54,58 @@ class FittingRows:
         kept = weights > 0
         return cls(y[kept], p[kept], relative(weights[kept], int(kept.sum())))
 
+    def taken(self, rows: Ints, weights: Floats | None) -> FittingRows:
+        """Some of the rows, which have these weights."""
+        if weights is not None:
+            rows, weights = rows[weights > 0], weights[weights > 0]
+        return FittingRows(self.y[rows], self.p[rows], relative(weights, len(rows)), (self, rows))
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` makes, called by the first who asks for it."""
+        if key not in self.made:
+            self.made[key] = make()
+        found: T = self.made[key]
+        return found
+
     @property
     def n_classes(self) -> int:
         return int(self.p.shape[1])
+
+    @property
+    def floor(self) -> float:
+        """What a probability of zero counts as."""
+        return self.once("floor", lambda: zero_counts_as(self.p))
+
+    @property
+    def logs(self) -> LogRows:
+        """The logarithms of the probabilities."""
+        return self.once("logs", lambda: LogRows.of(self, lambda p: np.log(np.maximum(p, self.floor))))
+
+    def orders(self, of: Callable[[Floats], Floats]) -> Iterator[Ints]:
+        """The order of the rows by each column of what `of` makes of their probabilities.
+
+        The whole is sorted once, and its order is that of all parts.
+        """
+        if self.part_of is None:
+            yield from self.once(("orders", of), lambda: _orders(of(self.p)))
+            return
+        whole, numbers = self.part_of
+        places = np.full(len(whole.y), -1)
+        places[numbers] = np.arange(len(numbers))
+        for order in whole.orders(of):
+            found = places[order]
+            yield found[found >= 0]
 
     def some(self, most: int, seed: int) -> FittingRows:
         """A random sample of the rows, if there are more than `most`."""
         if len(self.y) <= most:
             return self
-        chosen = drawn(len(self.y), most, seed)
-        return FittingRows.of(self.y[chosen], self.p[chosen], self.weights[chosen])
+
+        def sample() -> FittingRows:
+            chosen = drawn(len(self.y), most, seed)
+            return FittingRows.of(self.y[chosen], self.p[chosen], self.weights[chosen])
+
+        return self.once(("some", most, seed), sample)
 
 
 @dataclass(frozen=True)
@@ -104,6 +159,10 @@ class LogRows:
         step = -(-self.n_rows // most)
         z, y, weights = zip(*((z[:, ::step], y[::step], w[::step]) for z, y, w in self.blocks), strict=True)
         return np.concatenate(z, axis=1), np.concatenate(y), np.concatenate(weights)
+
+
+def _orders(columns: Floats) -> Ints:
+    return np.ascontiguousarray(np.argsort(columns, axis=0, kind="stable").T)
 
 
 def relative(weights: Floats | None, n: int) -> Floats:

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from verax.analyses.recalibration.forms import LogLinear
-from verax.analyses.recalibration.rows import Configuration, FittingRows, LogRows, zero_counts_as
+from verax.analyses.recalibration.rows import Configuration, FittingRows, LogRows
 from verax.analyses.recalibration.searching import FIRST, RIDGE, WIDEST, smallest
 from verax.inputs.arrays import Floats, Ints
 from verax.scores.base import Rule
@@ -96,10 +96,16 @@ def _numbers_of(method: str, k: int) -> _Numbers:
     return kinds[method]
 
 
+def fit_temperature(rows: FittingRows, rule: Rule, near: float | None) -> LogLinear:
+    """The one slope that loses least; the search begins at `near`. Other methods begin with it."""
+    begin = None if near is None else LogLinear(np.array(near), np.zeros(rows.n_classes), rows.floor)
+    how = Configuration("temperature")
+    return rows.once((how, rule, near), lambda: fit_log_linear(how, rows, rule, begin))
+
+
 def fit_log_linear(how: Configuration, rows: FittingRows, rule: Rule, near: LogLinear | None) -> LogLinear:
     """The slopes and offsets that lose least; the search begins at `near`."""
-    k, floor = rows.n_classes, zero_counts_as(rows.p)
-    logs = LogRows.of(rows, lambda p: np.log(np.maximum(p, floor)))
+    k, logs = rows.n_classes, rows.logs
     numbers = _numbers_of(how.method, k)
     unchanged = numbers.pack(np.ones(()), np.zeros(k))
 
@@ -120,7 +126,7 @@ def fit_log_linear(how: Configuration, rows: FittingRows, rule: Rule, near: LogL
         of_few = LogRows([few], len(few[1]))
         start = min((np.array([t]) for t in FIRST), key=lambda t: objective(t, of_few)[0])
     else:
-        first = fit_log_linear(Configuration("temperature"), rows, rule, None)
+        first = fit_temperature(rows, rule, None)
         start = numbers.pack(first.slopes, first.offsets)
     inverse = None
     if how.strength is not None:
@@ -129,7 +135,7 @@ def fit_log_linear(how: Configuration, rows: FittingRows, rule: Rule, near: LogL
         inverse = _inverse_curvature_near(*numbers.unpack(start), few, numbers.offsets)
     best = smallest(objective, start, numbers.bounds, inverse)
     slopes, offsets = numbers.unpack(best)
-    return LogLinear(np.asarray(slopes), np.asarray(offsets - offsets.mean()), floor)
+    return LogLinear(np.asarray(slopes), np.asarray(offsets - offsets.mean()), rows.floor)
 
 
 def _inverse_curvature_near(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -44,6 +44,37 @@ class ListBatch:
     def n_rows(self) -> int:
         """How many rows these are."""
         return int(self.y.size)
+
+
+class KeptStatistics:
+    """Row statistics of lists with some outcomes, kept for the next rule that asks for them.
+
+    Neither the lists nor the codes of the outcomes are the caller's arrays, so they cannot change. Blocks of
+    rows are noted when they are whole, so threads may fill them in any order.
+    """
+
+    def __init__(self, y: Ints) -> None:
+        self.y: Ints = frozen(y)
+        self._values: dict[str, Floats] = {}
+        self._blocks: set[tuple[int, int]] = set()
+
+    def are_of(self, y: Ints) -> bool:
+        """Whether these outcomes are the same."""
+        return np.array_equal(self.y, y)
+
+    def put(self, start: int, stop: int, statistics: Mapping[str, Floats]) -> None:
+        """Keep the statistics of a block of rows, the same ones of every block."""
+        for name, values in statistics.items():
+            if name not in self._values:
+                self._values.setdefault(name, np.empty(self.y.size))
+            self._values[name][start:stop] = values
+        self._blocks.add((start, stop))
+
+    def get(self, start: int, stop: int) -> dict[str, Floats] | None:
+        """The statistics of a block of rows; None where they are not known."""
+        if (start, stop) not in self._blocks:
+            return None
+        return {name: values[start:stop] for name, values in self._values.items()}
 
 
 class ListFaults(Summary, kind="faults of lists"):
@@ -89,8 +120,11 @@ class ListRows:
     An outcome that no list names has a code that no listed class has. `vocabulary` and `given` say what the
     codes stand for, and what the outcomes were before they became codes. `n_reordered` entries stood below a
     less likely one. A `part` of all rows may have no row
-    and no weight; `first_row` is the number of its first row in the whole.
+    and no weight; `first_row` is the number of its first row in the whole. `kept` are statistics of the same
+    lists with the same outcomes from earlier calls.
     """
+
+    kept: KeptStatistics | None
 
     n_classes: int
     first_row: int
@@ -111,7 +145,9 @@ class ListRows:
         given: object = None,
         first_row: int = 0,
         n_reordered: int = 0,
+        kept: KeptStatistics | None = None,
     ) -> None:
+        self.kept = kept
         self.n_classes, self.first_row, self.n_reordered = n_classes, first_row, n_reordered
         self.vocabulary, self._given = vocabulary, given
         self.xp: Namespace = np
@@ -207,7 +243,7 @@ class ListRows:
     def with_lists(self, lists: Ragged, slack: float) -> ListRows:
         """Other lists of the same rows; the sums of what they were taken from differ from 1 by `slack`."""
         made = copy(self)
-        made._lists, made._survey = lists, lists.survey(self.n_classes, slack)
+        made._lists, made._survey, made.kept = lists, lists.survey(self.n_classes, slack), None
         return made
 
     @property

@@ -24,7 +24,7 @@ from verax.inputs.lists.reading import (
     check_totals,
     flat_lists,
 )
-from verax.inputs.lists.rows import NO_ORDER, ListRows
+from verax.inputs.lists.rows import NO_ORDER, KeptStatistics, ListRows
 from verax.inputs.lists.vocabulary import ClassVocabulary, match_outcomes
 
 # The most probabilities that `padded` writes out.
@@ -82,6 +82,9 @@ class TopLists:
     >>> lists.largest_valid().to_dicts()
     [{0: 0.5}, {2: 0.7, 0: 0.2}]
     """
+
+    # Of the outcomes that the lists were last scored with: rules called one after the other read the lists once.
+    _kept: KeptStatistics | None = None
 
     def __init__(
         self,
@@ -592,6 +595,12 @@ class TopLists:
                 remedies=[Remedy("State it when making the lists.", python_only=True)],
             )
         vocabulary, codes = match_outcomes(self.vocabulary, self.n_classes, y, classes)
+        kept = None
+        if not part:
+            kept = self._kept
+            if kept is None or not kept.are_of(codes):
+                kept = self._kept = KeptStatistics(codes)
+            codes = kept.y
         checked = self._lists, self._survey, self.n_classes, codes, weights, groups
         return ListRows(
             *checked,
@@ -600,6 +609,7 @@ class TopLists:
             given=y,
             first_row=first_row,
             n_reordered=self.n_reordered,
+            kept=kept,
         )
 
     def with_class(self, position: int) -> ListRows:
@@ -626,6 +636,10 @@ class TopLists:
         if self.vocabulary is not None and not self.vocabulary.complete:
             code = self.vocabulary.code_at(position)
         return ListRows(self._lists, self._survey, self.n_classes, np.full(self.n_rows, code))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is kept can be made again, and need not travel.
+        return {name: value for name, value in vars(self).items() if name != "_kept"}
 
     def _with(self, lists: Ragged) -> TopLists:
         """Other lists over the same classes, known to be in order and free of repeats."""
