@@ -15,7 +15,7 @@ help: ## show this list
 demo: .venv/installed ## train four models, judge their probabilities, write the reports
 	@$(BIN)/verax demo
 
-# Types are checked while the tests run.
+# Types are checked while the tests run, in the time that these wait for browsers and for other processes.
 test: ## lint, types and tests, on the built wheel
 	@$(MAKE) --no-print-directory --jobs 2 .venv/tools programs
 	@$(MAKE) --no-print-directory lint
@@ -44,8 +44,8 @@ lint: .venv/tools
 	$(BIN)/ruff format --check .
 
 types: .venv/tools
-	$(BIN)/mypy
-	PATH="$(CURDIR)/$(BIN):$$PATH" pyright --verifytypes verax --ignoreexternal > .venv/types.txt \
+	nice $(BIN)/mypy
+	PATH="$(CURDIR)/$(BIN):$$PATH" nice pyright --verifytypes verax --ignoreexternal > .venv/types.txt \
 	  || { cat .venv/types.txt; exit 1; }
 
 # The report is tested in a real browser, and Spark needs a Java runtime. Where there are none and none can be
@@ -118,7 +118,7 @@ UV_INSTALL = UV_NATIVE_TLS=true UV_HTTP_TIMEOUT=180 $(BIN)/uv pip install --quie
 	@touch $@
 
 # What all tests import is compiled to bytecode here, in two halves: else both workers compile all of it.
-HALVES := torch,torchmetrics,lightning,polars,xarray,dask.dataframe pandas,scipy.stats,sklearn.ensemble,matplotlib.pyplot,numba,pyspark.sql,hypothesis
+HALVES := torch,torchmetrics,lightning,hypothesis pandas,scipy.stats,sklearn.ensemble,matplotlib.pyplot,numba,pyspark.sql,polars,xarray,dask.dataframe
 TOOLS := --group test --group lint --group docs
 # pyspark comes as a source: to compress its wheel, which is unpacked at once, takes longer than all else of it.
 .venv/tools: .venv/bin/python $(SOURCES)

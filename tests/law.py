@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ class Given:
     # How the probabilities are found in the table.
     read: dict[str, Any]
 
-    @property
+    @cached_property
     def table(self) -> pa.Table:
         truth = (
             {"truth": self.y}
@@ -51,7 +51,7 @@ class Given:
 
     def changed(self, **changes: Any) -> Given:
         """The same rows with something wrong."""
-        return Given(**{**vars(self), **changes})
+        return replace(self, **changes)
 
 
 def per_row(rng: Any, n: int) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -39,13 +40,21 @@ def name_of(path: Path) -> str:
 MODULES = {name_of(path): path for path in sorted(ROOT.rglob("*.py"))}
 
 
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """A tree and all statements in it. Expressions, which are most of a tree, hold none."""
+    yield tree
+    for field in ("body", "orelse", "handlers", "finalbody", "cases"):
+        for node in getattr(tree, field, ()):
+            yield from statements(node)
+
+
 def imports(source: str, module: str, *, is_package: bool = False) -> set[str]:
     """All modules of verax that a source imports: at its top, inside functions and for type checkers alike.
 
     `from verax import name` is an import of the root, unless `name` is a module.
     """
     found = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in statements(ast.parse(source)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -131,7 +140,7 @@ SAME_NAME = {
 def classes_of(module: str) -> set[str]:
     """The classes of a module; a text alone may also have those of an example."""
     tree = ast.parse(MODULES[module].read_text())
-    return {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    return {node.name for node in statements(tree) if isinstance(node, ast.ClassDef)}
 
 
 def test_classes_of_different_modules_have_different_names():
@@ -188,6 +197,8 @@ def test_no_module_hides_a_public_function():
         ("import verax.scores.rules", "verax.cli.app", {"verax.scores.rules"}),
         ("def f():\n    from verax.engines.tally import Tally", "verax.cli.app", {"verax.engines.tally"}),
         ("if TYPE_CHECKING:\n    from verax.report import Report", "verax.errors", {"verax.report"}),
+        ("try:\n    f()\nexcept E:\n    import verax.report", "verax.errors", {"verax.report"}),
+        ("match x:\n    case 1:\n        import verax.report", "verax.errors", {"verax.report"}),
         ("from . import tally", "verax.engines.scan", {"verax.engines.tally"}),
         ("from .tally import Tally", "verax.engines.scan", {"verax.engines.tally"}),
         ("from .. import evaluate", "verax.engines.scan", {"verax"}),
