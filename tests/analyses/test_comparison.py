@@ -22,8 +22,9 @@ from verax.analyses.comparison.letters import letter_display
 from verax.analyses.comparison.paired import trait_rows
 from verax.analyses.comparison.references import ClassCounts, OtherGroups
 from verax.analyses.comparison.traits import FORMULAS, RULED_OUT_BELOW
-from verax.engines import differences
-from verax.engines.differences import PairedTally, all_pairs, with_differences
+from verax.engines import pieces
+from verax.engines.differences import PairedTally, with_differences
+from verax.engines.pieces import all_pairs
 from verax.engines.stats import RowStats
 from verax.inference.estimates import Estimate, Units, bootstrap_means, bootstrap_p, holm, permutation_p
 from verax.inference.intervals import Resampling
@@ -762,25 +763,69 @@ def test_paired_tallies_of_extreme_weights(power, grouped):
         np.testing.assert_allclose(both.standard_errors()[0], plain.standard_errors()[0], rtol=1e-12)
 
 
+@pytest.mark.parametrize("lost", [False, True])
 @pytest.mark.parametrize("weights", ["none", "some", "zero"])
-def test_pairs_of_many_models_are_summed_alike_by_a_compiled_loop(weights, monkeypatch):
+def test_pairs_of_many_models_are_summed_alike_by_a_compiled_loop(weights, lost, monkeypatch):
     pytest.importorskip("numba")
     rng = np.random.default_rng(0)
     # Nearly equal losses: a variance from sums of squares and products would lose its digits.
-    losses = rng.exponential(size=(700, 1)) + 1e-6 * rng.exponential(size=(700, 5))
+    alike = rng.exponential(size=(700, 1)) + 1e-6 * rng.exponential(size=(700, 4))
+    losses = np.column_stack([alike, 1e3 + rng.exponential(size=(700, 4))])
+    if lost:
+        losses[3, [1, 2]], losses[3, 5], losses[690, 7] = np.inf, np.nan, np.inf
     w = {"none": None, "some": rng.integers(0, 3, 700) * 0.7, "zero": np.zeros(700)}[weights]
-    plain = PairedTally(5).update(losses, w)
+    plain = PairedTally(8).update(losses, w)
     monkeypatch.setattr(limits, "COMPILED_FROM", 0)
     monkeypatch.setattr(limits, "COMPILED_AT_ONCE", 0)
-    assert (differences._compiled_moments(losses, w, pairs=True) is None) == (weights == "zero")
-    found = PairedTally(5).update(losses, w)
+    monkeypatch.setattr(pieces, "_CHUNK", 300)
+    found = PairedTally(8).update(losses, w)
     for ours, theirs in ((found.moments, plain.moments), (found.squares, plain.squares)):
-        assert ours.weight.high.tolist() == theirs.weight.high.tolist()
-        np.testing.assert_allclose(ours.total.high, theirs.total.high, rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(ours.weight.high, theirs.weight.high, rtol=1e-14)
+        np.testing.assert_allclose(ours.total.high, theirs.total.high, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(ours.m2, theirs.m2, rtol=1e-12)
         assert ours.n_infinite.tolist() == theirs.n_infinite.tolist()
-    losses[3, 1] = np.inf
-    assert differences._compiled_moments(losses, w, pairs=True) is None
+    monkeypatch.setattr(pieces, "n_cores", lambda: 3)
+    again = PairedTally(8).update(losses, w)
+    assert again.moments.to_values().tobytes() == found.moments.to_values().tobytes()
+
+
+def test_models_are_compared_alike_by_pieces_of_rows(monkeypatch):
+    pytest.importorskip("numba")
+    rng = np.random.default_rng(0)
+    y, q = rng.integers(0, 3, 700), rng.dirichlet(np.ones(3), (7, 700))
+    q[1, 5] = np.eye(3)[(y[5] + 1) % 3]
+    models = {f"m{i}": each for i, each in enumerate(q)} | {"same": q[0].copy()}
+    models["m2"], models["m3"] = np.asfortranarray(q[2]), q[3].astype(np.float32)
+    models["m3"].flags.writeable = False
+    w = rng.integers(0, 3, 700) * 0.5
+    asked = [{}, {"weights": w, "reference": "frequencies"}]
+    plain = [vx.compare(y, models, ordered=True, **more) for more in asked]
+    for name in ("COMPILED_FROM", "COMPILED_AT_ONCE"):
+        monkeypatch.setattr(limits, name, 0)
+    monkeypatch.setattr(pieces, "_CHUNK", 300)
+    for more, expected in zip(asked, plain, strict=True):
+        found = vx.compare(y, models, ordered=True, **more)
+        ours, theirs = (each.to_dict() for each in (found, expected))
+        assert_alike(ours, theirs)
+    models["m4"][650], models["m1"][20] = np.nan, -1.0
+    with pytest.raises(vx.InputError, match=r"'m1'.*row 20"):
+        vx.compare(y, models, ordered=True)
+
+
+def assert_alike(ours, theirs):
+    """The same numbers but for rounding, anywhere in what JSON holds."""
+    if isinstance(theirs, dict):
+        assert ours.keys() == theirs.keys()
+        for key, own in theirs.items():
+            assert_alike(ours[key], own)
+    elif isinstance(theirs, list):
+        assert len(ours) == len(theirs)
+        for a, b in zip(ours, theirs, strict=True):
+            assert_alike(a, b)
+    elif isinstance(theirs, float):
+        assert ours == pytest.approx(theirs, rel=1e-10, abs=1e-13)
+    else:
+        assert ours == theirs
 
 
 def test_a_huge_first_loss_takes_no_digits_from_a_difference():

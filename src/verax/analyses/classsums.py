@@ -15,7 +15,8 @@ from verax.common.specs import Truth
 from verax.common.stored import only_counts, only_weights
 from verax.common.summaries import Summary, merges
 from verax.engines.clusters import ByLabel, Cells, GroupLabels, leave_one_out
-from verax.engines.differences import PairedTally, all_pairs
+from verax.engines.differences import PairedTally
+from verax.engines.pieces import all_pairs
 from verax.engines.summing import PlainSums
 from verax.engines.sums import Moments, Sum, Sums
 from verax.inputs.arrays import Floats

@@ -6,16 +6,15 @@ Two means do not tell how uncertain their difference is, so differences are summ
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from itertools import combinations
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from verax.common.specs import Whole
 from verax.common.summaries import Summary, merges
 from verax.engines.clusters import ByLabel, GroupLabels, shapes_over, sums_by_label, variances_over
+from verax.engines.pieces import Block, Fill, all_pairs, columns_of, lines_of, moments_of_pieces
 from verax.engines.sums import (
     Moments,
     MomentSums,
@@ -30,81 +29,45 @@ from verax.inputs.arrays import Floats
 from verax.inputs.groups import GroupCount, Groups, count_groups, distinct
 from verax.kernels.ledger import compiles
 
-# How many rows tell roughly what means are, and which share of the mean square the squared distance from the
-# mean may then be: a tenth of a standard deviation costs no digit.
-_SAMPLE, _SPREAD = 1024, 0.01
 # The number of columns, with one for the weights.
 _COLUMNS = "1+n_models+pairs*(n_models*(n_models-1)//2)"
 
 
-def all_pairs(n_models: int) -> list[tuple[int, int]]:
-    """The pairs of models, in the order of the columns of differences."""
-    return list(combinations(range(n_models), 2))
-
-
 def with_differences(losses: Floats) -> Floats:
     """(n, M) losses with one more column for the difference of each pair; NaN where both are infinite."""
-    return np.column_stack(_columns(losses))
+    return np.column_stack(columns_of(losses))
 
 
-def _columns(losses: Floats, *, pairs: bool = True) -> list[Floats]:
-    """The same, column by column: each is one piece of memory, which is read several times faster."""
-    models = [np.ascontiguousarray(column) for column in losses.T]
-    with np.errstate(invalid="ignore"):
-        return models + [models[a] - models[b] for a, b in (all_pairs(len(models)) if pairs else ())]
+def tallies_of_pieces(
+    blocks: Sequence[Block], n_rows: int, weights: Floats | None, fill: Callable[[], Fill]
+) -> list[list[PairedTally]] | None:
+    """A tally of each column of each block, by compiled loops; None where these do not pay.
 
-
-def _or_infinite(column: Floats) -> Floats:
-    """A column with infinity in place of what is not finite."""
-    # A sum takes less time than a look at every number.
-    return column if np.isfinite(column.sum()) else np.where(np.isfinite(column), column, np.inf)
-
-
-def _compiled_moments(losses: Floats, weights: Floats | None, *, pairs: bool) -> list[Moments] | None:
-    """The moments of losses and their differences, and those with squared weights if there are any, by a
-    compiled loop over all columns and pairs; None where there are few rows, or a loss is not finite.
+    `fill` makes what writes pieces of rows. Weights are not negative; there is none where all are zero.
     """
-    n, m = losses.shape
-    n_lines = m + (m * (m - 1) // 2 if pairs else 0)
-    if not compiles(n * n_lines, "differences"):
+    lines = sum(block.n_columns * (block.n_lines - 1) for block in blocks)
+    if not compiles(n_rows * lines, "differences") or (weights is not None and not weights.any()):
         return None
-    columns = losses.T
-    # Each column in one piece; how far they are apart does not matter.
-    inside = columns.strides[1] == columns.itemsize and columns.strides[0] >= n * columns.itemsize
-    if columns.dtype != np.float64 or not inside:
-        columns = np.ascontiguousarray(columns, np.float64)
-    given = [None] if weights is None else [weights, weights * weights]
-    found = [_deviations(columns, w, n_lines) for w in given]
-    return None if any(own is None for own in found) else found  # type: ignore[return-value]
+    w, n_positive, exponent = _scaled(weights, n_rows)
+    found = moments_of_pieces(blocks, n_rows, w, fill)
+    return [
+        [
+            PairedTally(
+                block.n_models, n_rows, n_positive, exponent, int(block.pairs), moments[0], moments[-1]
+            )
+            for moments in columns
+        ]
+        for block, columns in zip(blocks, found, strict=True)
+    ]
 
 
-def _deviations(columns: Floats, weights: Floats | None, n_lines: int) -> Moments | None:
-    """The moments of (C, n) columns, after a column of zeros, and of the differences of all pairs if there
-    are lines for them; None where some number is not finite.
-    """
-    from verax.kernels.counting import add_deviations
-
-    m, n = columns.shape
-    # One array from the first number to the last: the compiler then knows that columns are in one piece.
-    apart = columns.strides[0] // columns.itemsize
-    values = as_strided(columns, ((m - 1) * apart + n,), (columns.itemsize,), writeable=False)
-    weight = float(n if weights is None else weights.sum())
-    near = columns[:, :: max(1, n // _SAMPLE)].mean(axis=1)
-    for last in (False, True):
-        sums = np.zeros((1 + n_lines, 2))
-        add_deviations(values, apart, n, np.zeros(0) if weights is None else weights, near, sums[1:])
-        if not np.isfinite(sums).all() or not weight > 0:
-            return None
-        gap = sums[1:, 0] / weight
-        if last or (gap * gap <= _SPREAD * sums[1:, 1] / weight).all():
-            break
-        # The sample was not like the rows: once more, from the means.
-        near = near + gap[:m]
-    shift = np.zeros(1 + n_lines)
-    shift[1 : 1 + m] = near
-    if n_lines > m:
-        shift[1 + m :] = [near[a] - near[b] for a, b in all_pairs(m)]
-    return Moments.from_sums(weight, *sums.T, shift=shift)
+def _scaled(weights: Floats | None, n_rows: int) -> tuple[Floats | None, int, int]:
+    """Weights in units of a power of two, how many are positive, and that power."""
+    if weights is None:
+        return None, n_rows, 0
+    with np.errstate(over="ignore"):
+        exponent = exponent_of(float(weights.sum()))
+    return weights / math.ldexp(1.0, exponent), int(np.count_nonzero(weights)), exponent
 
 
 class PairedTally(Summary, kind="paired tally", frozen=False):
@@ -154,20 +117,26 @@ class PairedTally(Summary, kind="paired tally", frozen=False):
         groups: Groups | Sequence[Any] | np.ndarray[Any, Any] | None = None,
     ) -> PairedTally:
         """Take in rows: (n, M) losses, their weights, and their groups or the labels of these."""
-        part = PairedTally(self.n_models, len(losses), len(losses), pairs=self.pairs)
-        w = None if weights is None else np.asarray(weights, dtype=float)
-        pairs = bool(self.pairs)
+        given = None if weights is None else np.asarray(weights, dtype=float)
+        n, pairs = len(losses), bool(self.pairs)
+
+        def fill(start: int, stop: int, flat: Floats) -> None:
+            flat.reshape(-1, stop - start)[:] = losses[start:stop].T
+
+        found = None
+        if groups is None:
+            found = tallies_of_pieces([Block(1, self.n_models, pairs)], n, given, lambda: fill)
+        part = self._by_calls(losses, given, groups) if found is None else found[0][0]
+        self.__dict__.update(vars(self.merge(part) if self.n_rows else part))
+        return self
+
+    def _by_calls(self, losses: Floats, weights: Floats | None, groups: Any) -> PairedTally:
+        """The tally of some rows by array calls."""
+        w, n_positive, exponent = _scaled(weights, len(losses))
+        part = PairedTally(self.n_models, len(losses), n_positive, exponent, self.pairs)
+        lines = lines_of(losses, pairs=bool(self.pairs))
         with np.errstate(over="ignore", invalid="ignore"):
-            if w is not None:
-                part.n_positive = int(np.count_nonzero(w))
-                part.exponent = exponent_of(float(w.sum()))
-                w = w / math.ldexp(1.0, part.exponent)
-            moments = _compiled_moments(losses, w, pairs=pairs) if groups is None else None
-            columns: list[Floats] = []
-            if moments is None:
-                columns = [_or_infinite(column) for column in _columns(losses, pairs=pairs)]
-                columns.insert(0, np.zeros(len(losses)))
-                moments = [Moments.of(columns, own, np) for own in ([w] if w is None else [w, w * w])]
+            moments = [Moments.of(lines, own, np) for own in ([w] if w is None else [w, w * w])]
             part.moments, part.squares = moments[0], moments[-1]
             if groups is not None:
                 if not isinstance(groups, Groups):
@@ -175,13 +144,12 @@ class PairedTally(Summary, kind="paired tally", frozen=False):
                 w = np.ones(len(losses)) if w is None else w
                 # What is infinite in a row without weight does not count.
                 lost = np.where(w > 0, np.nan, 0.0)
-                terms = [w * np.where(np.isinf(column), lost, column) for column in columns[1:]]
+                terms = [w * np.where(np.isinf(column), lost, column) for column in lines[1:]]
                 present = np.flatnonzero(np.bincount(groups.codes, minlength=len(groups.labels)))
                 sums = [np.bincount(groups.codes, term, len(groups.labels)) for term in (w, *terms)]
                 part.labels = groups.labels[present]
                 part.cluster_sums = np.column_stack(sums).astype(float, copy=False)[present]
-        self.__dict__.update(vars(self.merge(part) if self.n_rows else part))
-        return self
+        return part
 
     def merge(self, other: PairedTally) -> PairedTally:
         """The tally of both sets of rows, in whatever order; neither is changed."""

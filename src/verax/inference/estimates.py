@@ -10,7 +10,8 @@ import numpy as np
 
 from verax.common.checks import check_count
 from verax.engines.clusters import leave_one_out, shapes_over, sums_by_label
-from verax.engines.differences import PairedTally, all_pairs, with_differences
+from verax.engines.differences import PairedTally, with_differences
+from verax.engines.pieces import all_pairs
 from verax.engines.sums import relative
 from verax.errors import InputError, passing, show
 from verax.inference.bootstrap import block_multiplicities, bootstrap_interval, multiplicities, widened

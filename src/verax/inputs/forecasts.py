@@ -375,10 +375,24 @@ class Forecasts:
         if isinstance(self.outcomes, Shares):
             shares = self.outcomes.unread(start, stop)
             # Nobody reads the single outcomes of rows that have none.
-            return Unread(self._parts(start, stop), np.empty(len(shares), np.int64), w, shares)
-        return Unread(self._parts(start, stop), self.outcomes.positions(start, stop), w)
+            return Unread(self.numbers(start, stop), np.empty(len(shares), np.int64), w, shares)
+        return Unread(self.numbers(start, stop), self.outcomes.positions(start, stop), w)
 
-    def _parts(self, start: int, stop: int) -> Any:
+    def numbers(self, start: int, stop: int) -> Any:
+        """The forecasts of rows `start` to `stop` of NumPy arrays, as `Unread` has them.
+
+        Parameters
+        ----------
+        start : int
+            The first row.
+        stop : int
+            The row after the last.
+
+        Returns
+        -------
+        array of shape (n, K), or tuple of arrays of shape (n,)
+            The numbers as they were given.
+        """
         p = self._p
         if p.ndim == 1:
             return (_readable(p[start:stop], p.dtype),)

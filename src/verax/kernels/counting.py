@@ -1,4 +1,4 @@
-"""Compiled counting of decisions, and sums over rows of groups and of pairs of models."""
+"""Compiled counting of decisions, and sums over rows of groups."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from typing import Any
 
 from verax.kernels.compensation import two_sum
 from verax.kernels.functions import compiled
-from verax.kernels.operations import fetch, plus
+from verax.kernels.operations import fetch
 
-# How many rows of all columns are compared at a time.
-_STRIP = 256
 # How many rows ahead the sums of groups are asked for.
 _AHEAD = 12
 
@@ -77,59 +75,3 @@ def add_to_groups(codes: Any, cells: Any, losses: Any, sums: Any, counts: Any) -
                 own[r, 0], error = two_sum(own[r, 0], losses[r, i])
                 own[r, 1] += error
             counts[codes[i], cell] += 1
-
-
-@compiled
-def add_deviations(values: Any, apart: int, n: int, weights: Any, means: Any, out: Any) -> None:
-    """Add the sums of w*d and w*d*d over rows for each of C columns to `out`, a line each, and then for each
-    pair of columns, if `out` has lines for them.
-
-    The `n` numbers of a column lie side by side, and columns begin `apart` numbers from each other. d is the
-    value minus the mean of its column, and for a pair the difference of the two columns minus that of their
-    means; an empty `weights` means ones. Rows are taken in strips that the nearest cache holds, whatever the
-    number of pairs.
-    """
-    n_columns = means.size
-    for start in range(0, n, _STRIP):
-        stop = min(start + _STRIP, n)
-        for a in range(n_columns):
-            alone, mean = values[a * apart + start : a * apart + stop], means[a]
-            total, square = 0.0, 0.0
-            if weights.size > 0:
-                own = weights[start:stop]
-                for i in range(stop - start):
-                    d = alone[i] - mean
-                    weighted = own[i] * d
-                    total = plus(total, weighted)
-                    square = plus(square, weighted * d)
-            else:
-                for i in range(stop - start):
-                    d = alone[i] - mean
-                    total = plus(total, d)
-                    square = plus(square, d * d)
-            out[a, 0] += total
-            out[a, 1] += square
-        at = n_columns
-        for a in range(n_columns if out.shape[0] > n_columns else 0):
-            for b in range(a + 1, n_columns):
-                one, other = (
-                    values[a * apart + start : a * apart + stop],
-                    values[b * apart + start : b * apart + stop],
-                )
-                shift = means[a] - means[b]
-                first, second = 0.0, 0.0
-                if weights.size > 0:
-                    own = weights[start:stop]
-                    for i in range(stop - start):
-                        d = (one[i] - other[i]) - shift
-                        weighted = own[i] * d
-                        first = plus(first, weighted)
-                        second = plus(second, weighted * d)
-                else:
-                    for i in range(stop - start):
-                        d = (one[i] - other[i]) - shift
-                        first = plus(first, d)
-                        second = plus(second, d * d)
-                out[at, 0] += first
-                out[at, 1] += second
-                at += 1

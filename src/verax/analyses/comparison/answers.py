@@ -10,7 +10,7 @@ import numpy as np
 
 from verax.common.specs import Array
 from verax.common.summaries import Summary, merges
-from verax.engines.differences import all_pairs
+from verax.engines.pieces import all_pairs
 from verax.inputs.arrays import Bools, Floats, Ints, to_host
 from verax.inputs.handles import Mergeable, Part, Recipe
 from verax.inputs.scored import ScoredRows

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from verax.engines.differences import all_pairs
+from verax.engines.pieces import all_pairs
 from verax.inference.estimates import holm
 from verax.inputs.arrays import Floats
 

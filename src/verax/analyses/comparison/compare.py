@@ -271,11 +271,13 @@ def compare_paired(
     names = list(handle.models)
     dense = [name for name in names if name not in handle.listed]
     recipe = _paired_recipe(handle, rules, reference, plan, traits=bool(dense))
+    if row_wise is not None:
+        # Before the sums, which need not be made of rows again then.
+        row_wise = replace(row_wise, columns=recipe.columns(row_wise.part))
     found = handle.summarise(with_fault_recipes(handle, {"sums": recipe}))
     sums: PairedSums = found["sums"]
     if sums.first.n_groups is not None:
         check_several(sums.first.n_groups)
-    row_wise = None if row_wise is None else replace(row_wise, columns=recipe.columns(row_wise.part))
     comparison = read_comparison(
         sums, names, rules, ordered=ordered, reference=reference, plan=plan, dense=dense, row_wise=row_wise
     )

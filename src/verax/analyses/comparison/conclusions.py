@@ -15,7 +15,8 @@ from verax.analyses.comparison.paired import OF_RULE, OF_TRAIT, PairedSums
 from verax.analyses.comparison.records import Difference, Model
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.comparison.traits import Traits
-from verax.engines.differences import PairedTally, all_pairs
+from verax.engines.differences import PairedTally
+from verax.engines.pieces import all_pairs
 from verax.errors import ParseError, join
 from verax.inference.bootstrap import bootstrap_interval
 from verax.inference.estimates import (

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.comparison.claims import ERROR_DISTANCE, TRAITS, error_column
+from verax.analyses.comparison.piecewise import Pieces
 from verax.analyses.comparison.references import OtherGroups, uniform_losses
 from verax.analyses.comparison.traits import FORMULAS, distances, mean_traits
 from verax.analyses.parts import RowPass, naming, probabilities
@@ -18,6 +19,7 @@ from verax.common.packing import UnreadableError
 from verax.common.specs import Each, Valued
 from verax.common.summaries import Summary, merges
 from verax.engines.differences import PairedTally
+from verax.engines.pieces import Block, Fill
 from verax.engines.stats import RowStatistic
 from verax.inputs.arrays import Floats, to_host
 from verax.inputs.forecasts import Forecasts, ShareBatch
@@ -84,8 +86,17 @@ class ColumnRecipe(Recipe[PairedSums], cases=True):
     def _columns(self, part: Part) -> Mapping[str, Floats]:
         """The same, made."""
 
+    def _by_pieces(self, part: Part) -> PairedSums | None:
+        """The sums of some rows without all columns in memory; None where that is not faster."""
+        return None
+
     def take(self, part: Part) -> PairedSums:
         """The sums of some rows."""
+        held = part.made("last paired columns")
+        if part.rows.groups is None and (held is None or held.get("recipe") is not self):
+            sums = self._by_pieces(part)
+            if sums is not None:
+                return sums
         _, weights = _outcomes(part, next(iter(part.models)))
         found = {}
         for name, own in self.columns(part).items():
@@ -160,6 +171,42 @@ class PairedRecipe(ColumnRecipe, cases=True):
             columns[OF_TRAITS] = traits.reshape(-1, part.n_rows).T
         return columns
 
+    def _by_pieces(self, part: Part) -> PairedSums | None:
+        dense, n_rules = self._dense(part), len(self.rules)
+        n_models = len(self.models) + (self.reference is not None)
+        # Of each model the losses by each rule, then the traits: where they are in a piece.
+        places = [[r * n_models + i for r in range(n_rules)] for i in range(len(self.models))]
+        blocks, names = (
+            [Block(n_rules, n_models, True)],
+            [OF_RULE.format(name_of(rule)) for rule in self.rules],
+        )
+        paired, behind = n_rules > 1 and len(dense) > 1, n_rules * n_models
+        if paired:
+            blocks.append(Block(len(TRAITS), len(dense), True))
+            names += [OF_TRAIT.format(trait) for trait in TRAITS]
+        elif dense:
+            blocks.append(Block(1, len(TRAITS) * len(dense), False))
+            names.append(OF_TRAITS)
+        for at, i in enumerate(dense):
+            step, first = (len(dense), at) if paired else (1, len(TRAITS) * at)
+            places[i] += [behind + first + step * trait for trait in TRAITS]
+
+        def lines(name: str) -> Floats:
+            own = np.empty((len(places[self.models.index(name)]), part.n_rows))
+            _fill(own, part, name, self.rules)
+            return own
+
+        pieces = Pieces.of(part, self.rules, dict(zip(self.models, places, strict=True)), lines)
+        if pieces is None:
+            return None
+        if self.reference is not None:
+            for r, losses in enumerate(self._reference(part)):
+                pieces.know((r + 1) * n_models - 1, losses)
+        found = pieces.tallies(blocks)
+        if found is None:
+            return None
+        return PairedSums(dict(zip(names, (tally for each in found for tally in each), strict=True)))
+
     def _reference(self, part: Part) -> list[Floats]:
         if self.counts is None:
             return uniform_losses(self.rules, part)
@@ -176,6 +223,33 @@ class ErrorRecipe(ColumnRecipe, cases=True):
     def _columns(self, part: Part) -> Mapping[str, Floats]:
         columns = [error_column(trait_rows(part, name), *means) for name, means in self.means.items()]
         return {OF_TRAIT.format(ERROR_DISTANCE): np.stack(columns).T}
+
+    def _by_pieces(self, part: Part) -> PairedSums | None:
+        names, n_models = list(self.means), len(self.means)
+        places = {name: [trait * n_models + i for trait in TRAITS] for i, name in enumerate(names)}
+        if part.made(_COLUMNS.format(names[0])) is not None:
+            return None
+        pieces = Pieces.of(part, (), places, lambda name: np.stack(trait_rows(part, name)))
+        if pieces is None:
+            return None
+
+        def fill() -> Fill:
+            write, held = pieces.fill(), np.zeros(0)
+
+            def write_errors(start: int, stop: int, flat: Floats) -> None:
+                nonlocal held
+                n = stop - start
+                held = np.empty(len(TRAITS) * flat.size) if held.size < len(TRAITS) * flat.size else held
+                own = held[: len(TRAITS) * flat.size]
+                write(start, stop, own)
+                traits = own.reshape(len(TRAITS), n_models, n)
+                for i, name in enumerate(names):
+                    flat[i * n : (i + 1) * n] = error_column(list(traits[:, i]), *self.means[name])
+
+            return write_errors
+
+        found = pieces.tallies([Block(1, n_models, True)], fill)
+        return None if found is None else PairedSums({OF_TRAIT.format(ERROR_DISTANCE): found[0][0]})
 
 
 def trait_rows(part: Part, name: str) -> Sequence[Floats]:

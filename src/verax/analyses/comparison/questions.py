@@ -23,7 +23,7 @@ from verax.analyses.comparison.opening import Asked, Missing, check_graded, grad
 from verax.analyses.comparison.paired import PairedRecipe, PairedSums
 from verax.analyses.comparison.records import Difference, Model
 from verax.analyses.comparison.result import Comparison
-from verax.engines.differences import all_pairs
+from verax.engines.pieces import all_pairs
 from verax.errors import InputError, show
 from verax.inference.estimates import Method, Units, holm
 from verax.inference.intervals import Interval, Resampling

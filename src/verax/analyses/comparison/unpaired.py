@@ -14,7 +14,7 @@ from verax.analyses.comparison.paired import PairedRecipe, PairedSums
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.comparison.traits import Traits
 from verax.analyses.listfaults import faults_in, with_fault_recipes
-from verax.engines.differences import all_pairs
+from verax.engines.pieces import all_pairs
 from verax.errors import InputError
 from verax.inference.estimates import Estimate
 from verax.inputs.arrays import Floats

@@ -13,7 +13,7 @@ from verax.analyses.comparison.letters import letter_display
 from verax.analyses.datasets.given import Missing, ScoreTable, read_table
 from verax.analyses.datasets.result import DatasetComparison, DatasetDifference, DatasetModel
 from verax.common.checks import check_choice, check_count, check_number
-from verax.engines.differences import all_pairs
+from verax.engines.pieces import all_pairs
 from verax.errors import InputError, Remedy, join, show
 from verax.inference.estimates import holm
 from verax.inference.intervals import Interval, Resampling, bounded, few

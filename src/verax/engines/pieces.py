@@ -1,0 +1,360 @@
+"""Moments of columns of several models and of their differences, from pieces of rows that a cache holds.
+
+What rows are made of need not be in memory: a piece of all models is written, added up, and overwritten by
+the next. A variance of a difference comes from the products of deviations, in a fraction of the time of
+subtracting all pairs row by row. Where two models are so alike that this would cancel, they are subtracted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import combinations
+from operator import add
+
+import numpy as np
+
+from verax.engines.sums import Moments, Sum
+from verax.inputs.arrays import Bools, Floats, Ints
+from verax.kernels.pairing import FOUR, STRIP
+from verax.kernels.threads import in_order, n_cores
+
+# How many numbers a piece has, about: the caches of a core hold them. At least so many rows.
+_PIECE, _FEWEST = 2**17, 256
+# How many rows are summed by one thread at a time. The sums of each are merged in order.
+_CHUNK = 2**16
+# Up to this many models all pairs are subtracted: products would take as long.
+_SUBTRACTED = 5
+# Squared distance of a shift from the mean as a share of the mean square: half costs one binary digit.
+_SPREAD = 0.5
+# A difference whose variance is a smaller share of those of its models is subtracted: seven binary digits.
+_ALIKE = 2.0**-7
+# How often a chunk is read: losses may be infinite, the shift far from the mean, and models alike.
+_ATTEMPTS = 4
+_NONE = np.zeros(0)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Columns that have a number for each row and model.
+
+    Attributes
+    ----------
+    n_columns, n_models : int
+        How many there are.
+    pairs : bool
+        Whether differences are summed as well.
+    """
+
+    n_columns: int
+    n_models: int
+    pairs: bool
+
+    @property
+    def size(self) -> int:
+        """How many numbers a row has."""
+        return self.n_columns * self.n_models
+
+    @property
+    def n_lines(self) -> int:
+        """The number of sums of a column: a first one of zeros, which knows the weight, models, pairs."""
+        return 1 + self.n_models + len(self.ends[0])
+
+    @property
+    def ends(self) -> tuple[Ints, Ints]:
+        """The models of each pair, in order."""
+        pairs = all_pairs(self.n_models) if self.pairs else []
+        first, second = np.array(pairs, np.int64).reshape(-1, 2).T
+        return first, second
+
+
+# Writes the rows from one number to another to a flat array: by block, by column, by model, by row.
+Fill = Callable[[int, int, Floats], None]
+
+
+def moments_of_pieces(
+    blocks: Sequence[Block], n_rows: int, weights: Floats | None, fill: Callable[[], Fill]
+) -> list[list[list[Moments]]]:
+    """For each block and column the moments, and with weights also those with the weights squared.
+
+    What is not finite counts as an infinite loss. `fill` makes what one thread writes pieces by. Sums do not
+    depend on the number of threads.
+    """
+    plans = [_Plan(block) for block in blocks]
+    given = [None] if weights is None else [weights, weights * weights]
+    chunks = [(start, min(start + _CHUNK, n_rows)) for start in range(0, n_rows, _CHUNK)]
+    own = _Reader(blocks, given, fill())
+    # The first chunk tells which models are alike.
+    found = [own.moments(chunks[0], plans)]
+    plans = own.plans
+    n_threads = min(n_cores(), len(chunks) - 1)
+    if n_threads > 1:
+        free = [own, *(_Reader(blocks, given, fill()) for _ in range(n_threads - 1))]
+
+        def work(chunk: tuple[int, int]) -> list[Moments]:
+            reader = free.pop()
+            try:
+                return reader.moments(chunk, plans)
+            finally:
+                free.append(reader)
+
+        found += in_order(work, chunks[1:], n_threads)
+    else:
+        found += [own.moments(chunk, plans) for chunk in chunks[1:]]
+    totals = [reduce(add, each) for each in zip(*found, strict=True)]
+    return _by_column(blocks, totals)
+
+
+def _by_column(blocks: Sequence[Block], totals: Sequence[Moments]) -> list[list[list[Moments]]]:
+    """Moments of all lines of all columns, taken apart."""
+    found, at = [], 0
+    for block in blocks:
+        columns = []
+        for _ in range(block.n_columns):
+            lines = slice(at, at + block.n_lines)
+            columns.append([_lines(moments, lines) for moments in totals])
+            at += block.n_lines
+        found.append(columns)
+    return found
+
+
+def _lines(moments: Moments, lines: slice) -> Moments:
+    weight, total, infinite = (
+        Sum(own.high[lines], own.low[lines]) for own in (moments.weight, moments.total, moments.infinite)
+    )
+    return Moments(weight, total, moments.m2[lines], infinite, moments.n_infinite[lines])
+
+
+class _Plan:
+    """How a block is summed: which pairs are subtracted, and the rest by products."""
+
+    def __init__(self, block: Block, alike: Bools | None = None) -> None:
+        self.block = block
+        self.ends: tuple[Ints, Ints] = block.ends
+        few = block.n_models <= _SUBTRACTED
+        alike = np.full((block.n_columns, len(self.ends[0])), few) if alike is None else alike
+        self.alike: Bools = alike
+        self.products: bool = not alike.all()
+        column, pair = np.nonzero(alike)
+        self.pairs: Ints = np.stack([column, self.ends[0][pair], self.ends[1][pair]], axis=1)
+
+    def with_alike(self, more: Bools) -> _Plan:
+        return _Plan(self.block, self.alike | more)
+
+
+class _Sums:
+    """The sums of the columns of a block over the rows of a chunk, with one set of weights."""
+
+    def __init__(self, plan: _Plan, near: Floats, work: Floats) -> None:
+        block = plan.block
+        self._plan, self._near, self._work = plan, near, work
+        self._first: Floats = np.zeros(near.shape)
+        self._second: Floats = np.zeros(near.shape)
+        padded = work.shape[1] if plan.products else 0
+        self._cross: Floats = np.zeros((block.n_columns, padded, padded))
+        self._pairs: Floats = np.zeros((len(plan.pairs), 2))
+        self._weight: Floats = np.zeros(block.n_columns)
+        # The rows of each column that are not finite, with their weights.
+        self._rest: list[list[tuple[Floats, Floats | None]]] = [[] for _ in range(block.n_columns)]
+
+    def add(self, values: Floats, weights: Floats | None) -> None:
+        """Take in rows by column, model and row."""
+        self._add(slice(None), values, weights, self._plan.pairs, self._pairs)
+
+    def add_finite(self, values: Floats, weights: Floats | None) -> None:
+        """The same for rows of which some are not finite."""
+        for c, column in enumerate(values):
+            finite = np.isfinite(column).all(axis=0)
+            if not finite.all():
+                lost = ~finite
+                self._rest[c].append((column[:, lost], None if weights is None else weights[lost]))
+            own = None if weights is None else weights[finite]
+            at = self._plan.pairs[:, 0] == c
+            pairs, sums = self._plan.pairs[at] - [c, 0, 0], self._pairs[at]
+            self._add(slice(c, c + 1), np.ascontiguousarray(column[None, :, finite]), own, pairs, sums)
+            self._pairs[at] = sums
+
+    def _add(self, at: slice, values: Floats, weights: Floats | None, pairs: Ints, sums: Floats) -> None:
+        from verax.kernels.pairing import add_differences, add_products
+
+        n, near, w = values.shape[2], self._near[at], _NONE if weights is None else weights
+        self._weight[at] += n if weights is None else weights.sum()
+        add_products(values, n, near, w, self._work, self._first[at], self._second[at], self._cross[at])
+        if len(pairs):
+            add_differences(values, n, near, w, pairs, sums)
+
+    @property
+    def finite(self) -> bool:
+        """Whether all sums are finite; those of pairs are where those of their models are."""
+        return bool(np.isfinite(self._second).all())
+
+    @property
+    def gap(self) -> Floats | None:
+        """(C, M) how far means are from what deviations are taken from; None where that is near enough."""
+        weight = self._weight[:, None]
+        of_pairs = self._weight[self._plan.pairs[:, 0]]
+        with np.errstate(divide="ignore"):
+            gap = self._first / weight
+            far = (gap * gap > _SPREAD * self._second / weight).any()
+            one, two = (self._pairs / of_pairs[:, None]).T
+            far |= (one * one > _SPREAD * two).any()
+        return np.where(np.isfinite(gap), gap, 0.0) if far else None
+
+    @property
+    def cancelling(self) -> Bools:
+        """(C, P) which pairs are so alike that products lose digits."""
+        plan, m = self._plan, self._near.shape[1]
+        if not plan.products:
+            return np.zeros_like(plan.alike)
+        a, b = plan.ends
+        m2 = self._of_finite().m2.reshape(len(self._near), -1)
+        alone = m2[:, 1 : 1 + m]
+        return np.asarray((m2[:, 1 + m :] < _ALIKE * (alone[:, a] + alone[:, b])) & ~plan.alike)
+
+    def moments(self) -> Moments:
+        """Of all lines of all columns."""
+        found = self._of_finite()
+        return found + self._of_rest() if any(self._rest) else found
+
+    def _of_finite(self) -> Moments:
+        plan, near = self._plan, self._near
+        a, b = plan.ends
+        one, two = self._first[:, a] - self._first[:, b], np.zeros((len(near), len(a)))
+        if plan.products:
+            two = self._second[:, a] + self._second[:, b] - 2 * self._cross[:, a, b]
+        one[plan.alike], two[plan.alike] = self._pairs.T
+        zero = np.zeros((len(near), 1))
+        first, second, shift = (
+            np.concatenate([zero, *own], axis=1).reshape(-1)
+            for own in ((self._first, one), (self._second, two), (near, near[:, a] - near[:, b]))
+        )
+        return Moments.from_sums(self._weight.repeat(plan.block.n_lines), first, second, shift=shift)
+
+    def _of_rest(self) -> Moments:
+        """Of the rows that are not finite."""
+        found = []
+        for rows in self._rest:
+            if not rows:
+                found.append(Moments.zeros(self._plan.block.n_lines))
+                continue
+            values = np.concatenate([own for own, _ in rows], axis=1)
+            weights = [w for _, w in rows if w is not None]
+            lines = lines_of(values.T, pairs=self._plan.block.pairs)
+            found.append(Moments.of(lines, np.concatenate(weights) if weights else None, np))
+        return reduce(Moments.beside, found)
+
+
+class _Reader:
+    """Reads chunks for one thread, into arrays that are used again and again."""
+
+    def __init__(self, blocks: Sequence[Block], weights: Sequence[Floats | None], fill: Fill) -> None:
+        numbers = sum(block.size for block in blocks)
+        self._rows = max(_FEWEST, _PIECE // numbers // STRIP * STRIP)
+        self._weights, self._fill = weights, fill
+        self._buffer: Floats = np.empty(numbers * self._rows)
+        self._work = [np.zeros((2, -(-block.n_models // FOUR) * FOUR, STRIP)) for block in blocks]
+        self.plans: list[_Plan] = []
+
+    def moments(self, chunk: tuple[int, int], plans: Sequence[_Plan]) -> list[Moments]:
+        """Of the rows of a chunk, for each set of weights: all lines of all columns of all blocks."""
+        # What a thread ignores is its own matter.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._moments(chunk, plans)
+
+    def _moments(self, chunk: tuple[int, int], plans: Sequence[_Plan]) -> list[Moments]:
+        self.plans = list(plans)
+        near: list[Floats] | None = None
+        finite = True
+        for _ in range(_ATTEMPTS):
+            near, sums = self._sums(chunk, near, finite)
+            if not all(own.finite for each in sums for own in each):
+                finite = False
+            elif not self._improve(near, sums):
+                break
+        return [reduce(Moments.beside, (own.moments() for own in each)) for each in sums]
+
+    def _improve(self, near: list[Floats], sums: Sequence[Sequence[_Sums]]) -> bool:
+        """Choose better means and more pairs to subtract; False where these are good."""
+        changed = False
+        for i, plan in enumerate(self.plans):
+            gap = sums[0][i].gap
+            alike = np.logical_or.reduce([each[i].cancelling for each in sums])
+            if gap is not None:
+                near[i] = near[i] + gap
+            if alike.any():
+                self.plans[i] = plan.with_alike(alike)
+            changed |= gap is not None or bool(alike.any())
+        return changed
+
+    def _sums(
+        self, chunk: tuple[int, int], near: list[Floats] | None, finite: bool
+    ) -> tuple[list[Floats], list[list[_Sums]]]:
+        """Read a chunk: the means that deviations are taken from, and the sums by weights and block."""
+        sums: list[list[_Sums]] = []
+        for start in range(chunk[0], chunk[1], self._rows):
+            stop = min(start + self._rows, chunk[1])
+            flat = self._buffer[: len(self._buffer) // self._rows * (stop - start)]
+            self._fill(start, stop, flat)
+            pieces = _parted(flat, [plan.block for plan in self.plans], stop - start)
+            near = [_means(piece) for piece in pieces] if near is None else near
+            if not sums:
+                made = list(zip(self.plans, near, self._work, strict=True))
+                sums = [[_Sums(*own) for own in made] for _ in self._weights]
+            for each, weights in zip(sums, self._weights, strict=True):
+                w = None if weights is None else weights[start:stop]
+                for own, piece in zip(each, pieces, strict=True):
+                    (own.add if finite else own.add_finite)(piece, w)
+        assert near is not None
+        return near, sums
+
+
+def _parted(flat: Floats, blocks: Sequence[Block], n: int) -> list[Floats]:
+    """The numbers of each block by column, model and row."""
+    found, at = [], 0
+    for block in blocks:
+        found.append(flat[at : at + block.size * n].reshape(block.n_columns, block.n_models, n))
+        at += block.size * n
+    return found
+
+
+def _means(piece: Floats) -> Floats:
+    """(C, M) means of the rows that are finite for all models, so that means of pairs are those of models."""
+    mean = piece.mean(axis=2)
+    if np.isfinite(mean).all():
+        return np.asarray(mean)
+    finite = np.isfinite(piece).all(axis=1, keepdims=True)
+    return np.asarray(np.where(finite, piece, 0.0).sum(axis=2) / np.maximum(finite.sum(axis=2), 1))
+
+
+# ---- by array calls ----------------------------------------------------------------------------
+
+
+def all_pairs(n_models: int) -> list[tuple[int, int]]:
+    """The pairs of models, in the order of the columns of differences."""
+    return list(combinations(range(n_models), 2))
+
+
+def columns_of(losses: Floats, *, pairs: bool = True) -> list[Floats]:
+    """The columns of (n, M) losses and the difference of each pair; NaN where both are infinite.
+
+    Each is one piece of memory, which is read several times faster.
+    """
+    models = [np.ascontiguousarray(column) for column in losses.T]
+    with np.errstate(invalid="ignore"):
+        return models + [models[a] - models[b] for a, b in (all_pairs(len(models)) if pairs else ())]
+
+
+def lines_of(losses: Floats, *, pairs: bool) -> list[Floats]:
+    """A column of zeros, then those of (n, M) losses and their differences, infinite where not finite."""
+    columns = columns_of(losses, pairs=pairs)
+    # A sum takes less time than a look at every number.
+    with np.errstate(invalid="ignore", over="ignore"):
+        finite = [np.isfinite(column.sum()) for column in columns]
+    return [
+        np.zeros(len(losses)),
+        *(
+            column if known else np.where(np.isfinite(column), column, np.inf)
+            for column, known in zip(columns, finite, strict=True)
+        ),
+    ]

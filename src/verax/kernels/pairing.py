@@ -1,0 +1,120 @@
+"""Compiled sums over pairs of models on the same rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from verax.kernels.functions import compiled
+from verax.kernels.operations import plus
+
+# How many rows of all models are multiplied at a time: the nearest caches hold them.
+STRIP = 256
+# Models are multiplied by fours; those behind the last are zero.
+FOUR = 4
+
+
+@compiled
+def add_products(
+    values: Any, n: int, means: Any, weights: Any, work: Any, first: Any, second: Any, cross: Any
+) -> None:
+    """Add sums over `n` rows of the deviations d of M models from their means, for each of several columns.
+
+    `values` has the numbers by column, model and row. `first` and `second` have the sums of w*d and w*d*d;
+    `cross`, unless it is empty, those of w*d*e for every two models, `second` included. An empty `weights`
+    means ones. `work` has two arrays of STRIP numbers for each model, whose number is a multiple of FOUR;
+    those of models behind the last are zero.
+    """
+    n_models, weighted = means.shape[1], 1 if weights.size > 0 else 0
+    for c in range(values.shape[0]):
+        for start in range(0, n, STRIP):
+            size = min(STRIP, n - start)
+            for m in range(n_models):
+                own, mean, d = values[c, m, start : start + size], means[c, m], work[0, m, 0:size]
+                total, square = 0.0, 0.0
+                if weights.size > 0:
+                    w, e = weights[start : start + size], work[1, m, 0:size]
+                    for i in range(size):
+                        x = own[i] - mean
+                        product = w[i] * x
+                        d[i] = x
+                        e[i] = product
+                        total = plus(total, product)
+                        square = plus(square, product * x)
+                else:
+                    for i in range(size):
+                        x = own[i] - mean
+                        d[i] = x
+                        total = plus(total, x)
+                        square = plus(square, x * x)
+                first[c, m] += total
+                second[c, m] += square
+            for a in range(0, cross.shape[1], FOUR):
+                for b in range(a, cross.shape[1], FOUR):
+                    _multiply(work, weighted, a, b, size, cross, c)
+
+
+def _multiply(work: Any, weighted: int, a: int, b: int, size: int, cross: Any, c: int) -> None:
+    """Add the products of four models with four."""
+    x0, x1 = work[weighted, a, 0:size], work[weighted, a + 1, 0:size]
+    x2, x3 = work[weighted, a + 2, 0:size], work[weighted, a + 3, 0:size]
+    y0, y1 = work[0, b, 0:size], work[0, b + 1, 0:size]
+    y2, y3 = work[0, b + 2, 0:size], work[0, b + 3, 0:size]
+    s00, s01, s02, s03 = 0.0, 0.0, 0.0, 0.0
+    s10, s11, s12, s13 = 0.0, 0.0, 0.0, 0.0
+    s20, s21, s22, s23 = 0.0, 0.0, 0.0, 0.0
+    s30, s31, s32, s33 = 0.0, 0.0, 0.0, 0.0
+    for i in range(size):
+        s00, s01 = plus(s00, x0[i] * y0[i]), plus(s01, x0[i] * y1[i])
+        s02, s03 = plus(s02, x0[i] * y2[i]), plus(s03, x0[i] * y3[i])
+        s10, s11 = plus(s10, x1[i] * y0[i]), plus(s11, x1[i] * y1[i])
+        s12, s13 = plus(s12, x1[i] * y2[i]), plus(s13, x1[i] * y3[i])
+        s20, s21 = plus(s20, x2[i] * y0[i]), plus(s21, x2[i] * y1[i])
+        s22, s23 = plus(s22, x2[i] * y2[i]), plus(s23, x2[i] * y3[i])
+        s30, s31 = plus(s30, x3[i] * y0[i]), plus(s31, x3[i] * y1[i])
+        s32, s33 = plus(s32, x3[i] * y2[i]), plus(s33, x3[i] * y3[i])
+    cross[c, a, b] += s00
+    cross[c, a, b + 1] += s01
+    cross[c, a, b + 2] += s02
+    cross[c, a, b + 3] += s03
+    cross[c, a + 1, b] += s10
+    cross[c, a + 1, b + 1] += s11
+    cross[c, a + 1, b + 2] += s12
+    cross[c, a + 1, b + 3] += s13
+    cross[c, a + 2, b] += s20
+    cross[c, a + 2, b + 1] += s21
+    cross[c, a + 2, b + 2] += s22
+    cross[c, a + 2, b + 3] += s23
+    cross[c, a + 3, b] += s30
+    cross[c, a + 3, b + 1] += s31
+    cross[c, a + 3, b + 2] += s32
+    cross[c, a + 3, b + 3] += s33
+
+
+@compiled
+def add_differences(values: Any, n: int, means: Any, weights: Any, pairs: Any, sums: Any) -> None:
+    """Add the sums of w*d and w*d*d over `n` rows for some pairs to `sums`, a line each.
+
+    `values` has the numbers by column, model and row; `pairs` the column and the two models of each pair. d
+    is the difference of the two minus that of their means; an empty `weights` means ones.
+    """
+    for start in range(0, n, STRIP):
+        size = min(STRIP, n - start)
+        for k in range(pairs.shape[0]):
+            c, a, b = pairs[k, 0], pairs[k, 1], pairs[k, 2]
+            one, other = values[c, a, start : start + size], values[c, b, start : start + size]
+            shift = means[c, a] - means[c, b]
+            first, second = 0.0, 0.0
+            if weights.size > 0:
+                w = weights[start : start + size]
+                for i in range(size):
+                    d = (one[i] - other[i]) - shift
+                    weighted = w[i] * d
+                    first = plus(first, weighted)
+                    second = plus(second, weighted * d)
+            else:
+                for i in range(size):
+                    d = (one[i] - other[i]) - shift
+                    first = plus(first, d)
+                    second = plus(second, d * d)
+            sums[k, 0] += first
+            sums[k, 1] += second
