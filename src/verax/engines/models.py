@@ -24,7 +24,7 @@ _STRIP = 64
 
 
 @dataclass(frozen=True)
-class Layout:
+class ModelLayout:
     """What a kernel is printed for: the number of classes, what the numbers are, and whether they are those
     of class 1 alone.
     """
@@ -34,7 +34,7 @@ class Layout:
     binary: bool
 
     @classmethod
-    def of(cls, rows: Any) -> Layout | None:
+    def of(cls, rows: Any) -> ModelLayout | None:
         """That of some rows; None for those that such a kernel does not know."""
         if not isinstance(rows, Forecasts) or rows.xp is not np or rows.shared or rows.n_classes > FEW:
             return None
@@ -48,7 +48,7 @@ class Layout:
 
 
 @lru_cache(maxsize=64)
-def _fuse(rules: tuple[Formula, ...], layout: Layout, distances: bool) -> tuple[Kernel, Floats] | None:
+def _fuse(rules: tuple[Formula, ...], layout: ModelLayout, distances: bool) -> tuple[Kernel, Floats] | None:
     """A kernel (p, at, steps, y, y_at, clears, constants, n, places, losses, left) and its constants; None
     where a formula has no trace.
 
@@ -63,7 +63,7 @@ def _fuse(rules: tuple[Formula, ...], layout: Layout, distances: bool) -> tuple[
     return compile_text(_loop(trace, layout, distances), __file__), np.array(trace.constants)
 
 
-def _loop(trace: Trace, layout: Layout, distances: bool) -> str:
+def _loop(trace: Trace, layout: ModelLayout, distances: bool) -> str:
     k, n_lines, size = layout.n_classes, len(trace.losses) + distances, _STRIP
     head, strip, row, end = Lines(4), Lines(12), Lines(16), Lines(12)
     for i in range(len(trace.constants)):
@@ -144,7 +144,7 @@ class ModelLosses:
 
     @classmethod
     def of(
-        cls, models: Sequence[Any], rules: Sequence[Formula], layout: Layout, *, distances: bool
+        cls, models: Sequence[Any], rules: Sequence[Formula], layout: ModelLayout, *, distances: bool
     ) -> ModelLosses | None:
         """The kernel for the rows of models of one layout; None where a formula has no trace."""
         kernel = _fuse(tuple(rules), layout, distances)

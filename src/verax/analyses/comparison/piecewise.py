@@ -9,7 +9,7 @@ import numpy as np
 from verax.analyses.comparison.traits import FORMULAS
 from verax.analyses.parts import naming
 from verax.engines.differences import PairedTally, tallies_of_pieces
-from verax.engines.models import InvalidRowsError, Layout, ModelLosses
+from verax.engines.models import InvalidRowsError, ModelLayout, ModelLosses
 from verax.engines.pieces import Block, Fill
 from verax.errors import VeraxError
 from verax.inputs.arrays import Floats, Ints, to_host
@@ -43,9 +43,9 @@ class Pieces:
 
         `lines` finds those of models for which there is no kernel. None where there is a kernel for none.
         """
-        alike: dict[tuple[Layout | None, bool], list[str]] = {}
+        alike: dict[tuple[ModelLayout | None, bool], list[str]] = {}
         for name, own in places.items():
-            alike.setdefault((Layout.of(part.models[name]), len(own) > len(rules)), []).append(name)
+            alike.setdefault((ModelLayout.of(part.models[name]), len(own) > len(rules)), []).append(name)
         found, others = cls(part), []
         for (layout, traits), names in alike.items():
             losses = None
