@@ -14,7 +14,7 @@ import numpy as np
 from verax.common.specs import Whole
 from verax.common.summaries import Summary, merges
 from verax.engines.clusters import ByLabel, GroupLabels, shapes_over, sums_by_label, variances_over
-from verax.engines.pieces import Block, Fill, all_pairs, columns_of, lines_of, moments_of_pieces
+from verax.engines.pieces import ColumnBlock, Fill, all_pairs, columns_of, lines_of, moments_of_pieces
 from verax.engines.sums import (
     Moments,
     MomentSums,
@@ -39,7 +39,7 @@ def with_differences(losses: Floats) -> Floats:
 
 
 def tallies_of_pieces(
-    blocks: Sequence[Block], n_rows: int, weights: Floats | None, fill: Callable[[], Fill]
+    blocks: Sequence[ColumnBlock], n_rows: int, weights: Floats | None, fill: Callable[[], Fill]
 ) -> list[list[PairedTally]] | None:
     """A tally of each column of each block, by compiled loops; None where these do not pay.
 
@@ -125,7 +125,7 @@ class PairedTally(Summary, kind="paired tally", frozen=False):
 
         found = None
         if groups is None:
-            found = tallies_of_pieces([Block(1, self.n_models, pairs)], n, given, lambda: fill)
+            found = tallies_of_pieces([ColumnBlock(1, self.n_models, pairs)], n, given, lambda: fill)
         part = self._by_calls(losses, given, groups) if found is None else found[0][0]
         self.__dict__.update(vars(self.merge(part) if self.n_rows else part))
         return self

@@ -36,7 +36,7 @@ _NONE = np.zeros(0)
 
 
 @dataclass(frozen=True)
-class Block:
+class ColumnBlock:
     """Columns that have a number for each row and model.
 
     Attributes
@@ -74,7 +74,7 @@ Fill = Callable[[int, int, Floats], None]
 
 
 def moments_of_pieces(
-    blocks: Sequence[Block], n_rows: int, weights: Floats | None, fill: Callable[[], Fill]
+    blocks: Sequence[ColumnBlock], n_rows: int, weights: Floats | None, fill: Callable[[], Fill]
 ) -> list[list[list[Moments]]]:
     """For each block and column the moments, and with weights also those with the weights squared.
 
@@ -106,7 +106,7 @@ def moments_of_pieces(
     return _by_column(blocks, totals)
 
 
-def _by_column(blocks: Sequence[Block], totals: Sequence[Moments]) -> list[list[list[Moments]]]:
+def _by_column(blocks: Sequence[ColumnBlock], totals: Sequence[Moments]) -> list[list[list[Moments]]]:
     """Moments of all lines of all columns, taken apart."""
     found, at = [], 0
     for block in blocks:
@@ -129,7 +129,7 @@ def _lines(moments: Moments, lines: slice) -> Moments:
 class _Plan:
     """How a block is summed: which pairs are subtracted, and the rest by products."""
 
-    def __init__(self, block: Block, alike: Bools | None = None) -> None:
+    def __init__(self, block: ColumnBlock, alike: Bools | None = None) -> None:
         self.block = block
         self.ends: tuple[Ints, Ints] = block.ends
         few = block.n_models <= _SUBTRACTED
@@ -248,7 +248,7 @@ class _Sums:
 class _Reader:
     """Reads chunks for one thread, into arrays that are used again and again."""
 
-    def __init__(self, blocks: Sequence[Block], weights: Sequence[Floats | None], fill: Fill) -> None:
+    def __init__(self, blocks: Sequence[ColumnBlock], weights: Sequence[Floats | None], fill: Fill) -> None:
         numbers = sum(block.size for block in blocks)
         self._rows = max(_FEWEST, _PIECE // numbers // STRIP * STRIP)
         self._weights, self._fill = weights, fill
@@ -309,7 +309,7 @@ class _Reader:
         return near, sums
 
 
-def _parted(flat: Floats, blocks: Sequence[Block], n: int) -> list[Floats]:
+def _parted(flat: Floats, blocks: Sequence[ColumnBlock], n: int) -> list[Floats]:
     """The numbers of each block by column, model and row."""
     found, at = [], 0
     for block in blocks:

@@ -19,7 +19,7 @@ from verax.common.packing import UnreadableError
 from verax.common.specs import Each, Valued
 from verax.common.summaries import Summary, merges
 from verax.engines.differences import PairedTally
-from verax.engines.pieces import Block, Fill
+from verax.engines.pieces import ColumnBlock, Fill
 from verax.engines.stats import RowStatistic
 from verax.inputs.arrays import Floats, to_host
 from verax.inputs.forecasts import Forecasts, ShareBatch
@@ -177,15 +177,15 @@ class PairedRecipe(ColumnRecipe, cases=True):
         # Of each model the losses by each rule, then the traits: where they are in a piece.
         places = [[r * n_models + i for r in range(n_rules)] for i in range(len(self.models))]
         blocks, names = (
-            [Block(n_rules, n_models, True)],
+            [ColumnBlock(n_rules, n_models, True)],
             [OF_RULE.format(name_of(rule)) for rule in self.rules],
         )
         paired, behind = n_rules > 1 and len(dense) > 1, n_rules * n_models
         if paired:
-            blocks.append(Block(len(TRAITS), len(dense), True))
+            blocks.append(ColumnBlock(len(TRAITS), len(dense), True))
             names += [OF_TRAIT.format(trait) for trait in TRAITS]
         elif dense:
-            blocks.append(Block(1, len(TRAITS) * len(dense), False))
+            blocks.append(ColumnBlock(1, len(TRAITS) * len(dense), False))
             names.append(OF_TRAITS)
         for at, i in enumerate(dense):
             step, first = (len(dense), at) if paired else (1, len(TRAITS) * at)
@@ -248,7 +248,7 @@ class ErrorRecipe(ColumnRecipe, cases=True):
 
             return write_errors
 
-        found = pieces.tallies([Block(1, n_models, True)], fill)
+        found = pieces.tallies([ColumnBlock(1, n_models, True)], fill)
         return None if found is None else PairedSums({OF_TRAIT.format(ERROR_DISTANCE): found[0][0]})
 
 

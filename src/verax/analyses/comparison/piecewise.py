@@ -10,7 +10,7 @@ from verax.analyses.comparison.traits import FORMULAS
 from verax.analyses.parts import naming
 from verax.engines.differences import PairedTally, tallies_of_pieces
 from verax.engines.models import InvalidRowsError, ModelLayout, ModelLosses
-from verax.engines.pieces import Block, Fill
+from verax.engines.pieces import ColumnBlock, Fill
 from verax.errors import VeraxError
 from verax.inputs.arrays import Floats, Ints, to_host
 from verax.inputs.forecasts import Forecasts
@@ -70,7 +70,7 @@ class Pieces:
         self._known.append((place, line))
 
     def tallies(
-        self, blocks: Sequence[Block], fill: Callable[[], Fill] | None = None
+        self, blocks: Sequence[ColumnBlock], fill: Callable[[], Fill] | None = None
     ) -> list[list[PairedTally]] | None:
         """A tally of each column of each block, whose lines follow one another; None where loops do not pay.
 
