@@ -139,17 +139,17 @@ def test_rows_are_numbered_as_spark_numbers_them(spark):
 
 def test_many_partitions_of_which_most_are_empty_and_one_is_wrong(spark):
     # The row n is in partition n; 4 are left. One of these is no distribution.
-    rows = spark.range(0, 40, 1, 40).filter("id % 10 = 0")
-    p = [f"if(id = 20, 0.9, {value})" for value in (0.2, 0.3, 0.5)]
+    rows = spark.range(0, 16, 1, 16).filter("id % 4 = 0")
+    p = [f"if(id = 8, 0.9, {value})" for value in (0.2, 0.3, 0.5)]
     many = rows.selectExpr("id", "id % 3 as label", *(f"{value} as p_{i}" for i, value in enumerate(p)))
     asked = {"target": "label", "probs": "p_*", "classes": range(3)}
-    with pytest.raises(vx.InputError, match=r"Spark frame, partition 20: .*row 0 .*\(id 20\)") as caught:
+    with pytest.raises(vx.InputError, match=r"Spark frame, partition 8: .*row 0 .*\(id 8\)") as caught:
         vx.evaluate(vx.scan(many, id="id", **asked))
     assert (caught.value.rows, caught.value.kind) == ((0,), "sum")
     assert any("probs" in remedy.options for remedy in caught.value.remedies)
     card = vx.evaluate(vx.scan(many, invalid="skip", **asked))
-    assert (card.n_rows, card.skipped.rows) == (3, (20 * 2**33,))
-    y = np.delete(np.arange(0, 40, 10), 2) % 3
+    assert (card.n_rows, card.skipped.rows) == (3, (8 * 2**33,))
+    y = np.delete(np.arange(0, 16, 4), 2) % 3
     assert card["brier"] == pytest.approx(vx.brier(y, np.tile([0.2, 0.3, 0.5], (3, 1))), rel=1e-12)
 
 

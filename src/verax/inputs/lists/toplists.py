@@ -83,7 +83,7 @@ class TopLists:
     [{0: 0.5}, {2: 0.7, 0: 0.2}]
     """
 
-    # Of the outcomes that the lists were last scored with: rules called one after the other read the lists once.
+    # Of the outcomes that the lists were last scored with: rules that follow one another read the lists once.
     _kept: KeptStatistics | None = None
 
     def __init__(
