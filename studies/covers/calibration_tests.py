@@ -74,3 +74,27 @@ for n, n_groups in ((300, 8), (300, 20), (1000, 50)):
         rejections_of_overconfidence(n, n_groups, 1.5),
         2000,
     )
+
+
+def rejections_of_many_rows(k: int, n: int, factor: float) -> Measure:
+    """How often forecasts whose logits are this factor times the true ones are found miscalibrated."""
+
+    def measure(replications: int, seed: int) -> tuple[float, float]:
+        found = []
+        for i in range(replications):
+            rng = np.random.default_rng([seed, i])
+            z = rng.normal(size=(n, k))
+            chance = softmax(z, axis=1)
+            y = np.minimum((rng.random((n, 1)) > np.cumsum(chance, axis=1)).sum(axis=1), k - 1)
+            parts = vx.decompose(y, softmax(factor * z, axis=1), rule="brier", bootstrap=199, seed=i)
+            found.append(parts.p_value <= 0.05)
+        return share_of(found)
+
+    return measure
+
+
+for k, replications in ((2, 1000), (5, 400)):
+    rows = f"brier, {k} classes, 2000 independent rows"
+    by_chance, too_sure = (rejections_of_many_rows(k, 2000, factor) for factor in (1.0, 1.3))
+    claim(f"calibration test: size, {rows}", 0.03, 0.065, by_chance, replications)
+    claim(f"calibration test: power at 1.3, {rows}", 0.3, 1.0, too_sure, 200)

@@ -244,6 +244,6 @@ def calibrated_intervals(k: int, n: int) -> Measure:
     return measure
 
 
-for k, n in ((8, 60), (8, 200), (3, 60)):
+for k, n in ((8, 60), (8, 200), (3, 60), (5, 2000)):
     name = f"decomposition: excludes zero if calibrated, {k} classes, {n} rows"
     claim(name, 0.0, 0.05, calibrated_intervals(k, n), 300)

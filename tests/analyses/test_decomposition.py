@@ -22,7 +22,7 @@ from cases import NAMESPACES, forecasts, number
 from covers import calibration_tests
 from covers import decomposition as promises
 from realdata import load
-from verax.analyses.calibration import decomposition, optimism
+from verax.analyses.calibration import decomposition, sampling
 from verax.analyses.calibration.components import COMPONENTS
 from verax.analyses.calibration.events import recalibrate, split
 from verax.analyses.calibration.optimism import smooth_frequencies
@@ -526,7 +526,7 @@ def test_threads_change_no_refit(monkeypatch):
 def test_single_precision_of_many_rows_moves_no_interval(monkeypatch):
     y, p = simulated(2000, 0)
     double = vx.decompose(y, p, rule="brier", bootstrap=20)
-    monkeypatch.setattr(optimism, "_MANY", 1)
+    monkeypatch.setattr(sampling, "_MANY", 1)
     single = vx.decompose(y, p, rule="brier", bootstrap=20)
     for a, b in zip((single.whole, *single.parts), (double.whole, *double.parts), strict=True):
         assert a.observed.tolist() == b.observed.tolist()

@@ -15,7 +15,7 @@ from sklearn.isotonic import IsotonicRegression
 import verax as vx
 from cases import forecasts
 from scattered import Scattered
-from verax.analyses.calibration import draws
+from verax.analyses.calibration import cells
 
 
 def calibrated(n, seed=0):
@@ -150,7 +150,7 @@ def test_a_calibrated_forecast_stays_in_its_band():
 def test_many_forecasts_are_drawn_in_cells(monkeypatch):
     y, p = calibrated(3000)
     fine = vx.reliability(y, p, resamples=300)["1"].band
-    monkeypatch.setattr(draws, "BAND_CELLS", 500)
+    monkeypatch.setattr(cells, "BAND_CELLS", 500)
     coarse = vx.reliability(y, p, resamples=300)["1"].band
     assert coarse.shape == fine.shape
     middle = slice(100, -100)

@@ -19,13 +19,8 @@ from verax.analyses.calibration.component_sums import ComponentRecipe, Deviation
 from verax.analyses.calibration.event_fits import EventFit
 from verax.analyses.calibration.events import Split
 from verax.analyses.calibration.eventsums import EventSums, SummedEvent
-from verax.analyses.calibration.optimism import (
-    FORECAST,
-    SMOOTH,
-    Uncertainty,
-    refits_for,
-    uncertainty_of,
-)
+from verax.analyses.calibration.optimism import Uncertainty, uncertainty_of
+from verax.analyses.calibration.sampling import FORECAST, SMOOTH, refits_for
 from verax.analyses.calibration.sources import EventSource
 from verax.analyses.unitsums import Means, means_of
 from verax.errors import InputError

@@ -1,15 +1,16 @@
 """The random draws behind intervals, bands and tests of calibration: the one place that asks where rows are.
 
-Rows in memory are drawn themselves: one number per row, or list, draws the outcomes of all its events
-together, weights count row by row, and all rows of a group keep one sign. Where rows come in parts, there are
-only the bins of each event. So each event is drawn on its own, from rows that are as informative as those of
-a bin, and all events are assumed to rise and fall together: no p-value is too small. The signs of groups
-take another pass over the rows (`accuracy`), and without it groups have neither bands nor tests.
+Few rows in memory, and those with weights, groups or several entries, are drawn one by one: one number per
+row, or list, draws the outcomes of all its events together, weights count row by row, and all rows of a group
+keep one sign. Many rows are drawn in cells of neighbouring forecasts, each event on its own, and a sample of
+them tells how the events depend on each other. Where rows come in parts, there are only the bins of each
+event. They are drawn in the same cells, from rows that are as informative as those of a cell, and all events
+are assumed to rise and fall together: no p-value is too small. The signs of groups take another pass over the
+rows (`accuracy`), and without it groups have neither bands nor tests.
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,26 +20,19 @@ import numpy as np
 
 from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.accuracy import Accuracy, EventSigns, check_units
-from verax.analyses.calibration.event_fits import effective_rows
+from verax.analyses.calibration.cells import CellDraws
 from verax.analyses.calibration.events import Split
-from verax.analyses.calibration.eventsums import EventBins, EventSums, SummedEvent
-from verax.analyses.calibration.optimism import Measured, Sampling, Uncertainty, finite, sides
-from verax.analyses.calibration.refits import at_once, block_losses, first_of_each, isotonic_fits
+from verax.analyses.calibration.eventsums import EventSums, SummedEvent
+from verax.analyses.calibration.optimism import Measured, Uncertainty
+from verax.analyses.calibration.sampling import FORECAST, Sampling
 from verax.analyses.units import sums_at
 from verax.inference.bootstrap import percentile_interval
 from verax.inference.intervals import Resampling
-from verax.inputs.arrays import Floats, Ints
+from verax.inputs.arrays import Floats
 
-# The largest number of values that a band is computed for. Beyond, neighbouring forecasts are drawn
-# together in cells of a two-thousandth of the weight, which is far finer than the blocks of the fit.
-BAND_CELLS = 2048
 # Tests of calibration have the most draws by default, and fewer, but not below the fewest, where they would
 # look at more probabilities than the budget. A fit costs as much as a number of rows.
 MOST_DRAWS, FEWEST_DRAWS, _BUDGET, _OVERHEAD = 1000, 100, 2.5e7, 300
-# How many draws of all cells are made together.
-_TOGETHER = 64
-# Chances are rounded, so that draws do not depend on the order in which rows were added up.
-_DECIMALS = 12
 
 
 def default_draws(n_rows: float, n_classes: int, n_models: int = 1, parts: int = 1) -> int:
@@ -96,7 +90,9 @@ def draws_of(
     if rows is None or not plan.replicates:
         return _Separate(how, plan, known)
     check_units(sums, copies=False)
-    return _Joint(Sampling.of(rows, plan.replicates, plan.seed, threads), how, tests_only)
+    # Two classes are one event and its opposite.
+    alike = sums.n_events == 1 or (sums.n_events == 2 and not how.thresholds)
+    return _Joint(Sampling.of(rows, plan.replicates, plan.seed, threads, alike=alike), how, tests_only)
 
 
 @dataclass
@@ -112,8 +108,8 @@ class _Joint(Draws):
     def of(self, i: int, event: SummedEvent, observed: Floats) -> Drawn:
         assert event.rows is not None
         if self.tests_only:
-            return Drawn(None, self.sampling.calibrated(event.rows, self.how))
-        return self._drawn(self.sampling.measure(event.rows, self.how))
+            return Drawn(None, self.sampling.calibrated(i, event.rows, self.how, observed))
+        return self._drawn(self.sampling.measure(i, event.rows, self.how, observed))
 
     def _drawn(self, found: Measured) -> Drawn:
         return Drawn(found.uncertainty(self.sampling.units), found.calibrated, found)
@@ -146,9 +142,10 @@ class _Separate(Draws):
     def of(self, i: int, event: SummedEvent, observed: Floats) -> Drawn:
         calibrated, known = np.zeros(0), self.known
         if self.plan.replicates and event.sums.groups is None:
-            cells, rng = CellDraws(event.bins, self.how), np.random.default_rng([self.plan.seed, i])
+            cells = CellDraws.for_test(event.bins, self.how, event.sums.n_rows)
+            seed = [self.plan.seed, FORECAST, i]
             calibrated = cells.miscalibrations(
-                self.plan.replicates, rng, observed[1], copies=self.plan.copies
+                self.plan.replicates, seed, observed[1], copies=self.plan.copies
             )
         elif known is not None and known.calibrated is not None:
             self.grouped = True
@@ -166,95 +163,6 @@ class _Separate(Draws):
 # ---- curves ------------------------------------------------------------------------------------
 
 
-class CellDraws:
-    """Outcomes of calibrated forecasts in cells: bins, or neighbouring bins where there are very many.
-
-    Attributes
-    ----------
-    cell : (P,) int array
-        The cell of each bin.
-    """
-
-    def __init__(self, bins: EventBins, how: Split, cell: Ints | None = None) -> None:
-        self.cell: Ints = _cell_of(bins.weight) if cell is None else cell
-        self._how = how
-        self.n: int = int(self.cell[-1]) + 1
-        self.claimed: Floats
-        self._size, self.claimed, self._happened, self._squares = (
-            sums_at(self.cell, column, self.n)
-            for column in (bins.weight, bins.claimed, bins.happened, bins.squares)
-        )
-        chance: Floats = np.clip(self.claimed / self._size, 0.0, 1.0)
-        self._chance = np.round(chance, _DECIMALS)
-        # An infinite loss belongs to an outcome that is never drawn.
-        self._never, self._ever = (finite(each) for each in sides(how, self._chance, 1 - self._chance))
-        self._weight = float(self._size.sum())
-
-    def binomial(self, rng: np.random.Generator, *, copies: bool) -> Callable[[], Floats]:
-        """What draws the weight of the event in each cell from independent rows."""
-        rows = effective_rows(self._size, self._squares, copies=copies)
-        return lambda: rng.binomial(rows, self._chance) / rows * self._size
-
-    def miscalibrations(self, n: int, rng: np.random.Generator, exact: float, *, copies: bool) -> Floats:
-        """The miscalibrations of calibrated forecasts of independent rows, without the curves.
-
-        All outcomes of a cell are drawn one after the other, which takes half the time.
-        """
-        rows = effective_rows(self._size, self._squares, copies=copies)
-        found = np.empty(n)
-        for i in range(0, n, _TOGETHER):
-            part = slice(i, min(i + _TOGETHER, n))
-            drawn = rng.binomial(rows[:, None], self._chance[:, None], (self.n, part.stop - i))
-            found[part] = self._fitted(drawn.T / rows * self._size)[2]
-        return found + self._shift(exact)
-
-    def _shift(self, exact: float) -> float:
-        """How much `exact`, the miscalibration of the bins, exceeds that of the cells, which are wider."""
-        observed = float(self._fitted(self._happened[None, :])[2][0])
-        return exact - observed if math.isfinite(exact) and math.isfinite(observed) else 0.0
-
-    def calibrated(self, n: int, draw: Callable[[], Floats], exact: float) -> tuple[Floats, Floats]:
-        """The curves and the miscalibrations of calibrated forecasts.
-
-        The miscalibrations are moved by what `exact`, that of the bins, exceeds that of the cells by.
-        """
-        curves, found = np.empty((n, self.n)), np.empty(n)
-        step = at_once(self.n)
-        for i in range(0, n, step):
-            part = slice(i, min(i + step, n))
-            drawn = np.array([draw() for _ in range(part.start, part.stop)])
-            fit, pools, found[part] = self._fitted(drawn)
-            curves[part] = np.repeat(fit, np.diff(pools, append=drawn.size)).reshape(drawn.shape)
-        return curves, found + self._shift(exact)
-
-    def _fitted(self, happened: Floats) -> tuple[Floats, Ints, Floats]:
-        """The isotonic fits to weights of the event in cells, (b, n): the frequency and the first cell of
-        each block, and what the fits gain on the forecasts.
-
-        Wild outcomes may be less than nothing or more than all of a cell: frequencies are kept in [0, 1].
-        """
-        without = self._size - happened
-        cells = np.stack([without, happened]).reshape(2, -1)
-        blocks, begins, pools = isotonic_fits(cells, first_of_each(happened.shape))
-        fit = np.clip(blocks[:, 1] / blocks.sum(axis=1), 0.0, 1.0)
-        # No matrix product: its sums depend on the number of threads.
-        loss = np.einsum("bi,i->b", without, self._never) + np.einsum("bi,i->b", happened, self._ever)
-        least = np.add.reduceat(block_losses(self._how, blocks), begins)
-        return fit, pools, (loss - least) / self._weight
-
-
-def _cell_of(weight: Floats) -> Ints:
-    """The cell of each value; neighbours share one where there are very many values."""
-    if len(weight) <= BAND_CELLS:
-        return np.arange(len(weight))
-    middle = np.cumsum(weight)
-    middle -= weight / 2
-    middle *= BAND_CELLS / weight.sum()
-    cell = middle.astype(np.int16)
-    # They do not decrease, so those without any value are left out by counting.
-    return np.cumsum(np.diff(cell, prepend=cell[:1]) > 0)
-
-
 def band_of(
     event: SummedEvent,
     how: Split,
@@ -270,7 +178,7 @@ def band_of(
     grouped = event.sums.n_groups is not None
     if not plan.replicates or (grouped and event.sums.rows is None and signs is None):
         return None, np.zeros(0)
-    cells = CellDraws(event.bins, how, None if signs is None else signs.cell)
+    cells = CellDraws.for_band(event.bins, how) if signs is None else CellDraws(event.bins, how, signs.cell)
     draw: Callable[[], Floats]
     if signs is not None:
         draw = partial(signs.drawn, cells.claimed, rng)

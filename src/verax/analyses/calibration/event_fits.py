@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from verax.analyses.calibration.cells import effective_rows, gains
 from verax.analyses.calibration.events import Split, recalibrate
 from verax.analyses.calibration.eventsums import EventBins, SummedEvent
 from verax.analyses.calibration.optimism import smooth_frequencies
-from verax.analyses.calibration.refits import at_once, block_losses, first_of_each, isotonic_fits
 from verax.analyses.units import sums_at
 from verax.inputs.arrays import Floats, Ints
 
@@ -21,12 +21,6 @@ from verax.inputs.arrays import Floats, Ints
 _DECIMALS = 12
 # Smaller gains of the squared error are rounding.
 _ROUNDING = 1e-14
-
-
-def effective_rows(weight: Floats, squares: Floats, *, copies: bool) -> Ints:
-    """How many rows of one weight tell as much as the rows of each bin; of copies, as many as there are."""
-    rows = weight if copies else weight**2 / squares
-    return np.maximum(np.round(rows), 1).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -86,7 +80,7 @@ class EventFit:
 
     def optimism(self, how: Split, n: int, rng: np.random.Generator) -> Floats:
         """What the isotonic fit and the frequency gain by following noise of independent rows, (n, 2)."""
-        return _gains(how, self.share, self.limit, self.chance, self._drawn(n, rng))
+        return gains(how, self.share, self.limit, self.chance, self._drawn(n, rng))
 
     def _drawn(self, n: int, rng: np.random.Generator) -> Floats:
         chance = np.round(np.clip(self.chance, 0.0, 1.0), _DECIMALS)
@@ -104,16 +98,16 @@ class EventFit:
         share, limit, chance = self.in_cells(self.share), self.mean(self.limit), self.mean(self.chance)
         drawn = self._drawn(n, rng)
         plain = np.array([self.in_cells(each) for each in drawn])
-        found = _gains(squared, share, limit, chance, wild)
-        independent = _gains(squared, share, limit, chance, plain).mean(axis=0)
-        own = _gains(how, self.share, self.limit, self.chance, drawn).mean(axis=0)
+        found = gains(squared, share, limit, chance, wild)
+        independent = gains(squared, share, limit, chance, plain).mean(axis=0)
+        own = gains(how, self.share, self.limit, self.chance, drawn).mean(axis=0)
         ratio: Floats = np.divide(own, independent, out=np.ones(2), where=independent > _ROUNDING)
         return found * ratio
 
     def wild_miscalibration(self, how: Split, bins: EventBins, wild: Floats, observed: Floats) -> Floats:
         """What the miscalibrations of wild outcomes, (n, C), exceed that of the outcomes in cells by."""
         share, given = self.in_cells(self.share), self.mean(np.clip(bins.forecast, 0.0, 1.0))
-        found = _gains(how, share, given, given, np.concatenate([observed[None], wild]))[:, 0]
+        found = gains(how, share, given, given, np.concatenate([observed[None], wild]))[:, 0]
         return np.asarray(found[1:] - found[0])
 
     def in_cells(self, values: Floats) -> Floats:
@@ -124,22 +118,3 @@ class EventFit:
         """The means of values of bins in each cell; zero in cells without any."""
         share = self.in_cells(self.share)
         return np.divide(self.in_cells(self.share * values), share, out=np.zeros_like(share), where=share > 0)
-
-
-def _gains(how: Split, share: Floats, limit: Floats, chance: Floats, draws: Floats) -> Floats:
-    """What an isotonic fit gains on `limit`, and a constant on the mean chance, in each draw: (n, 2)."""
-    here = share > 0
-    share, limit, draws = share[here], limit[here], draws[:, here]
-    rate = float(share @ chance[here])
-
-    def gains(s: Floats) -> Floats:
-        given, total = np.tile(limit, (len(s), 1)), s.sum(axis=1)
-        loss = np.einsum("bi,i->b", how.expected(given, 1 - given, s / share), share)
-        blocks, begins, _ = isotonic_fits(np.stack([share - s, s]).reshape(2, -1), first_of_each(s.shape))
-        least = np.add.reduceat(block_losses(how, blocks), begins)
-        whole, frequency = np.stack([1 - total, total], axis=1), np.full(len(s), rate)
-        constant = how.expected(frequency, 1 - frequency, total) - block_losses(how, whole)
-        return np.stack([loss - least, constant], axis=1)
-
-    step = at_once(len(share))
-    return np.concatenate([gains(draws[i : i + step]) for i in range(0, len(draws), step)])

@@ -258,3 +258,14 @@ def first_of_each(shape: tuple[int, ...]) -> Any:
     first = np.zeros(shape, np.bool_)
     first[:, 0] = True
     return first.ravel()
+
+
+def sides(how: Split, given: Floats, rest: Floats) -> tuple[Floats, Floats]:
+    """The losses if the event does not happen, and if it does."""
+    return how.losses(given, rest, False), how.losses(given, rest, True)
+
+
+def finite(losses: Floats) -> Floats:
+    """The losses, zero instead of infinite."""
+    infinite = np.isinf(losses)
+    return np.where(infinite, 0.0, losses) if infinite.any() else losses

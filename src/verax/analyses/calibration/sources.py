@@ -46,6 +46,8 @@ class PartEvents:
         Yields the events one after the other: all of them, or only some by their numbers.
     repeated : callable
         Makes the same of rows that are repeated as often as their weights say.
+    entries : bool
+        Whether an event may have several elements of a row, as the entries of a list are.
     """
 
     weights: Floats | None
@@ -53,6 +55,7 @@ class PartEvents:
     n_rows: int
     each: Each
     repeated: Callable[[], PartEvents]
+    entries: bool = False
 
     @property
     def mass(self) -> Floats:
@@ -143,7 +146,7 @@ class ListSource(EventSource):
         makes = found.scored() if self.scored else found.stated(len(self.names))
         each = partial(_each_of, [makes.get(name, partial(_nothing, name)) for name in self.names])
         again = partial(self.read, part, copies=True)
-        return PartEvents(found.weights, found.groups, found.n_lists, each, again)
+        return PartEvents(found.weights, found.groups, found.n_lists, each, again, entries=True)
 
 
 def _nothing(name: str) -> BinaryEvent:

@@ -25,6 +25,7 @@ from verax.inputs.arrays import Floats
 from verax.inputs.breakdown import Breakdown, labels_of, parts_by, ungrouped
 from verax.inputs.handles import Handle, Recipe
 from verax.inputs.memory import InMemory
+from verax.kernels.ledger import expecting
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded
 from verax.scores.metrics import CostsLike
@@ -96,6 +97,23 @@ def read_subgroups(
     check_groups(cards)
     if asked.among is not None:
         check_count("among", asked.among, least=len(found.labels))
+    n_rows = sum(card.n_rows for card in cards.values())
+    # Draws of many small subgroups are worth compiled loops.
+    with expecting(plan.replicates * n_rows * min(handle.n_classes, n_rows)):
+        return _tested_subgroups(found, column, handle, asked, plan, shown, within_groups=within_groups)
+
+
+def _tested_subgroups(
+    found: Breakdown,
+    column: str,
+    handle: Handle,
+    asked: SubgroupRequest,
+    plan: Resampling,
+    shown: Mapping[str, str],
+    *,
+    within_groups: bool,
+) -> Subgroups:
+    """The subgroups, whose models have these names in the result."""
     lines: list[Subgroup] = []
     comparisons: dict[Any, Comparison] = {}
     draw: dict[tuple[Any, str], Callable[[int, int], Floats]] = {}

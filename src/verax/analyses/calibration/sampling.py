@@ -1,0 +1,355 @@
+"""Random draws of the outcomes of rows in memory, and what isotonic fits to them gain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from verax.analyses.binary import BinaryEvent
+from verax.analyses.calibration.cells import CellDraws
+from verax.analyses.calibration.events import Split, recalibrate
+from verax.analyses.calibration.eventsums import bins_of_rows
+from verax.analyses.calibration.optimism import ROUNDING, Measured, smooth_frequencies
+from verax.analyses.calibration.refits import (
+    Draw,
+    IndependentDraws,
+    Refits,
+    at_once,
+    block_losses,
+    finite,
+    sides,
+)
+from verax.analyses.calibration.sources import PartEvents
+from verax.analyses.units import SamplingUnits, dot
+from verax.common.caching import cached_property
+from verax.inputs.arrays import Floats, Ints
+from verax.inputs.groups import Groups
+from verax.kernels.threads import in_order
+
+# How many refits measure the bias: as many as there are replicates, within these bounds.
+_FEWEST, _MOST = 20, 60
+# From this many rows on, memory matters.
+_MANY = 2**18
+# Random streams: outcomes drawn from the forecast, from its smooth recalibration, and rows that are drawn.
+FORECAST, SMOOTH, _SAMPLE = 1, 2, 3
+# Independent rows of equal weight beyond this number are drawn in cells, and this many of them row by row.
+_ROWS, _DRAWN = 512, 256
+
+Draws = Iterator[Draw] | IndependentDraws
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """The units of a sample and the random draws, which are the same for all events of a forecast.
+
+    Attributes
+    ----------
+    units : SamplingUnits
+        What is independent among the rows, or lists.
+    replicates : int
+        The number of draws of outcomes from the forecast.
+    seed : int
+        The random seed.
+    threads : int
+        How many threads share the refits of one event.
+    in_cells : bool
+        Whether outcomes are drawn in cells of neighbouring forecasts, for each event by itself.
+    alike : bool
+        Whether the events are one, or one and its opposite.
+    """
+
+    units: SamplingUnits
+    replicates: int
+    seed: int
+    threads: int
+    in_cells: bool = False
+    alike: bool = False
+
+    @classmethod
+    def of(
+        cls, rows: PartEvents, replicates: int, seed: int, threads: int = 1, *, alike: bool = False
+    ) -> Sampling:
+        """Of rows that have weight; `alike` if the events are one, or one and its opposite."""
+        units = SamplingUnits.of(rows.n_rows, rows.weights, rows.groups)[0]
+        plain = rows.weights is None and rows.groups is None and not rows.entries
+        return cls(units, replicates, seed, threads, plain and rows.n_rows > _ROWS, alike)
+
+    @property
+    def wild(self) -> bool:
+        """Whether the deviations of units are drawn with one sign each, not the outcomes of rows."""
+        return self.units.groups is not None
+
+    @cached_property
+    def sample(self) -> Ints:
+        """The rows whose outcomes are drawn for all events together, to see how these depend on each other.
+
+        Of fewer rows the events depend on each other more, if anything.
+        """
+        rng = np.random.default_rng([self.seed, _SAMPLE])
+        return np.sort(rng.choice(len(self.units.share), _DRAWN, replace=False, shuffle=False))
+
+    def measure(self, i: int, event: BinaryEvent, how: Split, observed: Floats) -> Measured:
+        """What the uncertainty of the components of event number `i` is made of."""
+        return self._elements(i, event, how, observed).measured()
+
+    def calibrated(self, i: int, event: BinaryEvent, how: Split, observed: Floats) -> Floats:
+        """Miscalibrations of outcomes drawn from the forecast of event number `i`, alone."""
+        return self._elements(i, event, how, observed).calibrated()
+
+    def _elements(self, i: int, event: BinaryEvent, how: Split, observed: Floats) -> _Elements:
+        if self.in_cells:
+            return _InCells(self, event, how, self.units.share, 1.0, i, observed)
+        return _Elements.of(self, event, how)
+
+
+@dataclass(frozen=True)
+class _Elements:
+    """The elements of one event: rows, or the entries of lists, of which those of a list belong together.
+
+    Attributes
+    ----------
+    share : array of shape (N,)
+        Their weights, which sum to one.
+    times : float
+        How many elements a row has on average.
+    """
+
+    sampling: Sampling
+    event: BinaryEvent
+    how: Split
+    share: Floats
+    times: float
+
+    @classmethod
+    def of(cls, sampling: Sampling, event: BinaryEvent, how: Split) -> _Elements:
+        """The elements of an event."""
+        share, times = sampling.units.share, 1.0
+        if event.owner is not None:
+            share = share[event.owner]
+            times = float(share.sum())
+            share = share / times
+        return cls(sampling, event, how, share, times)
+
+    def measured(self) -> Measured:
+        """What the uncertainty of the components is made of."""
+        event, how, share = self.event, self.how, self.share
+        chance, limit = self._smoothed()
+        optimism, calibrated = self._optimism(chance, limit), self.calibrated()
+        # Rows may be many, so that no array lives longer than it must.
+        expected = dot(share, how.expected(limit, 1 - limit, chance))
+        given = dot(share, how.expected(event.given, event.rest, chance))
+        mean = dot(share, chance)
+        del chance
+        losses = how.losses(event.given, event.rest, event.happened)
+        fitted = how.losses(limit, 1 - limit, event.happened)
+        del limit
+        # Where certain forecasts may fail, the mean over the smooth recalibration is infinite.
+        certain = math.isinf(given)
+        plug_in = [
+            dot(share, losses - fitted) if certain else given - expected,
+            how.entropy(np.array([[1 - mean, mean]])) - expected,
+        ]
+        rate = np.array(dot(share, event.happened.astype(float)))
+        constant = how.losses(rate, 1 - rate, event.happened)
+
+        def deviating() -> Iterator[Floats]:
+            # One after the other, because each may be large.
+            yield losses
+            yield losses - fitted
+            yield constant - fitted
+            yield constant
+
+        units = self.sampling.units
+        n = len(units.share)
+        columns = deviating()
+        if event.owner is not None:
+            columns = (event.by_row(column, n) / self.times for column in columns)
+        # Of many rows in single precision: the squares that are summed are then right to six digits.
+        many = units.groups is None and n >= _MANY
+        influence = units.influence(columns, 4, np.float32 if many else np.float64)
+        return Measured(influence, np.array(plug_in), optimism, calibrated, certain)
+
+    def _smoothed(self) -> tuple[Floats, Floats]:
+        """The smooth recalibration of each element, monotone or not, and the isotonic fit to it."""
+        event, share, groups = self.event, self.share, self.sampling.units.groups
+        n, s = event.sums(share), event.sums(share * event.happened)
+        if groups is not None:
+            groups = Groups(event.of_rows(groups.codes), groups.labels)
+        elif event.owner is not None:
+            groups = Groups(event.owner, np.arange(len(self.sampling.units.share)))
+        squares = event.sums(share**2)
+        if groups is not None:
+            squares = SamplingUnits(share, groups).squares(event.pools, len(n))
+        smooth = smooth_frequencies(n, s, squares)
+        # What does not decrease is its own isotonic fit.
+        rises = bool((smooth[1:] >= smooth[:-1]).all())
+        limit = smooth if rises else recalibrate(np.stack([n - n * smooth, n * smooth], axis=1)).values
+        if self.how.binary == "log":
+            # Never certain, so that no loss is infinite.
+            limit = np.clip(limit, 0.25 / len(share), 1 - 0.25 / len(share))
+        chance = event.spread(smooth)
+        return chance, chance if limit is smooth else event.spread(limit)
+
+    def _optimism(self, chance: Floats, limit: Floats) -> Floats:
+        """What the isotonic fit and the frequency gain by following noise, in each refit: (R, 2)."""
+        share = self.share
+        rate = dot(share, chance)
+
+        def gains(how: Split, draws: Draws) -> Floats:
+            base, more = _odds(share, *sides(how, limit, 1 - limit))
+            refit, each = Refits(self.event, share, more).each(draws)
+            del more
+
+            def gain(draw: Draw) -> Floats:
+                found = refit(draw)
+                s = np.stack([1 - found.weight, found.weight], axis=1)
+                frequency = np.full(len(s), rate)
+                constant = how.expected(frequency, 1 - frequency, s[:, 1]) - block_losses(how, s)
+                return np.stack([base + found.extra - found.least(how), constant], axis=1)
+
+            return np.concatenate(list(self._each(gain, each)))
+
+        n_refits = refits_for(self.sampling.replicates)
+
+        def independent() -> Draws:
+            return self._independent(chance, SMOOTH, n_refits)
+
+        if not self.sampling.wild:
+            return gains(self.how, independent())
+        squared = replace(self.how, binary="squared", unit=1.0)
+        found = gains(squared, self._wild(chance, SMOOTH, n_refits))
+        if self.how.binary == "squared":
+            return found
+        # Wild outcomes are no zeros and ones, so log scores take theirs from the squared error.
+        plain = gains(squared, independent()).mean(axis=0)
+        own = gains(self.how, independent()).mean(axis=0)
+        ratio: Floats = np.divide(own, plain, out=np.ones(2), where=plain > ROUNDING)
+        return found * ratio
+
+    def calibrated(self) -> Floats:
+        """Miscalibrations of outcomes drawn from the forecast; none for log scores of groups."""
+        event, how, share = self.event, self.how, self.share
+        draws: Draws
+        if not self.sampling.wild:
+            draws = self._independent(event.given, FORECAST, self.sampling.replicates)
+        elif how.binary == "squared":
+            draws = self._wild(event.given, FORECAST, self.sampling.replicates)
+        else:
+            return np.zeros(0)
+        # An infinite loss belongs to an outcome that is never drawn.
+        base, more = _odds(share, *(finite(loss) for loss in sides(how, event.given, event.rest)))
+        refit, each = Refits(event, share, more).each(draws)
+        del more
+
+        def gain(draw: Draw) -> Floats:
+            found = refit(draw)
+            return np.asarray(base + found.extra - found.least(how))
+
+        return np.concatenate([np.zeros(0), *self._each(gain, each)])
+
+    def _each(self, gain: Callable[[Draw], Floats], draws: Iterable[Draw]) -> Iterator[Floats]:
+        """What is gained in some draws at a time, by several threads where there are many rows."""
+        threads = self.sampling.threads
+        return map(gain, draws) if threads == 1 else in_order(gain, draws, threads)
+
+    def _independent(self, chance: Floats, stream: int, n: int) -> Draws:
+        """Outcomes of independent rows."""
+        return IndependentDraws.of(self.event, chance, n, [self.sampling.seed, stream])
+
+    def _wild(self, chance: Floats, stream: int, n: int) -> Iterator[Draw]:
+        """Outcomes whose deviations keep or change their sign group by group: the wild bootstrap."""
+        groups = self.sampling.units.groups
+        assert groups is not None
+        codes, n_groups = self.event.of_rows(groups.as_seen), len(groups.labels)
+        deviation = self.event.happened - chance
+        rng = np.random.default_rng([self.sampling.seed, stream])
+
+        def drawn(signs: Floats) -> Floats:
+            return np.asarray(chance + signs[:, codes] * deviation)
+
+        step = at_once(len(codes))
+        sizes = [min(step, n - i) for i in range(0, n, step)]
+        return (
+            partial(drawn, np.array([rng.choice([-1.0, 1.0], n_groups) for _ in range(b)])) for b in sizes
+        )
+
+
+@dataclass(frozen=True)
+class _InCells(_Elements):
+    """The same of many independent rows, whose outcomes are drawn in cells.
+
+    Each event is drawn by itself. Then its draws are put in the order that those of a sample of rows have,
+    whose outcomes are drawn for all events together (the Schaake shuffle).
+
+    Attributes
+    ----------
+    i : int
+        The number of the event.
+    observed : array of shape (4,)
+        The score and its components.
+    """
+
+    i: int
+    observed: Floats
+
+    @cached_property
+    def _cells(self) -> CellDraws:
+        return CellDraws.for_test(bins_of_rows(self.event, None), self.how, len(self.share))
+
+    def _optimism(self, chance: Floats, limit: Floats) -> Floats:
+        cells, event = self._cells, self.event
+        found = cells.gains(
+            refits_for(self.sampling.replicates),
+            [self.sampling.seed, SMOOTH, self.i],
+            cells.sums(event.sums(chance)) / cells.size,
+            cells.sums(event.sums(limit)) / cells.size,
+            float(self.observed[3] - self.observed[2]),
+            copies=False,
+        )
+        return self._arranged(found)
+
+    def calibrated(self) -> Floats:
+        seed = [self.sampling.seed, FORECAST, self.i]
+        found = self._cells.miscalibrations(
+            self.sampling.replicates, seed, float(self.observed[1]), copies=False
+        )
+        return self._arranged(found[:, None])[:, 0]
+
+    def _arranged(self, found: Floats) -> Floats:
+        """Draws, (n, C), in the order of those of the sample by their first column; draws of events that are
+        alike rise and fall together.
+        """
+        found = found[np.argsort(found[:, 0], kind="stable")]
+        if self.sampling.alike:
+            return found
+        return found[np.argsort(np.argsort(self._sampled[: len(found)], kind="stable"))]
+
+    @cached_property
+    def _sampled(self) -> Floats:
+        """Miscalibrations of outcomes of the sample."""
+        at, event, sampling = self.sampling.sample, self.event, self.sampling
+        own = replace(
+            event,
+            given=event.given[at],
+            rest=event.rest[at],
+            ranked=event.ranked[at],
+            happened=event.happened[at],
+            starts=None if event.starts is None else partial(np.take, event.starts(), at),
+        )
+        units = SamplingUnits(np.full(len(at), 1 / len(at)), None)
+        n = max(sampling.replicates, refits_for(sampling.replicates))
+        return _Elements.of(Sampling(units, n, sampling.seed, 1), own, self.how).calibrated()
+
+
+def refits_for(replicates: int) -> int:
+    """Number of refits that measure the bias, given the number of replicates."""
+    return min(max(replicates, _FEWEST), _MOST)
+
+
+def _odds(share: Floats, never: Floats, ever: Floats) -> tuple[float, Floats]:
+    """The mean loss where the event never happens, and what each row adds to it where it does."""
+    return dot(share, never), share * (ever - never)
