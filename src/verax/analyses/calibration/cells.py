@@ -28,7 +28,7 @@ from verax.kernels.ledger import compiles
 BAND_CELLS = 2048
 # Tests need fewer cells: the blocks of a fit to n rows have about n^(2/3) rows, so each has some cells,
 # however many rows there are.
-_FEWEST, _PER_BLOCK = 256, 16
+_FEWEST, _PER_BLOCK = 256, 8
 # How many draws of all cells are made together.
 _TOGETHER = 64
 # Chances are rounded, so that draws do not depend on the order in which rows were added up.
@@ -51,7 +51,7 @@ def cells_for(n_rows: int) -> int:
     """The number of cells in which the outcomes of this many rows are drawn for a test.
 
     >>> cells_for(1000), cells_for(250_000), cells_for(10**8)
-    (256, 1007, 2048)
+    (256, 503, 2048)
     """
     return min(BAND_CELLS, max(_FEWEST, int(_PER_BLOCK * n_rows ** (1 / 3))))
 
