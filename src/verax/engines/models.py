@@ -184,7 +184,8 @@ class _Reading:
     """Where the numbers and outcomes of consecutive rows of each model are, seen from one array."""
 
     def __init__(self, models: Sequence[Forecasts], single: bool, start: int, stop: int) -> None:
-        self.start, self.stop = start, stop
+        self.start = start
+        self.stop = stop
         dtype, outcomes = np.float32 if single else np.float64, dict[Any, Ints]()
         columns, ys, steps = [], [], []
         for rows in models:
