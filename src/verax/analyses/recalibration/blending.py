@@ -1,7 +1,7 @@
 """A weighted average of methods: the more a method loses in cross-validation, the less it counts.
 
 A method whose held-out rows lose d more in all than those of the best has the weight exp(-d / (2 c)), where
-that of the best is one and c is the scale of the rule's noise (`structured.noise_of`), one for the log score.
+that of the best is one and c is the scale of the rule's noise (`scaling.noise_of`), one for the log score.
 Doing nothing is one of the methods. Where no method stands out the average is of many, and varies less than
 any of them; with many rows it becomes the best one.
 """
@@ -18,7 +18,7 @@ from verax.analyses.recalibration.choosing import FoldedRows, Trials, mean_loss,
 from verax.analyses.recalibration.forms import CalibrationMap
 from verax.analyses.recalibration.records import BLEND
 from verax.analyses.recalibration.rows import Configuration, zero_counts_as
-from verax.analyses.recalibration.structured import noise_of
+from verax.analyses.recalibration.scaling import noise_of
 from verax.inputs.arrays import Floats, Ints
 
 # Methods with a smaller share are left out.

@@ -181,9 +181,10 @@ class Trials:
                 trials.forms[how].append(form)
                 trials.outer[how][rows] = sample.losses(form, rows)
         for a, b in combinations(range(n_folds), 2) if nested else ():
+            both = np.concatenate([members[a], members[b]])
+            without = np.repeat([b, a], [len(members[a]), len(members[b])])
             for how, form in sample.fitted(configurations, [a, b], trials.whole).items():
-                trials.inner[how][a, members[b]] = sample.losses(form, members[b])
-                trials.inner[how][b, members[a]] = sample.losses(form, members[a])
+                trials.inner[how][without, both] = sample.losses(form, both)
         return trials
 
     def selected(self, among: Sequence[Configuration], *, gated: bool) -> list[Configuration]:

@@ -14,9 +14,8 @@ from verax.analyses.recalibration.curves import (
     thresholds_of,
 )
 from verax.analyses.recalibration.rows import Configuration, FittingRows
-from verax.analyses.recalibration.scaling import CURVATURE_ROWS, fit_temperature
+from verax.analyses.recalibration.scaling import CURVATURE_ROWS, fit_temperature, noise_of
 from verax.analyses.recalibration.searching import RIDGE, smallest
-from verax.analyses.recalibration.structured import noise_of
 from verax.inputs.arrays import Bools, Floats
 from verax.scores.base import Rule
 from verax.scores.gradients.logits import losses_with_gradient
@@ -36,9 +35,9 @@ def fit_curve(how: Configuration, rows: FittingRows, rule: Rule, near: MonotoneC
     if ordered or near is None:
         power = float(fit_temperature(rows, rule, None if near is None else near.power).slopes)
     before = (rows.floor, power if ordered else 1.0, 1 / (n + 1))
-    x = thresholds_of(rows.p, *before)
-    knots = _knots(x, rows.weights, KNOTS[how.method])
-    fitting = _Fitting(basis(x, knots), rows, rule, ordered)
+    x = rows.once(("thresholds", before), lambda: thresholds_of(rows.p, *before))
+    knots, design = rows.once(("design", before, KNOTS[how.method]), lambda: _design(x, rows, how.method))
+    fitting = _Fitting(design, rows, rule, ordered)
     m, offsets = len(knots), np.zeros(k if ordered else 0)
     # All slopes are one over the temperature, where that was not applied before.
     slope = 1.0 if ordered else power
@@ -76,6 +75,12 @@ def _from_identity(knots: Floats) -> Floats:
     """The matrix of the squared shift of even odds plus those of the slopes, as departures from identity."""
     shift = np.append(1.0, basis(np.zeros(1), knots)[0])
     return np.outer(shift, shift) + np.diag(np.append(0.0, np.ones(len(knots))))
+
+
+def _design(x: Floats, rows: FittingRows, method: str) -> tuple[Floats, Floats]:
+    """The knots of a method, and what the slope at each adds to each threshold."""
+    knots = _knots(x, rows.weights, KNOTS[method])
+    return knots, basis(x, knots)
 
 
 def _knots(x: Floats, weights: Floats, m: int) -> Floats:
@@ -120,8 +125,9 @@ class _Fitting:
 
     def _moved(self, t: Floats, rows: slice | Bools = slice(None)) -> tuple[Floats, Floats]:
         """Log odds of the thresholds, and logits (N, K) of the classes."""
-        m = self.design.shape[2]
-        f = t[0] + self.design[rows] @ t[1 : m + 1]
+        n, k, m = self.design[rows].shape
+        # One product of all rows: one of each row would take several times as long.
+        f = t[0] + (self.design[rows].reshape(n * k, m) @ t[1 : m + 1]).reshape(n, k)
         z = class_logits(f)
         return f, z + t[m + 1 :] if self.offset else z
 
@@ -132,9 +138,8 @@ class _Fitting:
         g = (g * self.rows.weights).T
         own, next_one = logit_slopes(f)
         by_f = g[:, :-1] * own + g[:, 1:] * next_one
-        slope = np.concatenate(
-            [[by_f.sum()], np.einsum("nk,nkm->m", by_f, self.design), g.sum(axis=0) if self.offset else []]
-        )
+        flat = self.design.reshape(-1, self.design.shape[2])
+        slope = np.concatenate([[by_f.sum()], by_f.ravel() @ flat, g.sum(axis=0) if self.offset else []])
         return float(self.rows.weights @ losses), slope
 
     def noise(self, t: Floats) -> tuple[float, float]:

@@ -98,7 +98,8 @@ def basis(x: Floats, knots: Floats) -> Floats:
 def class_logits(f: Floats) -> Floats:
     """Logarithms of the probabilities, (N, K), of classes between thresholds with log odds f, (N, K - 1)."""
     # log(s(b) - s(a)) = log s(b) + log s(-a) + log(1 - exp(a - b)) with the logistic function s.
-    low, high = -np.logaddexp(0.0, -f), -np.logaddexp(0.0, f)
+    rest = np.log1p(np.exp(-np.abs(f)))
+    low, high = -(np.maximum(-f, 0.0) + rest), -(np.maximum(f, 0.0) + rest)
     found = np.concatenate([low, high[:, -1:]], axis=1)
     if f.shape[1] > 1:
         gaps = np.maximum(np.diff(f, axis=1), _LEAST_GAP)

@@ -139,11 +139,13 @@ class LogRows:
         Slopes are one for all classes, one for each, or a matrix.
         """
         total, by_slope, by_offset = 0.0, np.zeros(slopes.shape), np.zeros(len(offsets))
+        weighted = any((weights != 1).any() for _, _, weights in self.blocks)
         for z, y, weights in self.blocks:
             moved = slopes @ z if slopes.ndim == 2 else np.atleast_1d(slopes)[:, None] * z
             moved += offsets[:, None]
             losses, g = losses_with_gradient(rule, moved, y)
-            g *= weights
+            if weighted:
+                g *= weights
             total += float(weights @ losses)
             by_offset += g.sum(axis=1)
             if slopes.ndim == 2:

@@ -12,11 +12,13 @@ from verax.analyses.recalibration.rows import Configuration, FittingRows, LogRow
 from verax.analyses.recalibration.searching import FIRST, RIDGE, WIDEST, smallest
 from verax.inputs.arrays import Floats, Ints
 from verax.scores.base import Rule
+from verax.scores.gradients.logits import losses_with_gradient
+from verax.scores.registry import RULES
 
 # Most rows used for the curvature that scales the search for a matrix.
 CURVATURE_ROWS = 2**12
-# From this many classes on, a search that begins near its end is scaled by the curvature as well: it takes a
-# third of the steps.
+# A search that begins near its end takes a fraction of the steps if it knows the curvature. One for a single
+# number takes few, so it is worth that from this many classes on.
 _MANY_CLASSES = 20
 
 
@@ -131,33 +133,40 @@ def fit_log_linear(how: Configuration, rows: FittingRows, rule: Rule, near: LogL
     inverse = None
     if how.strength is not None:
         inverse = _inverse_curvature(*numbers.unpack(start), few, how.strength)
-    elif near is not None and how.method in ("temperature", "bcts") and k >= _MANY_CLASSES:
-        inverse = _inverse_curvature_near(*numbers.unpack(start), few, numbers.offsets)
+    elif near is not None and (numbers.offsets or k >= _MANY_CLASSES):
+        inverse = _inverse_curvature_near(numbers, start, few, rule)
     best = smallest(objective, start, numbers.bounds, inverse)
     slopes, offsets = numbers.unpack(best)
     return LogLinear(np.asarray(slopes), np.asarray(offsets - offsets.mean()), rows.floor)
 
 
 def _inverse_curvature_near(
-    slope: Floats, offsets: Floats, rows: tuple[Floats, Ints, Floats], with_offsets: bool
+    numbers: _Numbers, start: Floats, rows: tuple[Floats, Ints, Floats], rule: Rule
 ) -> Floats:
-    """The inverse of the mean curvature of the log score, by the logarithm of one slope and by offsets.
+    """The inverse of the mean curvature near the end of a search: the log score's, as large as the rule's.
 
-    Other proper rules have a similar one. It is the sum over the rows of the covariances of what the numbers
-    add to the logit of a class that is drawn from q: `slope` times z, and one for each offset.
+    It is the sum over the rows of the covariances of what the numbers add to the logit of a class that is
+    drawn from q: a slope its z, and an offset one.
     """
-    z, _, weights = rows
-    added = slope * z
+    z, y, weights = rows
+    slopes, offsets = numbers.unpack(start)
+    added = slopes[..., None] * z
     moved = added + offsets[:, None]
     q = np.exp(moved - moved.max(axis=0))
     q /= q.sum(axis=0)
-    mean = np.einsum("kn,kn->n", q, added)
-    found = np.empty((len(q) + 1, len(q) + 1))
-    found[0, 0] = weights @ (np.einsum("kn,kn,kn->n", q, added, added) - mean**2)
-    found[0, 1:] = found[1:, 0] = (q * (added - mean)) @ weights
-    found[1:, 1:] = np.diag(q @ weights) - (weights * q) @ q.T
+    if numbers.slopes == "each":
+        found = vector_curvature(q, z, weights)
+    else:
+        mean = np.einsum("kn,kn->n", q, added)
+        found = np.empty((len(q) + 1, len(q) + 1))
+        found[0, 0] = weights @ (np.einsum("kn,kn,kn->n", q, added, added) - mean**2)
+        found[0, 1:] = found[1:, 0] = (q * (added - mean)) @ weights
+        found[1:, 1:] = np.diag(q @ weights) - (weights * q) @ q.T
+        found = found if numbers.offsets else found[:1, :1]
+        found = found[1:, 1:] if numbers.slopes == "fixed" else found
+    if rule != RULES["log_score"]:
+        found = found * noise_of(rule, moved, y, weights)[1]
     found[np.diag_indices(len(found))] += 2 * RIDGE
-    found = found if with_offsets else found[:1, :1]
     return np.asarray(np.linalg.inv(found / len(weights)))
 
 
@@ -178,6 +187,16 @@ def _inverse_curvature(
     )
     found[np.diag_indices(len(found))] += penalty + 2 * RIDGE / len(weights)
     return np.asarray(np.linalg.inv(found))
+
+
+def vector_curvature(q: Floats, z: Floats, weights: Floats) -> Floats:
+    """The curvature of the log score by one number for each class, and then by offsets."""
+    k, parts = len(z), np.concatenate([q * z, q])
+    found = -(parts * weights) @ parts.T
+    for i, j, factor in ((0, 0, z * z), (0, 1, z), (1, 0, z), (1, 1, np.ones_like(z))):
+        block = found[i * k : (i + 1) * k, j * k : (j + 1) * k]
+        block[np.diag_indices(k)] += np.einsum("kn,kn,n->k", q, factor, weights)
+    return np.asarray(found)
 
 
 def matrix_curvature(q: Floats, z: Floats, weights: Floats) -> Floats:
@@ -204,3 +223,18 @@ def _off_diagonal(t: Floats, k: int, strength: float) -> tuple[float, Floats]:
     along[: k * k].reshape(k, k)[np.diag_indices(k)] = 0.0
     share = np.append(np.full(k * k, strength / (k * (k - 1))), np.full(k, strength / k))
     return float((share * along**2).sum()), 2 * share * along
+
+
+def noise_of(rule: Rule, z: Floats, y: Ints, weights: Floats) -> tuple[float, float]:
+    """The variance of a rule's gradient as a multiple of its curvature, and this as one of the log score's.
+
+    The best penalty is proportional to the first, which is one for the log score. A proper rule's expected
+    curvature is the covariance of its gradient with that of the log score.
+    """
+    _, own = losses_with_gradient(rule, z, y)
+    _, logs = losses_with_gradient(RULES["log_score"], z, y)
+    curvature = float(np.einsum("kn,kn,n->", own, logs, weights))
+    if not curvature > 0:
+        return 1.0, 1.0
+    noise = float(np.einsum("kn,kn,n->", own, own, weights)) / curvature
+    return noise, curvature / float(np.einsum("kn,kn,n->", logs, logs, weights))

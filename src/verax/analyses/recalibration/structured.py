@@ -21,12 +21,17 @@ import numpy as np
 
 from verax.analyses.recalibration.forms import LogLinear, mixed_logs
 from verax.analyses.recalibration.rows import Configuration, FittingRows, LogRows
-from verax.analyses.recalibration.scaling import CURVATURE_ROWS, fit_temperature, matrix_curvature
+from verax.analyses.recalibration.scaling import (
+    CURVATURE_ROWS,
+    fit_temperature,
+    matrix_curvature,
+    noise_of,
+    vector_curvature,
+)
 from verax.analyses.recalibration.searching import smallest, smallest_of_many
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import softmax
 from verax.scores.base import Rule
-from verax.scores.gradients.logits import losses_with_gradient
 from verax.scores.registry import RULES
 
 METHODS = ("svector", "smatrix")
@@ -60,7 +65,7 @@ def fit_structured(how: Configuration, rows: FittingRows, rule: Rule, near: LogL
         best = smallest_of_many(objective, start, at.scaling_by_class(2 * held))
     else:
         bound = np.full(size, np.inf)
-        curvature = matrix_curvature(at.q, at.z, at.weights) if matrix else at.vector_curvature()
+        curvature = (matrix_curvature if matrix else vector_curvature)(at.q, at.z, at.weights)
         inverse = np.asarray(np.linalg.inv(curvature + np.diag(2 * held)), float)
         best = smallest(objective, start, (-bound, bound), inverse)
     return LogLinear(unchanged + best[:-k].reshape(unchanged.shape), best[-k:], floor, power, spread)
@@ -73,21 +78,6 @@ def _penalties(k: int, matrix: bool) -> Floats:
     changes = np.full((k, k), float(k * (k - 1)))
     changes[np.diag_indices(k)] = k
     return np.append(changes, np.full(k, float(k)))
-
-
-def noise_of(rule: Rule, z: Floats, y: Ints, weights: Floats) -> tuple[float, float]:
-    """The variance of a rule's gradient as a multiple of its curvature, and this as one of the log score's.
-
-    The best penalty is proportional to the first, which is one for the log score. A proper rule's expected
-    curvature is the covariance of its gradient with that of the log score.
-    """
-    _, own = losses_with_gradient(rule, z, y)
-    _, logs = losses_with_gradient(RULES["log_score"], z, y)
-    curvature = float(np.einsum("kn,kn,n->", own, logs, weights))
-    if not curvature > 0:
-        return 1.0, 1.0
-    noise = float(np.einsum("kn,kn,n->", own, own, weights)) / curvature
-    return noise, curvature / float(np.einsum("kn,kn,n->", logs, logs, weights))
 
 
 @dataclass(frozen=True)
@@ -113,16 +103,6 @@ class _Point:
         z, _, weights = rows
         moved = (slopes @ z if slopes.ndim == 2 else slopes[:, None] * z) + offsets[:, None]
         return cls(z, softmax(moved.T, np).T, weights * (bend / weights.sum()))
-
-    def vector_curvature(self) -> Floats:
-        """By one number for each class and by offsets: covariances of what they add to a logit."""
-        z, q, w = self.z, self.q, self.weights
-        k, parts = len(z), np.concatenate([q * z, q])
-        found = -(parts * w) @ parts.T
-        for i, j, factor in ((0, 0, z * z), (0, 1, z), (1, 0, z), (1, 1, np.ones_like(z))):
-            block = found[i * k : (i + 1) * k, j * k : (j + 1) * k]
-            block[np.diag_indices(k)] += np.einsum("kn,kn,n->k", q, factor, w)
-        return np.asarray(found)
 
     def scaling_by_class(self, held: Floats) -> Callable[[Floats], Floats]:
         """Multiplies by the inverse of the curvature in the numbers of each class by itself."""

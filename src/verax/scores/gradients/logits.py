@@ -158,11 +158,10 @@ def _of_the_outcome(rule: Rule, z: Floats, y: Array, g: Floats) -> Floats:
     true = g[cells]
     np.exp(g, out=g)
     total = g.sum(axis=0)
-    g /= total
     log_true = true - np.log(total)
     loss = loss_of_statistics(rule, len(z), _Outcome(log_true, np.exp(log_true)))
     along = loss.parts["log_true"]
-    g *= -along
+    g *= -along / total
     g[cells] += along
     return np.asarray(loss.value)
 
