@@ -18,6 +18,7 @@ from verax.common.sorting import distinct_values
 from verax.common.specs import Array, Spec, Whole
 from verax.common.stored import Size, Sizes, column, fit, mapping, numbers, sized
 from verax.common.summaries import fields_of, joined_names
+from verax.engines.gathering import GatheredSums
 from verax.engines.stats import Decided
 from verax.engines.sums import Sum, Sums
 from verax.errors import VeraxError
@@ -400,7 +401,7 @@ def batches(n_replicates: int, width: int) -> Iterator[int]:
 
 
 class ClusterSums:
-    """The sums of groups while rows come in, a block at a time."""
+    """The sums of groups while rows come in, a block at a time; by a kernel where there is `gathered`."""
 
     def __init__(
         self,
@@ -409,51 +410,48 @@ class ClusterSums:
         n_cells: int,
         *,
         compiled: bool = False,
-        gathers: bool = False,
+        gathered: GatheredSums | None = None,
     ) -> None:
         self._labels = labels
         self._add_rows = None
         if compiled:
-            from verax.kernels.counting import add_rows, add_to_groups
+            from verax.kernels.counting import add_rows
 
             self._add_rows = add_rows
-            self._add_to_groups = add_to_groups
+        self._gathered = gathered
+        # Where a kernel gathers rows, few are left.
+        self._added = False
         self._sums = Sum.zeros((len(labels), 2 + n_rules))
         self._infinite = np.zeros((len(labels), n_rules), bool)
         self._n_classes = math.isqrt(n_cells)
         self._n_cells = n_cells
         # Few cells of few groups are kept as a table, others as runs of those that occur.
         n_keys = len(labels) * n_cells
-        tabled = n_keys <= (_COMPILED_TABLE if compiled else _TABLE) and not gathers
+        tabled = n_keys <= (_COMPILED_TABLE if compiled else _TABLE) and gathered is None
         self._table = Sum.zeros(n_keys) if tabled else None
         self._runs: list[Cells] = []
-        # Both parts of the losses of the rows that a kernel gathers, and their numbers.
-        self._losses = np.zeros((len(labels), n_rules, 2)) if gathers else None
-        self._counts = np.zeros((len(labels), n_cells), np.uint32) if gathers else None
 
     def gather(self, codes: Ints, cells: Ints, losses: Floats) -> None:
-        """Take in rows of weight 1 by a kernel: groups, cells and (R, n) finite losses; cells may be -1."""
-        self._add_to_groups(codes, cells, losses, self._losses, self._counts)
+        """Take in rows of weight 1 by a kernel: groups, cells and finite losses; cells may be -1."""
+        assert self._gathered is not None
+        self._gathered.add(codes, cells, losses)
 
     def __add__(self, other: ClusterSums) -> ClusterSums:
         """Those of other rows of the same groups as well; changes these."""
-        self._sums += other._sums
-        self._infinite |= other._infinite
+        if other._added:
+            self._sums = self._sums + other._sums if self._added else other._sums
+            self._infinite |= other._infinite
+            self._added = True
         self._runs += other._runs
         if self._table is not None and other._table is not None:
             self._table += other._table
-        if self._counts is not None and self._losses is not None:
-            assert other._counts is not None
-            assert other._losses is not None
-            self._counts += other._counts
-            both = Sum(self._losses[..., 0], self._losses[..., 1]) + Sum(
-                other._losses[..., 0], other._losses[..., 1]
-            )
-            self._losses = np.stack([both.high, both.low], axis=-1)
+        if self._gathered is not None and other._gathered is not None:
+            self._gathered.merge(other._gathered)
         return self
 
     def add(self, codes: Any, weights: Any, positive: Any, losses: Sequence[Any], decided: Decided) -> None:
         """Take in rows: their groups, weights, whether these are positive, losses, outcomes and decisions."""
+        self._added = True
         columns = [weights, weights * decided.right(len(weights))]
         for r, loss in enumerate(losses):
             infinite = loss == np.inf
@@ -491,16 +489,14 @@ class ClusterSums:
             found = self._table.settled()
             keys = np.flatnonzero(found.high)
             runs = [Cells(keys, Sum(found.high[keys], found.low[keys]), self._n_cells)]
-        if self._counts is None or self._losses is None:
+        if self._gathered is None:
             cells = Cells.merged(runs, self._n_cells)
             return Clusters(self._labels, self._sums.settled(), self._infinite, cells)
-        cells = _LateCells(self._counts)
+        cells = _LateCells(self._gathered.counts)
         cells = Cells.merged([cells, *runs], self._n_cells) if runs else cells
-        new = Sum.zeros(self._sums.high.shape)
-        new.high[:, 0] = self._counts.sum(axis=1)
-        new.high[:, 1] = self._counts[:, :: self._n_classes + 1].sum(axis=1)
-        new.high[:, 2:], new.low[:, 2:] = self._losses[..., 0], self._losses[..., 1]
-        return Clusters(self._labels, self._sums.settled() + new, self._infinite, cells)
+        sums = self._gathered.total(self._n_classes)
+        sums = self._sums.settled() + sums if self._added else sums
+        return Clusters(self._labels, sums, self._infinite, cells)
 
 
 def sums_by_label(labels: np.ndarray[Any, Any], values: Floats) -> tuple[np.ndarray[Any, Any], Floats]:

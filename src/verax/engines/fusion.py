@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from verax.engines.formulas import write_formulas
+from verax.engines.gathering import independent_of
 from verax.engines.meanlosses import write_mean_losses, write_shares
 from verax.engines.stats import Formula
 from verax.engines.tracing import Trace, record
@@ -136,7 +137,7 @@ def fuse_rows(rules: tuple[Formula, ...], layout: Layout) -> tuple[Kernel, Float
     None if a formula cannot be traced. The kernel adds to `sums` what `fuse` says, and to `cells` (both parts
     of a compensated sum, with weights also `squares`) the weights of outcomes against decisions. Of many
     classes it writes the decisions to `decided` instead, -1 for rows that it left out. For groups it writes
-    the number of the cell there as well, and the losses of the rules to the rows of `losses`. It writes to
+    the number of the cell there as well, and to `losses` those of which all others are made. It writes to
     `left` the numbers of the rows that it left out, and returns how many: rows that are not clearly valid,
     whose losses may be infinite, whose outcome had probability zero (where `layout.counts`), and strips of
     rows for which the shift lies too far from the losses. These are summed nevertheless if `rough`.
@@ -164,8 +165,9 @@ def _row_loop(trace: Trace, layout: Layout) -> str:
             head.add(f"square_table = np.zeros((1, {k * k + 1}))")
     if layout.shared:
         head.add(f"share = np.empty(({k}, {size}))")
-    if layout.grouped:
-        head.add(f"made = np.empty({n * size})")
+    written = independent_of(trace) if layout.grouped else ()
+    if written:
+        head.add(f"made = np.empty({len(written) * size})")
     strip = _strips(layout, head, size)
     _write_zeros(strip, n, layout.weighted)
     strip.add("for i in range(n):")
@@ -187,7 +189,7 @@ def _row_loop(trace: Trace, layout: Layout) -> str:
     counted = ("decision" if layout.shared else f"U(o) * U({k}) + decision") if layout.counts else "U(0)"
     row.add(f"cell[i] = select(ok, {counted}, U({k * k}))")
     if layout.grouped:
-        for r, loss in enumerate(trace.losses):
+        for r, loss in enumerate(written):
             row.add(f"made[i + {r * size}] = {loss}")
     end = Lines(8)
     _write_out(end, n, layout.weighted)
@@ -204,7 +206,7 @@ def _row_loop(trace: Trace, layout: Layout) -> str:
     if layout.grouped:
         end.add("for i in range(n):")
         end.add(f"    decided[start + i] = select(fine & (cell[i] < U({k * k})), np.int64(cell[i]), -1)")
-        end.add(f"for r in range({n}):")
+        end.add(f"for r in range({len(written)}):")
         end.add("    for i in range(n):")
         end.add(f"        losses[r, start + i] = made[r * {size} + i]")
     tail = Lines(4)

@@ -45,7 +45,7 @@ def write_mean_losses(
     """The names of the losses of a row, which are means over the classes; outcomes must be `possible`."""
     one = _cut_off(trace)
     outcomes = write_all_outcomes(row, len(shares), needs, form, one)
-    made = _made_of_losses(trace)
+    made = made_of_losses(trace)
     steps = _with_square_sum(tuple(step for step in trace.steps if step.name not in made))
     averaged = [name for name in dict.fromkeys(trace.losses) if name not in made]
     means = dict.fromkeys(averaged, "0.0")
@@ -70,7 +70,7 @@ def write_mean_losses(
     return tuple(f"mean_{name}" for name in trace.losses)
 
 
-def _made_of_losses(trace: Trace) -> dict[str, Operation]:
+def made_of_losses(trace: Trace) -> dict[str, Operation]:
     """Steps that are sums and multiples of losses, by name: their means are those of the means."""
     needed: set[str] = set()
     while True:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from verax.engines.fusion import Layout, fuse_losses, fuse_rows
+from verax.engines.gathering import Independent
 from verax.engines.stats import Formula
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts, Unread
@@ -17,7 +18,7 @@ from verax.kernels.fewclasses import FEW
 
 # Takes the outcomes, decisions and weights of rows; decisions of rows that are left out are -1.
 Count = Callable[[Ints, Ints, Floats | None], None]
-# Takes the groups, cells and (R, n) losses of rows; cells of rows that are left out are -1.
+# Takes the groups, cells and losses of rows; cells of rows that are left out are -1.
 Gather = Callable[[Ints, Ints, Floats], None]
 # How many rows of groups are scored at a time: a cache holds their losses until they are added up.
 _PIECE = 2**14
@@ -51,11 +52,20 @@ class RowSums:
         Whether the kernel counts outcomes against decisions.
     decides : bool
         Whether it writes the decisions instead, because there are many classes.
+    independent : Independent or None
+        The losses that it writes, where there are groups.
     """
 
     def __init__(
-        self, kernel: Any, constants: Floats, forecasts: Forecasts, unit: float, counts: bool
+        self,
+        kernel: Any,
+        constants: Floats,
+        forecasts: Forecasts,
+        unit: float,
+        counts: bool,
+        independent: Independent | None = None,
     ) -> None:
+        self.independent = independent
         self._kernel, self._constants, self._forecasts = kernel, constants, forecasts
         self._clear = forecasts.unity.clear(forecasts.n_classes)
         self._scale = 1 / unit
@@ -70,13 +80,14 @@ class RowSums:
         layout = layout_of(rows, counts=counts)
         if layout is None:
             return None
+        independent = None
         if rows.groups is not None:
             table = len(rows.groups.labels) * rows.n_classes**2
             if layout.many or layout.weighted or layout.shared or not counts or table > _LARGEST_TABLE:
                 return None
-            layout = replace(layout, grouped=True)
+            layout, independent = replace(layout, grouped=True), Independent.of(rules, rows.n_classes)
         found = fuse_rows(rules, layout)
-        return None if found is None else cls(*found, rows, unit, counts)
+        return None if found is None else cls(*found, rows, unit, counts, independent)
 
     def __call__(
         self,
@@ -120,7 +131,8 @@ class RowSums:
     ) -> Ints:
         """Add rows and those of each group to the sums, some at a time; the numbers of those left out."""
         *sums, decided = into
-        n_left, losses = 0, np.empty((len(shift), _PIECE))
+        assert self.independent is not None
+        n_left, losses = 0, np.empty((len(self.independent.losses), _PIECE))
         for start in range(0, len(codes), _PIECE):
             own = slice(start, start + _PIECE)
             p = tuple(c[own] for c in rows.p) if isinstance(rows.p, tuple) else rows.p[own]

@@ -25,6 +25,7 @@ from verax.common.stored import LARGEST, Sizes, inside, mapping, whole
 from verax.common.summaries import fields_of
 from verax.engines.clusters import Clusters, ClusterSums
 from verax.engines.counts import CONFUSION_UP_TO, ROWS_KEPT, Counts, squared_weights
+from verax.engines.gathering import GatheredSums
 from verax.engines.plans import CHUNK_BLOCKS, Plan
 from verax.engines.scan import scan_rows
 from verax.engines.stats import Decided, Formula, RowStats
@@ -448,9 +449,10 @@ class _Visitor:
         if groups is not None:
             tabled = tally.decisions and tally.n_classes <= CONFUSION_UP_TO
             cells = tally.n_classes**2 if tabled else 0
-            gathers = chunks.row_sums is not None
+            own = None if chunks.row_sums is None else chunks.row_sums.independent
+            gathered = None if own is None else GatheredSums(len(groups.labels), own, cells)
             self._clusters = ClusterSums(
-                groups.labels, len(tally.rules), cells, compiled=chunks.compiled, gathers=gathers
+                groups.labels, len(tally.rules), cells, compiled=chunks.compiled, gathered=gathered
             )
 
     @property

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from verax.kernels.compensation import two_sum
 from verax.kernels.functions import compiled
 from verax.kernels.operations import fetch
+from verax.kernels.texts import Kernel
 
 # How many rows ahead the sums of groups are asked for.
-_AHEAD = 12
+_AHEAD = 20
+# How many losses with their rounding errors a line of the cache holds.
+_OF_ONE_LINE = 4
 
 
 @compiled
@@ -54,24 +58,51 @@ def add_rows(codes: Any, columns: Any, high: Any, low: Any) -> None:
             low[group, column] += error
 
 
-@compiled
-def add_to_groups(codes: Any, cells: Any, losses: Any, sums: Any, counts: Any) -> None:
-    """Add rows of equal weight to their groups; those whose cell is negative are left out.
+@cache
+def add_to_groups(n_losses: int) -> Kernel:
+    """A kernel (codes, cells, losses, sums, counts) that adds rows of equal weight to their groups.
 
-    `sums` has for each group both parts of the compensated sums of the (R, n) losses; `counts` has the number
-    of rows of each group in each cell.
+    Rows whose cell is negative are left out. A row of `sums` has the sums of the losses of a group, then
+    their rounding errors; `counts` has the number of rows of each group in each cell.
     """
-    last = codes.size - 1
-    for i in range(codes.size):
-        # Groups are anywhere: those of later rows are under way while this one is added.
-        ahead = min(i + _AHEAD, last)
-        fetch(sums[codes[ahead], 0, 0])
-        fetch(sums[codes[ahead], sums.shape[1] - 1, 1])
-        fetch(counts[codes[ahead], max(cells[ahead], 0)])
-        cell = cells[i]
-        if cell >= 0:
-            own = sums[codes[i]]
-            for r in range(sums.shape[1]):
-                own[r, 0], error = two_sum(own[r, 0], losses[r, i])
-                own[r, 1] += error
-            counts[codes[i], cell] += 1
+
+    @compiled
+    def kernel(codes: Any, cells: Any, losses: Any, sums: Any, counts: Any) -> None:
+        last, behind = codes.size - 1, sums.shape[1] - 1
+        for i in range(codes.size):
+            # Groups are anywhere: those of later rows are under way while this one is added.
+            ahead = min(i + _AHEAD, last)
+            fetch(sums[codes[ahead], 0])
+            if n_losses > _OF_ONE_LINE:
+                fetch(sums[codes[ahead], behind])
+            fetch(counts[codes[ahead], max(cells[ahead], 0)])
+            cell = cells[i]
+            if cell >= 0:
+                own = sums[codes[i]]
+                for r in range(n_losses):
+                    own[r], error = two_sum(own[r], losses[r, i])
+                    own[r + n_losses] += error
+                counts[codes[i], cell] += 1
+
+    return kernel
+
+
+@compiled
+def settle_groups(sums: Any, counts: Any, n_classes: int, high: Any, low: Any, rows: Any) -> None:
+    """Round the sums of `add_to_groups`, a row of `high` and of `low` for each loss.
+
+    `rows` has the number of rows of each group, and of those whose decision is right.
+    """
+    n = high.shape[0]
+    for group in range(sums.shape[0]):
+        for r in range(n):
+            total = sums[group, r] + sums[group, n + r]
+            high[r, group] = total
+            low[r, group] = sums[group, n + r] - (total - sums[group, r])
+        every, right = 0, 0
+        for cell in range(counts.shape[1]):
+            every += counts[group, cell]
+        for j in range(n_classes):
+            right += counts[group, j * n_classes + j]
+        rows[0, group] = float(every)
+        rows[1, group] = float(right)
