@@ -112,9 +112,10 @@ UV_INSTALL = UV_NATIVE_TLS=true UV_HTTP_TIMEOUT=180 $(BIN)/uv pip install --quie
 	  && $(PYTHON) -m pip --python $@ install --quiet --no-compile 'pip>=25.1' uv 2>/dev/null; } \
 	  || { $(PYTHON) -m venv --clear .venv && $(PIP_INSTALL) --upgrade 'pip>=25.1' uv; }
 
-# The package as users get it: built as a wheel, then installed.
+# The package as users get it: built as a wheel, then installed, with what the demo needs.
+DEMO := '.[report,sklearn]'
 .venv/installed: .venv/bin/python $(SOURCES)
-	@$(UV_INSTALL) --reinstall-package verax-scores '.[all]' || $(PIP_INSTALL) '.[all]'
+	@$(UV_INSTALL) --reinstall-package verax-scores $(DEMO) || $(PIP_INSTALL) $(DEMO)
 	@touch $@
 
 # What all tests import is compiled to bytecode here, in two halves: else both workers compile all of it.

@@ -15,7 +15,7 @@ from verax.analyses.recalibration.curves import (
 )
 from verax.analyses.recalibration.rows import Configuration, FittingRows
 from verax.analyses.recalibration.scaling import CURVATURE_ROWS, fit_temperature, noise_of
-from verax.analyses.recalibration.searching import RIDGE, smallest
+from verax.analyses.recalibration.searching import RIDGE, inverse_of, smallest
 from verax.inputs.arrays import Bools, Floats
 from verax.scores.base import Rule
 from verax.scores.gradients.logits import losses_with_gradient
@@ -65,7 +65,7 @@ def fit_curve(how: Configuration, rows: FittingRows, rule: Rule, near: MonotoneC
 
     low = np.full(len(start), -np.inf)
     low[1 : m + 1] = 0.0
-    inverse = np.asarray(np.linalg.inv(fitting.curvature(start) * bend + 2 * held), float)
+    inverse = inverse_of(fitting.curvature(start) * bend + 2 * held)
     best = smallest(objective, start, (low, np.full(len(start), np.inf)), inverse)
     factors = best[m + 1 :] if ordered else np.zeros(k)
     return MonotoneCurve(knots, best[1 : m + 1], float(best[0]), factors, *before)

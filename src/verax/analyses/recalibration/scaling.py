@@ -9,7 +9,7 @@ import numpy as np
 
 from verax.analyses.recalibration.forms import LogLinear
 from verax.analyses.recalibration.rows import Configuration, FittingRows, LogRows
-from verax.analyses.recalibration.searching import FIRST, RIDGE, WIDEST, smallest
+from verax.analyses.recalibration.searching import FIRST, RIDGE, WIDEST, inverse_of, smallest
 from verax.inputs.arrays import Floats, Ints
 from verax.scores.base import Rule
 from verax.scores.gradients.logits import losses_with_gradient
@@ -167,7 +167,7 @@ def _inverse_curvature_near(
     if rule != RULES["log_score"]:
         found = found * noise_of(rule, moved, y, weights)[1]
     found[np.diag_indices(len(found))] += 2 * RIDGE
-    return np.asarray(np.linalg.inv(found / len(weights)))
+    return inverse_of(found / len(weights))
 
 
 def _inverse_curvature(
@@ -186,7 +186,7 @@ def _inverse_curvature(
         2 * strength * np.append(np.where(np.eye(k).ravel() > 0, 0.0, 1 / (k * (k - 1))), np.full(k, 1 / k))
     )
     found[np.diag_indices(len(found))] += penalty + 2 * RIDGE / len(weights)
-    return np.asarray(np.linalg.inv(found))
+    return inverse_of(found)
 
 
 def vector_curvature(q: Floats, z: Floats, weights: Floats) -> Floats:

@@ -28,7 +28,7 @@ from verax.analyses.recalibration.scaling import (
     noise_of,
     vector_curvature,
 )
-from verax.analyses.recalibration.searching import smallest, smallest_of_many
+from verax.analyses.recalibration.searching import inverse_of, smallest, smallest_of_many
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import softmax
 from verax.scores.base import Rule
@@ -66,7 +66,7 @@ def fit_structured(how: Configuration, rows: FittingRows, rule: Rule, near: LogL
     else:
         bound = np.full(size, np.inf)
         curvature = (matrix_curvature if matrix else vector_curvature)(at.q, at.z, at.weights)
-        inverse = np.asarray(np.linalg.inv(curvature + np.diag(2 * held)), float)
+        inverse = inverse_of(curvature + np.diag(2 * held))
         best = smallest(objective, start, (-bound, bound), inverse)
     return LogLinear(unchanged + best[:-k].reshape(unchanged.shape), best[-k:], floor, power, spread)
 
@@ -108,13 +108,12 @@ class _Point:
         """Multiplies by the inverse of the curvature in the numbers of each class by itself."""
         z, q, w, k = self.z, self.q, self.weights, len(self.z)
         ones = np.vstack([z, np.ones(len(w))])
-        inverses = np.empty((k, k + 1, k + 1))
+        curvatures = np.empty((k, k + 1, k + 1))
         for i in range(k):
             # A matrix times itself costs half of what another one does.
             own = ones * np.sqrt(w * q[i] * (1 - q[i]))
-            found = own @ own.T
-            found[np.diag_indices(k + 1)] += np.append(held[i * k : (i + 1) * k], held[k * k + i])
-            inverses[i] = np.linalg.inv(found)
+            curvatures[i] = own @ own.T + np.diag(np.append(held[i * k : (i + 1) * k], held[k * k + i]))
+        inverses = inverse_of(curvatures)
 
         def scaled(slope: Floats) -> Floats:
             by_class = np.concatenate([slope[: k * k].reshape(k, k), slope[k * k :, None]], axis=1)
