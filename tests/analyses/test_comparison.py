@@ -158,6 +158,14 @@ def test_only_like_tallies_merge():
         PairedTally(2).merge(PairedTally(3))
 
 
+@pytest.mark.parametrize("grouped", [False, True])
+def test_tallies_with_and_without_differences_merge_to_one_without(grouped):
+    losses, groups = np.arange(12.0).reshape(6, 2) ** 2, np.arange(6) % 3 if grouped else None
+    first, second = (PairedTally(2, pairs=pairs).update(losses, None, groups) for pairs in (1, 0))
+    both, expected = first.merge(second), second.merge(second)
+    assert both.to_bytes() == second.merge(first).to_bytes() == expected.to_bytes()
+
+
 def test_columns_are_models_then_pairs():
     losses = np.array([[1.0, 2.0, 4.0], [np.inf, np.inf, 0.0]])
     columns = with_differences(losses)

@@ -154,9 +154,11 @@ class PairedTally(Summary, kind="paired tally", frozen=False):
     def merge(self, other: PairedTally) -> PairedTally:
         """The tally of both sets of rows, in whatever order; neither is changed."""
         grouped = [part.labels is not None for part in (self, other) if part.n_rows]
-        alike = (self.n_models, self.pairs) == (other.n_models, other.pairs)
-        if not alike or len(set(grouped)) > 1:
+        if self.n_models != other.n_models or len(set(grouped)) > 1:
             raise VeraxError("Tallies of different models, or with and without groups, cannot be merged.")
+        if self.pairs != other.pairs:
+            # Earlier versions kept differences that nobody asks for.
+            return self._without_pairs().merge(other._without_pairs())
         merged = PairedTally(self.n_models, self.n_rows + other.n_rows, pairs=self.pairs)
         weights = [float(t.moments.weight.high[0]) for t in (self, other)]
         merged.exponent, (a, b) = common_exponent(weights, [self.exponent, other.exponent])
@@ -171,6 +173,14 @@ class PairedTally(Summary, kind="paired tally", frozen=False):
             labels = np.concatenate([labels for labels, _ in parts])
             merged.labels, merged.cluster_sums = sums_by_label(labels, np.concatenate([s for _, s in parts]))
         return merged
+
+    def _without_pairs(self) -> PairedTally:
+        """The same without differences."""
+        lines, sums = slice(0, 1 + self.n_models), self.cluster_sums
+        moments, squares = self.moments.at(lines), self.squares.at(lines)
+        own = None if sums is None else sums[:, lines]
+        known = self.n_rows, self.n_positive, self.exponent
+        return PairedTally(self.n_models, *known, 0, moments, squares, self.labels, own)
 
     def to_values(self) -> dict[str, Any]:
         """The fields, to be stored."""

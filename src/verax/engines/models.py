@@ -17,10 +17,11 @@ from verax.inputs.arrays import Floats, Ints, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.kernels.fewclasses import FEW, KNOWN, write_probabilities, write_statistics
 from verax.kernels.statistics import Form
-from verax.kernels.texts import Kernel, Lines, compile_text
+from verax.kernels.texts import Kernel, Lines, compile_text, pattern
 
 # How many rows of a model are held at a time.
 _STRIP = 64
+_INTEGERS = pattern(2.0**52)
 
 
 @dataclass(frozen=True)
@@ -94,11 +95,8 @@ def _loop(trace: Trace, layout: ModelLayout, distances: bool) -> str:
     row.all_hold("ok")
     lines = list(trace.losses)
     if distances:
-        # Few comparisons, because integers become floats one at a time on most processors.
-        numbers = [f"{float(j)!r}" for j in range(k)]
-        chosen = row.choose([f"decision == U({j})" for j in range(k)], numbers)
-        outcome = row.choose([f"o == {j}" for j in range(k)], numbers)
-        lines.append(f"abs({chosen} - {outcome})")
+        # The last bits of 2^52 + n are those of n: integers become floats one at a time on most processors.
+        lines.append(f"abs(from_bits(decision | U({_INTEGERS})) - from_bits(U(o) | U({_INTEGERS})))")
     for r, made in enumerate((*lines, "select(ok, 1.0, 0.0)")):
         row.add(f"made[i + {r * size}] = {made}")
     # Loops over views without conditions: the compiler can do several rows at once.

@@ -15,13 +15,13 @@ from operator import add
 
 import numpy as np
 
-from verax.engines.sums import Moments, Sum
+from verax.engines.sums import Moments
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.kernels.pairing import FOUR, STRIP
 from verax.kernels.threads import in_order, n_cores
 
 # How many numbers a piece has, about: the caches of a core hold them. At least so many rows.
-_PIECE, _FEWEST = 2**17, 256
+_PIECE, _FEWEST = 2**18, 256
 # How many rows are summed by one thread at a time. The sums of each are merged in order.
 _CHUNK = 2**16
 # Up to this many models all pairs are subtracted: products would take as long.
@@ -113,17 +113,10 @@ def _by_column(blocks: Sequence[ColumnBlock], totals: Sequence[Moments]) -> list
         columns = []
         for _ in range(block.n_columns):
             lines = slice(at, at + block.n_lines)
-            columns.append([_lines(moments, lines) for moments in totals])
+            columns.append([moments.at(lines) for moments in totals])
             at += block.n_lines
         found.append(columns)
     return found
-
-
-def _lines(moments: Moments, lines: slice) -> Moments:
-    weight, total, infinite = (
-        Sum(own.high[lines], own.low[lines]) for own in (moments.weight, moments.total, moments.infinite)
-    )
-    return Moments(weight, total, moments.m2[lines], infinite, moments.n_infinite[lines])
 
 
 class _Plan:

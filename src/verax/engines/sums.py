@@ -258,6 +258,13 @@ class Moments:
         shift, weight, first, second, infinite, count = to_host(sums).astype(np.float64).T
         return cls.from_sums(weight, first, second, shift=shift, infinite=infinite, count=count)
 
+    def at(self, lines: slice) -> Moments:
+        """The moments of some of the losses."""
+        weight, total, infinite = (
+            Sum(own.high[lines], own.low[lines]) for own in (self.weight, self.total, self.infinite)
+        )
+        return Moments(weight, total, self.m2[lines], infinite, self.n_infinite[lines])
+
     def beside(self, other: Moments) -> Moments:
         """The moments of the losses of both, which have the same rows."""
 

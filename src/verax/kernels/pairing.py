@@ -20,9 +20,9 @@ def add_products(
     """Add sums over `n` rows of the deviations d of M models from their means, for each of several columns.
 
     `values` has the numbers by column, model and row. `first` and `second` have the sums of w*d and w*d*d;
-    `cross`, unless it is empty, those of w*d*e for every two models, `second` included. An empty `weights`
-    means ones. `work` has two arrays of STRIP numbers for each model, whose number is a multiple of FOUR;
-    those of models behind the last are zero.
+    `cross`, unless it is empty, those of w*d*e for every two models, the first before the second. An empty
+    `weights` means ones. `work` has two arrays of STRIP numbers for each model. The number of models there is
+    a multiple of FOUR; those behind the last are zero.
     """
     n_models, weighted = means.shape[1], 1 if weights.size > 0 else 0
     for c in range(values.shape[0]):
@@ -49,7 +49,8 @@ def add_products(
                 first[c, m] += total
                 second[c, m] += square
             for a in range(0, cross.shape[1], FOUR):
-                for b in range(a, cross.shape[1], FOUR):
+                _multiply_within(work, weighted, a, size, cross, c)
+                for b in range(a + FOUR, cross.shape[1], FOUR):
                     _multiply(work, weighted, a, b, size, cross, c)
 
 
@@ -88,6 +89,22 @@ def _multiply(work: Any, weighted: int, a: int, b: int, size: int, cross: Any, c
     cross[c, a + 3, b + 1] += s31
     cross[c, a + 3, b + 2] += s32
     cross[c, a + 3, b + 3] += s33
+
+
+def _multiply_within(work: Any, weighted: int, a: int, size: int, cross: Any, c: int) -> None:
+    """Add the products of every two of four models."""
+    x0, x1, x2 = work[weighted, a, 0:size], work[weighted, a + 1, 0:size], work[weighted, a + 2, 0:size]
+    y1, y2, y3 = work[0, a + 1, 0:size], work[0, a + 2, 0:size], work[0, a + 3, 0:size]
+    s01, s02, s03, s12, s13, s23 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(size):
+        s01, s02, s03 = plus(s01, x0[i] * y1[i]), plus(s02, x0[i] * y2[i]), plus(s03, x0[i] * y3[i])
+        s12, s13, s23 = plus(s12, x1[i] * y2[i]), plus(s13, x1[i] * y3[i]), plus(s23, x2[i] * y3[i])
+    cross[c, a, a + 1] += s01
+    cross[c, a, a + 2] += s02
+    cross[c, a, a + 3] += s03
+    cross[c, a + 1, a + 2] += s12
+    cross[c, a + 1, a + 3] += s13
+    cross[c, a + 2, a + 3] += s23
 
 
 @compiled

@@ -86,6 +86,10 @@ class ColumnRecipe(Recipe[PairedSums], cases=True):
     def _columns(self, part: Part) -> Mapping[str, Floats]:
         """The same, made."""
 
+    def _paired(self, name: str) -> bool:
+        """Whether differences of these columns are summed as well."""
+        return True
+
     def _by_pieces(self, part: Part) -> PairedSums | None:
         """The sums of some rows without all columns in memory; None where that is not faster."""
         return None
@@ -100,7 +104,7 @@ class ColumnRecipe(Recipe[PairedSums], cases=True):
         _, weights = _outcomes(part, next(iter(part.models)))
         found = {}
         for name, own in self.columns(part).items():
-            tally = PairedTally(own.shape[1], pairs=int(name != OF_TRAITS))
+            tally = PairedTally(own.shape[1], pairs=int(self._paired(name)))
             found[name] = tally.update(own, weights, part.rows.groups)
         return PairedSums(found)
 
@@ -121,7 +125,7 @@ class PairedRecipe(ColumnRecipe, cases=True):
         The reference "frequencies", which needs the class counts of all rows.
     traits : bool
         Also sum the traits of full distributions; with their differences where there are several rules, which
-        may disagree.
+        may disagree. Those of the size of errors are those of ratios of means (`ErrorRecipe`).
     """
 
     models: tuple[str, ...]
@@ -143,6 +147,9 @@ class PairedRecipe(ColumnRecipe, cases=True):
             raise UnreadableError("is about the traits of other models", "tallies")
         if len({(own.n_rows, own.labels is None) for own in found.tallies.values()}) > 1:
             raise UnreadableError("is about different rows", "tallies")
+
+    def _paired(self, name: str) -> bool:
+        return name not in (OF_TRAITS, OF_TRAIT.format(ERROR_DISTANCE))
 
     def _dense(self, part: Part) -> list[int]:
         """The places of the models that have traits: lists do not always say which class is most likely."""
@@ -182,7 +189,7 @@ class PairedRecipe(ColumnRecipe, cases=True):
         )
         paired, behind = n_rules > 1 and len(dense) > 1, n_rules * n_models
         if paired:
-            blocks.append(ColumnBlock(len(TRAITS), len(dense), True))
+            blocks += [ColumnBlock(len(FORMULAS), len(dense), True), ColumnBlock(1, len(dense), False)]
             names += [OF_TRAIT.format(trait) for trait in TRAITS]
         elif dense:
             blocks.append(ColumnBlock(1, len(TRAITS) * len(dense), False))
