@@ -22,7 +22,7 @@ from cases import NAMESPACES, forecasts, number
 from covers import calibration_tests
 from covers import decomposition as promises
 from realdata import load
-from verax.analyses.calibration import decomposition, sampling
+from verax.analyses.calibration import cells, decomposition, sampling, walks
 from verax.analyses.calibration.components import COMPONENTS
 from verax.analyses.calibration.events import recalibrate, split
 from verax.analyses.calibration.optimism import smooth_frequencies
@@ -612,3 +612,32 @@ def test_refusals_of_rules_and_rows():
     with pytest.raises(vx.InputError) as caught:
         vx.decompose(np.array(["a", "b", "c"])[y], p, rule="rps")
     assert caught.value.argument == "y"
+
+
+@pytest.mark.parametrize(("decimals", "ordered"), [(12, False), (1, False), (12, True)])
+def test_a_compiled_pass_gives_the_numbers_of_array_calls(decimals, ordered, monkeypatch):
+    y, p = simulated(700, 1)
+    p = np.maximum(np.round(p, decimals), 0.05)
+    p /= p.sum(axis=1, keepdims=True)
+    found = []
+    for compiled in (True, False):
+        for module in (walks, cells):
+            monkeypatch.setattr(module, "compiles", lambda *_, compiled=compiled: compiled)
+        found.append(vx.decompose(y, p, ordered=ordered, bootstrap=30))
+    for a, b in zip(*((each.whole, *each.parts) for each in found), strict=True):
+        assert a.observed == pytest.approx(b.observed, abs=1e-12)
+        assert a.calibrated == pytest.approx(b.calibrated, abs=1e-12)
+        for name in ("bias", "variance", "plug_in", "noise"):
+            assert getattr(a.accuracy, name) == pytest.approx(getattr(b.accuracy, name), rel=1e-9, abs=1e-14)
+
+
+def test_draws_in_cells_have_the_distribution_of_rows(monkeypatch):
+    """Up to 512 rows are drawn one by one; drawn in cells they say the same within the error of the draws."""
+    y, p = simulated(500, 2)
+    rows = vx.decompose(y, p, rule="brier", bootstrap=400).whole
+    monkeypatch.setattr(sampling, "_ROWS", 100)
+    drawn = vx.decompose(y, p, rule="brier", bootstrap=400).whole
+    assert not np.array_equal(drawn.calibrated, rows.calibrated)
+    assert drawn.calibrated.mean() == pytest.approx(rows.calibrated.mean(), rel=0.03)
+    assert drawn.calibrated.std() == pytest.approx(rows.calibrated.std(), rel=0.15)
+    assert drawn.accuracy.bias[1:3] == pytest.approx(rows.accuracy.bias[1:3], rel=0.1)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import verax as vx
 from scattered import Scattered, problem
 from verax.analyses import samples
-from verax.analyses.calibration import eventsums
+from verax.analyses.calibration import event_keys, eventsums
 from verax.analyses.calibration.event_recipe import EventRecipe
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.classsums import ClassRecipe
@@ -19,6 +21,7 @@ from verax.analyses.retention.uncertainty_scores import doubt
 from verax.analyses.samples import SampleRecipe
 from verax.analyses.worst_rows import WorstRecipe
 from verax.engines import tables
+from verax.engines.histograms import Run
 from verax.engines.tally import RuleSums
 from verax.inference.intervals import Resampling
 from verax.inputs.handles import Collector
@@ -118,6 +121,23 @@ def test_events(k, thresholds, kind, monkeypatch):
     if ours.groups is not None:
         assert ours.labels.tolist() == theirs.labels.tolist()
         np.testing.assert_allclose(ours.groups, theirs.groups, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bins_of_tables_are_joined_as_their_keys_are(weighted):
+    rng = np.random.default_rng(0)
+    q = np.concatenate([rng.random(3000), rng.beta(0.1, 3, 3000), [0.0, 0.5, 1.0, 1 + 1e-9]])
+    weights = rng.random(len(q)) if weighted else None
+    hit = rng.random(len(q)) < q
+    fine, wide = (tables.EventTable(event_keys.ONE, weighted=weighted) for _ in range(2))
+    for part in np.array_split(np.arange(len(q)), 3):
+        rows = q[part], q[part], None, hit[part], 0.0, None if weights is None else weights[part]
+        fine.add(*rows)
+        wide.add(*rows)
+        wide.join()
+    run = fine.run()
+    assert len(wide.run().keys) == len(wide.used) < len(run.keys) / 2
+    same_runs(wide.run(), Run.merged([replace(run, keys=event_keys.joined_keys(run.keys, 3))]))
 
 
 RULES = (vx.brier, vx.log_score, vx.rps)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.common.caching import cached_property
 from verax.inference.intervals import Interval, Resampling, bounded, few, t_quantile
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import Groups
@@ -126,7 +127,7 @@ class SamplingUnits(IndependentUnits):
             return values
         return sums_at(self.groups.codes, values, len(self.groups.labels))
 
-    @property
+    @cached_property
     def n(self) -> int:
         """The number of units that have rows."""
         return int(np.count_nonzero(self.sums(self.share)))
@@ -161,7 +162,7 @@ class SamplingUnits(IndependentUnits):
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.array([dot(column / rest, column.astype(float)) for column in influence.T])
 
-    @property
+    @cached_property
     def freedom(self) -> float:
         """Degrees of freedom: one less than the effective number of units, small where they are unequal."""
         return max(1 / float((self.sums(self.share) ** 2).sum()) - 1, 1.0)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.engines.histograms import DECIMALS, LAYOUT, Histogram, Run, bin_numbers, share_numbers
+from verax.engines.histograms import DECIMALS, LAYOUT, Histogram, Run, bin_numbers, joined
 from verax.engines.sums import Sum
 from verax.inputs.arrays import Floats, Ints
 
@@ -284,21 +284,33 @@ class ReplicateTable:
 
 
 class EventTable:
-    """An event by the bins of its probability; those above a half are counted down from `one`."""
+    """An event by the bins of its probability; those above a half are counted down from `one`.
+
+    Attributes
+    ----------
+    level : int
+        How often neighbouring bins were joined.
+    """
 
     totals: Sum
 
     def __init__(self, one: int, *, weighted: bool = False) -> None:
+        self._last, self.weighted, self.level = one, weighted, 0
+        self._table = self._empty()
+        self.totals = Sum.zeros(4)
+
+    def _empty(self) -> _Table:
+        """A table without rows, for the bins of this level."""
         # Numbers between the two halves are left out of the table.
-        half = int(bin_numbers(np.array([0.5]))[0])
-        self._one, self._gap = 2 * half + 1, one - (2 * half + 1)
-        self.weighted = weighted
-        self._table = (
-            _Table(6, least=[4], most=[5], sums=range(4)) if weighted else _Table(5, [3], [4], sums=[2])
+        half = int(joined(bin_numbers(np.array([0.5])), self.level)[0])
+        self._one = 2 * half + 1
+        self._gap = self._last - self._one
+        table = (
+            _Table(6, least=[4], most=[5], sums=range(4)) if self.weighted else _Table(5, [3], [4], sums=[2])
         )
         # A row may sum to more than one, within its tolerance.
-        self._table.grow(0, self._one + half)
-        self.totals = Sum.zeros(4)
+        table.grow(0, self._one + half + 1)
+        return table
 
     def add(
         self,
@@ -315,25 +327,61 @@ class EventTable:
         rest = np.zeros(0) if rest is None else rest
         hit = np.asarray(happened).view(np.uint8)
         if weights is None:
-            found = fill_events(key, given, rest, hit, scale, LAYOUT, self._one, self._table.cells)
+            near, shift, first, *ends = LAYOUT
+            # The first bits of the smallest bin are zeros, so that wider bins have fewer bits.
+            layout = (near, shift + self.level, first >> self.level, *ends)
+            found = fill_events(key, given, rest, hit, scale, layout, self._one, self._table.cells)
         else:
             key = np.rint(key * scale) / scale if scale else key
-            places = share_numbers(key, self._one)
+            upper = key > 0.5
+            number = joined(bin_numbers(np.where(upper, 1 - key, key)), self.level)
+            places = np.where(upper, self._one - number, number)
             found = fill_weighted_events(places, key, given, rest, hit, weights, self._table.cells)
         self.totals += Sum.of(found)
         self._table.added(len(key))
+
+    @property
+    def used(self) -> Ints:
+        """The places of the bins that have rows."""
+        cells = self._table.cells
+        if self.weighted:
+            return np.flatnonzero((cells[:, 0] > 0) | (self._table.totals.high[:, 0] > 0))
+        return np.flatnonzero((cells[:, 0] > 0) | (cells[:, 1] > 0))
+
+    def join(self) -> None:
+        """Join neighbouring bins in pairs, as `joined_keys` joins the keys of `run`."""
+        self._table.settle()
+        before, one = self._table, self._one
+        places = np.arange(len(before.cells))
+        upper = places > one // 2
+        number = joined(np.where(upper, one - places, places), 1)
+        self.level += 1
+        after = self._empty()
+        places = np.where(upper, self._one - number, number)
+        begins = np.flatnonzero(np.diff(places, prepend=-1))
+        at = slice(0, len(begins))
+        least, most = (4, 5) if self.weighted else (3, 4)
+        after.cells[at] = np.add.reduceat(before.cells, begins, axis=0)
+        after.cells[at, least] = np.minimum.reduceat(before.cells[:, least], begins)
+        after.cells[at, most] = np.maximum.reduceat(before.cells[:, most], begins)
+        # A bin has one or two of those before.
+        paired = np.diff(begins, append=len(places)) > 1
+        sums, second = before.totals, begins + paired
+        more = Sum(sums.high[second] * paired[:, None], sums.low[second] * paired[:, None])
+        both = Sum(sums.high[begins], sums.low[begins]) + more
+        after.totals.high[at], after.totals.low[at] = both.high, both.low
+        self._table = after
 
     def run(self) -> Run:
         """The sums of each bin: of weights, of those where the event happened, of weight times probability,
         and of squared weights; with the extremes of the probabilities.
         """
         self._table.settle()
+        used = self.used
         if self.weighted:
-            used = np.flatnonzero(self._table.totals.high[:, 0])
             sums = Sum(self._table.totals.high[used], self._table.totals.low[used])
             least, most = self._table.cells[used, 4:].T
         else:
-            used = np.flatnonzero(self._table.cells[:, :2].any(axis=1))
             without, happened, _, least, most = self._table.cells[used].T
             n, nothing = without + happened, np.zeros(len(used))
             high, low = self._table.totals.high[used, 0], self._table.totals.low[used, 0]

@@ -137,17 +137,20 @@ class _Gathered:
 
     def add(self, part: Part) -> None:
         """Take in the rows of one part."""
-        for label, rows in self._recipe.parts(part):
+        labels = self._recipe.labels(part)
+        most = _keys_each(len({*self._by_label, *labels.labels.tolist()}))
+        for label, rows in self._recipe.parts(part, labels):
             with numbering(part):
-                for own in self._of(label).values():
+                for own in self._of(label, most).values():
                     own.add(rows)
-        most = _keys_each(len(self._by_label))
-        for gathered in self._by_label.values():
-            for own in gathered.values():
+                    if hasattr(own, "at_most"):
+                        own.at_most(most)
+        for label in self._by_label.keys() - set(labels.labels.tolist()):
+            for own in self._by_label[label].values():
                 if hasattr(own, "at_most"):
                     own.at_most(most)
 
-    def _of(self, label: Hashable) -> dict[str, Gathering[Any]]:
+    def _of(self, label: Hashable, most: int) -> dict[str, Gathering[Any]]:
         if label not in self._by_label:
             # Tables that rows are added to in place take memory, for each subgroup.
             few = len(self._by_label) < _TABLES
@@ -155,6 +158,9 @@ class _Gathered:
                 name: recipe.gathering() if few else Merged(recipe)
                 for name, recipe in self._recipe.recipes.items()
             }
+            for own in self._by_label[label].values():
+                if hasattr(own, "at_most"):
+                    own.at_most(most)
         return self._by_label[label]
 
     def summary(self) -> Breakdown:
@@ -182,14 +188,18 @@ class BreakdownRecipe(Recipe[Breakdown], cases=True):
     def take(self, part: Part) -> Breakdown:
         """Those of some rows."""
         found = {}
-        for label, rows in self.parts(part):
+        for label, rows in self.parts(part, self.labels(part)):
             with numbering(part):
                 found[label] = {name: recipe.take(rows) for name, recipe in self.recipes.items()}
         return Breakdown(found).fitting()
 
-    def parts(self, part: Part) -> Iterator[tuple[Hashable, Part]]:
+    def labels(self, part: Part) -> Groups:
+        """The subgroup of each row."""
+        return Groups.of(part.by[self.column], part.n_rows)
+
+    def parts(self, part: Part, labels: Groups) -> Iterator[tuple[Hashable, Part]]:
         """The rows of each subgroup; unless they are `grouped`, they are treated as independent."""
-        for label, own in parts_by(part, Groups.of(part.by[self.column], part.n_rows)):
+        for label, own in parts_by(part, labels):
             yield label, own if self.grouped else ungrouped(own)
 
 

@@ -19,6 +19,7 @@ from verax.analyses.calibration.refits import (
     isotonic_fits,
     sides,
 )
+from verax.analyses.calibration.walks import Walk, cells_for
 from verax.common.hashing import mixed
 from verax.inputs.arrays import Floats, Ints
 from verax.kernels.ledger import compiles
@@ -26,9 +27,6 @@ from verax.kernels.ledger import compiles
 # The largest number of values that a band is computed for. Beyond, neighbouring forecasts are drawn
 # together in cells of a two-thousandth of the weight, which is far finer than the blocks of the fit.
 BAND_CELLS = 2048
-# Tests need fewer cells: the blocks of a fit to n rows have about n^(2/3) rows, so each has some cells,
-# however many rows there are.
-_FEWEST, _PER_BLOCK = 256, 8
 # How many draws of all cells are made together.
 _TOGETHER = 64
 # Chances are rounded, so that draws do not depend on the order in which rows were added up.
@@ -45,15 +43,6 @@ def effective_rows(weight: Floats, squares: Floats, *, copies: bool) -> Ints:
     """How many rows of one weight tell as much as the rows of each bin; of copies, as many as there are."""
     rows = weight if copies else weight**2 / squares
     return np.maximum(np.round(rows), 1).astype(np.int64)
-
-
-def cells_for(n_rows: int) -> int:
-    """The number of cells in which the outcomes of this many rows are drawn for a test.
-
-    >>> cells_for(1000), cells_for(250_000), cells_for(10**8)
-    (256, 503, 2048)
-    """
-    return min(BAND_CELLS, max(_FEWEST, int(_PER_BLOCK * n_rows ** (1 / 3))))
 
 
 def cell_of(weight: Floats, most: int) -> Ints:
@@ -108,6 +97,13 @@ class CellDraws:
         """Cells that are narrow enough for a test of this many rows."""
         return cls(bins, how, cell_of(bins.weight, cells_for(n_rows)))
 
+    @classmethod
+    def walked(cls, walk: Walk, how: Split) -> CellDraws:
+        """The same of rows in memory that a pass has put in cells."""
+        forecast = walk.claimed / walk.size
+        bins = EventBins(walk.size, walk.happened, walk.claimed, walk.size, forecast, forecast)
+        return cls(bins, how, np.arange(len(walk.size)))
+
     def sums(self, values: Floats) -> Floats:
         """The sums of values of bins in each cell."""
         return values if self.n == len(self.cell) else np.add.reduceat(values, self._begins)
@@ -132,7 +128,7 @@ class CellDraws:
         return np.concatenate(found) + self._shift(exact)
 
     def gains(
-        self, n: int, seed: list[int], chance: Floats, limit: Floats, exact: float, *, copies: bool
+        self, n: int, seed: list[int], chance: Floats, limit: Floats, *, exact: float, copies: bool
     ) -> Floats:
         """What an isotonic fit gains on `limit`, and a constant on the mean chance, by following the noise of
         outcomes that have these chances in the cells: (n, 2).

@@ -106,10 +106,9 @@ class _Joint(Draws):
     calibrated: Floats | float = 0.0
 
     def of(self, i: int, event: SummedEvent, observed: Floats) -> Drawn:
-        assert event.rows is not None
         if self.tests_only:
-            return Drawn(None, self.sampling.calibrated(i, event.rows, self.how, observed))
-        return self._drawn(self.sampling.measure(i, event.rows, self.how, observed))
+            return Drawn(None, self.sampling.calibrated(i, event, self.how, observed))
+        return self._drawn(self.sampling.measure(i, event, self.how, observed))
 
     def _drawn(self, found: Measured) -> Drawn:
         return Drawn(found.uncertainty(self.sampling.units), found.calibrated, found)
@@ -117,10 +116,8 @@ class _Joint(Draws):
     def add(self, drawn: Drawn, factor: float) -> None:
         if drawn.measured is None:
             self.calibrated = self.calibrated + factor * drawn.calibrated
-        elif self.total is None:
-            self.total = drawn.measured.scaled(factor)
         else:
-            self.total += drawn.measured.scaled(factor)
+            self.total = drawn.measured.plus(self.total, factor)
 
     def whole(self) -> Drawn:
         if self.tests_only:

@@ -13,7 +13,15 @@ import numpy as np
 from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.event_keys import EXACT, NO_BINS, ONE, counted, run_of
 from verax.analyses.calibration.events import Split, n_events, split
-from verax.analyses.calibration.eventsums import INFINITE, EventBins, EventSums, SummedEvent, bins_of_rows
+from verax.analyses.calibration.eventsums import (
+    INFINITE,
+    LEVELS,
+    MOST_VALUES,
+    EventBins,
+    EventSums,
+    SummedEvent,
+    bins_of_rows,
+)
 from verax.analyses.calibration.sources import PartEvents, RowEvents
 from verax.analyses.parts import dense, probabilities, seen
 from verax.common.caching import cached_property
@@ -267,17 +275,36 @@ class _Gathered:
         self._weight, self._whole = Sum.zeros(3), True
         self._groups: tuple[Any, Floats] | None = None
         self._others: EventSums | None = None
+        self._most = MOST_VALUES
 
     def add(self, part: Part) -> None:
         exact = not self._tables and (self._others is None or self._others.level == EXACT)
-        if exact or not self._added(part):
+        if (exact and not self._too_many(part)) or not self._added(part):
             found = self._recipe.more(part, self._others)
             self._others = found if self._others is None else self._others.merge(found)
 
     def at_most(self, keys: int) -> None:
-        """Keep no more keys than that of what is not in tables."""
+        """Keep no more keys than that, from now on."""
+        self._most = keys
         if self._others is not None:
             self._others = self._others.at_most(keys)
+        while self._tables and self._tables[0].level < LEVELS:
+            if sum(len(table.used) for table in self._tables) <= keys:
+                break
+            for table in self._tables:
+                table.join()
+
+    def _too_many(self, part: Part) -> bool:
+        """Whether the first rows of a part have more distinct forecasts than are kept: counting all of them
+        exactly would be in vain.
+        """
+        recipe, n_classes = self._recipe, part.models[self._recipe.model].n_classes
+        n = n_events(recipe.how(n_classes), n_classes) + 1
+        if part.n_rows * n <= self._most or part.subset is None:
+            return False
+        first = part.subset(np.arange(min(part.n_rows, 2 * self._most // n)))
+        rows = RowEvents(recipe.model, recipe.how(n_classes)).read(first)
+        return sum(len(np.unique(event.ranked)) for event in rows.each()) > self._most
 
     def _added(self, part: Part) -> bool:
         """Add the rows to the tables, if there are few events that are scored by squared errors."""
@@ -344,6 +371,6 @@ class _Gathered:
         n = len(runs) - 1
         sums = Sum.from_values(totals, (n + 1, 5))
         labels, groups = (None, None) if self._groups is None else self._groups
-        bins = counted(runs, exact=False)
-        found = EventSums(n, *bins, sums, self._weight, self._whole, labels, groups).fitting()
+        level, bins = self._tables[0].level, counted(runs, exact=False)[1]
+        found = EventSums(n, level, bins, sums, self._weight, self._whole, labels, groups).fitting()
         return found if self._others is None else found.merge(self._others)

@@ -21,6 +21,7 @@ from verax.analyses.calibration.event_keys import (
 )
 from verax.analyses.calibration.events import IsotonicFit, Split, recalibrate
 from verax.analyses.calibration.sources import PartEvents
+from verax.analyses.calibration.walks import Walk, squared_error
 from verax.common.caching import cached_property
 from verax.common.packing import UnreadableError
 from verax.common.sizes import EXACT_UP_TO
@@ -36,7 +37,7 @@ from verax.inputs.arrays import Floats, Ints
 
 # The number of distinct forecasts of all events together that are told apart. Beyond it rows are counted in
 # bins, whose neighbours are joined where there would be too many.
-MOST_VALUES, _MOST, _LEVELS = EXACT_UP_TO, 2**20, 10
+MOST_VALUES, _MOST, LEVELS = EXACT_UP_TO, 2**20, 10
 # The sums over all rows of each event.
 CLAIM, HIT, VARIANCE, LOSS, INFINITE = range(5)
 
@@ -67,7 +68,7 @@ class EventSums(Summary, kind="event histograms", version=2):
     """
 
     n_events: int = merges(Whole("equal", least=1))
-    level: int = merges(Whole("first", least=EXACT, most=_LEVELS))
+    level: int = merges(Whole("first", least=EXACT, most=LEVELS))
     bins: Keyed = merges(Valued(Keyed))
     totals: Sum = merges(Sums("n_events+1", 5))
     weight: Sum = merges(Sums(3, least=0))
@@ -144,7 +145,7 @@ class EventSums(Summary, kind="event histograms", version=2):
             found = self if self.n_keys <= MOST_VALUES else self._with_runs_added()
             return found if found.n_keys <= MOST_VALUES else found._at(0).fitting()
         found = self
-        while found.level < _LEVELS and sum(len(run.keys) for run in found.bins.runs) > _MOST:
+        while found.level < LEVELS and sum(len(run.keys) for run in found.bins.runs) > _MOST:
             if len(found.bins.total.keys) <= _MOST:
                 return replace(found, bins=Keyed((found.bins.total,)))
             found = found._at(found.level + 1)
@@ -161,7 +162,7 @@ class EventSums(Summary, kind="event histograms", version=2):
             return exact if exact.n_keys <= keys else exact._at(0).at_most(keys, spare)
         own, times = self.bins.total.keys, 0
         # Keys stay in order when neighbours are joined.
-        while self.level + times < _LEVELS and 1 + np.count_nonzero(np.diff(joined_keys(own, times))) > keys:
+        while self.level + times < LEVELS and 1 + np.count_nonzero(np.diff(joined_keys(own, times))) > keys:
             times += 1
         return self._at(self.level + times)
 
@@ -296,6 +297,13 @@ class SummedEvent:
         return self.bins.cells if self.rows is None else self.rows.cells(self.weights)
 
     @cached_property
+    def walk(self) -> Walk | None:
+        """One pass over many rows in memory that count alike; None elsewhere."""
+        if self.rows is None or self.sums.rows is None or self.sums.rows.weights is not None:
+            return None
+        return Walk.of(self.rows)
+
+    @cached_property
     def fit(self) -> IsotonicFit:
         """The isotonic fit."""
         return recalibrate(self.cells)
@@ -304,13 +312,15 @@ class SummedEvent:
         """The mean loss; infinite where a row has an infinite loss."""
         if self.rows is None:
             return self.sums.mean_loss(self.i, how)
+        if self.walk is not None and how.binary == "squared":
+            return squared_error(self.rows)
         losses, weights = how.losses(self.rows.given, self.rows.rest, self.rows.happened), self.weights
         # No matrix product: its sums depend on the number of threads.
         return float(losses.mean() if weights is None else (weights * losses).sum() / weights.sum())
 
     def components(self, how: Split) -> tuple[Floats, float]:
         """Score, miscalibration, discrimination, uncertainty, and how much larger the middle two may be."""
-        blocks = self.fit.blocks
+        blocks = self.fit.blocks if self.walk is None else self.walk.blocks
         whole = blocks.sum(axis=0, keepdims=True)
         weight, score = float(whole.sum()), self.score(how)
         uncertainty, fitted = how.entropy(whole) / weight, how.entropy(blocks) / weight

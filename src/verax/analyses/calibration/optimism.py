@@ -13,6 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from verax.analyses.calibration.walks import CellInfluence
 from verax.analyses.units import IndependentUnits, SamplingUnits, dot, sums_at
 from verax.inference.intervals import Interval
 from verax.inputs.arrays import Floats
@@ -98,7 +99,7 @@ class Measured:
 
     Attributes
     ----------
-    influence : (n, 4) array
+    influence : (n, 4) array or CellInfluence
         What each unit adds to the deviations of the score and its components.
     plug_in : array of shape (2,)
         Miscalibration and discrimination under the smooth recalibration.
@@ -108,38 +109,42 @@ class Measured:
         Miscalibrations of outcomes drawn from the forecast.
     certain : bool
         Whether some forecasts of log scores are certain, so that failing would cost an infinite loss.
+    variance : array of shape (4,) or None
+        The variances of the score and its components, where they are known without the influence.
     """
 
-    influence: Floats
+    influence: Floats | CellInfluence
     plug_in: Floats
     optimism: Floats
     calibrated: Floats
     certain: bool
+    variance: Floats | None = None
 
-    def __iadd__(self, other: Measured) -> Measured:
+    def plus(self, other: Measured | None, factor: float) -> Measured:
+        """The same of a score that is multiplied by a factor, added to that of another in place."""
+        if other is None:
+            nothing = np.zeros((4, len(self.influence)), self.influence.dtype).T
+            other = Measured(nothing, np.zeros(2), np.zeros(()), np.zeros(()), False)
+        assert isinstance(other.influence, np.ndarray)
         # In place: the influence of many rows is large.
-        np.add(self.influence, other.influence, out=self.influence)
+        if isinstance(self.influence, CellInfluence):
+            self.influence.add_to(other.influence.T, factor)
+        else:
+            np.add(other.influence, factor * self.influence, out=other.influence)
         return Measured(
-            self.influence,
-            self.plug_in + other.plug_in,
-            self.optimism + other.optimism,
-            self.calibrated + other.calibrated,
-            self.certain or other.certain,
-        )
-
-    def scaled(self, factor: float) -> Measured:
-        """The same of a score that is multiplied by a factor."""
-        return Measured(
-            factor * self.influence,
-            factor * self.plug_in,
-            factor * self.optimism,
-            factor * self.calibrated,
-            self.certain,
+            other.influence,
+            other.plug_in + factor * self.plug_in,
+            other.optimism + factor * self.optimism,
+            other.calibrated + factor * self.calibrated,
+            other.certain or self.certain,
         )
 
     def uncertainty(self, units: SamplingUnits) -> Uncertainty:
         """How uncertain the components are."""
-        variance = units.variances(self.influence)
+        variance = self.variance
+        if variance is None:
+            assert isinstance(self.influence, np.ndarray)
+            variance = units.variances(self.influence)
         return uncertainty_of(self.optimism, self.plug_in, variance, units, certain=self.certain)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.cells import CellDraws
 from verax.analyses.calibration.events import Split, recalibrate
-from verax.analyses.calibration.eventsums import bins_of_rows
+from verax.analyses.calibration.eventsums import SummedEvent, bins_of_rows
 from verax.analyses.calibration.optimism import ROUNDING, Measured, smooth_frequencies
 from verax.analyses.calibration.refits import (
     Draw,
@@ -24,6 +24,7 @@ from verax.analyses.calibration.refits import (
     sides,
 )
 from verax.analyses.calibration.sources import PartEvents
+from verax.analyses.calibration.walks import CellInfluence, Walk
 from verax.analyses.units import SamplingUnits, dot
 from verax.common.caching import cached_property
 from verax.inputs.arrays import Floats, Ints
@@ -92,18 +93,19 @@ class Sampling:
         rng = np.random.default_rng([self.seed, _SAMPLE])
         return np.sort(rng.choice(len(self.units.share), _DRAWN, replace=False, shuffle=False))
 
-    def measure(self, i: int, event: BinaryEvent, how: Split, observed: Floats) -> Measured:
+    def measure(self, i: int, event: SummedEvent, how: Split, observed: Floats) -> Measured:
         """What the uncertainty of the components of event number `i` is made of."""
         return self._elements(i, event, how, observed).measured()
 
-    def calibrated(self, i: int, event: BinaryEvent, how: Split, observed: Floats) -> Floats:
+    def calibrated(self, i: int, event: SummedEvent, how: Split, observed: Floats) -> Floats:
         """Miscalibrations of outcomes drawn from the forecast of event number `i`, alone."""
         return self._elements(i, event, how, observed).calibrated()
 
-    def _elements(self, i: int, event: BinaryEvent, how: Split, observed: Floats) -> _Elements:
+    def _elements(self, i: int, event: SummedEvent, how: Split, observed: Floats) -> _Elements:
+        assert event.rows is not None
         if self.in_cells:
-            return _InCells(self, event, how, self.units.share, 1.0, i, observed)
-        return _Elements.of(self, event, how)
+            return _InCells(self, event.rows, how, self.units.share, 1.0, i, observed, event.walk)
+        return _Elements.of(self, event.rows, how)
 
 
 @dataclass(frozen=True)
@@ -185,14 +187,19 @@ class _Elements:
         if groups is not None:
             squares = SamplingUnits(share, groups).squares(event.pools, len(n))
         smooth = smooth_frequencies(n, s, squares)
+        limit = self._monotone(n, smooth)
+        chance = event.spread(smooth)
+        return chance, chance if limit is smooth else event.spread(limit)
+
+    def _monotone(self, n: Floats, smooth: Floats) -> Floats:
+        """The isotonic fit to a smooth recalibration of pools of these weights."""
         # What does not decrease is its own isotonic fit.
         rises = bool((smooth[1:] >= smooth[:-1]).all())
         limit = smooth if rises else recalibrate(np.stack([n - n * smooth, n * smooth], axis=1)).values
         if self.how.binary == "log":
             # Never certain, so that no loss is infinite.
-            limit = np.clip(limit, 0.25 / len(share), 1 - 0.25 / len(share))
-        chance = event.spread(smooth)
-        return chance, chance if limit is smooth else event.spread(limit)
+            limit = np.clip(limit, 0.25 / len(self.share), 1 - 0.25 / len(self.share))
+        return limit
 
     def _optimism(self, chance: Floats, limit: Floats) -> Floats:
         """What the isotonic fit and the frequency gain by following noise, in each refit: (R, 2)."""
@@ -291,23 +298,58 @@ class _InCells(_Elements):
         The number of the event.
     observed : array of shape (4,)
         The score and its components.
+    walk : Walk or None
+        The compiled pass over the rows, where there was one.
     """
 
     i: int
     observed: Floats
+    walk: Walk | None
 
     @cached_property
     def _cells(self) -> CellDraws:
+        if self.walk is not None:
+            return CellDraws.walked(self.walk, self.how)
         return CellDraws.for_test(bins_of_rows(self.event, None), self.how, len(self.share))
 
+    @cached_property
+    def _smooth(self) -> tuple[Floats, Floats]:
+        """The smooth recalibration of each cell, and the isotonic fit to it."""
+        cells, n = self._cells, len(self.share)
+        share = cells.size / n
+        chance = smooth_frequencies(share, cells.happened / n, share / n)
+        return chance, self._monotone(share, chance)
+
+    def _smoothed(self) -> tuple[Floats, Floats]:
+        if self.walk is None:
+            at = self._cells.cell[self.event.pools]
+        else:
+            at = self.walk.cells_of(self.event.ranked)
+        return self._smooth[0][at], self._smooth[1][at]
+
+    def measured(self) -> Measured:
+        how, walk = self.how, self.walk
+        if walk is None or how.binary != "squared":
+            return super().measured()
+        (chance, limit), share = self._smooth, walk.size / len(self.share)
+        happened = walk.happened / walk.size
+        rate, mean = dot(share, happened), dot(share, chance)
+        score, constant = float(self.observed[0]), float(self.observed[3])
+        fitted = dot(share, how.expected(limit, 1 - limit, happened))
+        means = np.array([score, score - fitted, constant - fitted, constant])
+        influence = CellInfluence(self.event, walk.cells_of(self.event.ranked), limit, rate, means)
+        variance, given = influence.moments(chance)
+        expected = dot(share, how.expected(limit, 1 - limit, chance))
+        plug_in = np.array([given, how.entropy(np.array([[1 - mean, mean]]))]) - expected
+        optimism = self._optimism(chance, limit)
+        return Measured(influence, plug_in, optimism, self.calibrated(), False, variance)
+
     def _optimism(self, chance: Floats, limit: Floats) -> Floats:
-        cells, event = self._cells, self.event
-        found = cells.gains(
+        found = self._cells.gains(
             refits_for(self.sampling.replicates),
             [self.sampling.seed, SMOOTH, self.i],
-            cells.sums(event.sums(chance)) / cells.size,
-            cells.sums(event.sums(limit)) / cells.size,
-            float(self.observed[3] - self.observed[2]),
+            *self._smooth,
+            exact=float(self.observed[3] - self.observed[2]),
             copies=False,
         )
         return self._arranged(found)

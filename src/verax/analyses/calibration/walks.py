@@ -1,0 +1,140 @@
+"""One compiled pass over many rows of an event, in the order of their forecasts: cells and isotonic fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.binary import BinaryEvent
+from verax.inputs.arrays import Floats
+from verax.kernels.ledger import compiles
+
+# The blocks of a fit to n rows have about n^(2/3) rows, so each has some cells, however many rows there are.
+_FEWEST, _PER_BLOCK, _MOST = 256, 8, 2048
+# Fewer rows are not worth the pass; a row takes as long as so many probabilities of a score.
+_ROWS, _WORK = 512, 16
+# In how many parts of equal width cells are looked for.
+_GUIDE = 2**13
+
+
+def cells_for(n_rows: int) -> int:
+    """The number of cells in which the outcomes of this many rows are drawn for a test.
+
+    >>> cells_for(1000), cells_for(250_000), cells_for(10**8)
+    (256, 503, 2048)
+    """
+    return min(_MOST, max(_FEWEST, int(_PER_BLOCK * n_rows ** (1 / 3))))
+
+
+@dataclass(frozen=True)
+class Walk:
+    """What one pass over the rows of an event, which count alike, found.
+
+    Attributes
+    ----------
+    blocks : array of shape (B, 2)
+        The blocks of the isotonic fit: the numbers of rows without and with the event.
+    starts : array of shape (C,)
+        The smallest forecast of each cell of neighbouring forecasts.
+    size, happened, claimed : arrays of shape (C,)
+        The number of its rows, of those with the event, and the sum of the forecasts.
+    """
+
+    blocks: Floats
+    starts: Floats
+    size: Floats
+    happened: Floats
+    claimed: Floats
+
+    @classmethod
+    def of(cls, event: BinaryEvent) -> Walk | None:
+        """The pass over an event; None where it is not worth it, or where elements are not rows."""
+        n, ranked = len(event.ranked), event.ranked
+        if n <= _ROWS or event.owner is not None or not compiles(_WORK * n, "draws in cells"):
+            return None
+        if not (ranked.min() >= 0 and ranked.max() <= 1):
+            return None
+        from verax.kernels.walking import count_pools, walk
+
+        # The sign of a forecast is known, so that there is room for a bit.
+        packed: Any = np.ascontiguousarray(ranked, dtype=np.float64).view(np.uint64) << np.uint64(1)
+        packed |= event.happened
+        packed.sort()
+        most = cells_for(n)
+        scale = most / float(n) if count_pools(packed, most) > most else 0.0
+        starts, sums, blocks = np.empty(most), np.empty((3, most)), np.empty((n, 2))
+        n_cells, n_blocks = walk(packed, scale, starts, sums, blocks)
+        size, happened, claimed = sums[:, :n_cells].copy()
+        return cls(blocks[:n_blocks].copy(), starts[:n_cells].copy(), size, happened, claimed)
+
+    def cells_of(self, values: Floats) -> Any:
+        """The cell of each forecast, uint16."""
+        from verax.kernels.walking import find_cells
+
+        guide = np.searchsorted(self.starts, np.arange(_GUIDE + 1) / _GUIDE, side="right") - 1
+        out = np.empty(len(values), np.uint16)
+        find_cells(values, self.starts, np.maximum(guide, 0).astype(np.uint16), out)
+        return out
+
+
+def squared_error(event: BinaryEvent) -> float:
+    """The mean squared error of an event."""
+    from verax.kernels.walking import squared_losses
+
+    total: float = squared_losses(event.given, event.rest, event.happened.view(np.uint8))
+    return total / len(event.given)
+
+
+@dataclass(frozen=True)
+class CellInfluence:
+    """What each row of an event adds to the deviations of the score and its components, by squared errors.
+
+    Attributes
+    ----------
+    event : BinaryEvent
+        The event.
+    cells : uint16 array of shape (N,)
+        The cell of each row.
+    limit : array of shape (C,)
+        The recalibrated forecast of each cell.
+    rate : float
+        How often the event happened.
+    means : array of shape (4,)
+        The mean loss, the same minus that of the fit, that of a constant minus that of the fit, and that of
+        the constant.
+    """
+
+    event: BinaryEvent
+    cells: Any
+    limit: Floats
+    rate: float
+    means: Floats
+
+    def moments(self, chance: Floats) -> tuple[Floats, float]:
+        """The variances of the four means, and the mean loss where events have these chances in the cells."""
+        from verax.kernels.walking import deviations
+
+        n = len(self.cells)
+        *squares, expected = deviations(*self._rows, self.limit, chance, self.rate, self.means)
+        return np.array(squares) / (float(n) * (n - 1)), expected / n
+
+    def add_to(self, total: Floats, factor: float) -> None:
+        """Add a multiple of the influence of each row to a table, (4, N)."""
+        from verax.kernels.walking import add_deviations
+
+        factor = factor / len(self.cells)
+        add_deviations(*self._rows, self.limit, self.rate, self.means, factor, total)
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the sums."""
+        return np.dtype(np.float64)
+
+    @property
+    def _rows(self) -> tuple[Any, ...]:
+        return self.event.given, self.event.rest, self.event.happened.view(np.uint8), self.cells
