@@ -91,6 +91,12 @@ class BinaryEvent:
         """The different forecasts, increasing, (P,)."""
         return self.ranked[self.order if self.all_differ else self.order[self.begins]]
 
+    @property
+    def sizes(self) -> Floats:
+        """The number of elements that have each of the different forecasts, (P,)."""
+        n = len(self.order)
+        return np.ones(n) if self.all_differ else np.diff(self.begins, append=n).astype(float)
+
     @cached_property
     def pools(self) -> Ints:
         """Which of the different forecasts each element has, (N,)."""

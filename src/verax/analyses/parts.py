@@ -23,6 +23,9 @@ from verax.inputs.lookup import UNKNOWN
 from verax.inputs.rows import RowBatch, at_fault, numbers_of
 from verax.scores.base import Rule
 
+# The number of rows that are transposed at a time: a cache holds them.
+_BLOCK = 2**14
+
 
 class RowPass:
     """Valid rows as one pass found them. Threads fill different rows.
@@ -190,6 +193,16 @@ def probabilities(part: Part, model: str) -> Floats:
         return np.asarray(to_host(widen(forecasts.probabilities_of(slice(0, forecasts.n_rows)))))
 
     return part.once(("probabilities", model), read)
+
+
+def in_columns(p: Floats) -> Iterator[tuple[slice, Floats]]:
+    """Rows of probabilities with a contiguous line for each class; some at a time where that takes a copy."""
+    if p.T.flags.c_contiguous:
+        yield slice(0, len(p)), p.T
+        return
+    for start in range(0, len(p), _BLOCK):
+        rows = slice(start, min(start + _BLOCK, len(p)))
+        yield rows, np.ascontiguousarray(p[rows].T)
 
 
 def scaled(part: Part, weights: Floats) -> Floats:

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from verax.analyses.parts import probabilities, seen
+from verax.analyses.parts import in_columns, probabilities, seen
 from verax.common.hashing import mixed, name_hash
 from verax.common.packing import UnreadableError
 from verax.common.specs import Array, Names, Whole
@@ -50,7 +50,8 @@ def _hashes(part: Part) -> Any:
         found[:] = y
         found += _FACTOR
         for i, p in enumerate(forecasts):
-            add_to_hashes(np.ascontiguousarray(p.T), _FACTOR, i == len(forecasts) - 1, found)
+            for rows, columns in in_columns(p):
+                add_to_hashes(columns, _FACTOR, i == len(forecasts) - 1, found[rows])
         return found
     with np.errstate(over="ignore"):
         for start in range(0, len(y), _BLOCK):
@@ -68,7 +69,9 @@ def _hashes(part: Part) -> Any:
 
 
 class Sketch(Summary):
-    """The smallest different hashes of rows: a sample of the different rows; of rows in memory, all of them.
+    """The smallest different hashes of rows: a sample of the different rows.
+
+    Of many rows in memory, those that several rows have.
 
     Attributes
     ----------
@@ -79,12 +82,15 @@ class Sketch(Summary):
     rows : Ints or None
         (n, 2) the numbers of the first two rows with each hash; the largest integer where there is one row.
         None in what version 0.2 stored.
+    alone : int
+        The number of further rows in memory, all different from each other and from these; never stored.
     """
 
     n_rows: int = merges(Whole(least=1))
     hashes: Any = merges(Array("u8", "n", increasing=True))
     counts: Ints = merges(Array("i8", "n", least=1, most="n_rows"))
     rows: Ints | None = merges(Array("i8", "n", 2, least=0, optional=True))
+    alone: int = field(default=0)
 
     def _check(self) -> None:
         if not 0 < len(self.counts) <= KEPT or self.counts.sum(dtype=float) > self.n_rows:
@@ -112,8 +118,21 @@ class Sketch(Summary):
         rows = np.stack([numbers[order[first]], np.where(counts > 1, numbers[second], _NONE)], axis=1)
         return cls(len(hashes), different[:most], counts[:most], rows[:most].astype(np.int64))
 
+    @classmethod
+    def of_all(cls, hashes: Any, numbers: Ints) -> Sketch:
+        """Of many rows in memory: what several rows have, and the number of all others."""
+        ordered = np.sort(hashes)
+        repeated = ordered[1:][ordered[1:] == ordered[:-1]]
+        if not len(repeated):
+            none: Any = np.zeros(0, np.int64)
+            return cls(len(hashes), none.astype(np.uint64), none, none.reshape(0, 2), len(hashes))
+        place = np.minimum(np.searchsorted(repeated, hashes), len(repeated) - 1)
+        near = np.flatnonzero(repeated[place] == hashes)
+        found = cls.of(hashes[near], numbers[near], most=len(near))
+        return cls(len(hashes), found.hashes, found.counts, found.rows, len(hashes) - len(near))
+
     def merge(self, other: Sketch) -> Sketch:
-        """Of the rows of both."""
+        """Of the rows of both, which are not all rows in memory."""
         if len(other.hashes) > len(self.hashes):
             return other.merge(self)
         places = np.searchsorted(self.hashes, other.hashes)
@@ -132,11 +151,11 @@ class Sketch(Summary):
     @property
     def exact(self) -> bool:
         """Whether all rows are in it."""
-        return int(self.counts.sum()) == self.n_rows
+        return int(self.counts.sum()) + self.alone == self.n_rows
 
     def repeats(self) -> tuple[float, float]:
         """How many rows repeat another one, and the standard error of that number; 0 where it is exact."""
-        seen_rows, different = int(self.counts.sum()), len(self.counts)
+        seen_rows, different = int(self.counts.sum()) + self.alone, len(self.counts) + self.alone
         share = different / seen_rows
         if self.exact:
             return float(seen_rows - different), 0.0

@@ -96,7 +96,10 @@ def look_at(
             cards = {name: recipe for name, recipe in recipes.items() if isinstance(recipe, CardRecipe)}
             found = replace(found, found={**found.found, **crossed.summarise(cards).found})
     problem = problem.counted(handle, found)
-    return _Conclusion(handle, crossed, problem, plan, recipes, found, full or {}).contents()
+    conclusion = _Conclusion(handle, crossed, problem, plan, recipes, found, full or {})
+    # The conclusion lets go of what it does not need any more.
+    del found
+    return conclusion.contents()
 
 
 def _load_packages() -> None:
@@ -288,18 +291,22 @@ class _Conclusion:
         recipe: Any = self.recipes[f"{model}/curves"]
         return retention.curves(self.problem, found, recipe, self.plan)
 
+    def _forget_curves(self) -> None:
+        """Let go of the rows that curves were read from."""
+        others = {name: each for name, each in self.found.found.items() if not name.endswith("/curves")}
+        self.found = replace(self.found, found=others)
+
     def _distributions(self, tests: Resampling) -> list[Findings]:
-        handle, problem, plan, found = self.handle, self.problem, self.plan, self.found
-        events = {model: found[f"{model}/events"] for model in problem.models}
+        handle, problem, plan = self.handle, self.problem, self.plan
+        events = {model: self.found[f"{model}/events"] for model in problem.models}
 
         def calibrated() -> tuple[dict[str, Decomposition], dict[str, list[ReliabilityPanel]]]:
-            parted = calibration.decomposed(handle, problem, tests, events)
-            return parted, calibration.panels(handle, problem, plan, events, parted)
+            return calibration.calibrated(handle, problem, tests, plan, events)
 
         def remedied(panels: Callable[[], Any]) -> dict[str, RecalibrationBenefit]:
             class_biases = calibration.class_biases(problem, events)
             how = {"confidence": plan.confidence, "seed": plan.seed}
-            return remedies_of(problem, found["sample"], class_biases, panels, **how)  # type: ignore[arg-type]
+            return remedies_of(problem, self.found["sample"], class_biases, panels, **how)  # type: ignore[arg-type]
 
         def curves() -> dict[str, Any]:
             return {model: self._curves(model) for model in problem.models}
@@ -307,6 +314,7 @@ class _Conclusion:
         if handle.kept is not None:
             # One after the other: at once they take much memory.
             drawn = curves()
+            self._forget_curves()
             give_back()
             parted, panels = calibrated()
             give_back()
@@ -318,7 +326,7 @@ class _Conclusion:
                 tried = pool.submit(remedied, lambda: calibration_of.result()[1])
                 read = pool.submit(curves)
                 (parted, panels), remedies, drawn = calibration_of.result(), tried.result(), read.result()
-        classes = [found[f"{model}/classes"] for model in problem.models]
+        classes = [self.found[f"{model}/classes"] for model in problem.models]
         shown = _heaviest(
             problem, np.sum([own.losses.high[:, 0, 0] for own in classes], axis=0), classes[0].rows.high[:, 1]
         )

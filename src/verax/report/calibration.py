@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,8 +11,8 @@ from verax.analyses.calibration.class_bias import ClassBias, read_class_biases
 from verax.analyses.calibration.components import Decomposition
 from verax.analyses.calibration.curves import curve_of
 from verax.analyses.calibration.decomposition import accuracy_by, read_decomposition
-from verax.analyses.calibration.events import event_names, split
-from verax.analyses.calibration.eventsums import EventSums
+from verax.analyses.calibration.events import Split, event_names, split
+from verax.analyses.calibration.eventsums import EventSums, SummedEvent
 from verax.analyses.calibration.overconfidence import Overconfidence, read_overconfidence
 from verax.analyses.calibration.slope_fit import fit_slopes
 from verax.analyses.calibration.slope_result import CalibrationSlopes
@@ -24,40 +24,55 @@ from verax.report.problem import Problem
 from verax.report.reliability import ReliabilityPanel, all_shown, most_miscalibrated, n_events, panel_of
 
 
-def decomposed(
-    handle: Handle, problem: Problem, plan: Resampling, sums: Mapping[str, EventSums]
-) -> dict[str, Decomposition]:
-    """The decomposition of every model, by the name on the page."""
+def calibrated(
+    handle: Handle, problem: Problem, tests: Resampling, plan: Resampling, sums: Mapping[str, EventSums]
+) -> tuple[dict[str, Decomposition], dict[str, list[ReliabilityPanel]]]:
+    """The decomposition and the panels of every model, by the name on the page.
+
+    The panels are of all events, or of the most miscalibrated ones where there are many. Where they are known
+    before, each event is sorted and fitted once for both; not where rows are repeated for the decomposition.
+    """
     rule = problem.calibrated_by
-    found = {}
-    for model, shown in problem.models.items():
-        known = accuracy_by(handle, model, rule, sums[model], plan) if problem.again else None
-        parts = read_decomposition(sums[model], rule, handle, plan, known)
-        found[shown] = replace(parts, n_rows=problem.n_rows)
-    return found
+    drawn = _Panels(problem, split(rule, problem.n_classes), replace(plan, replicates=RESAMPLES))
+    names = event_names(handle.class_names, drawn.how)
+    shown = all_shown(problem)
+    at_once = set() if plan.copies else set(shown)
+    parted: dict[str, Decomposition] = {}
+    found: dict[str, dict[int, ReliabilityPanel]] = {}
+    for model, name in problem.models.items():
+        own = found[name] = {}
+
+        def also(i: int, event: SummedEvent, own: dict[int, ReliabilityPanel] = own) -> None:
+            if i in at_once:
+                own[i] = drawn.of(i, event)
+
+        known = accuracy_by(handle, model, rule, sums[model], tests) if problem.again else None
+        parts = read_decomposition(sums[model], rule, handle, tests, known, also)
+        parted[name] = replace(parts, n_rows=problem.n_rows)
+    shown = shown or most_miscalibrated(parted)
+    for model, name in problem.models.items():
+        own, events = found[name], sums[model]
+        lacking = [i for i in shown if i not in own]
+
+        def panel(i: int, events: EventSums = events) -> ReliabilityPanel:
+            return drawn.of(i, events.event(i, names[i]))
+
+        own |= zip(lacking, side_by_side(panel, lacking, events.n_rows) if lacking else [], strict=True)
+    return parted, {name: [own[i] for i in shown] for name, own in found.items()}
 
 
-def panels(
-    handle: Handle,
-    problem: Problem,
-    plan: Resampling,
-    sums: Mapping[str, EventSums],
-    parted: Mapping[str, Decomposition],
-) -> dict[str, list[ReliabilityPanel]]:
-    """The panels of every model: of all events, or of the most miscalibrated ones where there are many."""
-    rule = problem.calibrated_by
-    how = split(rule, problem.n_classes)
-    names, drawn = event_names(handle.class_names, how), replace(plan, replicates=RESAMPLES)
-    positions = all_shown(problem) or most_miscalibrated(parted)
-    found = {}
-    for model, shown in problem.models.items():
+@dataclass(frozen=True)
+class _Panels:
+    """How panels are drawn."""
 
-        def panel(i: int, own: EventSums = sums[model]) -> ReliabilityPanel:
-            rng = np.random.default_rng([plan.seed, i])
-            return panel_of(problem, i, curve_of(own.event(i, names[i]), how, drawn, rng))
+    problem: Problem
+    how: Split
+    plan: Resampling
 
-        found[shown] = side_by_side(panel, positions, sums[model].n_rows)
-    return found
+    def of(self, i: int, event: SummedEvent) -> ReliabilityPanel:
+        """The panel of an event."""
+        rng = np.random.default_rng([self.plan.seed, i])
+        return panel_of(self.problem, i, curve_of(event, self.how, self.plan, rng))
 
 
 def overconfidence(sums: EventSums) -> Overconfidence:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.parts import dense, probabilities
+from verax.analyses.parts import dense, in_columns, probabilities
 from verax.analyses.samples import KEPT, Sketch, row_hashes
 from verax.common.hashing import label_hash, mixed
 from verax.common.specs import Array, Each, Number, RowNumbers, Truth, Valued, Whole
@@ -132,8 +132,9 @@ class SurveyRecipe(Recipe[Survey], cases=True):
 
 def sketch_of(part: Part, hashes: Any, found: Sketch | None = None) -> Sketch:
     """A sketch of the rows of a part; of rows in memory, all of them."""
-    most = max(KEPT, len(hashes)) if part.whole else KEPT
-    return Sketch.of(hashes, part.row_numbers, found, most=most)
+    if part.whole and len(hashes) > KEPT:
+        return Sketch.of_all(hashes, part.row_numbers)
+    return Sketch.of(hashes, part.row_numbers, found)
 
 
 def first_rows(part: Part, mask: Any) -> tuple[int, ...]:
@@ -169,9 +170,15 @@ def _looked_over(p: Floats) -> tuple[list[float], int, Floats, Floats]:
     if compiled(len(p)):
         from verax.kernels.filling import look_over
 
+        off, sure = [0.0, 0.0], 0
         least, most = np.full(p.shape[1], np.inf), np.full(p.shape[1], -np.inf)
-        n_off, largest, sure = look_over(np.ascontiguousarray(p.T), OFF, least, most)
-        return [float(n_off), largest], sure, least, most
+        low, high = np.empty(p.shape[1]), np.empty(p.shape[1])
+        for _, lines in in_columns(p):
+            n_off, largest, certain = look_over(lines, OFF, low, high)
+            off, sure = [off[0] + n_off, max(off[1], largest)], sure + certain
+            np.minimum(least, low, out=least)
+            np.maximum(most, high, out=most)
+        return off, sure, least, most
     columns = np.ascontiguousarray(p.T)
     gap = np.abs(np.add.reduce(columns) - 1)
     off = [float(np.count_nonzero(gap > OFF)), float(gap.max())]

@@ -38,7 +38,7 @@ def curve_of(
     """
     observed, within = event.components(how)
     band, calibrated = band_of(event, how, plan, rng, observed[1], signs)
-    forecast = event.bins.forecast if event.rows is None else event.rows.values
+    forecast = event.bins.forecast if event.rows is None else event.bins.least
     weight = event.cells.sum(axis=1)
     components = Components(event.name, observed, None, calibrated, plan.confidence, within)
     return ReliabilityCurve(

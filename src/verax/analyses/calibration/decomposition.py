@@ -257,6 +257,9 @@ def read_decomposition(
             observed, within = event.components(how)
             if also is not None:
                 also(i, event)
+        if event.rows is not None:
+            # Draws need the rows alone: the fit takes much memory.
+            event = replace(event)
         if threads > 1:
             give_back()
         drawn = draws.of(i, event, observed)

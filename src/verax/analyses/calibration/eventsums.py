@@ -333,7 +333,12 @@ class SummedEvent:
 
 def bins_of_rows(event: BinaryEvent, weights: Floats | None) -> EventBins:
     """The distinct forecasts of rows in memory."""
-    w = np.ones(len(event.given)) if weights is None else weights
     forecast = event.values
-    weight, happened, squares = (event.sums(column) for column in (w, w * event.happened, w * w))
+    if weights is None:
+        happened = event.pooled(event.happened.take(event.order).astype(float))
+        weight = event.sizes
+        claimed = forecast if event.all_differ else weight * forecast
+        return EventBins(weight, happened, claimed, weight, forecast, forecast)
+    columns = (weights, weights * event.happened, weights * weights)
+    weight, happened, squares = (event.sums(column) for column in columns)
     return EventBins(weight, happened, weight * forecast, squares, forecast, forecast)

@@ -142,7 +142,8 @@ class RowOrder:
 
     def __init__(self, key: Floats, ties: Ties) -> None:
         order, rises = rounded_order(key)
-        self.rows: Ints = order[::-1]
+        # Several orders of many rows are held at a time.
+        self.rows: Ints = order[::-1].astype(np.int32) if len(order) < 2**31 else order[::-1]
         self.runs: Ints | None = None
         if ties == "share" and not rises.all():
             self.runs = np.flatnonzero(np.concatenate([[True], rises[::-1]]))

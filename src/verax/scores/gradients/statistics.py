@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from weakref import proxy
 
 import numpy as np
 
@@ -138,7 +139,8 @@ class Values:
     """The row statistics of a block, (K, n): row k for the case that class k happens."""
 
     def __init__(self, block: Block) -> None:
-        self._block = block
+        # The block holds these: in a circle, arrays would stay until the next collection of garbage.
+        self._block: Block = proxy(block)
 
     @cached_property
     def p_true(self) -> Array:
@@ -195,7 +197,8 @@ class Happened:
     """The row statistics of a block for the classes that did happen, (n,)."""
 
     def __init__(self, block: Block) -> None:
-        self._block = block
+        # The block holds these: in a circle, arrays would stay until the next collection of garbage.
+        self._block: Block = proxy(block)
 
     def __getattr__(self, name: str) -> Array:
         """What is computed for all classes, at the outcome."""
