@@ -142,6 +142,14 @@ def test_sketches_count_rows_that_are_there_twice(monkeypatch):
     assert abs(n - 4000) < 4 * error
     # Of 500 hashes about 100 are there twice.
     assert error == pytest.approx(24_000 * 7.45 / 600, rel=0.2)
+    # Of rows in memory only those are kept that several rows are like.
+    for all_rows in (rows, values):
+        held, whole = (
+            Sketch.of_all(all_rows, np.arange(len(all_rows))),
+            Sketch.of(all_rows, np.arange(len(all_rows)), most=len(all_rows)),
+        )
+        assert (held.exact, held.repeats(), held.repeated(9)) == (True, whole.repeats(), whole.repeated(9))
+        assert len(held.hashes) == whole.repeats()[0]
     few = Sketch.of(values[:300], np.arange(300)).merge(Sketch.of(values[:10], np.arange(300, 310)))
     assert few.repeats() == (10.0, 0.0)
     first = {int(value): i for i, value in enumerate(values[:10])}

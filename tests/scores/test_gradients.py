@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import verax as vx
 from cases import GRADIENTS, RULES, SMOOTH, number
 from verax.scores.gradients.duals import Dual, DualNamespace
 from verax.scores.gradients.logits import derivatives
+from verax.scores.gradients.statistics import Block
 from verax.scores.rules import Brier, OrdinalRule
 
 TRAINABLE = [rule for rule in SMOOTH if rule.properties.strictly_proper == vx.rules.Holds.ALWAYS]
@@ -307,3 +309,11 @@ def test_duals_compare_by_value():
     assert xp.ones_like(x).tolist() == [1, 1]
     assert xp.log(1.0) == 0
     assert xp.pi == np.pi
+
+
+def test_blocks_are_freed_without_a_collection_of_garbage():
+    block = Block(np.zeros((3, 4)), np.arange(4) % 3)
+    _ = block.happened.rest_sq, block.values.rest_sq
+    gone = ref(block)
+    del block
+    assert gone() is None

@@ -30,8 +30,10 @@ class BinaryEvent:
     ----------
     name : str
         The class, "<= class" or "> class" for a threshold, or the place of a list.
-    given, rest : array of shape (N,)
-        The probabilities of the event and of its opposite.
+    given : array of shape (N,)
+        The probabilities of the event.
+    others : array of shape (N,) or None
+        Those of its opposite; None for one minus those of the event.
     ranked : array of shape (N,)
         The probabilities of the event as they are compared with each other: sums are rounded, so that
         equal sums are equal.
@@ -46,11 +48,16 @@ class BinaryEvent:
 
     name: str
     given: Floats
-    rest: Floats
+    others: Floats | None
     ranked: Floats
     happened: Bools
     owner: Ints | None = None
     starts: Callable[[], Floats] | None = None
+
+    @property
+    def rest(self) -> Floats:
+        """The probabilities of the opposite, (N,)."""
+        return 1 - self.given if self.others is None else self.others
 
     def of_rows(self, values: Any) -> Any:
         """Values of the rows for each element; None stays None."""
@@ -207,7 +214,7 @@ class EventRows:
         """The event that the most likely class happens, the lowest where several are."""
         decided = np.argmax(self.p, axis=1)
         given = self.p[np.arange(len(self.y)), decided]
-        return BinaryEvent("right", given, 1 - given, given, self.y == decided)
+        return BinaryEvent("right", given, None, given, self.y == decided)
 
 
 @dataclass(frozen=True)

@@ -167,23 +167,24 @@ def _told_apart(part: Part, forecasts: list[Floats], sure: int) -> Any:
 
 def _looked_over(p: Floats) -> tuple[list[float], int, Floats, Floats]:
     """How many rows do not sum to one and by how much, how many numbers are 0 or 1, and the extremes."""
-    if compiled(len(p)):
-        from verax.kernels.filling import look_over
+    look = _kernel_look if compiled(len(p)) else _look
+    parts = [look(lines) for _, lines in in_columns(p)]
+    off, largest, sure, least, most = zip(*parts, strict=True)
+    return [float(sum(off)), max(largest)], sum(sure), np.min(least, axis=0), np.max(most, axis=0)
 
-        off, sure = [0.0, 0.0], 0
-        least, most = np.full(p.shape[1], np.inf), np.full(p.shape[1], -np.inf)
-        low, high = np.empty(p.shape[1]), np.empty(p.shape[1])
-        for _, lines in in_columns(p):
-            n_off, largest, certain = look_over(lines, OFF, low, high)
-            off, sure = [off[0] + n_off, max(off[1], largest)], sure + certain
-            np.minimum(least, low, out=least)
-            np.maximum(most, high, out=most)
-        return off, sure, least, most
-    columns = np.ascontiguousarray(p.T)
-    gap = np.abs(np.add.reduce(columns) - 1)
-    off = [float(np.count_nonzero(gap > OFF)), float(gap.max())]
-    sure = int(np.count_nonzero((columns == 0) | (columns == 1)))
-    return off, sure, columns.min(axis=1), columns.max(axis=1)
+
+def _look(lines: Floats) -> tuple[int, float, int, Floats, Floats]:
+    """The same of some rows, with a line for each class."""
+    gap = np.abs(np.add.reduce(lines) - 1)
+    sure = int(np.count_nonzero((lines == 0) | (lines == 1)))
+    return int(np.count_nonzero(gap > OFF)), float(gap.max()), sure, lines.min(axis=1), lines.max(axis=1)
+
+
+def _kernel_look(lines: Floats) -> tuple[int, float, int, Floats, Floats]:
+    from verax.kernels.filling import look_over
+
+    least, most = np.empty((2, len(lines)))
+    return *look_over(lines, OFF, least, most), least, most
 
 
 def saturated(forecasts: Sequence[Any]) -> Any:

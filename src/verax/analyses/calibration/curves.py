@@ -38,8 +38,10 @@ def curve_of(
     """
     observed, within = event.components(how)
     band, calibrated = band_of(event, how, plan, rng, observed[1], signs)
-    forecast = event.bins.forecast if event.rows is None else event.bins.least
-    weight = event.cells.sum(axis=1)
+    bins = event.bins
+    forecast, weight = bins.least, bins.weight
+    if event.rows is None:
+        forecast, weight = bins.forecast, bins.cells.sum(axis=1)
     components = Components(event.name, observed, None, calibrated, plan.confidence, within)
     return ReliabilityCurve(
         event.name, forecast, event.fit.values, weight, band, shares_of(forecast, weight), components

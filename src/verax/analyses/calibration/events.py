@@ -163,7 +163,7 @@ def binary_events(
             ranked = _up_to_one(np.round(below, decimals))
             yield BinaryEvent(name, below, above[:, i + 1], ranked, y <= i)
             continue
-        rest = 1 - given
+        rest = None
         if above is not None:
             # Not one minus: what is left beside a nearly certain class would be rounding.
             rest = start + above[:, i + 1] if i < k - 1 else start

@@ -291,9 +291,9 @@ class SummedEvent:
             return self.sums.of(self.i)
         return bins_of_rows(self.rows, self.weights)
 
-    @cached_property
+    @property
     def cells(self) -> Floats:
-        """(P, 2) weights without and with the event."""
+        """(P, 2) weights without and with the event; not kept, because they may be many."""
         return self.bins.cells if self.rows is None else self.rows.cells(self.weights)
 
     @cached_property

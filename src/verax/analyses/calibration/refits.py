@@ -18,8 +18,8 @@ from verax.kernels.ledger import compiles
 # So many random numbers are drawn at a time: a cache holds them.
 _BLOCK = 2**14
 
-# A call of compiled loops has so many times as many draws.
-_CALLED = 16
+# A call of compiled loops takes this number of outcomes, in whole draws: the fits to all of them are held.
+_CALLED = 2**18
 # Drawing and fitting by array calls takes so many times as long as scoring.
 _WORK = 16
 
@@ -184,7 +184,7 @@ class Refits:
         if isinstance(draws, IndependentDraws):
             if compiles(_WORK * draws.keys.size * draws.chance.size, "refits"):
                 # A compiled loop takes one draw after the other, so a call has more of them.
-                return self._compiled(draws), draws.by(_CALLED * at_once(draws.chance.size))
+                return self._compiled(draws), draws.by(max(1, _CALLED // draws.chance.size))
             draws = iter(draws)
         return lambda draw: self.of(draw().take(self._event.order, axis=1)), draws
 

@@ -115,7 +115,7 @@ class RowEvents(EventSource):
         if at is not None:
             given, happened = given[at], happened[at]
         given = np.minimum(given, 1.0)
-        return BinaryEvent("most likely class", given, 1 - given, given, happened)
+        return BinaryEvent("most likely class", given, None, given, happened)
 
 
 @dataclass(frozen=True)
