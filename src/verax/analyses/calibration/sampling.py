@@ -178,13 +178,17 @@ class _Elements:
     def _smoothed(self) -> tuple[Floats, Floats]:
         """The smooth recalibration of each element, monotone or not, and the isotonic fit to it."""
         event, share, groups = self.event, self.share, self.sampling.units.groups
-        n, s = event.sums(share), event.sums(share * event.happened)
         if groups is not None:
             groups = Groups(event.of_rows(groups.codes), groups.labels)
         elif event.owner is not None:
             groups = Groups(event.owner, np.arange(len(self.sampling.units.share)))
-        squares = event.sums(share**2)
-        if groups is not None:
+        # Shares that are all alike are the same in every order.
+        even = bool((share == share[0]).all())
+        ordered = share if even else share.take(event.order)
+        n, s = event.pooled(ordered), event.pooled(ordered * event.happened.take(event.order))
+        if groups is None:
+            squares = event.pooled(ordered**2)
+        else:
             squares = SamplingUnits(share, groups).squares(event.pools, len(n))
         smooth = smooth_frequencies(n, s, squares)
         limit = self._monotone(n, smooth)
@@ -377,7 +381,7 @@ class _InCells(_Elements):
         own = replace(
             event,
             given=event.given[at],
-            rest=event.rest[at],
+            others=None if event.others is None else event.others[at],
             ranked=event.ranked[at],
             happened=event.happened[at],
             starts=None if event.starts is None else partial(np.take, event.starts(), at),
