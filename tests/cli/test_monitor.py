@@ -172,3 +172,44 @@ def test_late_outcomes_are_matched_by_id_and_nothing_is_taken_in_twice(folder):
         assert refused.returncode == 2
         assert message in refused.stderr
         assert state.read_bytes() == before
+
+
+def test_outcomes_of_lists_may_come_in_a_later_file(folder):
+    rng = np.random.default_rng(4)
+    own, rows, y = folder / "late-lists", [], []
+    own.mkdir()
+    for i in range(40):
+        tokens = rng.choice(["yes", "no", "7", "maybe"], 3, replace=False).tolist()
+        chances = np.sort(rng.dirichlet(np.ones(4)))[:0:-1].tolist()
+        top = [{"token": t, "logprob": float(np.log(q))} for t, q in zip(tokens, chances, strict=True)]
+        rows.append({"case": i, "day": "2026-01-01", "site": "ns"[i % 2], "top_logprobs": top})
+        y.append(str(rng.choice([*tokens, "never"])))
+
+    def lists(name, some):
+        path = own / f"{name}.jsonl"
+        path.write_text("\n".join(map(json.dumps, some)))
+        return path
+
+    def outcomes(name, cases):
+        path = own / f"{name}.csv"
+        path.write_text("\n".join(["case,label,day", *(f"{i},{y[i]},2026-01-02" for i in cases)]))
+        return path
+
+    told = ["--time", "day", "--id", "case", "--classes", "100", "--by", "site", "--json"]
+    state = ["--state", own / "late.state"]
+    waiting = json.loads(verax("monitor", lists("first", rows[:20]), "--late", *told, *state).stdout)
+    assert (waiting["n_rows"], waiting["pending"]) == (0, 20)
+    more = lists("second", rows[20:])
+    found = json.loads(
+        verax("monitor", more, "--outcomes", outcomes("known", range(30)), *told, *state).stdout
+    )
+    assert (found["n_rows"], found["pending"]) == (30, 10)
+    known = [{**row, "day": "2026-01-02", "label": y[i]} for i, row in enumerate(rows[:30])]
+    direct = json.loads(
+        verax("monitor", lists("direct", known), *told, "--state", own / "direct.state").stdout
+    )
+    assert found["evidence"] == pytest.approx(direct["evidence"], rel=1e-9)
+    # Outcomes that are known already are ignored, also where no list waits any more.
+    for name, cases in (("last", range(40)), ("again", [0, 39])):
+        again = json.loads(verax("monitor", "--outcomes", outcomes(name, cases), *told, *state).stdout)
+        assert (again["n_rows"], again["pending"]) == (40, 0)

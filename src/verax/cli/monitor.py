@@ -14,7 +14,7 @@ from verax.cli import options
 from verax.cli.app import FAILED, app
 from verax.cli.options import Reading, reads_files, split
 from verax.cli.output import Json, show
-from verax.errors import InputError, Remedy
+from verax.errors import InputError
 from verax.errors import show as quote
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def monitor(
     """
     from functools import reduce
 
-    from verax.analyses.monitoring.monitor import Monitor
+    from verax.analyses.monitoring.monitor import Monitor, has_waited
     from verax.inputs.breakdown import Breakdown
     from verax.report.monitoring import save_monitor_page
 
@@ -123,8 +123,9 @@ def monitor(
     told = {name: value for name, value in given_settings.items() if value is not None}
     found = _continued(state, told) if state.exists() else Monitor(**told)
     reading = _as_before(reading, found, time)
-    if paths and late_paths and reading.holds_lists(paths[0]):
-        # Outcomes of top lists are matched when these are read.
+    at_once = bool(paths and late_paths) and not late and not has_waited(found)
+    if at_once and reading.holds_lists(paths[0]):
+        # Outcomes of top lists are matched when these are read, unless lists came before their outcomes.
         reading, late_paths = replace(reading, outcomes=late_paths[0]), []
     known, said = 0, []
     taken: dict[Path, Breakdown] = {}
@@ -208,18 +209,15 @@ def _observe(found: Monitor, path: Path, reading: Reading, time: str, last: Any)
 def _take_forecasts(found: Monitor, path: Path, reading: Reading, time: str) -> str:
     """Note the forecasts of a file, whose outcomes come later."""
     from verax.files.late import read_forecasts
+    from verax.files.lists.opening import open_forecasts
     from verax.files.scoring import forecasts_of
 
     if reading.holds_lists(path):
-        raise InputError(
-            "must have the outcomes of top lists beside it",
-            argument="late",
-            found=f"{path} holds top lists",
-            remedies=[
-                Remedy("Give the file and --outcomes together, without --late."),
-                Remedy("In Python, `Monitor.predict` takes top lists before their outcomes are known."),
-            ],
-        )
+        read = open_forecasts(path, **reading.of_lists)
+        labels = {name: read.by[name] for name in found.settings.by}
+        own: dict[str, Any] = {"weights": read.weights, "groups": read.groups}
+        found.predict(read.lists, read.ids, time=read.by[time], by=labels, **own)
+        return f"{path}: {'; '.join(_taken(read.taken, time))}"
     rows = read_forecasts(path, reading.request)
     forecasts_of(rows, **reading.scale).check()
     by = {name: rows.by[name] for name in found.settings.by}
@@ -230,10 +228,20 @@ def _take_forecasts(found: Monitor, path: Path, reading: Reading, time: str) -> 
 
 def _take_outcomes(found: Monitor, path: Path, reading: Reading, time: str) -> str:
     """Take in outcomes of forecasts that were noted before."""
+    from verax.analyses.monitoring.monitor import classes_listed
     from verax.files.late import read_outcomes
 
     read = read_outcomes(path, reading.request, time)
-    found.outcomes(read.ids, read.among(found.classes), time=read.times)
+    listed = classes_listed(found)
+    ids: Any = read.ids
+    if listed is not None:
+        # Files of lists name rows by texts.
+        ids = list(map(str, ids.tolist()))
+    if listed and found.classes is None:
+        y = read.called_like(listed, reading.merge_variants)
+    else:
+        y = read.among(found.classes)
+    found.outcomes(ids, y, time=read.times)
     return f"{path}: {len(read.ids):,} outcomes"
 
 

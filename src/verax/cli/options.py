@@ -252,7 +252,7 @@ class Reading:
         from verax.files.lists import holds_lists
 
         named = self.probs or self.sets or self.raters or self.rater_column
-        return not named and holds_lists(path, logits=self.logits, **self._of_lists())
+        return not named and holds_lists(path, logits=self.logits, **self.of_lists)
 
     @property
     def request(self) -> Request:
@@ -268,13 +268,15 @@ class Reading:
         from verax.scans.options import LIST_OPTIONS, ScanOptions
         from verax.scans.scan import FILES, open_asked
 
-        listed = self._of_lists()
+        listed = self.of_lists
         options = {name: listed.pop(name) for name in LIST_OPTIONS}
         given = {**self._request(), "classes": listed["classes"]}
         asked = replace(ScanOptions.of(None, advance, options, **given), hold=hold, densify=densify)
         return open_asked(str(path) if str(path) == "-" else path, asked, FILES)
 
-    def _of_lists(self) -> dict[str, Any]:
+    @property
+    def of_lists(self) -> dict[str, Any]:
+        """The options as readers of lists take them."""
         names = split(self.classes)
         number = len(names) == 1 and names[0].isdecimal()
         return {

@@ -17,7 +17,10 @@ from verax.files.arrow import ValueOrigin
 from verax.files.column_files import ColumnFile
 from verax.files.column_roles import find_target
 from verax.files.formats.tables import ARRAYS, ROWS_AT_ONCE, TEXTS, SourceTable, common_format
+from verax.files.lists.spelling import alike
 from verax.files.predictions import Array, Predictions, Request, each_name, together_ids
+from verax.inputs.lists.vocabulary import ClassVocabulary
+from verax.inputs.records.variants import merger
 
 
 def read_forecasts(path: Path, request: Request) -> Predictions:
@@ -53,6 +56,12 @@ class LateOutcomes:
             )
         alike = len({type(name) for name in classes}) == 1
         return np.array([known[text] for text in texts], None if alike else object)
+
+    def called_like(self, names: Sequence[Hashable], merge_variants: str | None) -> Array:
+        """The outcomes as lists call their classes, some of which have these names."""
+        called, y = merger(merge_variants), self.y.tolist()
+        y = y if called is None else [called(value) for value in y]
+        return np.array(alike(y, ClassVocabulary(names, complete=False)))
 
 
 def read_outcomes(path: Path, request: Request, time: str) -> LateOutcomes:

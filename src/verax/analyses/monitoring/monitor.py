@@ -636,3 +636,14 @@ def _some(values: Any, kept: Any) -> Any:
     if values is None or np.ndim(values) == 0:
         return values
     return np.asarray(values)[kept]
+
+
+def has_waited(monitor: Monitor) -> bool:
+    """Whether forecasts have ever come before their outcomes."""
+    return monitor._state.pending.begun
+
+
+def classes_listed(monitor: Monitor) -> tuple[Hashable, ...] | None:
+    """The classes that lists without an outcome name; None where forecasts are no lists."""
+    state = monitor._state
+    return state.pending.listed if state.kind is not None and state.kind.lists else None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import numpy as np
 
-from verax.analyses.monitoring.waiting import from_values, same_forecast, to_values
+from verax.analyses.monitoring.waiting import WaitingList, from_values, same_forecast, to_values
 from verax.common.hashing import label_hash
 from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import Floats, Ints, to_array, to_host
@@ -70,6 +70,17 @@ class Pending:
     def expected(self) -> float:
         """The mean loss that they expect."""
         return float(np.mean([row.expected for row in self._rows.values()]))
+
+    @property
+    def begun(self) -> bool:
+        """Whether forecasts have ever come before their outcomes."""
+        return bool(self._rows or self._known)
+
+    @property
+    def listed(self) -> tuple[Hashable, ...]:
+        """The classes that waiting lists name; none where they have positions."""
+        lists = (row.p for row in self._rows.values() if isinstance(row.p, WaitingList))
+        return tuple(dict.fromkeys(name for own in lists if own.form.named for name in own.classes))
 
     @staticmethod
     def names(ids: object, n_rows: int) -> list[Any]:

@@ -60,7 +60,9 @@ def find_columns(names: Sequence[str], settings: ListSettings) -> LongColumns | 
     ranked = sorted((n for n in rest if spoken(n) in _CLASSES and n != outcome), key=_rank)
     if not ranked:
         return None
-    if outcome is None and settings.outcomes is None:
+    if settings.late:
+        outcome = None
+    elif outcome is None and settings.outcomes is None:
         others = [n for n in rest if n != ranked[0] and spoken(n) in (*TARGETS, *MAYBE_TARGETS)]
         outcome = others[0] if len(others) == 1 else None
     return LongColumns(ids, ranked[0], probabilities[0], outcome)

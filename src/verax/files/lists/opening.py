@@ -135,6 +135,12 @@ def open_lists(
     return read_lists(*_named(path), settings)
 
 
+def open_forecasts(path: str | Path, **options: Any) -> ListFile:
+    """Read lists whose outcomes come later. The options are those of `open_lists`; `y` is empty."""
+    given = {**options, "outcome": None, "outcomes": None}
+    return read_lists(*_named(path), ListSettings.of(shapes=ALL_SHAPES, late=True, **given))
+
+
 def read_lists(paths: Sequence[Path], name: str, settings: ListSettings) -> ListFile:
     """The lists of all files, which are called `name` together; of no file, those of standard input."""
     if len(paths) > 1:

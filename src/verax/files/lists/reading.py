@@ -136,7 +136,9 @@ class RecordReader:
         return gold
 
     def _outcome_field(self) -> str | None:
-        """The field of outcomes; None where the shape has outcomes of its own."""
+        """The field of outcomes; None where the shape has outcomes of its own, or they come later."""
+        if self.settings.late:
+            return None
         if self.settings.outcome is not None or self.shape.outcome_of is not None:
             return self.settings.outcome
         head = self.stream.head()
@@ -177,10 +179,12 @@ class RecordReader:
         lists, kept = self.collector.finish()
         rows = [self.collector.rows[i] for i in kept.tolist()]
         numbers = np.frombuffer(self.collector.numbers, np.int64)[kept]
-        y = self._outcomes(rows, lists, numbers)
-        lists, kept, rows, numbers, y = self._with_known_outcomes(lists, kept, rows, numbers, y)
-        if self._known is None:
-            self._refuse_other_spelling(lists, y)
+        y: list[Hashable] = []
+        if not self.settings.late:
+            y = self._outcomes(rows, lists, numbers)
+            lists, kept, rows, numbers, y = self._with_known_outcomes(lists, kept, rows, numbers, y)
+            if self._known is None:
+                self._refuse_other_spelling(lists, y)
         settings, counts = self.settings, self.collector.tallies(kept)
         if n_empty := int((lists.lengths == 0).sum()):
             counts["empty"] = n_empty
@@ -242,15 +246,9 @@ class RecordReader:
         row = Row()
         if settings.id is not None:
             row.id = id_of([self._field(record, name, "id") for name in each_name(settings.id)])
-        if self.gold is not None:
-            row.outcome = self.gold.of(self._record, row.id)
-        elif self.outcome is not None:
-            row.outcome = self._field(record, self.outcome, "outcome")
-        else:
-            row.outcome = listed.outcome
-        if self.shape.outcome_of is not None and row.outcome is not None:
-            row.outcome = self._choice(record, row.outcome, place, len(listed.labels))
-        self._check_outcome(row.outcome)
+        if not settings.late:
+            row.outcome = self._outcome(record, place, row.id, listed)
+            self._check_outcome(row.outcome)
         if settings.weights is not None:
             row.weight = self._number(self._field(record, settings.weights, "weights"))
         if settings.groups is not None:
@@ -258,6 +256,18 @@ class RecordReader:
         row.by = tuple(self._field(record, name, "by") for name in settings.by)
         row.question = self._question(record, row)
         return listed, row
+
+    def _outcome(self, record: Any, place: int, row_id: str | None, listed: Listed) -> Any:
+        """What happened, as it is written; the number of a choice where the shape has choices."""
+        if self.gold is not None:
+            found = self.gold.of(self._record, row_id)
+        elif self.outcome is not None:
+            found = self._field(record, self.outcome, "outcome")
+        else:
+            found = listed.outcome
+        if self.shape.outcome_of is None or found is None:
+            return found
+        return self._choice(record, found, place, len(listed.labels))
 
     def _question(self, record: Any, row: Row) -> Hashable | None:
         """What tells questions apart: what the shape says, the id of the record, or that of a batch."""

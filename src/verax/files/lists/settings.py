@@ -38,6 +38,8 @@ class ListSettings:
     columns : tuple of str
         The field that holds the list, or those of its classes and of their probabilities; none where the
         shape says where these are.
+    late : bool
+        Whether outcomes come later, in another file: none are read.
     """
 
     outcome: str | None = None
@@ -61,6 +63,7 @@ class ListSettings:
     merge_variants: str | None = None
     shape: str | None = None
     delimiter: str | None = None
+    late: bool = False
 
     @property
     def beside(self) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ def taken(
         how = f"by {', '.join(each_name(settings.id))}" if gold.by_id else "in order"
         outcomes = f"{gold.column + ' of ' if gold.column else ''}{gold.path}, matched {how}"
     else:
-        outcomes = outcome or "target"
+        outcomes = "later" if settings.late else outcome or "target"
     if positions is not None:
         outcomes += f" (positions: {short([f'{i} = {name}' for i, name in enumerate(positions.names)])})"
     lines = [f"lists: {shape.what}", f"outcomes: {outcomes}"]
@@ -73,7 +73,7 @@ def notes(
             f"The {assumed:,} names that occur are assumed to be all classes; penalized scores depend on "
             "their number. State the classes if there are more."
         )
-    vocabulary = lists.vocabulary
+    vocabulary = lists.vocabulary if y else None
     if vocabulary is not None and not vocabulary.complete and none_named(y, vocabulary):
         found.append(
             f"No list names any of the outcomes, such as {show(y[0])}; the lists name "
