@@ -20,7 +20,7 @@ from verax.kernels.texts import LOG, Kernel, pattern
 # How many rows are taken side by side, and how many of their classes are held as columns at a time.
 # Short rows may lie in columns, one after the other: that costs them nothing.
 SHORT_ROWS = 8
-STRIP, _HELD = 16, 128
+STRIP, _HELD = 32, 128
 # Classes are taken by fours; those behind the last are zero.
 _FOUR = 4
 _ROOM = _HELD + 2 * _FOUR
@@ -105,13 +105,11 @@ def cumulative_statistics(p: Any, y: Any, start: int, n: int, out: Any, at: int,
     """Write the statistics of cumulative probabilities for the `n` rows of a strip, side by side.
 
     The thresholds before the outcome are added up from the first class on, and those behind it from the last
-    class on, as if the row were mirrored. The other side of every threshold is a factor of one product, whose
-    exponent is held apart, and whose rounding errors come along.
+    class on. The other side of every threshold is a factor of one product, whose exponent is held apart, and
+    whose rounding errors come along.
     """
-    n_classes = p.shape[1]
-    last = n_classes - 1
-    held, side = np.empty((_ROOM, STRIP)), np.empty(STRIP, np.int64)
-    tail, l1, l2, smallest = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
+    held = np.empty((_ROOM, STRIP))
+    l1, l2, smallest = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
     product, error, exponent = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP, np.uint64)
     for i in range(n):
         l1[i] = 0.0
@@ -120,7 +118,105 @@ def cumulative_statistics(p: Any, y: Any, start: int, n: int, out: Any, at: int,
         product[i] = 1.0
         error[i] = 0.0
         exponent[i] = np.uint64(0)
-        for j in range(_FOUR):
+    if p.shape[1] <= _HELD:
+        _at_once(p, y, start, n, ranked_log, held, l1, l2, smallest, product, error, exponent)
+    else:
+        _in_two_turns(p, y, start, n, ranked_log, held, l1, l2, smallest, product, error, exponent)
+    for i in range(n):
+        out[_CDF_L1, at + i] = l1[i]
+        out[_CDF_L2, at + i] = l2[i]
+    if ranked_log:
+        for i in range(n):
+            whole = bits(product[i])
+            power = (whole + _CENTRE) >> _BITS
+            f = from_bits(whole - ((power - _EVEN) << _BITS)) - 1.0
+            f = fma(error[i], from_bits((_MOST - power) << _BITS), f)
+            s = f / (2.0 + f)
+            z = s * s
+            r = fma(fma(fma(fma(fma(fma(_L6, z, _L5), z, _L4), z, _L3), z, _L2), z, _L1), z, _L0)
+            k = float(np.int64(exponent[i] + power - _EVEN))
+            out[_CDF_LOG, at + i] = -fma(k, _LN2, fma(s, z * r, s + s))
+        for i in range(n):
+            if not smallest[i] >= _LEAST:
+                out[_CDF_LOG, at + i] = _log_of_thresholds(p[start + i], y[start + i])
+
+
+def _at_once(
+    p: Any,
+    y: Any,
+    start: int,
+    n: int,
+    ranked_log: bool,
+    held: Any,
+    l1: Any,
+    l2: Any,
+    smallest: Any,
+    product: Any,
+    error: Any,
+    exponent: Any,
+) -> None:
+    """The thresholds of rows that are held as a whole: both sides of each are known."""
+    last = p.shape[1] - 1
+    above, below = np.empty((_ROOM, STRIP)), np.empty(STRIP)
+    for j in range(last + 1):
+        for i in range(n):
+            held[j, i] = np.float64(p[start + i, j])
+    for j in range(last, last + _FOUR):
+        for i in range(n):
+            above[j, i] = 0.0
+    for i in range(n):
+        below[i] = 0.0
+    for j in range(last, 0, -1):
+        for i in range(n):
+            above[j - 1, i] = above[j, i] + held[j, i]
+    for j in range(0, last, _FOUR):
+        ahead = last - j
+        for i in range(n):
+            before = np.int64(y[start + i]) - j
+            own, first, second = below[i], l1[i], l2[i]
+            high, low, powers, least = product[i], error[i], exponent[i], smallest[i]
+            for u in range(_FOUR):
+                own = own + held[j + u, i]
+                other = above[j + u, i]
+                gap = select(u < before, own, other)
+                first = first + gap
+                second = second + gap * gap
+                if ranked_log:
+                    factor = select(u < before, other, own)
+                    factor = select(u >= ahead, 1.0, factor)
+                    least = select(factor < least, factor, least)
+                    rounded = high * factor
+                    low = fma(low, factor, fma(high, factor, -rounded))
+                    high = rounded
+            below[i], l1[i], l2[i] = own, first, second
+            if ranked_log:
+                whole = bits(high)
+                exponent[i] = powers + (whole >> _BITS) - _BIAS
+                product[i] = from_bits((whole & _MANTISSA) | _ONE)
+                error[i] = low * from_bits((_TWICE - (whole >> _BITS)) << _BITS)
+                smallest[i] = least
+
+
+def _in_two_turns(
+    p: Any,
+    y: Any,
+    start: int,
+    n: int,
+    ranked_log: bool,
+    held: Any,
+    l1: Any,
+    l2: Any,
+    smallest: Any,
+    product: Any,
+    error: Any,
+    exponent: Any,
+) -> None:
+    """The thresholds of longer rows, some at a time: first from the first class on, then mirrored."""
+    n_classes = p.shape[1]
+    last = n_classes - 1
+    tail, side = np.empty(STRIP), np.empty(STRIP, np.int64)
+    for j in range(_FOUR):
+        for i in range(n):
             held[j, i] = 0.0
     for turn in range(2):
         step = 1 - 2 * turn
@@ -129,14 +225,13 @@ def cumulative_statistics(p: Any, y: Any, start: int, n: int, out: Any, at: int,
             side[i] = select(turn == 0, np.int64(y[start + i]), last - np.int64(y[start + i]))
         for begin in range(0, n_classes, _HELD):
             size = min(_HELD, n_classes - begin)
-            if turn == 0 or n_classes > _HELD:
-                lowest = select(turn == 0, begin, n_classes - begin - size)
-                for j in range(size):
-                    for i in range(n):
-                        held[_FOUR + j, i] = np.float64(p[start + i, lowest + j])
-                for j in range(_FOUR + size, 2 * _FOUR + size - 1):
-                    for i in range(n):
-                        held[j, i] = 0.0
+            lowest = select(turn == 0, begin, n_classes - begin - size)
+            for j in range(size):
+                for i in range(n):
+                    held[_FOUR + j, i] = np.float64(p[start + i, lowest + j])
+            for j in range(_FOUR + size, 2 * _FOUR + size - 1):
+                for i in range(n):
+                    held[j, i] = 0.0
             nearest = select(turn == 0, _FOUR, _FOUR + size - 1)
             for j in range(0, size, _FOUR):
                 behind, ahead = nearest + step * j, last - begin - j
@@ -162,23 +257,6 @@ def cumulative_statistics(p: Any, y: Any, start: int, n: int, out: Any, at: int,
                         product[i] = from_bits((whole & _MANTISSA) | _ONE)
                         error[i] = low * from_bits((_TWICE - (whole >> _BITS)) << _BITS)
                         smallest[i] = least
-    for i in range(n):
-        out[_CDF_L1, at + i] = l1[i]
-        out[_CDF_L2, at + i] = l2[i]
-    if ranked_log:
-        for i in range(n):
-            whole = bits(product[i])
-            power = (whole + _CENTRE) >> _BITS
-            f = from_bits(whole - ((power - _EVEN) << _BITS)) - 1.0
-            f = fma(error[i], from_bits((_MOST - power) << _BITS), f)
-            s = f / (2.0 + f)
-            z = s * s
-            r = fma(fma(fma(fma(fma(fma(_L6, z, _L5), z, _L4), z, _L3), z, _L2), z, _L1), z, _L0)
-            k = float(np.int64(exponent[i] + power - _EVEN))
-            out[_CDF_LOG, at + i] = -fma(k, _LN2, fma(s, z * r, s + s))
-        for i in range(n):
-            if not smallest[i] >= _LEAST:
-                out[_CDF_LOG, at + i] = _log_of_thresholds(p[start + i], y[start + i])
 
 
 # Products of probabilities are split where they fall below this; smaller factors are taken alone.
