@@ -23,7 +23,7 @@ from verax.engines.meanlosses import write_mean_losses, write_shares
 from verax.engines.stats import Formula
 from verax.engines.tracing import Trace, record
 from verax.inputs.arrays import Floats
-from verax.kernels.dense import STRIP, cumulative_statistics, plain_statistics
+from verax.kernels.dense import ROOM, STRIP, cumulative_statistics, strip_statistics
 from verax.kernels.fewclasses import FEW, KNOWN, strip_rows, write_probabilities, write_statistics
 from verax.kernels.functions import texts_of
 from verax.kernels.statistics import CUMULATIVE, PLACE, Form
@@ -226,17 +226,17 @@ def _many_loop(trace: Trace, layout: Layout) -> str:
     head.add(f"s = np.empty(({len(PLACE)}, {size}))")
     head.add(f"chosen = np.empty({size}, np.int64)")
     head.add(f"valid = np.empty({size})")
+    head.add(f"held = np.empty(({ROOM}, {STRIP}))")
     head.add("n_left = 0")
     head.add(f"for start in range(0, y.size, {size}):")
     strip = Lines(8)
     strip.add(f"n = min({size}, y.size - start)")
-    strip.add("for i in range(n):")
-    strip.add("    valid[i] = float(plain_statistics(p, start + i, y[start + i], clear, s, i, chosen))")
-    helpers: list[Callable[..., Any]] = [plain_statistics]
+    rows = f"p, y, start + i, min({STRIP}, n - i)"
+    strip.add(f"for i in range(0, n, {STRIP}):")
+    strip.add(f"    strip_statistics({rows}, clear, s, i, chosen, valid, i, held)")
+    helpers: list[Callable[..., Any]] = [strip_statistics]
     if CUMULATIVE & set(trace.statistics):
-        strip.add(f"for i in range(0, n, {STRIP}):")
-        wanted = "cdf_log" in trace.statistics
-        strip.add(f"    cumulative_statistics(p, y, start + i, min({STRIP}, n - i), s, i, {wanted})")
+        strip.add(f"    cumulative_statistics({rows}, s, i, {'cdf_log' in trace.statistics}, held)")
         helpers.append(cumulative_statistics)
     _write_zeros(strip, n, layout.weighted)
     strip.add("for i in range(n):")

@@ -21,9 +21,11 @@ from verax.kernels.texts import LOG, Kernel, pattern
 # Short rows may lie in columns, one after the other: that costs them nothing.
 SHORT_ROWS = 8
 STRIP, _HELD = 32, 128
+# Rows of up to so many classes are taken side by side; others have enough numbers to be taken one by one.
+_SHORT = 15
 # Classes are taken by fours; those behind the last are zero.
 _FOUR = 4
-_ROOM = _HELD + 2 * _FOUR
+ROOM = _HELD + 2 * _FOUR
 # The bits of floats: those of exponents follow those of mantissas.
 _BITS, _MANTISSA, _ONE = np.uint64(52), np.uint64(2**52 - 1), np.uint64(pattern(1.0))
 _TWICE, _MOST, _EVEN = np.uint64(2046), np.uint64(2047), np.uint64(1024)
@@ -53,14 +55,14 @@ def _row_stats(ordinal: bool, ranked_log: bool) -> Kernel:
     @compiled
     def kernel(p: Any, y: Any, clear: float, out: Any, decision: Any) -> int:
         n_unclear = 0
+        held, valid = np.empty((ROOM, STRIP)), np.empty(STRIP)
         for start in range(0, p.shape[0], STRIP):
             n = min(STRIP, p.shape[0] - start)
-            fine = 0
-            for i in range(start, start + n):
-                fine += plain_statistics(p, i, y[i], clear, out, i, decision)
-            n_unclear += n - fine
+            strip_statistics(p, y, start, n, clear, out, start, decision, valid, 0, held)
+            for i in range(n):
+                n_unclear += select(valid[i] > 0.0, 0, 1)
             if ordinal or ranked_log:
-                cumulative_statistics(p, y, start, n, out, start, ranked_log)
+                cumulative_statistics(p, y, start, n, out, start, ranked_log, held)
         return n_unclear
 
     return kernel
@@ -101,14 +103,117 @@ def plain_statistics(p: Any, i: int, outcome: int, clear: float, out: Any, at: i
     return int(abs(total - 1.0) <= clear and lowest >= 0.0)
 
 
-def cumulative_statistics(p: Any, y: Any, start: int, n: int, out: Any, at: int, ranked_log: bool) -> None:
+def strip_statistics(
+    p: Any,
+    y: Any,
+    start: int,
+    n: int,
+    clear: float,
+    out: Any,
+    at: int,
+    decision: Any,
+    valid: Any,
+    first: int,
+    held: Any,
+) -> None:
+    """The same for the `n` rows of a strip; `valid` has 1 for those that are clearly valid, else 0.
+
+    Short rows are turned into columns, which are `held`, and taken side by side.
+    """
+    if p.shape[1] <= _SHORT:
+        _turn(p, start, n, held)
+        _side_by_side(y, start, n, p.shape[1], clear, out, at, decision, valid, first, held)
+    else:
+        for i in range(n):
+            fine = plain_statistics(p, start + i, y[start + i], clear, out, at + i, decision)
+            valid[first + i] = float(fine)
+
+
+def _turn(p: Any, start: int, n: int, held: Any) -> None:
+    """Turn rows into columns."""
+    for j in range(p.shape[1]):
+        for i in range(n):
+            held[j, i] = np.float64(p[start + i, j])
+
+
+def _side_by_side(
+    y: Any,
+    start: int,
+    n: int,
+    n_classes: int,
+    clear: float,
+    out: Any,
+    at: int,
+    decision: Any,
+    valid: Any,
+    begin: int,
+    held: Any,
+) -> None:
+    """The statistics of rows that are columns."""
+    total, rest_sq, p_true, modes = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
+    lowest, highest = np.empty(STRIP), np.empty(STRIP)
+    chosen, happened = np.empty(STRIP, np.int64), np.empty(STRIP, np.int64)
+    for i in range(n):
+        happened[i] = np.int64(y[start + i])
+        total[i] = 0.0
+        rest_sq[i] = 0.0
+        p_true[i] = 0.0
+        modes[i] = 0.0
+        lowest[i] = held[0, i]
+        highest[i] = -1.0
+        chosen[i] = 0
+    whole = n_classes - n_classes % _FOUR
+    for j in range(0, whole, _FOUR):
+        for i in range(n):
+            outcome, added, squares, own = happened[i] - j, total[i], rest_sq[i], p_true[i]
+            least, most, count, first = lowest[i], highest[i], modes[i], chosen[i]
+            for u in range(_FOUR):
+                v = held[j + u, i]
+                own = select(u == outcome, v, own)
+                rest = select(u == outcome, 0.0, v)
+                added = added + v
+                squares = squares + rest * rest
+                least = select(v < least, v, least)
+                count = select(v > most, 1.0, count + select(v == most, 1.0, 0.0))
+                first = select(v > most, np.int64(j + u), first)
+                most = select(v > most, v, most)
+            total[i], rest_sq[i], p_true[i] = added, squares, own
+            lowest[i], highest[i], modes[i], chosen[i] = least, most, count, first
+    for j in range(whole, n_classes):
+        for i in range(n):
+            v, most = held[j, i], highest[i]
+            rest = select(j == happened[i], 0.0, v)
+            p_true[i] = select(j == happened[i], v, p_true[i])
+            total[i] = total[i] + v
+            rest_sq[i] = rest_sq[i] + rest * rest
+            lowest[i] = select(v < lowest[i], v, lowest[i])
+            modes[i] = select(v > most, 1.0, modes[i] + select(v == most, 1.0, 0.0))
+            chosen[i] = select(v > most, np.int64(j), chosen[i])
+            highest[i] = select(v > most, v, most)
+    for i in range(n):
+        out[_P_TRUE, at + i] = p_true[i]
+        out[_REST_SQ, at + i] = rest_sq[i]
+        out[_TOP, at + i] = highest[i]
+        decision[at + i] = chosen[i]
+    for i in range(n):
+        out[_HIT, at + i] = select(p_true[i] == highest[i], 1.0, 0.0) / modes[i]
+        out[_HIT_LOWEST, at + i] = select(chosen[i] == happened[i], 1.0, 0.0)
+    for i in range(n):
+        fine = (abs(total[i] - 1.0) <= clear) & (lowest[i] >= 0.0)
+        known = (happened[i] >= 0) & (happened[i] < n_classes)
+        valid[begin + i] = select(fine & known, 1.0, 0.0)
+
+
+def cumulative_statistics(
+    p: Any, y: Any, start: int, n: int, out: Any, at: int, ranked_log: bool, held: Any
+) -> None:
     """Write the statistics of cumulative probabilities for the `n` rows of a strip, side by side.
 
     The thresholds before the outcome are added up from the first class on, and those behind it from the last
     class on. The other side of every threshold is a factor of one product, whose exponent is held apart, and
-    whose rounding errors come along.
+    whose rounding errors come along. `held` has what
+    `strip_statistics` has left there.
     """
-    held = np.empty((_ROOM, STRIP))
     l1, l2, smallest = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
     product, error, exponent = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP, np.uint64)
     for i in range(n):
@@ -119,6 +224,8 @@ def cumulative_statistics(p: Any, y: Any, start: int, n: int, out: Any, at: int,
         error[i] = 0.0
         exponent[i] = np.uint64(0)
     if p.shape[1] <= _HELD:
+        if p.shape[1] > _SHORT:
+            _turn(p, start, n, held)
         _at_once(p, y, start, n, ranked_log, held, l1, l2, smallest, product, error, exponent)
     else:
         _in_two_turns(p, y, start, n, ranked_log, held, l1, l2, smallest, product, error, exponent)
@@ -157,10 +264,7 @@ def _at_once(
 ) -> None:
     """The thresholds of rows that are held as a whole: both sides of each are known."""
     last = p.shape[1] - 1
-    above, below = np.empty((_ROOM, STRIP)), np.empty(STRIP)
-    for j in range(last + 1):
-        for i in range(n):
-            held[j, i] = np.float64(p[start + i, j])
+    above, below = np.empty((ROOM, STRIP)), np.empty(STRIP)
     for j in range(last, last + _FOUR):
         for i in range(n):
             above[j, i] = 0.0
