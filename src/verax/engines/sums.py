@@ -111,9 +111,11 @@ class Sum:
         """Round `high` in place, which is needed after terms were added in place; the sums stay the same."""
         for start in range(0, len(self.high), _PIECE):
             high, low = self.high[start : start + _PIECE], self.low[start : start + _PIECE]
-            total = high + low
-            low -= total - high
-            high[...] = total
+            # Counts have no rounding errors, and memory that nobody wrote to is only looked at.
+            if low.any():
+                total = high + low
+                low -= total - high
+                high[...] = total
         return self
 
 
@@ -156,7 +158,7 @@ class LateSum(Sum):
             raise AttributeError(name)
         high = fetch()
         object.__setattr__(self, "high", high)
-        object.__setattr__(self, "low", np.zeros_like(high))
+        object.__setattr__(self, "low", np.zeros(high.shape))
         object.__delattr__(self, "_fetch")
         return getattr(self, name)
 
