@@ -359,14 +359,15 @@ class EventTable:
         after = self._empty()
         places = np.where(upper, self._one - number, number)
         begins = np.flatnonzero(np.diff(places, prepend=-1))
-        at = slice(0, len(begins))
-        least, most = (4, 5) if self.weighted else (3, 4)
-        after.cells[at] = np.add.reduceat(before.cells, begins, axis=0)
-        after.cells[at, least] = np.minimum.reduceat(before.cells[:, least], begins)
-        after.cells[at, most] = np.maximum.reduceat(before.cells[:, most], begins)
         # A bin has one or two of those before.
         paired = np.diff(begins, append=len(places)) > 1
-        sums, second = before.totals, begins + paired
+        at, second = slice(0, len(begins)), begins + paired
+        least, most = (4, 5) if self.weighted else (3, 4)
+        ours, theirs = before.cells[begins], before.cells[second]
+        after.cells[at, :least] = ours[:, :least] + theirs[:, :least] * paired[:, None]
+        after.cells[at, least] = np.minimum(ours[:, least], theirs[:, least])
+        after.cells[at, most] = np.maximum(ours[:, most], theirs[:, most])
+        sums = before.totals
         more = Sum(sums.high[second] * paired[:, None], sums.low[second] * paired[:, None])
         both = Sum(sums.high[begins], sums.low[begins]) + more
         after.totals.high[at], after.totals.low[at] = both.high, both.low

@@ -28,6 +28,9 @@ from verax.scans.options import ScanOptions
 from verax.scans.parts import PartReader, default_name, part_of, taken_by, usable
 from verax.scans.readers import reader_of
 
+# Parts are long from the first one on where there are at least this many long ones.
+_LONG = 3
+
 
 class _Rescaling:
     """The rows that were divided by their sums, of every part that was read, by model and first row."""
@@ -111,7 +114,11 @@ class TableHandle(LocalHandle):
         return _held(self, parts, self._asked.request)
 
     def _runs(self, times: int = 1) -> Iterator[tuple[int, list[Any]]]:
-        return self._table.runs(self._reader.columns, self._reader.rows_at_a_time, times)
+        rows = self._reader.rows_at_a_time
+        # Of many rows even the first parts are long: what is counted exactly there would be in vain.
+        if (self.n_rows or 0) >= _LONG * times * rows:
+            rows, times = times * rows, 1
+        return self._table.runs(self._reader.columns, rows, times)
 
     def _work(self, times: int) -> Iterator[Work]:
         for start, batches in self._runs(times):

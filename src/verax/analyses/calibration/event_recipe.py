@@ -275,7 +275,7 @@ class _Gathered:
         self._weight, self._whole = Sum.zeros(3), True
         self._groups: tuple[Any, Floats] | None = None
         self._others: EventSums | None = None
-        self._most = MOST_VALUES
+        self._most, self._n_rows, self._counted = MOST_VALUES, 0, 0
 
     def add(self, part: Part) -> None:
         exact = not self._tables and (self._others is None or self._others.level == EXACT)
@@ -284,10 +284,14 @@ class _Gathered:
             self._others = found if self._others is None else self._others.merge(found)
 
     def at_most(self, keys: int) -> None:
-        """Keep no more keys than that, from now on."""
+        """Keep no more keys than that, from now on. Tables are looked at whenever their rows have doubled."""
+        settled = keys == self._most and self._n_rows < 2 * self._counted
         self._most = keys
         if self._others is not None:
             self._others = self._others.at_most(keys)
+        if settled:
+            return
+        self._counted = self._n_rows
         while self._tables and self._tables[0].level < LEVELS:
             if sum(len(table.used) for table in self._tables) <= keys:
                 break
@@ -317,6 +321,7 @@ class _Gathered:
         self._tables = self._tables or [EventTable(ONE, weighted=weighted) for _ in range(n + 1)]
         if self._tables[0].weighted != weighted:
             return False
+        self._n_rows += part.n_rows
         events = list(self._events(part, how))
         weights = seen(part, recipe.model, ()).weights
         for table, event in zip(self._tables, events, strict=True):
