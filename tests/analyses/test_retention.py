@@ -18,7 +18,7 @@ import verax as vx
 from cases import forecasts, number
 from scattered import Scattered
 from verax.analyses.retention.cuts import Cuts, Options, RowOrder, RowWeights
-from verax.analyses.retention.uncertainty_scores import doubt
+from verax.analyses.retention.uncertainty_scores import doubt, expected_of_itself
 from verax.analyses.table import RowTable
 from verax.inference.bootstrap import multiplicities
 from verax.inputs.forecasts import Forecasts
@@ -478,3 +478,9 @@ def test_beyond_the_limit_means_stay_and_tables_are_refused():
         vx.selective(y, p, metric="qwk")
     assert refused.value.argument == "metric"
     assert refused.value.values == ("qwk",)
+
+
+@pytest.mark.parametrize("rule", [vx.rps, vx.RPS(normalized=False)])
+def test_the_formula_of_the_expected_rps(rule):
+    p = np.vstack([np.random.default_rng(0).dirichlet([0.3] * 4, 50), np.eye(4)])
+    np.testing.assert_allclose(expected_of_itself(rule, p), rule.entropy(p), atol=1e-14)

@@ -6,13 +6,15 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from verax.common.memory import keep_freed
+from verax.common.memory import give_back, keep_freed
 from verax.inputs.handles import Collector, Handle, Recipe, Summaries
 from verax.kernels.ledger import expecting
 from verax.kernels.threads import by_turns, n_cores
 
 # How many collectors share the rows by turns, at most: threads beyond these would wait for rows to be read.
 _COLLECTORS = 8
+# From this many rows on, memory matters.
+_MANY = 2**22
 Work = Callable[[Collector], int]
 
 
@@ -52,6 +54,9 @@ class LocalHandle(Handle):
         with expecting((self.n_rows or 0) * (1 if self.lists else self.n_classes)):
             for n_rows in by_turns(lambda show, own: show(own), self._work(times), collectors):
                 self._advance(n_rows)
+        if (self.n_rows or 0) >= _MANY:
+            # The first parts, which are kept or counted exactly, take more memory than those that follow.
+            give_back()
         # One after the other, so that the tables of those that are done take no memory.
         found = Summaries({}, 0, None)
         while collectors:

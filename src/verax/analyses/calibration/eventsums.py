@@ -122,12 +122,13 @@ class EventSums(Summary, kind="event histograms", version=2):
 
     def _in_bins(self) -> EventSums:
         """The same in bins of forecasts instead of exact values."""
-        runs = [
-            replace(run, keys=forecast_bins(values_of(run.keys)) + SPAN * i)
-            for i in sorted(self.values)
-            for run in [self.values[i].total]
-        ]
-        bins = Keyed((Run.merged([one_after_the_other(runs)]),)) if runs else NO_BINS
+
+        def binned(i: int, run: Run) -> Run:
+            return Run.merged([replace(run, keys=forecast_bins(values_of(run.keys)) + SPAN * i)])
+
+        # Run by run: exact values of several parts may be many.
+        runs = [Run.merged([binned(i, run) for run in self.values[i].runs]) for i in sorted(self.values)]
+        bins = Keyed((one_after_the_other(runs),)) if runs else NO_BINS
         return replace(self, level=0, bins=bins, values={})
 
     def _with_runs_added(self) -> EventSums:
@@ -139,11 +140,19 @@ class EventSums(Summary, kind="event histograms", version=2):
         """The number of keys of all events, some of them several times before runs are added up."""
         return sum(len(run.keys) for keyed in (self.bins, *self.values.values()) for run in keyed.runs)
 
+    @property
+    def _n_values(self) -> int:
+        """The number of distinct forecasts of all events, without adding up what is known of them."""
+        return sum(
+            len(np.unique(np.concatenate([run.keys for run in own.runs]))) for own in self.values.values()
+        )
+
     def fitting(self) -> EventSums:
         """With as few bins joined as fit into memory, whatever the order of merging."""
         if self.level == EXACT:
-            found = self if self.n_keys <= MOST_VALUES else self._with_runs_added()
-            return found if found.n_keys <= MOST_VALUES else found._at(0).fitting()
+            if self.n_keys <= MOST_VALUES:
+                return self
+            return self._with_runs_added() if self._n_values <= MOST_VALUES else self._at(0).fitting()
         found = self
         while found.level < LEVELS and sum(len(run.keys) for run in found.bins.runs) > _MOST:
             if len(found.bins.total.keys) <= _MOST:
@@ -158,8 +167,7 @@ class EventSums(Summary, kind="event histograms", version=2):
         if self.n_keys <= keys * spare:
             return self
         if self.level == EXACT:
-            exact = self._with_runs_added()
-            return exact if exact.n_keys <= keys else exact._at(0).at_most(keys, spare)
+            return self._with_runs_added() if self._n_values <= keys else self._at(0).at_most(keys, spare)
         own, times = self.bins.total.keys, 0
         # Keys stay in order when neighbours are joined.
         while self.level + times < LEVELS and 1 + np.count_nonzero(np.diff(joined_keys(own, times))) > keys:

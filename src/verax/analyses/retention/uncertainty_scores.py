@@ -17,7 +17,7 @@ from verax.kernels.threads import in_order, n_cores
 from verax.scores.base import Rule, losses_of
 from verax.scores.combinators import padded
 from verax.scores.registry import name_of, parse
-from verax.scores.rules import Brier, Log
+from verax.scores.rules import RPS, Brier, Log
 
 # How many probabilities the loss that forecasts expect of themselves is computed of at a time.
 _BLOCK = 2**17
@@ -77,6 +77,10 @@ def expected_of_itself(rule: Rule, p: Floats) -> Floats:
     q = p / p.sum(axis=1, keepdims=True)
     if isinstance(rule, Brier):
         return np.asarray(rule.bounds(q.shape[1])[1] / 2 * (q * (1 - q)).sum(axis=1))
+    if isinstance(rule, RPS):
+        below = np.cumsum(q[:, :-1], axis=1)
+        below *= 1 - below
+        return np.asarray(rule.bounds(q.shape[1])[1] / below.shape[1] * below.sum(axis=1))
     if isinstance(rule, Log) and rule.clip is None:
         from scipy.special import entr
 
