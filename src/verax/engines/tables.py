@@ -295,7 +295,9 @@ class EventTable:
     totals: Sum
 
     def __init__(self, one: int, *, weighted: bool = False) -> None:
-        self._last, self.weighted, self.level = one, weighted, 0
+        self._last = one
+        self.weighted = weighted
+        self.level = 0
         self._table = self._empty()
         self.totals = Sum.zeros(4)
 
