@@ -10,6 +10,7 @@ import pytest
 
 import demofiles
 import verax as vx
+import verax.files
 from commandline import verax
 from verax.cli.require import read_bounds
 
@@ -103,6 +104,8 @@ def test_logits_and_rows_to_normalize_are_scored_as_probabilities(tmp_path):
         ("skill.low>-1", True),
         ("ece<0.5", True),
         ("ece<=0.0001", False),
+        ("smooth_ece<0.5", True),
+        ("smooth_ece<0.0001", False),
         ("miscalibration<1", True),
         ("miscalibration.high<1", True),
         ("miscalibration.high<-1", False),

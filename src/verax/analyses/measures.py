@@ -12,6 +12,7 @@ MEASURES = {
     "miscalibration": (LOWER, "in-sample isotonic gain (biased upward)"),
     "discrimination": (HIGHER, "gain of the recalibrated forecast over class frequencies"),
     "ece": (LOWER, "mean gap between confidence and accuracy in 15 bins; not a proper score"),
+    "smooth_ece": (LOWER, "mean gap between confidence and accuracy without bins; not a proper score"),
     "auc": (HIGHER, "area under the ROC curve; 0.5 is chance"),
     "average_precision": (HIGHER, "area under the precision-recall curve"),
     "c_index": (HIGHER, "share of pairs that are ranked right; 0.5 is chance"),
@@ -24,9 +25,15 @@ MEASURES_OF_LISTS = MEASURES | {
     "skill": (HIGHER, "loss reduction versus empty lists; 1 is perfect"),
     "discrimination": (HIGHER, "gain of the recalibrated lists over constant ones"),
     "ece": (LOWER, "mean gap between first-listed confidence and accuracy in 15 bins; not a proper score"),
+    "smooth_ece": (
+        LOWER,
+        "mean gap between first-listed confidence and accuracy without bins; not a proper score",
+    ),
 }
 # Those of any number of classes.
 OF_ALL = ("skill", "miscalibration", "discrimination", "ece")
+# Those of top lists: the smooth error where it is asked for.
+OF_LISTS = (*OF_ALL, "smooth_ece")
 # Those of two classes; of more, ranking scores where they are asked for.
 FOR_TWO = ("auc", "average_precision", "slope", "intercept", "in_the_large")
 # Measures that an interval is known for.

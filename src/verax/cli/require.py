@@ -15,7 +15,7 @@ from verax.analyses.calibration.summary import CalibrationSummary, Measure
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.scorecard import Scorecard
-from verax.analyses.measures import MEASURES, OF_ALL, WITH_INTERVAL
+from verax.analyses.measures import MEASURES, OF_LISTS, WITH_INTERVAL
 from verax.errors import InputError, Remedy, VeraxError, passing
 from verax.errors import show as quote
 from verax.scores.base import Rule
@@ -184,9 +184,9 @@ def read_bounds(
 def _read_of_lists(text: str, strictly: bool) -> Bound:
     found, bound = parts_of(text)
     name, rule = found["name"], None
-    if name in _OF_ROWS and name not in (*_OF_LISTS, *OF_ALL):
+    if name in _OF_ROWS and name not in (*_OF_LISTS, *OF_LISTS):
         raise refusal(text, f"{name} needs full distributions, and the file holds lists")
-    if name in OF_ALL:
+    if name in OF_LISTS:
         return _read(text, strictly, ordered=False)
     if name not in _OF_LISTS:
         name, rule = _named(name, text, list(_OF_LISTS))

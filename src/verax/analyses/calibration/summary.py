@@ -11,6 +11,7 @@ from verax.analyses.calibration.components import Decomposition
 from verax.analyses.calibration.decomposition import decompose
 from verax.analyses.calibration.ece import ece
 from verax.analyses.calibration.list_results import ListDecomposition
+from verax.analyses.calibration.smooth_ece import smooth_ece
 from verax.analyses.comparison.references import FREQUENCIES, UNIFORM
 from verax.analyses.discrimination.ranking import average_precision, c_index, roc_auc
 from verax.analyses.discrimination.result import RankScores
@@ -157,7 +158,8 @@ def summarize(
     weights_are : {"importance", "counts"}
         As for `evaluate`.
     also : sequence of str
-        Ranking scores to compute for more than two classes: "auc", "average_precision", "c_index".
+        "smooth_ece", and ranking scores to compute for more than two classes: "auc", "average_precision",
+        "c_index".
     **read
 
     Examples
@@ -226,7 +228,11 @@ def add_skill(
 
 
 def measure_of(handle: Handle, name: str, *, ordered: bool, confidence: float) -> Measure:
-    """A ranking score of any number of classes, or the calibration line of two."""
+    """A ranking score or the smooth error of any number of classes, or the calibration line of two."""
+    if name == "smooth_ece":
+        none = Interval.undefined("no interval is known", confidence=confidence)
+        about = MEASURES_OF_LISTS if handle.lists else MEASURES
+        return Measure(name, smooth_ece(handle), none, *about[name])
     if name in ("slope", "intercept", "in_the_large"):
         if handle.n_classes != 2:
             raise InputError(

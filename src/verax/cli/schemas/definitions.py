@@ -123,6 +123,7 @@ DEFINITIONS: dict[str, Schema] = {
         miscalibration=NUMBER,
         discrimination=NUMBER,
         ece=NUMBER,
+        smooth_ece=Maybe(NUMBER),
         auc=Maybe(NUMBER),
         average_precision=Maybe(NUMBER),
         c_index=Maybe(NUMBER),
