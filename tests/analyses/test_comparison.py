@@ -778,7 +778,8 @@ def test_pairs_of_many_models_are_summed_alike_by_a_compiled_loop(weights, lost,
     rng = np.random.default_rng(0)
     # Nearly equal losses: a variance from sums of squares and products would lose its digits.
     alike = rng.exponential(size=(700, 1)) + 1e-6 * rng.exponential(size=(700, 4))
-    losses = np.column_stack([alike, 1e3 + rng.exponential(size=(700, 4))])
+    losses = np.column_stack([alike, 10 + rng.exponential(size=(700, 4))])
+    losses[:, 6] = losses[:, 4] + 1e-4 * rng.exponential(size=700)
     if lost:
         losses[3, [1, 2]], losses[3, 5], losses[690, 7] = np.inf, np.nan, np.inf
     w = {"none": None, "some": rng.integers(0, 3, 700) * 0.7, "zero": np.zeros(700)}[weights]

@@ -142,8 +142,9 @@ class _Sums:
     def __init__(self, plan: _Plan, near: Floats, work: Floats) -> None:
         block = plan.block
         self._plan, self._near, self._work = plan, near, work
-        self._first: Floats = np.zeros(near.shape)
-        self._second: Floats = np.zeros(near.shape)
+        # Sums of deviations and of their squares, of each model and of its distance from the first one.
+        self._alone: Floats = np.zeros((2, *near.shape))
+        self._apart: Floats = np.zeros((2, *near.shape))
         padded = work.shape[1] if plan.products else 0
         self._cross: Floats = np.zeros((block.n_columns, padded, padded))
         self._pairs: Floats = np.zeros((len(plan.pairs), 2))
@@ -173,25 +174,27 @@ class _Sums:
 
         n, near, w = values.shape[2], self._near[at], _NONE if weights is None else weights
         self._weight[at] += n if weights is None else weights.sum()
-        add_products(values, n, near, w, self._work, self._first[at], self._second[at], self._cross[at])
+        # Of some columns copies, because kernels are compiled for arrays in one piece.
+        alone, apart = np.ascontiguousarray(self._alone[:, at]), np.ascontiguousarray(self._apart[:, at])
+        add_products(values, n, near, w, self._work, alone, apart, self._cross[at])
+        self._alone[:, at], self._apart[:, at] = alone, apart
         if len(pairs):
             add_differences(values, n, near, w, pairs, sums)
 
     @property
     def finite(self) -> bool:
         """Whether all sums are finite; those of pairs are where those of their models are."""
-        return bool(np.isfinite(self._second).all())
+        return bool(np.isfinite(self._alone[1]).all())
 
     @property
     def gap(self) -> Floats | None:
         """(C, M) how far means are from what deviations are taken from; None where that is near enough."""
         weight = self._weight[:, None]
-        of_pairs = self._weight[self._plan.pairs[:, 0]]
+        of_pairs = self._weight[self._plan.pairs[:, 0], None]
         with np.errstate(divide="ignore"):
-            gap = self._first / weight
-            far = (gap * gap > _SPREAD * self._second / weight).any()
-            one, two = (self._pairs / of_pairs[:, None]).T
-            far |= (one * one > _SPREAD * two).any()
+            gap = self._alone[0] / weight
+            found = [self._alone / weight, self._apart / weight, (self._pairs / of_pairs).T]
+            far = any((first * first > _SPREAD * second).any() for first, second in found)
         return np.where(np.isfinite(gap), gap, 0.0) if far else None
 
     @property
@@ -201,9 +204,10 @@ class _Sums:
         if not plan.products:
             return np.zeros_like(plan.alike)
         a, b = plan.ends
-        m2 = self._of_finite().m2.reshape(len(self._near), -1)
-        alone = m2[:, 1 : 1 + m]
-        return np.asarray((m2[:, 1 + m :] < _ALIKE * (alone[:, a] + alone[:, b])) & ~plan.alike)
+        m2 = self._of_finite().m2.reshape(len(self._near), -1)[:, 1 + m :]
+        # The pairs of the first model come first: they are distances from it.
+        spread = np.concatenate([np.zeros((len(m2), 1)), m2[:, : m - 1]], axis=1)
+        return np.asarray((m2 < _ALIKE * (spread[:, a] + spread[:, b])) & (a > 0) & ~plan.alike)
 
     def moments(self) -> Moments:
         """Of all lines of all columns."""
@@ -213,14 +217,15 @@ class _Sums:
     def _of_finite(self) -> Moments:
         plan, near = self._plan, self._near
         a, b = plan.ends
-        one, two = self._first[:, a] - self._first[:, b], np.zeros((len(near), len(a)))
+        first, second = self._apart
+        one, two = first[:, a] - first[:, b], np.zeros((len(near), len(a)))
         if plan.products:
-            two = self._second[:, a] + self._second[:, b] - 2 * self._cross[:, a, b]
+            two = second[:, a] + second[:, b] - 2 * self._cross[:, a, b]
         one[plan.alike], two[plan.alike] = self._pairs.T
         zero = np.zeros((len(near), 1))
         first, second, shift = (
             np.concatenate([zero, *own], axis=1).reshape(-1)
-            for own in ((self._first, one), (self._second, two), (near, near[:, a] - near[:, b]))
+            for own in ((self._alone[0], one), (self._alone[1], two), (near, near[:, a] - near[:, b]))
         )
         return Moments.from_sums(self._weight.repeat(plan.block.n_lines), first, second, shift=shift)
 

@@ -15,39 +15,62 @@ FOUR = 4
 
 @compiled
 def add_products(
-    values: Any, n: int, means: Any, weights: Any, work: Any, first: Any, second: Any, cross: Any
+    values: Any, n: int, means: Any, weights: Any, work: Any, alone: Any, apart: Any, cross: Any
 ) -> None:
     """Add sums over `n` rows of the deviations d of M models from their means, for each of several columns.
 
-    `values` has the numbers by column, model and row. `first` and `second` have the sums of w*d and w*d*d;
-    `cross`, unless it is empty, those of w*d*e for every two models, the first before the second. An empty
-    `weights` means ones. `work` has two arrays of STRIP numbers for each model. The number of models there is
-    a multiple of FOUR; those behind the last are zero.
+    `values` has the numbers by column, model and row. `alone` has the sums of w*d and w*d*d by column and
+    model. Unless `cross` is empty, `apart` has the same of e, which is d minus that of the first model, and
+    `cross` the sums of w*e*f for every two models, the first before the second: what models have in common
+    is no part of their differences. An empty `weights` means ones. `work` has two arrays of STRIP numbers for
+    each model. The number of models there is a multiple of FOUR; those behind the last are zero.
     """
     n_models, weighted = means.shape[1], 1 if weights.size > 0 else 0
     for c in range(values.shape[0]):
         for start in range(0, n, STRIP):
             size = min(STRIP, n - start)
+            base = values[c, 0, start : start + size]
             for m in range(n_models):
-                own, mean, d = values[c, m, start : start + size], means[c, m], work[0, m, 0:size]
+                own, mean = values[c, m, start : start + size], means[c, m]
                 total, square = 0.0, 0.0
                 if weights.size > 0:
-                    w, e = weights[start : start + size], work[1, m, 0:size]
+                    w = weights[start : start + size]
                     for i in range(size):
                         x = own[i] - mean
                         product = w[i] * x
-                        d[i] = x
-                        e[i] = product
                         total = plus(total, product)
                         square = plus(square, product * x)
                 else:
                     for i in range(size):
                         x = own[i] - mean
-                        d[i] = x
                         total = plus(total, x)
                         square = plus(square, x * x)
-                first[c, m] += total
-                second[c, m] += square
+                alone[0, c, m] += total
+                alone[1, c, m] += square
+            for m in range(n_models if cross.shape[1] > 0 else 0):
+                own, shift, d = (
+                    values[c, m, start : start + size],
+                    means[c, m] - means[c, 0],
+                    work[0, m, 0:size],
+                )
+                first, second = 0.0, 0.0
+                if weights.size > 0:
+                    w, e = weights[start : start + size], work[1, m, 0:size]
+                    for i in range(size):
+                        x = (own[i] - base[i]) - shift
+                        product = w[i] * x
+                        d[i] = x
+                        e[i] = product
+                        first = plus(first, product)
+                        second = plus(second, product * x)
+                else:
+                    for i in range(size):
+                        x = (own[i] - base[i]) - shift
+                        d[i] = x
+                        first = plus(first, x)
+                        second = plus(second, x * x)
+                apart[0, c, m] += first
+                apart[1, c, m] += second
             for a in range(0, cross.shape[1], FOUR):
                 _multiply_within(work, weighted, a, size, cross, c)
                 for b in range(a + FOUR, cross.shape[1], FOUR):
