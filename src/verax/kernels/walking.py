@@ -70,10 +70,11 @@ def _closed(blocks: Any, n: int, without: float, event: float) -> int:
 
 @compiled
 def squared_losses(given: Any, rest: Any, happened: Any) -> float:
-    """The sum of the squared errors of an event."""
+    """The sum of the squared errors of an event; `rest` may be empty, and is 1 minus the other then."""
     total = 0.0
     for i in range(given.size):
-        gap = select(happened[i] > 0, rest[i], given[i])
+        other = rest[i] if rest.size else 1.0 - given[i]
+        gap = select(happened[i] > 0, other, given[i])
         total = plus(total, gap * gap)
     return total
 
@@ -105,7 +106,8 @@ def deviations(
     first, second, third, fourth, expected = 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(given.size):
         hit, c = happened[i] > 0, int(cells[i])
-        lower, upper = given[i] * given[i], rest[i] * rest[i]
+        other = rest[i] if rest.size else 1.0 - given[i]
+        lower, upper = given[i] * given[i], other * other
         loss = select(hit, upper, lower)
         fit = select(hit, 1.0 - limit[c], limit[c])
         constant = select(hit, 1.0 - rate, rate)
@@ -135,7 +137,8 @@ def add_deviations(
     """Add a multiple of the same deviations of each row to the columns of a table, (4, N)."""
     for i in range(given.size):
         hit, c = happened[i] > 0, int(cells[i])
-        gap = select(hit, rest[i], given[i])
+        other = rest[i] if rest.size else 1.0 - given[i]
+        gap = select(hit, other, given[i])
         fit = select(hit, 1.0 - limit[c], limit[c])
         constant = select(hit, 1.0 - rate, rate)
         loss, fitted, even = gap * gap, fit * fit, constant * constant

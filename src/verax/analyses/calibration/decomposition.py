@@ -259,7 +259,7 @@ def read_decomposition(
                 also(i, event)
         if event.rows is not None:
             # Draws need the rows alone: the fit takes much memory.
-            event = replace(event)
+            event = event.unfitted()
         if threads > 1:
             give_back()
         drawn = draws.of(i, event, observed)

@@ -311,6 +311,12 @@ class SummedEvent:
             return None
         return Walk.of(self.rows)
 
+    def unfitted(self) -> SummedEvent:
+        """The same without the fit, which takes much memory; the pass over the rows stays."""
+        found = replace(self)
+        vars(found)["walk"] = self.walk
+        return found
+
     @cached_property
     def fit(self) -> IsotonicFit:
         """The isotonic fit."""

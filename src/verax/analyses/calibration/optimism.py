@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from verax.analyses.calibration.walks import CellInfluence
-from verax.analyses.units import IndependentUnits, SamplingUnits, dot, sums_at
+from verax.analyses.units import IndependentUnits, SamplingUnits, sums_at
 from verax.inference.intervals import Interval
 from verax.inputs.arrays import Floats
 
@@ -192,15 +192,13 @@ def smooth_frequencies(n: Floats, s: Floats, squares: Floats) -> Floats:
     mass, event, spread, place = (sums_at(cell, column, n_cells) for column in (n, s, squares, n * rank))
     frequency, spread, place = event / mass, spread / mass, place / mass
     smoothers, own = _local_linear(place.tobytes(), mass.tobytes())
-    best, least, kept = frequency, np.inf, np.inf
-    for fit, share in zip(np.clip(smoothers @ frequency, 0.0, 1.0), own, strict=True):
-        noise = spread * _binomial(fit, spread)
-        error = dot(mass, (frequency - fit) ** 2) + 2 * dot(share, noise)
-        if error < least:
-            best, least, kept = fit, error, 2 * float(noise.sum())
-    if len(n) <= _CELLS and kept < least:
-        best = frequency
-    return np.asarray(np.interp(rank, place, best))
+    fits = np.clip(smoothers @ frequency, 0.0, 1.0)
+    noise = spread * _binomial(fits, spread)
+    error = np.einsum("wi,i->w", (frequency - fits) ** 2, mass) + 2 * np.einsum("wi,wi->w", own, noise)
+    best = int(np.argmin(error))
+    kept = len(n) <= _CELLS and 2 * float(noise[best].sum()) < error[best]
+    smooth = frequency if kept else fits[best]
+    return np.asarray(np.interp(rank, place, smooth))
 
 
 def _binomial(chance: Floats, spread: Floats) -> Floats:

@@ -79,11 +79,16 @@ class Walk:
         return out
 
 
+def _others(event: BinaryEvent) -> Floats:
+    """The probabilities of the opposite; empty where they are one minus those of the event."""
+    return np.zeros(0) if event.others is None else event.others
+
+
 def squared_error(event: BinaryEvent) -> float:
     """The mean squared error of an event."""
     from verax.kernels.walking import squared_losses
 
-    total: float = squared_losses(event.given, event.rest, event.happened.view(np.uint8))
+    total: float = squared_losses(event.given, _others(event), event.happened.view(np.uint8))
     return total / len(event.given)
 
 
@@ -137,4 +142,4 @@ class CellInfluence:
 
     @property
     def _rows(self) -> tuple[Any, ...]:
-        return self.event.given, self.event.rest, self.event.happened.view(np.uint8), self.cells
+        return self.event.given, _others(self.event), self.event.happened.view(np.uint8), self.cells
