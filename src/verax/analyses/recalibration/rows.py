@@ -153,7 +153,7 @@ class LogRows:
             elif slopes.ndim:
                 by_slope += np.einsum("kn,kn->k", g, z)
             else:
-                by_slope += np.vdot(g, z)
+                by_slope += np.einsum("kn,kn->", g, z)
         return total, by_slope, by_offset
 
     def some(self, most: int) -> tuple[Floats, Ints, Floats]:

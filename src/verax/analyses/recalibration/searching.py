@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from verax.analyses.units import dot
 from verax.inputs.arrays import Floats
 
 # Every number fitted is held to its value for "unchanged" by this, against the sum of all losses: as much as
@@ -115,7 +116,7 @@ def smallest_of_many(
     past: list[tuple[Floats, Floats, float]] = []
     for _ in range(_ITERATIONS):
         along = -_turned(slope, past, scaled)
-        there = _lower(objective, x, along, value, float(along @ slope))
+        there = _lower(objective, x, along, value, dot(along, slope))
         if there is None:
             break
         moved, found, steep = there
@@ -123,7 +124,7 @@ def smallest_of_many(
         x, value, slope = there
         if gained <= _MANY_GAIN * max(abs(value), 1.0):
             break
-        bend = float(step @ change)
+        bend = dot(step, change)
         if bend > 0:
             past = [*past[1 - _REMEMBERED :], (step, change, bend)]
     return x
@@ -135,9 +136,9 @@ def _turned(
     """The gradient times the inverse of the curvature that past steps have seen."""
     left, shares = slope.copy(), []
     for step, change, bend in reversed(past):
-        shares.append(float(step @ left) / bend)
+        shares.append(dot(step, left) / bend)
         left -= shares[-1] * change
     found = scaled(left)
     for (step, change, bend), share in zip(past, reversed(shares), strict=True):
-        found += (share - float(change @ found) / bend) * step
+        found += (share - dot(change, found) / bend) * step
     return found
