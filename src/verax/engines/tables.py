@@ -297,7 +297,7 @@ class EventTable:
     def __init__(self, one: int, *, weighted: bool = False) -> None:
         self._last = one
         self.weighted = weighted
-        self.level = 0
+        self.level: int = 0
         self._table = self._empty()
         self.totals = Sum.zeros(4)
 
