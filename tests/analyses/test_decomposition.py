@@ -616,7 +616,7 @@ def test_refusals_of_rules_and_rows():
 
 @pytest.mark.parametrize(("decimals", "ordered"), [(12, False), (1, False), (12, True)])
 def test_a_compiled_pass_gives_the_numbers_of_array_calls(decimals, ordered, monkeypatch):
-    y, p = simulated(700, 1)
+    y, p = simulated(1100, 1)
     p = np.maximum(np.round(p, decimals), 0.05)
     p /= p.sum(axis=1, keepdims=True)
     found = []
@@ -632,7 +632,7 @@ def test_a_compiled_pass_gives_the_numbers_of_array_calls(decimals, ordered, mon
 
 
 def test_draws_in_cells_have_the_distribution_of_rows(monkeypatch):
-    """Up to 512 rows are drawn one by one; drawn in cells they say the same within the error of the draws."""
+    """Up to 1,024 rows are drawn one by one; drawn in cells they say the same within the error of the draws."""
     y, p = simulated(500, 2)
     rows = vx.decompose(y, p, rule="brier", bootstrap=400).whole
     monkeypatch.setattr(sampling, "_ROWS", 100)

@@ -38,7 +38,7 @@ _MANY = 2**18
 # Random streams: outcomes drawn from the forecast, from its smooth recalibration, and rows that are drawn.
 FORECAST, SMOOTH, _SAMPLE = 1, 2, 3
 # Independent rows of equal weight beyond this number are drawn in cells, and this many of them row by row.
-_ROWS, _DRAWN = 512, 256
+_ROWS, _DRAWN = 1024, 256
 
 Draws = Iterator[Draw] | IndependentDraws
 

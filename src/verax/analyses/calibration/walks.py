@@ -14,7 +14,7 @@ from verax.kernels.ledger import compiles
 # The blocks of a fit to n rows have about n^(2/3) rows, so each has some cells, however many rows there are.
 _FEWEST, _PER_BLOCK, _MOST = 256, 8, 2048
 # Fewer rows are not worth the pass; a row takes as long as so many probabilities of a score.
-_ROWS, _WORK = 512, 16
+_ROWS, _WORK = 1024, 16
 # In how many parts of equal width cells are looked for.
 _GUIDE = 2**13
 
