@@ -632,7 +632,7 @@ def test_a_compiled_pass_gives_the_numbers_of_array_calls(decimals, ordered, mon
 
 
 def test_draws_in_cells_have_the_distribution_of_rows(monkeypatch):
-    """Up to 1,024 rows are drawn one by one; drawn in cells they say the same within the error of the draws."""
+    """Up to 1,024 rows are drawn one by one; drawn in cells they say the same, within simulation error."""
     y, p = simulated(500, 2)
     rows = vx.decompose(y, p, rule="brier", bootstrap=400).whole
     monkeypatch.setattr(sampling, "_ROWS", 100)
