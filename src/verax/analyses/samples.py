@@ -133,7 +133,8 @@ class Sketch(Summary):
 
     def merge(self, other: Sketch) -> Sketch:
         """Of the rows of both, which are not all rows in memory."""
-        assert not self.alone and not other.alone
+        assert not self.alone
+        assert not other.alone
         if len(other.hashes) > len(self.hashes):
             return other.merge(self)
         places = np.searchsorted(self.hashes, other.hashes)
