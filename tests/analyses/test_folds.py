@@ -134,6 +134,7 @@ def test_searches_and_cross_validations_of_scikit_learn():
     for name in scoring:
         means = dict(zip(["C=0.01", "C=1"], search.cv_results_[f"mean_test_{name}"], strict=True))
         assert {m.name: m.mean for m in found.models[name]} == pytest.approx(means)
+        assert [m.infinite_rows for m in found.models[name]] == [0, 0]
     results = {
         f"C={c:g}": cross_validate(LogisticRegression(C=c), x, Y, cv=cv, scoring=scoring, return_indices=True)
         for c in (0.01, 1)
