@@ -635,7 +635,7 @@ def test_draws_in_cells_have_the_distribution_of_rows(monkeypatch):
     """Up to 1,024 rows are drawn one by one; drawn in cells they say the same, within simulation error."""
     y, p = simulated(500, 2)
     rows = vx.decompose(y, p, rule="brier", bootstrap=400).whole
-    monkeypatch.setattr(sampling, "_ROWS", 100)
+    monkeypatch.setattr(sampling, "FEW_ROWS", 100)
     drawn = vx.decompose(y, p, rule="brier", bootstrap=400).whole
     assert not np.array_equal(drawn.calibrated, rows.calibrated)
     assert drawn.calibrated.mean() == pytest.approx(rows.calibrated.mean(), rel=0.03)

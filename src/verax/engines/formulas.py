@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from verax.engines.tracing import Trace
+from verax.kernels.fewclasses import write_probabilities, write_statistics
+from verax.kernels.statistics import Form
 from verax.kernels.texts import EXP_FROM, EXP_TO, Lines
 
 # How each operation of a trace is written, but for functions that take several lines.
@@ -34,3 +38,16 @@ def write_formulas(lines: Lines, trace: Trace) -> None:
             lines.let(lines.exp(x), step.name)
         else:
             lines.let(_TEXTS[step.operation].format(*step.operands), step.name)
+
+
+def write_row(
+    row: Lines, trace: Trace, n_classes: int, form: Form, *, binary: bool, more: Collection[str]
+) -> None:
+    """Name the losses of a row, `more` of its statistics, and `ok`: whether all of them can be trusted."""
+    needs = {*trace.statistics, *more}
+    needs |= {"log_true"} if any(step.operation == "log" for step in trace.steps) else set()
+    write_probabilities(row, n_classes, form, binary=binary)
+    write_statistics(row, n_classes, needs, form)
+    row.require("p_true > 0.0")
+    write_formulas(row, trace)
+    row.all_hold("ok")

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from verax.engines.formulas import write_formulas
+from verax.engines.formulas import write_formulas, write_row
 from verax.engines.gathering import independent_of
 from verax.engines.meanlosses import write_mean_losses, write_shares
 from verax.engines.stats import Formula
@@ -304,13 +304,7 @@ def _loss_loop(trace: Trace, layout: Layout) -> str:
     strip = _strips(layout, head, size)
     strip.add("for i in range(n):")
     row = _row(layout)
-    needs = {*trace.statistics, "decision", "top"}
-    needs |= {"log_true"} if any(step.operation == "log" for step in trace.steps) else set()
-    write_probabilities(row, k, layout.form, binary=layout.binary)
-    write_statistics(row, k, needs, layout.form)
-    row.require("p_true > 0.0")
-    write_formulas(row, trace)
-    row.all_hold("ok")
+    write_row(row, trace, k, layout.form, binary=layout.binary, more=("decision", "top"))
     chosen = row.choose([f"decision == U({j})" for j in range(k)], _numbers(layout))
     row.add("place[i] = select(ok, U(o), U(0))")
     for r, made in enumerate((*trace.losses, "top", chosen, "select(ok, 1.0, 0.0)")):

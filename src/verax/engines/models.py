@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from verax.engines.arrays import compute, validate
-from verax.engines.formulas import write_formulas
+from verax.engines.formulas import write_row
 from verax.engines.stats import Formula
 from verax.engines.tracing import Trace, record
 from verax.inputs.arrays import Floats, Ints, to_host
 from verax.inputs.forecasts import Forecasts
-from verax.kernels.fewclasses import FEW, KNOWN, write_probabilities, write_statistics
+from verax.kernels.fewclasses import FEW, KNOWN
 from verax.kernels.statistics import Form
 from verax.kernels.texts import Kernel, Lines, compile_text, pattern
 
@@ -86,13 +86,8 @@ def _loop(trace: Trace, layout: ModelLayout, distances: bool) -> str:
     row.let("happened[i]", "o")
     for j in range(layout.n_given):
         row.let(f"strip[{j}, i]", f"q{j}")
-    needs = {*trace.statistics, *(["decision"] if distances else [])}
-    needs |= {"log_true"} if any(step.operation == "log" for step in trace.steps) else set()
-    write_probabilities(row, k, layout.form, binary=layout.binary)
-    write_statistics(row, k, needs, layout.form)
-    row.require("p_true > 0.0")
-    write_formulas(row, trace)
-    row.all_hold("ok")
+    more = ["decision"] if distances else []
+    write_row(row, trace, k, layout.form, binary=layout.binary, more=more)
     lines = list(trace.losses)
     if distances:
         # The last bits of 2^52 + n are those of n: integers become floats one at a time on most processors.

@@ -24,7 +24,7 @@ from verax.analyses.calibration.refits import (
     sides,
 )
 from verax.analyses.calibration.sources import PartEvents
-from verax.analyses.calibration.walks import CellInfluence, Walk
+from verax.analyses.calibration.walks import FEW_ROWS, CellInfluence, Walk
 from verax.analyses.units import SamplingUnits, dot
 from verax.common.caching import cached_property
 from verax.inputs.arrays import Floats, Ints
@@ -37,8 +37,8 @@ _FEWEST, _MOST = 20, 60
 _MANY = 2**18
 # Random streams: outcomes drawn from the forecast, from its smooth recalibration, and rows that are drawn.
 FORECAST, SMOOTH, _SAMPLE = 1, 2, 3
-# Independent rows of equal weight beyond this number are drawn in cells, and this many of them row by row.
-_ROWS, _DRAWN = 1024, 256
+# So many rows that are drawn in cells are drawn one by one, too.
+_DRAWN = 256
 
 Draws = Iterator[Draw] | IndependentDraws
 
@@ -77,7 +77,7 @@ class Sampling:
         """Of rows that have weight; `alike` if the events are one, or one and its opposite."""
         units = SamplingUnits.of(rows.n_rows, rows.weights, rows.groups)[0]
         plain = rows.weights is None and rows.groups is None and not rows.entries
-        return cls(units, replicates, seed, threads, plain and rows.n_rows > _ROWS, alike)
+        return cls(units, replicates, seed, threads, plain and rows.n_rows > FEW_ROWS, alike)
 
     @property
     def wild(self) -> bool:

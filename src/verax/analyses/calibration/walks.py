@@ -13,8 +13,10 @@ from verax.kernels.ledger import compiles
 
 # The blocks of a fit to n rows have about n^(2/3) rows, so each has some cells, however many rows there are.
 _FEWEST, _PER_BLOCK, _MOST = 256, 8, 2048
-# Fewer rows are not worth the pass; a row takes as long as so many probabilities of a score.
-_ROWS, _WORK = 1024, 16
+# Up to so many rows are drawn one by one, and are not worth the pass.
+FEW_ROWS = 1024
+# A row takes as long as so many probabilities of a score.
+_WORK = 16
 # In how many parts of equal width cells are looked for.
 _GUIDE = 2**13
 
@@ -52,7 +54,7 @@ class Walk:
     def of(cls, event: BinaryEvent) -> Walk | None:
         """The pass over an event; None where it is not worth it, or where elements are not rows."""
         n, ranked = len(event.ranked), event.ranked
-        if n <= _ROWS or event.owner is not None or not compiles(_WORK * n, "draws in cells"):
+        if n <= FEW_ROWS or event.owner is not None or not compiles(_WORK * n, "draws in cells"):
             return None
         if not (ranked.min() >= 0 and ranked.max() <= 1):
             return None
