@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from verax.common import sorting
 from verax.common.sorting import distinct_values, stable_order
 
 
@@ -16,9 +17,14 @@ def test_the_order_is_that_of_a_stable_sort(n, values):
         assert stable_order(number).tolist() == np.argsort(number, kind="stable").tolist()
 
 
+@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint64, np.float64, "U3", np.bool_])
-def test_distinct_values_are_those_of_numpy(dtype):
-    for values in ([3, 1, 3, -2], [], [0], [100, 7, 100], [5, 4_000_000, 5]):
+def test_distinct_values_are_those_of_numpy(dtype, compiled, monkeypatch):
+    if compiled:
+        pytest.importorskip("numba")
+    monkeypatch.setattr(sorting, "compiles", lambda *_: compiled)
+    several = [3, 1, 3, -2], [], [0], [100, 7, 100], [5, 4_000_000, 5], [2, 1, 0, 2], [1, 2, 2], [3, 0, 3, 1]
+    for values in several:
         given = (
             np.abs(values).astype(dtype) if np.dtype(dtype).kind in "ub" else np.array(values).astype(dtype)
         )
@@ -27,6 +33,17 @@ def test_distinct_values_are_those_of_numpy(dtype):
         assert labels.dtype == given.dtype
         np.testing.assert_array_equal(labels, expected[0])
         np.testing.assert_array_equal(codes, expected[1])
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_places_are_a_copy_and_labels_may_lie_anywhere(compiled, monkeypatch):
+    if compiled:
+        pytest.importorskip("numba")
+    monkeypatch.setattr(sorting, "compiles", lambda *_: compiled)
+    given = np.array([[0, 9], [1, 9], [0, 9], [2, 9]])[:, 0]
+    labels, codes = distinct_values(given)
+    given[:] = 9
+    assert (labels.tolist(), codes.tolist()) == ([0, 1, 2], [0, 1, 0, 2])
 
 
 def test_integers_near_the_ends_of_their_range():

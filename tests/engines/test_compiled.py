@@ -174,11 +174,13 @@ def test_any_number_of_classes_by_one_kernel(monkeypatch):
         np.testing.assert_allclose(own.n_positive, other.n_positive)
 
 
-def test_groups_by_one_kernel(monkeypatch):
+@pytest.mark.parametrize("n_groups", [1, 3, 53])
+def test_groups_by_one_kernel(monkeypatch, n_groups):
+    """Large groups fill the counters of their cells many times, in a thread and where threads are merged."""
     k = 4
-    y, p = forecasts(COMPILED_FROM // k + 1, k)
+    y, p = forecasts(2 * COMPILED_FROM // k + 1, k)
     p[:5], y[:5] = [0.0, 0.0, 1.0, 0.0], [1, 2, 0, 2, 3]
-    groups = np.random.default_rng(0).integers(7, 60, len(y)) ** 2
+    groups = np.random.default_rng(0).integers(7, 7 + n_groups, len(y)) ** 2
     found = []
     for threads in (1, 2, 0):
         monkeypatch.setattr("verax.engines.scan.n_cores", lambda threads=threads: threads)

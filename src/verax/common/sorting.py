@@ -6,6 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from verax.kernels.ledger import compiles
+
+# A table of integers may have this number of times as many places as there are integers.
+_APART = 4
+
 
 def stable_order(key: Any) -> Any:
     """The places of the numbers in increasing order; of equal ones the first comes first.
@@ -37,19 +42,44 @@ def distinct_values(values: Any) -> tuple[Any, Any]:
     >>> distinct_values(np.array([7, 5, 7]))
     (array([5, 7]), array([1, 0, 1]))
     """
-    if len(values) and values.dtype.kind in "iu":
+    found = _marked(values) if len(values) and values.dtype.kind in "iu" else None
+    return np.unique(values, return_inverse=True) if found is None else found
+
+
+def _marked(values: Any) -> tuple[Any, Any] | None:
+    """The different integers and their places, by a table; None where they are far apart."""
+    found = _marked_from_zero(values) if compiles(len(values), ("labels", values.dtype)) else None
+    if found is None:
         least, greatest = int(values.min()), int(values.max())
-        if greatest - least <= 4 * len(values) and greatest < 2**63:
-            # The places are a copy: those of the caller may change.
-            offset = values.astype(np.int64)
-            if least:
-                offset -= least
-            occurs = np.zeros(greatest - least + 1, np.bool_)
-            occurs[offset] = True
-            if occurs.all():
-                return np.arange(least, greatest + 1, dtype=values.dtype), offset
-            return (np.flatnonzero(occurs) + least).astype(values.dtype), (np.cumsum(occurs) - 1)[offset]
-    return np.unique(values, return_inverse=True)
+        if greatest - least > _APART * len(values) or greatest >= 2**63:
+            return None
+        # The places are a copy: those of the caller may change.
+        offset = values.astype(np.int64)
+        if least:
+            offset -= least
+        occurs = np.zeros(greatest - least + 1, np.bool_)
+        occurs[offset] = True
+    else:
+        offset, occurs = found
+        least = int(occurs.argmax())
+        if least:
+            offset -= least
+            occurs = occurs[least:]
+    if occurs.all():
+        return np.arange(least, least + len(occurs), dtype=values.dtype), offset
+    return (np.flatnonzero(occurs) + least).astype(values.dtype), (np.cumsum(occurs) - 1)[offset]
+
+
+def _marked_from_zero(values: Any) -> tuple[Any, Any] | None:
+    """A copy of the integers, and which of those up to the greatest occur, from reading them once.
+
+    None where one is negative or no less than their number, which codes of groups are not.
+    """
+    from verax.kernels.counting import mark
+
+    copied, occurs = np.empty(len(values), np.int64), np.zeros(len(values), np.bool_)
+    greatest = mark(values, copied, occurs)
+    return None if greatest < 0 else (copied, occurs[: greatest + 1])
 
 
 # Numbers that differ by rounding alone are equal: so many decimals count.

@@ -127,19 +127,20 @@ class Cells:
 class _LateCells(Cells):
     """Numbers of rows by group and cell, of which those that occur are found when they are looked at."""
 
-    def __init__(self, counts: np.ndarray[Any, np.dtype[np.uint32]]) -> None:
-        object.__setattr__(self, "_counts", counts)
-        object.__setattr__(self, "n_cells", counts.shape[1])
+    def __init__(self, gathered: GatheredSums) -> None:
+        object.__setattr__(self, "_gathered", gathered)
+        object.__setattr__(self, "n_cells", gathered.n_cells)
 
     def __getattr__(self, name: str) -> Any:
         # Called for what is not there yet.
-        counts = self.__dict__.get("_counts") if name in ("keys", "sums") else None
-        if counts is None:
+        gathered = self.__dict__.get("_gathered") if name in ("keys", "sums") else None
+        if gathered is None:
             raise AttributeError(name)
+        counts = gathered.counts()
         keys = np.flatnonzero(counts)
         object.__setattr__(self, "keys", keys)
         object.__setattr__(self, "sums", Sum.of(counts.reshape(-1)[keys]))
-        object.__delattr__(self, "_counts")
+        object.__delattr__(self, "_gathered")
         return getattr(self, name)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -418,7 +419,7 @@ class ClusterSums:
             from verax.kernels.counting import add_rows
 
             self._add_rows = add_rows
-        self._gathered = gathered
+        self.gathered: GatheredSums | None = gathered
         # Where a kernel gathers rows, few are left.
         self._added = False
         self._sums = Sum.zeros((len(labels), 2 + n_rules))
@@ -431,11 +432,6 @@ class ClusterSums:
         self._table = Sum.zeros(n_keys) if tabled else None
         self._runs: list[Cells] = []
 
-    def gather(self, codes: Ints, cells: Ints, losses: Floats) -> None:
-        """Take in rows of weight 1 by a kernel: groups, cells and finite losses; cells may be -1."""
-        assert self._gathered is not None
-        self._gathered.add(codes, cells, losses)
-
     def __add__(self, other: ClusterSums) -> ClusterSums:
         """Those of other rows of the same groups as well; changes these."""
         if other._added:
@@ -445,8 +441,8 @@ class ClusterSums:
         self._runs += other._runs
         if self._table is not None and other._table is not None:
             self._table += other._table
-        if self._gathered is not None and other._gathered is not None:
-            self._gathered.merge(other._gathered)
+        if self.gathered is not None and other.gathered is not None:
+            self.gathered.merge(other.gathered)
         return self
 
     def add(self, codes: Any, weights: Any, positive: Any, losses: Sequence[Any], decided: Decided) -> None:
@@ -489,12 +485,12 @@ class ClusterSums:
             found = self._table.settled()
             keys = np.flatnonzero(found.high)
             runs = [Cells(keys, Sum(found.high[keys], found.low[keys]), self._n_cells)]
-        if self._gathered is None:
+        if self.gathered is None:
             cells = Cells.merged(runs, self._n_cells)
             return Clusters(self._labels, self._sums.settled(), self._infinite, cells)
-        cells = _LateCells(self._gathered.counts)
+        cells = _LateCells(self.gathered)
         cells = Cells.merged([cells, *runs], self._n_cells) if runs else cells
-        sums = self._gathered.total(self._n_classes)
+        sums = self.gathered.total(self._n_classes)
         sums = self._sums.settled() + sums if self._added else sums
         return Clusters(self._labels, sums, self._infinite, cells)
 

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from verax.engines.formulas import write_formulas, write_row
-from verax.engines.gathering import independent_of
+from verax.engines.gathering import LINE, independent_of, row_of_group
 from verax.engines.meanlosses import write_mean_losses, write_shares
 from verax.engines.stats import Formula
 from verax.engines.tracing import Trace, record
@@ -26,6 +26,7 @@ from verax.inputs.arrays import Floats
 from verax.kernels.dense import ROOM, STRIP, cumulative_statistics, strip_statistics
 from verax.kernels.fewclasses import FEW, KNOWN, strip_rows, write_probabilities, write_statistics
 from verax.kernels.functions import texts_of
+from verax.kernels.limits import FULL
 from verax.kernels.statistics import CUMULATIVE, PLACE, Form
 from verax.kernels.texts import Kernel, Lines, compile_text
 
@@ -36,6 +37,8 @@ _FAR = 128.0
 _SPREAD, _CLOSE = 0.99, 1e-6
 # How many rows are held at a time where results of each row are written.
 _WRITTEN = 64
+# How many rows ahead the sums of groups are asked for.
+_AHEAD = 20
 # Rows are counted into so many tables by turns: rows of one cell then need not wait for each other.
 _TABLES = 4
 
@@ -131,16 +134,18 @@ class Layout:
 
 @lru_cache(maxsize=64)
 def fuse_rows(rules: tuple[Formula, ...], layout: Layout) -> tuple[Kernel, Floats] | None:
-    """A kernel (p, y, shares, weights, clear, constants, shift, rough, sums, cells, squares, decided, losses,
-    left) and its constants.
+    """A kernel (p, y, shares, weights, clear, constants, shift, rough, sums, cells, squares, decided, left)
+    and its constants; for groups it has four more parameters.
 
     None if a formula cannot be traced. The kernel adds to `sums` what `fuse` says, and to `cells` (both parts
     of a compensated sum, with weights also `squares`) the weights of outcomes against decisions. Of many
-    classes it writes the decisions to `decided` instead, -1 for rows that it left out. For groups it writes
-    the number of the cell there as well, and to `losses` those of which all others are made. It writes to
+    classes it writes the decisions to `decided` instead, -1 for rows that it left out. It writes to
     `left` the numbers of the rows that it left out, and returns how many: rows that are not clearly valid,
     whose losses may be infinite, whose outcome had probability zero (where `layout.counts`), and strips of
     rows for which the shift lies too far from the losses. These are summed nevertheless if `rough`.
+
+    For groups, `codes` has the group of each row; the losses of which all others are made, and the number of
+    rows in each cell, are added to the line of the group in `totals` and `tallies` (`engines.gathering`).
     """
     trace = record(rules, layout.n_classes)
     if trace is None or not KNOWN.issuperset(trace.statistics):
@@ -149,7 +154,8 @@ def fuse_rows(rules: tuple[Formula, ...], layout: Layout) -> tuple[Kernel, Float
     return compile_text(text, __file__), np.array(trace.constants)
 
 
-_PARAMETERS = "(p, y, g, w, clear, c, m, rough, sums, cells, squares, decided, losses, left)"
+_PARAMETERS = "p, y, g, w, clear, c, m, rough, sums, cells, squares, decided, left"
+_OF_GROUPS = ", codes, totals, tallies, full"
 
 
 def _row_loop(trace: Trace, layout: Layout) -> str:
@@ -204,16 +210,13 @@ def _row_loop(trace: Trace, layout: Layout) -> str:
         end.add("if fine:")
         _write_counting(end, layout)
     if layout.grouped:
-        end.add("for i in range(n):")
-        end.add(f"    decided[start + i] = select(fine & (cell[i] < U({k * k})), np.int64(cell[i]), -1)")
-        end.add(f"for r in range({len(written)}):")
-        end.add("    for i in range(n):")
-        end.add(f"        losses[r, start + i] = made[r * {size} + i]")
+        end.add("if fine:")
+        _write_gathering(end, len(written), k * k, size)
     tail = Lines(4)
     if layout.counts and turns > 1:
         _write_flush(tail, "table", "cells", _TABLES, k)
     tail.add("return n_left")
-    start = f"def kernel{_PARAMETERS} -> int:"
+    start = f"def kernel({_PARAMETERS}{_OF_GROUPS if layout.grouped else ''}) -> int:"
     return "\n".join([start, *head.text, *strip.text, *row.text, *end.text, *tail.text])
 
 
@@ -262,7 +265,7 @@ def _many_loop(trace: Trace, layout: Layout) -> str:
     end.add("    if not fine or chosen[i] < 0:")
     end.add("        left[n_left] = start + i")
     end.add("        n_left += 1")
-    start = f"def kernel{_PARAMETERS} -> int:"
+    start = f"def kernel({_PARAMETERS}) -> int:"
     own = [start, *head.text, *strip.text, *row.text, *end.text, "    return n_left"]
     return "\n".join([*own, texts_of(*helpers)])
 
@@ -511,6 +514,37 @@ def _write_counting(lines: Lines, layout: Layout) -> None:
     if weighted:
         _write_flush(inner, "square_table", "squares", 1, k)
     lines.text += inner.text
+
+
+def _write_gathering(lines: Lines, n_losses: int, n_cells: int, size: int) -> None:
+    """Add the rows of a strip to the sums of their groups.
+
+    Groups are anywhere in memory: those of later rows are under way while one is added.
+    """
+    fetched = "; ".join(f"fetch(totals[later, {at}])" for at in range(0, row_of_group(n_losses), LINE))
+    lines.text += [
+        lines.indent + line
+        for line in f"""\
+    for i in range(n):
+        ahead = min(i + {_AHEAD}, n - 1)
+        later = codes[start + ahead]
+        {fetched}
+        fetch(tallies[later, cell[ahead]])
+        if cell[i] < U({n_cells}):
+            group = codes[start + i]
+            for r in range({n_losses}):
+                term = made[r * {size} + i]
+                before = totals[group, r]
+                after = before + term
+                virtual = after - before
+                totals[group, r] = after
+                totals[group, {n_losses} + r] += (before - (after - virtual)) + (term - virtual)
+            tally = tallies[group, cell[i]] + 1
+            tallies[group, cell[i]] = tally
+            if tally == {FULL}:
+                full[0] += 1
+                full[full[0]] = group * {n_cells} + np.int64(cell[i])""".splitlines()
+    ]
 
 
 def _write_flush(lines: Lines, table: str, cells: str, n_tables: int, k: int) -> None:

@@ -17,9 +17,13 @@ from verax.engines.stats import Formula
 from verax.engines.sums import Sum
 from verax.engines.tracing import Trace, record
 from verax.inputs.arrays import Floats, Ints
+from verax.kernels.limits import FULL
 
-# A line of the cache has so many bytes.
+# A line of the cache has so many bytes, and so many floats.
 _LINE = 64
+LINE: int = _LINE // 8
+# How many groups are settled at a time: a cache holds their sums.
+_PIECE = 2**12
 
 
 def independent_of(trace: Trace) -> tuple[str, ...]:
@@ -64,48 +68,81 @@ class Independent:
 
 
 class GatheredSums:
-    """Compensated sums of losses and numbers of rows in each cell, by group."""
+    """Compensated sums of losses and numbers of rows in each cell, by group.
 
-    def __init__(self, n_groups: int, independent: Independent, n_cells: int) -> None:
-        from verax.kernels.counting import add_to_groups
+    A group has the sums of its losses and their rounding errors in one line of the cache if these are few,
+    and its cells, a byte each, in another.
+    """
 
-        n = len(independent.losses)
-        self._independent, self._n = independent, n
-        self._add = add_to_groups(n)
-        # The sums of all losses, then their rounding errors.
-        self._sums: Floats = _aligned((n_groups, -(-2 * n * 8 // _LINE) * _LINE // 8), np.float64)
-        self.counts: np.ndarray[Any, np.dtype[np.uint32]] = _aligned((n_groups, n_cells), np.uint32)
-
-    def add(self, codes: Ints, cells: Ints, losses: Floats) -> None:
-        """Take in rows of weight 1: groups, cells and finite losses, a row each; cells may be -1."""
-        self._add(codes, cells, losses, self._sums, self.counts)
+    def __init__(self, n_groups: int, independent: Independent, n_cells: int, n_rows: int) -> None:
+        self._independent = independent
+        self.n_cells: int = n_cells
+        self._n: int = len(independent.losses)
+        self._totals: Floats = _aligned((n_groups, row_of_group(self._n)))
+        self._tallies: np.ndarray[Any, np.dtype[np.uint8]] = np.zeros((n_groups, n_cells), np.uint8)
+        # How often a cell was full, and which one each time: all rows together do not fill more.
+        self._full: Ints = np.zeros(1 + n_rows // FULL, np.int64)
 
     @property
-    def _pair(self) -> Sum:
-        return Sum(self._sums[:, : self._n], self._sums[:, self._n : 2 * self._n])
+    def arrays(self) -> tuple[Floats, np.ndarray[Any, np.dtype[np.uint8]], Ints]:
+        """What a kernel adds rows to: sums, tallies, and the cells that were full."""
+        return self._totals, self._tallies, self._full
 
     def merge(self, other: GatheredSums) -> None:
         """Take in those of other rows of the same groups."""
-        self.counts += other.counts
-        both = self._pair + other._pair
-        self._sums[:, : self._n], self._sums[:, self._n : 2 * self._n] = both.high, both.low
+        from verax.kernels.counting import merge_groups
+
+        n, more = self._full[0], other._full[0]
+        self._full[1 + n : 1 + n + more] = other._full[1 : 1 + more]
+        self._full[0] += more
+        merge_groups(*self.arrays, *other.arrays[:2], self._n)
+
+    @property
+    def _filled(self) -> Ints:
+        """The cells that were full, by number."""
+        return self._full[1 : 1 + self._full[0]]
+
+    def counts(self) -> np.ndarray[Any, np.dtype[np.uint32]]:
+        """(G, cells) numbers of rows."""
+        found = self._tallies.astype(np.uint32)
+        np.add.at(found.reshape(-1), self._filled, np.uint32(FULL))
+        return found
 
     def total(self, n_classes: int) -> Sum:
         """(G, 2 + R) numbers of rows, of correct decisions, and sums of the losses of all rules."""
+        shape = (len(self._totals), 2 + len(self._independent.trace.losses))
+        found = Sum(np.empty(shape), np.empty(shape))
+        for start in range(0, shape[0], _PIECE):
+            piece = slice(start, start + _PIECE)
+            every = self._settled(piece, n_classes)
+            np.stack([own.high for own in every], axis=1, out=found.high[piece])
+            np.stack([own.low for own in every], axis=1, out=found.low[piece])
+        group, cell = np.divmod(self._filled, self.n_cells)
+        np.add.at(found.high[:, 0], group, float(FULL))
+        right = cell % (n_classes + 1) == 0
+        np.add.at(found.high[:, 1], group[right], float(FULL))
+        return found
+
+    def _settled(self, piece: slice, n_classes: int) -> list[Sum]:
+        """The columns of some groups; of numbers of rows without those of cells that were full."""
         from verax.kernels.counting import settle_groups
 
-        high, low = np.empty((2, self._n, len(self.counts)))
-        found = Sum.zeros((2 + len(self._independent.trace.losses), len(self.counts)))
-        settle_groups(self._sums, self.counts, n_classes, high, low, found.high[:2])
-        every = self._independent.all_of([Sum(*own) for own in zip(high, low, strict=True)])
-        for r, each in enumerate(every):
-            found.high[2 + r], found.low[2 + r] = each.high, each.low
-        return Sum(np.ascontiguousarray(found.high.T), np.ascontiguousarray(found.low.T))
+        totals, tallies = self._totals[piece], self._tallies[piece]
+        shape = self._n, len(totals)
+        high, low, rows = np.empty(shape), np.empty(shape), np.empty((2, shape[1]))
+        settle_groups(totals, tallies, self._n, n_classes, high, low, rows)
+        losses = self._independent.all_of([Sum(*own) for own in zip(high, low, strict=True)])
+        return [*map(Sum.of, rows), *losses]
 
 
-def _aligned(shape: tuple[int, int], dtype: Any) -> Any:
+def row_of_group(n_losses: int) -> int:
+    """How many floats the sums of a group and their rounding errors take: whole lines of the cache."""
+    return -(-2 * n_losses // LINE) * LINE
+
+
+def _aligned(shape: tuple[int, int]) -> Floats:
     """Zeros that begin where a line of the cache does."""
-    size = shape[0] * shape[1] * np.dtype(dtype).itemsize
+    size = shape[0] * shape[1] * 8
     room = np.zeros(size + _LINE, np.uint8)
     begin = -room.ctypes.data % _LINE
-    return room[begin : begin + size].view(dtype).reshape(shape)
+    return room[begin : begin + size].view(np.float64).reshape(shape)

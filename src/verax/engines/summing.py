@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from verax.engines.fusion import Layout, fuse_losses, fuse_rows
-from verax.engines.gathering import Independent
+from verax.engines.gathering import GatheredSums, Independent
 from verax.engines.stats import Formula
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts, Unread
@@ -18,17 +18,12 @@ from verax.kernels.fewclasses import FEW
 
 # Takes the outcomes, decisions and weights of rows; decisions of rows that are left out are -1.
 Count = Callable[[Ints, Ints, Floats | None], None]
-# Takes the groups, cells and losses of rows; cells of rows that are left out are -1.
-Gather = Callable[[Ints, Ints, Floats], None]
-# How many rows of groups are scored at a time: a cache holds their losses until they are added up.
-_PIECE = 2**14
 # How many cells all groups may have, counted for each thread.
 _LARGEST_TABLE = 2**24
 
 # How many rows at either end of a chunk tell roughly what its losses are.
 _PROBE = 32
 _NO_WEIGHTS = np.zeros(0)
-_NO_LOSSES = np.zeros((0, 0))
 _NO_SHARES = np.zeros((0, 0))
 _NO_SHARES.flags.writeable = False
 
@@ -99,12 +94,12 @@ class RowSums:
         squares: Floats,
         left: Ints,
         count: Count,
-        gather: Gather | None,
+        gathered: GatheredSums | None,
     ) -> Ints:
         """Add rows `start` to `stop` to the sums; the numbers of those left out. Sets `shift` first.
 
         Where there are many classes, `count` is called with the outcomes, decisions and weights of the rows;
-        where there are groups, `gather` with what they are the sums of.
+        where there are groups, rows are added to those in `gathered`.
         """
         rows = self._forecasts.unread(start, stop)
         w = _NO_WEIGHTS if rows.weights is None else rows.weights
@@ -112,11 +107,11 @@ class RowSums:
         shift[:] = self._probe(rows, w, sums)
         g = _NO_SHARES if rows.shares is None else rows.shares
         decided = np.empty(len(rows.y), np.int64)
-        if self._forecasts.groups is not None and gather is not None:
-            codes = self._forecasts.groups.codes[start:stop]
-            return start + self._by_pieces(rows, codes, shift, (sums, cells, squares, decided), left, gather)
-        into = sums, cells, squares, decided, _NO_LOSSES, left
-        n_left = self._kernel(rows.p, rows.y, g, w, self._clear, self._constants, shift, False, *into)
+        into = sums, cells, squares, decided, left
+        groups = self._group_arrays(start, stop, gathered)
+        n_left = self._kernel(
+            rows.p, rows.y, g, w, self._clear, self._constants, shift, False, *into, *groups
+        )
         if self.decides:
             count(rows.y, decided, None if rows.weights is None else w)
         if self._scale != 1 and rows.weights is not None:
@@ -126,22 +121,12 @@ class RowSums:
             sums[-1, 1] = np.count_nonzero(rows.weights[taken] > 0)
         return left[:n_left] + start
 
-    def _by_pieces(
-        self, rows: Unread, codes: Ints, shift: Floats, into: Any, left: Ints, gather: Gather
-    ) -> Ints:
-        """Add rows and those of each group to the sums, some at a time; the numbers of those left out."""
-        *sums, decided = into
-        assert self.independent is not None
-        n_left, losses = 0, np.empty((len(self.independent.losses), _PIECE))
-        for start in range(0, len(codes), _PIECE):
-            own = slice(start, start + _PIECE)
-            p = tuple(c[own] for c in rows.p) if isinstance(rows.p, tuple) else rows.p[own]
-            given = p, rows.y[own], _NO_SHARES, _NO_WEIGHTS, self._clear, self._constants, shift, False
-            n = self._kernel(*given, *sums, decided[own], losses, left[n_left:])
-            gather(codes[own], decided[own], losses)
-            left[n_left : n_left + n] += start
-            n_left += n
-        return left[:n_left]
+    def _group_arrays(self, start: int, stop: int, gathered: GatheredSums | None) -> tuple[Any, ...]:
+        """What the kernel needs to add rows to their groups; nothing where there are none."""
+        groups = self._forecasts.groups
+        if groups is None or gathered is None:
+            return ()
+        return groups.codes[start:stop], *gathered.arrays
 
     def _probe(self, rows: Unread, w: Floats, sums: Floats) -> Floats:
         """What the losses of a chunk are roughly: the smaller of two means of a few rows, or zero."""
@@ -157,8 +142,11 @@ class RowSums:
     def _mean(self, p: Any, y: Ints, g: Floats, w: Floats, sums: Floats) -> Floats:
         found, unused = np.zeros_like(sums), np.zeros((2, self._n_cells))
         none, left = np.zeros(len(sums) - 1), np.zeros(len(y), np.int64)
-        into = found, unused, unused, np.empty_like(left), np.empty((len(none), len(y))), left
-        self._kernel(p, y, g, w, self._clear, self._constants, none, True, *into)
+        into = found, unused, unused, np.empty_like(left), left
+        groups: tuple[Any, ...] = ()
+        if self.independent is not None:
+            groups = np.zeros_like(left), *GatheredSums(1, self.independent, self._n_cells, len(y)).arrays
+        self._kernel(p, y, g, w, self._clear, self._constants, none, True, *into, *groups)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(found[:-1, 0] / found[-1, 0])
 

@@ -450,7 +450,8 @@ class _Visitor:
             tabled = tally.decisions and tally.n_classes <= CONFUSION_UP_TO
             cells = tally.n_classes**2 if tabled else 0
             own = None if chunks.row_sums is None else chunks.row_sums.independent
-            gathered = None if own is None else GatheredSums(len(groups.labels), own, cells)
+            n = len(groups.codes)
+            gathered = None if own is None else GatheredSums(len(groups.labels), own, cells, n)
             self._clusters = ClusterSums(
                 groups.labels, len(tally.rules), cells, compiled=chunks.compiled, gathered=gathered
             )
@@ -481,9 +482,9 @@ class _Visitor:
         assert chunks.row_sums is not None
         shift, sums = chunks.shift[chunk], chunks.sums[chunk]
         cells, squares = self._row_cells
-        gather = None if self._clusters is None else self._clusters.gather
+        gathered = None if self._clusters is None else self._clusters.gathered
         into = sums, cells, squares, self._left
-        left = chunks.row_sums(start, stop, shift, *into, self._count_rows, gather)
+        left = chunks.row_sums(start, stop, shift, *into, self._count_rows, gathered)
         positive = sums[-1, 1]
         chunks.positive[chunk] += positive
         return left, bool(positive > 0)

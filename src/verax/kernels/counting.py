@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
+
+import numpy as np
 
 from verax.kernels.compensation import two_sum
 from verax.kernels.functions import compiled
-from verax.kernels.operations import fetch
-from verax.kernels.texts import Kernel
-
-# How many rows ahead the sums of groups are asked for.
-_AHEAD = 20
-# How many losses with their rounding errors a line of the cache holds.
-_OF_ONE_LINE = 4
+from verax.kernels.limits import FULL
+from verax.kernels.operations import select
 
 
 @compiled
@@ -49,6 +45,22 @@ def count(y: Any, decision: Any, p_true: Any, weights: Any, block: Any, high: An
 
 
 @compiled
+def mark(values: Any, copied: Any, occurs: Any) -> int:
+    """Copy integers, and mark those that occur in a table that begins with 0.
+
+    Returns the greatest; -1 where one is outside of the table.
+    """
+    greatest, room = 0, occurs.size
+    for i in range(values.size):
+        value = np.int64(values[i])
+        inside = (value >= 0) & (value < room)
+        copied[i] = value
+        occurs[select(inside, value, 0)] = True
+        greatest = max(greatest, select(inside, value, room))
+    return greatest if greatest < room else -1
+
+
+@compiled
 def add_rows(codes: Any, columns: Any, high: Any, low: Any) -> None:
     """Add the (C, n) values of rows to the (G, C) compensated sums of their groups."""
     for i in range(codes.size):
@@ -58,51 +70,44 @@ def add_rows(codes: Any, columns: Any, high: Any, low: Any) -> None:
             low[group, column] += error
 
 
-@cache
-def add_to_groups(n_losses: int) -> Kernel:
-    """A kernel (codes, cells, losses, sums, counts) that adds rows of equal weight to their groups.
-
-    Rows whose cell is negative are left out. A row of `sums` has the sums of the losses of a group, then
-    their rounding errors; `counts` has the number of rows of each group in each cell.
-    """
-
-    @compiled
-    def kernel(codes: Any, cells: Any, losses: Any, sums: Any, counts: Any) -> None:
-        last, behind = codes.size - 1, sums.shape[1] - 1
-        for i in range(codes.size):
-            # Groups are anywhere: those of later rows are under way while this one is added.
-            ahead = min(i + _AHEAD, last)
-            fetch(sums[codes[ahead], 0])
-            if n_losses > _OF_ONE_LINE:
-                fetch(sums[codes[ahead], behind])
-            fetch(counts[codes[ahead], max(cells[ahead], 0)])
-            cell = cells[i]
-            if cell >= 0:
-                own = sums[codes[i]]
-                for r in range(n_losses):
-                    own[r], error = two_sum(own[r], losses[r, i])
-                    own[r + n_losses] += error
-                counts[codes[i], cell] += 1
-
-    return kernel
+@compiled
+def merge_groups(
+    totals: Any, tallies: Any, full: Any, more_totals: Any, more_tallies: Any, n_losses: int
+) -> None:
+    """Add the sums of groups over other rows, in the layout of `engines.gathering`."""
+    n_cells = tallies.shape[1]
+    for group in range(totals.shape[0]):
+        for r in range(n_losses):
+            high, error = two_sum(totals[group, r], more_totals[group, r])
+            low = error + (totals[group, n_losses + r] + more_totals[group, n_losses + r])
+            total = high + low
+            totals[group, r] = total
+            totals[group, n_losses + r] = low - (total - high)
+        for cell in range(n_cells):
+            tally = tallies[group, cell] + more_tallies[group, cell]
+            tallies[group, cell] = tally
+            if tally >= FULL:
+                full[0] += 1
+                full[full[0]] = group * n_cells + cell
 
 
 @compiled
-def settle_groups(sums: Any, counts: Any, n_classes: int, high: Any, low: Any, rows: Any) -> None:
-    """Round the sums of `add_to_groups`, a row of `high` and of `low` for each loss.
+def settle_groups(
+    totals: Any, tallies: Any, n_losses: int, n_classes: int, high: Any, low: Any, rows: Any
+) -> None:
+    """Round the sums of groups, a row of `high` and of `low` for each loss.
 
     `rows` has the number of rows of each group, and of those whose decision is right.
     """
-    n = high.shape[0]
-    for group in range(sums.shape[0]):
-        for r in range(n):
-            total = sums[group, r] + sums[group, n + r]
+    for group in range(totals.shape[0]):
+        for r in range(n_losses):
+            total = totals[group, r] + totals[group, n_losses + r]
             high[r, group] = total
-            low[r, group] = sums[group, n + r] - (total - sums[group, r])
+            low[r, group] = totals[group, n_losses + r] - (total - totals[group, r])
         every, right = 0, 0
-        for cell in range(counts.shape[1]):
-            every += counts[group, cell]
+        for cell in range(n_classes * n_classes):
+            every += tallies[group, cell]
         for j in range(n_classes):
-            right += counts[group, j * n_classes + j]
+            right += tallies[group, j * n_classes + j]
         rows[0, group] = float(every)
         rows[1, group] = float(right)

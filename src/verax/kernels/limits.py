@@ -17,3 +17,6 @@ COMPILED_FROM = 2**19
 COMPILED_IN_PARTS_FROM = 2**12
 # So many take array calls about as long as it takes to load a compiled kernel.
 COMPILED_AT_ONCE = 2**23
+
+# Cells of groups count rows in 8 bits: at this number they start again, and it is noted that they were full.
+FULL = 2**8
