@@ -21,7 +21,7 @@ from verax.inputs.forecasts import Forecasts, ShareBatch
 from verax.inputs.handles import Part
 from verax.inputs.lookup import UNKNOWN
 from verax.inputs.rows import RowBatch, at_fault, numbers_of
-from verax.scores.base import Rule
+from verax.scores.base import Rule, losses_of
 
 # The number of rows that are transposed at a time: a cache holds them.
 _BLOCK = 2**14
@@ -125,6 +125,25 @@ def seen(part: Part, model: str, rules: Sequence[Rule]) -> RowPass:
     with naming(part, model):
         found = held[frozenset(rules)] = RowPass(dense(part, model), list(dict.fromkeys(rules)))
     return found
+
+
+def checked(part: Part, model: str) -> None:
+    """Refuse invalid rows, unless a pass has read the rows of this part already."""
+
+    def check() -> None:
+        with naming(part, model):
+            losses_of((), dense(part, model))
+
+    part.once(_key_of_check(model), check)
+
+
+def found_valid(part: Part, model: str) -> None:
+    """Remember that a pass has read the rows of this part and accepted them."""
+    part.once(_key_of_check(model), lambda: None)
+
+
+def _key_of_check(model: str) -> Hashable:
+    return "checked", model
 
 
 def losses_of_cases(part: Part, model: str, rule: Rule, losses: Floats) -> Floats:

@@ -17,6 +17,7 @@ from verax.common.stored import Sizes
 from verax.common.summaries import KnownSummary, Summary, fields_of, merges, same_names
 from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import Ints, to_array, to_host
+from verax.inputs.dividing import Division, divides
 from verax.inputs.groups import Groups
 from verax.inputs.handles import LATER, Gathering, Merged, Part, Recipe
 from verax.inputs.rows import Rows, at_fault, without_groups
@@ -206,12 +207,18 @@ class BreakdownRecipe(Recipe[Breakdown], cases=True):
 def parts_by(part: Part, labels: Groups) -> Iterator[tuple[Hashable, Part]]:
     """The rows of each label as a part of their own."""
     assert part.subset is not None
+    if len(labels.labels) == 1:
+        yield labels.labels.tolist()[0], part
+        return
+    if divides(part, len(labels.labels)):
+        yield from zip(labels.labels.tolist(), Division.by(labels).parts(part), strict=True)
+        return
     # Short integers are sorted without comparisons.
     codes = labels.codes.astype(np.uint16) if len(labels.labels) < 2**16 else labels.codes
     order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(labels.codes, minlength=len(labels.labels)))[:-1]
     for label, rows in zip(labels.labels.tolist(), np.split(order, ends), strict=True):
-        yield label, part if len(rows) == part.n_rows else part.subset(rows)
+        yield label, part.subset(rows)
 
 
 def ungrouped(part: Part) -> Part:

@@ -32,9 +32,14 @@ def some_of(rows: Rows, places: Ints) -> Rows:
 
 def _with_outcomes(rows: Forecasts, places: Ints, y: object, weights: Any, groups: Groups | None) -> Rows:
     """The forecasts of some rows with these outcomes, weights and groups."""
+    return forecasts_like(rows, y, take_rows(rows.given, places), weights, groups)
+
+
+def forecasts_like(rows: Forecasts, y: object, p: object, weights: Any, groups: Groups | None) -> Forecasts:
+    """Some of the rows, as they were given, with their outcomes as positions."""
     some = Forecasts(
         y,
-        take_rows(rows.given, places),
+        p,
         weights=weights,
         groups=groups,
         normalize=rows.form == "rescaled",

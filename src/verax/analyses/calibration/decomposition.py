@@ -38,6 +38,8 @@ from verax.scores.registry import default_rules, parse
 
 # From this many rows on, threads share the events and their refits.
 _MANY = 2**16
+# From this many rows on, memory that a fit leaves behind is worth the time of fetching it again.
+_LARGE = 2**20
 
 
 @reads
@@ -260,7 +262,7 @@ def read_decomposition(
         if event.rows is not None:
             # Draws need the rows alone: the fit takes much memory.
             event = event.unfitted()
-        if threads > 1:
+        if n_rows >= _LARGE and threads > 1:
             give_back()
         drawn = draws.of(i, event, observed)
         own = Components(event.name, observed, drawn.accuracy, drawn.calibrated, plan.confidence, within)

@@ -13,13 +13,12 @@ import numpy as np
 from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.events import Split, binary_events, event_names
 from verax.analyses.calibration.list_events import ListEvents
-from verax.analyses.parts import dense, naming, probabilities, scaled, seen
+from verax.analyses.parts import checked, dense, probabilities, scaled, seen
 from verax.errors import InputError, passing
 from verax.inputs.arrays import Floats, Ints, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, check_one_way
 from verax.inputs.handles import Part
-from verax.scores.base import losses_of
 
 # The number of rows that weights may count as copies.
 _MOST_COPIES = 10_000_000
@@ -168,8 +167,7 @@ def outcomes(part: Part, model: str) -> tuple[Ints, Floats | None]:
 
     def read() -> tuple[Ints, Floats | None]:
         forecasts = dense(part, model)
-        with naming(part, model):
-            losses_of((), forecasts)
+        checked(part, model)
         batch = forecasts.batch(0, forecasts.n_rows)
         return to_host(batch.y), None if batch.weights is None else to_host(batch.weights)
 

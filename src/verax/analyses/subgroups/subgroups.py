@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Unpack
 
+import numpy as np
+
 from verax.analyses.calibration.draws import MOST_DRAWS, default_draws
 from verax.analyses.listfaults import faults_in, with_fault_recipes
 from verax.analyses.subgroups.analysis import (
@@ -146,6 +148,9 @@ def subgroups(
 
 def _check_labels(by: object, n_rows: int) -> None:
     """Refuse labels that are missing, or not one per row."""
+    if isinstance(by, np.ndarray) and by.ndim == 1 and by.dtype.kind in "biu":
+        # None of them can be missing, and their number was checked when they were read.
+        return
     try:
         Groups.of(by, n_rows)
     except InputError as error:
