@@ -614,8 +614,10 @@ def test_refusals_of_rules_and_rows():
     assert caught.value.argument == "y"
 
 
-@pytest.mark.parametrize(("decimals", "ordered"), [(12, False), (1, False), (12, True)])
-def test_a_compiled_pass_gives_the_numbers_of_array_calls(decimals, ordered, monkeypatch):
+@pytest.mark.parametrize(
+    ("decimals", "rule"), [(12, "brier"), (1, "brier"), (12, "rps"), (12, "log_score"), (1, "ranked_log")]
+)
+def test_a_compiled_pass_gives_the_numbers_of_array_calls(decimals, rule, monkeypatch):
     y, p = simulated(1100, 1)
     p = np.maximum(np.round(p, decimals), 0.05)
     p /= p.sum(axis=1, keepdims=True)
@@ -623,12 +625,23 @@ def test_a_compiled_pass_gives_the_numbers_of_array_calls(decimals, ordered, mon
     for compiled in (True, False):
         for module in (walks, cells):
             monkeypatch.setattr(module, "compiles", lambda *_, compiled=compiled: compiled)
-        found.append(vx.decompose(y, p, ordered=ordered, bootstrap=30))
+        found.append(vx.decompose(y, p, rule=rule, bootstrap=30))
     for a, b in zip(*((each.whole, *each.parts) for each in found), strict=True):
         assert a.observed == pytest.approx(b.observed, abs=1e-12)
         assert a.calibrated == pytest.approx(b.calibrated, abs=1e-12)
         for name in ("bias", "variance", "plug_in", "noise"):
             assert getattr(a.accuracy, name) == pytest.approx(getattr(b.accuracy, name), rel=1e-9, abs=1e-14)
+
+
+@pytest.mark.parametrize("width", [1.0, 1e-2, 1e-7])
+def test_every_forecast_finds_its_cell(width):
+    """Cells that are as wide as the parts of the guide, narrower ones, and very narrow ones."""
+    rng = np.random.default_rng(3)
+    starts = np.unique(np.append(0.3 + 0.6 * width * rng.random(400), 1.0))
+    walk = walks.Walk(np.zeros((0, 2)), starts, *np.zeros((3, len(starts))))
+    values = np.concatenate([starts, np.nextafter(starts[1:], 0), rng.uniform(starts[0], 1, 30_000)])
+    expected = np.searchsorted(starts, values, side="right") - 1
+    assert np.array_equal(walk.cells_of(values), expected)
 
 
 def test_draws_in_cells_have_the_distribution_of_rows(monkeypatch):

@@ -43,7 +43,8 @@ class BinaryEvent:
         The row that each element belongs to; None where the elements are the rows, one after the other.
     starts : callable or None
         Where the event's part of the unit interval of its row begins: one uniform random number per row draws
-        the outcomes of all events together. None for the beginning.
+        the outcomes of all events together. For all elements, or some by their places. None for the
+        beginning.
     """
 
     name: str
@@ -52,7 +53,7 @@ class BinaryEvent:
     ranked: Floats
     happened: Bools
     owner: Ints | None = None
-    starts: Callable[[], Floats] | None = None
+    starts: Callable[..., Floats] | None = None
 
     @property
     def rest(self) -> Floats:

@@ -158,8 +158,11 @@ class SamplingUnits(IndependentUnits):
 
     def variances(self, influence: Floats) -> Floats:
         """The sandwich variances of weighted means, with each unit's square over one minus its weight."""
-        rest = 1 - self.sums(self.share)
         with np.errstate(invalid="ignore", divide="ignore"):
+            if self.groups is None and bool((self.share == self.share[0]).all()):
+                columns = (column.astype(float, copy=False) for column in influence.T)
+                return np.array([dot(column, column) for column in columns]) / (1 - float(self.share[0]))
+            rest = 1 - self.sums(self.share)
             return np.array([dot(column / rest, column.astype(float)) for column in influence.T])
 
     @cached_property

@@ -79,7 +79,7 @@ class Division:
         """The rows of each subgroup as a part of their own."""
         models = {name: self._forecasts(rows) for name, rows in part.models.items()}
         ids = None if part.ids is None else part.ids[self.order]
-        by = {name: column[self.order] for name, column in part.by.items()}
+        by = {name: self._labels(column) for name, column in part.by.items()}
         numbers = part.row_numbers[self.order] if part.start or part.numbers is not None else self.order
         for begin, end in zip(self.edges[:-1].tolist(), self.edges[1:].tolist(), strict=True):
             own = slice(begin, end)
@@ -107,6 +107,11 @@ class Division:
             groups = None if rows.groups is None else rows.groups.at(self.order[own])
             some = Columns([column[own] for column in p.columns]) if isinstance(p, Columns) else p[own]
             yield forecasts_like(rows, y[own], some, None if weights is None else weights[own], groups)
+
+    def _labels(self, column: Array) -> Array:
+        """Labels of rows in the order of the subgroups."""
+        short = column.dtype.kind in "biuf" and column.dtype.itemsize in (4, 8)
+        return self._moved(column[None])[0] if short else column[self.order]
 
     def _moved(self, columns: Array) -> Array:
         """(C, N) columns with every row at its place."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from verax.kernels.functions import compiled
-from verax.kernels.operations import plus
+from verax.kernels.operations import plus, select
 
 # As `common.hashing.mixed` has them.
 _ADDED, _FIRST, _SECOND = (
@@ -22,12 +23,22 @@ _NOTHING = 1e-18
 
 @compiled
 def draw_shares(
-    keys: Any, rows: Any, chance: Any, none: Any, spread: Any, quantiles: Any, below: Any, at: Any, out: Any
+    keys: Any,
+    rows: Any,
+    chance: Any,
+    none: Any,
+    spread: Any,
+    opposite: Any,
+    quantiles: Any,
+    below: Any,
+    at: Any,
+    out: Any,
 ) -> None:
     """The share of the rows of each cell that have the event, for each of the keys: (keys, cells).
 
     A cell without a spread has binomial counts, of which `none` is the chance of zero; others are normal, by
-    one of the quantiles. `below` and `at` are room for the chances of counts and for where to look for them.
+    one of the quantiles. Of cells marked in `opposite` the chances are those of the opposite. `below` and
+    `at` are room for the chances of counts and for where to look for them.
     """
     n_quantiles, n_places = quantiles.size, at.size
     for c in range(rows.size):
@@ -56,35 +67,28 @@ def draw_shares(
                 count = at[int(uniform * float(n_places))]
                 while count < last and below[count] <= uniform:
                     count += 1
-                out[k, c] = float(count) / n
+                share = float(count) / n
             else:
-                share = p + spread[c] * quantiles[int(uniform * float(n_quantiles))]
-                out[k, c] = min(max(share, 0.0), 1.0)
-
-
-def fit_shares(shares: Any, size: Any, more: Any) -> tuple[Any, Any, Any]:
-    """The isotonic fits to shares of cells of these sizes that have the event, (b, C).
-
-    The weights of the blocks without and with the event, one fit after the other, where each fit begins, and
-    the sum over the cells of the weight with the event times `more`.
-    """
-    blocks, begins = np.empty((shares.size, 2)), np.empty(len(shares), np.int64)
-    extra = np.empty(len(shares))
-    return blocks[: _fit_shares(shares, size, more, blocks, begins, extra)], begins, extra
+                share = min(max(p + spread[c] * quantiles[int(uniform * float(n_quantiles))], 0.0), 1.0)
+            out[k, c] = select(opposite[c], 1.0 - share, share)
 
 
 @compiled
-def _fit_shares(shares: Any, size: Any, more: Any, blocks: Any, begins: Any, extra: Any) -> int:
-    """Write the blocks of all fits, where those of each begin, and the sums; returns how many blocks."""
-    n = 0
-    for k in range(begins.size):
-        start, total, own = n, 0.0, shares[k]
-        begins[k] = n
+def fit_shares(shares: Any, size: Any, more: Any, unit: float, blocks: Any, out: Any) -> None:
+    """The isotonic fits to shares of cells of these sizes that have the event, (b, C).
+
+    Writes for each fit the weight with the event, the sum over the cells of that weight times `more`, and the
+    least loss: squared errors, or with a `unit` logarithms times it. `blocks` is room for the weights of the
+    blocks without and with the event, (C, 2).
+    """
+    for k in range(shares.shape[0]):
+        n, total, extra, own = 0, 0.0, 0.0, shares[k]
         for c in range(size.size):
             event = own[c] * size[c]
-            total = plus(total, event * more[c])
+            total = plus(total, event)
+            extra = plus(extra, event * more[c])
             without = size[c] - event
-            while n > start and blocks[n - 1, 1] * (without + event) >= event * (
+            while n > 0 and blocks[n - 1, 1] * (without + event) >= event * (
                 blocks[n - 1, 0] + blocks[n - 1, 1]
             ):
                 n -= 1
@@ -92,5 +96,13 @@ def _fit_shares(shares: Any, size: Any, more: Any, blocks: Any, begins: Any, ext
                 event += blocks[n, 1]
             blocks[n, 0], blocks[n, 1] = without, event
             n += 1
-        extra[k] = total
-    return n
+        least = 0.0
+        for b in range(n):
+            without, event = blocks[b, 0], blocks[b, 1]
+            if unit == 0.0:
+                least = plus(least, without * event / (without + event))
+            elif without > 0.0 and event > 0.0:
+                # Where the event always or never happens nothing is lost.
+                whole = without + event
+                least -= unit * (without * math.log(without / whole) + event * math.log(event / whole))
+        out[0, k], out[1, k], out[2, k] = total, extra, least

@@ -7,7 +7,24 @@ from typing import Any
 import numpy as np
 
 from verax.kernels.functions import compiled
-from verax.kernels.operations import from_bits, plus, select
+from verax.kernels.operations import bits, from_bits, plus, select
+
+# How many rows are added up by themselves.
+_BLOCK = 4096
+
+
+@compiled
+def pack_rows(ranked: Any, happened: Any, out: Any) -> int:
+    """The bits of each forecast, and last whether the event happened; returns how many are no probabilities.
+
+    The sign of a probability is known, so that there is room for a bit.
+    """
+    n_others = 0
+    for i in range(ranked.size):
+        x = ranked[i]
+        out[i] = (bits(x) << np.uint64(1)) | np.uint64(happened[i])
+        n_others += 1 - int((x >= 0.0) & (x <= 1.0))
+    return n_others
 
 
 @compiled
@@ -97,29 +114,44 @@ def find_cells(values: Any, starts: Any, guide: Any, out: Any) -> None:
 
 
 @compiled
-def deviations(
-    given: Any, rest: Any, happened: Any, cells: Any, limit: Any, chance: Any, rate: float, means: Any
-) -> tuple[float, float, float, float, float]:
-    """The sums of squares of four losses minus their means: of the forecast, minus that of the fit in cells,
-    of a constant minus that of the fit, and of the constant; and of the loss expected from the chances.
+def find_near_cells(values: Any, starts: Any, guide: Any, out: Any) -> None:
+    """The same where the next entry of the guide is at most one cell further: nothing is guessed.
+
+    `starts` has one more entry, beyond all values.
     """
-    first, second, third, fourth, expected = 0.0, 0.0, 0.0, 0.0, 0.0
-    for i in range(given.size):
-        hit, c = happened[i] > 0, int(cells[i])
-        other = rest[i] if rest.size else 1.0 - given[i]
-        lower, upper = given[i] * given[i], other * other
-        loss = select(hit, upper, lower)
-        fit = select(hit, 1.0 - limit[c], limit[c])
-        constant = select(hit, 1.0 - rate, rate)
-        fitted, even = fit * fit, constant * constant
-        a, b = loss - means[0], loss - fitted - means[1]
-        d, e = even - fitted - means[2], even - means[3]
-        first = plus(first, a * a)
-        second = plus(second, b * b)
-        third = plus(third, d * d)
-        fourth = plus(fourth, e * e)
-        expected = plus(expected, lower + (upper - lower) * chance[c])
-    return first, second, third, fourth, expected
+    scale = float(guide.size - 1)
+    for i in range(values.size):
+        x = values[i]
+        low = int(guide[int(min(x, 1.0) * scale)])
+        out[i] = low + int(starts[low + 1] <= x)
+
+
+@compiled
+def deviations(
+    given: Any, rest: Any, happened: Any, cells: Any, fitted: Any, chance: Any, means: Any
+) -> tuple[float, float, float]:
+    """The sums of squares of two losses minus their means: of the forecast, and the same minus that of the
+    fit, which cells have without and with the event, (C, 2); and of the loss expected from the chances.
+
+    Sums of blocks are added up, so that they stay exact. Within a block they are added up one by one: several
+    at a time would have to be gathered from the cells, which takes longer.
+    """
+    first, second, expected = 0.0, 0.0, 0.0
+    for begin in range(0, given.size, _BLOCK):
+        a, b, c = 0.0, 0.0, 0.0
+        for i in range(begin, min(begin + _BLOCK, given.size)):
+            hit, cell = int(happened[i]), int(cells[i])
+            other = rest[i] if rest.size else 1.0 - given[i]
+            lower, upper = given[i] * given[i], other * other
+            loss = select(hit > 0, upper, lower)
+            own, gain = loss - means[0], loss - fitted[cell, hit] - means[1]
+            a += own * own
+            b += gain * gain
+            c += lower + (upper - lower) * chance[cell]
+        first += a
+        second += b
+        expected += c
+    return first, second, expected
 
 
 @compiled
@@ -128,21 +160,22 @@ def add_deviations(
     rest: Any,
     happened: Any,
     cells: Any,
-    limit: Any,
-    rate: float,
+    fitted: Any,
+    even: Any,
     means: Any,
     factor: float,
     out: Any,
 ) -> None:
-    """Add a multiple of the same deviations of each row to the columns of a table, (4, N)."""
+    """Add a multiple of the deviations of each row to the columns of a table, (4, N): of the loss of the
+    forecast, the same minus that of the fit, that of a constant minus that of the fit, and that of the
+    constant, which is `even` without and with the event.
+    """
     for i in range(given.size):
-        hit, c = happened[i] > 0, int(cells[i])
+        hit = int(happened[i])
         other = rest[i] if rest.size else 1.0 - given[i]
-        gap = select(hit, other, given[i])
-        fit = select(hit, 1.0 - limit[c], limit[c])
-        constant = select(hit, 1.0 - rate, rate)
-        loss, fitted, even = gap * gap, fit * fit, constant * constant
+        gap = select(hit > 0, other, given[i])
+        loss, fit, constant = gap * gap, fitted[int(cells[i]), hit], even[hit]
         out[0, i] += factor * (loss - means[0])
-        out[1, i] += factor * (loss - fitted - means[1])
-        out[2, i] += factor * (even - fitted - means[2])
-        out[3, i] += factor * (even - means[3])
+        out[1, i] += factor * (loss - fit - means[1])
+        out[2, i] += factor * (constant - fit - means[2])
+        out[3, i] += factor * (constant - means[3])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.events import Split, recalibrate
+from verax.analyses.calibration.events import Split
 from verax.analyses.calibration.eventsums import EventBins
 from verax.analyses.calibration.refits import (
     at_once,
@@ -20,6 +21,7 @@ from verax.analyses.calibration.refits import (
     sides,
 )
 from verax.analyses.calibration.walks import Walk, cells_for
+from verax.common.caching import cached_property
 from verax.common.hashing import mixed
 from verax.inputs.arrays import Floats, Ints
 from verax.kernels.ledger import compiles
@@ -120,12 +122,8 @@ class CellDraws:
         """
         rows = effective_rows(self.size, self._squares, copies=copies)
         more, base = self._ever - self._never, float((self.size * self._never).sum())
-        found = [np.zeros(0)]
-        for shares in drawn_shares(rows, self._chance, n, seed):
-            blocks, begins, extra = _fits(shares, self.size, more)
-            least = np.add.reduceat(block_losses(self._how, blocks), begins)
-            found.append((base + extra - least) / self._weight)
-        return np.concatenate(found) + self._shift(exact)
+        fits = drawn_fits(self._how, rows, self._chance, n, seed, self.size, more)
+        return (base + fits.extra - fits.least) / self._weight + self._shift(exact)
 
     def gains(
         self, n: int, seed: list[int], chance: Floats, limit: Floats, *, exact: float, copies: bool
@@ -141,21 +139,23 @@ class CellDraws:
         chance = np.asarray(np.round(np.clip(chance, 0.0, 1.0), _DECIMALS), float)
         never, ever = sides(how, limit, 1 - limit)
         base, rate = float((size * never).sum()), float((size * chance).sum())
-        observed = np.stack([np.maximum(self.size - self.happened, 0.0), self.happened], axis=1)
-        within = max(how.entropy(recalibrate(observed).blocks) / self._weight - exact, 0.0)
-        found = [np.zeros((0, 2))]
-        for shares in drawn_shares(rows, chance, n, seed):
-            blocks, begins, extra = _fits(shares, size, ever - never)
-            total = np.add.reduceat(blocks[:, 1], begins)
-            least = np.add.reduceat(block_losses(how, blocks), begins)
-            whole, frequency = np.stack([1 - total, total], axis=1), np.full(len(total), rate)
-            constant = how.expected(frequency, 1 - frequency, total) - block_losses(how, whole)
-            found.append(np.stack([base + extra - least + within, constant], axis=1))
-        return np.concatenate(found)
+        within = max(self._least / self._weight - exact, 0.0)
+        fits = drawn_fits(how, rows, chance, n, seed, size, ever - never)
+        whole, frequency = np.stack([1 - fits.event, fits.event], axis=1), np.full(n, rate)
+        constant = how.expected(frequency, 1 - frequency, fits.event) - block_losses(how, whole)
+        return np.stack([base + fits.extra - fits.least + within, constant], axis=1)
+
+    @cached_property
+    def _least(self) -> float:
+        """The least loss of an isotonic fit to the outcomes that were observed."""
+        shares = (self.happened / self.size)[None, :]
+        return float(CellFits(*_fitted_shares(self._how, shares, self.size, self.size)).least[0])
 
     def _shift(self, exact: float) -> float:
         """How much `exact`, the miscalibration of the bins, exceeds that of the cells, which are wider."""
-        observed = float(self._fitted(self.happened[None, :])[2][0])
+        without = self.size - self.happened
+        loss = float((without * self._never).sum() + (self.happened * self._ever).sum())
+        observed = (loss - self._least) / self._weight
         return exact - observed if math.isfinite(exact) and math.isfinite(observed) else 0.0
 
     def calibrated(self, n: int, draw: Callable[[], Floats], exact: float) -> tuple[Floats, Floats]:
@@ -188,11 +188,39 @@ class CellDraws:
         return fit, pools, (loss - least) / self._weight
 
 
-def drawn_shares(rows: Ints, chance: Floats, n: int, seed: list[int]) -> Iterator[Floats]:
-    """The share of each cell's independent rows that have the event, (b, C), in n draws: some at a time.
+@dataclass(frozen=True)
+class CellFits:
+    """Isotonic fits to shares of cells that have the event: what is known of each.
 
-    Like outcomes of rows (`refits`), they come from the place of the cell and the key of the draw alone.
+    Attributes
+    ----------
+    event : (n,) array
+        The weight with the event.
+    extra : (n,) array
+        The sum over the cells of that weight times what was asked for.
+    least : (n,) array
+        The loss of the fit.
     """
+
+    event: Floats
+    extra: Floats
+    least: Floats
+
+
+def drawn_fits(
+    how: Split, rows: Ints, chance: Floats, n: int, seed: list[int], size: Floats, more: Floats
+) -> CellFits:
+    """Fits to n draws of the events of each cell's independent rows, some of them at a time.
+
+    Like outcomes of rows (`refits`), draws come from the place of the cell and the key of the draw alone.
+    """
+    drawn = drawn_shares(rows, chance, n, seed)
+    found = [np.zeros((3, 0)), *(_fitted_shares(how, shares, size, more) for shares in drawn)]
+    return CellFits(*np.concatenate(found, axis=1))
+
+
+def drawn_shares(rows: Ints, chance: Floats, n: int, seed: list[int]) -> Iterator[Floats]:
+    """The share of each cell's independent rows that have the event, (b, C), in n draws: some at a time."""
     keys = np.random.SeedSequence(seed).generate_state(n, np.uint64)
     # Chances above a half are drawn as those of the opposite, so that the chance of no row is not tiny.
     opposite = chance > 0.5
@@ -208,10 +236,11 @@ def drawn_shares(rows: Ints, chance: Floats, n: int, seed: list[int]) -> Iterato
 
             drawn = np.empty((len(own), len(rows)))
             room = np.empty(_COUNTS), np.empty(_PLACES, np.int64)
-            draw_shares(own, count, chance, none, spread, _quantiles(), *room, drawn)
+            draw_shares(own, count, chance, none, spread, opposite, _quantiles(), *room, drawn)
         else:
             drawn = _shares(own, count, chance, none, spread)
-        yield np.where(opposite, 1 - drawn, drawn) if opposite.any() else drawn
+            drawn = np.where(opposite, 1 - drawn, drawn) if opposite.any() else drawn
+        yield drawn
 
 
 @cache
@@ -243,20 +272,21 @@ def _shares(keys: Any, rows: Floats, chance: Floats, none: Floats, spread: Float
     return drawn
 
 
-def _fits(shares: Floats, size: Floats, more: Floats) -> tuple[Floats, Ints, Floats]:
-    """The blocks of isotonic fits to shares of cells, where those of each begin, and the sums of the weight
-    with the event times `more`.
-    """
+def _fitted_shares(how: Split, shares: Floats, size: Floats, more: Floats) -> Floats:
+    """The numbers of `CellFits` for shares of cells of these sizes, (b, C): (3, b)."""
     if compiles(_WORK * shares.size, "draws in cells"):
         from verax.kernels.celldraws import fit_shares
 
-        blocks, begins, extra = fit_shares(shares, size, more)
-        return blocks, begins, extra
+        out = np.empty((3, len(shares)))
+        unit = how.unit if how.binary == "log" else 0.0
+        fit_shares(shares, size, more, unit, np.empty((len(size), 2)), out)
+        return out
     event = shares * size
     cells = np.stack([size - event, event]).reshape(2, -1)
     blocks, begins, _ = isotonic_fits(cells, first_of_each(event.shape))
+    least = np.add.reduceat(block_losses(how, blocks), begins)
     # No matrix product: its sums depend on the number of threads.
-    return blocks, begins, np.einsum("bi,i->b", event, more)
+    return np.stack([np.add.reduceat(blocks[:, 1], begins), np.einsum("bi,i->b", event, more), least])
 
 
 def gains(how: Split, share: Floats, limit: Floats, chance: Floats, draws: Floats) -> Floats:

@@ -23,6 +23,9 @@ from verax.scores.properties import Holds
 from verax.scores.ranges import ThresholdBrier
 from verax.scores.rules import RPS, Brier, Log, RankedLog
 
+# The starts of so few classes are not worth keeping.
+_FEW_CLASSES = 10
+
 # ---- which events ------------------------------------------------------------------------------
 
 
@@ -150,12 +153,18 @@ def binary_events(
     k = p.shape[1]
     first, last = _positions(how, k)
     above = None if not how.thresholds and how.binary == "squared" else _running(p[:, ::-1])[:, ::-1]
-    below = np.zeros(len(y))
+    # Sums of few classes are made where they are needed.
+    later = above is None and k <= _FEW_CLASSES
+    start = below = np.zeros(0 if later else len(y))
     for i in range(last):
+        wanted = i >= first and (only is None or i - first in only)
+        if later and not wanted:
+            continue
         # In double precision where the forecasts' device has none.
         given = np.ascontiguousarray(p[:, i], dtype=np.float64)
-        start, below = below, below + given
-        if i < first or (only is not None and i - first not in only):
+        if not later:
+            start, below = below, below + given
+        if not wanted:
             continue
         name = names[i - first]
         if how.thresholds:
@@ -167,11 +176,21 @@ def binary_events(
         if above is not None:
             # Not one minus: what is left beside a nearly certain class would be rounding.
             rest = start + above[:, i + 1] if i < k - 1 else start
-        yield BinaryEvent(name, given, rest, _up_to_one(given), y == i, starts=partial(_itself, start))
+        starts = partial(_sum_before, p, i) if later else partial(_some_of, start)
+        yield BinaryEvent(name, given, rest, _up_to_one(given), y == i, starts=starts)
 
 
-def _itself(values: Floats) -> Floats:
-    return values
+def _some_of(values: Floats, rows: Ints | None = None) -> Floats:
+    """Values of some rows, or of all."""
+    return values if rows is None else values[rows]
+
+
+def _sum_before(p: Floats, i: int, rows: Ints | None = None) -> Floats:
+    """The sum of the columns before column `i` for some rows, or for all, added one by one."""
+    total = np.zeros(len(p) if rows is None else len(rows))
+    for column in range(i):
+        total += p[:, column] if rows is None else p[rows, column]
+    return total
 
 
 def _up_to_one(given: Floats) -> Floats:

@@ -341,7 +341,7 @@ class _InCells(_Elements):
         score, constant = float(self.observed[0]), float(self.observed[3])
         fitted = dot(share, how.expected(limit, 1 - limit, happened))
         means = np.array([score, score - fitted, constant - fitted, constant])
-        influence = CellInfluence(self.event, walk.cells_of(self.event.ranked), limit, rate, means)
+        influence = CellInfluence(self.event, walk, limit, rate, means)
         variance, given = influence.moments(chance)
         expected = dot(share, how.expected(limit, 1 - limit, chance))
         plug_in = np.array([given, how.entropy(np.array([[1 - mean, mean]]))]) - expected
@@ -384,7 +384,7 @@ class _InCells(_Elements):
             others=None if event.others is None else event.others[at],
             ranked=event.ranked[at],
             happened=event.happened[at],
-            starts=None if event.starts is None else partial(np.take, event.starts(), at),
+            starts=None if event.starts is None else partial(event.starts, at),
         )
         units = SamplingUnits(np.full(len(at), 1 / len(at)), None)
         n = max(sampling.replicates, refits_for(sampling.replicates))

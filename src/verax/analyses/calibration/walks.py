@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.binary import BinaryEvent
+from verax.common.caching import cached_property
 from verax.inputs.arrays import Floats
 from verax.kernels.ledger import compiles
 
@@ -17,8 +18,8 @@ _FEWEST, _PER_BLOCK, _MOST = 256, 8, 2048
 FEW_ROWS = 1024
 # A row takes as long as so many probabilities of a score.
 _WORK = 16
-# In how many parts of equal width cells are looked for.
-_GUIDE = 2**13
+# In how many parts of equal width cells are looked for; more where cells are narrower.
+_FEWEST_PARTS, _MOST_PARTS = 2**13, 2**16
 
 
 def cells_for(n_rows: int) -> int:
@@ -56,13 +57,11 @@ class Walk:
         n, ranked = len(event.ranked), event.ranked
         if n <= FEW_ROWS or event.owner is not None or not compiles(_WORK * n, "draws in cells"):
             return None
-        if not (ranked.min() >= 0 and ranked.max() <= 1):
-            return None
-        from verax.kernels.walking import count_pools, walk
+        from verax.kernels.walking import count_pools, pack_rows, walk
 
-        # The sign of a forecast is known, so that there is room for a bit.
-        packed: Any = np.ascontiguousarray(ranked, dtype=np.float64).view(np.uint64) << np.uint64(1)
-        packed |= event.happened
+        packed = np.empty(n, np.uint64)
+        if pack_rows(np.ascontiguousarray(ranked, dtype=np.float64), event.happened.view(np.uint8), packed):
+            return None
         packed.sort()
         most = cells_for(n)
         scale = most / float(n) if count_pools(packed, most) > most else 0.0
@@ -73,12 +72,32 @@ class Walk:
 
     def cells_of(self, values: Floats) -> Any:
         """The cell of each forecast, uint16."""
-        from verax.kernels.walking import find_cells
+        from verax.kernels.walking import find_cells, find_near_cells
 
-        guide = np.searchsorted(self.starts, np.arange(_GUIDE + 1) / _GUIDE, side="right") - 1
-        out = np.empty(len(values), np.uint16)
-        find_cells(values, self.starts, np.maximum(guide, 0).astype(np.uint16), out)
+        out, guide = np.empty(len(values), np.uint16), self._guide(_FEWEST_PARTS)
+        parts = 2 * _FEWEST_PARTS
+        while not _is_near(guide) and parts <= min(_MOST_PARTS, len(values)):
+            guide = self._guide(parts)
+            parts *= 2
+        if _is_near(guide):
+            find_near_cells(values, np.append(self.starts, np.inf), guide, out)
+        else:
+            find_cells(values, self.starts, guide, out)
         return out
+
+    def _guide(self, parts: int) -> Any:
+        """The last cell that begins at or below each multiple of one over the number of parts, from 0 to 1.
+
+        The number is a power of two, so that the multiples are exact.
+        """
+        first = np.ceil(self.starts * parts).astype(np.int64)
+        last = np.cumsum(np.bincount(first, minlength=parts + 1)) - 1
+        return np.maximum(last, 0).astype(np.uint16)
+
+
+def _is_near(guide: Any) -> bool:
+    """Whether a guide tells the cell of every value but for the next one."""
+    return bool(guide[0] == 0 and (guide[1:] - guide[:-1] <= 1).all())
 
 
 def _others(event: BinaryEvent) -> Floats:
@@ -102,8 +121,8 @@ class CellInfluence:
     ----------
     event : BinaryEvent
         The event.
-    cells : uint16 array of shape (N,)
-        The cell of each row.
+    walk : Walk
+        The pass over its rows.
     limit : array of shape (C,)
         The recalibrated forecast of each cell.
     rate : float
@@ -114,7 +133,7 @@ class CellInfluence:
     """
 
     event: BinaryEvent
-    cells: Any
+    walk: Walk
     limit: Floats
     rate: float
     means: Floats
@@ -123,25 +142,44 @@ class CellInfluence:
         """The variances of the four means, and the mean loss where events have these chances in the cells."""
         from verax.kernels.walking import deviations
 
-        n = len(self.cells)
-        *squares, expected = deviations(*self._rows, self.limit, chance, self.rate, self.means)
-        return np.array(squares) / (float(n) * (n - 1)), expected / n
+        n, walk = len(self), self.walk
+        own, gain, expected = deviations(*self._rows, self._fitted, chance, self.means)
+        # The fit and the constant are the same for all rows of a cell with the same outcome.
+        counts = np.stack([walk.size - walk.happened, walk.happened], axis=1)
+        known = [
+            float((counts * (self._even - fitted - mean) ** 2).sum())
+            for fitted, mean in ((self._fitted, self.means[2]), (0.0, self.means[3]))
+        ]
+        return np.array([own, gain, *known]) / (float(n) * (n - 1)), expected / n
 
     def add_to(self, total: Floats, factor: float) -> None:
         """Add a multiple of the influence of each row to a table, (4, N)."""
         from verax.kernels.walking import add_deviations
 
-        factor = factor / len(self.cells)
-        add_deviations(*self._rows, self.limit, self.rate, self.means, factor, total)
+        add_deviations(*self._rows, self._fitted, self._even, self.means, factor / len(self), total)
 
     def __len__(self) -> int:
-        return len(self.cells)
+        return len(self.event.given)
 
     @property
     def dtype(self) -> Any:
         """The type of the sums."""
         return np.dtype(np.float64)
 
+    @cached_property
+    def _fitted(self) -> Floats:
+        """(C, 2) the loss of the fit in each cell without and with the event."""
+        return np.stack([self.limit**2, (1 - self.limit) ** 2], axis=1)
+
+    @property
+    def _even(self) -> Floats:
+        """(2,) the loss of the constant without and with the event."""
+        return np.array([self.rate**2, (1 - self.rate) ** 2])
+
+    @cached_property
+    def _cells(self) -> Any:
+        return self.walk.cells_of(self.event.ranked)
+
     @property
     def _rows(self) -> tuple[Any, ...]:
-        return self.event.given, _others(self.event), self.event.happened.view(np.uint8), self.cells
+        return self.event.given, _others(self.event), self.event.happened.view(np.uint8), self._cells
