@@ -11,7 +11,7 @@
 //   NEEDS_*: which statistics the formulas read; real: the type that is computed in; value_t, outcome_t, weight_t;
 //   PLAIN: what the outcome's probability must be for products of cumulative ones not to underflow, of E + 1 of them
 //   where rows are in registers or split, else of four;
-//   RULES, COUNTS, SUMS: how many losses, integer counts and sums there are;
+//   RULES, COUNTS, SUMS: how many losses, integer counts and sums there are; POOLED: a thread has one sum of its warp;
 //   FIRST_SUM, SUM_STEP: where the sums of the rules stand.
 // formulas(), slopes() and accumulate() follow this text, then rows.cu, sums.cu and losses.cu.
 //
@@ -240,3 +240,17 @@ struct Stats {
 struct Partials {
     real log_true, rest_sq, cdf_l2, cdf_l1, cdf_log, top;
 };
+
+// ---- the threads of a warp ------------------------------------------------------------------
+
+// The sum over a warp, known to all its threads.
+__device__ inline double warp_sum(double x) {
+    for (int d = 16; d > 0; d >>= 1) x += __shfl_xor_sync(EVERYONE, x, d);
+    return x;
+}
+
+// Add to the q-th sum of a warp that pools its sums, one in each thread, which leaves registers free.
+__device__ inline void pool(double* sums, int q, double x) {
+    x = warp_sum(x);
+    if (threadIdx.x % 32 == q) sums[0] += x;
+}

@@ -48,6 +48,10 @@ _PER_THREAD, _WALKED = 33, 432
 _TILES, _LARGEST_TILE = 108 * 2**10, 200 * 2**10
 # A table of counts up to this size is kept in shared memory.
 _TABLE = 8 * 2**10
+# What all blocks of a multiprocessor may have together, and what each takes beside what it asks for.
+_SHARED, _RESERVED = 227 * 2**10, 2**10
+# The threads of a warp pool their sums where at least this many work on a row.
+_POOLED = 16
 # The size of a row's summary (`struct Summary`), in numbers.
 _SUMMARY = 14
 # Grids are no larger than this, whatever the GPU, so that results do not depend on it: eight blocks for each
@@ -230,8 +234,12 @@ def sums_program(rules: Sequence[Formula], form: RowLayout, *, decisions: bool, 
     logs_at = -(-(shift_at + 8 * len(trace.losses)) // 16) * 16
     rare_at = logs_at + _LOGS
     table_at = rare_at + -(-4 * n_counts // 8) * 8
+    shared = table_at + (table_bytes if table == 1 else 0)
+    # Where a warp works on a row long enough, its threads pool their sums.
+    pooled = not weighted and n_sums <= 32 and geometry.split and geometry.threads_per_row >= _POOLED
     # More blocks at a time hide more waiting, unless their sums do not fit the registers.
-    per_sm = 1 if weighted else 3 if geometry.registers and n_sums <= 12 else 2
+    spare = pooled and size <= 4 and 3 * (shared + _RESERVED) <= _SHARED
+    per_sm = 1 if weighted else 3 if (geometry.registers and n_sums <= 12) or spare else 2
     settings = {
         "SUMMARIES_AT": summaries_at,
         "SHIFT_AT": shift_at,
@@ -246,16 +254,21 @@ def sums_program(rules: Sequence[Formula], form: RowLayout, *, decisions: bool, 
         "TABLE": table,
         "TABLE_AT": table_at,
         "BLOCKS_PER_SM": per_sm,
+        "POOLED": int(pooled),
         "NARROW": int(narrow),
     }
-    texts = [_formulas(trace), _accumulate(trace, infinite, weighted, first, step), _infinite_at(infinite)]
+    texts = [
+        _formulas(trace),
+        _accumulate(trace, infinite, weighted, pooled, first, step),
+        _infinite_at(infinite),
+    ]
     source = _source(form, geometry, settings, _needs(trace, decisions), texts)
     return Program(
         source,
         form,
         geometry.warps * 32,
         32 * geometry.warps,
-        table_at + (table_bytes if table == 1 else 0),
+        shared,
         n_counts,
         n_sums,
         n_cells,
@@ -350,6 +363,7 @@ def _source(
         "BACKWARD": 0,
         "WITH_LOSS": 0,
         "NARROW": 0,
+        "POOLED": 0,
         "EACH": 0,
         "COUNTS": 0,
         "SUMS": 0,
@@ -420,11 +434,29 @@ def _formulas(trace: Trace) -> str:
     return "\n".join([*lines, "}"])
 
 
-def _accumulate(trace: Trace, infinite: tuple[int, ...], weighted: bool, first: int, step: int) -> str:
+def _pooled(trace: Trace, infinite: tuple[int, ...]) -> list[str]:
+    """The statements that add the losses of the rows of a warp to its sums."""
+    lines = []
+    for r in range(len(trace.losses)):
+        counted = "counted"
+        if r in infinite:
+            lines += [f"    const bool finite{r} = losses[{r}] != INF;"]
+            lines += [f"    if (counted && !finite{r}) atomicAdd(rare + {7 + infinite.index(r)}, 1);"]
+            counted = f"counted && finite{r}"
+        lines += [f"    const double d{r} = {counted} ? (double)losses[{r}] - shift[{r}] : 0.0;"]
+        lines += [f"    pool(sums, {2 * r}, d{r}); pool(sums, {2 * r + 1}, d{r} * d{r});"]
+    return lines
+
+
+def _accumulate(
+    trace: Trace, infinite: tuple[int, ...], weighted: bool, pooled: bool, first: int, step: int
+) -> str:
     lines = [
         "__device__ inline void accumulate(",
-        "    const real* losses, double w, const double* shift, int* rare, double* sums) {",
+        "    const real* losses, double w, bool counted, const double* shift, int* rare, double* sums) {",
     ]
+    if pooled:
+        return "\n".join([*lines, *_pooled(trace, infinite), "}"])
     if weighted:
         lines += ["    const double v = w * w;"]
         lines += ["    sums[0] += w;", "    sums[1] += v;"]

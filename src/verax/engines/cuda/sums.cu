@@ -4,21 +4,17 @@
 
 #define QUANTITIES (COUNTS + SUMS)
 
-__device__ inline double warp_sum(double x) {
-    for (int d = 16; d > 0; d >>= 1) x += __shfl_down_sync(EVERYONE, x, d);
-    return x;
-}
-
 // Add up the counts and sums of all threads of a block, in a fixed order.
 __device__ inline void reduce_block(const Args& a, const double* counts, const double* sums, bool leads) {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     __syncthreads();
 #pragma unroll
-    for (int q = 0; q < QUANTITIES; ++q) {
+    for (int q = 0; q < (POOLED ? COUNTS : QUANTITIES); ++q) {
         double mine = q < COUNTS ? counts[q < COUNTS ? q : 0] : sums[q < COUNTS ? 0 : q - COUNTS];
         double x = warp_sum(leads ? mine : 0.0);
         if (lane == 0) arena[warp * QUANTITIES + q] = x;
     }
+    if (POOLED && lane < SUMS) arena[warp * QUANTITIES + COUNTS + lane] = sums[0];
     __syncthreads();
     for (int q = threadIdx.x; q < QUANTITIES; q += THREADS) {
         double x = 0;
@@ -215,9 +211,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) tally(Args 
 #endif
     __syncthreads();
     int rows = 0, positive = 0, hits = 0;
-    double sums[SUMS > 0 ? SUMS : 1];
-#pragma unroll
-    for (int q = 0; q < SUMS; ++q) sums[q] = 0;
+    double sums[SUMS > 0 && !POOLED ? SUMS : 1] = {};
     double heaviest = WEIGHTED && TABLE ? *a.heaviest * a.scale : 0.0;
     double weight_unit = heaviest > 0 && heaviest < INFINITE ? ldexp(1.0, -(ilogb(heaviest) + 1)) : 0.0;
     int64 stride = (int64)gridDim.x * WARPS * a.step, base = ((int64)blockIdx.x * WARPS + warp) * a.step;
@@ -238,7 +232,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) tally(Args 
         if (left > 1) coming.load(a, p, at);
         const int64 outcome = (int64)given.y;
         Summary row = summarize(a, given, i);
-        if (left <= 0 || lane >= PARTS * ROWS) continue;
+        const bool there = left > 0 && lane < PARTS * ROWS;
 #else
 #if !WALKS
     Loads loads;
@@ -251,26 +245,31 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) tally(Args 
 #else
         Summary row = summarize(a, base, base + stride, outcome, lane, warp, loads);
 #endif
-        if (i >= a.n || lane >= PARTS * ROWS) continue;
+        const bool there = i < a.n && lane < PARTS * ROWS;
 #endif
-        if (IGNORE && outcome == a.ignore) continue;
+        bool counted = there && !(IGNORE && outcome == a.ignore);
+        // Threads that pool their sums stay together.
+        if (!POOLED && !counted) continue;
         bool inside = outcome >= 0 && outcome < K;
         int y = inside ? (int)outcome : 0;
         double w = weight_of(a, i, y);
         bool weighs = !WEIGHTED || (w >= 0 && w < INFINITE);
-        rows += 1;
-        if (!row.values || !row.sums || !inside || !weighs) {
+        rows += counted;
+        if (counted && (!row.values || !row.sums || !inside || !weighs)) {
             atomicAdd(rare + 2, !row.values);
             atomicAdd(rare + 3, row.values && !row.sums);
             atomicAdd(rare + 4, !inside);
             atomicAdd(rare + 5, !weighs);
-            continue;
+            counted = false;
+            if (!POOLED) continue;
         }
-        if ((LOGITS ? row.stats.log_true == -INF : row.stats.p_true == 0) && w > 0) atomicAdd(rare + 1, 1);
+        if (counted && (LOGITS ? row.stats.log_true == -INF : row.stats.p_true == 0) && w > 0)
+            atomicAdd(rare + 1, 1);
         if (WEIGHTED) positive += w > 0;
         real losses[RULES > 0 ? RULES : 1];
         formulas(row.stats, losses);
-        accumulate(losses, w, shift, rare, sums);
+        accumulate(losses, w, counted, shift, rare, sums);
+        if (POOLED && !counted) continue;
 #if TABLE
         bool hit = row.decision == y;
         if (TABLE == 3) {
