@@ -136,8 +136,6 @@ __device__ inline real sign_of(real x) { return x > 0 ? (real)1 : x < 0 ? (real)
 // NaN loses if it comes first.
 __device__ inline double greater(double a, double b) { return a > b ? a : b; }
 __device__ inline float greater(float a, float b) { return fmaxf(a, b); }
-__device__ inline double lesser(double a, double b) { return a < b ? a : b; }
-__device__ inline float lesser(float a, float b) { return fminf(a, b); }
 __device__ inline int least(int a, int b) { return a < b ? a : b; }
 
 #ifndef EMULATED
@@ -184,6 +182,19 @@ __device__ inline value_t write(real x) { return (value_t)x; }
 typedef narrow_t cell_t;
 #else
 typedef real cell_t;
+#endif
+
+// Probabilities that are not negative are in the order of their bits, and those that are come last.
+#if VALUE == 0
+typedef uint64 order_t;
+#define KEY_OF(x) ((order_t)__double_as_longlong(x))
+#define FROM_KEY(key) __longlong_as_double((int64)(key))
+#define SIGN_OF(key) ((int64)(key) < 0)
+#else
+typedef unsigned order_t;
+#define KEY_OF(x) ((order_t)__float_as_int(x))
+#define FROM_KEY(key) __int_as_float((int)(key))
+#define SIGN_OF(key) ((int)(key) < 0)
 #endif
 
 // A number in the type that is computed in.

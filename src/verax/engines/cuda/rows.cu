@@ -29,6 +29,17 @@ __device__ inline cell_t group_max(cell_t x) {
 // What one instruction does for the integers of a whole warp.
 #define AT_ONCE (S == 32 && __CUDA_ARCH__ >= 800)
 
+__device__ inline order_t group_most(order_t x) {
+#if AT_ONCE && VALUE > 0
+    return __reduce_max_sync(EVERYONE, x);
+#endif
+    for (int d = 1; d < S; d <<= 1) {
+        order_t other = __shfl_xor_sync(EVERYONE, x, d);
+        x = other > x ? other : x;
+    }
+    return x;
+}
+
 __device__ inline int group_count(int x) {
 #if AT_ONCE
     return __reduce_add_sync(EVERYONE, x);

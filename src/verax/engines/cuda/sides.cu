@@ -95,6 +95,18 @@ __device__ inline void sums_on_side(real& inside, real& outside, int s, int firs
     }
 }
 
+// The bits of a thread's largest probability, where it has found a sign: that of zero, or of an invalid row, which has
+// one afterwards.
+__device__ __noinline__ order_t look_again(const cell_t* v) {
+    order_t top = 0;
+    for (int c = 0; c < E; ++c) {
+        if (!(v[c] >= 0)) return ~(order_t)0;
+        const order_t key = v[c] > 0 ? KEY_OF(v[c]) : 0;
+        top = key > top ? key : top;
+    }
+    return top;
+}
+
 // The product of the probabilities of the outcome's sides of a thread's thresholds.
 __device__ inline Product sides_of(const cell_t* v, real inner, int empty, bool plain) {
     Product product = {1, 0};
@@ -134,15 +146,16 @@ __device__ inline Stats statistics(const Args& a, Row& row, const cell_t* places
     const cell_t* v = places + s * E;
     const cell_t p_true = places[S * E];
     real part = 0, errors = 0, squares = 0, rest = 0;
-    cell_t least_value = p_true, tops[GROUPS];
+    order_t tops[GROUPS];
     // A pass outwards in: cumulative probabilities as if the thread were the outermost one.
 #pragma unroll GROUPS_AT_ONCE
     for (int g = 0; g < E; g += GROUP) {
-        cell_t most = 0;
+        order_t most = 0;
 #pragma unroll
         for (int c = g; c < g + GROUP; ++c) {
             if (c >= E) continue;
             const cell_t given = v[c];
+            const order_t key = KEY_OF(given);
             const real x = (real)given;
             part += x;
             if (NEEDS_CDF) {
@@ -150,8 +163,7 @@ __device__ inline Stats statistics(const Args& a, Row& row, const cell_t* places
                 squares = fma_of(part, part, squares);
             }
             if (NEEDS_REST) rest = fma_of(x, x, rest);
-            least_value = lesser(given, least_value);
-            if (NEEDS_MODES) most = greater(given, most);
+            most = key > most ? key : most;
         }
         tops[g / GROUP] = most;
     }
@@ -165,7 +177,15 @@ __device__ inline Stats statistics(const Args& a, Row& row, const cell_t* places
     outside = s > first ? before : (real)0;
     const real inner = (s < last ? after : (real)0) + across + (real)p_true;
     const real total = outside + part + inner;
-    row.values = group_all(least_value >= 0) && total < INF;
+    order_t most = tops[0];
+#pragma unroll
+    for (int g = 1; g < GROUPS; ++g) most = tops[g] > most ? tops[g] : most;
+    if (SIGN_OF(most)) {
+        most = look_again(v);
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g) tops[g] = most;
+    }
+    row.values = group_all(p_true >= 0 && !SIGN_OF(most)) && total < INF;
     row.sums = abs_of(total - 1) <= (real)a.clear;
     stats.p_true = (real)p_true;
 #if NEEDS_CDF
@@ -189,23 +209,16 @@ __device__ inline Stats statistics(const Args& a, Row& row, const cell_t* places
     row.sides = group_product(sides_of(v, inner, empty, plain));
 #endif
 #if NEEDS_MODES
-    cell_t top = p_true;
-#pragma unroll
-    for (int g = 0; g < GROUPS; ++g) top = greater(tops[g], top);
-#if AT_ONCE && VALUE > 0
-    // Probabilities that are valid are in the order of their bits.
-    top = __int_as_float((int)__reduce_max_sync(EVERYONE, (unsigned)__float_as_int(top)));
-#else
-    top = group_max(top);
-#endif
-    int modes = s == 0 && p_true == top, decision = p_true == top ? y : K;
+    const order_t own = p_true > 0 ? KEY_OF(p_true) : 0, top = group_most(own > most ? own : most);
+    int modes = s == 0 && own == top, decision = own == top ? y : K;
     unsigned found = 0;
 #pragma unroll
     for (int g = 0; g < GROUPS; ++g) found |= (unsigned)(tops[g] == top) << g;
     for (; found; found &= found - 1) {
         int begin = (__ffs((int)found) - 1) * GROUP;
         for (int c = begin; c < least(begin + GROUP, E); ++c) {
-            if (v[c] != top) continue;
+            // A zero may have a sign.
+            if (KEY_OF(v[c]) != top && (top != 0 || v[c] != 0)) continue;
             int place = s * E + c;
             modes += 1;
             decision = least(decision, high ? S * E + y - place : place - (below * E - y));
@@ -214,8 +227,8 @@ __device__ inline Stats statistics(const Args& a, Row& row, const cell_t* places
     modes = group_count(modes);
     row.decision = group_min(decision);
     row.modes = modes;
-    stats.top = (real)top;
-    stats.hit = p_true != top ? (real)0 : modes == 1 ? (real)1 : 1 / (real)modes;
+    stats.top = (real)FROM_KEY(top);
+    stats.hit = own != top ? (real)0 : modes == 1 ? (real)1 : 1 / (real)modes;
     stats.answered = stats.hit;
     stats.hit_lowest = row.decision == y ? (real)1 : (real)0;
 #endif

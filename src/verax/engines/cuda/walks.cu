@@ -14,17 +14,6 @@ struct alignas(16) Some {
     cell_t x[WIDTH];
 };
 
-// Probabilities that are not negative are in the order of their bits, and those that are come last.
-#if VALUE == 0
-typedef uint64 order_t;
-#define KEY_OF(x) ((order_t)__double_as_longlong(x))
-#define SIGN_OF(key) ((int64)(key) < 0)
-#else
-typedef unsigned order_t;
-#define KEY_OF(x) ((order_t)__float_as_int(x))
-#define SIGN_OF(key) ((int)(key) < 0)
-#endif
-
 // ---- rows to shared memory --------------------------------------------------------------------
 
 #if VALUE < 2 && __CUDA_ARCH__ >= 800 && !defined(EMULATED)
@@ -234,7 +223,7 @@ __device__ inline Stats statistics(const Args& a, Row& row, const cell_t* v) {
     row.decision = decision;
     row.modes = modes;
     const bool hit = KEY_OF(p_true) == most;
-    stats.top = (real)(VALUE == 0 ? __longlong_as_double((int64)most) : (double)__int_as_float((int)most));
+    stats.top = (real)FROM_KEY(most);
     stats.hit = !hit ? (real)0 : modes == 1 ? (real)1 : 1 / (real)modes;
     stats.answered = stats.hit;
     stats.hit_lowest = row.decision == y ? (real)1 : (real)0;
