@@ -183,12 +183,13 @@ def test_other_forms_of_rows(gpu):
     check(gpu, gpu.put(rng.random(300)), gpu.put(y > 2))
 
 
-def test_ties_and_zeros_with_a_sign(gpu):
+@pytest.mark.parametrize("k", [20, 150, 600])
+def test_ties_and_zeros_with_a_sign(gpu, k):
     # Rows in shared memory are compared by their bits, in which zeros have signs.
-    y, p = forecasts(60, 20)
+    y, p = forecasts(60, k)
     p[::3, 2:6] = -0.0
-    p[::4] = 0.05
-    p[1::7] = np.eye(20)[np.resize([0, 3, 19], len(p[1::7]))]
+    p[::4] = 1 / k
+    p[1::7] = np.eye(k)[np.resize([0, 3, k - 1], len(p[1::7]))]
     p[p == 0] = np.resize([0.0, -0.0], np.count_nonzero(p == 0))
     p /= p.sum(axis=1, keepdims=True)
     check(gpu, gpu.put(p), gpu.put(y), tame=True)
@@ -268,9 +269,10 @@ def test_the_same_bits_again(gpu):
 
 
 @pytest.mark.parametrize("spoil", ["negative", "sum", "nan", "inf", "outcome", "weight", "light"])
-def test_invalid_rows_are_named(gpu, spoil):
-    y, p = forecasts(300, 5, ties=False)
-    w = np.ones(300)
+@pytest.mark.parametrize("k", [5, 600])
+def test_invalid_rows_are_named(gpu, spoil, k):
+    y, p = forecasts(300, k, ties=False)
+    w = np.ones(300) if k == 5 or spoil in ("weight", "light") else None
     if spoil == "negative":
         p[17, :2] += [-1, 1]
     elif spoil == "sum":
@@ -278,15 +280,15 @@ def test_invalid_rows_are_named(gpu, spoil):
     elif spoil in ("nan", "inf"):
         p[17, 2] = float(spoil)
     elif spoil == "outcome":
-        y[17] = 5
+        y[17] = k
     elif spoil == "weight":
         w[17] = -1
     else:
         w[:] = 0
     with pytest.raises(vx.InputError) as wanted:
-        RuleSums([vx.brier], 5).update(rows_of(p, y, w))
+        RuleSums([vx.brier], k).update(rows_of(p, y, w))
     with pytest.raises(vx.InputError) as found:
-        RuleSums([vx.brier], 5).update(rows_of(gpu.put(p), gpu.put(y), gpu.put(w)))
+        RuleSums([vx.brier], k).update(rows_of(gpu.put(p), gpu.put(y), None if w is None else gpu.put(w)))
     like = ["argument", "kind", "rows"]
     assert facts_of(found.value, like) == facts_of(wanted.value, like)
 

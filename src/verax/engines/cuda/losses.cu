@@ -2,10 +2,21 @@
 
 // ---- losses and their gradients -------------------------------------------------------------
 
+#if HELD
+// A thread's logits stay in its registers, of which two blocks have enough; the tile is then free.
+#define BLOCKS_HELD 2
+#define HOLD(v, place) \
+    real v[E]; \
+    LOOP EACH_UP(c) v[c] = (place)[c]
+#else
+#define BLOCKS_HELD 1
+#define HOLD(v, place) real* v = place
+#endif
+
 #if FORWARD
 
 // The loss of each row times its weight: one by one (EACH), or their sum, and the sum of the weights.
-extern "C" __global__ void __launch_bounds__(THREADS) forward(Args a) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_HELD) forward(Args a) {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     real* memory = (real*)arena + warp * TILE;
     double sums[2] = {0, 0};
@@ -18,13 +29,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) forward(Args a) {
         Row row = begin(a, base, lane);
 #if REGISTERS
         real v[E];
-#else
-        real* v = memory + lane * E;
-#endif
-#if REGISTERS
         fetch(a, row, v);
 #else
         fetch(a, base, base + stride, lane, memory, loads);
+        HOLD(v, memory + lane * E);
 #endif
         Stats stats = statistics(a, row, v);
         if (!row.active) continue;
@@ -128,12 +136,12 @@ __device__ __noinline__ void far_shares(const value_t* z, int64 stride, int y, r
 #endif
 
 // The gradient; WITH_LOSS, of rows without weights, also the loss: then there is no derivative from above yet.
-extern "C" __global__ void __launch_bounds__(THREADS) backward(Args a) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_HELD) backward(Args a) {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #if WITH_LOSS
     double sums[2] = {0, 0};
 #endif
-    real* memory = (real*)arena + warp * TILE * (NEEDS_CDF_LOG && !REGISTERS ? 2 : 1);
+    real* memory = (real*)arena + warp * TILE * (NEEDS_CDF_LOG && !REGISTERS && !HELD ? 2 : 1);
     double divisor = WITH_LOSS ? (a.mean ? (double)a.n : 1.0) : a.divisor ? *a.divisor : 1.0;
     int64 stride = (int64)gridDim.x * WARPS * ROWS, base = ((int64)blockIdx.x * WARPS + warp) * ROWS;
 #if !REGISTERS
@@ -144,19 +152,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(Args a) {
         Row row = begin(a, base, lane);
 #if REGISTERS
         real v[E];
-#if NEEDS_CDF_LOG
-        real share[E];
-#endif
-#else
-        real* v = memory + lane * E;
-#if NEEDS_CDF_LOG
-        real* share = memory + TILE + lane * E;
-#endif
-#endif
-#if REGISTERS
         fetch(a, row, v);
 #else
         fetch(a, base, base + stride, lane, memory, loads);
+        HOLD(v, memory + lane * E);
+#endif
+#if NEEDS_CDF_LOG && (REGISTERS || HELD)
+        real share[E];
+#elif NEEDS_CDF_LOG
+        real* share = memory + TILE + lane * E;
 #endif
         Stats stats = statistics(a, row, v);
         Partials d;
@@ -176,8 +180,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(Args a) {
         int y = row.y, first = row.first;
 #if NEEDS_CDF_LOG
         // share[c]: what class k takes of the outcome's sides of all thresholds, the sum of p_k / P(side).
+#if HELD
+        if (!__all_sync(EVERYONE, !row.far)) {
+            // One thread writes those of a whole row to the tile, which everyone has read.
+            __syncwarp();
+            real* shares = memory + lane * E;
+            if (row.far && row.s == 0) far_shares(a.p + row.i * a.row_stride, a.column_stride, y, shares);
+            __syncwarp();
+            LOOP EACH_UP(c) share[c] = shares[c];
+        }
+#else
         if (row.far && row.s == 0) far_shares(a.p + row.i * a.row_stride, a.column_stride, y, share);
         if (!REGISTERS) __syncwarp();
+#endif
         {
         real below = row.before, above = row.after, from_below = 0, from_above = 0;
         if (!row.far) {
@@ -287,6 +302,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward(Args a) {
             LOOP EACH_UP(c) a.gradient[row.i * K + c] = write(v[c]);
         }
 #else
+#if HELD
+        __syncwarp();
+        LOOP EACH_UP(c) memory[lane * E + c] = v[c];
+#endif
         __syncwarp();
         int64 rows = a.n - base < ROWS ? a.n - base : ROWS;
         for (int t = lane; t < (int)rows * K; t += 32)

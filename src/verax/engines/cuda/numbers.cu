@@ -5,7 +5,7 @@
 //   REGISTERS: one thread per row, whose probabilities stay in registers; otherwise 32 / S rows at a time are
 //   brought to shared memory, because neighbouring threads then read neighbouring memory;
 //   WALKS: each thread walks over a row of probabilities (walks.cu); SPLIT: rows are split at the outcome (sides.cu);
-//   NARROW: probabilities are kept in the type they came in;
+//   NARROW: probabilities are kept in the type they came in; HELD: a thread keeps its logits of a tile in registers;
 //   DENSE: rows follow each other without gaps; COLUMNS: columns are strided (column-major or sliced input); LOGITS, WEIGHTED, CLASSED (class weights), IGNORE;
 //   TABLE: 0 no counts, 1 table in shared memory, 2 in global memory, 3 outcomes only;
 //   NEEDS_*: which statistics the formulas read; real: the type that is computed in; value_t, outcome_t, weight_t;
@@ -243,6 +243,30 @@ __device__ inline real log_of(const Product& product) {
     real log = log_of(product.m);
     return product.e == 0 ? log : log + (real)product.e * (real)0.6931471805599453;
 }
+
+#if TALLY
+// Multiply where compilers that know of a product compute it always, and then choose.
+__device__ inline void multiply(double& factor, double x) {
+#ifdef EMULATED
+    factor *= x;
+#else
+    asm volatile("mul.rn.f64 %0, %0, %1;" : "+d"(factor) : "d"(x));
+#endif
+}
+
+// Move the exponent of a factor out of the way; `exponents` counts each from -1023.
+__device__ inline void renew(double& factor, int& exponents) {
+    int64 bits = __double_as_longlong(factor);
+    exponents += (int)(bits >> 52);
+    factor = __longlong_as_double((bits & 0x000fffffffffffffLL) | 0x3ff0000000000000LL);
+}
+
+// A product as a number, where that does not underflow: its logarithm then keeps its digits.
+__device__ inline Product settled(Product product) {
+    if (product.e < -900 || product.e > 900) return product;
+    return {product.m * __longlong_as_double((int64)(product.e + 1023) << 52), 0};
+}
+#endif
 
 // What formulas read of a row, and the derivatives of a loss in it.
 struct Stats {

@@ -275,7 +275,7 @@ def sums_program(rules: Sequence[Formula], form: RowLayout, *, decisions: bool, 
         n_limbs,
         infinite,
         geometry.threads_per_row,
-        _BLOCKS if weighted or geometry.threads_per_row > 1 else per_sm * _MULTIPROCESSORS,
+        _BLOCKS if weighted or several else per_sm * _MULTIPROCESSORS,
     )
 
 
@@ -285,7 +285,7 @@ def loss_program(rule: Formula, form: RowLayout, *, each: bool) -> Program | Non
     geometry = _Geometry.of(form.n_classes, _size_of(form.computed), 1)
     if trace is None or geometry is None:
         return None
-    settings = {"FORWARD": 1, "EACH": int(each), "RULES": 1, "SUMS": 2}
+    settings = {"FORWARD": 1, "EACH": int(each), "RULES": 1, "SUMS": 2, "HELD": int(_held(form, geometry))}
     source = _source(form, geometry, settings, _needs(trace, False), [_formulas(trace)])
     shared = max(geometry.tiles, geometry.warps * 2 * 8)
     rows = geometry.warps * 32 // geometry.threads_per_row
@@ -302,8 +302,9 @@ def gradient_program(rule: Formula, form: RowLayout, *, with_loss: bool = False)
     if trace is None:
         return None
     whole, slopes = differentiate(trace)
-    arrays = 2 if "cdf_log" in trace.statistics else 1
-    geometry = _Geometry.of(form.n_classes, _size_of(form.computed), arrays)
+    geometry = _Geometry.of(form.n_classes, _size_of(form.computed), 1)
+    if "cdf_log" in trace.statistics and not _held(form, geometry):
+        geometry = _Geometry.of(form.n_classes, _size_of(form.computed), 2)
     if geometry is None:
         return None
     needs = _needs(trace, False)
@@ -313,11 +314,19 @@ def gradient_program(rule: Formula, form: RowLayout, *, with_loss: bool = False)
     has = {f"HAS_{name.upper()}": int(name in slopes) for name in _DIRECTIONS}
     has["HAS_LOG_TRUE"] = needs["NEEDS_OTHERS"]
     settings = {"BACKWARD": 1, "WITH_LOSS": int(with_loss), "SUMS": 2 * with_loss, "RULES": 1}
+    settings["HELD"] = int(_held(form, geometry))
     texts = [_slopes(whole, slopes), *([_formulas(trace)] if with_loss else [])]
     source = _source(form, geometry, settings | has, needs, texts)
     rows = geometry.warps * 32 // geometry.threads_per_row
     shared = max(geometry.tiles, geometry.warps * 2 * 8)
     return Program(source, form, rows, 32 * geometry.warps, shared, 0, 2 * with_loss)
+
+
+def _held(form: RowLayout, geometry: _Geometry | None) -> bool:
+    """Whether a thread keeps its share of a row of logits, and of what is made of it, in registers."""
+    if geometry is None or geometry.registers:
+        return False
+    return form.computed == "float32" and geometry.classes_per_thread <= _PER_THREAD
 
 
 # ---- pieces of text ----------------------------------------------------------------------------
@@ -364,6 +373,7 @@ def _source(
         "WITH_LOSS": 0,
         "NARROW": 0,
         "POOLED": 0,
+        "HELD": 0,
         "EACH": 0,
         "COUNTS": 0,
         "SUMS": 0,

@@ -7,15 +7,17 @@ template <typename T> __device__ inline T group_sum(T x) {
     return x;
 }
 
-// The same of several numbers at a time, because each exchange takes longer than the next takes to begin.
-template <int N> __device__ inline void group_sums(real (&x)[N]) {
-    for (int d = 1; d < S; d <<= 1) {
-        real other[N];
+// The same of four numbers: at first a thread gives up half of them to its neighbour, and gets the other half.
+__device__ inline void group_sums(real (&x)[4], int s) {
+    const bool odd = s & 1, second = s & 2;
+    real one = odd ? x[1] : x[0], other = odd ? x[3] : x[2];
+    one += __shfl_xor_sync(EVERYONE, odd ? x[0] : x[1], 1);
+    other += __shfl_xor_sync(EVERYONE, odd ? x[2] : x[3], 1);
+    real own = second ? other : one;
+    own += __shfl_xor_sync(EVERYONE, second ? one : other, 2);
+    for (int d = 4; d < S; d <<= 1) own += __shfl_xor_sync(EVERYONE, own, d);
 #pragma unroll
-        for (int i = 0; i < N; ++i) other[i] = __shfl_xor_sync(EVERYONE, x[i], d);
-#pragma unroll
-        for (int i = 0; i < N; ++i) x[i] += other[i];
-    }
+    for (int i = 0; i < 4; ++i) x[i] = __shfl_sync(EVERYONE, own, i, S);
 }
 
 __device__ inline cell_t group_max(cell_t x) {
@@ -132,7 +134,7 @@ __device__ __noinline__ real far_cdf_log(const value_t* z, int64 stride, int y, 
 }
 #endif
 
-#if REGISTERS
+#if REGISTERS || HELD
 #define LOOP _Pragma("unroll")
 #else
 #define LOOP _Pragma("unroll 4")
@@ -181,7 +183,7 @@ __device__ inline value_t load(const Args& a, int64 base, int u, int lane) {
 }
 
 // The values of a warp's next tile: on their way while it works on this one, if they fit into registers.
-#define AHEAD (DENSE && LOADS <= 33)
+#define AHEAD (DENSE && LOADS <= (HELD ? 25 : 33))
 struct Loads {
     value_t x[AHEAD ? LOADS : 1];
 };
@@ -388,15 +390,14 @@ __device__ inline Stats statistics(const Args& a, Row& row, cell_t* v) {
     if (!NEEDS_CDF_LOG) {
         LOOP EACH_UP(c) step(walk, v, first, y, c, true);
     } else if (__all_sync(EVERYONE, plain)) {
-        for (int g = 0; g + 4 <= E; g += 4) {
-#pragma unroll
-            for (int c = g; c < g + 4; ++c) step(walk, v, first, y, c, true);
+        LOOP EACH_UP(c) {
+            step(walk, v, first, y, c, true);
+            if (c % 4 != 3) continue;
             renew(walk.up);
             renew(walk.down);
         }
-        for (int c = E / 4 * 4; c < E; ++c) step(walk, v, first, y, c, true);
     } else {
-        EACH_UP(c) step(walk, v, first, y, c, false);
+        LOOP EACH_UP(c) step(walk, v, first, y, c, false);
     }
     low = walk.low;
     high = walk.high;

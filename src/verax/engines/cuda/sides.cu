@@ -111,9 +111,9 @@ __device__ __noinline__ order_t look_again(const cell_t* v) {
 __device__ inline Product sides_of(const cell_t* v, real inner, int empty, bool plain) {
     Product product = {1, 0};
     if (plain) {
-#pragma unroll 8
-        for (int c = E - 1; c >= empty; --c) {
-            product.m *= inner;
+#pragma unroll 11
+        for (int c = E - 1; c >= 0; --c) {
+            if (c >= empty) multiply(product.m, inner);
             inner += (real)v[c];
         }
     } else {
@@ -125,8 +125,15 @@ __device__ inline Product sides_of(const cell_t* v, real inner, int empty, bool 
     return product;
 }
 
-// The product over the threads of a row.
-__device__ inline Product group_product(Product product) {
+// The product over the threads of a row; `plain` where it is in no thread zero or about to underflow.
+__device__ inline Product group_product(Product product, bool plain) {
+    if (plain) {
+        int exponents = 0;
+        renew(product.m, exponents);
+        for (int d = 1; d < S; d <<= 1) product.m *= __shfl_xor_sync(EVERYONE, product.m, d);
+        product.e = group_count(exponents) - 1023 * S;
+        return settled(product);
+    }
     for (int d = 1; d < S; d <<= 1) {
         renew(product);
         real m = __shfl_xor_sync(EVERYONE, product.m, d);
@@ -189,12 +196,13 @@ __device__ inline Stats statistics(const Args& a, Row& row, const cell_t* places
     row.sums = abs_of(total - 1) <= (real)a.clear;
     stats.p_true = (real)p_true;
 #if NEEDS_CDF
-    real sums[3] = {
+    real sums[4] = {
         rest,
         fma_of((real)E, outside, errors),
         fma_of(outside, fma_of((real)E, outside, 2 * errors), squares),
+        0,
     };
-    group_sums(sums);
+    group_sums(sums, s);
     stats.cdf_l1 = sums[1];
     stats.cdf_l2 = sums[2];
     if (NEEDS_REST) stats.rest_sq = sums[0];
@@ -206,7 +214,7 @@ __device__ inline Stats statistics(const Args& a, Row& row, const cell_t* places
     const bool plain = __all_sync(EVERYONE, stats.p_true >= (real)PLAIN);
     int empty = (high ? (S - below) * E - (K - 1 - y) : below * E - y) - (s - first) * E;
     empty = empty > 0 ? empty : 0;
-    row.sides = group_product(sides_of(v, inner, empty, plain));
+    row.sides = group_product(sides_of(v, inner, empty, plain), plain);
 #endif
 #if NEEDS_MODES
     const order_t own = p_true > 0 ? KEY_OF(p_true) : 0, top = group_most(own > most ? own : most);

@@ -116,13 +116,6 @@ struct Found {
     Product sides;
 };
 
-// Move the exponent of a factor out of the way; `exponents` counts each from -1023.
-__device__ inline void renew(real& factor, int& exponents) {
-    int64 bits = __double_as_longlong(factor);
-    exponents += (int)(bits >> 52);
-    factor = __longlong_as_double((bits & 0x000fffffffffffffLL) | 0x3ff0000000000000LL);
-}
-
 // A cumulative probability is an error if a < b, else one of the outcome's side.
 __device__ inline void add_error_or_side(Found& found, real x, int a, int b) {
     if (a < b) {
@@ -131,19 +124,8 @@ __device__ inline void add_error_or_side(Found& found, real x, int a, int b) {
             found.squares = fma_of(x, x, found.squares);
         }
     } else if (NEEDS_CDF_LOG) {
-#ifdef EMULATED
-        found.sides.m *= x;
-#else
-        // Where compilers know that this is a product they compute it always, and then choose.
-        asm volatile("mul.rn.f64 %0, %0, %1;" : "+d"(found.sides.m) : "d"(x));
-#endif
+        multiply(found.sides.m, x);
     }
-}
-
-// A product as a number, where that does not underflow: its logarithm then keeps its digits.
-__device__ inline Product settled(Product product) {
-    if (product.e < -900 || product.e > 900) return product;
-    return {product.m * __longlong_as_double((int64)(product.e + 1023) << 52), 0};
 }
 
 // The statistics of a row; all but `cdf_log`, which is -log(row.sides).
