@@ -34,7 +34,7 @@ def rows(k, n):
 
 
 def results():
-    for k in (3, 12):
+    for k in (3, 12, 200):
         yield f"{k} classes", vx.evaluate(*data[k], ordered=True).to_dict(stored=False)
     y, p = data[3]
     yield "two models", vx.compare(y, {"a": p, "b": p[:, ::-1]}, rule="brier").to_dict()
@@ -53,7 +53,7 @@ def numbers(found):
     return [float(found)] if isinstance(found, (int, float)) else []
 
 
-data = {k: rows(k, limits.COMPILED_FROM // k + 7) for k in (3, 12)}
+data = {k: rows(k, limits.COMPILED_FROM // k + 7) for k in (3, 12, 200)}
 fast = {name: numbers(found) for name, found in results()}
 print(int(config.OPT), count.compiled)
 limits.COMPILED_FROM = 2**62

@@ -174,7 +174,7 @@ def test_compiled_and_array_paths_agree(kind, weighted, monkeypatch):
 
 
 @pytest.mark.skipif(kernels() is None, reason="numba is not installed")
-@pytest.mark.parametrize("k", [2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 100, 1000])
+@pytest.mark.parametrize("k", [2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 100, 136, 1000, 1025])
 def test_any_number_of_classes(k, monkeypatch):
     rng = np.random.default_rng(k)
     p = extremes(rng, 1500, k)

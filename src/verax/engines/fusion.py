@@ -10,10 +10,10 @@ classes. Formulas that have no trace are not fused: they run as NumPy calls.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from verax.engines.meanlosses import write_mean_losses, write_shares
 from verax.engines.stats import Formula
 from verax.engines.tracing import Trace, record
 from verax.inputs.arrays import Floats
-from verax.kernels.dense import ROOM, STRIP, cumulative_statistics, strip_statistics
+from verax.kernels.dense import ROOM, STRIP, strip_statistics
 from verax.kernels.fewclasses import FEW, KNOWN, strip_rows, write_probabilities, write_statistics
 from verax.kernels.functions import texts_of
 from verax.kernels.limits import FULL
@@ -234,13 +234,11 @@ def _many_loop(trace: Trace, layout: Layout) -> str:
     head.add(f"for start in range(0, y.size, {size}):")
     strip = Lines(8)
     strip.add(f"n = min({size}, y.size - start)")
-    rows = f"p, y, start + i, min({STRIP}, n - i)"
+    ordinal, ranked_log = bool(CUMULATIVE & set(trace.statistics)), "cdf_log" in trace.statistics
     strip.add(f"for i in range(0, n, {STRIP}):")
-    strip.add(f"    strip_statistics({rows}, clear, s, i, chosen, valid, i, held)")
-    helpers: list[Callable[..., Any]] = [strip_statistics]
-    if CUMULATIVE & set(trace.statistics):
-        strip.add(f"    cumulative_statistics({rows}, s, i, {'cdf_log' in trace.statistics}, held)")
-        helpers.append(cumulative_statistics)
+    strip.add(f"    size = min({STRIP}, n - i)")
+    into = f"s, i, chosen, valid, i, {ordinal}, {ranked_log}, held"
+    strip.add(f"    strip_statistics(p, y, start + i, size, clear, {into})")
     _write_zeros(strip, n, layout.weighted)
     strip.add("for i in range(n):")
     row = Lines(12)
@@ -267,7 +265,7 @@ def _many_loop(trace: Trace, layout: Layout) -> str:
     end.add("        n_left += 1")
     start = f"def kernel({_PARAMETERS}) -> int:"
     own = [start, *head.text, *strip.text, *row.text, *end.text, "    return n_left"]
-    return "\n".join([*own, texts_of(*helpers)])
+    return "\n".join([*own, texts_of(strip_statistics)])
 
 
 def _write_losses(row: Lines, trace: Trace, layout: Layout, needs: Collection[str]) -> None:

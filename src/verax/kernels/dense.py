@@ -6,16 +6,16 @@ These kernels know row statistics, never a rule: rules reach compiled code throu
 
 from __future__ import annotations
 
-import math
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from verax.kernels.blocks import BLOCKED, block_statistics, log_of_thresholds, log_with_error
 from verax.kernels.functions import compiled
 from verax.kernels.operations import bits, fma, from_bits, higher, lower, plus, select
 from verax.kernels.statistics import places
-from verax.kernels.texts import LOG, Kernel, pattern
+from verax.kernels.texts import Kernel, pattern
 
 # How many rows are taken side by side, and how many of their classes are held as columns at a time.
 # Short rows may lie in columns, one after the other: that costs them nothing.
@@ -28,12 +28,9 @@ _FOUR = 4
 ROOM = _HELD + 2 * _FOUR
 # The bits of floats: those of exponents follow those of mantissas.
 _BITS, _MANTISSA, _ONE = np.uint64(52), np.uint64(2**52 - 1), np.uint64(pattern(1.0))
-_TWICE, _MOST, _EVEN = np.uint64(2046), np.uint64(2047), np.uint64(1024)
-_CENTRE = np.uint64((1024 << 52) - pattern(math.sqrt(0.5)))
-_BIAS, _LN2 = np.uint64(1023), math.log(2)
+_TWICE, _BIAS = np.uint64(2046), np.uint64(1023)
 # Four factors that are no smaller than this have a normal product; rows with smaller ones are rare.
 _LEAST = 2.0**-200
-_L0, _L1, _L2, _L3, _L4, _L5, _L6 = LOG
 
 _P_TRUE, _REST_SQ, _HIT, _HIT_LOWEST, _TOP = places("p_true", "rest_sq", "hit", "hit_lowest", "top")
 _CDF_L2, _CDF_L1, _CDF_LOG = places("cdf_l2", "cdf_l1", "cdf_log")
@@ -58,11 +55,11 @@ def _row_stats(ordinal: bool, ranked_log: bool) -> Kernel:
         held, valid = np.empty((ROOM, STRIP)), np.empty(STRIP)
         for start in range(0, p.shape[0], STRIP):
             n = min(STRIP, p.shape[0] - start)
-            strip_statistics(p, y, start, n, clear, out, start, decision, valid, 0, held)
+            strip_statistics(
+                p, y, start, n, clear, out, start, decision, valid, 0, ordinal or ranked_log, ranked_log, held
+            )
             for i in range(n):
                 n_unclear += select(valid[i] > 0.0, 0, 1)
-            if ordinal or ranked_log:
-                cumulative_statistics(p, y, start, n, out, start, ranked_log, held)
         return n_unclear
 
     return kernel
@@ -114,19 +111,27 @@ def strip_statistics(
     decision: Any,
     valid: Any,
     first: int,
+    ordinal: bool,
+    ranked_log: bool,
     held: Any,
 ) -> None:
     """The same for the `n` rows of a strip; `valid` has 1 for those that are clearly valid, else 0.
 
-    Short rows are turned into columns, which are `held`, and taken side by side.
+    With `ordinal` statistics of cumulative probabilities are written. Short rows are turned into columns,
+    which are `held`, and taken side by side.
     """
-    if p.shape[1] <= _SHORT:
-        _turn(p, start, n, held)
-        _side_by_side(y, start, n, p.shape[1], clear, out, at, decision, valid, first, held)
+    if ordinal and p.shape[1] > _HELD and p.shape[1] <= BLOCKED:
+        block_statistics(p, y, start, n, clear, out, at, decision, valid, first, ranked_log)
     else:
-        for i in range(n):
-            fine = plain_statistics(p, start + i, y[start + i], clear, out, at + i, decision)
-            valid[first + i] = float(fine)
+        if p.shape[1] <= _SHORT:
+            _turn(p, start, n, held)
+            _side_by_side(y, start, n, p.shape[1], clear, out, at, decision, valid, first, held)
+        else:
+            for i in range(n):
+                fine = plain_statistics(p, start + i, y[start + i], clear, out, at + i, decision)
+                valid[first + i] = float(fine)
+        if ordinal:
+            _cumulative_statistics(p, y, start, n, out, at, ranked_log, held)
 
 
 def _turn(p: Any, start: int, n: int, held: Any) -> None:
@@ -204,7 +209,7 @@ def _side_by_side(
         valid[begin + i] = select(fine & known, 1.0, 0.0)
 
 
-def cumulative_statistics(
+def _cumulative_statistics(
     p: Any, y: Any, start: int, n: int, out: Any, at: int, ranked_log: bool, held: Any
 ) -> None:
     """Write the statistics of cumulative probabilities for the `n` rows of a strip, side by side.
@@ -234,18 +239,10 @@ def cumulative_statistics(
         out[_CDF_L2, at + i] = l2[i]
     if ranked_log:
         for i in range(n):
-            whole = bits(product[i])
-            power = (whole + _CENTRE) >> _BITS
-            f = from_bits(whole - ((power - _EVEN) << _BITS)) - 1.0
-            f = fma(error[i], from_bits((_MOST - power) << _BITS), f)
-            s = f / (2.0 + f)
-            z = s * s
-            r = fma(fma(fma(fma(fma(fma(_L6, z, _L5), z, _L4), z, _L3), z, _L2), z, _L1), z, _L0)
-            k = float(np.int64(exponent[i] + power - _EVEN))
-            out[_CDF_LOG, at + i] = -fma(k, _LN2, fma(s, z * r, s + s))
+            out[_CDF_LOG, at + i] = -log_with_error(product[i], error[i], exponent[i])
         for i in range(n):
             if not smallest[i] >= _LEAST:
-                out[_CDF_LOG, at + i] = _log_of_thresholds(p[start + i], y[start + i])
+                out[_CDF_LOG, at + i] = log_of_thresholds(p[start + i], y[start + i])
 
 
 def _at_once(
@@ -361,34 +358,3 @@ def _in_two_turns(
                         product[i] = from_bits((whole & _MANTISSA) | _ONE)
                         error[i] = low * from_bits((_TWICE - (whole >> _BITS)) << _BITS)
                         smallest[i] = least
-
-
-# Products of probabilities are split where they fall below this; smaller factors are taken alone.
-_SMALL_PRODUCT, _SMALL_FACTOR = 2.0**-500, 2.0**-400
-
-
-def _log_of_thresholds(row: Any, outcome: int) -> float:
-    """Minus the log probability of the outcome's side of every threshold, summed."""
-    total = 0.0
-    product = 1.0
-    error = 0.0
-    tail = 0.0
-    n = row.size
-    for i in range(2 * (n - 1)):
-        # First the thresholds from below up to the last, then from above down to the first.
-        j = i if i < n - 1 else 2 * (n - 1) - i
-        tail = np.float64(row[j]) + (0.0 if i == n - 1 else tail)
-        if (j < outcome) if i < n - 1 else (j > outcome):
-            continue
-        if tail < _SMALL_FACTOR:
-            total -= math.log(tail)
-            continue
-        # One logarithm of a product instead of many; its rounding errors come along.
-        high = product * tail
-        error = fma(error, tail, fma(product, tail, -high))
-        product = high
-        if product < _SMALL_PRODUCT:
-            total -= math.log(product) + error / product
-            product = 1.0
-            error = 0.0
-    return total - (math.log(product) + error / product)
