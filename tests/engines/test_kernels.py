@@ -255,7 +255,7 @@ def test_a_card_takes_few_calls_of_the_host(gpu):
     finally:
         sys.setprofile(before)
     assert gpu.launches == ["tally", "tally"]
-    assert 0 < len(calls) <= 195
+    assert 0 < len(calls) <= 200
 
 
 def test_the_same_bits_again(gpu):
