@@ -91,6 +91,12 @@ def test_the_range_allows_for_heavy_tails():
     sums = np.bincount(GROUPS, GAPS - GAPS.mean())
     own = 40 * (sums**4).sum() / (sums**2).sum() ** 2
     assert grouped.pilot.spread.certainty == pytest.approx(80 / (own - 1 + 2 / 40))
+    # A group without weight is none.
+    light = vx.plan(Y, MODELS, rule="brier", difference=0.01, groups=GROUPS, weights=1.0 * (GROUPS > 0))
+    kept = GROUPS > 0
+    fewer = {name: p[kept] for name, p in MODELS.items()}
+    without = vx.plan(Y[kept], fewer, rule="brier", difference=0.01, groups=GROUPS[kept])
+    assert light.pilot.spread.certainty == pytest.approx(without.pilot.spread.certainty, rel=1e-12)
     rare = GAPS * 0
     rare[0] = 1.0
     p = np.where(rare[:, None] > 0, np.roll(P, 1, axis=1), P)

@@ -20,7 +20,7 @@ from reports import sample
 from verax.analyses.recalibration.choosing import dealt
 from verax.analyses.recalibration.fitting import STRENGTHS, fit
 from verax.analyses.recalibration.forms import nearest_monotone
-from verax.analyses.recalibration.records import Gain, of_nothing
+from verax.analyses.recalibration.records import Gain, _p_of, of_nothing
 from verax.analyses.recalibration.rows import Configuration, FittingRows
 from verax.inference.intervals import Interval
 from verax.inputs.groups import Groups
@@ -549,3 +549,14 @@ def test_a_choice_that_differs_between_folds_is_as_uncertain_as_its_parts():
     undone = gain(0.05, 0.15).undecided(of_nothing(0.9))
     assert tuple(undone.interval) == (0.0, 0.15)
     assert not undone.certain
+
+
+@pytest.mark.parametrize("shift", [0.3, -0.3])
+def test_the_p_value_of_an_interval_is_that_of_its_test(shift):
+    gains = np.random.default_rng(0).normal(size=25) + shift
+    found = ttest_1samp(gains, 0)
+    ends = found.confidence_interval(0.9)
+    interval = vx.results.Interval(ends.low, ends.high, method="t", confidence=0.9)
+    assert _p_of(gains.mean(), interval, 24) == pytest.approx(found.pvalue, rel=1e-9)
+    nothing = vx.results.Interval(0.0, 0.0, method="t", confidence=0.9)
+    assert _p_of(0.0, nothing, 24) == 1

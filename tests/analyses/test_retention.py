@@ -17,6 +17,7 @@ import references
 import verax as vx
 from cases import forecasts, number
 from scattered import Scattered
+from verax.analyses.retention.bins import Bins
 from verax.analyses.retention.cuts import Cuts, Options, RowOrder, RowWeights
 from verax.analyses.retention.uncertainty_scores import doubt, expected_of_itself
 from verax.analyses.table import RowTable
@@ -484,3 +485,20 @@ def test_beyond_the_limit_means_stay_and_tables_are_refused():
 def test_the_formula_of_the_expected_rps(rule):
     p = np.vstack([np.random.default_rng(0).dirichlet([0.3] * 4, 50), np.eye(4)])
     np.testing.assert_allclose(expected_of_itself(rule, p), rule.entropy(p), atol=1e-14)
+
+
+def test_replicates_of_bins_vary_as_those_of_rows():
+    rng = np.random.default_rng(0)
+    rank = np.sort(rng.integers(0, 4, 300))
+    values = rng.exponential(size=300) + 5 * rank
+    bins = object.__new__(Bins)
+    bins.weights = bins.squares = np.bincount(rank).astype(float)
+    bins.sums = bins.crossed = np.bincount(rank, values)[:, None]
+    bins.second = bins.crossed_second = np.bincount(rank, values**2)[:, None]
+    bins.infinite = np.zeros((4, 1))
+    bins.rank, bins.counts, bins.n_cells, bins.whole = np.arange(4), bins.weights, 0, True
+    drawn = np.array([own.sums[:, 0] for own in bins.drawn(4000, 0, copies=True)])
+    # Rows drawn with replacement: the sum of a bin is a sum of 300 values that are zero elsewhere.
+    spread = 300 * np.array([np.where(rank == b, values, 0.0).var() for b in range(4)])
+    np.testing.assert_allclose(drawn.var(axis=0), spread, rtol=0.1)
+    assert drawn.sum(axis=1).var() == pytest.approx(300 * values.var(), rel=0.1)

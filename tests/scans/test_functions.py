@@ -53,6 +53,14 @@ def test_a_handle_in_memory_answers_one_question_after_the_other():
         alike(numbers(found), numbers(exact))
 
 
+def test_options_of_opened_rows_may_be_repeated_as_they_are_by_default():
+    y, p, _ = case("rows", n=40)
+    handle = open_rows(y, p)
+    assert vx.evaluate(handle, normalize=False, logits=False).n_rows == 40
+    with pytest.raises(vx.InputError, match="`normalize` must not be given beside predictions"):
+        vx.evaluate(handle, normalize=True)
+
+
 def test_what_compare_refuses_it_refuses_wherever_rows_are():
     y, p, _ = case("rows", n=40)
     models, same = {"a": p, "b": p[:, ::-1]}, {"groups": np.zeros(40, int)}
