@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from verax.common import sorting
-from verax.common.sorting import distinct_values, stable_order
+from verax.common.sorting import distinct_values, n_distinct, stable_order
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 17, 5000])
@@ -51,3 +51,13 @@ def test_integers_near_the_ends_of_their_range():
         labels, codes = distinct_values(values)
         np.testing.assert_array_equal(labels[codes], values)
         assert len(labels) == 2
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.float32, np.float64])
+def test_the_number_of_distinct_values_is_that_of_a_set(dtype):
+    for values in ([], [0], [0, 0], [3, 1, 3, 2], list(range(1000)) * 2):
+        given = np.array(values).astype(dtype)
+        before = given.copy()
+        assert n_distinct(given) == len(set(values))
+        np.testing.assert_array_equal(given, before)
+    assert n_distinct(np.array([0.0, -0.0, np.inf])) == 2

@@ -13,6 +13,7 @@ import numpy as np
 from verax.analyses.parts import in_columns, probabilities, seen
 from verax.common.hashing import mixed, name_hash
 from verax.common.packing import UnreadableError
+from verax.common.sorting import n_distinct
 from verax.common.specs import Array, Names, Whole
 from verax.common.stored import within
 from verax.common.summaries import Summary, merges
@@ -110,7 +111,7 @@ class Sketch(Summary):
             near = np.flatnonzero(hashes <= found.hashes[-1])
         elif len(hashes) > 4 * most:
             near = np.flatnonzero(hashes <= np.partition(hashes, 2 * most)[2 * most])
-            if len(np.unique(hashes[near])) < most:
+            if n_distinct(hashes[near]) < most:
                 near = np.arange(len(hashes))
         order = near[np.argsort(hashes[near], kind="stable")]
         different, first, counts = np.unique(hashes[order], return_index=True, return_counts=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from verax.common.sorting import n_distinct
 from verax.engines.histograms import joined, places
 from verax.inputs.arrays import Floats, Ints
 
@@ -49,7 +50,7 @@ def values_of(keys: Ints) -> Floats:
 
 def distinct(values: Floats) -> tuple[Floats, Ints]:
     """The distinct probabilities in increasing order, and the place of each value among them."""
-    if len(values) > _MANY and len(np.unique(values[:_PROBE])) < _PROBE // 2:
+    if len(values) > _MANY and n_distinct(values[:_PROBE]) < _PROBE // 2:
         # Where every bin has a single value, the bins tell values apart without sorting the rows.
         place, bins = places(rank_bins(values, 0))
         found = np.empty(len(bins))

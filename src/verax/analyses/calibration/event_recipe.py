@@ -25,6 +25,7 @@ from verax.analyses.calibration.eventsums import (
 from verax.analyses.calibration.sources import PartEvents, RowEvents
 from verax.analyses.parts import dense, probabilities, seen
 from verax.common.caching import cached_property
+from verax.common.sorting import n_distinct
 from verax.engines.clusters import sums_by_label
 from verax.engines.histograms import Keyed, Run, compiled
 from verax.engines.ranks import exact_keys
@@ -73,7 +74,7 @@ class HeldEvents(EventSums):
     def n_groups(self) -> int | None:
         """The number of groups; None without groups."""
         groups = self.rows.groups
-        return None if groups is None else len(np.unique(groups.codes))
+        return None if groups is None else n_distinct(groups.codes)
 
     def event(self, i: int, name: str) -> SummedEvent:
         """What is known of one event."""
@@ -308,7 +309,7 @@ class _Gathered:
             return False
         first = part.subset(np.arange(min(part.n_rows, 2 * self._most // n)))
         rows = RowEvents(recipe.model, recipe.how(n_classes)).read(first)
-        return sum(len(np.unique(event.ranked)) for event in rows.each()) > self._most
+        return sum(n_distinct(event.ranked) for event in rows.each()) > self._most
 
     def _added(self, part: Part) -> bool:
         """Add the rows to the tables, if there are few events that are scored by squared errors."""

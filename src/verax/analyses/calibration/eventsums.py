@@ -25,6 +25,7 @@ from verax.analyses.calibration.walks import Walk, squared_error
 from verax.common.caching import cached_property
 from verax.common.packing import UnreadableError
 from verax.common.sizes import EXACT_UP_TO
+from verax.common.sorting import n_distinct
 from verax.common.specs import Each, Truth, Valued, Whole
 from verax.common.stored import only_weights, within
 from verax.common.stored import whole as whole_number
@@ -143,9 +144,7 @@ class EventSums(Summary, kind="event histograms", version=2):
     @property
     def _n_values(self) -> int:
         """The number of distinct forecasts of all events, without adding up what is known of them."""
-        return sum(
-            len(np.unique(np.concatenate([run.keys for run in own.runs]))) for own in self.values.values()
-        )
+        return sum(n_distinct(np.concatenate([run.keys for run in own.runs])) for own in self.values.values())
 
     def fitting(self) -> EventSums:
         """With as few bins joined as fit into memory, whatever the order of merging."""
