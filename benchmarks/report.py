@@ -19,8 +19,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as papq
 
 import verax as vx
 from machine import describe
@@ -57,6 +55,10 @@ def child(part: str, n: int, k: int) -> None:
 
 def write(path: Path, n: int, k: int) -> None:
     """A Parquet file of overconfident forecasts, written in chunks."""
+    # Here, because the report of rows in memory does not need it, and it would count as memory of the report.
+    import pyarrow as pa
+    import pyarrow.parquet as papq
+
     rng, writer = np.random.default_rng(0), None
     for start in range(0, n, 2**20):
         e = rng.standard_gamma(0.5, (min(2**20, n - start), k)) + 1e-12

@@ -190,8 +190,26 @@ def test_sums_of_finite_values_are_those_of_rows_in_order(ties):
     options = Options([0, 0.1, 0.3, 0.8], "mean", "nan", 0, 0, 0.95, ties=ties)
     values = table.losses[vx.brier]
     for weights in (np.ones(400), rng.integers(0, 4, 400).astype(float)):
-        cuts = Cuts(RowOrder(values, ties), RowWeights(table, weights, options, counting=False))
-        assert cuts.sums(values, finite=True) == pytest.approx(cuts.sums(values, finite=False), rel=1e-12)
+        order = RowOrder(values, ties)
+        cuts = Cuts(order, RowWeights(table, weights, options, counting=False))
+        ordered = values[order.rows]
+        quick, plain = (
+            cuts.sums(values, lambda n, own=ordered: own[:n], finite=finite) for finite in (True, False)
+        )
+        assert quick == pytest.approx(plain, rel=1e-12)
+
+
+@pytest.mark.parametrize(("n", "values"), [(1, 1), (2, 1), (2, 9), (50, 3), (50, 25), (50, 1000)])
+def test_the_run_of_a_row_is_all_that_tie_with_it(n, values):
+    key = np.random.default_rng(n + values).integers(0, values, n) / 7
+    order = RowOrder(key, "share")
+    ordered = key[order.rows].tolist()
+    starts, ends = order.run_of(np.arange(n))
+    assert ordered == sorted(key.tolist(), reverse=True)
+    assert starts.tolist() == [ordered.index(x) for x in ordered]
+    assert ends.tolist() == [ordered.index(x) + ordered.count(x) for x in ordered]
+    alone = RowOrder(key, "order").run_of(np.arange(n))
+    assert [own.tolist() for own in alone] == [list(range(n)), list(range(1, n + 1))]
 
 
 def test_infinite_losses_go_first():

@@ -99,12 +99,6 @@ class BinaryEvent:
         """The different forecasts, increasing, (P,)."""
         return self.ranked[self.order if self.all_differ else self.order[self.begins]]
 
-    @property
-    def sizes(self) -> Floats:
-        """The number of elements that have each of the different forecasts, (P,)."""
-        n = len(self.order)
-        return np.ones(n) if self.all_differ else np.diff(self.begins, append=n).astype(float)
-
     @cached_property
     def pools(self) -> Ints:
         """Which of the different forecasts each element has, (N,)."""
@@ -130,14 +124,9 @@ class BinaryEvent:
         spread[self.order] = values if self.all_differ else values.take(self._pools_in_order)
         return spread
 
-    def cells(self, weights: Floats | None) -> Floats:
+    def cells(self, weights: Floats) -> Floats:
         """The weight of each forecast without (column 0) and with (column 1) the event: (P, 2)."""
-        happened = self.happened.take(self.order)
-        if weights is None and self.all_differ:
-            cells = np.empty((len(happened), 2))
-            cells[:, 0], cells[:, 1] = ~happened, happened
-            return cells
-        mass = np.ones(len(self.order)) if weights is None else weights.take(self.order)
+        happened, mass = self.happened.take(self.order), weights.take(self.order)
         return np.stack([self.pooled(mass * ~happened), self.pooled(mass * happened)], axis=1)
 
 

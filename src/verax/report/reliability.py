@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.calibration.components import Components, Decomposition
-from verax.analyses.calibration.curves import ReliabilityCurve
+from verax.analyses.calibration.curves import EventCurve, ReliabilityCurve
+from verax.analyses.calibration.draws import CellBand
 from verax.analyses.calibration.list_results import ListReliability
 from verax.inputs.arrays import Floats
 from verax.report.limits import PANELS
@@ -73,11 +74,12 @@ def most_miscalibrated(parted: Mapping[str, Decomposition]) -> list[int]:
     return sorted(np.argsort(-total, kind="stable")[:PANELS].tolist())
 
 
-def panel_of(problem: Problem, position: int, curve: ReliabilityCurve) -> ReliabilityPanel:
+def panel_of(problem: Problem, position: int, curve: EventCurve) -> ReliabilityPanel:
     """The panel that shows a curve."""
     name = problem.names[position]
     title = f"at most {name}" if problem.ordered else name
-    return ReliabilityPanel(position, title, on_grid(curve), curve.histogram, curve.components)
+    points = on_grid(curve.forecast, curve.frequency, curve.weight, curve.band)
+    return ReliabilityPanel(position, title, points, curve.histogram, curve.components)
 
 
 def panels_of_places(found: Sequence[ListReliability]) -> list[list[ReliabilityPanel]]:
@@ -88,7 +90,7 @@ def panels_of_places(found: Sequence[ListReliability]) -> list[list[ReliabilityP
         curves = {curve.name: curve for curve in own}
         panels.append(
             [
-                ReliabilityPanel(i, name, on_grid(curve), curve.histogram, curve.components)
+                ReliabilityPanel(i, name, _points(curve), curve.histogram, curve.components)
                 if (curve := curves.get(name)) is not None
                 else ReliabilityPanel(i, name, np.zeros((0, 5)), np.ones(1), None)
                 for i, name in enumerate(names)
@@ -97,18 +99,28 @@ def panels_of_places(found: Sequence[ListReliability]) -> list[list[ReliabilityP
     return panels
 
 
-def on_grid(curve: ReliabilityCurve) -> Floats:
+def _points(curve: ReliabilityCurve) -> Floats:
+    """The points of a curve that has a band for every forecast."""
+    n = len(curve.weight)
+    band = None if curve.band is None else CellBand(curve.band, np.arange(n), n)
+    return on_grid(curve.forecast, curve.frequency, curve.weight, band)
+
+
+def on_grid(forecast: Floats, frequency: Floats, weight: Floats, band: CellBand | None) -> Floats:
     """The points of a curve, averaged over cells of the grid where there are more than cells."""
-    band = np.full((2, len(curve.weight)), np.nan) if curve.band is None else curve.band
-    weight = curve.weight
-    columns = [curve.forecast, curve.frequency, *band]
     if len(weight) > _CELLS:
         # Forecasts increase, so that a cell is where it begins.
-        begins = np.unique(np.searchsorted(curve.forecast, np.arange(_CELLS) / _CELLS))
+        begins = np.unique(np.searchsorted(forecast, np.arange(_CELLS) / _CELLS))
         begins = begins[begins < len(weight)]
         mass = np.add.reduceat(weight, begins)
-        columns = [np.add.reduceat(weight * column, begins) / mass for column in columns]
+        ends = None if band is None else band.means(weight, begins)
+        forecast, frequency = (
+            np.add.reduceat(weight * each, begins) / mass for each in (forecast, frequency)
+        )
         weight = mass
+    else:
+        ends = None if band is None else band.of_values
+    if ends is None:
+        ends = np.full((2, len(weight)), np.nan)
     # A row may sum to more than one, within its tolerance.
-    columns[0] = np.clip(columns[0], 0, 1)
-    return np.column_stack([*columns, weight / weight.sum()])
+    return np.column_stack([np.clip(forecast, 0, 1), frequency, *ends, weight / weight.sum()])

@@ -56,7 +56,7 @@ def cell_of(weight: Floats, most: int) -> Ints:
     middle *= most / weight.sum()
     cell = middle.astype(np.int16)
     # They do not decrease, so those without any value are left out by counting.
-    return np.cumsum(np.diff(cell, prepend=cell[:1]) > 0)
+    return np.cumsum(np.diff(cell, prepend=cell[:1]) > 0, dtype=np.int32)
 
 
 class CellDraws:
@@ -68,6 +68,8 @@ class CellDraws:
         The cell of each bin.
     n : int
         The number of cells.
+    begins : (n,) int array
+        The first bin of each cell.
     size, claimed, happened : (n,) arrays
         The weight of each cell, that of its rows times their forecasts, and that of the rows with the event.
     """
@@ -76,7 +78,7 @@ class CellDraws:
         self.cell: Ints = cell
         self._how = how
         self.n: int = int(cell[-1]) + 1
-        self._begins: Ints = np.flatnonzero(np.diff(cell, prepend=-1))
+        self.begins: Ints = np.flatnonzero(np.diff(cell, prepend=-1))
         self.size: Floats
         self.claimed: Floats
         self.happened: Floats
@@ -108,7 +110,7 @@ class CellDraws:
 
     def sums(self, values: Floats) -> Floats:
         """The sums of values of bins in each cell."""
-        return values if self.n == len(self.cell) else np.add.reduceat(values, self._begins)
+        return values if self.n == len(self.cell) else np.add.reduceat(values, self.begins)
 
     def binomial(self, rng: np.random.Generator, *, copies: bool) -> Callable[[], Floats]:
         """What draws the weight of the event in each cell from independent rows."""

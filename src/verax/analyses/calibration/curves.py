@@ -13,7 +13,7 @@ import numpy as np
 
 from verax.analyses.calibration.accuracy import EventSigns
 from verax.analyses.calibration.components import Components
-from verax.analyses.calibration.draws import band_of
+from verax.analyses.calibration.draws import CellBand, band_of
 from verax.analyses.calibration.events import Split
 from verax.analyses.calibration.eventsums import SummedEvent
 from verax.common.results import Result
@@ -25,13 +25,29 @@ from verax.inputs.skipping import MaySkip
 _HISTOGRAM_BINS = 20
 
 
+@dataclass(frozen=True)
+class EventCurve:
+    """The curve of one event: as `ReliabilityCurve`, with a band that neighbouring forecasts share."""
+
+    forecast: Floats
+    frequency: Floats
+    weight: Floats
+    band: CellBand | None
+    components: Components
+
+    @property
+    def histogram(self) -> Floats:
+        """Shares of the weight in bins from 0 to 1."""
+        return shares_of(self.forecast, self.weight)
+
+
 def curve_of(
     event: SummedEvent,
     how: Split,
     plan: Resampling,
     rng: np.random.Generator,
     signs: EventSigns | None = None,
-) -> ReliabilityCurve:
+) -> EventCurve:
     """The curve of one event, with a band and a test of calibration where there are replicates.
 
     It is the isotonic regression on its distinct forecasts, or on its bins, each at its mean forecast.
@@ -43,9 +59,14 @@ def curve_of(
     if event.rows is None:
         forecast, weight = bins.forecast, bins.cells.sum(axis=1)
     components = Components(event.name, observed, None, calibrated, plan.confidence, within)
-    return ReliabilityCurve(
-        event.name, forecast, event.fit.values, weight, band, shares_of(forecast, weight), components
-    )
+    return EventCurve(forecast, event.fit.values, weight, band, components)
+
+
+def with_whole_band(found: EventCurve) -> ReliabilityCurve:
+    """The curve with the band of every forecast."""
+    band = None if found.band is None else found.band.of_values
+    points = found.forecast, found.frequency, found.weight, band
+    return ReliabilityCurve(found.components.name, *points, found.histogram, found.components)
 
 
 def shares_of(forecast: Floats, weight: Floats) -> Floats:

@@ -28,7 +28,7 @@ from verax.analyses.calibration.sampling import FORECAST, Sampling
 from verax.analyses.units import sums_at
 from verax.inference.bootstrap import percentile_interval
 from verax.inference.intervals import Resampling
-from verax.inputs.arrays import Floats
+from verax.inputs.arrays import Floats, Ints
 
 # Tests of calibration have the most draws by default, and fewer, but not below the fewest, where they would
 # look at more probabilities than the budget. A fit costs as much as a number of rows.
@@ -160,6 +160,38 @@ class _Separate(Draws):
 # ---- curves ------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class CellBand:
+    """A band that is the same for neighbouring values.
+
+    Attributes
+    ----------
+    ends : array of shape (2, C)
+        The lower and the upper end in each cell of neighbours.
+    begins : (C,) int array
+        The first value of each cell.
+    n : int
+        The number of values.
+    """
+
+    ends: Floats
+    begins: Ints
+    n: int
+
+    @property
+    def of_values(self) -> Floats:
+        """The band of each value, (2, n)."""
+        return np.repeat(self.ends, np.diff(self.begins, append=self.n), axis=1)
+
+    def means(self, weight: Floats, starts: Ints) -> Floats:
+        """The weighted means of the band over the values from each start to the next."""
+        pieces = np.union1d(starts, self.begins)
+        mass, first = np.add.reduceat(weight, pieces), np.searchsorted(pieces, starts)
+        ends = self.ends[:, np.searchsorted(self.begins, pieces, side="right") - 1]
+        total: Floats = np.add.reduceat(mass * ends, first, axis=1)
+        return total / np.add.reduceat(mass, first)
+
+
 def band_of(
     event: SummedEvent,
     how: Split,
@@ -167,7 +199,7 @@ def band_of(
     rng: np.random.Generator,
     observed: float,
     signs: EventSigns | None,
-) -> tuple[Floats | None, Floats]:
+) -> tuple[CellBand | None, Floats]:
     """The band and the miscalibrations of calibrated forecasts with the values of an event.
 
     Where rows come in parts and belong to groups, there are none without the `signs` of the groups.
@@ -186,7 +218,8 @@ def band_of(
     else:
         draw = cells.binomial(rng, copies=plan.copies)
     curves, calibrated = cells.calibrated(plan.replicates, draw, observed)
-    return percentile_interval(curves, plan.confidence)[:, cells.cell], calibrated
+    ends = percentile_interval(curves, plan.confidence)
+    return CellBand(ends, cells.begins, len(cells.cell)), calibrated
 
 
 def _entries(rows: BinaryEvent) -> bool:

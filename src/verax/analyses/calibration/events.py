@@ -228,6 +228,12 @@ class IsotonicFit:
     sizes: Any
     blocks: Floats
 
+    @classmethod
+    def of_blocks(cls, blocks: Floats, weight: Floats) -> IsotonicFit:
+        """The fit to pools of these numbers of rows, whose blocks are known."""
+        ends = np.searchsorted(np.cumsum(weight), np.cumsum(blocks.sum(axis=1))) + 1
+        return cls(np.ones(len(weight), np.bool_), np.diff(ends, prepend=0), blocks)
+
     @property
     def values(self) -> Floats:
         """The recalibrated value of each pool that carries weight."""

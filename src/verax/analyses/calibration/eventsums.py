@@ -301,7 +301,9 @@ class SummedEvent:
     @property
     def cells(self) -> Floats:
         """(P, 2) weights without and with the event; not kept, because they may be many."""
-        return self.bins.cells if self.rows is None else self.rows.cells(self.weights)
+        if self.rows is None or self.weights is None:
+            return self.bins.cells
+        return self.rows.cells(self.weights)
 
     @cached_property
     def walk(self) -> Walk | None:
@@ -319,6 +321,8 @@ class SummedEvent:
     @cached_property
     def fit(self) -> IsotonicFit:
         """The isotonic fit."""
+        if self.walk is not None:
+            return IsotonicFit.of_blocks(self.walk.blocks, self.bins.weight)
         return recalibrate(self.cells)
 
     def score(self, how: Split) -> float:
@@ -346,12 +350,31 @@ class SummedEvent:
 
 def bins_of_rows(event: BinaryEvent, weights: Floats | None) -> EventBins:
     """The distinct forecasts of rows in memory."""
+    if weights is None and bool((event.ranked >= 0).all()):
+        return _bins_of_alike(event)
     forecast = event.values
-    if weights is None:
-        happened = event.pooled(event.happened.take(event.order).astype(float))
-        weight = event.sizes
-        claimed = forecast if event.all_differ else weight * forecast
-        return EventBins(weight, happened, claimed, weight, forecast, forecast)
+    weights = np.ones(len(event.ranked)) if weights is None else weights
     columns = (weights, weights * event.happened, weights * weights)
     weight, happened, squares = (event.sums(column) for column in columns)
     return EventBins(weight, happened, weight * forecast, squares, forecast, forecast)
+
+
+def _bins_of_alike(event: BinaryEvent) -> EventBins:
+    """The same of rows that count alike. Forecasts are sorted together with whether the event happened, which
+    takes a quarter of the time of finding their order.
+    """
+    # The sign of a forecast is known, so that there is room for a bit.
+    packed: Any = np.ascontiguousarray(event.ranked, dtype=np.float64).view(np.uint64) << np.uint64(1)
+    packed |= event.happened
+    packed.sort()
+    happened = (packed & np.uint64(1)).astype(float)
+    packed >>= np.uint64(1)
+    forecast: Floats = packed.view(np.float64)
+    rises = forecast[1:] != forecast[:-1]
+    if rises.all():
+        weight = np.ones(len(forecast))
+        return EventBins(weight, happened, forecast, weight, forecast, forecast)
+    begins = np.flatnonzero(np.concatenate([[True], rises]))
+    weight, forecast = np.diff(begins, append=len(forecast)).astype(float), forecast[begins]
+    happened = np.add.reduceat(happened, begins)
+    return EventBins(weight, happened, weight * forecast, weight, forecast, forecast)

@@ -10,7 +10,7 @@ from typing import Unpack
 import numpy as np
 
 from verax.analyses.calibration.accuracy import GroupSigns
-from verax.analyses.calibration.curves import Reliability, curve_of
+from verax.analyses.calibration.curves import Reliability, curve_of, with_whole_band
 from verax.analyses.calibration.event_recipe import EventRecipe
 from verax.analyses.calibration.events import Split, event_names
 from verax.analyses.calibration.eventsums import CLAIM, HIT, EventSums, SummedEvent
@@ -178,7 +178,7 @@ def read_reliability(
     """The curves from sums; where rows come in parts, those of groups have bands with their `signs` only."""
     stated, rng = _Stated.of(found, recipe, handle), np.random.default_rng(plan.seed)
     curves = [
-        curve_of(make(), stated.how, plan, rng, None if signs is None else signs.at(i))
+        with_whole_band(curve_of(make(), stated.how, plan, rng, None if signs is None else signs.at(i)))
         for i, make in enumerate(stated.each())
         if i in stated.shown
     ]

@@ -6,7 +6,7 @@ read_curves(handle.summarise({"curves": recipe})["curves"], recipe, metrics, opt
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from verax.analyses.retention.cuts import (
 from verax.analyses.retention.result import RetentionCurve, RetentionCurves, curve_of
 from verax.analyses.retention.summaries import CurveRecipe, CurveRows, Histograms, Measures
 from verax.analyses.retention.uncertainty_scores import MANY, UncertaintyScore
+from verax.common.memory import give_back
 from verax.errors import InputError
 from verax.inference.bootstrap import widened_over_groups
 from verax.inputs.arrays import Floats
@@ -101,15 +102,20 @@ def _curves_of_rows(
     if counting:
         narrow = rows.cells.astype(np.min_scalar_type(rows.n_classes**2))
         cells = [narrow[order.rows] for order in orders.values()]
+    if len(kept) >= MANY:
+        # Sorting takes more memory than all that follows.
+        give_back()
 
-    def values(weights: Floats) -> Floats:
+    def values(weights: Any) -> Floats:
         """All curves for one vector of weights: (metrics, orders, cuts)."""
         sample = RowWeights(rows, weights, options, counting=counting)
         cuts = [Cuts(order, sample) for order in orders.values()]
         return options.fill(measured(measures, cuts, cells))
 
-    observed = values(np.ones(len(kept)) if rows.weights is None else rows.weights)
-    draws = rows.multiplicities(options.bootstrap, options.seed, copies=options.copies)
+    observed = values(np.ones(len(kept), np.uint8) if rows.weights is None else rows.weights)
+    draws: Iterator[Any] = rows.multiplicities(options.bootstrap, options.seed, copies=options.copies)
+    if rows.weights is None:
+        draws = map(_narrow, draws)
     # Functions of users are not called by several threads at once.
     threads = len(kept) >= MANY and all(map(_own, metrics))
     replicates = np.array(list(in_order(values, draws, n_cores()) if threads else map(values, draws)))
@@ -131,6 +137,11 @@ def _curves_of_rows(
                 sees_outcome=name in by_outcome,
             )
     return RetentionCurves(curves)
+
+
+def _narrow(copies: Floats) -> Any:
+    """Numbers of copies in as few bytes as they need: a cache holds them, and rows take them in any order."""
+    return copies.astype(np.min_scalar_type(int(copies.max())))
 
 
 def _own(metric: Metric) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
@@ -135,33 +136,34 @@ class RowOrder:
     ----------
     rows : (N,) int array
         The rows, the worst first.
-    runs : int array or None
-        The places in `rows` where runs of tied rows start. None where no rows tie, or where ties are split by
-        the order of the data.
+    tied : (R, 2) int array
+        The places in `rows` where runs of two and more tied rows start and end; empty where no rows tie, or
+        where ties are split by the order of the data.
     """
 
     def __init__(self, key: Floats, ties: Ties) -> None:
         order, rises = rounded_order(key)
         # Several orders of many rows are held at a time.
         self.rows: Ints = order[::-1].astype(np.int32) if len(order) < 2**31 else order[::-1]
-        self.runs: Ints | None = None
+        self.tied: Ints = np.zeros((0, 2), np.int64)
         if ties == "share" and not rises.all():
-            self.runs = np.flatnonzero(np.concatenate([[True], rises[::-1]]))
+            equal = np.concatenate([[False], ~rises[::-1], [False]])
+            self.tied = np.flatnonzero(equal[1:] != equal[:-1]).reshape(-1, 2)
+            self.tied[:, 1] += 1
 
     def run_of(self, places: Ints) -> tuple[Ints, Ints]:
         """Where the runs of tied rows start and end that some places are in."""
-        if self.runs is None:
+        if not len(self.tied):
             return places, places + 1
-        after = np.searchsorted(self.runs, places, side="right")
-        last = len(self.runs) - 1
-        ends = np.where(after > last, len(self.rows), self.runs[np.minimum(after, last)])
-        return self.runs[after - 1], ends
+        starts, ends = self.tied[np.maximum(np.searchsorted(self.tied[:, 0], places, side="right") - 1, 0)].T
+        within = (starts <= places) & (places < ends)
+        return np.where(within, starts, places), np.where(within, ends, places + 1)
 
 
 class RowWeights:
-    """One vector of weights on the rows, and what does not depend on their order."""
+    """One vector of weights on the rows, short integers where they are copies, and what no order changes."""
 
-    def __init__(self, rows: RowTable, weights: Floats, options: Options, *, counting: bool) -> None:
+    def __init__(self, rows: RowTable, weights: Any, options: Options, *, counting: bool) -> None:
         self.weights = weights
         self.total: float = float(weights.sum())
         self.taken: Floats = options.taken(self.total, rows.whole)
@@ -195,7 +197,7 @@ class Cuts:
         share = taken[-1] / sample.total if sample.total else 1.0
         length = min(n, int(1.1 * n * share) + 64)
         while True:
-            self.weights: Floats = sample.weights[order.rows[:length]]
+            self.weights: Floats = sample.weights[order.rows[:length]].astype(float, copy=False)
             cumulative = np.cumsum(self.weights)
             at = np.minimum(np.searchsorted(cumulative, taken, side="right"), n - 1)
             self.starts, self.ends = order.run_of(at)
@@ -251,15 +253,18 @@ class Cuts:
                 tied = np.bincount(cells[run], self.weights[run], removed.shape[1])
                 removed[t - first] += self.share[t] * tied
 
-    def sums(self, values: Floats, *, finite: bool) -> Floats:
+    def sums(self, values: Floats, first: Callable[[int], Floats], *, finite: bool) -> Floats:
         """Weighted sums of `values`, one per row, over the rows kept at each cut.
 
-        Where all values are finite, the rows that every cut keeps need not be in order.
+        `first` gives those of so many rows that come first. Where all values are finite, the rows that every
+        cut keeps need not be in order.
         """
         n, base = (len(self.weights), self._beyond(values)) if finite else (len(self.order.rows), 0.0)
-        best_first = self.order.rows[:n][::-1]
-        ordered = values[best_first]
-        weights = self.weights[::-1] if n == len(self.weights) else self.sample.weights[best_first]
+        ordered = first(n)[::-1]
+        weights = self.weights
+        if n > len(weights):
+            weights = self.sample.weights[self.order.rows].astype(float, copy=False)
+        weights = weights[::-1]
         with np.errstate(invalid="ignore"):
             terms = weights * ordered
             if not finite:
@@ -333,6 +338,8 @@ class CurveMetric:
         self.rows, self._metric = rows, metric
         self.counts: DecisionMetric | None = None
         self._values: Floats | None = None
+        # Those of the rows that come first along each order, which all draws look at.
+        self._first: dict[RowOrder, Floats] = {}
         self._finite = False
         self.higher_is_better = higher_is_better(metric)
         if isinstance(metric, DecisionMetric):
@@ -359,8 +366,16 @@ class CurveMetric:
     def along(self, cuts: Cuts) -> Floats:
         """The metric at each cut along an order, where it needs no counts."""
         if self._values is not None:
-            return cuts.sums(self._values, finite=self._finite) / cuts.kept
+            return cuts.sums(self._values, partial(self._along, cuts.order), finite=self._finite) / cuts.kept
         return np.array([self._of_rows(cuts.rows(t)) for t in range(len(cuts.starts))])
+
+    def _along(self, order: RowOrder, n: int) -> Floats:
+        """The values of the n rows that come first."""
+        assert self._values is not None
+        found = self._first.get(order)
+        if found is None or len(found) < n:
+            found = self._first[order] = self._values[order.rows[:n]]
+        return found[:n]
 
     def _of_rows(self, kept: Ints) -> float:
         assert callable(self._metric)

@@ -409,6 +409,10 @@ class CurveRecipe(Recipe[Histograms]):
 
         if self.forecasts and p is None:
             p = probabilities(part, self.model)
+        if part.whole and not lists and not self.forecasts:
+            # These are held longer than what they were made with.
+            small = np.min_scalar_type(forecasts.n_classes - 1)
+            y, decisions = y.astype(small), decisions.astype(small)
         return CurveRows(
             0 if lists else forecasts.n_classes,
             numbers,

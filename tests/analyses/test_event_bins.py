@@ -1,0 +1,66 @@
+"""The distinct forecasts of events of rows in memory, their isotonic fits, and bands over them."""
+
+import numpy as np
+import pytest
+
+from verax.analyses.binary import BinaryEvent
+from verax.analyses.calibration.draws import CellBand
+from verax.analyses.calibration.events import IsotonicFit, recalibrate
+from verax.analyses.calibration.eventsums import bins_of_rows
+
+
+def event(given, happened):
+    given = np.asarray(given)
+    return BinaryEvent("", given, None, given, np.asarray(happened, np.bool_))
+
+
+@pytest.mark.parametrize("values", [1, 3, 40, 10**9])
+@pytest.mark.parametrize("least", [0.0, -1e-9])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rows_that_count_alike_are_pooled_by_forecast(values, least, dtype):
+    rng = np.random.default_rng(values)
+    given = (rng.integers(0, values, 60) / max(values - 1, 1)).astype(dtype)
+    given[0] = least
+    given = np.repeat(given, 2)[::2]
+    happened = rng.random(60) < 0.4
+    bins = bins_of_rows(event(given, happened), None)
+    expected = sorted(set(given.tolist()))
+    assert bins.forecast.tolist() == pytest.approx(expected, rel=1e-15)
+    assert bins.weight.tolist() == [np.count_nonzero(given == x) for x in expected]
+    assert bins.happened.tolist() == [np.count_nonzero(happened[given == x]) for x in expected]
+    assert bins.claimed.tolist() == pytest.approx([given[given == x].sum(dtype=float) for x in expected])
+    assert bins.squares.tolist() == bins.weight.tolist()
+
+
+def test_one_row_and_rows_of_one_class_are_pooled():
+    alone = bins_of_rows(event([0.25], [True]), None)
+    assert (alone.forecast.tolist(), alone.weight.tolist(), alone.happened.tolist()) == ([0.25], [1], [1])
+    never = bins_of_rows(event([0.5, 0.0, 0.5], [False] * 3), None)
+    assert (never.forecast.tolist(), never.happened.tolist()) == ([0.0, 0.5], [0, 0])
+    assert never.cells.tolist() == [[1, 0], [2, 0]]
+
+
+@pytest.mark.parametrize("values", [2, 30, 10**9])
+def test_a_fit_whose_blocks_are_known_is_that_of_its_pools(values):
+    rng = np.random.default_rng(0)
+    bins = bins_of_rows(event(rng.integers(0, values, 300) / values, rng.random(300) < 0.3), None)
+    expected = recalibrate(bins.cells)
+    found = IsotonicFit.of_blocks(expected.blocks, bins.weight)
+    assert found.sizes.tolist() == expected.sizes.tolist()
+    assert found.values.tolist() == expected.values.tolist()
+    assert found.kept.all()
+    assert len(found.kept) == len(bins.weight)
+
+
+@pytest.mark.parametrize("starts", [[0], [0, 1, 9], [0, 4, 5], list(range(10))])
+def test_means_of_a_band_are_those_of_its_values(starts):
+    rng = np.random.default_rng(1)
+    band = CellBand(rng.random((2, 4)), np.array([0, 3, 4, 8]), 10)
+    weight = rng.random(10)
+    values = band.of_values
+    assert values[0].tolist() == [band.ends[0, c] for c in (0, 0, 0, 1, 2, 2, 2, 2, 3, 3)]
+    expected = [
+        np.average(part, axis=1, weights=w)
+        for part, w in zip(np.split(values, starts[1:], axis=1), np.split(weight, starts[1:]), strict=True)
+    ]
+    np.testing.assert_allclose(band.means(weight, np.array(starts)), np.transpose(expected), rtol=1e-14)
