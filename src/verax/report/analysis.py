@@ -8,7 +8,7 @@ class frequencies of rows with weights.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -66,7 +66,7 @@ from verax.report.limits import (
 )
 from verax.report.problem import Problem
 from verax.report.reliability import ReliabilityPanel, panels_of_places
-from verax.report.remedies import RecalibrationBenefit, remedies_of, remedies_of_lists
+from verax.report.remedies import Tried, remedies_of, remedies_of_lists, try_recalibration
 from verax.report.survey import ListSurveyRecipe, SurveyRecipe
 from verax.report.thresholds import ThresholdCurves, find_thresholds
 from verax.scores.base import Rule
@@ -303,29 +303,29 @@ class _Conclusion:
         def calibrated() -> tuple[dict[str, Decomposition], dict[str, list[ReliabilityPanel]]]:
             return calibration.calibrated(handle, problem, tests, plan, events)
 
-        def remedied(panels: Callable[[], Any]) -> dict[str, RecalibrationBenefit]:
-            class_biases = calibration.class_biases(problem, events)
+        def recalibrated() -> Tried:
             how = {"confidence": plan.confidence, "seed": plan.seed}
-            return remedies_of(problem, self.found["sample"], class_biases, panels, **how)  # type: ignore[arg-type]
+            return try_recalibration(problem, self.found["sample"], **how)  # type: ignore[arg-type]
 
         def curves() -> dict[str, Any]:
             return {model: self._curves(model) for model in problem.models}
 
-        if handle.kept is not None:
-            # One after the other: at once they take much memory.
-            drawn = curves()
-            self._forget_curves()
-            give_back()
-            parted, panels = calibrated()
-            give_back()
-            remedies = remedied(lambda: panels)
-        else:
-            # Most of this is done outside of Python; what follows waits for calibration at its end alone.
-            with ThreadPoolExecutor(2) as pool:
-                calibration_of = pool.submit(calibrated)
-                tried = pool.submit(remedied, lambda: calibration_of.result()[1])
-                read = pool.submit(curves)
-                (parted, panels), remedies, drawn = calibration_of.result(), tried.result(), read.result()
+        # Most of this is done outside of Python.
+        with ThreadPoolExecutor(2) as pool:
+            if handle.kept is not None:
+                # These two one after the other: at once they take much memory.
+                trying = pool.submit(recalibrated)
+                drawn = curves()
+                self._forget_curves()
+                give_back()
+                parted, panels = calibrated()
+                give_back()
+            else:
+                calibrating, trying = pool.submit(calibrated), pool.submit(recalibrated)
+                drawn = pool.submit(curves).result()
+                parted, panels = calibrating.result()
+            biases = calibration.class_biases(problem, events)
+            remedies = remedies_of(problem, trying.result(), biases, panels)
         classes = [self.found[f"{model}/classes"] for model in problem.models]
         shown = _heaviest(
             problem, np.sum([own.losses.high[:, 0, 0] for own in classes], axis=0), classes[0].rows.high[:, 1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -86,33 +86,46 @@ class RecalibrationBenefit:
         }
 
 
-def remedies_of(
-    problem: Problem,
-    sample: Sample,
-    class_biases: Mapping[str, list[ClassBias]],
-    panels: Callable[[], Panels],
-    *,
-    confidence: float,
-    seed: int,
-) -> dict[str, RecalibrationBenefit]:
-    """The remedy of every model, tried on a sample of the rows; the panels of all models are asked for
-    last.
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """What recalibration did to a sample of the rows.
+
+    Attributes
+    ----------
+    rows : Sample or None
+        The rows that it was tried on; None where it was not tried.
+    found : mapping of str to Recalibration
+        That of every model, by the name on the page.
     """
+
+    rows: Sample | None
+    found: Mapping[str, Recalibration]
+
+
+def try_recalibration(problem: Problem, sample: Sample, *, confidence: float, seed: int) -> Tried:
+    """Recalibrate every model on a sample of the rows."""
     rows = _usable(problem, sample)
-    if rows is None:
-        return {name: RecalibrationBenefit(None, found, []) for name, found in class_biases.items()}
     found = {}
-    for i, name in enumerate(problem.models.values()):
+    for i, name in enumerate(problem.models.values() if rows is not None else ()):
+        assert rows is not None
         better = _recalibration(problem, rows, i, confidence, seed)
         if len(rows.y) < problem.n_rows:
             better = better.with_sample(len(rows.y), problem.n_rows)
-        found[name] = RecalibrationBenefit(better, class_biases[name], [])
-    if not any(remedy.helps for remedy in found.values()):
+        found[name] = better
+    return Tried(rows, found)
+
+
+def remedies_of(
+    problem: Problem, tried: Tried, class_biases: Mapping[str, list[ClassBias]], panels: Panels
+) -> dict[str, RecalibrationBenefit]:
+    """The remedy of every model, from what was tried and the panels of all models."""
+    found = {name: RecalibrationBenefit(tried.found.get(name), own, []) for name, own in class_biases.items()}
+    if tried.rows is None or not any(remedy.helps for remedy in found.values()):
         return found
     # The same events for all models, so that one figure serves them.
-    shown = _most_miscalibrated(panels())
+    shown = _most_miscalibrated(panels)
     return {
-        name: replace(remedy, curves=_curves(problem, rows, i, remedy, shown))
+        name: replace(remedy, curves=_curves(problem, tried.rows, i, remedy, shown))
         for i, (name, remedy) in enumerate(found.items())
     }
 
