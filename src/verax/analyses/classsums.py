@@ -85,19 +85,20 @@ class ClassSums(Summary, kind="losses by class"):
 
     # ---- what they say ---------------------------------------------------------------------
 
-    def mean(self, k: int, r: int) -> tuple[float, float, float]:
-        """The mean loss in a class by a rule, its standard error and degrees of freedom."""
-        (n, w, squares), sums = self.rows.high[k], self.losses.high[k, r]
-        if sums[_N_INFINITE] > 0:
-            return np.inf, np.nan, 0.0
-        mean = float(sums[_FIRST] / w)
+    def means(self, k: int) -> list[tuple[float, float, float]]:
+        """By each rule the mean loss in a class, its standard error and degrees of freedom."""
+        n, w, squares = self.rows.high[k].tolist()
+        sums = self.losses.high[k]
+        mean = sums[:, _FIRST] / w
+        freedom = w * w / squares - 1
         if self.groups is not None:
-            variances, freedom = leave_one_out(self.groups[:, k, 0], self.groups[:, k, 1 + r : 2 + r])
-            return mean, float(np.sqrt(variances[0])), freedom
-        around = sums[_SECOND_SQUARED] - mean * (2 * sums[_FIRST_SQUARED] - mean * squares)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            variance = max(float(around), 0.0) / w**2 / (1 - 1 / n)
-        return mean, float(np.sqrt(variance)), float(w * w / squares - 1)
+            variance, freedom = leave_one_out(self.groups[:, k, 0], self.groups[:, k, 1:])
+        else:
+            around = sums[:, _SECOND_SQUARED] - mean * (2 * sums[:, _FIRST_SQUARED] - mean * squares)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                variance = np.maximum(around, 0.0) / w**2 / (1 - np.divide(1, n))
+        found = zip(mean.tolist(), np.sqrt(variance).tolist(), sums[:, _N_INFINITE] > 0, strict=True)
+        return [(np.inf, np.nan, 0.0) if lost else (own, error, freedom) for own, error, lost in found]
 
     @property
     def counts(self) -> ClassCounts:

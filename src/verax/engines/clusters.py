@@ -292,7 +292,9 @@ def _cumulants(weight: Floats, totals: Floats) -> tuple[Floats, Floats]:
         return np.full(totals.shape[1], np.nan), np.full(totals.shape[1], np.nan)
     change = changes_without_each(weight, totals)
     with np.errstate(invalid="ignore", over="ignore"):
-        return (change**2).sum(axis=0) * (n - 1) / n, (change**3).sum(axis=0) * (n - 1) / n
+        # A product: third powers take ten times as long.
+        square = change * change
+        return square.sum(axis=0) * (n - 1) / n, (square * change).sum(axis=0) * (n - 1) / n
 
 
 def group_freedom(weight: Floats) -> float:

@@ -497,11 +497,9 @@ def _by_class(problem: Problem, sums: ClassSums, shown: list[int], confidence: f
         if not weight:
             continue
         means, intervals = {}, {}
-        for r, rule in enumerate(problem.rules):
+        for rule, mean in zip(problem.rules, sums.means(k), strict=True):
             bounds = rule.bounds(problem.n_classes)
-            means[name_of(rule)], intervals[name_of(rule)] = _with_interval(
-                *sums.mean(k, r), bounds, confidence
-            )
+            means[name_of(rule)], intervals[name_of(rule)] = _with_interval(*mean, bounds, confidence)
         found.append(ClassLoss(k, int(n), means, intervals))
     return found
 
