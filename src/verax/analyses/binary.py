@@ -124,9 +124,10 @@ class BinaryEvent:
         spread[self.order] = values if self.all_differ else values.take(self._pools_in_order)
         return spread
 
-    def cells(self, weights: Floats) -> Floats:
+    def cells(self, weights: Floats | None) -> Floats:
         """The weight of each forecast without (column 0) and with (column 1) the event: (P, 2)."""
-        happened, mass = self.happened.take(self.order), weights.take(self.order)
+        happened = self.happened.take(self.order)
+        mass = np.ones(len(self.order)) if weights is None else weights.take(self.order)
         return np.stack([self.pooled(mass * ~happened), self.pooled(mass * happened)], axis=1)
 
 
