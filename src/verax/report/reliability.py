@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.calibration.components import Components, Decomposition
-from verax.analyses.calibration.curves import EventCurve, ReliabilityCurve
+from verax.analyses.calibration.curves import FittedCurve, ReliabilityCurve
 from verax.analyses.calibration.draws import CellBand
 from verax.analyses.calibration.list_results import ListReliability
 from verax.inputs.arrays import Floats
@@ -74,11 +74,11 @@ def most_miscalibrated(parted: Mapping[str, Decomposition]) -> list[int]:
     return sorted(np.argsort(-total, kind="stable")[:PANELS].tolist())
 
 
-def panel_of(problem: Problem, position: int, curve: EventCurve) -> ReliabilityPanel:
+def panel_of(problem: Problem, position: int, curve: FittedCurve) -> ReliabilityPanel:
     """The panel that shows a curve."""
     name = problem.names[position]
     title = f"at most {name}" if problem.ordered else name
-    points = on_grid(curve.forecast, curve.frequency, curve.weight, curve.band)
+    points = on_grid(curve.forecast, curve.frequency, curve.weight, curve.within)
     return ReliabilityPanel(position, title, points, curve.histogram, curve.components)
 
 

@@ -26,13 +26,13 @@ _HISTOGRAM_BINS = 20
 
 
 @dataclass(frozen=True)
-class EventCurve:
-    """The curve of one event: as `ReliabilityCurve`, with a band that neighbouring forecasts share."""
+class FittedCurve:
+    """The curve of one event: as `ReliabilityCurve`, with the band that neighbouring forecasts share."""
 
     forecast: Floats
     frequency: Floats
     weight: Floats
-    band: CellBand | None
+    within: CellBand | None
     components: Components
 
     @property
@@ -47,7 +47,7 @@ def curve_of(
     plan: Resampling,
     rng: np.random.Generator,
     signs: EventSigns | None = None,
-) -> EventCurve:
+) -> FittedCurve:
     """The curve of one event, with a band and a test of calibration where there are replicates.
 
     It is the isotonic regression on its distinct forecasts, or on its bins, each at its mean forecast.
@@ -59,12 +59,12 @@ def curve_of(
     if event.rows is None:
         forecast, weight = bins.forecast, bins.cells.sum(axis=1)
     components = Components(event.name, observed, None, calibrated, plan.confidence, within)
-    return EventCurve(forecast, event.fit.values, weight, band, components)
+    return FittedCurve(forecast, event.fit.values, weight, band, components)
 
 
-def with_whole_band(found: EventCurve) -> ReliabilityCurve:
+def with_whole_band(found: FittedCurve) -> ReliabilityCurve:
     """The curve with the band of every forecast."""
-    band = None if found.band is None else found.band.of_values
+    band = None if found.within is None else found.within.of_values
     points = found.forecast, found.frequency, found.weight, band
     return ReliabilityCurve(found.components.name, *points, found.histogram, found.components)
 

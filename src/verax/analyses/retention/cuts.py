@@ -256,7 +256,7 @@ class Cuts:
     def sums(self, values: Floats, first: Callable[[int], Floats], *, finite: bool) -> Floats:
         """Weighted sums of `values`, one per row, over the rows kept at each cut.
 
-        `first` gives those of so many rows that come first. Where all values are finite, the rows that every
+        `first` gives those of the first n rows in the order. Where all values are finite, the rows that every
         cut keeps need not be in order.
         """
         n, base = (len(self.weights), self._beyond(values)) if finite else (len(self.order.rows), 0.0)
