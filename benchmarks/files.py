@@ -85,14 +85,6 @@ WAYS = {f.__name__: f for f in (same_batches, data_set, nothing_but_numpy, score
 
 def child(way: str, path: str, cold: str) -> None:
     work = WAYS[way]
-    if way == "score":  # what compiling costs is not the question here
-        from verax import evaluate
-
-        rng = np.random.default_rng(0)
-        p = rng.dirichlet(np.ones(K), 2**17)
-        for kind in (np.float64, np.float32):
-            for order in ("C", "F"):
-                evaluate(rng.integers(0, K, 2**17), np.array(p, kind, order=order), ordered=True)
     best = None
     for _ in range(REPEATS):
         if cold == "cold":
@@ -125,6 +117,9 @@ def main(n: int) -> None:
             # In a process of its own: a child's peak memory is never below what its parent held.
             run("--generate", str(n), dtype, str(folder))
             parquet, npy = folder / f"{dtype}.parquet", folder / f"{dtype}.npy"
+            # What compiling takes, and how much memory, is not the question here: it is done once, and kept.
+            for path in (parquet, npy):
+                measure("score", path, "warm")
             for path, ways in (
                 (parquet, ("same_batches", "data_set", "score")),
                 (npy, ("nothing_but_numpy", "score")),

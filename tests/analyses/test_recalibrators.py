@@ -82,6 +82,19 @@ def test_structured_scaling_is_the_optimum_of_its_objective(method):
     np.testing.assert_allclose(form.offsets, by_force.x[-3:], atol=1e-4)
 
 
+@pytest.mark.parametrize("products", [1, 50, 2**21])
+def test_curvatures_by_class_are_those_of_the_whole_matrix(monkeypatch, products):
+    """The numbers of one class among those of all; products of logarithms are made in steps of any length."""
+    monkeypatch.setattr(structured, "_PRODUCTS", products)
+    rng, k, n = np.random.default_rng(0), 4, 23
+    z, q, weights = rng.normal(size=(k, n)), rng.dirichlet(np.ones(k), n).T, rng.random(n)
+    found = structured._Point(z, q, weights)._curvatures_by_class()
+    whole = scaling.matrix_curvature(q, z, weights)
+    for i in range(k):
+        own = [*range(i * k, (i + 1) * k), k * k + i]
+        np.testing.assert_allclose(found[i], whole[np.ix_(own, own)], rtol=1e-12)
+
+
 def test_the_search_for_many_classes_ends_where_that_for_few_does(monkeypatch):
     y, p = mixed(600, 4, seed=2)
     few = fitted("smatrix", y, p, vx.brier)

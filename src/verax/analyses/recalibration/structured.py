@@ -37,6 +37,8 @@ from verax.scores.registry import RULES
 METHODS = ("svector", "smatrix")
 # Up to this many numbers of a matrix the whole curvature is inverted, beyond it that of each class.
 _MOST_NUMBERS = 160
+# How many products are made at a time.
+_PRODUCTS = 2**21
 
 
 def fit_structured(how: Configuration, rows: FittingRows, rule: Rule, near: LogLinear | None) -> LogLinear:
@@ -104,15 +106,36 @@ class _Point:
         moved = (slopes @ z if slopes.ndim == 2 else slopes[:, None] * z) + offsets[:, None]
         return cls(z, softmax(moved.T, np).T, weights * (bend / weights.sum()))
 
-    def scaling_by_class(self, held: Floats) -> Callable[[Floats], Floats]:
-        """Multiplies by the inverse of the curvature in the numbers of each class by itself."""
+    def _curvatures_by_class(self) -> Floats:
+        """(K, K + 1, K + 1) the curvature in the numbers of each class by itself.
+
+        Products of two logarithms are those of all classes: they are made once, for some rows at a time.
+        """
         z, q, w, k = self.z, self.q, self.weights, len(self.z)
         ones = np.vstack([z, np.ones(len(w))])
+        shares = (w * q * (1 - q)).T
+        first, second = np.triu_indices(k + 1)
+        found = np.zeros((len(first), k))
+        step = max(1, _PRODUCTS // len(first))
+        for start in range(0, len(w), step):
+            rows = slice(start, start + step)
+            products = np.empty((len(first), len(w[rows])))
+            at = 0
+            for i in range(k + 1):
+                np.multiply(ones[i, rows], ones[i:, rows], out=products[at : at + k + 1 - i])
+                at += k + 1 - i
+            found += products @ shares[rows]
         curvatures = np.empty((k, k + 1, k + 1))
-        for i in range(k):
-            # A matrix times itself costs half of what another one does.
-            own = ones * np.sqrt(w * q[i] * (1 - q[i]))
-            curvatures[i] = own @ own.T + np.diag(np.append(held[i * k : (i + 1) * k], held[k * k + i]))
+        curvatures[:, first, second] = found.T
+        curvatures[:, second, first] = found.T
+        return curvatures
+
+    def scaling_by_class(self, held: Floats) -> Callable[[Floats], Floats]:
+        """Multiplies by the inverse of the curvature in the numbers of each class by itself."""
+        k = len(self.z)
+        curvatures = self._curvatures_by_class()
+        diagonal = np.arange(k + 1)
+        curvatures[:, diagonal, diagonal] += np.column_stack([held[: k * k].reshape(k, k), held[k * k :]])
         inverses = inverse_of(curvatures)
 
         def scaled(slope: Floats) -> Floats:
