@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from cases import forecasts
 from scattered import Scattered
 from verax.analyses.subgroups.chance import Chance
 from verax.inputs import breakdown
+from verax.scans import batches, local
 
 
 def calibrated(n, seed=0):
@@ -344,3 +346,32 @@ def test_subgroups_of_parts_share_the_number_of_forecasts_that_are_told_apart(mo
         assert parts[0].within == parts[1].within > 0
         assert parts[0].miscalibration == pytest.approx(parts[1].miscalibration, rel=1e-12)
         assert abs(parts[0].miscalibration - parts[2].miscalibration) <= parts[0].within + 1e-12
+
+
+def test_subgroups_of_files_do_not_depend_on_the_number_of_threads(tmp_path, monkeypatch):
+    """Threads share the subgroups of a part, and each subgroup is gathered in one place."""
+    y, p = forecasts(600, 3, ties=False)
+    rows = pd.DataFrame(p, columns=["p_0", "p_1", "p_2"]).assign(label=y, site=np.arange(600) % 7)
+    rows.to_parquet(tmp_path / "rows.parquet", row_group_size=200)
+    monkeypatch.setattr(breakdown, "_MANY", 1)
+    monkeypatch.setattr(batches, "rows_at_a_time", lambda *_: 100)
+    found, seen = [], set()
+    take_in = breakdown._bound
+
+    def noting(gathered, most):
+        seen.add(threading.get_ident())
+        take_in(gathered, most)
+
+    monkeypatch.setattr(breakdown, "_bound", noting)
+    for threads in (1, 4):
+        seen.clear()
+        monkeypatch.setattr(local, "n_cores", lambda threads=threads: threads)
+        handle = vx.scan(tmp_path / "rows.parquet", target="label", by="site")
+        found.append(vx.subgroups(handle, by="site", bootstrap=30))
+        assert len(seen) > 2 or threads == 1
+    assert found[0].to_dict() == found[1].to_dict()
+    memory = vx.subgroups(y, p, by=rows["site"], bootstrap=0)
+    for label, line in memory.items():
+        assert found[1][label].card["brier"] == pytest.approx(line.card["brier"], abs=1e-12)
+        ours, theirs = found[1][label].decomposition, line.decomposition
+        assert ours.whole.observed == pytest.approx(theirs.whole.observed, abs=1e-12)

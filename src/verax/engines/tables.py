@@ -7,6 +7,7 @@ it has to, however many parts the rows come in.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -37,14 +38,16 @@ class _Table:
     def grow(self, before: int, after: int) -> None:
         """Add empty bins on either side."""
 
-        def longer(table: Floats, fill: Floats | float) -> Floats:
-            found = np.empty((before + len(table) + after, table.shape[1]))
-            found[:] = fill
+        def longer(table: Floats, fill: Floats) -> Floats:
+            found = np.zeros((before + len(table) + after, table.shape[1]))
+            for column in np.flatnonzero(fill):
+                found[:, column] = fill[column]
             found[before : before + len(table)] = table
             return found
 
         self.cells = longer(self.cells, self._empty)
-        self.totals = Sum(longer(self.totals.high, 0.0), longer(self.totals.low, 0.0))
+        nothing = np.zeros(self.totals.high.shape[1])
+        self.totals = Sum(longer(self.totals.high, nothing), longer(self.totals.low, nothing))
 
     def added(self, n_rows: int) -> None:
         """Rows were added."""
@@ -283,6 +286,18 @@ class ReplicateTable:
         )
 
 
+@lru_cache(maxsize=16)
+def _pairs(n: int, one: int) -> tuple[Ints, Ints]:
+    """The first and the last of n bins in each of the wider bins that neighbours are joined to; those above a
+    half are counted down from `one`.
+    """
+    places = np.arange(n)
+    upper = places > one // 2
+    number = joined(np.where(upper, one - places, places), 1)
+    begins = np.flatnonzero(np.diff(np.where(upper, -number, number), prepend=-1 - n))
+    return begins, np.append(begins[1:], n) - 1
+
+
 class EventTable:
     """An event by the bins of its probability; those above a half are counted down from `one`.
 
@@ -345,33 +360,40 @@ class EventTable:
     @property
     def used(self) -> Ints:
         """The places of the bins that have rows."""
+        return np.flatnonzero(self._rows)
+
+    @property
+    def n_used(self) -> int:
+        """The number of bins that have rows."""
+        return int(np.count_nonzero(self._rows))
+
+    @property
+    def _rows(self) -> Floats:
+        """The number of rows of each bin, or their weight."""
         cells = self._table.cells
-        if self.weighted:
-            return np.flatnonzero((cells[:, 0] > 0) | (self._table.totals.high[:, 0] > 0))
-        return np.flatnonzero((cells[:, 0] > 0) | (cells[:, 1] > 0))
+        return cells[:, 0] + (self._table.totals.high[:, 0] if self.weighted else cells[:, 1])
 
     def join(self) -> None:
         """Join neighbouring bins in pairs, as `joined_keys` joins the keys of `run`."""
         self._table.settle()
         before, one = self._table, self._one
-        places = np.arange(len(before.cells))
-        upper = places > one // 2
-        number = joined(np.where(upper, one - places, places), 1)
         self.level += 1
         after = self._empty()
-        places = np.where(upper, self._one - number, number)
-        begins = np.flatnonzero(np.diff(places, prepend=-1))
+        begins, second = _pairs(len(before.cells), one)
         # A bin has one or two of those before.
-        paired = np.diff(begins, append=len(places)) > 1
-        at, second = slice(0, len(begins)), begins + paired
+        alone, at = np.flatnonzero(begins == second), slice(0, len(begins))
         least, most = (4, 5) if self.weighted else (3, 4)
-        ours, theirs = before.cells[begins], before.cells[second]
-        after.cells[at, :least] = ours[:, :least] + theirs[:, :least] * paired[:, None]
+        ours, theirs = before.cells.take(begins, axis=0), before.cells.take(second, axis=0)
         after.cells[at, least] = np.minimum(ours[:, least], theirs[:, least])
         after.cells[at, most] = np.maximum(ours[:, most], theirs[:, most])
-        sums = before.totals
-        more = Sum(sums.high[second] * paired[:, None], sums.low[second] * paired[:, None])
-        both = Sum(sums.high[begins], sums.low[begins]) + more
+        theirs[alone] = 0.0
+        np.add(ours[:, :least], theirs[:, :least], out=after.cells[at, :least])
+        sums, more = (
+            Sum(before.totals.high.take(places, axis=0), before.totals.low.take(places, axis=0))
+            for places in (begins, second)
+        )
+        more.high[alone], more.low[alone] = 0.0, 0.0
+        both = sums + more
         after.totals.high[at], after.totals.low[at] = both.high, both.low
         self._table = after
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,10 +22,13 @@ from verax.inputs.dividing import Division, divides
 from verax.inputs.groups import Groups
 from verax.inputs.handles import LATER, Gathering, Merged, Part, Recipe
 from verax.inputs.rows import Rows, at_fault, without_groups
+from verax.kernels.threads import in_order
 
 MISSING = "(missing)"
 # How many subgroups may have tables that rows are added to in place.
 _TABLES = 32
+# From this many rows on, threads share the subgroups of a part.
+_MANY = 2**16
 
 
 def not_scanned(name: object, known: Sequence[str], argument: str = "by") -> InputError:
@@ -124,13 +128,27 @@ def _fitted(summary: Any, most: int) -> Any:
     return summary.at_most(most) if hasattr(summary, "at_most") else summary
 
 
+def _bound(gathered: Any, most: int) -> None:
+    """Let what is gathered have no more keys than that, from now on, where it can be coarser."""
+    if hasattr(gathered, "at_most"):
+        gathered.at_most(most)
+
+
 def _keys_each(n_labels: int) -> int:
     """How many keys the summary of each subgroup may have: all together have as many as one of all rows."""
     return EXACT_UP_TO // max(1, n_labels)
 
 
 class _Gathered:
-    """Summaries of the subgroups of parts that come one after the other."""
+    """Summaries of the subgroups of parts that come one after the other.
+
+    Attributes
+    ----------
+    threads : int
+        How many threads may share the subgroups of a part.
+    """
+
+    threads: int = 1
 
     def __init__(self, recipe: BreakdownRecipe) -> None:
         self._recipe = recipe
@@ -140,16 +158,20 @@ class _Gathered:
         """Take in the rows of one part."""
         labels = self._recipe.labels(part)
         most = _keys_each(len({*self._by_label, *labels.labels.tolist()}))
-        for label, rows in self._recipe.parts(part, labels):
+
+        def take_in(item: tuple[Part, dict[str, Gathering[Any]]]) -> None:
+            rows, gathered = item
             with numbering(part):
-                for own in self._of(label, most).values():
+                for own in gathered.values():
                     own.add(rows)
-                    if hasattr(own, "at_most"):
-                        own.at_most(most)
+                    _bound(own, most)
+
+        subgroups = ((rows, self._of(label, most)) for label, rows in self._recipe.parts(part, labels))
+        threads = self.threads if part.n_rows >= _MANY else 1
+        deque(in_order(take_in, subgroups, threads) if threads > 1 else map(take_in, subgroups), maxlen=0)
         for label in self._by_label.keys() - set(labels.labels.tolist()):
             for own in self._by_label[label].values():
-                if hasattr(own, "at_most"):
-                    own.at_most(most)
+                _bound(own, most)
 
     def _of(self, label: Hashable, most: int) -> dict[str, Gathering[Any]]:
         if label not in self._by_label:
@@ -160,8 +182,7 @@ class _Gathered:
                 for name, recipe in self._recipe.recipes.items()
             }
             for own in self._by_label[label].values():
-                if hasattr(own, "at_most"):
-                    own.at_most(most)
+                _bound(own, most)
         return self._by_label[label]
 
     def summary(self) -> Breakdown:
@@ -181,6 +202,7 @@ class BreakdownRecipe(Recipe[Breakdown], cases=True):
     recipes: Mapping[str, Recipe[Any]]
     grouped: bool = field(default=True, metadata=LATER)
     longer = 4
+    shared = True
 
     def gathering(self) -> Gathering[Breakdown]:
         """What takes in one part after the other, each subgroup by itself."""

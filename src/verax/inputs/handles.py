@@ -211,6 +211,9 @@ class Recipe(ABC, Generic[S]):
     # How many times as many rows a part should have: more for recipes that divide a part, and spend some time
     # on each piece however small it is.
     longer: ClassVar[int] = 1
+    # Whether what it gathers is large, so that there should be one for all threads. It then shares the work
+    # on a part among them (`threads`).
+    shared: ClassVar[bool] = False
 
     def __init_subclass__(cls, *, cases: bool = False) -> None:
         super().__init_subclass__()
@@ -367,8 +370,11 @@ class Summaries:
 class Collector:
     """Makes the summaries of parts that are read one after the other, in one place."""
 
-    def __init__(self, recipes: Mapping[str, Recipe[Any]]) -> None:
-        self._gathered = {name: recipe.gathering() for name, recipe in recipes.items()}
+    def __init__(self, recipes: Mapping[str, Recipe[Any]], threads: int = 1) -> None:
+        self._gathered: dict[str, Any] = {name: recipe.gathering() for name, recipe in recipes.items()}
+        for name, recipe in recipes.items():
+            if recipe.shared:
+                self._gathered[name].threads = threads
         self._n_rows = 0
         self._weighed = False
         self._skipped: Skipped | None = None
@@ -390,6 +396,13 @@ class Collector:
         gathered = self._gathered if self._n_rows else {}
         found = {name: each.summary() for name, each in gathered.items()}
         return Summaries(found, self._n_rows, self._skipped, self._weighed)
+
+
+def collectors_for(recipes: Mapping[str, Recipe[Any]], threads: int) -> list[Collector]:
+    """One for each thread, or one that shares its work among them where it is large."""
+    if any(recipe.shared for recipe in recipes.values()):
+        return [Collector(recipes, threads)]
+    return [Collector(recipes) for _ in range(threads)]
 
 
 class Handle(ABC):

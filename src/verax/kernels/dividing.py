@@ -6,6 +6,9 @@ from typing import Any
 
 from verax.kernels.functions import compiled
 
+# How many rows are moved at a time.
+_ROWS = 2048
+
 
 @compiled
 def find_places(codes: Any, begins: Any, places: Any, order: Any) -> None:
@@ -23,8 +26,13 @@ def find_places(codes: Any, begins: Any, places: Any, order: Any) -> None:
 
 @compiled
 def move_columns(columns: Any, places: Any, out: Any) -> None:
-    """Move the rows of (C, N) columns, given as their bits, to their places."""
-    for i in range(places.size):
-        place = places[i]
+    """Move the rows of (C, N) columns, given as their bits, to their places.
+
+    Some rows at a time, which a cache holds, column by column: there are then as many places to write to as
+    there are subgroups, and not for each of the columns.
+    """
+    for begin in range(0, places.size, _ROWS):
+        end = min(begin + _ROWS, places.size)
         for c in range(columns.shape[0]):
-            out[c, place] = columns[c, i]
+            for i in range(begin, end):
+                out[c, places[i]] = columns[c, i]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from verax.common.memory import give_back, keep_freed
-from verax.inputs.handles import Collector, Handle, Recipe, Summaries
+from verax.inputs.handles import Collector, Handle, Recipe, Summaries, collectors_for
 from verax.kernels.ledger import expecting
 from verax.kernels.threads import by_turns, n_cores
 
@@ -48,7 +48,7 @@ class LocalHandle(Handle):
             self._progress(n_rows)
 
     def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
-        collectors = [Collector(recipes) for _ in range(min(n_cores(), _COLLECTORS))]
+        collectors = collectors_for(recipes, min(n_cores(), _COLLECTORS))
         keep_freed()
         times = max((recipe.longer for recipe in recipes.values()), default=1)
         with expecting((self.n_rows or 0) * (1 if self.lists else self.n_classes)):

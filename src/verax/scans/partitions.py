@@ -14,7 +14,7 @@ from typing import Any, Self
 from verax.common.packing import dump, load
 from verax.errors import InputError, Remedy, RuleError, show
 from verax.files.formats.tables import SourceTable, runs_of
-from verax.inputs.handles import Collector, Handle, Recipe, Summaries, first_row
+from verax.inputs.handles import Collector, Handle, Recipe, Summaries, collectors_for, first_row
 from verax.inputs.lists.rows import NO_ORDER
 from verax.kernels import limits
 from verax.kernels.ledger import expecting
@@ -41,11 +41,11 @@ class PartitionTask:
 
     def score(self, batches: Iterable[Any], partition: int, threads: int = 1) -> bytes:
         """The summaries of the record batches of a partition."""
-        collectors = [Collector(self.recipes) for _ in range(threads)]
+        collectors = collectors_for(self.recipes, threads)
         runs = runs_of(batches, self.reader.rows_at_a_time)
         # Frames on several machines are large, so kernels pay from the first rows on.
         with expecting(limits.COMPILED_AT_ONCE):
-            if threads == 1:
+            if len(collectors) == 1:
                 for run in runs:
                     self._run(partition, run, collectors[0])
             else:

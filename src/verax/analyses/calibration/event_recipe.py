@@ -290,11 +290,14 @@ class _Gathered:
         self._most = keys
         if self._others is not None:
             self._others = self._others.at_most(keys)
-        if settled:
-            return
+        if not settled:
+            self._join_bins()
+
+    def _join_bins(self) -> None:
+        """Join neighbouring bins of the tables until there are no more than may be kept."""
         self._counted = self._n_rows
         while self._tables and self._tables[0].level < LEVELS:
-            if sum(len(table.used) for table in self._tables) <= keys:
+            if sum(table.n_used for table in self._tables) <= self._most:
                 break
             for table in self._tables:
                 table.join()
@@ -370,6 +373,7 @@ class _Gathered:
         if not self._tables:
             assert self._others is not None
             return self._others
+        self._join_bins()
         runs = [table.run() for table in self._tables]
         totals = np.zeros((2, len(runs), 5))
         for i, table in enumerate(self._tables):
