@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression
 
-from verax.analyses.calibration import refits
+from verax.analyses.calibration import events, refits
 from verax.analyses.calibration.isotonic import _pool, isotonic_edges
 
 VALUES = st.floats(0, 1, width=32) | st.sampled_from([0.0, 0.25, 0.5, 1.0])
@@ -54,3 +54,17 @@ def test_compiled_fits_to_cells_are_those_of_arrays(monkeypatch):
     found = refits.isotonic_fits(cells, first)
     for ours, theirs in zip(found, plain, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_compiled_fit_to_pools_is_the_same(weighted, monkeypatch):
+    """Pools without weight take no part, and so do blocks of equal frequencies that follow each other."""
+    monkeypatch.setattr(events, "compiles", lambda *_: True)
+    rng = np.random.default_rng(5)
+    for n in (1, 2, 7, 400):
+        cells = rng.integers(0, 4, (n, 2)).astype(float) * (rng.random((n, 1)) if weighted else 1.0)
+        ours, theirs = events.recalibrate_many(cells), events.recalibrate(cells)
+        assert np.array_equal(ours.kept, theirs.kept)
+        assert ours.values == pytest.approx(theirs.values, abs=1e-12)
+        assert ours.blocks.sum(axis=0) == pytest.approx(cells.sum(axis=0))
+    assert events.recalibrate_many(np.zeros((3, 2))).values.size == 0

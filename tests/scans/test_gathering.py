@@ -123,6 +123,27 @@ def test_events(k, thresholds, kind, monkeypatch):
         np.testing.assert_allclose(ours.groups, theirs.groups, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("in_tables", [False, True])
+def test_events_without_the_most_likely_class(in_tables, monkeypatch):
+    """The other events are the same, and merge with sums that have it."""
+    if in_tables:
+        monkeypatch.setattr(eventsums, "MOST_VALUES", 0)
+    rng, y, p = problem(2000, 4, seed=3)
+    handle = Scattered(y, p, groups=rng.integers(0, 9, 2000))
+    every, fewer = EventRecipe("model", False), EventRecipe("model", False, with_top=False)
+    found = [part for recipe in (every, fewer) for part in both_ways(recipe, handle, PARTS)]
+    assert repr(every) == repr(fewer)
+    for sums in found[1:]:
+        assert sums.level == found[0].level == (0 if in_tables else event_keys.EXACT)
+        for i in range(4):
+            assert np.array_equal(sums.numbers(i), found[0].numbers(i))
+            np.testing.assert_allclose(sums.of(i).happened, found[0].of(i).happened, rtol=1e-12)
+        np.testing.assert_allclose(sums.totals.high[:4], found[0].totals.high[:4], rtol=1e-12)
+        np.testing.assert_allclose(sums.groups[:, :5], found[0].groups[:, :5], atol=1e-12)
+        assert sums.merge(found[0]).groups.shape == found[0].groups.shape
+    assert len(found[0].numbers(4)) > 0 == len(found[2].numbers(4)) == len(found[3].numbers(4))
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_bins_of_tables_are_joined_as_their_keys_are(weighted):
     rng = np.random.default_rng(0)

@@ -130,16 +130,22 @@ def seen(part: Part, model: str, rules: Sequence[Rule]) -> RowPass:
 def checked(part: Part, model: str) -> None:
     """Refuse invalid rows, unless a pass has read the rows of this part already."""
 
-    def check() -> None:
+    def check() -> bool:
         with naming(part, model):
             losses_of((), dense(part, model))
+        return True
 
     part.once(_key_of_check(model), check)
 
 
 def found_valid(part: Part, model: str) -> None:
     """Remember that a pass has read the rows of this part and accepted them."""
-    part.once(_key_of_check(model), lambda: None)
+    part.once(_key_of_check(model), lambda: True)
+
+
+def known_valid(part: Part, model: str) -> bool:
+    """Whether a pass has read the rows of this part and accepted them."""
+    return bool(part.made(_key_of_check(model)))
 
 
 def _key_of_check(model: str) -> Hashable:

@@ -131,13 +131,17 @@ def decompose(
     return replace(result, n_rows=found.n_rows).with_skipped(found.skipped)
 
 
-def event_recipe(handle: Handle, model: str, rule: Rule) -> Recipe[Any]:
-    """What the score of a model is decomposed from; rules that cannot be decomposed are refused."""
+def event_recipe(handle: Handle, model: str, rule: Rule, *, with_top: bool = True) -> Recipe[Any]:
+    """What the score of a model is decomposed from; rules that cannot be decomposed are refused.
+
+    Others may ask for the same sums, and look at the event about the most likely class, unless that is left
+    out.
+    """
     if model in handle.listed:
         split_of_lists(rule, handle.n_classes)
         return ListEventRecipe(model, scored=True)
     how = split(rule, handle.n_classes)
-    return EventRecipe(model, how.thresholds, how.binary)
+    return EventRecipe(model, how.thresholds, how.binary, with_top=with_top)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -22,7 +22,7 @@ from verax.analyses.calibration.eventsums import (
     SummedEvent,
     bins_of_rows,
 )
-from verax.analyses.calibration.sources import PartEvents, RowEvents
+from verax.analyses.calibration.sources import PartEvents, RowEvents, outcomes
 from verax.analyses.parts import dense, probabilities, seen
 from verax.common.caching import cached_property
 from verax.common.sorting import n_distinct
@@ -198,6 +198,9 @@ def sums_of(
     totals += [[0.0] * 5] * (n_events + 1 - len(totals))
     labels = groups = None
     if rows.groups is not None:
+        if not rows.entries:
+            # As wide with the event about the most likely class as without it.
+            gaps += [np.zeros_like(total)] * (n_events + 1 - len(gaps))
         labels, groups = sums_by_label(event.of_rows(rows.labels), np.column_stack([total, *gaps]))
     return EventSums(
         n_events,
@@ -230,11 +233,25 @@ def counted_sums(
 
 @dataclass(frozen=True)
 class EventRecipe(Recipe[EventSums]):
-    """The events of one model: every class, or every threshold of ordered classes."""
+    """The events of one model: every class, or every threshold of ordered classes.
+
+    Attributes
+    ----------
+    model : str
+        The model.
+    thresholds : bool
+        Whether the events are thresholds.
+    binary : {"squared", "log"}
+        The score of each.
+    with_top : bool
+        Whether the event about the most likely class is counted, where rows come in parts. What is saved has
+        the same name either way: who asks for the others only does not look at it.
+    """
 
     model: str
     thresholds: bool
     binary: Literal["squared", "log"] = "squared"
+    with_top: bool = field(default=True, repr=False)
 
     def how(self, n_classes: int) -> Split:
         """How the events are scored; of two classes there are always both."""
@@ -263,7 +280,7 @@ class EventRecipe(Recipe[EventSums]):
         rows, top = source.read(part), partial(source.most_likely, part)
         if part.whole:
             return HeldEvents(rows, n, how, top)
-        events = itertools.chain(rows.each(), (make() for make in [top]))
+        events = itertools.chain(rows.each(), (make() for make in [top] if self.with_top))
         return counted_sums(rows, events, n, how, exact=found is None or found.level == EXACT)
 
 
@@ -276,7 +293,7 @@ class _Gathered:
         self._weight, self._whole = Sum.zeros(3), True
         self._groups: tuple[Any, Floats] | None = None
         self._others: EventSums | None = None
-        self._most, self._n_rows, self._counted = MOST_VALUES, 0, 0
+        self._most, self._n_rows, self._counted, self._n_events = MOST_VALUES, 0, 0, 0
 
     def add(self, part: Part) -> None:
         exact = not self._tables and (self._others is None or self._others.level == EXACT)
@@ -307,12 +324,12 @@ class _Gathered:
         exactly would be in vain.
         """
         recipe, n_classes = self._recipe, part.models[self._recipe.model].n_classes
-        n = n_events(recipe.how(n_classes), n_classes) + 1
-        if part.n_rows * n <= self._most or part.subset is None:
+        n = n_events(recipe.how(n_classes), n_classes) + recipe.with_top
+        if part.n_rows * n <= self._most:
             return False
-        first = part.subset(np.arange(min(part.n_rows, 2 * self._most // n)))
-        rows = RowEvents(recipe.model, recipe.how(n_classes)).read(first)
-        return sum(n_distinct(event.ranked) for event in rows.each()) > self._most
+        first = slice(0, 2 * self._most // n)
+        rows = RowEvents(recipe.model, recipe.how(n_classes)).read(part)
+        return sum(n_distinct(event.ranked[first]) for event in rows.each()) > self._most
 
     def _added(self, part: Part) -> bool:
         """Add the rows to the tables, if there are few events that are scored by squared errors."""
@@ -322,12 +339,15 @@ class _Gathered:
         n = n_events(how, forecasts.n_classes)
         if n > _TABLES or how.binary != "squared" or not compiled(part.n_rows):
             return False
-        self._tables = self._tables or [EventTable(ONE, weighted=weighted) for _ in range(n + 1)]
+        self._n_events = n
+        self._tables = self._tables or [
+            EventTable(ONE, weighted=weighted) for _ in range(n + recipe.with_top)
+        ]
         if self._tables[0].weighted != weighted:
             return False
         self._n_rows += part.n_rows
         events = list(self._events(part, how))
-        weights = seen(part, recipe.model, ()).weights
+        weights = outcomes(part, recipe.model)[1]
         for table, event in zip(self._tables, events, strict=True):
             table.add(*event, weights)
         if weights is None:
@@ -341,27 +361,29 @@ class _Gathered:
 
     def _events(self, part: Part, how: Split) -> Iterator[tuple[Floats, Floats, Floats | None, Any, float]]:
         """What ranks each event, its probability and that of the rest, where it happened, and to how many
-        digits it is rounded; as `binary_events` has them, and the most likely class in the end.
+        digits it is rounded; as `binary_events` has them, and the most likely class in the end if asked for.
         """
-        model, n = self._recipe.model, len(self._tables) - 1
-        rows, p = seen(part, model, ()), probabilities(part, model)
+        model, p = self._recipe.model, probabilities(part, self._recipe.model)
         below = above = np.ascontiguousarray(p.T)
         scale = 0.0
         if how.thresholds:
             below, above = cumulated(below)
             scale = 10.0 ** dense(part, model).unity.decimals
         # Short numbers are compared faster.
-        y = rows.y.astype(np.uint8)
-        for i in range(n):
+        y = outcomes(part, model)[0].astype(np.uint8)
+        for i in range(self._n_events):
             rest = above[i + 1] if how.thresholds else None
             yield below[i], below[i], rest, y <= i if how.thresholds else y == i, scale
-        yield rows.top, rows.top, None, rows.decision == rows.y, 0.0
+        if self._recipe.with_top:
+            rows = seen(part, model, ())
+            yield rows.top, rows.top, None, rows.decision == rows.y, 0.0
 
     def _add_groups(self, groups: Groups, weights: Floats | None, events: list[tuple[Floats, Any]]) -> None:
         """Add to the sums of each group; those without weight are left out."""
         codes, n = groups.codes, len(groups.labels)
         weight = np.bincount(codes, weights, n).astype(float)
         columns = [weight, *(group_gaps(given, hit, weights, codes, n) for given, hit in events)]
+        columns += [np.zeros(n)] * (self._n_events + 1 - len(events))
         here = weight > 0
         labels, sums = groups.labels[here], np.stack(columns, axis=1)[here]
         if self._groups is not None:
@@ -375,10 +397,10 @@ class _Gathered:
             return self._others
         self._join_bins()
         runs = [table.run() for table in self._tables]
-        totals = np.zeros((2, len(runs), 5))
+        n = self._n_events
+        totals = np.zeros((2, n + 1, 5))
         for i, table in enumerate(self._tables):
             totals[:, i, :INFINITE] = table.totals.to_values()
-        n = len(runs) - 1
         sums = Sum.from_values(totals, (n + 1, 5))
         labels, groups = (None, None) if self._groups is None else self._groups
         level, bins = self._tables[0].level, counted(runs, exact=False)[1]

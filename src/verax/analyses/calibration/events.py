@@ -17,12 +17,15 @@ from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.isotonic import isotonic_edges
 from verax.errors import RuleError
 from verax.inputs.arrays import Floats, Ints
+from verax.kernels.ledger import compiles
 from verax.scores.base import Rule
 from verax.scores.combinators import Penalized
 from verax.scores.properties import Holds
 from verax.scores.ranges import ThresholdBrier
 from verax.scores.rules import RPS, Brier, Log, RankedLog
 
+# A pool of a fit takes as long as so many probabilities of a score.
+_WORK = 16
 # The starts of so few classes are not worth keeping.
 _FEW_CLASSES = 10
 
@@ -257,6 +260,18 @@ def recalibrate(cells: Floats) -> IsotonicFit:
     del frequency
     edges, blocks = isotonic_blocks(_added(cells, begins) if len(begins) < len(n) else cells)
     return IsotonicFit(kept, np.diff(np.append(begins, len(n))[edges]), blocks)
+
+
+def recalibrate_many(cells: Floats) -> IsotonicFit:
+    """The same, by a compiled loop where pools are many; sums of weights may be rounded otherwise."""
+    if not compiles(_WORK * len(cells), "fits to pools"):
+        return recalibrate(cells)
+    from verax.kernels.refits import fit_cells
+
+    kept = cells[:, 0] + cells[:, 1] > 0
+    cells = cells if kept.all() else cells[kept]
+    blocks, _, pools = fit_cells(cells.T, np.arange(len(cells)) == 0)
+    return IsotonicFit(kept, np.diff(pools, append=len(cells)), blocks)
 
 
 def isotonic_blocks(cells: Floats) -> tuple[Ints, Floats]:

@@ -19,7 +19,7 @@ from verax.analyses.calibration.event_keys import (
     joined_keys,
     one_after_the_other,
 )
-from verax.analyses.calibration.events import IsotonicFit, Split, recalibrate
+from verax.analyses.calibration.events import IsotonicFit, Split, recalibrate_many
 from verax.analyses.calibration.sources import PartEvents
 from verax.analyses.calibration.walks import Walk, squared_error
 from verax.common.caching import cached_property
@@ -323,7 +323,7 @@ class SummedEvent:
         """The isotonic fit."""
         if self.walk is not None:
             return IsotonicFit.of_blocks(self.walk.blocks, self.bins.weight)
-        return recalibrate(self.cells)
+        return recalibrate_many(self.cells)
 
     def score(self, how: Split) -> float:
         """The mean loss; infinite where a row has an infinite loss."""
@@ -343,7 +343,7 @@ class SummedEvent:
         uncertainty, fitted = how.entropy(whole) / weight, how.entropy(blocks) / weight
         within = 0.0
         if self.rows is None and self.sums.level != EXACT:
-            best = how.entropy(recalibrate(self.bins.sorted_cells).blocks) / weight
+            best = how.entropy(recalibrate_many(self.bins.sorted_cells).blocks) / weight
             within = max(fitted - best, 0.0)
         return np.array([score, score - fitted, uncertainty - fitted, uncertainty]), within
 

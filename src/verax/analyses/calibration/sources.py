@@ -13,7 +13,7 @@ import numpy as np
 from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.events import Split, binary_events, event_names
 from verax.analyses.calibration.list_events import ListEvents
-from verax.analyses.parts import checked, dense, probabilities, scaled, seen
+from verax.analyses.parts import checked, dense, known_valid, probabilities, scaled, seen
 from verax.errors import InputError, passing
 from verax.inputs.arrays import Floats, Ints, to_host
 from verax.inputs.forecasts import Forecasts
@@ -160,8 +160,10 @@ def _each_of(
 
 
 def outcomes(part: Part, model: str) -> tuple[Ints, Floats | None]:
-    """Outcomes and weights of rows, which are checked; of rows in memory nothing else is computed."""
-    if not part.whole:
+    """Outcomes and weights of rows, which are checked; of rows in memory, and of those that were checked
+    before, nothing else is computed.
+    """
+    if not (part.whole or known_valid(part, model)):
         rows = seen(part, model, ())
         return rows.y, rows.weights
 

@@ -58,7 +58,7 @@ def subgroup_recipes(handle: Handle, asked: SubgroupRequest, plan: Resampling) -
         if rules is None:
             rules = tuple(padded_rules() if model in handle.listed else fitting_rules(None, asked.ordered))
         recipes[f"card:{model}"] = CardRecipe(model, rules, asked.ordered, asked.costs, of_card)
-        recipes[f"events:{model}"] = event_recipe(handle, model, asked.rule)
+        recipes[f"events:{model}"] = event_recipe(handle, model, asked.rule, with_top=False)
     if len(handle.models) > 1:
         traits = len(handle.listed) < len(handle.models)
         recipes["pairs"] = PairedRecipe(handle.models, (asked.rule,), traits=traits)
