@@ -86,6 +86,7 @@ def test_structured_scaling_is_the_optimum_of_its_objective(method):
 def test_curvatures_by_class_are_those_of_the_whole_matrix(monkeypatch, products):
     """The numbers of one class among those of all; products of logarithms are made in steps of any length."""
     monkeypatch.setattr(structured, "_PRODUCTS", products)
+    monkeypatch.setattr(structured, "_FEWEST_ROWS", 1)
     rng, k, n = np.random.default_rng(0), 4, 23
     z, q, weights = rng.normal(size=(k, n)), rng.dirichlet(np.ones(k), n).T, rng.random(n)
     found = structured._Point(z, q, weights)._curvatures_by_class()

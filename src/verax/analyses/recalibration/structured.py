@@ -37,8 +37,8 @@ from verax.scores.registry import RULES
 METHODS = ("svector", "smatrix")
 # Up to this many numbers of a matrix the whole curvature is inverted, beyond it that of each class.
 _MOST_NUMBERS = 160
-# How many products are made at a time.
-_PRODUCTS = 2**21
+# How many products are made at a time, of at least the second number of rows: sums are then added less often.
+_PRODUCTS, _FEWEST_ROWS = 2**21, 128
 
 
 def fit_structured(how: Configuration, rows: FittingRows, rule: Rule, near: LogLinear | None) -> LogLinear:
@@ -116,7 +116,7 @@ class _Point:
         shares = (w * q * (1 - q)).T
         first, second = np.triu_indices(k + 1)
         found = np.zeros((len(first), k))
-        step = max(1, _PRODUCTS // len(first))
+        step = max(_FEWEST_ROWS, _PRODUCTS // len(first))
         for start in range(0, len(w), step):
             rows = slice(start, start + step)
             products = np.empty((len(first), len(w[rows])))
