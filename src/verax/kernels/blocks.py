@@ -28,8 +28,8 @@ _CENTRE = np.uint64((1024 << 52) - pattern(math.sqrt(0.5)))
 _LN2 = math.log(2)
 # 1.5 * 2^52 + n has the integer n in its last bits: a conversion that vectors can do on every processor.
 _INTEGERS, _INTEGERS_FROM = np.uint64(pattern(1.5 * 2.0**52)), 1.5 * 2.0**52 + 1024
-# Where the product of a block is no smaller than this, the rounding errors of its factors are normal numbers.
-_LEAST = 2.0**-900
+# Where the product of some factors is no smaller than this, its rounding errors are normal numbers.
+LEAST_PRODUCT = 2.0**-900
 _L0, _L1, _L2, _L3, _L4, _L5, _L6 = LOG
 
 _P_TRUE, _REST_SQ, _HIT, _HIT_LOWEST, _TOP = places("p_true", "rest_sq", "hit", "hit_lowest", "top")
@@ -190,7 +190,7 @@ def _write_cumulative(rows: Any, out: Any, at: int, ranked_log: bool, column: An
         out[_CDF_L2, at + r] = two
         if ranked_log:
             out[_CDF_LOG, at + r] = -log
-            if not smallest >= _LEAST:
+            if not smallest >= LEAST_PRODUCT:
                 out[_CDF_LOG, at + r] = log_of_thresholds(p[start + r], y[start + r])
 
 

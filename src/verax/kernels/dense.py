@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.kernels.blocks import BLOCKED, block_statistics, log_of_thresholds, log_with_error
+from verax.kernels.blocks import BLOCKED, LEAST_PRODUCT, block_statistics, log_of_thresholds, log_with_error
 from verax.kernels.functions import compiled
 from verax.kernels.operations import bits, fma, from_bits, higher, lower, plus, select
 from verax.kernels.statistics import places
@@ -29,8 +29,6 @@ ROOM = _HELD + 2 * _FOUR
 # The bits of floats: those of exponents follow those of mantissas.
 _BITS, _MANTISSA, _ONE = np.uint64(52), np.uint64(2**52 - 1), np.uint64(pattern(1.0))
 _TWICE, _BIAS = np.uint64(2046), np.uint64(1023)
-# Four factors that are no smaller than this have a normal product; rows with smaller ones are rare.
-_LEAST = 2.0**-200
 
 _P_TRUE, _REST_SQ, _HIT, _HIT_LOWEST, _TOP = places("p_true", "rest_sq", "hit", "hit_lowest", "top")
 _CDF_L2, _CDF_L1, _CDF_LOG = places("cdf_l2", "cdf_l1", "cdf_log")
@@ -241,7 +239,7 @@ def _cumulative_statistics(
         for i in range(n):
             out[_CDF_LOG, at + i] = -log_with_error(product[i], error[i], exponent[i])
         for i in range(n):
-            if not smallest[i] >= _LEAST:
+            if not smallest[i] >= LEAST_PRODUCT:
                 out[_CDF_LOG, at + i] = log_of_thresholds(p[start + i], y[start + i])
 
 
@@ -285,7 +283,6 @@ def _at_once(
                 if ranked_log:
                     factor = select(u < before, other, own)
                     factor = select(u >= ahead, 1.0, factor)
-                    least = select(factor < least, factor, least)
                     rounded = high * factor
                     low = fma(low, factor, fma(high, factor, -rounded))
                     high = rounded
@@ -295,7 +292,7 @@ def _at_once(
                 exponent[i] = powers + (whole >> _BITS) - _BIAS
                 product[i] = from_bits((whole & _MANTISSA) | _ONE)
                 error[i] = low * from_bits((_TWICE - (whole >> _BITS)) << _BITS)
-                smallest[i] = least
+                smallest[i] = select(high < least, high, least)
 
 
 def _in_two_turns(
@@ -347,7 +344,6 @@ def _in_two_turns(
                         second = second + gap * gap
                         if ranked_log:
                             factor = select((u < before) | (u >= ahead), 1.0, own)
-                            least = select(factor < least, factor, least)
                             rounded = high * factor
                             low = fma(low, factor, fma(high, factor, -rounded))
                             high = rounded
@@ -357,4 +353,4 @@ def _in_two_turns(
                         exponent[i] = powers + (whole >> _BITS) - _BIAS
                         product[i] = from_bits((whole & _MANTISSA) | _ONE)
                         error[i] = low * from_bits((_TWICE - (whole >> _BITS)) << _BITS)
-                        smallest[i] = least
+                        smallest[i] = select(high < least, high, least)
