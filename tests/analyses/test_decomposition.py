@@ -30,7 +30,7 @@ from verax.analyses.calibration.refits import IndependentDraws, Refits
 from verax.analyses.calibration.sources import RowEvents
 from verax.inference.intervals import Interval
 from verax.inputs.memory import InMemory
-from verax.kernels import limits
+from verax.kernels import limits, walking
 
 VECTORS = [
     pytest.param(entry, id=entry["id"])
@@ -631,6 +631,23 @@ def test_a_compiled_pass_gives_the_numbers_of_array_calls(decimals, rule, monkey
         assert a.calibrated == pytest.approx(b.calibrated, abs=1e-12)
         for name in ("bias", "variance", "plug_in", "noise"):
             assert getattr(a.accuracy, name) == pytest.approx(getattr(b.accuracy, name), rel=1e-9, abs=1e-14)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=60), st.integers(1, 20))
+def test_rows_whose_forecasts_differ_are_walked_as_others_are(hits, n_cells):
+    """Against the pass that also pools equal forecasts, run as Python."""
+    n = len(hits)
+    n_cells = min(n_cells, n)
+    rng = np.random.default_rng(n)
+    packed = np.sort(rng.random(n)).view(np.uint64) << np.uint64(1)
+    packed |= np.array(hits)
+    found = []
+    for walked, room in ((walking.walk, ()), (walking.walk_apart, (np.empty(n + 3, np.int64),))):
+        starts, sums, blocks = np.zeros(n), np.zeros((3, n)), np.zeros((n, 2))
+        counts = walked.__wrapped__(packed, n_cells / n, *room, starts, sums, blocks)
+        found.append((*counts, starts[: counts[0]], sums[:, : counts[0]], blocks[: counts[1]]))
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-14)
 
 
 @pytest.mark.parametrize("width", [1.0, 1e-2, 1e-7])

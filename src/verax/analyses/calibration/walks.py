@@ -57,16 +57,21 @@ class Walk:
         n, ranked = len(event.ranked), event.ranked
         if n <= FEW_ROWS or event.owner is not None or not compiles(_WORK * n, "draws in cells"):
             return None
-        from verax.kernels.walking import count_pools, pack_rows, walk
+        from verax.kernels.walking import count_pools, pack_rows, walk, walk_apart
 
         packed = np.empty(n, np.uint64)
         if pack_rows(np.ascontiguousarray(ranked, dtype=np.float64), event.happened.view(np.uint8), packed):
             return None
         packed.sort()
         most = cells_for(n)
-        scale = most / float(n) if count_pools(packed, most) > most else 0.0
+        n_pools = count_pools(packed)
+        scale = most / float(n) if n_pools > most else 0.0
         starts, sums, blocks = np.empty(most), np.empty((3, most)), np.empty((n, 2))
-        n_cells, n_blocks = walk(packed, scale, starts, sums, blocks)
+        if n_pools == n and scale > 0:
+            turns = np.empty(n + 3, np.int64)
+            n_cells, n_blocks = walk_apart(packed, scale, turns, starts, sums, blocks)
+        else:
+            n_cells, n_blocks = walk(packed, scale, starts, sums, blocks)
         size, happened, claimed = sums[:, :n_cells].copy()
         return cls(blocks[:n_blocks].copy(), starts[:n_cells].copy(), size, happened, claimed)
 
