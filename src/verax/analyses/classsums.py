@@ -183,6 +183,10 @@ class ClassRecipe(Recipe[ClassSums]):
         """The number of rules."""
         return {"rules": len(self.rules)}
 
+    def n_groups(self, found: ClassSums) -> int:
+        """The number of groups that a summary has sums of."""
+        return 0 if found.labels is None else len(found.labels)
+
     def take(self, part: Part) -> ClassSums:
         """The sums of some rows."""
         plain = plain_sums(part, self.model, self.rules, self.kept)

@@ -600,12 +600,12 @@ def _by_label(labels: Any, sums: Any, other_labels: Any, other_sums: Any) -> tup
         return None, None
     if sums.shape[1:] != other_sums.shape[1:] or labels.dtype.names != other_labels.dtype.names:
         raise VeraxError("Summaries of different groups or settings cannot be merged.")
-    names = joined_names(labels, other_labels)
-    # No group has weight where all rows of a part have none.
-    width = math.prod(sums.shape[1:])
-    flat = np.concatenate([own.reshape(len(own), width) for own in (sums, other_sums)])
-    different, found = sums_by_label(names, flat)
-    return different, found.reshape(len(found), *sums.shape[1:])
+    different, place = distinct(joined_names(labels, other_labels))
+    # Either side has a label once.
+    found = np.zeros((len(different), *sums.shape[1:]))
+    found[place[: len(labels)]] = sums
+    found[place[len(labels) :]] += other_sums
+    return different, found
 
 
 def sums_by_code(code: Ints, values: Floats) -> Floats:

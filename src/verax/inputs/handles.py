@@ -242,6 +242,10 @@ class Recipe(ABC, Generic[S]):
         """
         return self.take(part)
 
+    def n_groups(self, found: S) -> int:
+        """The number of groups that a summary has sums of; 0 where it does not grow with them."""
+        return 0
+
     def spellings(self) -> tuple[str, ...]:
         """Texts under which its summaries are saved: the first now, the others by earlier versions."""
         return (repr(self),)
@@ -301,25 +305,36 @@ class _Pairs(Generic[S]):
 
 
 class Merged(Generic[S]):
-    """Summaries of parts, merged."""
+    """Summaries of parts, merged.
+
+    Those that have sums for every group are merged with their neighbour once they have half as many groups:
+    if each part were merged with all before it, these would be read again for every part.
+    """
 
     def __init__(self, recipe: Recipe[S]) -> None:
         self._recipe = recipe
-        self._found: S | None = None
+        # Neighbours, of fewer and fewer groups.
+        self._found: list[S] = []
 
     def add(self, part: Part) -> None:
-        found = self._recipe.more(part, self._found)
-        self._found = found if self._found is None else self._found.merge(found)
+        self._found.append(self._recipe.more(part, self._found[0] if self._found else None))
+        n_groups = self._recipe.n_groups
+        while len(self._found) > 1 and 2 * n_groups(self._found[-1]) >= n_groups(self._found[-2]):
+            self._merge_last()
+
+    def _merge_last(self) -> None:
+        last = self._found.pop()
+        self._found[-1] = self._found[-1].merge(last)
 
     def at_most(self, keys: int) -> None:
         """Keep no more keys than that, where the summary can be coarser."""
-        found: Any = self._found
-        if hasattr(found, "at_most"):
-            self._found = found.at_most(keys)
+        found: list[Any] = self._found
+        self._found = [each.at_most(keys) if hasattr(each, "at_most") else each for each in found]
 
     def summary(self) -> S:
-        assert self._found is not None
-        return self._found
+        while len(self._found) > 1:
+            self._merge_last()
+        return self._found[0]
 
 
 @dataclass(frozen=True)

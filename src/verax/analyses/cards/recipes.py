@@ -34,6 +34,11 @@ class CardRecipe(Recipe[Any], cases=True):
     costs: CostsLike | None
     plan: Resampling
 
+    def n_groups(self, found: Scorecard) -> int:
+        """The number of groups that a card has sums of."""
+        clusters = found.tally.clusters
+        return 0 if clusters is None else len(clusters.labels)
+
     def take(self, part: Part) -> Scorecard:
         """The card of some rows."""
         rows = part.models[self.model]

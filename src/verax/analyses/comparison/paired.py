@@ -71,6 +71,11 @@ class PairedSums(Summary, kind="paired tallies"):
 class ColumnRecipe(Recipe[PairedSums], cases=True):
     """Sums of columns that have a value for each row and model."""
 
+    def n_groups(self, found: PairedSums) -> int:
+        """The number of groups that each column has sums of."""
+        labels = found.first.labels if found.tallies else None
+        return 0 if labels is None else len(labels)
+
     def columns(self, part: Part) -> Mapping[str, Floats]:
         """(N, M) values of some rows by the name of their sums; those of rows in memory are made once."""
         if not part.whole:

@@ -28,7 +28,7 @@ from verax.analyses.retention.summaries import CurveRecipe, CurveRows, Histogram
 from verax.analyses.retention.uncertainty_scores import MANY, UncertaintyScore
 from verax.common.memory import give_back
 from verax.errors import InputError
-from verax.inference.bootstrap import widened_over_groups
+from verax.inference.bootstrap import multiplicities, widened_over_groups
 from verax.inputs.arrays import Floats
 from verax.inputs.handles import Handle
 from verax.kernels.threads import in_order, n_cores
@@ -115,7 +115,7 @@ def _curves_of_rows(
     observed = values(np.ones(len(kept), np.uint8) if rows.weights is None else rows.weights)
     draws: Iterator[Any] = rows.multiplicities(options.bootstrap, options.seed, copies=options.copies)
     if rows.weights is None:
-        draws = map(_narrow, draws)
+        draws = map(_narrow, multiplicities(len(kept), rows.groups, options.bootstrap, options.seed))
     # Functions of users are not called by several threads at once.
     threads = len(kept) >= MANY and all(map(_own, metrics))
     replicates = np.array(list(in_order(values, draws, n_cores()) if threads else map(values, draws)))
@@ -139,7 +139,7 @@ def _curves_of_rows(
     return RetentionCurves(curves)
 
 
-def _narrow(copies: Floats) -> Any:
+def _narrow(copies: Any) -> Any:
     """Numbers of copies in as few bytes as they need: a cache holds them, and rows take them in any order."""
     return copies.astype(np.min_scalar_type(int(copies.max())))
 
