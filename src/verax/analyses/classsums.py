@@ -16,10 +16,11 @@ from verax.common.stored import only_counts, only_weights
 from verax.common.summaries import Summary, merges
 from verax.engines.clusters import ByLabel, Cells, GroupLabels, leave_one_out
 from verax.engines.differences import PairedTally
+from verax.engines.histograms import compiled
 from verax.engines.pieces import all_pairs
 from verax.engines.summing import PlainSums
 from verax.engines.sums import Moments, Sum, Sums
-from verax.inputs.arrays import Floats
+from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import Groups
 from verax.inputs.handles import Part, Recipe
 from verax.scores.base import Rule
@@ -211,14 +212,9 @@ class ClassRecipe(Recipe[ClassSums]):
                 sums[:, r, _INFINITE] = np.bincount(y[infinite], lost, k)
                 sums[:, r, _N_INFINITE] = np.bincount(y[infinite], minlength=k)
                 loss = np.where(infinite, 0.0, loss)
-            wl = loss if w is None else w * loss
-            sums[:, r, _FIRST] = np.bincount(y, wl, k)
-            sums[:, r, _SECOND] = np.bincount(y, wl * loss, k)
-            sums[:, r, _FIRST_SQUARED] = sums[:, r, _FIRST] if w is None else np.bincount(y, w * wl, k)
-            sums[:, r, _SECOND_SQUARED] = (
-                sums[:, r, _SECOND] if w is None else np.bincount(y, w * wl * loss, k)
-            )
-            grouped.append(wl)
+            sums[:, r, :_INFINITE] = _sums_by_class(y, w, loss, k)
+            if groups is not None:
+                grouped.append(loss if w is None else w * loss)
         labels = by_group = None
         if groups is not None:
             labels = groups.labels
@@ -227,6 +223,23 @@ class ClassRecipe(Recipe[ClassSums]):
             by_group = np.stack(columns, axis=1).reshape(len(labels), k, -1).astype(float)
         counts = np.stack([n, weight, square], axis=1)
         return ClassSums(Sum.of(counts), Sum.of(sums), w is not None, labels, by_group)
+
+
+def _sums_by_class(y: Ints, weights: Floats | None, loss: Floats, n_classes: int) -> Floats:
+    """(K, 4) the sums of w*l and w*l*l, and those with the weights squared; of finite losses."""
+    sums = np.zeros((n_classes, 4))
+    if weights is None:
+        for i, column in enumerate((loss, loss * loss)):
+            sums[:, i] = sums[:, i + 2] = np.bincount(y, column, n_classes)
+    elif compiled(len(y)):
+        from verax.kernels.binning import sum_by_class
+
+        sum_by_class(y, weights, np.ascontiguousarray(loss), sums)
+    else:
+        first = weights * loss
+        for i, column in enumerate((first, first * loss, weights * first, weights * first * loss)):
+            sums[:, i] = np.bincount(y, column, n_classes)
+    return sums
 
 
 def with_frequencies(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.engines.histograms import DECIMALS, LAYOUT, Histogram, Run, bin_numbers, joined
+from verax.engines.histograms import DECIMALS, LAYOUT, Histogram, Run, bin_numbers, joined, share_numbers
 from verax.engines.sums import Sum
 from verax.inputs.arrays import Floats, Ints
 
@@ -350,12 +350,18 @@ class EventTable:
             found = fill_events(key, given, rest, hit, scale, layout, self._one, self._table.cells)
         else:
             key = np.rint(key * scale) / scale if scale else key
-            upper = key > 0.5
-            number = joined(bin_numbers(np.where(upper, 1 - key, key)), self.level)
-            places = np.where(upper, self._one - number, number)
+            places = self._places(key)
             found = fill_weighted_events(places, key, given, rest, hit, weights, self._table.cells)
         self.totals += Sum.of(found)
         self._table.added(len(key))
+
+    def _places(self, key: Floats) -> Ints:
+        """The bin of each probability."""
+        if not self.level:
+            return share_numbers(key, self._one)
+        upper = key > 0.5
+        number = joined(bin_numbers(np.where(upper, 1 - key, key)), self.level)
+        return np.where(upper, self._one - number, number)
 
     @property
     def used(self) -> Ints:

@@ -30,6 +30,19 @@ def bin_numbers(
 
 
 @compiled
+def sum_by_class(y: Any, weights: Any, losses: Any, sums: Any) -> None:
+    """Add w*l, w*l*l, w*w*l and w*w*l*l of rows with these weights and finite losses to their classes."""
+    for i in range(y.size):
+        w, loss, own = weights[i], losses[i], sums[y[i]]
+        first = w * loss
+        square = w * first
+        own[0] += first
+        own[1] += first * loss
+        own[2] += square
+        own[3] += square * loss
+
+
+@compiled
 def count_keys(keys: Any, first: int, counts: Any) -> None:
     """Count the rows that have each key from `first` on."""
     for i in range(keys.size):
