@@ -112,10 +112,13 @@ def rounded_order(key: Any) -> tuple[Any, Any]:
     n = len(key)
     bits = max(n - 1, 1).bit_length()
     with np.errstate(over="ignore"):
-        scaled = np.rint(key * 10.0**DECIMALS)
+        scaled = key * 10.0**DECIMALS
+        np.rint(scaled, out=scaled)
     low, high = scaled.min(initial=0.0), scaled.max(initial=0.0)
     if high - low < 2 ** (63 - bits) and max(high, -low) < 2**53:
-        ordered = (scaled - low).astype(np.int64)
+        scaled -= low
+        ordered = scaled.astype(np.int64)
+        del scaled
         ordered <<= bits
         ordered |= np.arange(n)
         ordered.sort()

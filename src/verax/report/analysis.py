@@ -313,11 +313,11 @@ class _Conclusion:
         # Most of this is done outside of Python.
         with ThreadPoolExecutor(2) as pool:
             if handle.kept is not None:
-                # These two one after the other: at once they take much memory.
-                trying = pool.submit(recalibrated)
+                # Curves and calibration one after the other: at once they take much memory.
                 drawn = curves()
                 self._forget_curves()
                 give_back()
+                trying = pool.submit(recalibrated)
                 parted, panels = calibrated()
                 give_back()
             else:

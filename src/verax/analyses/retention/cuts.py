@@ -40,6 +40,8 @@ DEFAULT_REMOVED = tuple(Fraction(i, 100) for i in range(21))
 _CELLS = 2**22
 # Beyond so many classes, metrics that are means over rows are computed without tables.
 _TABLES_OF_MEANS = 64
+# How many rows are counted at a time.
+_ROWS = 2**16
 # How many rows a function of rows may be given, where tied rows are repeated to count in part.
 _REPEATED = 2**24
 
@@ -169,7 +171,11 @@ class RowWeights:
         self.taken: Floats = options.taken(self.total, rows.whole)
         self.counts: Floats = np.zeros(0)
         if counting:
-            self.counts = np.bincount(rows.cells, weights, rows.n_classes**2).astype(float, copy=False)
+            # Some rows at a time: all of them would be copied for it.
+            self.counts = np.zeros(rows.n_classes**2)
+            for start in range(0, len(weights), _ROWS):
+                some = slice(start, start + _ROWS)
+                self.counts += np.bincount(rows.cells[some], weights[some], len(self.counts))
 
 
 class Cuts:

@@ -200,8 +200,7 @@ class CurveRows(Summary):
 
     def in_order(self) -> CurveRows:
         """The same rows in their order in the whole; where numbers repeat, by their content."""
-        rises = np.diff(self.numbers)
-        if bool((rises > 0).all()):
+        if bool((self.numbers[1:] > self.numbers[:-1]).all()):
             return self
         order = np.argsort(self.numbers, kind="stable")
         if not bool((np.diff(self.numbers[order]) > 0).all()):
