@@ -30,7 +30,7 @@ from verax.kernels.ledger import compiles
 # together in cells of a two-thousandth of the weight, which is far finer than the blocks of the fit.
 BAND_CELLS = 2048
 # How many draws of all cells are made together.
-_TOGETHER = 64
+_TOGETHER = 128
 # Chances are rounded, so that draws do not depend on the order in which rows were added up.
 _DECIMALS = 12
 # Counts with at least this variance are drawn from the normal distribution, as one of these quantiles.

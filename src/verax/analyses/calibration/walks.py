@@ -18,8 +18,9 @@ _FEWEST, _PER_BLOCK, _MOST = 256, 8, 2048
 FEW_ROWS = 1024
 # A row takes as long as so many probabilities of a score.
 _WORK = 16
-# In how many parts of equal width cells are looked for; more where cells are narrower.
-_FEWEST_PARTS, _MOST_PARTS = 2**13, 2**16
+# In how many parts of equal width cells are looked for: first so many times as many as there are cells, then
+# more where some are narrower.
+_TIMES, _MOST_PARTS = 16, 2**16
 
 
 def cells_for(n_rows: int) -> int:
@@ -79,11 +80,12 @@ class Walk:
         """The cell of each forecast, uint16."""
         from verax.kernels.walking import find_cells, find_near_cells
 
-        out, guide = np.empty(len(values), np.uint16), self._guide(_FEWEST_PARTS)
-        parts = 2 * _FEWEST_PARTS
-        while not _is_near(guide) and parts <= min(_MOST_PARTS, len(values)):
-            guide = self._guide(parts)
+        out = np.empty(len(values), np.uint16)
+        parts = 1 << (_TIMES * len(self.starts) - 1).bit_length()
+        guide = self._guide(parts)
+        while not _is_near(guide) and 2 * parts <= min(_MOST_PARTS, len(values)):
             parts *= 2
+            guide = self._guide(parts)
         if _is_near(guide):
             find_near_cells(values, np.append(self.starts, np.inf), guide, out)
         else:
