@@ -2,6 +2,7 @@
 
     python benchmarks/report.py [rows] [classes]
     python benchmarks/report.py --file [rows] [classes]     of a Parquet file, which is not held in memory
+    python benchmarks/report.py --units [rows] [classes]    the same with weights, and with groups of ten rows
 
 In a process of its own for each part, so that peak memory is that of the report with its rows. Of a file, by
 the command line; 100,000,000 rows of 5 classes take 4 GB of disk and a few minutes to write.
@@ -53,8 +54,8 @@ def child(part: str, n: int, k: int) -> None:
     print(json.dumps([taken, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
 
 
-def write(path: Path, n: int, k: int) -> None:
-    """A Parquet file of overconfident forecasts, written in chunks."""
+def write(path: Path, n: int, k: int, *, units: bool = False) -> None:
+    """A Parquet file of overconfident forecasts, written in chunks; with columns of weights and groups."""
     # Here, because the report of rows in memory does not need it, and it would count as memory of the report.
     import pyarrow as pa
     import pyarrow.parquet as papq
@@ -67,6 +68,8 @@ def write(path: Path, n: int, k: int) -> None:
         p = truth**1.3
         p /= p.sum(axis=1, keepdims=True)
         columns = {"label": y, **{f"p_{j}": np.ascontiguousarray(p[:, j]) for j in range(k)}}
+        if units:
+            columns |= {"weight": rng.random(len(y)) + 0.5, "group": np.arange(start, start + len(y)) // 10}
         table = pa.table(columns)
         writer = writer or papq.ParquetWriter(path, table.schema, use_dictionary=["label"])
         writer.write_table(table)
@@ -101,11 +104,30 @@ def of_file(n: int, k: int) -> None:
                 print(f"{what}{seconds:7.1f} s{cpu:7.1f} s CPU{peak:7.0f} MB{ratios}", flush=True)
 
 
+def of_units(n: int, k: int) -> None:
+    """The ordered report on a file with weights and with groups against the plain one."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, page = Path(folder, "predictions.parquet"), str(Path(folder, "report.html"))
+        write(path, n, k, units=True)
+        plain = 0.0
+        for name, units in (
+            ("plain", ()),
+            ("weights", ("--weights", "weight")),
+            ("groups", ("--groups", "group")),
+        ):
+            command = "evaluate", str(path), "--ordered", *units, "--html", page
+            seconds, cpu, peak = min([run(*command) for _ in range(2)][1:])
+            plain = plain or cpu
+            times = f"{seconds:7.1f} s{cpu:7.1f} s CPU{peak:7.0f} MB{cpu / plain:6.1f} of the plain report"
+            print(f"{n:,} x {k} in a file, ordered: report, {name:<8}{times}", flush=True)
+
+
 def main() -> None:
-    if sys.argv[1:2] == ["--file"]:
+    if sys.argv[1:2] in (["--file"], ["--units"]):
         given = sys.argv[2:]
         print(describe())
-        of_file(*(int(float(a)) for a in (*given, *("100000000", "5")[len(given) :])))
+        measure, rows = (of_file, "100000000") if sys.argv[1] == "--file" else (of_units, "4000000")
+        measure(*(int(float(a)) for a in (*given, *(rows, "5")[len(given) :])))
         return
     n, k = (int(float(a)) for a in (*sys.argv[1:], *("1000000", "10")[len(sys.argv) - 1 :]))
     print(describe())
