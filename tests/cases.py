@@ -7,12 +7,16 @@ import sys
 import warnings
 from fractions import Fraction
 from functools import cache
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
 import references
 import verax as vx
+
+# Of tests that call kernels themselves.
+needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="needs numba")
 
 # The registered rules and one or more of every other parametrisation.
 RULES = [

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import verax as vx
+from cases import needs_numba
 from verax.analyses import classsums
 from verax.analyses.classsums import ClassRecipe
 from verax.inputs.memory import open_rows
@@ -29,7 +30,7 @@ def rows(n=60, k=3):
     return rng.integers(0, k, n), rng.dirichlet(np.ones(k), n), rng.integers(0, 4, n) / 4 + 0.0
 
 
-@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=needs_numba)])
 @pytest.mark.parametrize("loose", [False, True])
 def test_sums_of_weighted_rows_are_those_of_a_loop(compiled, loose, monkeypatch):
     monkeypatch.setattr(classsums, "compiled", lambda n_rows: compiled)
@@ -50,7 +51,7 @@ def test_sums_of_weighted_rows_are_those_of_a_loop(compiled, loose, monkeypatch)
             )
 
 
-@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=needs_numba)])
 def test_infinite_losses_are_counted_and_rows_without_weight_are_not(compiled, monkeypatch):
     monkeypatch.setattr(classsums, "compiled", lambda n_rows: compiled)
     y = np.array([0, 0, 1, 1])

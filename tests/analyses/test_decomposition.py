@@ -18,7 +18,7 @@ from sklearn.isotonic import IsotonicRegression
 
 import references
 import verax as vx
-from cases import NAMESPACES, forecasts, number
+from cases import NAMESPACES, forecasts, needs_numba, number
 from covers import calibration_tests
 from covers import decomposition as promises
 from realdata import load
@@ -614,6 +614,7 @@ def test_refusals_of_rules_and_rows():
     assert caught.value.argument == "y"
 
 
+@needs_numba
 @pytest.mark.parametrize(
     ("decimals", "rule"), [(12, "brier"), (1, "brier"), (12, "rps"), (12, "log_score"), (1, "ranked_log")]
 )
@@ -650,6 +651,7 @@ def test_rows_whose_forecasts_differ_are_walked_as_others_are(hits, n_cells):
         np.testing.assert_allclose(ours, theirs, rtol=1e-14)
 
 
+@needs_numba
 @pytest.mark.parametrize("width", [1.0, 1e-2, 1e-7])
 def test_every_forecast_finds_its_cell(width):
     """Cells that are as wide as the parts of the guide, narrower ones, and very narrow ones."""

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression
 
+from cases import needs_numba
 from verax.analyses.calibration import events, refits
 from verax.analyses.calibration.isotonic import _pool, isotonic_edges
 
@@ -56,6 +57,7 @@ def test_compiled_fits_to_cells_are_those_of_arrays(monkeypatch):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
 
 
+@needs_numba
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_compiled_fit_to_pools_is_the_same(weighted, monkeypatch):
     """Pools without weight take no part, and so do blocks of equal frequencies that follow each other."""

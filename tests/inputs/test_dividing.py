@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 
 import verax as vx
-from cases import forecasts
+from cases import forecasts, needs_numba
 from verax.inputs import breakdown, dividing
 from verax.inputs.breakdown import parts_by
 from verax.inputs.columns import Columns
 from verax.inputs.dividing import divides
 from verax.inputs.groups import Groups
 from verax.inputs.memory import open_rows
+
+pytestmark = needs_numba
 
 
 @pytest.fixture(autouse=True)
