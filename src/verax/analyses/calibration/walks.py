@@ -32,6 +32,27 @@ def cells_for(n_rows: int) -> int:
     return min(_MOST, max(_FEWEST, int(_PER_BLOCK * n_rows ** (1 / 3))))
 
 
+def sorted_rows(event: BinaryEvent) -> Any:
+    """The bits of each forecast, increasing, and last whether the event happened; None where a forecast is no
+    probability. To sort both together takes a quarter of the time of finding the order of the forecasts.
+    """
+    ranked, happened = np.ascontiguousarray(event.ranked, dtype=np.float64), event.happened.view(np.uint8)
+    packed = np.empty(len(ranked), np.uint64)
+    if compiles(_WORK * len(ranked), "draws in cells"):
+        from verax.kernels.walking import pack_rows
+
+        n_others = pack_rows(ranked, happened, packed)
+    else:
+        n_others = len(ranked) - np.count_nonzero((ranked >= 0) & (ranked <= 1))
+        # The sign of a probability is known, so that there is room for a bit.
+        np.left_shift(ranked.view(np.uint64), np.uint64(1), out=packed)
+        packed |= happened
+    if n_others:
+        return None
+    packed.sort()
+    return packed
+
+
 @dataclass(frozen=True)
 class Walk:
     """What one pass over the rows of an event, which count alike, found.
@@ -55,15 +76,14 @@ class Walk:
     @classmethod
     def of(cls, event: BinaryEvent) -> Walk | None:
         """The pass over an event; None where it is not worth it, or where elements are not rows."""
-        n, ranked = len(event.ranked), event.ranked
+        n = len(event.ranked)
         if n <= FEW_ROWS or event.owner is not None or not compiles(_WORK * n, "draws in cells"):
             return None
-        from verax.kernels.walking import count_pools, pack_rows, walk, walk_apart
+        from verax.kernels.walking import count_pools, walk, walk_apart
 
-        packed = np.empty(n, np.uint64)
-        if pack_rows(np.ascontiguousarray(ranked, dtype=np.float64), event.happened.view(np.uint8), packed):
+        packed = sorted_rows(event)
+        if packed is None:
             return None
-        packed.sort()
         most = cells_for(n)
         n_pools = count_pools(packed)
         scale = most / float(n) if n_pools > most else 0.0
