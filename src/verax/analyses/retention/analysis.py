@@ -113,9 +113,11 @@ def _curves_of_rows(
         return options.fill(measured(measures, cuts, cells))
 
     observed = values(np.ones(len(kept), np.uint8) if rows.weights is None else rows.weights)
-    draws: Iterator[Any] = rows.multiplicities(options.bootstrap, options.seed, copies=options.copies)
+    draws: Iterator[Any]
     if rows.weights is None:
         draws = map(_narrow, multiplicities(len(kept), rows.groups, options.bootstrap, options.seed))
+    else:
+        draws = rows.multiplicities(options.bootstrap, options.seed, copies=options.copies)
     # Functions of users are not called by several threads at once.
     threads = len(kept) >= MANY and all(map(_own, metrics))
     replicates = np.array(list(in_order(values, draws, n_cores()) if threads else map(values, draws)))
