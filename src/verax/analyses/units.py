@@ -140,15 +140,13 @@ class SamplingUnits(IndependentUnits):
         together, place = np.unique(pools * n_groups + self.groups.codes, return_inverse=True)
         return sums_at(together // n_groups, sums_at(place, self.share, len(together)) ** 2, n_pools)
 
-    def influence(
-        self, columns: Iterable[Floats], n_columns: int | None = None, dtype: Any = np.float64
-    ) -> Floats:
+    def influence(self, columns: Iterable[Floats], n_columns: int | None = None) -> Floats:
         """What each unit adds to the deviations of the weighted means of columns, (n, C)."""
         if n_columns is None:
             columns = list(columns)
             n_columns = len(columns)
         n_units = len(self.share) if self.groups is None else len(self.groups.labels)
-        found = np.empty((n_columns, n_units), dtype)
+        found = np.empty((n_columns, n_units))
         with np.errstate(invalid="ignore"):
             for row, column in zip(found, columns, strict=True):
                 deviation = column - dot(self.share, column)
@@ -160,10 +158,9 @@ class SamplingUnits(IndependentUnits):
         """The sandwich variances of weighted means, with each unit's square over one minus its weight."""
         with np.errstate(invalid="ignore", divide="ignore"):
             if self.groups is None and bool((self.share == self.share[0]).all()):
-                columns = (column.astype(float, copy=False) for column in influence.T)
-                return np.array([dot(column, column) for column in columns]) / (1 - float(self.share[0]))
+                return np.array([dot(column, column) for column in influence.T]) / (1 - float(self.share[0]))
             rest = 1 - self.sums(self.share)
-            return np.array([dot(column / rest, column.astype(float)) for column in influence.T])
+            return np.array([dot(column / rest, column) for column in influence.T])
 
     @cached_property
     def freedom(self) -> float:

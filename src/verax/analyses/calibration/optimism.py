@@ -123,7 +123,7 @@ class Measured:
     def plus(self, other: Measured | None, factor: float) -> Measured:
         """The same of a score that is multiplied by a factor, added to that of another in place."""
         if other is None:
-            nothing = np.zeros((4, len(self.influence)), self.influence.dtype).T
+            nothing = np.zeros((4, len(self.influence))).T
             other = Measured(nothing, np.zeros(2), np.zeros(()), np.zeros(()), False)
         assert isinstance(other.influence, np.ndarray)
         # In place: the influence of many rows is large.

@@ -33,8 +33,6 @@ from verax.kernels.threads import in_order
 
 # How many refits measure the bias: as many as there are replicates, within these bounds.
 _FEWEST, _MOST = 20, 60
-# From this many rows on, memory matters.
-_MANY = 2**18
 # Random streams: outcomes drawn from the forecast, from its smooth recalibration, and rows that are drawn.
 FORECAST, SMOOTH, _SAMPLE = 1, 2, 3
 # So many rows that are drawn in cells are drawn one by one, too.
@@ -170,10 +168,7 @@ class _Elements:
         columns = deviating()
         if event.owner is not None:
             columns = (event.by_row(column, n) / self.times for column in columns)
-        # Of many rows in single precision: the squares that are summed are then right to six digits.
-        many = units.groups is None and n >= _MANY
-        influence = units.influence(columns, 4, np.float32 if many else np.float64)
-        return Measured(influence, np.array(plug_in), optimism, calibrated, certain)
+        return Measured(units.influence(columns, 4), np.array(plug_in), optimism, calibrated, certain)
 
     def _smoothed(self) -> tuple[Floats, Floats]:
         """The smooth recalibration of each element, monotone or not, and the isotonic fit to it."""

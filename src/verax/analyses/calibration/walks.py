@@ -188,11 +188,6 @@ class CellInfluence:
     def __len__(self) -> int:
         return len(self.event.given)
 
-    @property
-    def dtype(self) -> Any:
-        """The type of the sums."""
-        return np.dtype(np.float64)
-
     @cached_property
     def _fitted(self) -> Floats:
         """(C, 2) the loss of the fit in each cell without and with the event."""
