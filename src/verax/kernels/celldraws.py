@@ -34,75 +34,113 @@ def draw_shares(
     at: Any,
     out: Any,
 ) -> None:
-    """The share of the rows of each cell that have the event, for each of the keys: (keys, cells).
+    """The share of the rows of each cell that have the event, for each of the keys: (cells, keys).
 
     A cell without a spread has binomial counts, of which `none` is the chance of zero; others are normal, by
     one of the quantiles. Of cells marked in `opposite` the chances are those of the opposite. `below` and
     `at` are room for the chances of counts and for where to look for them.
     """
-    n_quantiles, n_places = quantiles.size, at.size
+    n_quantiles, n_places = float(quantiles.size), float(at.size)
     for c in range(rows.size):
-        n, p = rows[c], chance[c]
-        last = 0
-        if spread[c] == 0.0:
-            odds, each, total = p / (1.0 - p), none[c], none[c]
-            below[0] = total
-            while float(last) < n and (float(last) < n * p or each > _NOTHING) and last < below.size - 1:
-                each = each * ((n - float(last)) / float(last + 1)) * odds
-                last += 1
-                total += each
-                below[last] = total
-            count = 0
-            for j in range(n_places):
-                while count < last and below[count] <= float(j) / float(n_places):
-                    count += 1
-                at[j] = count
+        n, p, own = rows[c], chance[c], out[c]
         for k in range(keys.size):
             x = (np.uint64(c) ^ keys[k]) + _ADDED
             x = (x ^ (x >> np.uint64(30))) * _FIRST
             x = (x ^ (x >> np.uint64(27))) * _SECOND
             x = x ^ (x >> np.uint64(31))
-            uniform = np.float64(np.int64(x >> np.uint64(11))) * _UNIT
-            if spread[c] == 0.0:
-                count = at[int(uniform * float(n_places))]
-                while count < last and below[count] <= uniform:
+            own[k] = np.float64(np.int64(x >> np.uint64(11))) * _UNIT
+        if spread[c] == 0.0:
+            _find_counts(n, p, none[c], below, at)
+            for k in range(keys.size):
+                count = at[int(own[k] * n_places)]
+                while below[count] <= own[k]:
                     count += 1
-                share = float(count) / n
-            else:
-                share = min(max(p + spread[c] * quantiles[int(uniform * float(n_quantiles))], 0.0), 1.0)
-            out[k, c] = select(opposite[c], 1.0 - share, share)
+                own[k] = float(count) / n
+        else:
+            wide = spread[c]
+            for k in range(keys.size):
+                own[k] = min(max(p + wide * quantiles[int(own[k] * n_quantiles)], 0.0), 1.0)
+        if opposite[c]:
+            for k in range(keys.size):
+                own[k] = 1.0 - own[k]
+
+
+def _find_counts(n: float, p: float, none: float, below: Any, at: Any) -> None:
+    """Write the chance of each count of n rows or fewer, and the first count that each of some places of the
+    unit interval may have. Of the last count the chance is beyond all numbers that are drawn.
+    """
+    last, odds, each, total = 0, p / (1.0 - p), none, none
+    below[0] = total
+    while float(last) < n and (float(last) < n * p or each > _NOTHING) and last < below.size - 1:
+        each = each * ((n - float(last)) / float(last + 1)) * odds
+        last += 1
+        total += each
+        below[last] = total
+    below[last] = 2.0
+    place = 0
+    for count in range(last + 1):
+        end = min(int(below[count] * float(at.size)) + 1, at.size)
+        while place < end:
+            at[place] = count
+            place += 1
 
 
 @compiled
-def fit_shares(shares: Any, size: Any, more: Any, unit: float, blocks: Any, out: Any) -> None:
-    """The isotonic fits to shares of cells of these sizes that have the event, (b, C).
+def fit_shares(shares: Any, size: Any, more: Any, unit: float, pools: Any, out: Any) -> None:
+    """The isotonic fits to shares of cells of these sizes that have the event, (C, b).
 
     Writes for each fit the weight with the event, the sum over the cells of that weight times `more`, and the
-    least loss: squared errors, or with a `unit` logarithms times it. `blocks` is room for the weights of the
-    blocks without and with the event, (C, 2).
+    least loss: squared errors, or with a `unit` logarithms times it. `pools` is room for the weights of the
+    blocks and of those with the event, (C, 2).
+
+    Neighbours whose frequencies do not rise belong to one block. They are joined three times without a branch
+    for each, because a wrong guess takes longer than all else, before the rest is joined one by one.
     """
-    for k in range(shares.shape[0]):
-        n, total, extra, own = 0, 0.0, 0.0, shares[k]
+    for k in range(shares.shape[1]):
+        total, extra, last = 0.0, 0.0, 0
+        whole, event, before = 0.0, 0.0, shares[0, k]
         for c in range(size.size):
-            event = own[c] * size[c]
-            total = plus(total, event)
-            extra = plus(extra, event * more[c])
-            without = size[c] - event
-            while n > 0 and blocks[n - 1, 1] * (without + event) >= event * (
-                blocks[n - 1, 0] + blocks[n - 1, 1]
-            ):
+            share = shares[c, k]
+            own = share * size[c]
+            total = plus(total, own)
+            extra = plus(extra, own * more[c])
+            rises = share > before
+            last += int(rises)
+            whole = select(rises, size[c], whole + size[c])
+            event = select(rises, own, event + own)
+            pools[last, 0], pools[last, 1] = whole, event
+            before = share
+        n_pools = _joined(pools, _joined(pools, last + 1))
+        n = 0
+        for b in range(n_pools):
+            whole, event = pools[b, 0], pools[b, 1]
+            while n > 0 and pools[n - 1, 1] * whole >= event * pools[n - 1, 0]:
                 n -= 1
-                without += blocks[n, 0]
-                event += blocks[n, 1]
-            blocks[n, 0], blocks[n, 1] = without, event
+                whole += pools[n, 0]
+                event += pools[n, 1]
+            pools[n, 0], pools[n, 1] = whole, event
             n += 1
         least = 0.0
         for b in range(n):
-            without, event = blocks[b, 0], blocks[b, 1]
+            whole, event = pools[b, 0], pools[b, 1]
+            without = whole - event
             if unit == 0.0:
-                least = plus(least, without * event / (without + event))
+                least = plus(least, without * event / whole)
             elif without > 0.0 and event > 0.0:
                 # Where the event always or never happens nothing is lost.
-                whole = without + event
                 least -= unit * (without * math.log(without / whole) + event * math.log(event / whole))
         out[0, k], out[1, k], out[2, k] = total, extra, least
+
+
+def _joined(pools: Any, n: int) -> int:
+    """Join neighbours whose frequencies do not rise; returns how many pools are left."""
+    last, whole, event = 0, pools[0, 0], pools[0, 1]
+    size, happened = whole, event
+    for b in range(1, n):
+        rises = pools[b, 1] * size > happened * pools[b, 0]
+        size, happened = pools[b, 0], pools[b, 1]
+        last += int(rises)
+        whole = select(rises, size, whole + size)
+        event = select(rises, happened, event + happened)
+        pools[last, 0], pools[last, 1] = whole, event
+    return last + 1

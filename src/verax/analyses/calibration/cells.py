@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,14 +29,14 @@ from verax.kernels.ledger import compiles
 # The largest number of values that a band is computed for. Beyond, neighbouring forecasts are drawn
 # together in cells of a two-thousandth of the weight, which is far finer than the blocks of the fit.
 BAND_CELLS = 2048
-# How many draws of all cells are made together.
-_TOGETHER = 128
+# So many shares of cells are drawn together, which a cache holds, but at least some draws.
+_TOGETHER, _FEWEST_DRAWS = 2**16, 32
 # Chances are rounded, so that draws do not depend on the order in which rows were added up.
 _DECIMALS = 12
 # Counts with at least this variance are drawn from the normal distribution, as one of these quantiles.
 _NORMAL, _QUANTILES = 25.0, 2**12
 # Counts of less variance do not reach the first number; where to look for them is found in so many places.
-_COUNTS, _PLACES = 160, 32
+_COUNTS, _PLACES = 160, 128
 # Drawing and fitting by array calls takes so many times as long as scoring.
 _WORK = 16
 
@@ -150,7 +150,7 @@ class CellDraws:
     @cached_property
     def _least(self) -> float:
         """The least loss of an isotonic fit to the outcomes that were observed."""
-        shares = (self.happened / self.size)[None, :]
+        shares = (self.happened / self.size)[:, None]
         return float(CellFits(*_fitted_shares(self._how, shares, self.size, self.size)).least[0])
 
     def _shift(self, exact: float) -> float:
@@ -222,8 +222,8 @@ def drawn_fits(
 
 
 def drawn_shares(rows: Ints, chance: Floats, n: int, seed: list[int]) -> Iterator[Floats]:
-    """The share of each cell's independent rows that have the event, (b, C), in n draws: some at a time."""
-    keys = np.random.SeedSequence(seed).generate_state(n, np.uint64)
+    """The share of each cell's independent rows that have the event, (C, b), in n draws: some at a time."""
+    keys = _keys(n, *seed)
     # Chances above a half are drawn as those of the opposite, so that the chance of no row is not tiny.
     opposite = chance > 0.5
     chance, count = np.where(opposite, 1 - chance, chance), rows.astype(float)
@@ -231,18 +231,25 @@ def drawn_shares(rows: Ints, chance: Floats, n: int, seed: list[int]) -> Iterato
     spread = np.where(variance * count**2 >= _NORMAL, np.sqrt(variance), 0.0)
     none = np.where(spread > 0, 0.0, (1 - chance) ** count)
     quick = compiles(_WORK * n * len(rows), "draws in cells")
-    for i in range(0, n, _TOGETHER):
-        own = keys[i : i + _TOGETHER]
+    step = max(_FEWEST_DRAWS, _TOGETHER // len(rows))
+    for i in range(0, n, step):
+        own = keys[i : i + step]
         if quick:
             from verax.kernels.celldraws import draw_shares
 
-            drawn = np.empty((len(own), len(rows)))
+            drawn = np.empty((len(rows), len(own)))
             room = np.empty(_COUNTS), np.empty(_PLACES, np.int64)
             draw_shares(own, count, chance, none, spread, opposite, _quantiles(), *room, drawn)
         else:
-            drawn = _shares(own, count, chance, none, spread)
-            drawn = np.where(opposite, 1 - drawn, drawn) if opposite.any() else drawn
+            drawn = _shares(own, count, chance, none, spread).T
+            drawn = np.where(opposite[:, None], 1 - drawn, drawn) if opposite.any() else drawn
         yield drawn
+
+
+@lru_cache(maxsize=64)
+def _keys(n: int, *seed: int) -> Any:
+    """One key for each draw; subgroups have the same."""
+    return np.random.SeedSequence(seed).generate_state(n, np.uint64)
 
 
 @cache
@@ -275,15 +282,15 @@ def _shares(keys: Any, rows: Floats, chance: Floats, none: Floats, spread: Float
 
 
 def _fitted_shares(how: Split, shares: Floats, size: Floats, more: Floats) -> Floats:
-    """The numbers of `CellFits` for shares of cells of these sizes, (b, C): (3, b)."""
+    """The numbers of `CellFits` for shares of cells of these sizes, (C, b): (3, b)."""
     if compiles(_WORK * shares.size, "draws in cells"):
         from verax.kernels.celldraws import fit_shares
 
-        out = np.empty((3, len(shares)))
+        out = np.empty((3, shares.shape[1]))
         unit = how.unit if how.binary == "log" else 0.0
-        fit_shares(shares, size, more, unit, np.empty((len(size), 2)), out)
+        fit_shares(np.ascontiguousarray(shares), size, more, unit, np.empty((len(size), 2)), out)
         return out
-    event = shares * size
+    event = shares.T * size
     cells = np.stack([size - event, event]).reshape(2, -1)
     blocks, begins, _ = isotonic_fits(cells, first_of_each(event.shape))
     least = np.add.reduceat(block_losses(how, blocks), begins)
