@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,14 +79,13 @@ class Division:
         """The rows of each subgroup as a part of their own."""
         models = {name: self._forecasts(rows) for name, rows in part.models.items()}
         ids = None if part.ids is None else part.ids[self.order]
-        by = {name: self._labels(column) for name, column in part.by.items()}
         numbers = part.row_numbers[self.order] if part.start or part.numbers is not None else self.order
         for begin, end in zip(self.edges[:-1].tolist(), self.edges[1:].tolist(), strict=True):
             own = slice(begin, end)
             yield Part.held(
                 {name: next(each) for name, each in models.items()},
                 None if ids is None else ids[own],
-                {name: column[own] for name, column in by.items()},
+                _Taken(part.by, self.order[own]),
                 numbers[own],
                 start=part.start,
                 whole=part.whole,
@@ -100,18 +99,16 @@ class Division:
         else:
             p = self._moved(given.T if given.ndim > 1 else given[None])
             p = p.T if given.ndim > 1 else p[0]
-        y = self._moved(rows.outcomes.positions_of(slice(0, n))[None])[0]
+        y = rows.outcomes.raw
+        if type(y) is not np.ndarray or y.dtype != np.int64 or not rows.outcomes.are_positions:
+            y = rows.outcomes.positions_of(slice(0, n))
+        y = self._moved(y[None])[0]
         weights = None if rows.weights is None else np.asarray(rows.weights)[self.order]
         for begin, end in zip(self.edges[:-1].tolist(), self.edges[1:].tolist(), strict=True):
             own = slice(begin, end)
             groups = None if rows.groups is None else rows.groups.at(self.order[own])
             some = Columns([column[own] for column in p.columns]) if isinstance(p, Columns) else p[own]
             yield forecasts_like(rows, y[own], some, None if weights is None else weights[own], groups)
-
-    def _labels(self, column: Array) -> Array:
-        """Labels of rows in the order of the subgroups."""
-        short = column.dtype.kind in "biuf" and column.dtype.itemsize in (4, 8)
-        return self._moved(column[None])[0] if short else column[self.order]
 
     def _moved(self, columns: Array) -> Array:
         """(C, N) columns with every row at its place."""
@@ -121,3 +118,19 @@ class Division:
         bits = np.uint64 if columns.dtype.itemsize == 8 else np.uint32
         move_columns(columns.view(bits), self.places, out.view(bits))
         return out
+
+
+class _Taken(Mapping[str, Array]):
+    """Columns of some rows, each taken when it is asked for: few look at the labels of a subgroup."""
+
+    def __init__(self, columns: Mapping[str, Array], rows: Ints) -> None:
+        self._columns, self._rows = columns, rows
+
+    def __getitem__(self, name: str) -> Array:
+        return self._columns[name][self._rows]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)

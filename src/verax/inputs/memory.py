@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any
 
+import numpy as np
+
 from verax.errors import InputError, Remedy
 from verax.inputs.arrays import to_array, to_host
 from verax.inputs.breakdown import labels_of
@@ -208,6 +210,10 @@ def _beside(n_rows: int, ids: object | None, by: Mapping[str, object] | None) ->
     """Names of the rows, and their labels in each breakdown."""
     labels = {}
     for name, column in (by or {}).items():
+        if type(column) is np.ndarray and column.dtype.kind in "biu" and column.shape == (n_rows,):
+            # None is missing, and all are of one kind.
+            labels[name] = column
+            continue
         found = labels_of(column, n_rows)
         labels[name] = found.labels[found.codes]
     return {"ids": _names(ids, n_rows), "by": labels}
