@@ -165,7 +165,8 @@ class SamplingUnits(IndependentUnits):
     @cached_property
     def freedom(self) -> float:
         """Degrees of freedom: one less than the effective number of units, small where they are unequal."""
-        return max(1 / float((self.sums(self.share) ** 2).sum()) - 1, 1.0)
+        shares = self.sums(self.share)
+        return max(1 / dot(shares, shares) - 1, 1.0)
 
     @property
     def grouped(self) -> bool:

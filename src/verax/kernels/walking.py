@@ -181,12 +181,13 @@ def deviations(
     given: Any, rest: Any, happened: Any, cells: Any, fitted: Any, chance: Any, means: Any
 ) -> tuple[float, float, float]:
     """The sums of squares of two losses minus their means: of the forecast, and the same minus that of the
-    fit, which cells have without and with the event, (C, 2); and of the loss expected from the chances.
+    fit, which cells have without and with the event, (2C,); and of the loss expected from the chances.
 
-    Sums of blocks are added up, so that they stay exact. Within a block they are added up one by one: several
-    at a time would have to be gathered from the cells, which takes longer.
+    Sums of blocks are added up, so that they stay exact. What is gathered from the cells is added up one by
+    one: several at a time would take longer.
     """
     first, second, expected = 0.0, 0.0, 0.0
+    mean, gained = means[0], means[1]
     for begin in range(0, given.size, _BLOCK):
         a, b, c = 0.0, 0.0, 0.0
         for i in range(begin, min(begin + _BLOCK, given.size)):
@@ -194,7 +195,7 @@ def deviations(
             other = rest[i] if rest.size else 1.0 - given[i]
             lower, upper = given[i] * given[i], other * other
             loss = select(hit > 0, upper, lower)
-            own, gain = loss - means[0], loss - fitted[cell, hit] - means[1]
+            own, gain = loss - mean, loss - fitted[2 * cell + hit] - gained
             a += own * own
             b += gain * gain
             c += lower + (upper - lower) * chance[cell]
@@ -205,27 +206,64 @@ def deviations(
 
 
 @compiled
-def add_deviations(
+def add_losses(
     given: Any,
     rest: Any,
     happened: Any,
     cells: Any,
     fitted: Any,
     even: Any,
-    means: Any,
     factor: float,
+    begin: int,
+    end: int,
     out: Any,
 ) -> None:
-    """Add a multiple of the deviations of each row to the columns of a table, (4, N): of the loss of the
-    forecast, the same minus that of the fit, that of a constant minus that of the fit, and that of the
-    constant, which is `even` without and with the event.
+    """Add a multiple of the losses of the rows from `begin` to `end` to the columns of their table,
+    (3, end - begin): of the forecast, of the fit, and of the constant.
+
+    The last two are the multiples themselves: of the fit they are (2C,), for each cell without and with the
+    event, and of the constant (2,). What is gathered from the cells has a loop of its own: the others then
+    take several rows at a time.
     """
-    for i in range(given.size):
-        hit = int(happened[i])
-        other = rest[i] if rest.size else 1.0 - given[i]
-        gap = select(hit > 0, other, given[i])
-        loss, fit, constant = gap * gap, fitted[int(cells[i]), hit], even[hit]
-        out[0, i] += factor * (loss - means[0])
-        out[1, i] += factor * (loss - fit - means[1])
-        out[2, i] += factor * (constant - fit - means[2])
-        out[3, i] += factor * (constant - means[3])
+    without, with_event = even[0], even[1]
+    loss, fit, constant = out[0], out[1], out[2]
+    if rest.size:
+        for i in range(begin, end):
+            gap = select(happened[i] > 0, rest[i], given[i])
+            loss[i - begin] += factor * gap * gap
+            constant[i - begin] += select(happened[i] > 0, with_event, without)
+    else:
+        for i in range(begin, end):
+            gap = select(happened[i] > 0, 1.0 - given[i], given[i])
+            loss[i - begin] += factor * gap * gap
+            constant[i - begin] += select(happened[i] > 0, with_event, without)
+    for i in range(begin, end):
+        fit[i - begin] += fitted[2 * int(cells[i]) + int(happened[i])]
+
+
+@compiled
+def add_deviations(losses: Any, n: int, means: Any, out: Any, squares: Any) -> None:
+    """Add what follows from the losses of n rows, (3, n), to the columns of their table, (4, n), and then
+    the squares of these to four sums: the losses of the forecast, the same minus those of the fit, those of
+    the constant minus those of the fit, and those of the constant, all minus their means.
+
+    The table may be empty, and is nothing then. The losses are set to zero, for other rows.
+    """
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    mean, gained, resolved, even = means[0], means[1], means[2], means[3]
+    for i in range(n):
+        loss, fit, constant = losses[0, i], losses[1, i], losses[2, i]
+        losses[0, i], losses[1, i], losses[2, i] = 0.0, 0.0, 0.0
+        own, gain = loss - mean, loss - fit - gained
+        kept, plain = constant - fit - resolved, constant - even
+        if out.size:
+            own, gain, kept, plain = own + out[0, i], gain + out[1, i], kept + out[2, i], plain + out[3, i]
+            out[0, i], out[1, i], out[2, i], out[3, i] = own, gain, kept, plain
+        a = plus(a, own * own)
+        b = plus(b, gain * gain)
+        c = plus(c, kept * kept)
+        d = plus(d, plain * plain)
+    squares[0] += a
+    squares[1] += b
+    squares[2] += c
+    squares[3] += d

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from verax.analyses.calibration.walks import CellInfluence
+from verax.analyses.calibration.influence import CellInfluence, InfluenceSum
 from verax.analyses.units import IndependentUnits, SamplingUnits, sums_at
 from verax.inference.intervals import Interval
 from verax.inputs.arrays import Floats
@@ -99,8 +99,8 @@ class Measured:
 
     Attributes
     ----------
-    influence : (n, 4) array or CellInfluence
-        What each unit adds to the deviations of the score and its components.
+    influence : (n, 4) array, CellInfluence or InfluenceSum
+        What each unit adds to the deviations of the score and its components; of all events a sum.
     plug_in : array of shape (2,)
         Miscalibration and discrimination under the smooth recalibration.
     optimism : array of shape (R, 2)
@@ -113,7 +113,7 @@ class Measured:
         The variances of the score and its components, where they are known without the influence.
     """
 
-    influence: Floats | CellInfluence
+    influence: Floats | CellInfluence | InfluenceSum
     plug_in: Floats
     optimism: Floats
     calibrated: Floats
@@ -123,14 +123,11 @@ class Measured:
     def plus(self, other: Measured | None, factor: float) -> Measured:
         """The same of a score that is multiplied by a factor, added to that of another in place."""
         if other is None:
-            nothing = np.zeros((4, len(self.influence))).T
-            other = Measured(nothing, np.zeros(2), np.zeros(()), np.zeros(()), False)
-        assert isinstance(other.influence, np.ndarray)
+            other = Measured(InfluenceSum(), np.zeros(2), np.zeros(()), np.zeros(()), False)
+        assert isinstance(other.influence, InfluenceSum)
+        assert not isinstance(self.influence, InfluenceSum)
         # In place: the influence of many rows is large.
-        if isinstance(self.influence, CellInfluence):
-            self.influence.add_to(other.influence.T, factor)
-        else:
-            np.add(other.influence, factor * self.influence, out=other.influence)
+        other.influence.add(self.influence, factor)
         return Measured(
             other.influence,
             other.plug_in + factor * self.plug_in,
@@ -142,7 +139,9 @@ class Measured:
     def uncertainty(self, units: SamplingUnits) -> Uncertainty:
         """How uncertain the components are."""
         variance = self.variance
-        if variance is None:
+        if isinstance(self.influence, InfluenceSum):
+            variance = self.influence.variances(units)
+        elif variance is None:
             assert isinstance(self.influence, np.ndarray)
             variance = units.variances(self.influence)
         return uncertainty_of(self.optimism, self.plug_in, variance, units, certain=self.certain)

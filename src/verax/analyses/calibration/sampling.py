@@ -13,6 +13,7 @@ from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.cells import CellDraws
 from verax.analyses.calibration.events import Split, recalibrate
 from verax.analyses.calibration.eventsums import SummedEvent, bins_of_rows
+from verax.analyses.calibration.influence import CellInfluence
 from verax.analyses.calibration.optimism import ROUNDING, Measured, smooth_frequencies
 from verax.analyses.calibration.refits import (
     Draw,
@@ -24,7 +25,7 @@ from verax.analyses.calibration.refits import (
     sides,
 )
 from verax.analyses.calibration.sources import PartEvents
-from verax.analyses.calibration.walks import FEW_ROWS, CellInfluence, Walk
+from verax.analyses.calibration.walks import FEW_ROWS, Walk
 from verax.analyses.units import SamplingUnits, dot
 from verax.common.caching import cached_property
 from verax.inputs.arrays import Floats, Ints

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.binary import BinaryEvent
-from verax.common.caching import cached_property
 from verax.inputs.arrays import Floats
 from verax.kernels.ledger import compiles
 
@@ -127,7 +126,7 @@ def _is_near(guide: Any) -> bool:
     return bool(guide[0] == 0 and (guide[1:] - guide[:-1] <= 1).all())
 
 
-def _others(event: BinaryEvent) -> Floats:
+def others_of(event: BinaryEvent) -> Floats:
     """The probabilities of the opposite; empty where they are one minus those of the event."""
     return np.zeros(0) if event.others is None else event.others
 
@@ -136,72 +135,5 @@ def squared_error(event: BinaryEvent) -> float:
     """The mean squared error of an event."""
     from verax.kernels.walking import squared_losses
 
-    total: float = squared_losses(event.given, _others(event), event.happened.view(np.uint8))
+    total: float = squared_losses(event.given, others_of(event), event.happened.view(np.uint8))
     return total / len(event.given)
-
-
-@dataclass(frozen=True)
-class CellInfluence:
-    """What each row of an event adds to the deviations of the score and its components, by squared errors.
-
-    Attributes
-    ----------
-    event : BinaryEvent
-        The event.
-    walk : Walk
-        The pass over its rows.
-    limit : array of shape (C,)
-        The recalibrated forecast of each cell.
-    rate : float
-        How often the event happened.
-    means : array of shape (4,)
-        The mean loss, the same minus that of the fit, that of a constant minus that of the fit, and that of
-        the constant.
-    """
-
-    event: BinaryEvent
-    walk: Walk
-    limit: Floats
-    rate: float
-    means: Floats
-
-    def moments(self, chance: Floats) -> tuple[Floats, float]:
-        """The variances of the four means, and the mean loss where events have these chances in the cells."""
-        from verax.kernels.walking import deviations
-
-        n, walk = len(self), self.walk
-        own, gain, expected = deviations(*self._rows, self._fitted, chance, self.means)
-        # The fit and the constant are the same for all rows of a cell with the same outcome.
-        counts = np.stack([walk.size - walk.happened, walk.happened], axis=1)
-        known = [
-            float((counts * (self._even - fitted - mean) ** 2).sum())
-            for fitted, mean in ((self._fitted, self.means[2]), (0.0, self.means[3]))
-        ]
-        return np.array([own, gain, *known]) / (float(n) * (n - 1)), expected / n
-
-    def add_to(self, total: Floats, factor: float) -> None:
-        """Add a multiple of the influence of each row to a table, (4, N)."""
-        from verax.kernels.walking import add_deviations
-
-        add_deviations(*self._rows, self._fitted, self._even, self.means, factor / len(self), total)
-
-    def __len__(self) -> int:
-        return len(self.event.given)
-
-    @cached_property
-    def _fitted(self) -> Floats:
-        """(C, 2) the loss of the fit in each cell without and with the event."""
-        return np.stack([self.limit**2, (1 - self.limit) ** 2], axis=1)
-
-    @property
-    def _even(self) -> Floats:
-        """(2,) the loss of the constant without and with the event."""
-        return np.array([self.rate**2, (1 - self.rate) ** 2])
-
-    @cached_property
-    def _cells(self) -> Any:
-        return self.walk.cells_of(self.event.ranked)
-
-    @property
-    def _rows(self) -> tuple[Any, ...]:
-        return self.event.given, _others(self.event), self.event.happened.view(np.uint8), self._cells
