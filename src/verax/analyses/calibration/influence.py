@@ -154,5 +154,5 @@ class InfluenceSum:
             own = nothing if table is None else table[:, begin:end]
             for each in self._waiting:
                 add_losses(*each.losses, begin, end, losses)
-            add_deviations(losses, end - begin, means, own if keep else own.astype(float), squares)
+            add_deviations(losses, end - begin, means, own if keep else own.copy(), squares)
         return squares
