@@ -26,7 +26,7 @@ from verax.analyses.calibration import cells, decomposition, sampling, walks
 from verax.analyses.calibration.components import COMPONENTS
 from verax.analyses.calibration.events import recalibrate, split
 from verax.analyses.calibration.optimism import smooth_frequencies
-from verax.analyses.calibration.refits import IndependentDraws, Refits
+from verax.analyses.calibration.refits import IndependentDraws, Refits, WildDraws
 from verax.analyses.calibration.sources import RowEvents
 from verax.inference.intervals import Interval
 from verax.inputs.memory import InMemory
@@ -514,6 +514,32 @@ def test_compiled_refits_are_those_of_array_calls(ties, weighted, monkeypatch):
                 assert ours.least(how) == pytest.approx(theirs.least(how), abs=1e-14)
                 assert ours.weight == pytest.approx(theirs.weight, abs=1e-14)
                 assert ours.extra == pytest.approx(theirs.extra, abs=1e-14)
+
+
+@needs_numba
+@pytest.mark.parametrize("ties", [False, True])
+def test_compiled_wild_refits_are_those_of_array_calls(ties, monkeypatch):
+    monkeypatch.setattr(limits, "COMPILED_FROM", 0)
+    monkeypatch.setattr(limits, "COMPILED_AT_ONCE", 0)
+    y, p = simulated(700, 0)
+    p = np.round(p, 2) / np.round(p, 2).sum(axis=1, keepdims=True) if ties else p
+    rng = np.random.default_rng(5)
+    share, codes = rng.random(700), rng.integers(0, 30, 700)
+    share /= share.sum()
+    for event in pieces(y, p, vx.brier)[0]:
+        draws = WildDraws(30, event.given, event.happened - event.given, codes, 30, rng)
+        refits = Refits(event, share, share * event.given)
+        compiled, each = refits.each(draws)
+        for draw in each:
+            outcomes, ours = draw(), compiled(draw)
+            assert ours.weight == pytest.approx((share * outcomes).sum(axis=1), abs=1e-14)
+            assert ours.extra == pytest.approx((share * event.given * outcomes).sum(axis=1), abs=1e-14)
+            for found, own in zip(np.split(ours.blocks, ours.begins[1:]), outcomes, strict=True):
+                pools = np.stack([event.sums(share), event.sums(share * own)])
+                fit = isotonic_regression(pools[1] / pools[0], weights=pools[0])
+                begins = fit.blocks[:-1]
+                assert found[:, 1] == pytest.approx(np.add.reduceat(pools[1], begins), abs=1e-14)
+                assert found.sum(axis=1) == pytest.approx(np.add.reduceat(pools[0], begins), abs=1e-14)
 
 
 def test_threads_change_no_refit(monkeypatch):

@@ -13,9 +13,9 @@ from scipy.optimize import isotonic_regression
 from sklearn.isotonic import IsotonicRegression
 
 import verax as vx
-from cases import forecasts
+from cases import forecasts, needs_numba
 from scattered import Scattered
-from verax.analyses.calibration import cells
+from verax.analyses.calibration import cells, draws
 
 
 def calibrated(n, seed=0):
@@ -341,3 +341,21 @@ def test_groups_change_their_signs_together():
     assert found.p_value == pytest.approx(exact, abs=0.05)
     named = vx.reliability(y, p, groups=[f"group {9 - g}" for g in groups], resamples=1000)
     assert named["1"].components.p_value == found.p_value
+
+
+@needs_numba
+@pytest.mark.parametrize("units", ["weights", "groups", "both"])
+def test_compiled_bands_are_those_of_array_calls(units, monkeypatch):
+    rng = np.random.default_rng(3)
+    p = rng.random(3000)
+    y = (rng.random(3000) < p).astype(int)
+    options = {"weights": rng.random(3000), "groups": rng.integers(0, 90, 3000)}
+    options = options if units == "both" else {units: options[units]}
+    # Several blocks of numbers.
+    monkeypatch.setattr(draws, "_BLOCK", 1024)
+    found = []
+    for compiled in (True, False):
+        monkeypatch.setattr(draws, "compiles", lambda *_, compiled=compiled: compiled)
+        found.append(vx.reliability(y, p, resamples=20, **options)["1"])
+    assert found[0].band == pytest.approx(found[1].band, abs=1e-14)
+    assert found[0].components.calibrated == pytest.approx(found[1].components.calibrated, abs=1e-14)

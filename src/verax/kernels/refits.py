@@ -106,6 +106,112 @@ def _fit_rows(happened: Any, starts: Any, sizes: Any, events: Any, blocks: Any, 
     return at + n_blocks + 1
 
 
+@compiled
+def run_cells(happened: Any, share: Any, cells: Any, begins: Any) -> int:
+    """Write the weights of rows without and with the event, (2, P), by runs of rows with the event and those
+    without it that follow, and where those of each draw begin. Returns how many runs there are.
+    """
+    n = 0
+    for k in range(begins.size):
+        begins[k] = n
+        own = happened[k]
+        without, event, before = 0.0, 0.0, 1
+        for i in range(share.size):
+            # Without a branch: a wrong guess costs more than a row.
+            hit, w = int(own[i]), share[i]
+            rise = hit & (1 - before)
+            n += rise
+            without = select(rise > 0, 0.0, without) + select(hit > 0, 0.0, w)
+            event = select(rise > 0, 0.0, event) + select(hit > 0, w, 0.0)
+            cells[0, n], cells[1, n] = without, event
+            before = hit
+        n += 1
+    return n
+
+
+@compiled
+def fit_pools(happened: Any, share: Any, pools: Any, sizes: Any, blocks: Any, begins: Any) -> int:
+    """The isotonic fits to rows of which some have equal forecasts; pools and blocks are as in `fit_wild`."""
+    n = 0
+    for k in range(begins.size):
+        begins[k] = n
+        own = happened[k]
+        for pool in range(sizes.size):
+            event = 0.0
+            for i in range(pools[pool], pools[pool + 1]):
+                event += select(int(own[i]) > 0, share[i], 0.0)
+            n = _joined(sizes[pool], event, blocks, begins[k], n)
+        for b in range(begins[k], n):
+            blocks[b, 0] -= blocks[b, 1]
+    return n
+
+
+def _joined(size: float, event: float, blocks: Any, start: int, n: int) -> int:
+    """Write a pool as the next block, joined with those before it whose frequencies are not below its own.
+
+    Returns how many blocks there are; their first column has whole weights.
+    """
+    while n > start and blocks[n - 1, 1] * size >= event * blocks[n - 1, 0]:
+        n -= 1
+        size += blocks[n, 0]
+        event += blocks[n, 1]
+    blocks[n, 0], blocks[n, 1] = size, event
+    return n + 1
+
+
+@compiled
+def fit_wild(
+    signs: Any,
+    codes: Any,
+    chance: Any,
+    deviation: Any,
+    more: Any,
+    share: Any,
+    pools: Any,
+    sizes: Any,
+    blocks: Any,
+    begins: Any,
+    extra: Any,
+) -> int:
+    """The isotonic fits to outcomes that are `chance` plus or minus a deviation, by the sign of the group.
+
+    Rows are in the order of the forecasts: those of a pool, of which each begins at one of `pools` and has
+    one of `sizes` as its weight, have equal ones. Writes the blocks of all fits, where those of each begin
+    and the sums of outcomes times `more`. Returns how many blocks there are.
+    """
+    n = 0
+    for k in range(begins.size):
+        begins[k] = n
+        total = 0.0
+        for pool in range(sizes.size):
+            event = 0.0
+            for i in range(pools[pool], pools[pool + 1]):
+                outcome = chance[i] + float(signs[k, codes[i]]) * deviation[i]
+                total += outcome * more[i]
+                event += outcome * share[i]
+            n = _joined(sizes[pool], event, blocks, begins[k], n)
+        extra[k] = total
+        for b in range(begins[k], n):
+            blocks[b, 0] -= blocks[b, 1]
+    return n
+
+
+@compiled
+def add_hits(uniform: Any, ends: Any, cells: Any, weights: Any, out: Any) -> None:
+    """Add the weights of the rows whose number is below their end to those of their cells."""
+    for i in range(uniform.size):
+        out[cells[i]] += select(uniform[i] < ends[i], weights[i], 0.0)
+
+
+@compiled
+def add_wild(signs: Any, codes: Any, given: Any, deviation: Any, weights: Any, cells: Any, out: Any) -> None:
+    """Add the weights times outcomes, as `fit_wild` has them, to those of the cells: (C, draws)."""
+    for i in range(codes.size):
+        cell, code = cells[i], codes[i]
+        for k in range(out[0].size):
+            out[cell, k] += weights[i] * (given[i] + float(signs[code, k]) * deviation[i])
+
+
 def fit_cells(cells: Any, first: Any) -> tuple[Any, Any, Any]:
     """The isotonic fits to cells of any weight, as `analyses.calibration.refits.isotonic_fits` has them."""
     n = first.size

@@ -160,8 +160,8 @@ class CellDraws:
         observed = (loss - self._least) / self._weight
         return exact - observed if math.isfinite(exact) and math.isfinite(observed) else 0.0
 
-    def calibrated(self, n: int, draw: Callable[[], Floats], exact: float) -> tuple[Floats, Floats]:
-        """The curves and the miscalibrations of calibrated forecasts.
+    def calibrated(self, n: int, draw: Callable[[int], Floats], exact: float) -> tuple[Floats, Floats]:
+        """The curves and the miscalibrations of calibrated forecasts, of which `draw` makes some at a time.
 
         The miscalibrations are moved by what `exact`, that of the bins, exceeds that of the cells by.
         """
@@ -169,7 +169,7 @@ class CellDraws:
         step = at_once(self.n)
         for i in range(0, n, step):
             part = slice(i, min(i + step, n))
-            drawn = np.array([draw() for _ in range(part.start, part.stop)])
+            drawn = draw(part.stop - part.start)
             fit, pools, found[part] = self._fitted(drawn)
             curves[part] = np.repeat(fit, np.diff(pools, append=drawn.size)).reshape(drawn.shape)
         return curves, found + self._shift(exact)

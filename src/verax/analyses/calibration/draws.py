@@ -29,10 +29,13 @@ from verax.analyses.units import sums_at
 from verax.inference.bootstrap import percentile_interval
 from verax.inference.intervals import Resampling
 from verax.inputs.arrays import Floats, Ints
+from verax.kernels.ledger import compiles
 
 # Tests of calibration have the most draws by default, and fewer, but not below the fewest, where they would
 # look at more probabilities than the budget. A fit costs as much as a number of rows.
 MOST_DRAWS, FEWEST_DRAWS, _BUDGET, _OVERHEAD = 1000, 100, 2.5e7, 300
+# So many random numbers are drawn at a time: a cache holds them.
+_BLOCK = 2**15
 
 
 def default_draws(n_rows: float, n_classes: int, n_models: int = 1, parts: int = 1) -> int:
@@ -208,18 +211,23 @@ def band_of(
     if not plan.replicates or (grouped and event.sums.rows is None and signs is None):
         return None, np.zeros(0)
     cells = CellDraws.for_band(event.bins, how) if signs is None else CellDraws(event.bins, how, signs.cell)
-    draw: Callable[[], Floats]
+    draw: Callable[[int], Floats]
     if signs is not None:
-        draw = partial(signs.drawn, cells.claimed, rng)
+        draw = one_by_one(partial(signs.drawn, cells.claimed, rng))
     elif event.rows is not None and grouped:
-        draw = _group_by_group(event, cells, rng)
+        draw = _group_by_group(event, cells, rng, plan.replicates)
     elif event.rows is not None and (_entries(event.rows) or _weighted(event, plan)):
-        draw = _row_by_row(event, cells, rng)
+        draw = _row_by_row(event, cells, rng, plan.replicates)
     else:
-        draw = cells.binomial(rng, copies=plan.copies)
+        draw = one_by_one(cells.binomial(rng, copies=plan.copies))
     curves, calibrated = cells.calibrated(plan.replicates, draw, observed)
     ends = percentile_interval(curves, plan.confidence)
     return CellBand(ends, cells.begins, len(cells.cell)), calibrated
+
+
+def one_by_one(draw: Callable[[], Floats]) -> Callable[[int], Floats]:
+    """So many draws, from what makes one."""
+    return lambda n: np.array([draw() for _ in range(n)])
 
 
 def _entries(rows: BinaryEvent) -> bool:
@@ -231,7 +239,9 @@ def _weighted(event: SummedEvent, plan: Resampling) -> bool:
     return event.weights is not None and not plan.copies
 
 
-def _row_by_row(event: SummedEvent, cells: CellDraws, rng: np.random.Generator) -> Callable[[], Floats]:
+def _row_by_row(
+    event: SummedEvent, cells: CellDraws, rng: np.random.Generator, n_draws: int
+) -> Callable[[int], Floats]:
     """What draws the weight of the event in each cell: one outcome per row, which counts by its weight."""
     rows, held = event.rows, event.sums.rows
     assert rows is not None
@@ -247,10 +257,28 @@ def _row_by_row(event: SummedEvent, cells: CellDraws, rng: np.random.Generator) 
         drawn = np.bincount(of_row[hit], None if weights is None else weights[hit], cells.n)
         return drawn.astype(np.float64, copy=False)
 
-    return draw
+    if entries or weights is None or not compiles(len(end) * n_draws, "draws of rows"):
+        return one_by_one(draw)
+    from verax.kernels.refits import add_hits
+
+    uniform = np.empty(min(len(end), _BLOCK))
+
+    def compiled(b: int) -> Floats:
+        found = np.zeros((b, cells.n))
+        for drawn in found:
+            for first in range(0, len(end), _BLOCK):
+                part = slice(first, first + _BLOCK)
+                ends = end[part]
+                numbers = rng.random(out=uniform[: len(ends)])
+                add_hits(numbers, ends, of_row[part], weights[part], drawn)
+        return found
+
+    return compiled
 
 
-def _group_by_group(event: SummedEvent, cells: CellDraws, rng: np.random.Generator) -> Callable[[], Floats]:
+def _group_by_group(
+    event: SummedEvent, cells: CellDraws, rng: np.random.Generator, n_draws: int
+) -> Callable[[int], Floats]:
     """The same where the deviations of all rows of a group keep or change their signs (wild bootstrap)."""
     rows, groups = event.rows, None if event.sums.rows is None else event.sums.rows.groups
     assert rows is not None
@@ -264,4 +292,16 @@ def _group_by_group(event: SummedEvent, cells: CellDraws, rng: np.random.Generat
         signs = rng.choice([-1.0, 1.0], n_groups)
         return sums_at(of_row, w * (given + signs[codes] * deviation), cells.n)
 
-    return draw
+    if not compiles(len(codes) * n_draws, "draws of rows"):
+        return one_by_one(draw)
+    from verax.kernels.refits import add_wild
+
+    def compiled(b: int) -> Floats:
+        signs = np.empty((n_groups, b), np.int8)
+        for k in range(b):
+            signs[:, k] = rng.choice([-1.0, 1.0], n_groups)
+        found = np.zeros((cells.n, b))
+        add_wild(signs, codes, given, deviation, w, of_row, found)
+        return np.ascontiguousarray(found.T)
+
+    return compiled

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,8 @@ _WORK = 16
 
 # Some draws of outcomes, made when they are needed: (b, N), which rows the event happens in, or how much
 # where outcomes are wild.
-Draw = Callable[[], Any]
+Draw: TypeAlias = "IndependentDraw | WildDraw"
+Draws: TypeAlias = "IndependentDraws | WildDraws"
 
 
 def at_once(n_rows: int) -> int:
@@ -62,7 +63,7 @@ class IndependentDraws:
         keys = np.random.SeedSequence(seed).generate_state(n, np.uint64)
         return cls(keys, event.start, chance, event.owner)
 
-    def __iter__(self) -> Iterator[Draw]:
+    def __iter__(self) -> Iterator[IndependentDraw]:
         return iter(self.by(at_once(len(self.chance))))
 
     def by(self, step: int) -> list[IndependentDraw]:
@@ -93,6 +94,50 @@ class IndependentDraw:
             hit &= uniform < end
             hit |= uniform < end - 1
         return happened
+
+
+@dataclass(frozen=True, eq=False)
+class WildDraws:
+    """Outcomes whose deviations keep or change their sign group by group: the wild bootstrap.
+
+    Attributes
+    ----------
+    n : int
+        The number of draws.
+    chance, deviation : (N,) arrays
+        What is expected of each element, and what happened minus that.
+    codes : (N,) int array
+        The group of each element.
+    n_groups : int
+        The number of groups.
+    rng : Generator
+        What draws the signs.
+    """
+
+    n: int
+    chance: Floats
+    deviation: Floats
+    codes: Ints
+    n_groups: int
+    rng: np.random.Generator
+
+    def __iter__(self) -> Iterator[WildDraw]:
+        step = at_once(len(self.codes))
+        for i in range(0, self.n, step):
+            signs = [self.rng.choice([-1.0, 1.0], self.n_groups) for _ in range(min(step, self.n - i))]
+            yield WildDraw(self, np.array(signs))
+
+
+@dataclass(frozen=True, eq=False)
+class WildDraw:
+    """Some of these draws."""
+
+    draws: WildDraws
+    signs: Floats
+
+    def __call__(self) -> Any:
+        """How much of the event happens in each row, (b, N)."""
+        return self.draws.chance + self.signs[:, self.draws.codes] * self.draws.deviation
 
 
 @dataclass(frozen=True)
@@ -177,19 +222,18 @@ class Refits:
         # In the order of the forecasts, as all that is fitted.
         self._more = more.take(event.order)
 
-    def each(
-        self, draws: Iterator[Draw] | IndependentDraws
-    ) -> tuple[Callable[[Any], Refit], Iterator[Draw] | list[IndependentDraw]]:
+    def each(self, draws: Draws) -> tuple[Callable[[Any], Refit], Iterable[Draw]]:
         """What fits these draws, some at a time, and the draws: compiled loops where they pay."""
         if isinstance(draws, IndependentDraws):
             if compiles(_WORK * draws.keys.size * draws.chance.size, "refits"):
                 # A compiled loop takes one draw after the other, so a call has more of them.
                 return self._compiled(draws), draws.by(max(1, _CALLED // draws.chance.size))
-            draws = iter(draws)
+        elif compiles(_WORK * draws.n * draws.chance.size, "refits"):
+            return self._wild(draws), draws
         return lambda draw: self.of(draw().take(self._event.order, axis=1)), draws
 
     def _compiled(self, draws: IndependentDraws) -> Callable[[Any], Refit]:
-        from verax.kernels.refits import draw, fit_rows
+        from verax.kernels.refits import draw, fit_cells, fit_pools, fit_rows, run_cells
 
         order = self._event.order
         rows = order if draws.owner is None else draws.owner.take(order)
@@ -201,10 +245,34 @@ class Refits:
             happened = np.empty((len(drawn.keys), len(order)), np.bool_)
             extra = np.empty(len(drawn.keys))
             n_rises = draw(rows, drawn.keys, start, ends, self._more, happened, extra)
-            if not (self._even and self._event.all_differ):
-                return self.of(happened)
-            blocks, begins = fit_rows(happened, n_rises)
-            blocks *= self._share[0]
+            if not self._event.all_differ:
+                blocks, begins = np.empty((len(extra) * len(self._n), 2)), np.empty(len(extra), np.int64)
+                blocks = blocks[: fit_pools(happened, *self._in_pools, blocks, begins)]
+            elif self._even:
+                blocks, begins = fit_rows(happened, n_rises)
+                blocks *= self._share[0]
+            else:
+                cells, begins = np.empty((2, len(extra) + n_rises)), np.empty(len(extra), np.int64)
+                run_cells(happened, self._share, cells, begins)
+                first = np.zeros(cells.shape[1], np.bool_)
+                first[begins] = True
+                blocks, begins, _ = fit_cells(cells, first)
+            return Refit(np.add.reduceat(blocks[:, 1], begins), extra, blocks, begins)
+
+        return refit
+
+    def _wild(self, draws: WildDraws) -> Callable[[Any], Refit]:
+        from verax.kernels.refits import fit_wild
+
+        event = self._event
+        chance, deviation = draws.chance.take(event.order), draws.deviation.take(event.order)
+        codes = draws.codes.take(event.order)
+
+        def refit(drawn: WildDraw) -> Refit:
+            b = len(drawn.signs)
+            blocks, begins, extra = np.empty((b * len(self._n), 2)), np.empty(b, np.int64), np.empty(b)
+            outcomes = drawn.signs.astype(np.int8), codes, chance, deviation
+            blocks = blocks[: fit_wild(*outcomes, self._more, *self._in_pools, blocks, begins, extra)]
             return Refit(np.add.reduceat(blocks[:, 1], begins), extra, blocks, begins)
 
         return refit
@@ -212,20 +280,30 @@ class Refits:
     def of(self, happened: Any) -> Refit:
         """The fits to outcomes of all rows, (b, N), in the order of the forecasts."""
         if happened.dtype == np.bool_ and self._event.all_differ:
-            return self._refit(happened, *self._of_rows(happened))
-        s = self._pooled(self._share * happened)
-        cells = np.stack([self._n - s, s]).reshape(2, -1)
-        return self._refit(happened, *isotonic_fits(cells, first_of_each(s.shape))[:2])
-
-    def _refit(self, happened: Any, blocks: Floats, begins: Ints) -> Refit:
+            blocks, begins = self._of_rows(happened)
+        else:
+            blocks, begins = self._of_pools(happened)
         weight = np.add.reduceat(blocks[:, 1], begins)
         # No matrix product: its sums depend on the number of threads.
         return Refit(weight, np.einsum("bi,i->b", happened, self._more), blocks, begins)
+
+    def _of_pools(self, happened: Any) -> tuple[Floats, Ints]:
+        """The fits where some forecasts are equal, or outcomes are wild."""
+        s = self._pooled(self._share * happened)
+        cells = np.stack([self._n - s, s]).reshape(2, -1)
+        return isotonic_fits(cells, first_of_each(s.shape))[:2]
 
     @cached_property
     def _n(self) -> Floats:
         share = np.broadcast_to(self._share, self._event.order.shape)
         return self._event.pooled(share)
+
+    @cached_property
+    def _in_pools(self) -> tuple[Floats, Ints, Floats]:
+        """The share of each row, where each pool begins and ends, and its share."""
+        event, n = self._event, len(self._event.order)
+        pools = np.arange(n + 1) if event.all_differ else np.append(event.begins, n)
+        return np.ascontiguousarray(np.broadcast_to(self._share, n)), pools, np.ascontiguousarray(self._n)
 
     def _pooled(self, values: Floats) -> Floats:
         """The sums over the pools of values of the rows, (b, P)."""

@@ -17,9 +17,10 @@ from verax.analyses.calibration.influence import CellInfluence
 from verax.analyses.calibration.optimism import ROUNDING, Measured, smooth_frequencies
 from verax.analyses.calibration.refits import (
     Draw,
+    Draws,
     IndependentDraws,
     Refits,
-    at_once,
+    WildDraws,
     block_losses,
     finite,
     sides,
@@ -38,8 +39,6 @@ _FEWEST, _MOST = 20, 60
 FORECAST, SMOOTH, _SAMPLE = 1, 2, 3
 # So many rows that are drawn in cells are drawn one by one, too.
 _DRAWN = 256
-
-Draws = Iterator[Draw] | IndependentDraws
 
 
 @dataclass(frozen=True)
@@ -267,22 +266,13 @@ class _Elements:
         """Outcomes of independent rows."""
         return IndependentDraws.of(self.event, chance, n, [self.sampling.seed, stream])
 
-    def _wild(self, chance: Floats, stream: int, n: int) -> Iterator[Draw]:
+    def _wild(self, chance: Floats, stream: int, n: int) -> WildDraws:
         """Outcomes whose deviations keep or change their sign group by group: the wild bootstrap."""
         groups = self.sampling.units.groups
         assert groups is not None
         codes, n_groups = self.event.of_rows(groups.as_seen), len(groups.labels)
-        deviation = self.event.happened - chance
         rng = np.random.default_rng([self.sampling.seed, stream])
-
-        def drawn(signs: Floats) -> Floats:
-            return np.asarray(chance + signs[:, codes] * deviation)
-
-        step = at_once(len(codes))
-        sizes = [min(step, n - i) for i in range(0, n, step)]
-        return (
-            partial(drawn, np.array([rng.choice([-1.0, 1.0], n_groups) for _ in range(b)])) for b in sizes
-        )
+        return WildDraws(n, chance, self.event.happened - chance, codes, n_groups, rng)
 
 
 @dataclass(frozen=True)
