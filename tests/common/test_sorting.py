@@ -23,7 +23,19 @@ def test_distinct_values_are_those_of_numpy(dtype, compiled, monkeypatch):
     if compiled:
         pytest.importorskip("numba")
     monkeypatch.setattr(sorting, "compiles", lambda *_: compiled)
-    several = [3, 1, 3, -2], [], [0], [100, 7, 100], [5, 4_000_000, 5], [2, 1, 0, 2], [1, 2, 2], [3, 0, 3, 1]
+    # Once all up to the greatest have occurred, greater ones may follow, and one that is outside.
+    long = [*range(100)] * 25 + [102, 3], [*range(100)] * 25 + [-1], [*range(100)] * 25 + [101, 100]
+    several = (
+        *long,
+        [3, 1, 3, -2],
+        [],
+        [0],
+        [100, 7, 100],
+        [5, 4_000_000, 5],
+        [2, 1, 0, 2],
+        [1, 2, 2],
+        [3, 0, 3, 1],
+    )
     for values in several:
         given = (
             np.abs(values).astype(dtype) if np.dtype(dtype).kind in "ub" else np.array(values).astype(dtype)

@@ -177,9 +177,13 @@ def test_any_number_of_classes_by_one_kernel(monkeypatch, k):
         np.testing.assert_allclose(own.n_positive, other.n_positive)
 
 
-@pytest.mark.parametrize("n_groups", [1, 3, 53])
-def test_groups_by_one_kernel(monkeypatch, n_groups):
-    """Large groups fill the counters of their cells many times, in a thread and where threads are merged."""
+@pytest.mark.parametrize(("n_groups", "noted"), [(1, 0), (3, 2**23), (53, 0), (53, 2**23)])
+def test_groups_by_one_kernel(monkeypatch, n_groups, noted):
+    """Large groups fill the counters of their cells many times, in a thread and where threads are merged.
+
+    Cells of rows are noted and counted late, or counted at once.
+    """
+    monkeypatch.setattr("verax.engines.gathering._NOTED", noted)
     k = 4
     y, p = forecasts(2 * COMPILED_FROM // k + 1, k)
     p[:5], y[:5] = [0.0, 0.0, 1.0, 0.0], [1, 2, 0, 2, 3]
@@ -189,8 +193,10 @@ def test_groups_by_one_kernel(monkeypatch, n_groups):
         monkeypatch.setattr("verax.engines.scan.n_cores", lambda threads=threads: threads)
         monkeypatch.setattr(limits, "COMPILED_FROM", COMPILED_FROM if threads else 2**60)
         rows = vx.Forecasts(y, p, groups=groups)
-        found.append(RuleSums([vx.brier, vx.log_score], k).update(rows).clusters)
+        rules = [vx.brier, vx.pbs, vx.log_score, vx.zero_one]
+        found.append(RuleSums(rules, k).update(rows).clusters)
     one, two, arrays = found
+    np.testing.assert_array_equal(arrays.sums.high[:, 0], np.unique(groups, return_counts=True)[1])
     assert one.sums.high.tobytes() == two.sums.high.tobytes(), "threads do not matter"
     for own in (one, two):
         np.testing.assert_allclose(own.sums.high, arrays.sums.high, rtol=1e-12)

@@ -1,6 +1,7 @@
 """What is translated means what it means in Python."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -210,3 +211,20 @@ def test_a_float_is_no_integer():
 
     with pytest.raises((SyntaxError, NumbaError)):
         compiled(changing)(0.5)
+
+
+def test_terms_are_added_side_by_side_with_what_is_rounded_off():
+    text = """\
+def kernel(sums, terms):
+    for i in range(len(terms)):
+        add_several(sums[1, 0], sums[1, 3], terms[i, 0], terms[i, 1], terms[i, 2])
+"""
+    terms = np.random.default_rng(0).normal(size=(50, 3)) * [1.0, 1e9, 1e-9]
+    sums = np.zeros((3, 7))
+    compile_text(text, __file__)(sums, terms)
+    for lane in range(3):
+        exact = sum(map(Fraction, terms[:, lane]))
+        # Without the second part it would be off by a unit in the last place or more.
+        assert abs(Fraction(sums[1, lane]) + Fraction(sums[1, 3 + lane]) - exact) < abs(exact) / 2**100
+    assert not sums[[0, 2]].any()
+    assert sums[1, 6] == 0

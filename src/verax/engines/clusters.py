@@ -18,7 +18,7 @@ from verax.common.sorting import distinct_values
 from verax.common.specs import Array, Spec, Whole
 from verax.common.stored import Size, Sizes, column, fit, mapping, numbers, sized
 from verax.common.summaries import fields_of, joined_names
-from verax.engines.gathering import GatheredSums
+from verax.engines.gathering import GatheredSums, GroupCells
 from verax.engines.stats import Decided
 from verax.engines.sums import Sum, Sums
 from verax.errors import VeraxError
@@ -127,20 +127,20 @@ class Cells:
 class _LateCells(Cells):
     """Numbers of rows by group and cell, of which those that occur are found when they are looked at."""
 
-    def __init__(self, gathered: GatheredSums) -> None:
-        object.__setattr__(self, "_gathered", gathered)
-        object.__setattr__(self, "n_cells", gathered.n_cells)
+    def __init__(self, noted: GroupCells) -> None:
+        object.__setattr__(self, "_noted", noted)
+        object.__setattr__(self, "n_cells", noted.n_cells)
 
     def __getattr__(self, name: str) -> Any:
         # Called for what is not there yet.
-        gathered = self.__dict__.get("_gathered") if name in ("keys", "sums") else None
-        if gathered is None:
+        noted = self.__dict__.get("_noted") if name in ("keys", "sums") else None
+        if noted is None:
             raise AttributeError(name)
-        counts = gathered.counts()
+        counts = noted.counts()
         keys = np.flatnonzero(counts)
         object.__setattr__(self, "keys", keys)
-        object.__setattr__(self, "sums", Sum.of(counts.reshape(-1)[keys]))
-        object.__delattr__(self, "_gathered")
+        object.__setattr__(self, "sums", Sum.of(counts[keys]))
+        object.__delattr__(self, "_noted")
         return getattr(self, name)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -422,9 +422,9 @@ class ClusterSums:
 
             self._add_rows = add_rows
         self.gathered: GatheredSums | None = gathered
-        # Where a kernel gathers rows, few are left.
-        self._added = False
-        self._sums = Sum.zeros((len(labels), 2 + n_rules))
+        # Where a kernel gathers rows, few are left, or none.
+        self._n_rules = n_rules
+        self._sums: Sum | None = None
         self._infinite = np.zeros((len(labels), n_rules), bool)
         self._n_classes = math.isqrt(n_cells)
         self._n_cells = n_cells
@@ -436,10 +436,9 @@ class ClusterSums:
 
     def __add__(self, other: ClusterSums) -> ClusterSums:
         """Those of other rows of the same groups as well; changes these."""
-        if other._added:
-            self._sums = self._sums + other._sums if self._added else other._sums
+        if other._sums is not None:
+            self._sums = other._sums if self._sums is None else self._sums + other._sums
             self._infinite |= other._infinite
-            self._added = True
         self._runs += other._runs
         if self._table is not None and other._table is not None:
             self._table += other._table
@@ -449,7 +448,7 @@ class ClusterSums:
 
     def add(self, codes: Any, weights: Any, positive: Any, losses: Sequence[Any], decided: Decided) -> None:
         """Take in rows: their groups, weights, whether these are positive, losses, outcomes and decisions."""
-        self._added = True
+        sums = self._sums = self._zeros() if self._sums is None else self._sums
         columns = [weights, weights * decided.right(len(weights))]
         for r, loss in enumerate(losses):
             infinite = loss == np.inf
@@ -458,9 +457,9 @@ class ClusterSums:
                 loss = np.where(infinite, 0.0, loss)
             columns.append(weights * loss)
         if self._add_rows is not None:
-            self._add_rows(codes, np.stack(columns), self._sums.high, self._sums.low)
+            self._add_rows(codes, np.stack(columns), sums.high, sums.low)
         else:
-            self._sums.add_at(codes, columns)
+            sums.add_at(codes, columns)
         if self._n_cells:
             keys = decided.at(codes) * self._n_cells + decided.y * self._n_classes + decided.decision
             own = decided.weights(weights)
@@ -472,6 +471,10 @@ class ClusterSums:
                 self._table.add_at(keys, own)
             else:
                 self._push(Cells.of(keys, own, self._n_cells))
+
+    def _zeros(self) -> Sum:
+        """Sums that nothing is added to yet."""
+        return Sum.zeros((len(self._labels), 2 + self._n_rules))
 
     def _push(self, run: Cells) -> None:
         """Keep a run; merge all when those since the last merge are many and as long as what came before."""
@@ -489,11 +492,12 @@ class ClusterSums:
             runs = [Cells(keys, Sum(found.high[keys], found.low[keys]), self._n_cells)]
         if self.gathered is None:
             cells = Cells.merged(runs, self._n_cells)
-            return Clusters(self._labels, self._sums.settled(), self._infinite, cells)
-        cells = _LateCells(self.gathered)
+            sums = (self._zeros() if self._sums is None else self._sums).settled()
+            return Clusters(self._labels, sums, self._infinite, cells)
+        cells = _LateCells(self.gathered.cells)
         cells = Cells.merged([cells, *runs], self._n_cells) if runs else cells
-        sums = self.gathered.total(self._n_classes)
-        sums = self._sums.settled() + sums if self._added else sums
+        sums = self.gathered.total()
+        sums = sums if self._sums is None else self._sums.settled() + sums
         return Clusters(self._labels, sums, self._infinite, cells)
 
 

@@ -37,8 +37,10 @@ _FAR = 128.0
 _SPREAD, _CLOSE = 0.99, 1e-6
 # How many rows are held at a time where results of each row are written.
 _WRITTEN = 64
+# Fewer where losses are held too, until they are added to the sums of groups.
+_GROUPED = 128
 # How many rows ahead the sums of groups are asked for.
-_AHEAD = 20
+_AHEAD = 16
 # Rows are counted into so many tables by turns: rows of one cell then need not wait for each other.
 _TABLES = 4
 
@@ -124,7 +126,7 @@ class Layout:
     @property
     def strip(self) -> int:
         """How many rows are held at a time."""
-        return strip_rows(self.n_classes * (2 if self.shared else 1))
+        return _GROUPED if self.grouped else strip_rows(self.n_classes * (2 if self.shared else 1))
 
     @property
     def n_given(self) -> int:
@@ -135,7 +137,7 @@ class Layout:
 @lru_cache(maxsize=64)
 def fuse_rows(rules: tuple[Formula, ...], layout: Layout) -> tuple[Kernel, Floats] | None:
     """A kernel (p, y, shares, weights, clear, constants, shift, rough, sums, cells, squares, decided, left)
-    and its constants; for groups it has four more parameters.
+    and its constants; for groups it has five more parameters.
 
     None if a formula cannot be traced. The kernel adds to `sums` what `fuse` says, and to `cells` (both parts
     of a compensated sum, with weights also `squares`) the weights of outcomes against decisions. Of many
@@ -144,8 +146,8 @@ def fuse_rows(rules: tuple[Formula, ...], layout: Layout) -> tuple[Kernel, Float
     whose losses may be infinite, whose outcome had probability zero (where `layout.counts`), and strips of
     rows for which the shift lies too far from the losses. These are summed nevertheless if `rough`.
 
-    For groups, `codes` has the group of each row; the losses of which all others are made, and the number of
-    rows in each cell, are added to the line of the group in `totals` and `tallies` (`engines.gathering`).
+    For groups, `codes` has the group of each row. The losses of which all others are made are added to the
+    line of the group in `totals`, rows are counted, and `keys` gets their cells (`engines.gathering`).
     """
     trace = record(rules, layout.n_classes)
     if trace is None or not KNOWN.issuperset(trace.statistics):
@@ -155,7 +157,7 @@ def fuse_rows(rules: tuple[Formula, ...], layout: Layout) -> tuple[Kernel, Float
 
 
 _PARAMETERS = "p, y, g, w, clear, c, m, rough, sums, cells, squares, decided, left"
-_OF_GROUPS = ", codes, totals, tallies, full"
+_OF_GROUPS = ", codes, totals, counts, full, keys"
 
 
 def _row_loop(trace: Trace, layout: Layout) -> str:
@@ -206,12 +208,14 @@ def _row_loop(trace: Trace, layout: Layout) -> str:
     end.add(f"        if not fine or cell[i] == U({k * k}):")
     end.add("            left[n_left] = start + i")
     end.add("            n_left += 1")
+    if layout.grouped:
+        end.add(f"            keys[start + i] = len(totals) * {k * k}")
     if layout.counts:
         end.add("if fine:")
         _write_counting(end, layout)
     if layout.grouped:
         end.add("if fine:")
-        _write_gathering(end, len(written), k * k, size)
+        _write_gathering(end, len(written), k, size)
     tail = Lines(4)
     if layout.counts and turns > 1:
         _write_flush(tail, "table", "cells", _TABLES, k)
@@ -514,34 +518,30 @@ def _write_counting(lines: Lines, layout: Layout) -> None:
     lines.text += inner.text
 
 
-def _write_gathering(lines: Lines, n_losses: int, n_cells: int, size: int) -> None:
+def _write_gathering(lines: Lines, n_losses: int, k: int, size: int) -> None:
     """Add the rows of a strip to the sums of their groups.
 
     Groups are anywhere in memory: those of later rows are under way while one is added.
     """
     fetched = "; ".join(f"fetch(totals[later, {at}])" for at in range(0, row_of_group(n_losses), LINE))
+    terms = ", ".join(f"made[i + {r * size}]" for r in range(n_losses))
     lines.text += [
         lines.indent + line
         for line in f"""\
     for i in range(n):
-        ahead = min(i + {_AHEAD}, n - 1)
-        later = codes[start + ahead]
+        later = codes[min(start + i + {_AHEAD}, y.size - 1)]
         {fetched}
-        fetch(tallies[later, cell[ahead]])
-        if cell[i] < U({n_cells}):
+        if cell[i] < U({k * k}):
             group = codes[start + i]
-            for r in range({n_losses}):
-                term = made[r * {size} + i]
-                before = totals[group, r]
-                after = before + term
-                virtual = after - before
-                totals[group, r] = after
-                totals[group, {n_losses} + r] += (before - (after - virtual)) + (term - virtual)
-            tally = tallies[group, cell[i]] + 1
-            tallies[group, cell[i]] = tally
+            add_several(totals[group, 0], totals[group, {n_losses}], {terms})
+            right = cell[i] == U(y[start + i]) * U({k + 1})
+            counted = 2 * group + np.int64(right)
+            tally = counts[counted] + 1
+            counts[counted] = tally
             if tally == {FULL}:
                 full[0] += 1
-                full[full[0]] = group * {n_cells} + np.int64(cell[i])""".splitlines()
+                full[full[0]] = counted
+            keys[start + i] = group * {k * k} + np.int64(cell[i])""".splitlines()
     ]
 
 

@@ -1,11 +1,13 @@
 """Sums of the rows of each group, which a kernel adds one row at a time.
 
 Groups of rows are anywhere in a table that no cache holds, so time is spent waiting for memory. The sums of a
-group are as few as possible and begin where a line of the cache does.
+group are as few as possible and begin where a line of the cache does. Confusion counts of groups would be a
+second such table, which few results need: rows note their cells, to be counted when somebody looks.
 """
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,12 +20,18 @@ from verax.engines.sums import Sum
 from verax.engines.tracing import Trace, record
 from verax.inputs.arrays import Floats, Ints
 from verax.kernels.limits import FULL
+from verax.kernels.texts import Lines, compile_text
 
 # A line of the cache has so many bytes, and so many floats.
 _LINE = 64
 LINE: int = _LINE // 8
-# How many groups are settled at a time: a cache holds their sums.
-_PIECE = 2**12
+# A large page of memory has this number of bytes.
+_PAGE = 2**21
+# Up to this number, rows note their cells.
+_NOTED = 2**23
+
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Keys = np.ndarray[Any, np.dtype[np.uint32]]
 
 
 def independent_of(trace: Trace) -> tuple[str, ...]:
@@ -53,86 +61,163 @@ class Independent:
         trace = record(rules, n_classes)
         return None if trace is None else cls(trace, independent_of(trace))
 
-    def all_of(self, sums: Sequence[Sum]) -> list[Sum]:
-        """The sums of the losses of all rules, from those of these losses."""
-        known = {f"mean_{name}": own for name, own in zip(self.losses, sums, strict=True)}
+    def settling(self) -> str:
+        """The text of a kernel (totals, tallies, high, low) that rounds the sums of groups.
+
+        `high` and `low` get a column for the number of rows of each group, one for those whose decision is
+        right, and one for each rule, made of the sums of these losses.
+        """
+        n, body = len(self.losses), Lines(8)
+        pairs: dict[str, tuple[str, str]] = {}
+        for r, name in enumerate(self.losses):
+            high, low = (body.let(f"totals[group, {at}]") for at in (r, n + r))
+            total = body.let(f"{high} + {low}")
+            pairs[f"mean_{name}"] = total, body.let(f"{low} - ({total} - {high})")
         for step in made_of_losses(self.trace).values():
-            terms: list[Any] = [known.get(operand, operand) for operand in step.operands]
+            known = [pairs[operand] for operand in step.operands if operand in pairs]
             if step.operation == "add":
-                known[step.name] = terms[0] + terms[1]
+                pairs[step.name] = _write_sum(body, *known)
                 continue
-            factor, own = terms if isinstance(terms[1], Sum) else terms[::-1]
-            times = self.trace.constants[int(factor[1:])]
-            known[step.name] = Sum(own.high * times, own.low * times)
-        return [known[f"mean_{name}"] for name in self.trace.losses]
+            (factor,) = (operand for operand in step.operands if operand not in pairs)
+            times = repr(float(self.trace.constants[int(factor[1:])]))
+            high, low = known[0]
+            pairs[step.name] = body.let(f"{high} * {times}"), body.let(f"{low} * {times}")
+        for at, name in enumerate(self.trace.losses, start=2):
+            for array, value in zip(("high", "low"), pairs[f"mean_{name}"], strict=True):
+                body.add(f"{array}[group, {at}] = {value}")
+        return "\n".join([_SETTLING, *body.text])
+
+
+_SETTLING = """\
+def kernel(totals, tallies, high, low):
+    for group in range(len(totals)):
+        high[group, 0] = float(tallies[2 * group] + tallies[2 * group + 1])
+        high[group, 1] = float(tallies[2 * group + 1])
+        low[group, 0] = 0.0
+        low[group, 1] = 0.0"""
+
+
+def _write_sum(lines: Lines, a: tuple[str, str], b: tuple[str, str]) -> tuple[str, str]:
+    """The sum of two pairs of doubles, as `engines.sums.Sum` adds them."""
+    high = lines.let(f"{a[0]} + {b[0]}")
+    virtual = lines.let(f"{high} - {a[0]}")
+    error = lines.let(f"({a[0]} - ({high} - {virtual})) + ({b[0]} - {virtual})")
+    low = lines.let(f"{error} + ({a[1]} + {b[1]})")
+    total = lines.let(f"{high} + {low}")
+    return total, lines.let(f"{low} - ({total} - {high})")
+
+
+class ByteCounts:
+    """Numbers of rows, a byte each; how often a byte was full is in a list.
+
+    Attributes
+    ----------
+    arrays : tuple of ndarray
+        What a kernel counts into: the bytes, and how many of them were full and which, each time.
+    """
+
+    def __init__(self, size: int, n_rows: int) -> None:
+        # All rows together do not fill more.
+        self.arrays: tuple[Bytes, Ints] = np.zeros(size, np.uint8), np.zeros(1 + n_rows // FULL, np.int64)
+
+    def merge(self, other: ByteCounts) -> None:
+        """Take in those of other rows; both have room for all rows."""
+        from verax.kernels.counting import merge_counts
+
+        full = self.arrays[1]
+        n, more = full[0], other.full
+        full[1 + n : 1 + n + len(more)] = more
+        full[0] += len(more)
+        merge_counts(*self.arrays, other.arrays[0])
+
+    @property
+    def full(self) -> Ints:
+        """The bytes that were full, by number, once for each time."""
+        full = self.arrays[1]
+        return full[1 : 1 + full[0]]
+
+
+class GroupCells:
+    """The number of rows in each cell of each group, counted when somebody looks.
+
+    Up to 2^23 rows note their cells, four bytes each. Those of more rows are counted after every chunk.
+    """
+
+    def __init__(self, n_groups: int, n_cells: int, n_rows: int) -> None:
+        self.n_cells, self._size, self._n_rows = n_cells, n_groups * n_cells, n_rows
+        self.late: bool = n_rows <= _NOTED
+        self._keys: Keys = np.empty(n_rows if self.late else 0, np.uint32)
+        self._counts = None if self.late else ByteCounts(self._size, n_rows)
+
+    def room(self, start: int, stop: int) -> Keys:
+        """Where a kernel writes the keys of rows `start` to `stop`."""
+        if not self.late and len(self._keys) < stop - start:
+            self._keys = np.empty(stop - start, np.uint32)
+        return self._keys[start:stop] if self.late else self._keys[: stop - start]
+
+    def written(self, keys: Keys) -> None:
+        """Count keys that a kernel has written, unless they are noted."""
+        from verax.kernels.counting import count_keys
+
+        if self._counts is not None:
+            count_keys(keys, *self._counts.arrays)
+
+    def merge(self, other: GroupCells) -> None:
+        """Take in those of other rows; threads share what is noted."""
+        if self._counts is not None and other._counts is not None:
+            self._counts.merge(other._counts)
+
+    def counts(self) -> np.ndarray[Any, np.dtype[np.uint32]]:
+        """The numbers of rows, cell by cell, group by group."""
+        from verax.kernels.counting import count_keys
+
+        counts = self._counts
+        if counts is None:
+            counts = ByteCounts(self._size, self._n_rows)
+            count_keys(self._keys, *counts.arrays)
+        found = counts.arrays[0].astype(np.uint32)
+        np.add.at(found, counts.full, np.uint32(FULL))
+        return found
 
 
 class GatheredSums:
-    """Compensated sums of losses and numbers of rows in each cell, by group.
+    """Compensated sums of losses, and numbers of rows and of correct decisions, by group.
 
     A group has the sums of its losses and their rounding errors in one line of the cache if these are few,
-    and its cells, a byte each, in another.
+    and two bytes elsewhere, which count the rows whose decision is wrong and right.
     """
 
-    def __init__(self, n_groups: int, independent: Independent, n_cells: int, n_rows: int) -> None:
+    def __init__(self, n_groups: int, independent: Independent, cells: GroupCells, n_rows: int) -> None:
         self._independent = independent
-        self.n_cells: int = n_cells
+        self.cells = cells
         self._n: int = len(independent.losses)
         self._totals: Floats = _aligned((n_groups, row_of_group(self._n)))
-        self._tallies: np.ndarray[Any, np.dtype[np.uint8]] = np.zeros((n_groups, n_cells), np.uint8)
-        # How often a cell was full, and which one each time: all rows together do not fill more.
-        self._full: Ints = np.zeros(1 + n_rows // FULL, np.int64)
+        self._counts = ByteCounts(2 * n_groups, n_rows)
 
     @property
-    def arrays(self) -> tuple[Floats, np.ndarray[Any, np.dtype[np.uint8]], Ints]:
-        """What a kernel adds rows to: sums, tallies, and the cells that were full."""
-        return self._totals, self._tallies, self._full
+    def arrays(self) -> tuple[Floats, Bytes, Ints]:
+        """What a kernel adds rows to: sums, and numbers of rows."""
+        return self._totals, *self._counts.arrays
 
     def merge(self, other: GatheredSums) -> None:
         """Take in those of other rows of the same groups."""
         from verax.kernels.counting import merge_groups
 
-        n, more = self._full[0], other._full[0]
-        self._full[1 + n : 1 + n + more] = other._full[1 : 1 + more]
-        self._full[0] += more
-        merge_groups(*self.arrays, *other.arrays[:2], self._n)
+        merge_groups(self._totals, other._totals, self._n)
+        self._counts.merge(other._counts)
+        if other.cells is not self.cells:
+            self.cells.merge(other.cells)
 
-    @property
-    def _filled(self) -> Ints:
-        """The cells that were full, by number."""
-        return self._full[1 : 1 + self._full[0]]
-
-    def counts(self) -> np.ndarray[Any, np.dtype[np.uint32]]:
-        """(G, cells) numbers of rows."""
-        found = self._tallies.astype(np.uint32)
-        np.add.at(found.reshape(-1), self._filled, np.uint32(FULL))
-        return found
-
-    def total(self, n_classes: int) -> Sum:
+    def total(self) -> Sum:
         """(G, 2 + R) numbers of rows, of correct decisions, and sums of the losses of all rules."""
         shape = (len(self._totals), 2 + len(self._independent.trace.losses))
         found = Sum(np.empty(shape), np.empty(shape))
-        for start in range(0, shape[0], _PIECE):
-            piece = slice(start, start + _PIECE)
-            every = self._settled(piece, n_classes)
-            np.stack([own.high for own in every], axis=1, out=found.high[piece])
-            np.stack([own.low for own in every], axis=1, out=found.low[piece])
-        group, cell = np.divmod(self._filled, self.n_cells)
+        settle = compile_text(self._independent.settling(), __file__)
+        settle(self._totals, self._counts.arrays[0], found.high, found.low)
+        group, right = np.divmod(self._counts.full, 2)
         np.add.at(found.high[:, 0], group, float(FULL))
-        right = cell % (n_classes + 1) == 0
-        np.add.at(found.high[:, 1], group[right], float(FULL))
+        np.add.at(found.high[:, 1], group[right == 1], float(FULL))
         return found
-
-    def _settled(self, piece: slice, n_classes: int) -> list[Sum]:
-        """The columns of some groups; of numbers of rows without those of cells that were full."""
-        from verax.kernels.counting import settle_groups
-
-        totals, tallies = self._totals[piece], self._tallies[piece]
-        shape = self._n, len(totals)
-        high, low, rows = np.empty(shape), np.empty(shape), np.empty((2, shape[1]))
-        settle_groups(totals, tallies, self._n, n_classes, high, low, rows)
-        losses = self._independent.all_of([Sum(*own) for own in zip(high, low, strict=True)])
-        return [*map(Sum.of, rows), *losses]
 
 
 def row_of_group(n_losses: int) -> int:
@@ -141,8 +226,17 @@ def row_of_group(n_losses: int) -> int:
 
 
 def _aligned(shape: tuple[int, int]) -> Floats:
-    """Zeros that begin where a line of the cache does."""
+    """Zeros that begin where a line of the cache does.
+
+    Large tables lie in large pages where the system has them: places anywhere in many small pages take longer
+    to find.
+    """
     size = shape[0] * shape[1] * 8
-    room = np.zeros(size + _LINE, np.uint8)
-    begin = -room.ctypes.data % _LINE
+    if size >= _PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        pages = mmap.mmap(-1, size + _PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        pages.madvise(mmap.MADV_HUGEPAGE)
+        room, boundary = np.frombuffer(pages, np.uint8), _PAGE
+    else:
+        room, boundary = np.zeros(size + _LINE, np.uint8), _LINE
+    begin = -room.ctypes.data % boundary
     return room[begin : begin + size].view(np.float64).reshape(shape)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from verax.engines.fusion import Layout, fuse_losses, fuse_rows
-from verax.engines.gathering import GatheredSums, Independent
+from verax.engines.gathering import GatheredSums, GroupCells, Independent
 from verax.engines.stats import Formula
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts, Unread
@@ -112,6 +112,8 @@ class RowSums:
         n_left = self._kernel(
             rows.p, rows.y, g, w, self._clear, self._constants, shift, False, *into, *groups
         )
+        if gathered is not None:
+            gathered.cells.written(groups[-1])
         if self.decides:
             count(rows.y, decided, None if rows.weights is None else w)
         if self._scale != 1 and rows.weights is not None:
@@ -126,7 +128,7 @@ class RowSums:
         groups = self._forecasts.groups
         if groups is None or gathered is None:
             return ()
-        return groups.codes[start:stop], *gathered.arrays
+        return groups.codes[start:stop], *gathered.arrays, gathered.cells.room(start, stop)
 
     def _probe(self, rows: Unread, w: Floats, sums: Floats) -> Floats:
         """What the losses of a chunk are roughly: the smaller of two means of a few rows, or zero."""
@@ -145,7 +147,9 @@ class RowSums:
         into = found, unused, unused, np.empty_like(left), left
         groups: tuple[Any, ...] = ()
         if self.independent is not None:
-            groups = np.zeros_like(left), *GatheredSums(1, self.independent, self._n_cells, len(y)).arrays
+            cells = GroupCells(1, self._n_cells, len(y))
+            unused_sums = GatheredSums(1, self.independent, cells, len(y))
+            groups = np.zeros_like(left), *unused_sums.arrays, cells.room(0, len(y))
         self._kernel(p, y, g, w, self._clear, self._constants, none, True, *into, *groups)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(found[:-1, 0] / found[-1, 0])

@@ -25,7 +25,7 @@ from verax.common.stored import LARGEST, Sizes, inside, mapping, whole
 from verax.common.summaries import fields_of
 from verax.engines.clusters import Clusters, ClusterSums
 from verax.engines.counts import CONFUSION_UP_TO, ROWS_KEPT, Counts, squared_weights
-from verax.engines.gathering import GatheredSums
+from verax.engines.gathering import GatheredSums, GroupCells, Independent
 from verax.engines.plans import CHUNK_BLOCKS, Plan
 from verax.engines.scan import scan_rows
 from verax.engines.stats import Decided, Formula, RowStats
@@ -393,6 +393,7 @@ class _Chunks:
         self.fused = None
         self.row_sums = None
         self.chunk_rows = plan.block * CHUNK_BLOCKS
+        self._cells: GroupCells | None = None
         if plan.compiled:
             from verax.engines.fusion import fuse
             from verax.engines.summing import RowSums
@@ -401,6 +402,13 @@ class _Chunks:
             self.row_sums = RowSums.of(tally.rules, forecasts, unit=self.unit, counts=counts)
             if self.row_sums is None:
                 self.fused = fuse(tally.rules, tally.n_classes, self.weighted)
+
+    def gathering(self, independent: Independent, groups: Groups, n_cells: int) -> GatheredSums:
+        """What a thread adds the rows of groups to; threads share what rows note."""
+        size = len(groups.labels), n_cells, len(groups.codes)
+        if self._cells is None or not self._cells.late:
+            self._cells = GroupCells(*size)
+        return GatheredSums(size[0], independent, self._cells, size[2])
 
     def fill(self, part: RuleSums) -> None:
         """Give a tally the sums of all chunks."""
@@ -450,8 +458,7 @@ class _Visitor:
             tabled = tally.decisions and tally.n_classes <= CONFUSION_UP_TO
             cells = tally.n_classes**2 if tabled else 0
             own = None if chunks.row_sums is None else chunks.row_sums.independent
-            n = len(groups.codes)
-            gathered = None if own is None else GatheredSums(len(groups.labels), own, cells, n)
+            gathered = None if own is None else chunks.gathering(own, groups, cells)
             self._clusters = ClusterSums(
                 groups.labels, len(tally.rules), cells, compiled=chunks.compiled, gathered=gathered
             )

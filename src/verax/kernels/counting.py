@@ -9,7 +9,12 @@ import numpy as np
 from verax.kernels.compensation import two_sum
 from verax.kernels.functions import compiled
 from verax.kernels.limits import FULL
-from verax.kernels.operations import select
+from verax.kernels.operations import fetch
+
+# How many integers are copied before they are marked: the nearest cache holds them.
+_PIECE = 1024
+# How many rows ahead a count is asked for.
+_AHEAD = 16
 
 
 @compiled
@@ -48,16 +53,28 @@ def count(y: Any, decision: Any, p_true: Any, weights: Any, block: Any, high: An
 def mark(values: Any, copied: Any, occurs: Any) -> int:
     """Copy integers, and mark those that occur in a table that begins with 0.
 
-    Returns the greatest; -1 where one is outside of the table.
+    Returns the greatest; -1 where one is outside of the table. Marking takes longer than copying; it ends
+    where all up to the greatest so far are marked.
     """
-    greatest, room = 0, occurs.size
-    for i in range(values.size):
-        value = np.int64(values[i])
-        inside = (value >= 0) & (value < room)
-        copied[i] = value
-        occurs[select(inside, value, 0)] = True
-        greatest = max(greatest, select(inside, value, room))
-    return greatest if greatest < room else -1
+    greatest, n_marked = -1, 0
+    for start in range(0, values.size, _PIECE):
+        n = min(_PIECE, values.size - start)
+        given, copy = values[start : start + n], copied[start : start + n]
+        least, most = np.int64(given[0]), np.int64(given[0])
+        for i in range(n):
+            value = np.int64(given[i])
+            copy[i] = value
+            least = min(least, value)
+            most = max(most, value)
+        if least < 0 or most >= occurs.size:
+            return -1
+        greatest = max(greatest, int(most))
+        if n_marked <= greatest:
+            for i in range(n):
+                value = copy[i]
+                n_marked += 1 - int(occurs[value])
+                occurs[value] = True
+    return greatest
 
 
 @compiled
@@ -71,43 +88,41 @@ def add_rows(codes: Any, columns: Any, high: Any, low: Any) -> None:
 
 
 @compiled
-def merge_groups(
-    totals: Any, tallies: Any, full: Any, more_totals: Any, more_tallies: Any, n_losses: int
-) -> None:
+def merge_groups(totals: Any, more: Any, n_losses: int) -> None:
     """Add the sums of groups over other rows, in the layout of `engines.gathering`."""
-    n_cells = tallies.shape[1]
     for group in range(totals.shape[0]):
         for r in range(n_losses):
-            high, error = two_sum(totals[group, r], more_totals[group, r])
-            low = error + (totals[group, n_losses + r] + more_totals[group, n_losses + r])
+            high, error = two_sum(totals[group, r], more[group, r])
+            low = error + (totals[group, n_losses + r] + more[group, n_losses + r])
             total = high + low
             totals[group, r] = total
             totals[group, n_losses + r] = low - (total - high)
-        for cell in range(n_cells):
-            tally = tallies[group, cell] + more_tallies[group, cell]
-            tallies[group, cell] = tally
-            if tally >= FULL:
-                full[0] += 1
-                full[full[0]] = group * n_cells + cell
 
 
 @compiled
-def settle_groups(
-    totals: Any, tallies: Any, n_losses: int, n_classes: int, high: Any, low: Any, rows: Any
-) -> None:
-    """Round the sums of groups, a row of `high` and of `low` for each loss.
+def merge_counts(counts: Any, full: Any, more: Any) -> None:
+    """Add numbers of other rows, a byte each; which bytes were full is noted in `full`."""
+    for at in range(counts.size):
+        tally = counts[at] + more[at]
+        counts[at] = tally
+        if tally >= FULL:
+            full[0] += 1
+            full[full[0]] = at
 
-    `rows` has the number of rows of each group, and of those whose decision is right.
+
+@compiled
+def count_keys(keys: Any, counts: Any, full: Any) -> None:
+    """Count the rows with each key, a byte each, likewise; rows with a key outside are left out.
+
+    Keys are anywhere in memory: later ones are under way while one is counted.
     """
-    for group in range(totals.shape[0]):
-        for r in range(n_losses):
-            total = totals[group, r] + totals[group, n_losses + r]
-            high[r, group] = total
-            low[r, group] = totals[group, n_losses + r] - (total - totals[group, r])
-        every, right = 0, 0
-        for cell in range(n_classes * n_classes):
-            every += tallies[group, cell]
-        for j in range(n_classes):
-            right += tallies[group, j * n_classes + j]
-        rows[0, group] = float(every)
-        rows[1, group] = float(right)
+    last = keys.size - 1
+    for i in range(keys.size):
+        key = keys[i]
+        fetch(counts[keys[min(i + _AHEAD, last)]])
+        if key < counts.size:
+            tally = counts[key] + 1
+            counts[key] = tally
+            if tally == FULL:
+                full[0] += 1
+                full[full[0]] = np.int64(key)

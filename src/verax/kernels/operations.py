@@ -55,3 +55,10 @@ def from_bits(x: Any) -> Any:
 
 def fetch(item: Any) -> None:
     """Bring an item of an array near, because it will be changed soon; changes nothing."""
+
+
+def add_several(total: Any, error: Any, *terms: Any) -> None:
+    """Add terms to sums that lie side by side in an array from the item `total` on.
+
+    What is rounded off is added to those from `error` on. A kernel does it for all terms at once.
+    """

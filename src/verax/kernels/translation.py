@@ -228,6 +228,13 @@ class _Translator:
                             self._block(others)
                 case ast.Expr(value=ast.Call(func=ast.Name(id="fetch"), args=[ast.Subscript() as item])):
                     self._fetch(item)
+                case ast.Expr(
+                    value=ast.Call(
+                        func=ast.Name(id="add_several"),
+                        args=[ast.Subscript() as sums, ast.Subscript() as errors, *terms],
+                    )
+                ):
+                    self._add_several(sums, errors, terms)
                 case ast.Expr(value=ast.Call() as call):
                     self._value(call)
                 case ast.Continue():
@@ -404,6 +411,24 @@ class _Translator:
         function = self._builder.module.declare_intrinsic("llvm.prefetch", [bytes_], kind)
         place = self._builder.bitcast(self._address(self._part(node)), bytes_)
         self._builder.call(function, [place, flag(1), flag(3), flag(1)])
+
+    def _add_several(self, sums: ast.Subscript, errors: ast.Subscript, terms: Sequence[ast.expr]) -> None:
+        """Add terms to sums that lie side by side, all at once, and what is rounded off to others."""
+        builder, kind = self._builder, ir.VectorType(_FLOAT, len(terms))
+        term = kind(ir.Undefined)
+        for lane, each in enumerate(terms):
+            term = builder.insert_element(term, self._number(each).value, ir.IntType(32)(lane))
+        places = [
+            builder.bitcast(self._address(self._part(each)), kind.as_pointer()) for each in (sums, errors)
+        ]
+        before, error = (builder.load(place, align=8) for place in places)
+        after = builder.fadd(before, term)
+        virtual = builder.fsub(after, before)
+        rounded = builder.fadd(
+            builder.fsub(before, builder.fsub(after, virtual)), builder.fsub(term, virtual)
+        )
+        builder.store(after, places[0], align=8)
+        builder.store(builder.fadd(error, rounded), places[1], align=8)
 
     def _shape(self, view: _View) -> list[Any]:
         """The sizes of the axes of an array or of a part of one."""
@@ -682,7 +707,7 @@ _CALLS: dict[str, Callable[..., _Number]] = {
     "np.float64": lambda own, x: _Number(own._as_float(x)),
     "float": lambda own, x: _Number(own._as_float(x)),
 }
-CALLS = frozenset({*_CALLS, "fetch"})
+CALLS = frozenset({*_CALLS, "fetch", "add_several"})
 
 
 def _reads(node: ast.expr) -> bool:
