@@ -144,7 +144,8 @@ class GroupCells:
     """
 
     def __init__(self, n_groups: int, n_cells: int, n_rows: int) -> None:
-        self.n_cells, self._size, self._n_rows = n_cells, n_groups * n_cells, n_rows
+        self.n_cells: int = n_cells
+        self._size, self._n_rows = n_groups * n_cells, n_rows
         self.late: bool = n_rows <= _NOTED
         self._keys: Keys = np.empty(n_rows if self.late else 0, np.uint32)
         self._counts = None if self.late else ByteCounts(self._size, n_rows)
@@ -189,7 +190,7 @@ class GatheredSums:
 
     def __init__(self, n_groups: int, independent: Independent, cells: GroupCells, n_rows: int) -> None:
         self._independent = independent
-        self.cells = cells
+        self.cells: GroupCells = cells
         self._n: int = len(independent.losses)
         self._totals: Floats = _aligned((n_groups, row_of_group(self._n)))
         self._counts = ByteCounts(2 * n_groups, n_rows)
