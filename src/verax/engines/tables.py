@@ -16,6 +16,8 @@ from verax.engines.histograms import DECIMALS, LAYOUT, Histogram, Run, bin_numbe
 from verax.engines.sums import Sum
 from verax.inputs.arrays import Floats, Ints
 
+# No probability of an event exceeds one by as much: twice the largest tolerance of sums.
+_BEYOND = 0.02
 # Growth step of tables, in bins.
 _STEP = 2**10
 # Rows after which sums move to pairs of doubles, which lose nothing; counts hold this number of rows.
@@ -326,7 +328,8 @@ class EventTable:
             _Table(6, least=[4], most=[5], sums=range(4)) if self.weighted else _Table(5, [3], [4], sums=[2])
         )
         # A row may sum to more than one, within its tolerance.
-        table.grow(0, self._one + half + 1)
+        beyond = int(joined(bin_numbers(np.array([_BEYOND])), self.level)[0])
+        table.grow(0, self._one + beyond + 1)
         return table
 
     def add(
@@ -413,12 +416,12 @@ class EventTable:
             sums = Sum(self._table.totals.high[used], self._table.totals.low[used])
             least, most = self._table.cells[used, 4:].T
         else:
-            without, happened, _, least, most = self._table.cells[used].T
-            n, nothing = without + happened, np.zeros(len(used))
-            high, low = self._table.totals.high[used, 0], self._table.totals.low[used, 0]
-            sums = Sum(
-                np.stack([n, happened, high, n], axis=1), np.stack([nothing, nothing, low, nothing], axis=1)
-            )
+            cells = self._table.cells[used]
+            sums, (least, most) = Sum.zeros((len(used), 4)), cells[:, 3:].T
+            np.add(cells[:, 0], cells[:, 1], out=sums.high[:, 0])
+            sums.high[:, 1], sums.high[:, 3] = cells[:, 1], sums.high[:, 0]
+            totals = self._table.totals
+            sums.high[:, 2], sums.low[:, 2] = totals.high[used, 0], totals.low[used, 0]
         keys = np.where(used > self._one // 2, used + self._gap, used)
         return Run(keys, sums, least[:, None], most[:, None])
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from verax.kernels.functions import compiled
-from verax.kernels.operations import bits, plus, select
+from verax.kernels.operations import bits, fetch, plus, select
 
 # How many rows are numbered before they are added: the nearest cache holds them.
 _STRIP = 1024
@@ -208,6 +208,8 @@ def fill_events(
             claimed = plus(claimed, claim)
             hits = plus(hits, float(hit[i]))
             variance = plus(variance, claim * (1.0 - claim))
+        for i in range(n):
+            fetch(table[places[i], 2])
         for i in range(n):
             x, at = keys[i], places[i]
             table[at, hit[i]] += 1.0

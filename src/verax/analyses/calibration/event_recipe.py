@@ -302,8 +302,8 @@ class _Gathered:
             self._others = found if self._others is None else self._others.merge(found)
 
     def at_most(self, keys: int) -> None:
-        """Keep no more keys than that, from now on. Tables are looked at whenever their rows have doubled."""
-        settled = keys == self._most and self._n_rows < 2 * self._counted
+        """Keep no more keys than that, from now on. Tables are counted when they have four times the rows."""
+        settled = keys == self._most and self._n_rows < 4 * self._counted
         self._most = keys
         if self._others is not None:
             self._others = self._others.at_most(keys)

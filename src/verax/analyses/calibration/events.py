@@ -270,7 +270,9 @@ def recalibrate_many(cells: Floats) -> IsotonicFit:
 
     kept = cells[:, 0] + cells[:, 1] > 0
     cells = cells if kept.all() else cells[kept]
-    blocks, _, pools = fit_cells(cells.T, np.arange(len(cells)) == 0)
+    first = np.zeros(len(cells), np.bool_)
+    first[:1] = True
+    blocks, _, pools = fit_cells(cells.T, first)
     return IsotonicFit(kept, np.diff(pools, append=len(cells)), blocks)
 
 

@@ -253,14 +253,16 @@ class EventBins:
 
     @property
     def sorted_cells(self) -> Floats:
-        """The same as if in each bin the rows without the event had the smaller forecasts; ties stay
-        pooled.
+        """The same as if in each bin the rows without the event had the smaller forecasts; ties stay pooled.
+
+        (n + 1, 2) Rows with the event are in one block with what follows them, so they are with the next bin.
         """
-        without, happened = self.cells.T
-        tied = self.least == self.most
-        first = np.stack([without, np.where(tied, happened, 0.0)], axis=1)
-        second = np.stack([np.zeros_like(without), np.where(tied, 0.0, happened)], axis=1)
-        return np.stack([first, second], axis=1).reshape(-1, 2)
+        n, tied = len(self.weight), self.least == self.most
+        cells = np.zeros((n + 1, 2))
+        cells[:n, 0] = np.maximum(self.weight - self.happened, 0.0)
+        cells[:n, 1] = np.where(tied, self.happened, 0.0)
+        cells[1:, 1] += np.where(tied, 0.0, self.happened)
+        return cells
 
 
 @dataclass(frozen=True)
