@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from verax.kernels.functions import compiled
-from verax.kernels.operations import bits, fetch, plus, select
+from verax.kernels.operations import bits, fetch, higher, lower, plus, select
 
 # How many rows are numbered before they are added: the nearest cache holds them.
 _STRIP = 1024
@@ -209,15 +209,16 @@ def fill_events(
             hits = plus(hits, float(hit[i]))
             variance = plus(variance, claim * (1.0 - claim))
         for i in range(n):
-            fetch(table[places[i], 2])
+            # A bin may lie across two lines of the cache.
+            fetch(table[places[i], 0])
+            fetch(table[places[i], 4])
         for i in range(n):
             x, at = keys[i], places[i]
             table[at, hit[i]] += 1.0
             table[at, 2] += min(claims[i], 1.0)
-            if x < table[at, 3]:
-                table[at, 3] = x
-            if x > table[at, 4]:
-                table[at, 4] = x
+            # No branch for each: bins have few rows, so that many of them are extremes.
+            table[at, 3] = lower(table[at, 3], x)
+            table[at, 4] = higher(table[at, 4], x)
     return claimed, hits, variance, squared
 
 
