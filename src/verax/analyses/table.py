@@ -96,7 +96,11 @@ class RowTable:
     @cached_property
     def cells(self) -> Any:
         """The cell of the confusion table that each row falls into."""
-        return np.multiply(self.y, self.n_classes, dtype=np.int64) + self.decisions
+        # In as few bytes as they need, because rows may be many.
+        found = self.y.astype(np.min_scalar_type(self.n_classes**2))
+        found *= found.dtype.type(self.n_classes)
+        found += self.decisions.astype(found.dtype, copy=False)
+        return found
 
     @cached_property
     def whole(self) -> bool:

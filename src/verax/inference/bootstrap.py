@@ -187,7 +187,11 @@ def multiplicities(n_rows: int, groups: Groups | None, n_replicates: int, seed: 
     n_units = n_rows if groups is None else len(groups.labels)
     for _ in range(n_replicates):
         drawn = np.bincount(rng.integers(0, n_units, n_units), minlength=n_units)
-        yield drawn if units is None else drawn[units]
+        if units is not None:
+            drawn = drawn[units]
+        yield drawn
+        # Not held while the next is made.
+        del drawn
 
 
 def drawn_copies(counts: Floats, n_replicates: int, seed: int) -> Iterator[Floats]:

@@ -289,7 +289,9 @@ class _Conclusion:
         if found is None:
             return []
         recipe: Any = self.recipes[f"{model}/curves"]
-        return retention.curves(self.problem, found, recipe, self.plan)
+        # Ranks of the worst rows in memory are known already, and nobody else has these.
+        last = self.handle.kept is not None and model in self.ranks
+        return retention.curves(self.problem, found, recipe, self.plan, last=last)
 
     def _forget_curves(self) -> None:
         """Let go of the rows that curves were read from."""

@@ -29,6 +29,8 @@ from verax.kernels.ledger import compiles
 # The largest number of values that a band is computed for. Beyond, neighbouring forecasts are drawn
 # together in cells of a two-thousandth of the weight, which is far finer than the blocks of the fit.
 BAND_CELLS = 2048
+# So many values are halved at a time: a cache holds them.
+_BLOCK = 2**14
 # So many shares of cells are drawn together, which a cache holds, but at least some draws.
 _TOGETHER, _FEWEST_DRAWS = 2**16, 32
 # Chances are rounded, so that draws do not depend on the order in which rows were added up.
@@ -52,11 +54,15 @@ def cell_of(weight: Floats, most: int) -> Ints:
     if len(weight) <= most:
         return np.arange(len(weight))
     middle = np.cumsum(weight)
-    middle -= weight / 2
+    for start in range(0, len(weight), _BLOCK):
+        # Some at a time, because there may be many.
+        middle[start : start + _BLOCK] -= weight[start : start + _BLOCK] / 2
     middle *= most / weight.sum()
     cell = middle.astype(np.int16)
     # They do not decrease, so those without any value are left out by counting.
-    return np.cumsum(np.diff(cell, prepend=cell[:1]) > 0, dtype=np.int32)
+    rises = np.zeros(len(cell), np.bool_)
+    np.greater(cell[1:], cell[:-1], out=rises[1:])
+    return np.cumsum(rises, dtype=np.int32)
 
 
 class CellDraws:
@@ -78,7 +84,7 @@ class CellDraws:
         self.cell: Ints = cell
         self._how = how
         self.n: int = int(cell[-1]) + 1
-        self.begins: Ints = np.flatnonzero(np.diff(cell, prepend=-1))
+        self.begins: Ints = np.append(0, np.flatnonzero(cell[1:] != cell[:-1]) + 1)
         self.size: Floats
         self.claimed: Floats
         self.happened: Floats

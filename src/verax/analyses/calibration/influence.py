@@ -16,7 +16,7 @@ from verax.inputs.arrays import Floats
 # The influence of so many rows is added up at a time: a cache holds it.
 _ROWS = 2**14
 # Events wait until they hold so many bytes. Then they are added to a table of all rows, which is larger.
-_HELD = 2**25
+_HELD = 2**23
 
 
 @dataclass(frozen=True)

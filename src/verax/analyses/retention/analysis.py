@@ -81,27 +81,40 @@ def read_curves(
     metrics: Sequence[Metric],
     options: Options,
     n_classes: int,
+    *,
+    last: bool = False,
 ) -> RetentionCurves:
-    """The curves of every metric in every order, from what a recipe found."""
+    """The curves of every metric in every order, from what a recipe found.
+
+    If that is the `last` use of rows in memory, what ranks them is let go, because it takes much memory.
+    """
     found = recipe.fitting(found)
     if found.rows is None:
         return binned_curves(found, recipe, metrics, options, n_classes)
     # Without draws and with tied rows counted in part, the order of the rows does not matter.
     kept = found.rows.in_order() if options.bootstrap or options.ties == "order" else found.rows
-    return _curves_of_rows(kept, recipe, metrics, options, n_classes)
+    ranks = dict(kept.ranks)
+    if last:
+        kept.forget_ranks()
+    return _curves_of_rows(kept, ranks, recipe, metrics, options, n_classes)
 
 
 def _curves_of_rows(
-    kept: CurveRows, recipe: CurveRecipe, metrics: Sequence[Metric], options: Options, n_classes: int
+    kept: CurveRows,
+    ranks: dict[str, Floats],
+    recipe: CurveRecipe,
+    metrics: Sequence[Metric],
+    options: Options,
+    n_classes: int,
 ) -> RetentionCurves:
+    """The same of rows; `ranks` is empty in the end."""
     rows = kept.table(metrics, n_classes)
     measures = [CurveMetric(rows, metric) for metric in metrics]
-    orders = {name: RowOrder(ranks, options.ties) for name, ranks in kept.ranks.items()}
+    orders = {name: RowOrder(ranks.pop(name), options.ties) for name in list(ranks)}
     counting = any(measure.counts is not None for measure in measures)
     cells = []
     if counting:
-        narrow = rows.cells.astype(np.min_scalar_type(rows.n_classes**2))
-        cells = [narrow[order.rows] for order in orders.values()]
+        cells = [rows.cells[order.rows] for order in orders.values()]
     if len(kept) >= MANY:
         # Sorting takes more memory than all that follows.
         give_back()

@@ -160,6 +160,10 @@ class CurveRows(Summary):
     def __len__(self) -> int:
         return len(self.numbers)
 
+    def forget_ranks(self) -> None:
+        """Let go of what ranks the rows."""
+        object.__setattr__(self, "ranks", {})
+
     def to_values(self) -> dict[str, Any]:
         """The fields, to be stored: the same whatever the order of merging."""
         return super(CurveRows, self.in_order()).to_values()
