@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from verax.analyses.calibration.eventsums import EventBins
 from verax.analyses.calibration.refits import (
     at_once,
     block_losses,
+    draw_keys,
     finite,
     first_of_each,
     isotonic_fits,
@@ -229,7 +230,7 @@ def drawn_fits(
 
 def drawn_shares(rows: Ints, chance: Floats, n: int, seed: list[int]) -> Iterator[Floats]:
     """The share of each cell's independent rows that have the event, (C, b), in n draws: some at a time."""
-    keys = _keys(n, *seed)
+    keys = draw_keys(n, *seed)
     # Chances above a half are drawn as those of the opposite, so that the chance of no row is not tiny.
     opposite = chance > 0.5
     chance, count = np.where(opposite, 1 - chance, chance), rows.astype(float)
@@ -250,12 +251,6 @@ def drawn_shares(rows: Ints, chance: Floats, n: int, seed: list[int]) -> Iterato
             drawn = _shares(own, count, chance, none, spread).T
             drawn = np.where(opposite[:, None], 1 - drawn, drawn) if opposite.any() else drawn
         yield drawn
-
-
-@lru_cache(maxsize=64)
-def _keys(n: int, *seed: int) -> Any:
-    """One key for each draw; subgroups have the same."""
-    return np.random.SeedSequence(seed).generate_state(n, np.uint64)
 
 
 @cache

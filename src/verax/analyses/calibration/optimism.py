@@ -216,16 +216,24 @@ def _local_linear(places: bytes, masses: bytes) -> tuple[Floats, Floats]:
     """
     place, mass = np.frombuffer(places), np.frombuffer(masses)
     apart = place[None, :] - place[:, None]
-    smoothers, own = [], []
-    for bandwidth in _BANDWIDTHS:
-        kernel = np.exp(apart * apart * (-0.5 / bandwidth**2)) * mass
-        sloped = kernel * apart
-        zeroth, first, second = (each.sum(axis=1)[:, None] for each in (kernel, sloped, sloped * apart))
+    square, n = apart * apart, len(place)
+    smoothers, own = np.empty((len(_BANDWIDTHS), n, n)), np.empty((len(_BANDWIDTHS), n))
+    # Few arrays, which a cache holds.
+    kernel, sloped = np.empty((n, n)), np.empty((n, n))
+    for smoother, share, bandwidth in zip(smoothers, own, _BANDWIDTHS, strict=True):
+        np.exp(np.multiply(square, -0.5 / bandwidth**2, out=kernel), out=kernel)
+        kernel *= mass
+        np.multiply(kernel, apart, out=sloped)
+        np.multiply(sloped, apart, out=smoother)
+        zeroth, first, second = (each.sum(axis=1)[:, None] for each in (kernel, sloped, smoother))
         determinant = zeroth * second - first**2
         # Where there is no other cell within reach, the fit is constant.
         linear = determinant > 1e-9 * zeroth * second
-        divisor = np.where(linear, determinant, 1.0)
-        smoother = np.where(linear, (second * kernel - first * sloped) / divisor, kernel / zeroth)
-        smoothers.append(smoother)
-        own.append(np.diagonal(smoother))
-    return np.stack(smoothers), np.stack(own)
+        np.multiply(second, kernel, out=smoother)
+        sloped *= first
+        smoother -= sloped
+        smoother /= np.where(linear, determinant, 1.0)
+        if not linear.all():
+            np.copyto(smoother, kernel / zeroth, where=~linear)
+        share[:] = np.diagonal(smoother)
+    return smoothers, own

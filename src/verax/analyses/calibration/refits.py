@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -34,6 +35,14 @@ def at_once(n_rows: int) -> int:
     return max(1, _BLOCK // max(n_rows, 1))
 
 
+@lru_cache(maxsize=64)
+def draw_keys(n: int, *seed: int) -> Any:
+    """One key for each of n draws; subgroups have the same, so they are kept."""
+    keys = np.random.SeedSequence(seed).generate_state(n, np.uint64)
+    keys.flags.writeable = False
+    return keys
+
+
 @dataclass(frozen=True, eq=False)
 class IndependentDraws:
     """Outcomes of independent rows, by one uniform number per row for all events and entries together.
@@ -60,8 +69,7 @@ class IndependentDraws:
     @classmethod
     def of(cls, event: BinaryEvent, chance: Floats, n: int, seed: list[int]) -> IndependentDraws:
         """So many draws of an event with these chances."""
-        keys = np.random.SeedSequence(seed).generate_state(n, np.uint64)
-        return cls(keys, event.start, chance, event.owner)
+        return cls(draw_keys(n, *seed), event.start, chance, event.owner)
 
     def __iter__(self) -> Iterator[IndependentDraw]:
         return iter(self.by(at_once(len(self.chance))))
