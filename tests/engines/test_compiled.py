@@ -127,7 +127,7 @@ print("numba" in sys.modules)
 DENSE = {name for name in PLACE if STATISTICS[name].family != "list"}
 
 
-@pytest.mark.parametrize("k", [2, 3, 5, 8, 9, 40, 1000])
+@pytest.mark.parametrize("k", [2, 3, 5, 8, 9, 13, 31, 40, 1000])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("layout", ["C", "F"])
 def test_both_paths_give_the_same_statistics(k, dtype, layout):

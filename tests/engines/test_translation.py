@@ -228,3 +228,22 @@ def kernel(sums, terms):
         assert abs(Fraction(sums[1, lane]) + Fraction(sums[1, 3 + lane]) - exact) < abs(exact) / 2**100
     assert not sums[[0, 2]].any()
     assert sums[1, 6] == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_squares_are_turned(dtype, order):
+    text = """\
+def kernel(x, first, second, out):
+    held = np.zeros((6, 5))
+    turn_square(x[first, second], held[1, 1])
+    for i in range(6):
+        for j in range(5):
+            out[i, j] = held[i, j]
+"""
+    x = np.asarray(np.arange(63).reshape(9, 7), dtype, order=order)
+    out = np.ones((6, 5))
+    compile_text(text, __file__)(x, 2, 3, out)
+    expected = np.zeros((6, 5))
+    expected[1:5, 1:] = x[2:6, 3:].T
+    assert out.tolist() == expected.tolist()

@@ -13,7 +13,7 @@ import numpy as np
 
 from verax.kernels.blocks import BLOCKED, LEAST_PRODUCT, block_statistics, log_of_thresholds, log_with_error
 from verax.kernels.functions import compiled
-from verax.kernels.operations import bits, fma, from_bits, higher, lower, plus, select
+from verax.kernels.operations import bits, fma, from_bits, higher, lower, plus, select, turn_square
 from verax.kernels.statistics import places
 from verax.kernels.texts import Kernel, pattern
 
@@ -21,8 +21,9 @@ from verax.kernels.texts import Kernel, pattern
 # Short rows may lie in columns, one after the other: that costs them nothing.
 SHORT_ROWS = 8
 STRIP, _HELD = 32, 128
-# Rows of up to so many classes are taken side by side; others have enough numbers to be taken one by one.
-_SHORT = 15
+# Rows of up to so many classes are taken side by side; others have enough numbers to be taken one by one,
+# unless cumulative probabilities need their columns anyway.
+_SHORT = 31
 # Classes are taken by fours; those behind the last are zero.
 _FOUR = 4
 ROOM = _HELD + 2 * _FOUR
@@ -121,7 +122,7 @@ def strip_statistics(
     if ordinal and p.shape[1] > _HELD and p.shape[1] <= BLOCKED:
         block_statistics(p, y, start, n, clear, out, at, decision, valid, first, ranked_log)
     else:
-        if p.shape[1] <= _SHORT:
+        if p.shape[1] <= _SHORT or (ordinal and p.shape[1] <= _HELD):
             _turn(p, start, n, held)
             _side_by_side(y, start, n, p.shape[1], clear, out, at, decision, valid, first, held)
         else:
@@ -133,10 +134,24 @@ def strip_statistics(
 
 
 def _turn(p: Any, start: int, n: int, held: Any) -> None:
-    """Turn rows into columns."""
-    for j in range(p.shape[1]):
+    """Turn rows into columns, four of each at a time; the last ones may have been turned before.
+
+    Nothing outside of the rows is read. Columns of zeros follow, up to a multiple of four.
+    """
+    last, final = p.shape[1] - _FOUR, n - _FOUR
+    if last >= 0 and final >= 0:
+        for i in range(0, n, _FOUR):
+            row = min(i, final)
+            for j in range(0, p.shape[1], _FOUR):
+                column = min(j, last)
+                turn_square(p[start + row, column], held[column, row])
+    else:
+        for j in range(p.shape[1]):
+            for i in range(n):
+                held[j, i] = np.float64(p[start + i, j])
+    for j in range(p.shape[1], p.shape[1] + _FOUR - 1):
         for i in range(n):
-            held[j, i] = np.float64(p[start + i, j])
+            held[j, i] = 0.0
 
 
 def _side_by_side(
@@ -165,8 +180,8 @@ def _side_by_side(
         lowest[i] = held[0, i]
         highest[i] = -1.0
         chosen[i] = 0
-    whole = n_classes - n_classes % _FOUR
-    for j in range(0, whole, _FOUR):
+    # Zeros behind the last class change nothing in rows that are valid.
+    for j in range(0, n_classes, _FOUR):
         for i in range(n):
             outcome, added, squares, own = happened[i] - j, total[i], rest_sq[i], p_true[i]
             least, most, count, first = lowest[i], highest[i], modes[i], chosen[i]
@@ -182,17 +197,6 @@ def _side_by_side(
                 most = select(v > most, v, most)
             total[i], rest_sq[i], p_true[i] = added, squares, own
             lowest[i], highest[i], modes[i], chosen[i] = least, most, count, first
-    for j in range(whole, n_classes):
-        for i in range(n):
-            v, most = held[j, i], highest[i]
-            rest = select(j == happened[i], 0.0, v)
-            p_true[i] = select(j == happened[i], v, p_true[i])
-            total[i] = total[i] + v
-            rest_sq[i] = rest_sq[i] + rest * rest
-            lowest[i] = select(v < lowest[i], v, lowest[i])
-            modes[i] = select(v > most, 1.0, modes[i] + select(v == most, 1.0, 0.0))
-            chosen[i] = select(v > most, np.int64(j), chosen[i])
-            highest[i] = select(v > most, v, most)
     for i in range(n):
         out[_P_TRUE, at + i] = p_true[i]
         out[_REST_SQ, at + i] = rest_sq[i]
@@ -227,8 +231,6 @@ def _cumulative_statistics(
         error[i] = 0.0
         exponent[i] = np.uint64(0)
     if p.shape[1] <= _HELD:
-        if p.shape[1] > _SHORT:
-            _turn(p, start, n, held)
         _at_once(p, y, start, n, ranked_log, held, l1, l2, smallest, product, error, exponent)
     else:
         _in_two_turns(p, y, start, n, ranked_log, held, l1, l2, smallest, product, error, exponent)
@@ -259,15 +261,17 @@ def _at_once(
 ) -> None:
     """The thresholds of rows that are held as a whole: both sides of each are known."""
     last = p.shape[1] - 1
-    above, below = np.empty((ROOM, STRIP)), np.empty(STRIP)
-    for j in range(last, last + _FOUR):
-        for i in range(n):
-            above[j, i] = 0.0
+    above, below, rest = np.empty((ROOM, STRIP)), np.empty(STRIP), np.empty(STRIP)
     for i in range(n):
         below[i] = 0.0
-    for j in range(last, 0, -1):
+        rest[i] = 0.0
+    for j in range(last - last % _FOUR, -1, -_FOUR):
         for i in range(n):
-            above[j - 1, i] = above[j, i] + held[j, i]
+            tail = rest[i]
+            for u in range(_FOUR - 1, -1, -1):
+                above[j + u, i] = tail
+                tail = tail + held[j + u, i]
+            rest[i] = tail
     for j in range(0, last, _FOUR):
         ahead = last - j
         for i in range(n):

@@ -62,3 +62,7 @@ def add_several(total: Any, error: Any, *terms: Any) -> None:
 
     What is rounded off is added to those from `error` on. A kernel does it for all terms at once.
     """
+
+
+def turn_square(rows: Any, columns: Any) -> None:
+    """Turn four numbers of four rows of an array, from the item `rows` on, into columns of a local one."""

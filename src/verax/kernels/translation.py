@@ -230,6 +230,13 @@ class _Translator:
                     self._fetch(item)
                 case ast.Expr(
                     value=ast.Call(
+                        func=ast.Name(id="turn_square"),
+                        args=[ast.Subscript() as rows, ast.Subscript() as columns],
+                    )
+                ):
+                    self._turn_square(rows, columns)
+                case ast.Expr(
+                    value=ast.Call(
                         func=ast.Name(id="add_several"),
                         args=[ast.Subscript() as sums, ast.Subscript() as errors, *terms],
                     )
@@ -343,6 +350,8 @@ class _Translator:
         signed = len(call.args) == 1 or ast.unparse(call.args[1]) == "np.int64"
         with self._builder.goto_entry_block():
             pointer = self._builder.alloca(kind, _INTEGER(math.prod(shape)))
+        # Vectors that begin where lines of the cache do lie in one of them each.
+        pointer.align = 64
         if ast.unparse(call.func) == "np.zeros":
             with self._loop([ast.Constant(math.prod(shape))]) as index:
                 self._builder.store(kind(0), self._builder.gep(pointer, [index.value], inbounds=True))
@@ -429,6 +438,41 @@ class _Translator:
         )
         builder.store(after, places[0], align=8)
         builder.store(builder.fadd(error, rounded), places[1], align=8)
+
+    def _turn_square(self, rows: ast.Subscript, columns: ast.Subscript) -> None:
+        """Turn four numbers of four rows, from an item on, into columns of an array on the stack."""
+        builder, given, local = self._builder, self._part(rows), self._part(columns)
+        lines = [self._four_of(given, row) for row in range(4)]
+        # First pairs of neighbours change places, then pairs of these.
+        for apart in (1, 2):
+            turned = list(lines)
+            for a in (i for i in range(4) if not i & apart):
+                b = a + apart
+                for to, kept in ((a, 0), (b, apart)):
+                    picks = [(lane & ~apart | kept) + (4 if lane & apart else 0) for lane in range(4)]
+                    mask = ir.Constant(ir.VectorType(ir.IntType(32), 4), picks)
+                    turned[to] = builder.shuffle_vector(lines[a], lines[b], mask)
+            lines = turned
+        for column, line in enumerate(lines):
+            at = _View(local.array, (builder.add(local.fixed[0], _INTEGER(column)), local.fixed[1]))
+            builder.store(line, builder.bitcast(self._address(at), line.type.as_pointer()), align=8)
+
+    def _four_of(self, view: _View, row: int) -> Any:
+        """Four numbers of a row, from an item on, as one value."""
+        builder, kind = self._builder, view.array.type.dtype  # type: ignore[union-attr]
+        begin, first = view.fixed
+        begin = builder.add(begin, _INTEGER(row))
+        if isinstance(kind, types.Float) and view.array.type.layout == "C":  # type: ignore[union-attr]
+            place = self._address(_View(view.array, (begin, first)))
+            four = ir.VectorType(place.type.pointee, 4)
+            found = builder.load(builder.bitcast(place, four.as_pointer()), align=kind.bitwidth // 8)
+            return found if kind.bitwidth == 64 else builder.fpext(found, ir.VectorType(_FLOAT, 4))
+        found = ir.VectorType(_FLOAT, 4)(ir.Undefined)
+        for lane in range(4):
+            item = _View(view.array, (begin, builder.add(first, _INTEGER(lane))))
+            number = self._as_float(self._load(item))
+            found = builder.insert_element(found, number, ir.IntType(32)(lane))
+        return found
 
     def _shape(self, view: _View) -> list[Any]:
         """The sizes of the axes of an array or of a part of one."""
@@ -707,7 +751,7 @@ _CALLS: dict[str, Callable[..., _Number]] = {
     "np.float64": lambda own, x: _Number(own._as_float(x)),
     "float": lambda own, x: _Number(own._as_float(x)),
 }
-CALLS = frozenset({*_CALLS, "fetch", "add_several"})
+CALLS = frozenset({*_CALLS, "fetch", "add_several", "turn_square"})
 
 
 def _reads(node: ast.expr) -> bool:
