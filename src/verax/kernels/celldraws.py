@@ -9,6 +9,7 @@ import numpy as np
 
 from verax.kernels.functions import compiled
 from verax.kernels.operations import plus, select
+from verax.kernels.walking import joined
 
 # As `common.hashing.mixed` has them.
 _ADDED, _FIRST, _SECOND = (
@@ -93,8 +94,8 @@ def fit_shares(shares: Any, size: Any, more: Any, unit: float, pools: Any, out: 
     least loss: squared errors, or with a `unit` logarithms times it. `pools` is room for the weights of the
     blocks and of those with the event, (C, 2).
 
-    Neighbours whose frequencies do not rise belong to one block. They are joined three times without a branch
-    for each, because a wrong guess takes longer than all else, before the rest is joined one by one.
+    Neighbours whose frequencies do not rise are joined three times without a branch for each (`joined`). Then
+    the rest is joined one by one.
     """
     for k in range(shares.shape[1]):
         total, extra, last = 0.0, 0.0, 0
@@ -110,7 +111,7 @@ def fit_shares(shares: Any, size: Any, more: Any, unit: float, pools: Any, out: 
             event = select(rises, own, event + own)
             pools[last, 0], pools[last, 1] = whole, event
             before = share
-        n_pools = _joined(pools, _joined(pools, last + 1))
+        n_pools = joined(pools, joined(pools, last + 1))
         n = 0
         for b in range(n_pools):
             whole, event = pools[b, 0], pools[b, 1]
@@ -130,17 +131,3 @@ def fit_shares(shares: Any, size: Any, more: Any, unit: float, pools: Any, out: 
                 # Where the event always or never happens nothing is lost.
                 least -= unit * (without * math.log(without / whole) + event * math.log(event / whole))
         out[0, k], out[1, k], out[2, k] = total, extra, least
-
-
-def _joined(pools: Any, n: int) -> int:
-    """Join neighbours whose frequencies do not rise; returns how many pools are left."""
-    last, whole, event = 0, pools[0, 0], pools[0, 1]
-    size, happened = whole, event
-    for b in range(1, n):
-        rises = pools[b, 1] * size > happened * pools[b, 0]
-        size, happened = pools[b, 0], pools[b, 1]
-        last += int(rises)
-        whole = select(rises, size, whole + size)
-        event = select(rises, happened, event + happened)
-        pools[last, 0], pools[last, 1] = whole, event
-    return last + 1

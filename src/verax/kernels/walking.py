@@ -80,16 +80,17 @@ def walk_apart(packed: Any, scale: float, turns: Any, starts: Any, sums: Any, bl
     """
     n_turns = _find_turns(packed, turns)
     # Rows before the first with the event; then those with it and those without it that follow are together.
-    n_blocks, without, event = 0, float(turns[0]), 0.0
+    n = int(turns[0] > 0)
+    blocks[0, 0], blocks[0, 1] = float(turns[0]), 0.0
     for turn in range(0, n_turns, 2):
-        more, size = float(turns[turn + 1] - turns[turn]), float(turns[turn + 2] - turns[turn])
-        if more * (without + event) > event * size:
-            n_blocks = _closed(blocks, n_blocks, without, event)
-            without, event = size - more, more
-        else:
-            without += size - more
-            event += more
-    return _fill_cells(packed, scale, starts, sums), _closed(blocks, n_blocks, without, event)
+        blocks[n, 0] = float(turns[turn + 2] - turns[turn])
+        blocks[n, 1] = float(turns[turn + 1] - turns[turn])
+        n += 1
+    n = joined(blocks, joined(blocks, joined(blocks, n)))
+    n_blocks = 0
+    for b in range(n):
+        n_blocks = _closed(blocks, n_blocks, blocks[b, 0] - blocks[b, 1], blocks[b, 1])
+    return _fill_cells(packed, scale, starts, sums), n_blocks
 
 
 def _find_turns(packed: Any, turns: Any) -> int:
@@ -123,6 +124,24 @@ def _fill_cells(packed: Any, scale: float, starts: Any, sums: Any) -> int:
         cell += 1
         begin = end
     return cell
+
+
+def joined(pools: Any, n: int) -> int:
+    """Join neighbouring pools, numbers of rows and of those with the event, whose frequencies do not rise:
+    they belong to one block. Returns how many are left.
+
+    There is no branch for each, because a wrong guess takes longer than all else.
+    """
+    last, whole, event = 0, pools[0, 0], pools[0, 1]
+    size, happened = whole, event
+    for b in range(1, n):
+        rises = pools[b, 1] * size > happened * pools[b, 0]
+        size, happened = pools[b, 0], pools[b, 1]
+        last += int(rises)
+        whole = select(rises, size, whole + size)
+        event = select(rises, happened, event + happened)
+        pools[last, 0], pools[last, 1] = whole, event
+    return last + 1
 
 
 def _closed(blocks: Any, n: int, without: float, event: float) -> int:

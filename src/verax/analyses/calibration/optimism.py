@@ -152,7 +152,7 @@ def uncertainty_of(
 ) -> Uncertainty:
     """How uncertain components are, from what `Measured` has of them and the variances of mean losses."""
     fit, rate = optimism.T
-    gains = [np.zeros_like(fit), fit, fit - rate, -rate]
+    gains = np.array([np.zeros_like(fit), fit, fit - rate, -rate])
     cautions = [units.caution]
     if certain:
         cautions.append("some forecasts are certain, and one that fails makes the score infinite")
