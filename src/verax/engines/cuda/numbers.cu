@@ -32,6 +32,8 @@ typedef unsigned long long uint64;
 #endif
 #define THREADS (32 * WARPS)
 #define CUMULATIVE (NEEDS_CDF || NEEDS_CDF_LOG)
+// Rows in registers whose statistics are computed without branches first.
+#define QUICK_ROWS (TALLY && REGISTERS && !LOGITS)
 // As bits, because compilers do not divide by zero: it would be computed for each row.
 #define INFINITE __longlong_as_double(0x7ff0000000000000LL)
 #define NOT_A_NUMBER __longlong_as_double(0x7ff8000000000000LL)
@@ -76,6 +78,14 @@ struct Args {
 // The shared memory of a block.
 extern __shared__ double arena[];
 
+// A number that compilers keep instead of computing it again for every use.
+__device__ inline int64 kept(int64 x) {
+#ifndef EMULATED
+    asm volatile("" : "+l"(x));
+#endif
+    return x;
+}
+
 // ---- numbers --------------------------------------------------------------------------------
 
 #if TALLY
@@ -101,11 +111,15 @@ __device__ __noinline__ double rare_log(double x) { return log(x); }
 __constant__ double LOG_2 = 0.6931471805599453, SERIES[7] = {
     -0.5, 0.3333333333333333, -0.25, 0.2, -0.16666666666666666, 0.14285714285714285, -0.125};
 
-__device__ inline double log_of(double x) {
+// Operations that do not branch, so that those of a row overlap. Where a result may be wrong or infinite, `sure`
+// becomes false: the row is then done again with care.
+__device__ inline int high_of(double x) { return (int)(__double_as_longlong(x) >> 32); }
+
+__device__ inline double quick_log(double x, bool& sure) {
     int64 bits = __double_as_longlong(x);
-    int high = (int)(bits >> 32), from = high - FIRST_INTERVAL;
-    // Zero, subnormal numbers, those that are none.
-    if ((unsigned)(high - 0x00100000) >= 0x7fe00000u) return rare_log(x);
+    int high = high_of(x), from = high - FIRST_INTERVAL;
+    // Not zero, subnormal numbers, those that are none.
+    sure &= (unsigned)(high - 0x00100000) < 0x7fe00000u;
     double z = __longlong_as_double(bits - ((int64)(from & 0xfff00000) << 32));
     Interval found = INTERVALS[(from >> 13) & 127];
     double r = fma(z, found.inverse, -1.0), sum = SERIES[6];
@@ -113,6 +127,52 @@ __device__ inline double log_of(double x) {
     for (int i = 5; i >= 0; --i) sum = fma(sum, r, SERIES[i]);
     double known = fma((double)(from >> 20), LOG_2, found.log);
     return known + fma(r * r, sum, r);
+}
+
+__device__ inline double log_of(double x) {
+    bool sure = true;
+    double log = quick_log(x, sure);
+    return sure ? log : rare_log(x);
+}
+
+// Roots and quotients are those of compilers without their rare cases, to the last digit.
+__device__ inline double quick_sqrt(double x, bool& sure) {
+    sure &= (unsigned)(high_of(x) - 0x03500000) < 0x7ca00000u;
+#ifdef EMULATED
+    return sqrt(x);
+#else
+    double y;
+    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+    double error = fma(x, -(y * y), 1.0);
+    y = fma(fma(error, 0.375, 0.5), y * error, y);
+    double root = x * y, half = __longlong_as_double(__double_as_longlong(y) - (1LL << 52));
+    return fma(fma(root, -root, x), half, root);
+#endif
+}
+
+__device__ inline double quick_div(double a, double b, bool& sure) {
+#ifdef EMULATED
+    double q = a / b;
+#else
+    double y;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(b));
+    double error = fma(-b, y, 1.0);
+    y = fma(y, fma(error, error, error), y);
+    y = fma(y, fma(-b, y, 1.0), y);
+    double q = y * a;
+    q = fma(y, fma(-b, q, a), q);
+#endif
+    // Exponents far from the ends, judged by the upper halves; nothing is said of NaN.
+    float upper = fabsf(__int_as_float(high_of(a)));
+    float result = fabsf(fmaf(0.0f, __int_as_float(high_of(b)), __int_as_float(high_of(q))));
+    sure &= (upper >= 6.5827683646048100446e-37f && result > 1.469367938527859385e-39f) || (a == 0 && q == 0);
+    return q;
+}
+
+__device__ inline double quick_exp(double x, bool& sure) {
+    double y = exp(x);
+    sure &= y < INFINITE;
+    return y;
 }
 #else
 __device__ inline double log_of(double x) { return log(x); }
@@ -267,6 +327,9 @@ __device__ inline Product settled(Product product) {
     return {product.m * __longlong_as_double((int64)(product.e + 1023) << 52), 0};
 }
 #endif
+
+// What a correct decision counts where several classes are as likely.
+__constant__ double SHARES[9] = {0, 1, 1 / 2., 1 / 3., 1 / 4., 1 / 5., 1 / 6., 1 / 7., 1 / 8.};
 
 // What formulas read of a row, and the derivatives of a loss in it.
 struct Stats {

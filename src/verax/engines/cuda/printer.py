@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -31,6 +31,9 @@ _TEXTS = {
 }
 # How some are written where the second operand is a constant.
 _WITH_NUMBER = {"maximum": "larger({}, {})", "minimum": "smaller({}, {})"}
+# How some are written where they may not branch: `sure` becomes false where a result may be wrong or infinite.
+_QUICK = {name: f"quick_{name}({{}}, sure)" for name in ("log", "sqrt", "exp")}
+_QUICK["div"] = "quick_div({}, {}, sure)"
 # Results of these are finite if their operands are, unless they overflow, which shows in the sums.
 _TAME = frozenset({"add", "sub", "mul", "neg", "sqrt", "abs", "maximum", "minimum", "sign", "pick"})
 _UNBOUNDED = frozenset({"log_true", "cdf_log"})
@@ -259,6 +262,8 @@ def sums_program(rules: Sequence[Formula], form: RowLayout, *, decisions: bool, 
     }
     texts = [
         _formulas(trace),
+        _quick_formulas(trace),
+        _add_finite(trace, infinite, weighted, first, step),
         _accumulate(trace, infinite, weighted, pooled, first, step),
         _infinite_at(infinite),
     ]
@@ -419,13 +424,13 @@ def _text(name: str) -> str:
     return files("verax.engines.cuda").joinpath(f"{name}.cu").read_text()
 
 
-def _steps(trace: Trace, floor: str = "{}") -> list[str]:
+def _steps(trace: Trace, floor: str = "{}", texts: Mapping[str, str] = _TEXTS) -> list[str]:
     """The statements that compute the steps of a trace; statistics are read through `floor`."""
     lines = [f"    const real {name} = {floor.format(f'stats.{name}')};" for name in trace.statistics]
     lines += [f"    const real c{i} = {_literal(value)};" for i, value in enumerate(trace.constants)]
     numbers = {f"c{i}" for i, value in enumerate(trace.constants) if not math.isnan(value)}
     for step in trace.steps:
-        text = _TEXTS[step.operation]
+        text = texts[step.operation]
         if step.operation in _WITH_NUMBER and step.operands[1] in numbers:
             text = _WITH_NUMBER[step.operation]
         lines += [f"    const real {step.name} = {text.format(*step.operands)};"]
@@ -442,6 +447,31 @@ def _formulas(trace: Trace) -> str:
     lines = ["__device__ inline void formulas(const Stats& stats, real* losses) {", *_steps(trace)]
     lines += [f"    losses[{r}] = {loss};" for r, loss in enumerate(trace.losses)]
     return "\n".join([*lines, "}"])
+
+
+def _quick_formulas(trace: Trace) -> str:
+    """The same without branches, for rows that are done again with care where `sure` is false afterwards."""
+    lines = ["__device__ inline void quick_formulas(const Stats& stats, real* losses, bool& sure) {"]
+    lines += _steps(trace, texts=_TEXTS | _QUICK)
+    lines += [f"    losses[{r}] = {loss};" for r, loss in enumerate(trace.losses)]
+    return "\n".join([*lines, "}"])
+
+
+def _add_finite(trace: Trace, infinite: tuple[int, ...], weighted: bool, first: int, step: int) -> str:
+    """The statements that add the losses of a row, none of which is infinite."""
+    lines = ["__device__ inline void add_finite("]
+    lines += ["    const real* losses, double w, const double* shift, double* sums) {"]
+    lines += _of_weights(weighted)
+    lines += [f"    {{ {_add_loss(r, first + step * r, weighted)} }}" for r in range(len(trace.losses))]
+    extra = first + step * len(trace.losses)
+    for place in range(len(infinite) if weighted else 0):
+        lines += [f"    sums[{extra + 4 * place}] += w; sums[{extra + 4 * place + 1}] += v;"]
+    return "\n".join([*lines, "}"])
+
+
+def _of_weights(weighted: bool) -> list[str]:
+    """The statements that add a weight and its square."""
+    return ["    const double v = w * w;", "    sums[0] += w;", "    sums[1] += v;"] if weighted else []
 
 
 def _pooled(trace: Trace, infinite: tuple[int, ...]) -> list[str]:
@@ -467,9 +497,7 @@ def _accumulate(
     ]
     if pooled:
         return "\n".join([*lines, *_pooled(trace, infinite), "}"])
-    if weighted:
-        lines += ["    const double v = w * w;"]
-        lines += ["    sums[0] += w;", "    sums[1] += v;"]
+    lines += _of_weights(weighted)
     n = len(trace.losses)
     extra = first + step * n
     finite = {r: _add_loss(r, first + step * r, weighted) for r in range(n)}
@@ -480,14 +508,10 @@ def _accumulate(
             e = extra + 4 * place
             finite[r] += f" sums[{e}] += w; sums[{e + 1}] += v;"
             other[r] += f" sums[{e + 2}] += w; sums[{e + 3}] += v;"
-    # Infinite losses are rare: one look at all of them.
-    wild = " || ".join(f"losses[{r}] == INF" for r in infinite) or "false"
-    lines += [f"    if ({wild}) {{"]
     for r, text in finite.items():
         choice = f"if (losses[{r}] == INF) {{ {other[r]} }} else " if r in infinite else ""
-        lines += [f"        {choice}{{ {text} }}"]
-    lines += ["    } else {", *(f"        {{ {text} }}" for text in finite.values()), "    }", "}"]
-    return "\n".join(lines)
+        lines += [f"    {choice}{{ {text} }}"]
+    return "\n".join([*lines, "}"])
 
 
 def _infinite_at(infinite: tuple[int, ...]) -> str:

@@ -99,6 +99,13 @@ struct Summary {
     Product sides;
 };
 
+__device__ inline void count_invalid(int* rare, const Summary& row, bool inside, bool weighs) {
+    atomicAdd(rare + 2, !row.values);
+    atomicAdd(rare + 3, row.values && !row.sums);
+    atomicAdd(rare + 4, !inside);
+    atomicAdd(rare + 5, !weighs);
+}
+
 // The summary of a thread's row: thread t of a warp gets row base + t.
 #define PARTS (S <= 4 ? S : (int)a.parts)
 #if REGISTERS
@@ -124,6 +131,17 @@ __device__ inline Summary summarize(const Args& a, const Coming& given, int64 i)
     Stats stats = statistics(a, row, v);
     return {stats, row.decision, row.values, row.sums, row.sides};
 }
+
+#if QUICK_ROWS
+__device__ inline Summary summarize_quickly(const Args& a, const Coming& given, int y, bool& sure) {
+    cell_t v[E];
+    LOOP EACH_UP(c) v[c] = (cell_t)read(given.x[c]);
+    Summary row;
+    row.stats = quick_statistics((real)a.clear, y, v, row.decision, sure);
+    row.values = row.sums = true;
+    return row;
+}
+#endif
 #elif WALKS
 __device__ inline Summary summarize(const Args& a, int64 base, int64 outcome, int lane, int warp) {
     cell_t* memory = (cell_t*)arena + warp * TILE;
@@ -176,6 +194,26 @@ __device__ inline Summary summarize(
 }
 #endif
 
+#if !POOLED
+// What is found of a row that asks for care.
+struct Careful {
+    Summary row;
+    real losses[RULES > 0 ? RULES : 1];
+};
+
+#if QUICK_ROWS
+__device__ __noinline__ void with_care(const Coming& given, double clear, Careful& found) {
+    Args a;
+    a.clear = clear;
+    a.n = 1;
+    found.row = summarize(a, given, 0);
+    formulas(found.row.stats, found.losses);
+}
+#else
+__device__ __noinline__ void with_care(Careful& found) { formulas(found.row.stats, found.losses); }
+#endif
+#endif
+
 // What losses are summed relative to: the mean loss of the rows of one block, where it is a number.
 __device__ inline void settle_shifts(const Args& a) {
     double weight = WEIGHTED ? a.partial[COUNTS] : a.partial[0];
@@ -222,7 +260,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) tally(Args 
     int left = own < a.n ? (int)((a.n - own + stride - 1) / stride) : 0;
     const value_t* p = a.p + own * a.row_stride;
     const outcome_t* at = a.y + own * a.y_stride;
-    const int64 next_p = stride * (DENSE ? K : a.row_stride), next_y = stride * a.y_stride;
+    const int64 next_p = kept(stride * (DENSE ? K : a.row_stride)), next_y = kept(stride * a.y_stride);
+    if (!IGNORE) rows = left > 0 ? left : 0;
     Coming coming;
     if (left > 0) coming.load(a, p, at);
     for (int64 i = own; turns > 0; --turns, --left, i += stride) {
@@ -231,8 +270,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) tally(Args 
         at += next_y;
         if (left > 1) coming.load(a, p, at);
         const int64 outcome = (int64)given.y;
+        const bool there = left > 0;
+#if !QUICK_ROWS
         Summary row = summarize(a, given, i);
-        const bool there = left > 0 && lane < PARTS * ROWS;
+#endif
 #else
 #if !WALKS
     Loads loads;
@@ -248,28 +289,57 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) tally(Args 
         const bool there = i < a.n && lane < PARTS * ROWS;
 #endif
         bool counted = there && !(IGNORE && outcome == a.ignore);
-        // Threads that pool their sums stay together.
-        if (!POOLED && !counted) continue;
-        bool inside = outcome >= 0 && outcome < K;
-        int y = inside ? (int)outcome : 0;
-        double w = weight_of(a, i, y);
-        bool weighs = !WEIGHTED || (w >= 0 && w < INFINITE);
-        rows += counted;
+        // Threads that pool their sums stay together, and rows in registers ask one question only.
+        if (!POOLED && !QUICK_ROWS && !counted) continue;
+        const bool inside = outcome >= 0 && outcome < K;
+        const int y = inside ? (int)outcome : 0;
+        const double w = WEIGHTED && !counted ? 0.0 : weight_of(a, i, y);
+        const bool weighs = !WEIGHTED || (w >= 0 && w < INFINITE);
+        real losses[RULES > 0 ? RULES : 1];
+        if (!REGISTERS || IGNORE) rows += counted;
+#if !POOLED
+        bool sure = counted && inside && weighs;
+#if QUICK_ROWS
+        Summary row = summarize_quickly(a, given, y, sure);
+#else
+        sure &= row.values && row.sums && (LOGITS ? row.stats.log_true > -INF : row.stats.p_true > 0);
+        if (NEEDS_CDF_LOG) sure &= row.stats.cdf_log < INF;
+#endif
+        quick_formulas(row.stats, losses, sure);
+        if (sure) {
+            if (WEIGHTED) positive += w > 0;
+            add_finite(losses, w, shift, sums);
+        } else {
+            if (!counted) continue;
+            Careful found;
+#if QUICK_ROWS
+            // A copy, because what has an address is in memory.
+            const Coming again = given;
+            with_care(again, a.clear, found);
+            row = found.row;
+#else
+            found.row = row;
+            with_care(found);
+#endif
+            if (!row.values || !row.sums || !inside || !weighs) {
+                count_invalid(rare, row, inside, weighs);
+                continue;
+            }
+            if ((LOGITS ? row.stats.log_true == -INF : row.stats.p_true == 0) && w > 0) atomicAdd(rare + 1, 1);
+            if (WEIGHTED) positive += w > 0;
+            accumulate(found.losses, w, true, shift, rare, sums);
+        }
+#else
         if (counted && (!row.values || !row.sums || !inside || !weighs)) {
-            atomicAdd(rare + 2, !row.values);
-            atomicAdd(rare + 3, row.values && !row.sums);
-            atomicAdd(rare + 4, !inside);
-            atomicAdd(rare + 5, !weighs);
+            count_invalid(rare, row, inside, weighs);
             counted = false;
-            if (!POOLED) continue;
         }
         if (counted && (LOGITS ? row.stats.log_true == -INF : row.stats.p_true == 0) && w > 0)
             atomicAdd(rare + 1, 1);
-        if (WEIGHTED) positive += w > 0;
-        real losses[RULES > 0 ? RULES : 1];
         formulas(row.stats, losses);
         accumulate(losses, w, counted, shift, rare, sums);
-        if (POOLED && !counted) continue;
+        if (!counted) continue;
+#endif
 #if TABLE
         bool hit = row.decision == y;
         if (TABLE == 3) {
@@ -280,7 +350,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) tally(Args 
                 hits += hit;
             }
         }
-        if (a.cells) {
+        // A table in shared memory is thrown away where there is none to add it to.
+        if (TABLE == 1 || a.cells) {
             int cell = TABLE == 3 ? y : y * K + row.decision;
             if (WEIGHTED) {
                 double x = w * weight_unit;
