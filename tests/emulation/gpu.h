@@ -81,11 +81,17 @@ template <typename T> T __shfl_sync(unsigned, T x, int source, int width = 32) {
     return exchange(x, lane - lane % width + source);
 }
 static int __ffs(int x) { return __builtin_ffs(x); }
+static int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
 static int __popc(unsigned x) { return __builtin_popcount(x); }
 static bool __all_sync(unsigned mask, bool x) {
     int all = x;
     for (int d = 1; d < 32; d <<= 1) all &= __shfl_xor_sync(mask, all, d);
     return all;
+}
+static unsigned __ballot_sync(unsigned mask, bool x) {
+    unsigned bits = x ? 1u << threadIdx.x % 32 : 0;
+    for (int d = 1; d < 32; d <<= 1) bits |= __shfl_xor_sync(mask, bits, d);
+    return bits;
 }
 static bool __any_sync(unsigned mask, bool x) { return !__all_sync(mask, !x); }
 template <typename T, typename F> T reduced(T x, F combine) {

@@ -112,6 +112,41 @@ def test_sums_are_those_of_the_array_path(gpu, k, dtype):
     check(gpu, gpu.put(p, getattr(torch, dtype)), gpu.put(y))
 
 
+def test_rows_that_ask_for_care(gpu):
+    # What the pass without branches leaves to another one, between rows that it keeps.
+    y, p = forecasts(70, 5, ties=False)
+    p, y[:14] = p.astype(np.float32), np.arange(14) % 5
+    p[0], p[1], p[2] = 0.2, [0, 1, 0, 0, 0], [1, 0, 0, 0, 0]
+    p[3], p[4] = [-0.0, 0.5, 0, 0.5, -0.0], [0.5, 0.5, -0.0, 0, 1e-42]
+    p[5], p[6] = [1e-45, 0, 0, 0, 1], [1, 1e-30, 1e-38, 0, 0]
+    p[7], p[8], p[9] = [0.4, 0.1, 0.4, 0.1, 0], [0, 0, 0.5, 0.5, 0], [1 - 1e-7, 0, 0, 0, 1e-7]
+    p[10], p[11] = [0.3, 0.3, 0.1, 0.3, 0], [0, 0.25, 0.25, 0.25, 0.25]
+    p, y = gpu.put(p), gpu.put(y)
+    check(gpu, p, y)
+    # No logarithm asks whether the outcome has a probability.
+    assert by_kernel(gpu, p, y, rules=[vx.brier]).counts.n_zero == int((p[range(70), y] == 0).sum()) > 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("k", [110, 240, 500, 1000, 1100])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_largest_of_many_classes(gpu, k, dtype):
+    # Several are as likely, in threads of both sides of the outcome, and the outcome itself.
+    only_on_gpu(gpu, (k, dtype) in {(240, "float32"), (1000, "float64")})
+    rng = np.random.default_rng(k)
+    p, y = rng.dirichlet(np.ones(k), size=70), rng.integers(0, k, 70)
+    y[:3] = 0, k - 1, k // 2
+    for i in range(0, 70, 2):
+        p[i, rng.integers(0, k, 3)] = 0.1
+        p[i, y[i]] = 0.1 if i % 4 else p[i, y[i]]
+    p[1], p[3] = 1, np.arange(k) == y[3]
+    p[5, ::2] = -0.0
+    y[7], p[7, k - 4 : k - 2] = k // 3, 0.2
+    y[9], p[9, 3:5] = k // 3, 0.2
+    p = torch.as_tensor(p / p.sum(axis=1, keepdims=True)).to(getattr(torch, dtype))
+    check(gpu, gpu.put(p), gpu.put(y), tame=True)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("k", [8, 40, 100, 1000])
 def test_sides_of_thresholds_that_nearly_vanish(gpu, k):

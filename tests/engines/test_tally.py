@@ -357,14 +357,3 @@ def test_a_large_table_is_shared_by_the_threads(monkeypatch):
         assert tally(y, p, rules=[vx.brier]).counts.per_class.tolist() == np.bincount(y, minlength=k).tolist()
     assert tables[0].tolist() == tables[1].tolist()
     np.testing.assert_allclose(tables[0], expected, rtol=1e-14)
-
-
-def test_moments_of_few_numbers_are_those_of_arrays():
-    rng = np.random.default_rng(0)
-    weight, first, second, shift = rng.exponential(size=(4, 6))
-    weight[2], first[2] = 0.0, 0.0
-    infinite, count = np.array([[0.0, 2.0, 0, 0, 0, 1], [0.0, 1.0, 0, 0, 0, 1]])
-    arrays = Moments.from_sums(weight, first, second, shift=shift, infinite=infinite, count=count)
-    lists = [x.tolist() for x in (weight, first, second, shift, infinite, count)]
-    numbers = Moments.from_numbers(*lists[:3], shift=lists[3], infinite=lists[4], count=lists[5])
-    np.testing.assert_array_equal(numbers.to_values(), arrays.to_values())

@@ -222,33 +222,6 @@ class Moments:
         return cls(Sum(w, none), total, m2, Sum(infinite, none), count)
 
     @classmethod
-    def from_numbers(
-        cls,
-        weight: Sequence[float],
-        first: Sequence[float],
-        second: Sequence[float],
-        *,
-        shift: Sequence[float],
-        infinite: Sequence[float],
-        count: Sequence[float],
-    ) -> Moments:
-        """As `from_sums`, from lists of few numbers, in a fraction of the time."""
-        m2, high, low = [], [], []
-        for w, one, two, by in zip(weight, first, second, shift, strict=True):
-            m2.append(max(two - one / w * one, 0.0) if w > 0 else 0.0)
-            total, error = two_sum(one, by * w)
-            high.append(total)
-            low.append(error)
-        zeros = np.zeros(len(m2))
-        return cls(
-            Sum(np.array(weight, float), zeros),
-            Sum(np.array(high, float), np.array(low, float)),
-            np.array(m2, float),
-            Sum(np.array(infinite, float), zeros),
-            np.array(count, float),
-        )
-
-    @classmethod
     def of(cls, losses: Sequence[Array], weights: Array | None, xp: Namespace, unit: float = 1.0) -> Moments:
         """Of losses in memory, one array per column; weights are in units of `unit`, a power of two."""
         if not losses:

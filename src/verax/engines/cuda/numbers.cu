@@ -13,7 +13,7 @@
 //   where rows are in registers or split, else of four;
 //   RULES, COUNTS, SUMS: how many losses, integer counts and sums there are; POOLED: a thread has one sum of its warp;
 //   FIRST_SUM, SUM_STEP: where the sums of the rules stand.
-// formulas(), slopes() and accumulate() follow this text, then rows.cu, sums.cu and losses.cu.
+// formulas(), slopes() and accumulate() follow this text, then the other files.
 //
 // Results depend on the rows and on the grid alone. The grid depends on the numbers of rows and classes, sums are
 // added in a fixed order, and tables hold integers, so a call gives the same bits again.
@@ -54,7 +54,7 @@ struct Args {
     double* shift;              // (RULES) losses are summed relative to these
     double* heaviest;           // the largest weight
     double* partial;            // (blocks, COUNTS + SUMS)
-    double* totals;             // (COUNTS + SUMS)
+    double* totals;             // (COUNTS + SUMS), then the moments of the rules
     uint64* cells;              // (LIMBS, cells)
     int64 blocks;
     const real* class_weights;  // (K)
@@ -311,6 +311,15 @@ __device__ inline void multiply(double& factor, double x) {
     factor *= x;
 #else
     asm volatile("mul.rn.f64 %0, %0, %1;" : "+d"(factor) : "d"(x));
+#endif
+}
+
+// Add where compilers would compute the sum always, and then choose.
+__device__ inline void add(double& sum, double x) {
+#ifdef EMULATED
+    sum += x;
+#else
+    asm volatile("add.rn.f64 %0, %0, %1;" : "+d"(sum) : "d"(x));
 #endif
 }
 

@@ -31,7 +31,7 @@ _TEXTS = {
 }
 # How some are written where the second operand is a constant.
 _WITH_NUMBER = {"maximum": "larger({}, {})", "minimum": "smaller({}, {})"}
-# How some are written where they may not branch: `sure` becomes false where a result may be wrong or infinite.
+# How some are written where they may not branch: `sure` becomes false where the result may be wrong.
 _QUICK = {name: f"quick_{name}({{}}, sure)" for name in ("log", "sqrt", "exp")}
 _QUICK["div"] = "quick_div({}, {}, sure)"
 # Results of these are finite if their operands are, unless they overflow, which shows in the sums.
@@ -55,13 +55,16 @@ _TABLE = 8 * 2**10
 _SHARED, _RESERVED = 227 * 2**10, 2**10
 # The threads of a warp pool their sums where at least this many work on a row.
 _POOLED = 16
-# The size of a row's summary (`struct Summary`), in numbers.
-_SUMMARY = 14
+# Bytes of a row's summary (`struct Summary`), and of one that is split at the outcome (`struct Brief`).
+_SUMMARY, _BRIEF = 112, 72
 # Grids are no larger than this, whatever the GPU, so that results do not depend on it: eight blocks for each
 # multiprocessor of an H100 or, where each takes many turns, as many as it works on at a time.
 _BLOCKS, _MULTIPROCESSORS = 1056, 132
 # Bytes of the table of logarithms.
 _LOGS = 128 * 16
+
+# The texts of kernels, in this order.
+_FILES = ("numbers", "rows", "quick", "walks", "sides", "moments", "sums", "losses")
 
 # The integer counts, in this order.
 ROWS, ZERO, VALUES, SUMS, TARGETS, WEIGHTS, POSITIVE = range(7)
@@ -233,7 +236,7 @@ def sums_program(rules: Sequence[Formula], form: RowLayout, *, decisions: bool, 
     # Tiles and, in their place at last, the sums of the warps; then summaries of rows, shifts, the table.
     summaries_at = max(geometry.tiles, geometry.warps * (n_counts + n_sums) * 8)
     several = geometry.threads_per_row > 1
-    shift_at = summaries_at + (several * geometry.warps * 32 * _SUMMARY * _size_of(form.computed))
+    shift_at = summaries_at + several * geometry.warps * 32 * (_BRIEF if geometry.split else _SUMMARY)
     logs_at = -(-(shift_at + 8 * len(trace.losses)) // 16) * 16
     rare_at = logs_at + _LOGS
     table_at = rare_at + -(-4 * n_counts // 8) * 8
@@ -245,6 +248,7 @@ def sums_program(rules: Sequence[Formula], form: RowLayout, *, decisions: bool, 
     per_sm = 1 if weighted else 3 if (geometry.registers and n_sums <= 12) or spare else 2
     settings = {
         "SUMMARIES_AT": summaries_at,
+        "BRIEF": _BRIEF,
         "SHIFT_AT": shift_at,
         "LOGS_AT": logs_at,
         "RARE_AT": rare_at,
@@ -280,7 +284,7 @@ def sums_program(rules: Sequence[Formula], form: RowLayout, *, decisions: bool, 
         n_limbs,
         infinite,
         geometry.threads_per_row,
-        _BLOCKS if weighted or several else per_sm * _MULTIPROCESSORS,
+        _BLOCKS if weighted or (several and not pooled) else per_sm * _MULTIPROCESSORS,
     )
 
 
@@ -406,7 +410,7 @@ def _source(
         f"typedef {_INTEGERS[form.outcome]} outcome_t;",
     ]
     lines += [f"typedef {'float' if form.weight == 'float32' else 'double'} weight_t;", ""]
-    numbers, *rest = (_text(name) for name in ("numbers", "rows", "walks", "sides", "sums", "losses"))
+    numbers, *rest = (_text(name) for name in _FILES)
     return "\n".join([*lines, numbers, *texts, *rest])
 
 

@@ -7,8 +7,9 @@ template <typename T> __device__ inline T group_sum(T x) {
     return x;
 }
 
-// The same of four numbers: at first a thread gives up half of them to its neighbour, and gets the other half.
-__device__ inline void group_sums(real (&x)[4], int s) {
+// The same of four numbers, of which thread s gets the one at s % 4: at first a thread gives up half of them to its
+// neighbour, and gets the other half.
+__device__ inline real group_sums(const real (&x)[4], int s) {
     const bool odd = s & 1, second = s & 2;
     real one = odd ? x[1] : x[0], other = odd ? x[3] : x[2];
     one += __shfl_xor_sync(EVERYONE, odd ? x[0] : x[1], 1);
@@ -16,8 +17,7 @@ __device__ inline void group_sums(real (&x)[4], int s) {
     real own = second ? other : one;
     own += __shfl_xor_sync(EVERYONE, second ? one : other, 2);
     for (int d = 4; d < S; d <<= 1) own += __shfl_xor_sync(EVERYONE, own, d);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) x[i] = __shfl_sync(EVERYONE, own, i, S);
+    return own;
 }
 
 __device__ inline cell_t group_max(cell_t x) {
@@ -258,66 +258,6 @@ __device__ inline void step(Walk& walk, const cell_t* v, int first, int y, int c
         if ((unsigned)(j - y) < (unsigned)(K - 1 - y)) times(walk.up, walk.below, plain);
         if ((unsigned)(i - 1) < (unsigned)y) times(walk.down, walk.above, plain);
     }
-}
-#endif
-
-#if QUICK_ROWS
-// The statistics of a row of probabilities whose outcome is class `y`, without branches: `sure` stays true only where
-// the row is valid and no cumulative probability is so small that it asks for care.
-__device__ inline Stats quick_statistics(real clear, int y, const cell_t* v, int& decision, bool& sure) {
-    Stats stats;
-    order_t most = KEY_OF(v[0]), own = most;
-    real wide[E], below[E], above[E], rest = 0;
-#pragma unroll
-    for (int c = 0; c < E; ++c) {
-        const order_t key = KEY_OF(v[c]);
-        wide[c] = widened(v[c]);
-        most = key > most ? key : most;
-        own = c == y ? key : own;
-        if (NEEDS_REST) rest = c == y ? rest : fma_of(wide[c], wide[c], rest);
-        below[c] = c == 0 ? wide[0] : below[c > 0 ? c - 1 : 0] + wide[c];
-    }
-    // A sign is that of zero, or of an invalid row.
-    sure &= !SIGN_OF(most) && abs_of(below[E - 1] - 1) <= clear;
-    const cell_t p_true = FROM_KEY(own), least_sure = NEEDS_CDF_LOG ? (cell_t)PLAIN : (cell_t)0;
-    sure &= least_sure > 0 ? p_true >= least_sure : p_true > 0;
-    stats.p_true = widened(p_true);
-    if (NEEDS_REST) stats.rest_sq = rest;
-#if NEEDS_MODES
-    unsigned found = 0;
-#pragma unroll
-    for (int c = 0; c < E; ++c) found |= KEY_OF(v[c]) == most ? 1u << c : 0u;
-    decision = __ffs((int)found) - 1;
-    const real share = SHARES[__popc(found)];
-    stats.top = widened(FROM_KEY(most));
-    stats.hit = own == most ? share : (real)0;
-    stats.answered = stats.hit;
-    stats.hit_lowest = decision == y ? (real)1 : (real)0;
-#endif
-#if CUMULATIVE
-    above[E - 1] = wide[E - 1];
-#pragma unroll
-    for (int c = E - 2; c > 0; --c) above[c] = above[c + 1] + wide[c];
-    real errors = 0, squares = 0, product = 1;
-#pragma unroll
-    for (int c = 0; c < E - 1; ++c) {
-        const bool under = c < y;
-        const real error = under ? below[c] : above[c + 1];
-        errors = c == 0 ? error : errors + error;
-        squares = c == 0 ? error * error : fma_of(error, error, squares);
-        if (NEEDS_CDF_LOG) {
-            const real side = under ? above[c + 1] : below[c];
-            product = c == 0 ? side : product * side;
-        }
-    }
-    if (NEEDS_CDF) {
-        stats.cdf_l1 = errors;
-        stats.cdf_l2 = squares;
-    }
-    if (NEEDS_CDF_LOG) stats.cdf_log = -quick_log(product, sure);
-#endif
-    stats.invalid = 0;
-    return stats;
 }
 #endif
 

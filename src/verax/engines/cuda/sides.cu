@@ -10,9 +10,8 @@
 // How many places of a row are empty.
 #define EMPTY (S * E - (K - 1))
 #define AHEAD (ROWS * LOADS_PER_ROW <= 33)
-// A maximum is looked for in a few places at a time, at most 32 times.
-#define GROUP (E <= 256 ? 8 : (E + 31) / 32)
-constexpr int GROUPS = (E + GROUP - 1) / GROUP, GROUPS_AT_ONCE = GROUPS <= 5 ? GROUPS : 1;
+// How many steps over places are written out one after the other.
+constexpr int PLACES_AT_ONCE = E <= 40 ? E : 11, LOOKS_AT_ONCE = E <= 2 * S ? 2 : 1;
 
 // The values of a warp's next tile: on their way while it works on this one, if they fit into registers.
 struct Loads {
@@ -50,6 +49,27 @@ __device__ inline void store(const Ends& ends, value_t x, int u, int lane) {
     if (u * 32 >= ends.distance && HAS_VALUE(u, lane)) ends.high[-u * 32] = (cell_t)read(x);
 }
 
+#if AHEAD
+// Store the values of a row, eight of a lane at a time: all on one side of the outcome, except around it.
+__device__ inline void store_all(const Ends& ends, const value_t* x, int y, int lane) {
+#pragma unroll
+    for (int begin = 0; begin < LOADS_PER_ROW; begin += 8) {
+        const int end = begin + 8 < LOADS_PER_ROW ? begin + 8 : LOADS_PER_ROW;
+        if (end * 32 <= y) {
+#pragma unroll
+            for (int u = begin; u < end; ++u) ends.low[u * 32] = (cell_t)read(x[u]);
+        } else if (begin * 32 >= y) {
+#pragma unroll
+            for (int u = begin; u < end; ++u)
+                if (HAS_VALUE(u, lane)) ends.high[-u * 32] = (cell_t)read(x[u]);
+        } else {
+#pragma unroll
+            for (int u = begin; u < end; ++u) store(ends, x[u], u, lane);
+        }
+    }
+}
+#endif
+
 // Bring a tile, which begins with row `base`, to the warp's shared memory, and start loading the next one.
 __device__ inline void fetch(
     const Args& a, int64 base, int64 next, int lane, int outcome, cell_t* memory, Loads& loads) {
@@ -61,8 +81,7 @@ __device__ inline void fetch(
         cell_t* row = memory + r * PLACES;
         Ends ends = {row + below - y + lane, row + S * E + y - lane, y - lane};
 #if AHEAD
-#pragma unroll
-        for (int u = 0; u < LOADS_PER_ROW; ++u) store(ends, loads.x[r * LOADS_PER_ROW + u], u, lane);
+        store_all(ends, loads.x + r * LOADS_PER_ROW, y, lane);
 #else
         const value_t* __restrict__ p = a.p + (base + r < a.n ? base + r : a.n - 1) * a.row_stride + lane;
         for (int begin = 0; begin < LOADS_PER_ROW; begin += 16) {
@@ -86,13 +105,23 @@ __device__ inline void fetch(
     __syncwarp();
 }
 
-// The sums over the threads of one side, `first` to `last`: from this one inwards, and from outside up to it.
-__device__ inline void sums_on_side(real& inside, real& outside, int s, int first, int last) {
+// The sums over the threads on this one's side that are farther from the outcome, and over all others but itself: both
+// from exchanges between pairs of threads, in the order of their classes.
+__device__ inline void sums_around(real part, int s, int below, real& outside, real& inner, real& total) {
+    // Threads above the outcome have their classes in reverse; twice reversed is as before.
+    const bool high = s >= below;
+    const int there = high ? below + S - 1 - s : s;
+    real before = 0, after = 0;
+    total = __shfl_sync(EVERYONE, part, there, S);
+#pragma unroll
     for (int d = 1; d < S; d <<= 1) {
-        real after = __shfl_down_sync(EVERYONE, inside, d, S), before = __shfl_up_sync(EVERYONE, outside, d, S);
-        if (s + d <= last) inside += after;
-        if (s - d >= first) outside += before;
+        const real other = __shfl_xor_sync(EVERYONE, total, d);
+        if (s & d) add(before, other);
+        else add(after, other);
+        total += other;
     }
+    outside = __shfl_sync(EVERYONE, high ? after : before, there, S);
+    inner = __shfl_sync(EVERYONE, high ? before : after, there, S);
 }
 
 // The bits of a thread's largest probability, where it has found a sign: that of zero, or of an invalid row, which has
@@ -111,7 +140,7 @@ __device__ __noinline__ order_t look_again(const cell_t* v) {
 __device__ inline Product sides_of(const cell_t* v, real inner, int empty, bool plain) {
     Product product = {1, 0};
     if (plain) {
-#pragma unroll 11
+#pragma unroll PLACES_AT_ONCE
         for (int c = E - 1; c >= 0; --c) {
             if (c >= empty) multiply(product.m, inner);
             inner += (real)v[c];
@@ -144,104 +173,122 @@ __device__ inline Product group_product(Product product, bool plain) {
     return product;
 }
 
-// The statistics of a row whose places begin at `places`; all but `cdf_log`, which is -log(row.sides).
-__device__ inline Stats statistics(const Args& a, Row& row, const cell_t* places) {
-    Stats stats;
-    const int y = row.y, s = row.s, below = threads_below(y);
+// What the threads of a row find, for the one thread that makes statistics of it.
+struct Brief {
+    real sums[3];  // of squared probabilities, of cumulative errors and of their squares
+    Product sides;
+    int y, decision;
+    cell_t p_true, top;
+    int modes;  // how many classes are as likely as the outcome, if none is more likely
+    bool values, sums_to_one;
+
+    __device__ inline Stats stats() const {
+        Stats stats;
+        stats.p_true = (real)p_true;
+        if (NEEDS_REST) stats.rest_sq = sums[0];
+        if (NEEDS_CDF) {
+            stats.cdf_l1 = sums[1];
+            stats.cdf_l2 = sums[2];
+        }
+        if (NEEDS_CDF_LOG) stats.cdf_log = -log_of(sides);
+        if (NEEDS_MODES) {
+            stats.top = (real)top;
+            stats.hit = modes == 0 ? (real)0 : modes == 1 ? (real)1 : 1 / (real)modes;
+            stats.answered = stats.hit;
+            stats.hit_lowest = decision == y ? (real)1 : (real)0;
+        }
+        stats.invalid = 0;
+        return stats;
+    }
+};
+static_assert(sizeof(Brief) <= BRIEF, "printer.py has no room for it");
+
+// The bits of a row's threads among those of a warp; the first is at `shift`.
+__device__ inline unsigned of_row(unsigned bits, int shift) {
+    return S == 32 ? bits : (bits >> shift) & ((1u << (S % 32)) - 1);
+}
+
+// Look at a row whose places begin at `places`.
+__device__ inline void look(const Args& a, int y, int s, const cell_t* places, Brief& brief) {
+    const int below = threads_below(y);
     const bool high = s >= below;
-    const int first = high ? below : 0, last = high ? S - 1 : below - 1;
     const cell_t* v = places + s * E;
     const cell_t p_true = places[S * E];
     real part = 0, errors = 0, squares = 0, rest = 0;
-    order_t tops[GROUPS];
+    order_t most = 0;
     // A pass outwards in: cumulative probabilities as if the thread were the outermost one.
-#pragma unroll GROUPS_AT_ONCE
-    for (int g = 0; g < E; g += GROUP) {
-        order_t most = 0;
-#pragma unroll
-        for (int c = g; c < g + GROUP; ++c) {
-            if (c >= E) continue;
-            const cell_t given = v[c];
-            const order_t key = KEY_OF(given);
-            const real x = (real)given;
-            part += x;
-            if (NEEDS_CDF) {
-                errors += part;
-                squares = fma_of(part, part, squares);
-            }
-            if (NEEDS_REST) rest = fma_of(x, x, rest);
-            most = key > most ? key : most;
+#pragma unroll PLACES_AT_ONCE
+    for (int c = 0; c < E; ++c) {
+        const order_t key = KEY_OF(v[c]);
+        const real x = (real)v[c];
+        part += x;
+        if (NEEDS_CDF) {
+            errors += part;
+            squares = fma_of(part, part, squares);
         }
-        tops[g / GROUP] = most;
+        if (NEEDS_REST) rest = fma_of(x, x, rest);
+        most = key > most ? key : most;
     }
-    real inside = part, outside = part;
-    sums_on_side(inside, outside, s, first, last);
-    // The whole of the other side, from its innermost thread.
-    const int from = high ? below - 1 : S - 1;
-    const real whole = __shfl_sync(EVERYONE, outside, from < 0 ? 0 : from, S);
-    const real across = from < 0 || (!high && below == S) ? (real)0 : whole;
-    const real before = __shfl_up_sync(EVERYONE, outside, 1, S), after = __shfl_down_sync(EVERYONE, inside, 1, S);
-    outside = s > first ? before : (real)0;
-    const real inner = (s < last ? after : (real)0) + across + (real)p_true;
-    const real total = outside + part + inner;
-    order_t most = tops[0];
-#pragma unroll
-    for (int g = 1; g < GROUPS; ++g) most = tops[g] > most ? tops[g] : most;
-    if (SIGN_OF(most)) {
-        most = look_again(v);
-#pragma unroll
-        for (int g = 0; g < GROUPS; ++g) tops[g] = most;
-    }
-    row.values = group_all(p_true >= 0 && !SIGN_OF(most)) && total < INF;
-    row.sums = abs_of(total - 1) <= (real)a.clear;
-    stats.p_true = (real)p_true;
+    real outside, inner, total;
+    sums_around(part, s, below, outside, inner, total);
+    inner += (real)p_true;
+    total += (real)p_true;
+    if (SIGN_OF(most)) most = look_again(v);
+    const bool values = group_all(p_true >= 0 && !SIGN_OF(most)) && total < INF;
 #if NEEDS_CDF
-    real sums[4] = {
+    const real sums[4] = {
         rest,
         fma_of((real)E, outside, errors),
         fma_of(outside, fma_of((real)E, outside, 2 * errors), squares),
         0,
     };
-    group_sums(sums, s);
-    stats.cdf_l1 = sums[1];
-    stats.cdf_l2 = sums[2];
-    if (NEEDS_REST) stats.rest_sq = sums[0];
+    const real sum = group_sums(sums, s);
+    if (s < 3) brief.sums[s] = sum;
 #else
-    if (NEEDS_REST) stats.rest_sq = group_sum(rest);
+    if (NEEDS_REST) rest = group_sum(rest);
+    if (NEEDS_REST && s == 0) brief.sums[0] = rest;
 #endif
 #if NEEDS_CDF_LOG
     // No side that holds the outcome has less probability than it. One question for the whole warp.
-    const bool plain = __all_sync(EVERYONE, stats.p_true >= (real)PLAIN);
-    int empty = (high ? (S - below) * E - (K - 1 - y) : below * E - y) - (s - first) * E;
+    const bool plain = __all_sync(EVERYONE, (real)p_true >= (real)PLAIN);
+    // How many places of this thread are empty.
+    int empty = (high ? (S - below) * E - (K - 1 - y) : below * E - y) - (high ? s - below : s) * E;
     empty = empty > 0 ? empty : 0;
-    row.sides = group_product(sides_of(v, inner, empty, plain), plain);
+    const Product sides = group_product(sides_of(v, inner, empty, plain), plain);
 #endif
 #if NEEDS_MODES
     const order_t own = p_true > 0 ? KEY_OF(p_true) : 0, top = group_most(own > most ? own : most);
-    int modes = s == 0 && own == top, decision = own == top ? y : K;
-    unsigned found = 0;
-#pragma unroll
-    for (int g = 0; g < GROUPS; ++g) found |= (unsigned)(tops[g] == top) << g;
-    for (; found; found &= found - 1) {
-        int begin = (__ffs((int)found) - 1) * GROUP;
-        for (int c = begin; c < least(begin + GROUP, E); ++c) {
-            // A zero may have a sign.
-            if (KEY_OF(v[c]) != top && (top != 0 || v[c] != 0)) continue;
-            int place = s * E + c;
-            modes += 1;
-            decision = least(decision, high ? S * E + y - place : place - (below * E - y));
+    int modes = own == top, decision = own == top ? y : K;
+    // The threads that have found the largest probability, mostly one: all threads of the row look for where it is.
+    const int shift = threadIdx.x % 32 - s;
+    unsigned having = of_row(__ballot_sync(EVERYONE, most == top), shift);
+    for (; __any_sync(EVERYONE, having != 0); having &= having - 1) {
+        const int thread = having ? __ffs((int)having) - 1 : 0;
+#pragma unroll LOOKS_AT_ONCE
+        for (int c = 0; c < E; c += S) {
+            // Rows of zeros are invalid, whatever their signs.
+            const bool mode = having && (c + S <= E || c + s < E) && KEY_OF(places[thread * E + c + s]) == top;
+            const unsigned at = of_row(__ballot_sync(EVERYONE, mode), shift);
+            // The lowest class is the first place below the outcome, and the last one above it.
+            const int lowest = thread < below ? __ffs((int)at) - 1 : 31 - __clz((int)at);
+            const int place = thread * E + c + lowest;
+            modes += __popc(at);
+            if (at) decision = least(decision, thread < below ? place - (below * E - y) : S * E + y - place);
         }
     }
-    modes = group_count(modes);
-    row.decision = group_min(decision);
-    row.modes = modes;
-    stats.top = (real)FROM_KEY(top);
-    stats.hit = own != top ? (real)0 : modes == 1 ? (real)1 : 1 / (real)modes;
-    stats.answered = stats.hit;
-    stats.hit_lowest = row.decision == y ? (real)1 : (real)0;
 #endif
-    stats.invalid = 0;
-    return stats;
+    if (s != 0) return;
+    brief.p_true = p_true;
+    brief.values = values;
+    brief.sums_to_one = abs_of(total - 1) <= (real)a.clear;
+#if NEEDS_CDF_LOG
+    brief.sides = sides;
+#endif
+#if NEEDS_MODES
+    brief.decision = decision;
+    brief.top = FROM_KEY(top);
+    brief.modes = own == top ? modes : 0;
+#endif
 }
 
 #endif

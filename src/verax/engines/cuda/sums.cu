@@ -2,8 +2,6 @@
 
 // ---- sums -----------------------------------------------------------------------------------
 
-#define QUANTITIES (COUNTS + SUMS)
-
 // Add up the counts and sums of all threads of a block, in a fixed order.
 __device__ inline void reduce_block(const Args& a, const double* counts, const double* sums, bool leads) {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -23,16 +21,7 @@ __device__ inline void reduce_block(const Args& a, const double* counts, const d
     }
 }
 
-__device__ inline void two_sum(double& high, double& low, double x) {
-    double total = high + x, virtual_ = total - high;
-    low += (high - (total - virtual_)) + (x - virtual_);
-    high = total;
-}
-
 #if TALLY
-
-#define CELLS (TABLE == 3 ? K : K * K)
-#define LIMBS (WEIGHTED ? 6 : 1)
 
 // The sums of all blocks, rounded once: a warp takes one quantity after the other.
 __device__ inline void finish(const Args& a) {
@@ -106,6 +95,9 @@ __device__ inline void count_invalid(int* rare, const Summary& row, bool inside,
     atomicAdd(rare + 5, !weighs);
 }
 
+// How far the rows of a warp are from its next ones; compilers would keep it in registers.
+#define STRIDE ((int64)gridDim.x * WARPS * a.step)
+
 // The summary of a thread's row: thread t of a warp gets row base + t.
 #define PARTS (S <= 4 ? S : (int)a.parts)
 #if REGISTERS
@@ -143,10 +135,10 @@ __device__ inline Summary summarize_quickly(const Args& a, const Coming& given, 
 }
 #endif
 #elif WALKS
-__device__ inline Summary summarize(const Args& a, int64 base, int64 outcome, int lane, int warp) {
+__device__ inline Summary summarize(const Args& a, int64 base, int y, int lane, int warp) {
     cell_t* memory = (cell_t*)arena + warp * TILE;
     Row row;
-    row.y = outcome >= 0 && outcome < K ? (int)outcome : 0;
+    row.y = y;
     fetch(a, base, lane, memory);
     Stats stats = statistics(a, row, memory + lane * E);
 #if NEEDS_CDF_LOG
@@ -154,28 +146,37 @@ __device__ inline Summary summarize(const Args& a, int64 base, int64 outcome, in
 #endif
     return {stats, row.decision, row.values, row.sums, row.sides};
 }
-#else
+#elif SPLIT
 // Several threads work on each row, one after the other until there are 32; formulas then take a thread each.
 __device__ inline Summary summarize(
-    const Args& a, int64 base, int64 next, int64 given, int lane, int warp, Loads& loads) {
+    const Args& a, int64 base, int y, int lane, int warp, Loads& loads) {
+    cell_t* memory = (cell_t*)arena + warp * TILE;
+    Brief* briefs = (Brief*)((char*)arena + SUMMARIES_AT) + warp * 32;
+    briefs[lane].y = y;
+    __syncwarp();
+    for (int part = 0; part < PARTS; ++part) {
+        const int64 tile = base + part * ROWS, following = part < PARTS - 1 ? tile + ROWS : base + STRIDE;
+        Brief& brief = briefs[part * ROWS + lane / S];
+        const int own = brief.y;
+        fetch(a, tile, following, lane, own, memory, loads);
+        look(a, own, lane % S, memory + lane / S * PLACES, brief);
+    }
+    __syncwarp();
+    const Brief& mine = briefs[lane];
+    return {mine.stats(), mine.decision, mine.values, mine.sums_to_one, mine.sides};
+}
+#else
+// The same of rows in the order of their classes.
+__device__ inline Summary summarize(
+    const Args& a, int64 base, int y, int lane, int warp, Loads& loads) {
     Summary mine;
     cell_t* memory = (cell_t*)arena + warp * TILE;
     Summary* summaries = (Summary*)((char*)arena + SUMMARIES_AT) + warp * 32;
-    int outcome = given >= 0 && given < K ? (int)given : 0;
     for (int part = 0; part < PARTS; ++part) {
-        int64 tile = base + part * ROWS, following = part < PARTS - 1 ? tile + ROWS : next;
-#if SPLIT
-        Row row;
-        row.sides = {1, 0};
-        row.s = lane % S;
-        row.y = __shfl_sync(EVERYONE, outcome, part * ROWS + lane / S);
-        fetch(a, tile, following, lane, row.y, memory, loads);
-        Stats stats = statistics(a, row, memory + lane / S * PLACES);
-#else
+        int64 tile = base + part * ROWS, following = part < PARTS - 1 ? tile + ROWS : base + STRIDE;
         Row row = begin(a, tile, lane);
         fetch(a, tile, following, lane, memory, loads);
         Stats stats = statistics(a, row, memory + lane * E);
-#endif
         if (S == 1) {
             mine = {stats, row.decision, row.values, row.sums, row.sides};
         } else if (row.s == 0) {
@@ -186,10 +187,6 @@ __device__ inline Summary summarize(
         __syncwarp();
         mine = summaries[lane];
     }
-#if SPLIT && NEEDS_CDF_LOG
-    // One logarithm for each row, by a thread of its own.
-    mine.stats.cdf_log = -log_of(mine.sides);
-#endif
     return mine;
 }
 #endif
@@ -252,8 +249,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) tally(Args 
     double sums[SUMS > 0 && !POOLED ? SUMS : 1] = {};
     double heaviest = WEIGHTED && TABLE ? *a.heaviest * a.scale : 0.0;
     double weight_unit = heaviest > 0 && heaviest < INFINITE ? ldexp(1.0, -(ilogb(heaviest) + 1)) : 0.0;
-    int64 stride = (int64)gridDim.x * WARPS * a.step, base = ((int64)blockIdx.x * WARPS + warp) * a.step;
+    int64 base = ((int64)blockIdx.x * WARPS + warp) * a.step;
 #if REGISTERS
+    const int64 stride = STRIDE;
     // Warps take the same number of turns, in the last of which some threads have no row.
     const int64 own = base + lane;
     int turns = base < a.n ? (int)((a.n - base + stride - 1) / stride) : 0;
@@ -271,28 +269,27 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) tally(Args 
         if (left > 1) coming.load(a, p, at);
         const int64 outcome = (int64)given.y;
         const bool there = left > 0;
-#if !QUICK_ROWS
-        Summary row = summarize(a, given, i);
-#endif
 #else
 #if !WALKS
     Loads loads;
     start_loads(a, base, lane, loads);
 #endif
-    for (; base < a.n; base += stride) {
+    for (; base < a.n; base += STRIDE) {
         const int64 i = base + lane, outcome = (int64)a.y[(i < a.n ? i : a.n - 1) * a.y_stride];
-#if WALKS
-        Summary row = summarize(a, base, outcome, lane, warp);
-#else
-        Summary row = summarize(a, base, base + stride, outcome, lane, warp, loads);
-#endif
         const bool there = i < a.n && lane < PARTS * ROWS;
 #endif
         bool counted = there && !(IGNORE && outcome == a.ignore);
-        // Threads that pool their sums stay together, and rows in registers ask one question only.
-        if (!POOLED && !QUICK_ROWS && !counted) continue;
         const bool inside = outcome >= 0 && outcome < K;
         const int y = inside ? (int)outcome : 0;
+#if WALKS
+        Summary row = summarize(a, base, y, lane, warp);
+#elif !REGISTERS
+        Summary row = summarize(a, base, y, lane, warp, loads);
+#elif !QUICK_ROWS
+        Summary row = summarize(a, given, i);
+#endif
+        // Threads that pool their sums stay together, and rows in registers ask one question only.
+        if (!POOLED && !QUICK_ROWS && !counted) continue;
         const double w = WEIGHTED && !counted ? 0.0 : weight_of(a, i, y);
         const bool weighs = !WEIGHTED || (w >= 0 && w < INFINITE);
         real losses[RULES > 0 ? RULES : 1];
@@ -386,61 +383,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) tally(Args 
     if (!ends_last(a)) return;
     finish(a);
     __syncthreads();
+    settle_moments(a);
+    __syncthreads();
     // Where the host reads them.
     for (int64 t = threadIdx.x; t < a.n_result; t += THREADS) a.result[t] = __ldcg(a.shift + t);
-}
-
-// Add to a sum of a metric: `size` totals, then the sums of their rounding errors.
-__device__ inline void add_to(double* state, int64 size, int64 i, double x) {
-    two_sum(state[i], state[size + i], x);
-}
-
-// Add the sums of all rows to those of a metric (`verax.adapters.torch.metrics`). Shifts must have been zero.
-extern "C" __global__ void add_to_states(Args a) {
-    int64 first = (int64)blockIdx.x * blockDim.x + threadIdx.x, stride = (int64)gridDim.x * blockDim.x;
-    const double *counts = a.totals, *sums = a.totals + COUNTS, *extra = sums + FIRST_SUM + SUM_STEP * RULES;
-    double weight = WEIGHTED ? sums[0] : counts[0], squared = WEIGHTED ? sums[1] : counts[0];
-    const int64 n_sums = 1 + 4 * RULES, n_squares = 2 + 3 * RULES;
-    if (first < 6) a.state_counts[first] += (int64)counts[first];
-    if (first == 0) add_to(a.state_sums, n_sums, 0, weight);
-    if (first == 0 && a.state_squares) {
-        add_to(a.state_squares, n_squares, 0, WEIGHTED ? counts[6] : counts[0]);
-        add_to(a.state_squares, n_squares, 1, squared);
-    }
-    for (int64 r = first; r < RULES; r += stride) {
-        int at = infinite_at((int)r);
-        double infinite = at < 0 ? 0.0 : WEIGHTED ? extra[4 * at + 2] : counts[7 + at];
-        double finite = at < 0 ? weight : WEIGHTED ? extra[4 * at] : weight - infinite;
-        const double* own = sums + FIRST_SUM + SUM_STEP * r;
-        add_to(a.state_sums, n_sums, 1 + 4 * r, finite);
-        add_to(a.state_sums, n_sums, 2 + 4 * r, own[0]);
-        add_to(a.state_sums, n_sums, 3 + 4 * r, own[1]);
-        add_to(a.state_sums, n_sums, 4 + 4 * r, infinite);
-        if (!a.state_squares) continue;
-        add_to(a.state_squares, n_squares, 2 + 3 * r, WEIGHTED ? (at < 0 ? squared : extra[4 * at + 1]) : finite);
-        add_to(a.state_squares, n_squares, 3 + 3 * r, own[WEIGHTED ? 2 : 0]);
-        add_to(a.state_squares, n_squares, 4 + 3 * r, own[WEIGHTED ? 3 : 1]);
-    }
-#if TABLE
-    const int64 n_cells = CELLS + (TABLE == 3);
-    double finer = 1 / a.limb, most = *a.heaviest;
-    double unit = most > 0 && most < INFINITE ? ldexp(1.0, ilogb(most) + 1) : 1.0;
-    for (int64 t = first; t < CELLS; t += stride) {
-        double x = (double)a.cells[t], xx = x;
-        if (WEIGHTED) {
-            const uint64 *limbs = a.cells + t, *more = limbs + 3 * CELLS;
-            x = (((double)limbs[2 * CELLS] * finer + (double)limbs[CELLS]) * finer + x) * finer * unit;
-            xx = (((double)more[2 * CELLS] * finer + (double)more[CELLS]) * finer + (double)more[0]) * finer;
-            xx = xx * unit * unit;
-        }
-        add_to(a.state_cells, n_cells, t, x);
-        add_to(a.state_squared_cells, n_cells, t, xx);
-    }
-    if (TABLE == 3 && first == 0) {
-        add_to(a.state_cells, n_cells, CELLS, WEIGHTED ? sums[SUMS - 2] : counts[COUNTS - 1]);
-        add_to(a.state_squared_cells, n_cells, CELLS, WEIGHTED ? sums[SUMS - 1] : counts[COUNTS - 1]);
-    }
-#endif
 }
 
 #endif

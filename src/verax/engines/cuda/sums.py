@@ -46,9 +46,9 @@ _MOST_ADDING = 1024
 _BLOCK = 2**24
 VALUE_TYPES = frozenset({"float64", "float32", "float16", "bfloat16"})
 OUTCOME_TYPES = frozenset({"int64", "int32", "int16", "int8", "uint8"})
-# As for compiled loops on the host (`engines.fusion.accept`): a shift may be this many times the mean loss,
-# and ten standard deviations away from it unless it is as close as this share of the mean.
-_FAR, _SPREAD, _CLOSE = 128.0, 0.99, 1e-6
+# Numbers of a rule that a kernel has left: the moments, with weights also those of squared weights, a better
+# shift, and whether that is needed or sums are not finite.
+_ROWS, _WEIGHTED_ROWS, _NOT_FINITE = 8, 14, 2
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,8 @@ class Pass:
     Attributes
     ----------
     n_head, n_room : int
-        The head has the shifts, the counts and sums, the heaviest weight, and how many blocks have ended.
+        The head has the shifts, the counts and sums, the moments of the rules, the heaviest weight, and how
+        many blocks have ended.
     """
 
     program: Program
@@ -186,7 +187,8 @@ class Pass:
     def __init__(self, program: Program, n_rows: int, n_rules: int) -> None:
         self.program, self.n_rows, self.n_rules = program, n_rows, n_rules
         self.blocks: int = program.blocks(n_rows)
-        self.n_head: int = n_rules + program.n_quantities + 2
+        self.moments_at: int = n_rules + program.n_quantities
+        self.n_head: int = self.moments_at + (_WEIGHTED_ROWS if program.form.weight else _ROWS) * n_rules + 2
         self.n_room: int = self.blocks * program.n_quantities
         self.n_cells: int = program.n_cells * program.n_limbs
         # Cells hold weights in units of the power of two above the heaviest: three integers, each by this
@@ -225,8 +227,8 @@ class Pass:
         args.n, args.step, args.parts, args.ignore = self.n_rows, 32, program.threads_per_row, ignore
         args.clear, args.scale, args.limb = clear, scale, 1 / self.limb
         args.shift, args.totals = memory, at
-        args.heaviest = at + 8 * program.n_quantities
-        args.ended = args.heaviest + 8
+        args.ended = memory + 8 * (self.n_head - 1)
+        args.heaviest = args.ended - 8
         args.partial = memory + 8 * self.n_head if room is None else room
         args.blocks = self.blocks
         self._device.prepare(
@@ -337,14 +339,13 @@ class _Run:
         else:
             self._pass.sum(room.host, n)
             found = self._device.receive(n, self._stream)
-        n_head = self._pass.n_head
-        return self._interpret(found[:n_head].tolist(), found[n_head:].view(np.uint64), final=final)
+        return self._interpret(found, final=final)
 
-    def _interpret(self, head: list[float], cells: Any, *, final: bool) -> DeviceSums | Floats | None:
+    def _interpret(self, found: Floats, *, final: bool) -> DeviceSums | Floats | None:
         """The sums as a tally has them; better shifts, where these cost digits; None for array calls."""
-        # Rules are few: numbers one by one take less time than arrays of them.
-        program, n, weighted = self._program, self._n_rules, self._weighted
-        shift, counts = head[:n], head[n : n + program.n_counts]
+        program, n, weighted, work = self._program, self._n_rules, self._weighted, self._pass
+        numbers: list[float] = found[n : work.moments_at].tolist()
+        counts, sums = numbers[: program.n_counts], numbers[program.n_counts :]
         if counts[VALUES] or counts[BAD_SUMS] or counts[TARGETS] or counts[WEIGHTS]:
             return None
         if counts[ROWS] != self._rows.n_rows:
@@ -353,40 +354,23 @@ class _Run:
             )
         if weighted and not counts[POSITIVE]:
             return None
-        sums = head[n + program.n_counts : -2]
-        first, step = (2, 4) if weighted else (0, 2)
-        of_rules, extra = sums[first : first + n * step], sums[first + n * step :]
-        if not all(map(math.isfinite, of_rules)):
+        shape = _WEIGHTED_ROWS if weighted else _ROWS, n
+        *rows, better, verdict = found[work.moments_at : work.n_head - 2].reshape(shape)
+        worst = max(verdict.tolist(), default=0)
+        if worst == _NOT_FINITE:
             return None
-        # For weights and squared weights: their sum, those of finite losses by rule, and of infinite ones.
-        totals = sums[:2] if weighted else counts[:1]
-        finite, infinite = [[total] * n for total in totals], [[0.0] * n for _ in totals]
-        n_infinite = [0.0] * n
-        for place, rule in enumerate(program.infinite):
-            n_infinite[rule] = number = counts[7 + place]
-            for i in range(len(totals)):
-                finite[i][rule] = extra[4 * place + i] if weighted else totals[i] - number
-                infinite[i][rule] = extra[4 * place + 2 + i] if weighted else number
-        better = list(map(_better, shift, finite[0], of_rules[::step], of_rules[1::step]))
-        if better != shift and not final:
-            return np.array(better)
-        moments = [
-            Moments.from_numbers(
-                finite[i],
-                of_rules[2 * i :: step],
-                of_rules[2 * i + 1 :: step],
-                shift=shift,
-                infinite=infinite[i],
-                count=n_infinite,
-            )
-            for i in range(len(totals))
-        ]
-        tables = self._tables(cells, sums[-2:] if weighted else counts[-1:], head[-2])
+        if worst and not final:
+            return better
+        at = n + program.n_counts if weighted else n + ROWS
+        moments = [_moments(rows[i : i + 6]) for i in range(0, len(rows), 6)]
+        heaviest = float(found[work.n_head - 2])
+        cells = found[work.n_head :].view(np.uint64)
+        tables = self._tables(cells, sums[-2:] if weighted else counts[-1:], heaviest)
         return DeviceSums(
-            weight=Sum.of([totals[0]]),
+            weight=Sum.once(found[at : at + 1]),
             moments=moments[0],
             n_positive=counts[POSITIVE if weighted else ROWS],
-            square_sum=Sum.of([totals[1]]) if weighted else None,
+            square_sum=Sum.once(found[at + 1 : at + 2]) if weighted else None,
             squares=moments[1] if weighted else None,
             cells=tables[0] if tables else None,
             square_cells=tables[1] if weighted and tables else None,
@@ -451,12 +435,11 @@ class _Table(NamedTuple):
         return table if self.right is None else np.append(table, self.right)
 
 
-def _better(shift: float, weight: float, first: float, second: float) -> float:
-    """The mean loss, where sums relative to `shift` lose digits; else `shift`."""
-    total = abs(shift * weight + first)
-    far = abs(shift) * weight > _FAR * total
-    far = far or (first * first > _SPREAD * second * weight and abs(first) > _CLOSE * total)
-    return shift + first / weight if far and weight > 0 else shift
+def _moments(rows: Sequence[Floats]) -> Moments:
+    """Moments as a kernel has left them (`settle_moments`)."""
+    weight, high, low, m2, infinite, count = rows
+    none = np.zeros(len(weight))
+    return Moments(Sum(weight, none), Sum(high, low), m2, Sum(infinite, none), count)
 
 
 def zero_rows(rows: Any, most: int) -> list[int]:
