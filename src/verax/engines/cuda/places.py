@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -52,8 +51,7 @@ class Scratch:
             self._free(self.pointer)
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """A GPU as one library sees it.
 
     Attributes
@@ -82,28 +80,39 @@ def locate(x: Array) -> Place | None:
 
 
 def _of_torch(x: Any) -> Place | None:
+    found = _torch_gpu(x.device.index) if x.is_cuda else None
+    if found is None:
+        return None
+    gpu, stream, view, scratch = found
+    return Place(gpu, stream(), view, scratch)
+
+
+@cache
+def _torch_gpu(index: int) -> tuple[Device, Callable[[], int], Any, Any] | None:
+    """A GPU with what a place has of it; the stream is asked for again in each call."""
     import torch
 
-    if not x.is_cuda or torch.version.cuda is None:
-        return None
-    gpu = device(x.device.index)
+    gpu = None if torch.version.cuda is None else device(index)
     if gpu is None:
         return None
+    here = torch.device("cuda", index)
 
     def view(t: Any) -> View | None:
-        if not isinstance(t, torch.Tensor) or t.device != x.device:
+        if not isinstance(t, torch.Tensor) or t.device != here:
             return None
         return View(t.data_ptr(), _name_of(t.dtype), tuple(t.shape), t.stride())
 
     def scratch(size: int) -> Scratch:
-        memory = torch.empty(size, dtype=torch.uint8, device=x.device)
+        memory = torch.empty(size, dtype=torch.uint8, device=here)
         return Scratch(memory.data_ptr(), memory)
 
     # What `torch.cuda.current_stream` wraps, at a tenth of its cost.
     raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
-    index = x.device.index
-    stream = torch.cuda.current_stream(index).cuda_stream if raw is None else raw(index)
-    return Place(gpu, stream, view, scratch)
+
+    def stream() -> int:
+        return torch.cuda.current_stream(index).cuda_stream if raw is None else raw(index)
+
+    return gpu, stream, view, scratch
 
 
 @cache

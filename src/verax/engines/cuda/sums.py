@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -51,8 +50,7 @@ OUTCOME_TYPES = frozenset({"int64", "int32", "int16", "int8", "uint8"})
 _ROWS, _WEIGHTED_ROWS, _NOT_FINITE = 8, 14, 2
 
 
-@dataclass(frozen=True)
-class DeviceSums:
+class DeviceSums(NamedTuple):
     """What a tally needs to know of some rows; weights are in the unit that was asked for.
 
     Attributes
@@ -80,8 +78,7 @@ class DeviceSums:
     n_zero: int
 
 
-@dataclass(frozen=True)
-class _Input:
+class _Input(NamedTuple):
     """The memory of some rows, and what must stay alive while it is used."""
 
     place: Place
@@ -143,15 +140,17 @@ def _read(rows: Forecasts) -> _Input | None:
         return None
     if w is not None and (of_w is None or of_w.dtype not in ("float32", "float64")):
         return None
-    form = RowLayout(
-        rows.n_classes,
-        of_p.dtype,
-        of_y.dtype,
-        None if of_w is None else of_w.dtype,
-        **layout(of_p),
-        logits=logits,
-    )
+    types = of_p.dtype, of_y.dtype, None if of_w is None else of_w.dtype
+    form = _row_layout(rows.n_classes, types, logits, **layout(of_p))
     return _Input(place, form, of_p, of_y, of_w, (p, y, w))
+
+
+@lru_cache(maxsize=128)
+def _row_layout(
+    n_classes: int, types: tuple[str, str, str | None], logits: bool, columns: bool, dense: bool
+) -> RowLayout:
+    """What rows of these types look like; the same object again, which is quickly found among keys."""
+    return RowLayout(n_classes, *types, columns=columns, dense=dense, logits=logits)
 
 
 class Pass:
