@@ -369,18 +369,17 @@ class EventTable:
     @property
     def used(self) -> Ints:
         """The places of the bins that have rows."""
-        return np.flatnonzero(self._rows)
+        return np.flatnonzero(self._has_rows)
 
     @property
     def n_used(self) -> int:
         """The number of bins that have rows."""
-        return int(np.count_nonzero(self._rows))
+        return int(np.count_nonzero(self._has_rows))
 
     @property
-    def _rows(self) -> Floats:
-        """The number of rows of each bin, or their weight."""
-        cells = self._table.cells
-        return cells[:, 0] + (self._table.totals.high[:, 0] if self.weighted else cells[:, 1])
+    def _has_rows(self) -> Any:
+        """Whether each bin has rows, and so a smallest key."""
+        return self._table.cells[:, 4 if self.weighted else 3] < np.inf
 
     def join(self) -> None:
         """Join neighbouring bins in pairs, as `joined_keys` joins the keys of `run`."""

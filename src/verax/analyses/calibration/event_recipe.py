@@ -364,10 +364,11 @@ class _Gathered:
         digits it is rounded; as `binary_events` has them, and the most likely class in the end if asked for.
         """
         model, p = self._recipe.model, probabilities(part, self._recipe.model)
-        below = above = np.ascontiguousarray(p.T)
-        scale = 0.0
+        # Columns of a subgroup are contiguous, each by itself.
+        below: Any = [np.ascontiguousarray(column) for column in p.T]
+        above, scale = below, 0.0
         if how.thresholds:
-            below, above = cumulated(below)
+            below, above = cumulated(np.stack(below))
             scale = 10.0 ** dense(part, model).unity.decimals
         # Short numbers are compared faster.
         y = outcomes(part, model)[0].astype(np.uint8)

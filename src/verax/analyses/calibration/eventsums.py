@@ -255,14 +255,15 @@ class EventBins:
     def sorted_cells(self) -> Floats:
         """The same as if in each bin the rows without the event had the smaller forecasts; ties stay pooled.
 
-        (n + 1, 2) Rows with the event are in one block with what follows them, so they are with the next bin.
+        Rows with the event are in one block with what follows them, so they are with the next bin.
         """
         n, tied = len(self.weight), self.least == self.most
         cells = np.zeros((n + 1, 2))
         cells[:n, 0] = np.maximum(self.weight - self.happened, 0.0)
         cells[:n, 1] = np.where(tied, self.happened, 0.0)
         cells[1:, 1] += np.where(tied, 0.0, self.happened)
-        return cells
+        # There may be nothing before the first bin's rows with the event, and after the last bin.
+        return cells[int(not cells[0].any()) : n + int(cells[n].any())]
 
 
 @dataclass(frozen=True)
