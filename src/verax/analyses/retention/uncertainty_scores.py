@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate, islice
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from verax.scores.combinators import padded
 from verax.scores.registry import name_of, parse
 from verax.scores.rules import RPS, Brier, Log
 
+# Up to so many classes are looked at one at a time.
+_FEW = 64
 # How many probabilities the loss that forecasts expect of themselves is computed of at a time.
 _BLOCK = 2**17
 # From this many rows on, threads share the work.
@@ -74,18 +77,40 @@ def _unlikely_top(p: Floats) -> Floats:
 
 def expected_of_itself(rule: Rule, p: Floats) -> Floats:
     """The loss that each forecast expects of itself, by a formula where there is one."""
-    q = p / p.sum(axis=1, keepdims=True)
+    k, few = p.shape[1], p.shape[1] <= _FEW
+    # One class at a time is several times as fast as rows of few of them.
+    total = _summed(p.T) if few else p.sum(axis=1)
+    shares = (column / total for column in p.T) if few else iter([p / total[:, None]])
     if isinstance(rule, Brier):
-        return np.asarray(rule.bounds(q.shape[1])[1] / 2 * (q * (1 - q)).sum(axis=1))
+        return np.asarray(rule.bounds(k)[1] / 2 * _summed(map(_variance, shares)))
     if isinstance(rule, RPS):
-        below = np.cumsum(q[:, :-1], axis=1)
-        below *= 1 - below
-        return np.asarray(rule.bounds(q.shape[1])[1] / below.shape[1] * below.sum(axis=1))
+        below = islice(accumulate(shares), k - 1) if few else (q.cumsum(axis=1)[:, :-1] for q in shares)
+        return np.asarray(rule.bounds(k)[1] / (k - 1) * _summed(map(_variance, below)))
     if isinstance(rule, Log) and rule.clip is None:
-        from scipy.special import entr
+        return np.asarray(_summed(map(_surprise, shares)) / math.log(rule.base))
+    return np.asarray(rule.entropy(p / total[:, None]))
 
-        return np.asarray(entr(q).sum(axis=1) / math.log(rule.base))
-    return np.asarray(rule.entropy(q))
+
+def _variance(q: Floats) -> Floats:
+    return q * (1 - q)
+
+
+def _surprise(q: Floats) -> Floats:
+    """What probabilities add to the entropy; zeros nothing."""
+    logs = np.log(q if q.all() else np.where(q > 0, q, 1.0))
+    np.negative(logs, out=logs)
+    logs *= q
+    return logs
+
+
+def _summed(terms: Iterable[Floats]) -> Floats:
+    """The sum over all classes: of one at a time, (N,), or of all of them, (N, K)."""
+    each = iter(terms)
+    first = next(each)
+    total = first.copy() if first.ndim == 1 else first.sum(axis=1)
+    for term in each:
+        total += term
+    return total
 
 
 # ---- top lists: all that is said of the distribution that a list is padded to --------------------------
