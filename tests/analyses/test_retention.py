@@ -17,12 +17,14 @@ import references
 import verax as vx
 from cases import forecasts, number
 from scattered import Scattered
+from verax.analyses.retention import summaries
 from verax.analyses.retention.bins import Bins
 from verax.analyses.retention.cuts import Cuts, Options, RowOrder, RowWeights
 from verax.analyses.retention.uncertainty_scores import doubt, expected_of_itself
 from verax.analyses.table import RowTable
 from verax.inference.bootstrap import multiplicities
 from verax.inputs.forecasts import Forecasts
+from verax.inputs.handles import Part, collectors_for
 from verax.scores.metrics import METRICS as METRICS_OF_COUNTS
 
 VECTORS = [
@@ -499,10 +501,13 @@ def test_beyond_the_limit_means_stay_and_tables_are_refused():
     assert refused.value.values == ("qwk",)
 
 
-@pytest.mark.parametrize("rule", [vx.rps, vx.RPS(normalized=False)])
-def test_the_formula_of_the_expected_rps(rule):
-    p = np.vstack([np.random.default_rng(0).dirichlet([0.3] * 4, 50), np.eye(4)])
-    np.testing.assert_allclose(expected_of_itself(rule, p), rule.entropy(p), atol=1e-14)
+@pytest.mark.parametrize("k", [2, 4, 70])
+@pytest.mark.parametrize("rule", [vx.brier, vx.rps, vx.RPS(normalized=False), vx.log_score, vx.Log(base=2)])
+def test_formulas_of_what_forecasts_expect_of_themselves(rule, k):
+    """Against the entropy of the rule, with few classes, which are summed one by one, and with many."""
+    p = np.vstack([np.random.default_rng(0).dirichlet([0.3] * k, 50), np.eye(k)])
+    for array in (p, np.asfortranarray(p)):
+        np.testing.assert_allclose(expected_of_itself(rule, array), rule.entropy(p), atol=1e-14)
 
 
 def test_replicates_of_bins_vary_as_those_of_rows():
@@ -520,3 +525,24 @@ def test_replicates_of_bins_vary_as_those_of_rows():
     spread = 300 * np.array([np.where(rank == b, values, 0.0).var() for b in range(4)])
     np.testing.assert_allclose(drawn.var(axis=0), spread, rtol=0.1)
     assert drawn.sum(axis=1).var() == pytest.approx(300 * values.var(), rel=0.1)
+
+
+def test_rows_are_counted_once_all_collectors_have_seen_too_many(monkeypatch):
+    monkeypatch.setattr(summaries, "MOST_ROWS", 100)
+    y, p = forecasts(120, 3, seed=4)
+    recipe = summaries.CurveRecipe("m", (vx.brier,), summaries.Measures.of([vx.brier], 3), None, 0, 0)
+
+    def part(start, stop):
+        return Part({"m": Forecasts(y[start:stop], p[start:stop])}, start)
+
+    first, second = collectors_for({"curves": recipe}, 2)
+    first.add(part(0, 60))
+    second.add(part(60, 100))
+    assert first.summaries()["curves"].rows is not None
+    second.add(part(100, 120))
+    counted = second.summaries()["curves"]
+    assert counted.rows is None
+    both = first.summaries()["curves"].merge(counted).orders["brier"].bins.total
+    alone = recipe.binned(recipe.rows(part(0, 120))).orders["brier"].bins.total
+    assert both.keys.tolist() == alone.keys.tolist()
+    assert both.sums.high == pytest.approx(alone.sums.high, abs=1e-14)

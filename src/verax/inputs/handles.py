@@ -300,6 +300,11 @@ class _Pairs(Generic[S]):
         if hasattr(self._gathered, "at_most"):
             self._gathered.at_most(keys)
 
+    def watch(self, seen: Seen) -> None:
+        """Look at how many rows others have seen, where that matters."""
+        if hasattr(self._gathered, "watch"):
+            self._gathered.watch(seen)
+
     def summary(self) -> S:
         return self._gathered.summary()
 
@@ -382,14 +387,29 @@ class Summaries:
         return self.found[name]
 
 
-class Collector:
-    """Makes the summaries of parts that are read one after the other, in one place."""
+@dataclass
+class Seen:
+    """The number of valid rows that all collectors of some rows have seen; threads that count at the same
+    time may lose some.
+    """
 
-    def __init__(self, recipes: Mapping[str, Recipe[Any]], threads: int = 1) -> None:
+    n_rows: int = 0
+
+
+class Collector:
+    """Makes the summaries of parts that are read one after the other, in one place; `seen` is shared."""
+
+    def __init__(
+        self, recipes: Mapping[str, Recipe[Any]], threads: int = 1, seen: Seen | None = None
+    ) -> None:
         self._gathered: dict[str, Any] = {name: recipe.gathering() for name, recipe in recipes.items()}
         for name, recipe in recipes.items():
             if recipe.shared:
                 self._gathered[name].threads = threads
+        self._seen = Seen() if seen is None else seen
+        for gathered in self._gathered.values():
+            if hasattr(gathered, "watch"):
+                gathered.watch(self._seen)
         self._n_rows = 0
         self._weighed = False
         self._skipped: Skipped | None = None
@@ -399,6 +419,7 @@ class Collector:
         if part.n_rows:
             weights = part.rows.weights
             self._weighed = self._weighed or weights is None or bool((weights > 0).any())
+            self._seen.n_rows += part.n_rows
             for gathered in self._gathered.values():
                 gathered.add(part)
         self._n_rows += part.n_rows
@@ -417,7 +438,8 @@ def collectors_for(recipes: Mapping[str, Recipe[Any]], threads: int) -> list[Col
     """One for each thread, or one that shares its work among them where it is large."""
     if any(recipe.shared for recipe in recipes.values()):
         return [Collector(recipes, threads)]
-    return [Collector(recipes) for _ in range(threads)]
+    seen = Seen()
+    return [Collector(recipes, seen=seen) for _ in range(threads)]
 
 
 class Handle(ABC):

@@ -20,6 +20,7 @@ from verax.analyses.retention.cuts import Metric
 from verax.analyses.retention.uncertainty_scores import UncertaintyScore
 from verax.analyses.table import RowTable
 from verax.analyses.worst_ranks import rank_in
+from verax.common.memory import give_back
 from verax.common.packing import UnreadableError
 from verax.common.sizes import EXACT_UP_TO
 from verax.common.sorting import DECIMALS
@@ -33,7 +34,7 @@ from verax.engines.tables import RankTable, ReplicateTable, WeightedRankTable, c
 from verax.errors import InputError, VeraxError
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import Groups, check_one_way
-from verax.inputs.handles import LATER, Gathering, Part, Recipe
+from verax.inputs.handles import LATER, Gathering, Part, Recipe, Seen
 from verax.inputs.lists.rows import ListRows
 from verax.scores.base import Rule
 from verax.scores.coverage import RowMetric
@@ -477,6 +478,7 @@ class _Gathered:
 
     def __init__(self, recipe: CurveRecipe) -> None:
         self._recipe = recipe
+        self._seen = Seen()
         self._rows: list[CurveRows] = []
         self._n_rows = 0
         self._kinds: _Kinds | None = None
@@ -485,16 +487,26 @@ class _Gathered:
         self._drawn: dict[str, ReplicateTable] = {}
         self._others: Histograms | None = None
 
+    def watch(self, seen: Seen) -> None:
+        """Look at how many rows others have seen: where that is too many, none are kept."""
+        self._seen = seen
+
     def add(self, part: Part) -> None:
         self._rows.append(self._recipe.rows(part))
         self._n_rows += part.n_rows
-        if not self._recipe.bounded or self._n_rows <= MOST_ROWS:
+        if not self._recipe.bounded or max(self._n_rows, self._seen.n_rows) <= MOST_ROWS:
             return
-        for rows in self._rows:
-            if not self._added(rows):
-                found = self._recipe.binned(rows)
-                self._others = found if self._others is None else self._others.merge(found)
-        self._rows = []
+        kept = len(self._rows) > 1
+        while self._rows:
+            self._count(self._rows.pop(0))
+        if kept:
+            # The rows that were kept so far take more memory than all that follows.
+            give_back()
+
+    def _count(self, rows: CurveRows) -> None:
+        if not self._added(rows):
+            found = self._recipe.binned(rows)
+            self._others = found if self._others is None else self._others.merge(found)
 
     def _added(self, rows: CurveRows) -> bool:
         """Add the rows to the tables, if they have finite values and are of few kinds."""
