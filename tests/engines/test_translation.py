@@ -236,7 +236,8 @@ def test_squares_are_turned(dtype, order):
     text = """\
 def kernel(x, first, second, out):
     held = np.zeros((6, 5))
-    turn_square(x[first, second], held[1, 1])
+    row = x[first + 2]
+    turn_square(x[first, second], x[first + 1, second], row[second], x[first + 3, second], held[1, 1])
     for i in range(6):
         for j in range(5):
             out[i, j] = held[i, j]

@@ -162,6 +162,10 @@ class LateSum(Sum):
         object.__delattr__(self, "_fetch")
         return getattr(self, name)
 
+    def settled(self) -> Sum:
+        """The sums as they are: one term has no rounding error. Nothing is fetched for that."""
+        return self if "_fetch" in self.__dict__ else super().settled()
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Sum, (self.high, self.low)
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from threading import Lock
 from typing import Any, NamedTuple
@@ -30,6 +30,7 @@ from verax.engines.plans import CHUNK_BLOCKS, Plan
 from verax.engines.scan import scan_rows
 from verax.engines.stats import Decided, Formula, RowStats
 from verax.engines.sums import (
+    LateSum,
     Moments,
     MomentSums,
     Sum,
@@ -386,9 +387,20 @@ class _Chunks:
         self.positive = np.zeros(plan.n_chunks)
         self.compiled = plan.compiled
         self.lock = Lock()
-        tabled = tally.counts is not None and tally.counts.confusion is not None
-        shared = tabled and plan.compiled and tally.n_classes**2 > plan.block and not self.shared_outcomes
-        self.table = Sum.zeros(tally.n_classes**2) if shared else None
+        # The table itself is not looked at: that would make it.
+        self.tabled = tally.counts is not None and tally.decisions and tally.n_classes <= CONFUSION_UP_TO
+        shared = (
+            self.tabled and plan.compiled and tally.n_classes**2 > plan.block and not self.shared_outcomes
+        )
+        # Where there are more cells than rows, rows note their cells, and the table is made late.
+        late = shared and not self.weighted and forecasts.n_rows <= tally.n_classes**2
+        self.noted: list[Ints] | None = [] if late else None
+        self.table: Sum | None = None
+        if shared:
+            size = tally.n_classes**2
+            self.table = (
+                Sum.zeros(size) if self.noted is None else LateSum(partial(_counted, self.noted, size))
+            )
         self.square_table = Sum.zeros(tally.n_classes**2) if shared and self.weighted else None
         self.fused = None
         self.row_sums = None
@@ -448,7 +460,7 @@ class _Visitor:
             )
             decided = chunks.row_sums is None or chunks.row_sums.decides
             counted = chunks.compiled and decided and not chunks.shared_outcomes
-            if counted and tally.counts.confusion is not None:
+            if counted and chunks.tabled:
                 self._counter = _Counter(chunks, self._counts)
         tabled = chunks.row_sums is not None and chunks.row_sums.counts
         self._row_cells = np.zeros((2, 2, tally.n_classes**2 if tabled else 0))
@@ -582,7 +594,7 @@ class _Visitor:
 
 
 class _Counter:
-    """Compiled counting into the table of one thread, or into the table of all by turns."""
+    """Compiled counting into the table of one thread, or into that of all by turns; or notes of cells."""
 
     def __init__(self, chunks: _Chunks, counts: Counts) -> None:
         from verax.kernels.counting import count
@@ -590,13 +602,20 @@ class _Counter:
         shared = chunks.table is not None
         self._turn: Any = chunks.lock if shared else nullcontext()
         self._count = count
-        n = counts.n_classes
+        n = self._n_classes = counts.n_classes
+        self._noted = chunks.noted
+        if self._noted is not None:
+            return
         self._table = (Counts(n, chunks.table) if chunks.table is not None else counts).table
         squares = chunks.square_table if shared else counts.squares
         self._squares = None if squares is None else Counts(n, squares).table
 
     def __call__(self, y: Any, decision: Any, p_true: Any, weights: Any) -> int:
         """Count rows; how many with weight had an outcome of probability zero."""
+        if self._noted is not None:
+            taken = decision >= 0
+            self._noted.append(y[taken] * self._n_classes + decision[taken])
+            return len(p_true) - int(np.count_nonzero(p_true))
         w = _NO_WEIGHTS if weights is None else weights
         with self._turn:
             if self._squares is not None:
@@ -610,6 +629,11 @@ class _Counter:
 
 
 _NO_WEIGHTS = np.zeros(0)
+
+
+def _counted(cells: Sequence[Ints], size: int) -> Floats:
+    """The number of rows in each cell."""
+    return np.bincount(np.concatenate([np.zeros(0, np.int64), *cells]), minlength=size).astype(np.float64)
 
 
 def _n_positive(batch: RowBatch) -> float:

@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from verax.kernels.operations import bits, fma, from_bits, higher, lower, plus, select
+from verax.kernels.operations import bits, fma, from_bits, higher, lower, plus, select, turn_square
 from verax.kernels.statistics import places
 from verax.kernels.texts import LOG, pattern
 
 # How many classes a block has, and that many bits of the number of a class say where in its block it is.
 _BLOCK, _PLACE = 8, 3
+# Blocks are turned into columns by squares of four classes of four blocks.
+_FOUR = 4
 # How many blocks are held at a time, those of one row or of several: what the nearest cache holds.
 _BLOCKS = 128
 # Rows of up to this number of classes are taken by blocks.
@@ -71,7 +73,13 @@ def _hold(p: Any, start: int, n_rows: int, n_blocks: int, column: Any) -> None:
     n_classes, n_whole = p.shape[1], p.shape[1] >> _PLACE
     for r in range(n_rows):
         row, begin = p[start + r], r * n_blocks
-        for b in range(n_whole):
+        for b in range(0, n_whole - _FOUR + 1, _FOUR):
+            for t in range(0, _BLOCK, _FOUR):
+                j = _BLOCK * b + t
+                turn_square(
+                    row[j], row[j + _BLOCK], row[j + 2 * _BLOCK], row[j + 3 * _BLOCK], column[t, begin + b]
+                )
+        for b in range(n_whole - n_whole % _FOUR, n_whole):
             for t in range(_BLOCK):
                 column[t, begin + b] = np.float64(row[_BLOCK * b + t])
         for t in range(_BLOCK * (n_blocks - n_whole)):

@@ -142,9 +142,10 @@ def _turn(p: Any, start: int, n: int, held: Any) -> None:
     if last >= 0 and final >= 0:
         for i in range(0, n, _FOUR):
             row = min(i, final)
+            first = start + row
             for j in range(0, p.shape[1], _FOUR):
-                column = min(j, last)
-                turn_square(p[start + row, column], held[column, row])
+                at = min(j, last)
+                turn_square(p[first, at], p[first + 1, at], p[first + 2, at], p[first + 3, at], held[at, row])
     else:
         for j in range(p.shape[1]):
             for i in range(n):

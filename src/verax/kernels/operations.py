@@ -64,5 +64,5 @@ def add_several(total: Any, error: Any, *terms: Any) -> None:
     """
 
 
-def turn_square(rows: Any, columns: Any) -> None:
-    """Turn four numbers of four rows of an array, from the item `rows` on, into columns of a local one."""
+def turn_square(first: Any, second: Any, third: Any, fourth: Any, columns: Any) -> None:
+    """Turn four numbers from each of four items of arrays on into columns of a local array."""

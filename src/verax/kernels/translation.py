@@ -229,10 +229,7 @@ class _Translator:
                 case ast.Expr(value=ast.Call(func=ast.Name(id="fetch"), args=[ast.Subscript() as item])):
                     self._fetch(item)
                 case ast.Expr(
-                    value=ast.Call(
-                        func=ast.Name(id="turn_square"),
-                        args=[ast.Subscript() as rows, ast.Subscript() as columns],
-                    )
+                    value=ast.Call(func=ast.Name(id="turn_square"), args=[*rows, ast.Subscript() as columns])
                 ):
                     self._turn_square(rows, columns)
                 case ast.Expr(
@@ -439,10 +436,10 @@ class _Translator:
         builder.store(after, places[0], align=8)
         builder.store(builder.fadd(error, rounded), places[1], align=8)
 
-    def _turn_square(self, rows: ast.Subscript, columns: ast.Subscript) -> None:
-        """Turn four numbers of four rows, from an item on, into columns of an array on the stack."""
-        builder, given, local = self._builder, self._part(rows), self._part(columns)
-        lines = [self._four_of(given, row) for row in range(4)]
+    def _turn_square(self, rows: Sequence[ast.expr], columns: ast.Subscript) -> None:
+        """Turn four numbers from each of four items on into columns of an array on the stack."""
+        builder, local = self._builder, self._part(columns)
+        lines = [self._four_of(self._part(row)) for row in rows if isinstance(row, ast.Subscript)]
         # First pairs of neighbours change places, then pairs of these.
         for apart in (1, 2):
             turned = list(lines)
@@ -457,19 +454,19 @@ class _Translator:
             at = _View(local.array, (builder.add(local.fixed[0], _INTEGER(column)), local.fixed[1]))
             builder.store(line, builder.bitcast(self._address(at), line.type.as_pointer()), align=8)
 
-    def _four_of(self, view: _View, row: int) -> Any:
+    def _four_of(self, view: _View) -> Any:
         """Four numbers of a row, from an item on, as one value."""
-        builder, kind = self._builder, view.array.type.dtype  # type: ignore[union-attr]
-        begin, first = view.fixed
-        begin = builder.add(begin, _INTEGER(row))
-        if isinstance(kind, types.Float) and view.array.type.layout == "C":  # type: ignore[union-attr]
-            place = self._address(_View(view.array, (begin, first)))
-            four = ir.VectorType(place.type.pointee, 4)
-            found = builder.load(builder.bitcast(place, four.as_pointer()), align=kind.bitwidth // 8)
-            return found if kind.bitwidth == 64 else builder.fpext(found, ir.VectorType(_FLOAT, 4))
-        found = ir.VectorType(_FLOAT, 4)(ir.Undefined)
+        assert isinstance(view.array, _Given)
+        builder, kind, four = self._builder, view.array.type.dtype, ir.VectorType(_FLOAT, 4)
+        if isinstance(kind, types.Float) and view.array.type.layout == "C":
+            place = self._address(view)
+            given = ir.VectorType(place.type.pointee, 4)
+            found = builder.load(builder.bitcast(place, given.as_pointer()), align=kind.bitwidth // 8)
+            return found if kind.bitwidth == 64 else builder.fpext(found, four)
+        found = four(ir.Undefined)
+        *before, first = view.fixed
         for lane in range(4):
-            item = _View(view.array, (begin, builder.add(first, _INTEGER(lane))))
+            item = _View(view.array, (*before, builder.add(first, _INTEGER(lane))))
             number = self._as_float(self._load(item))
             found = builder.insert_element(found, number, ir.IntType(32)(lane))
         return found
