@@ -208,6 +208,22 @@ __device__ inline unsigned of_row(unsigned bits, int shift) {
     return S == 32 ? bits : (bits >> shift) & ((1u << (S % 32)) - 1);
 }
 
+// How many of a thread's places have the largest probability, and the lowest of their classes: that of place c is
+// first + step * c.
+struct Modes {
+    int count, lowest;
+};
+
+__device__ __noinline__ Modes own_modes(const cell_t* v, order_t top, int first, int step) {
+    Modes modes = {0, K};
+    for (int c = 0; c < E; ++c) {
+        if (KEY_OF(v[c]) != top) continue;
+        modes.count += 1;
+        modes.lowest = least(modes.lowest, first + step * c);
+    }
+    return modes;
+}
+
 // Look at a row whose places begin at `places`.
 __device__ inline void look(const Args& a, int y, int s, const cell_t* places, Brief& brief) {
     const int below = threads_below(y);
@@ -259,9 +275,18 @@ __device__ inline void look(const Args& a, int y, int s, const cell_t* places, B
 #if NEEDS_MODES
     const order_t own = p_true > 0 ? KEY_OF(p_true) : 0, top = group_most(own > most ? own : most);
     int modes = own == top, decision = own == top ? y : K;
-    // The threads that have found the largest probability, mostly one: all threads of the row look for where it is.
+    // The threads that have found the largest probability: mostly one, and all threads of the row look for where it is.
     const int shift = threadIdx.x % 32 - s;
     unsigned having = of_row(__ballot_sync(EVERYONE, most == top), shift);
+    if (__any_sync(EVERYONE, __popc(having) > 2)) {
+        // Where there are more, such as for equal probabilities, each looks at its own places.
+        Modes own_ones = {0, K};
+        const int first = high ? (S - s) * E + y : (s - below) * E + y;
+        if (most == top) own_ones = own_modes(v, top, first, high ? -1 : 1);
+        modes += group_count(own_ones.count);
+        decision = least(decision, group_min(own_ones.lowest));
+        having = 0;
+    }
     for (; __any_sync(EVERYONE, having != 0); having &= having - 1) {
         const int thread = having ? __ffs((int)having) - 1 : 0;
 #pragma unroll LOOKS_AT_ONCE
