@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from verax.common.checks import is_whole
+from verax.common.memory import give_back
 from verax.common.packing import UnreadableError
 from verax.common.sizes import EXACT_UP_TO
 from verax.common.specs import Each, Label, Several, Spec
@@ -29,6 +30,8 @@ MISSING = "(missing)"
 _TABLES = 32
 # From this many rows on, threads share the subgroups of a part.
 _MANY = 2**16
+# From this many rows on, memory that the tables leave behind is worth the time of fetching it again.
+_LARGE = 2**20
 
 
 def not_scanned(name: object, known: Sequence[str], argument: str = "by") -> InputError:
@@ -153,9 +156,11 @@ class _Gathered:
     def __init__(self, recipe: BreakdownRecipe) -> None:
         self._recipe = recipe
         self._by_label: dict[Hashable, dict[str, Gathering[Any]]] = {}
+        self._n_rows = 0
 
     def add(self, part: Part) -> None:
         """Take in the rows of one part."""
+        self._n_rows += part.n_rows
         labels = self._recipe.labels(part)
         most = _keys_each(len({*self._by_label, *labels.labels.tolist()}))
 
@@ -191,6 +196,9 @@ class _Gathered:
         for label in list(self._by_label):
             gathered = self._by_label.pop(label)
             found[label] = {name: _fitted(gathered.pop(name).summary(), most) for name in list(gathered)}
+        if self._n_rows >= _LARGE:
+            # Threads made the tables, and what a thread has freed the others do not take.
+            give_back()
         return Breakdown(found)
 
 

@@ -74,12 +74,14 @@ def meanwhile(work: Callable[[], object]) -> Iterator[None]:
         doing.result()
 
 
-def by_turns(work: Callable[[A, C], B], items: Iterable[A], states: Sequence[C]) -> Iterator[B]:
+def by_turns(
+    work: Callable[[A, C], B], items: Iterable[A], states: Sequence[C], ahead: int = 2
+) -> Iterator[B]:
     """The work on each item with one of the states, which take turns, in the order of the items.
 
     A thread for each state does its items one after the other, so that states may change. Which items a state
-    gets depends on their order alone. Few items are under way at a time: two more than there are threads, so
-    that none waits while the next item is made.
+    gets depends on their order alone. Few items are under way at a time: by default two more than there are
+    threads, so that none waits while the next item is made.
 
     >>> totals = [[], []]
     >>> list(by_turns(lambda x, total: total.append(x), range(5), totals)), totals
@@ -91,7 +93,7 @@ def by_turns(work: Callable[[A, C], B], items: Iterable[A], states: Sequence[C])
         for i, item in enumerate(items):
             turn = i % len(states)
             pending.append(pools[turn].submit(work, item, states[turn]))
-            if len(pending) > len(states) + 1:
+            if len(pending) >= len(states) + ahead:
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()

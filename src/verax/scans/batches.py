@@ -128,7 +128,10 @@ class TableHandle(LocalHandle):
         with self._located():
             if self.lists or self.graded is not None:
                 return collector.add(self._reader.part(batches, start))
-            return collector.add(part_of(self._rows(batches, start, coded=True), self._asked.request))
+            part = part_of(self._rows(batches, start, coded=True), self._asked.request)
+            # What was read is in arrays of its own by now, and more is read meanwhile.
+            batches.clear()
+            return collector.add(part)
 
     def _rows(self, batches: list[Any], start: int, *, coded: bool) -> dict[str, Predictions]:
         assert isinstance(self._reader, PartReader)

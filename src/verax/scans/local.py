@@ -52,7 +52,9 @@ class LocalHandle(Handle):
         keep_freed()
         times = max((recipe.longer for recipe in recipes.values()), default=1)
         with expecting((self.n_rows or 0) * (1 if self.lists else self.n_classes)):
-            for n_rows in by_turns(lambda show, own: show(own), self._work(times), collectors):
+            # Fewer of them wait where they are long.
+            ahead = 2 if times == 1 else 1
+            for n_rows in by_turns(lambda show, own: show(own), self._work(times), collectors, ahead):
                 self._advance(n_rows)
         if (self.n_rows or 0) >= _MANY:
             # The first parts, which are kept or counted exactly, take more memory than those that follow.
