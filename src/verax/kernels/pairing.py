@@ -31,9 +31,32 @@ def add_products(
             size = min(STRIP, n - start)
             base = values[c, 0, start : start + size]
             for m in range(n_models):
-                own, mean = values[c, m, start : start + size], means[c, m]
-                total, square = 0.0, 0.0
-                if weights.size > 0:
+                own, mean, shift = values[c, m, start : start + size], means[c, m], means[c, m] - means[c, 0]
+                total, square, first, second = 0.0, 0.0, 0.0, 0.0
+                if cross.shape[1] > 0:
+                    d = work[0, m, 0:size]
+                    if weights.size > 0:
+                        w, e = weights[start : start + size], work[1, m, 0:size]
+                        for i in range(size):
+                            x, z = own[i] - mean, (own[i] - base[i]) - shift
+                            product, other = w[i] * x, w[i] * z
+                            d[i] = z
+                            e[i] = other
+                            total = plus(total, product)
+                            square = plus(square, product * x)
+                            first = plus(first, other)
+                            second = plus(second, other * z)
+                    else:
+                        for i in range(size):
+                            x, z = own[i] - mean, (own[i] - base[i]) - shift
+                            d[i] = z
+                            total = plus(total, x)
+                            square = plus(square, x * x)
+                            first = plus(first, z)
+                            second = plus(second, z * z)
+                    apart[0, c, m] += first
+                    apart[1, c, m] += second
+                elif weights.size > 0:
                     w = weights[start : start + size]
                     for i in range(size):
                         x = own[i] - mean
@@ -47,30 +70,6 @@ def add_products(
                         square = plus(square, x * x)
                 alone[0, c, m] += total
                 alone[1, c, m] += square
-            for m in range(n_models if cross.shape[1] > 0 else 0):
-                own, shift, d = (
-                    values[c, m, start : start + size],
-                    means[c, m] - means[c, 0],
-                    work[0, m, 0:size],
-                )
-                first, second = 0.0, 0.0
-                if weights.size > 0:
-                    w, e = weights[start : start + size], work[1, m, 0:size]
-                    for i in range(size):
-                        x = (own[i] - base[i]) - shift
-                        product = w[i] * x
-                        d[i] = x
-                        e[i] = product
-                        first = plus(first, product)
-                        second = plus(second, product * x)
-                else:
-                    for i in range(size):
-                        x = (own[i] - base[i]) - shift
-                        d[i] = x
-                        first = plus(first, x)
-                        second = plus(second, x * x)
-                apart[0, c, m] += first
-                apart[1, c, m] += second
             for a in range(0, cross.shape[1], FOUR):
                 _multiply_within(work, weighted, a, size, cross, c)
                 for b in range(a + FOUR, cross.shape[1], FOUR):
