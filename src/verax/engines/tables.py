@@ -15,9 +15,10 @@ import numpy as np
 from verax.engines.histograms import DECIMALS, LAYOUT, Histogram, Run, bin_numbers, joined, share_numbers
 from verax.engines.sums import Sum
 from verax.inputs.arrays import Floats, Ints
+from verax.inputs.validity import LARGEST_TOLERANCE
 
-# No probability of an event exceeds one by as much: twice the largest tolerance of sums.
-_BEYOND = 0.02
+# No probability of an event exceeds one by as much. Kernels do not check that a bin is in its table.
+_BEYOND = 2 * LARGEST_TOLERANCE
 # Growth step of tables, in bins.
 _STEP = 2**10
 # Rows after which sums move to pairs of doubles, which lose nothing; counts hold this number of rows.
