@@ -24,7 +24,7 @@ MANY = 0.02
 # Rows printed with six decimals may sum to 1.000001, which no binary number is: they count as within 1e-6.
 _SLACK = 1 + 1e-6
 _TOLERANCES = {16: 1e-2, 32: 1e-4}
-LARGEST_TOLERANCE = max(_TOLERANCES.values())
+LARGEST_TOLERANCE: float = max(_TOLERANCES.values())
 _DECIMALS = {1e-2: 3, 1e-4: 6, 1e-6: 12}
 
 
