@@ -11,6 +11,7 @@ import pytest
 
 from commandline import verax
 from scanned import alike
+from verax.scans.local import LocalHandle
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +46,22 @@ def test_the_report_has_the_card_and_says_within_what_it_is_exact(path, monkeypa
     for a, b in zip(ours, theirs, strict=True):
         assert a["label"] == b["label"]
         alike(a["card"]["scores"]["brier"], b["card"]["scores"]["brier"])
+
+
+@pytest.mark.parametrize(
+    ("command", "columns"),
+    [("evaluate", []), ("compare", ["--probs", "a=p_0,p_1,p_2", "--probs", "b=p_0,p_1,p_2"])],
+)
+def test_card_and_report_are_made_in_one_pass(path, command, columns, monkeypatch, tmp_path):
+    monkeypatch.setattr("verax.scans.held.MOST_IN_MEMORY", 1000)
+    # As for many rows: no calibration beside the card, no second pass for the ranks of the worst rows.
+    monkeypatch.setattr("verax.report.problem.READ_AGAIN", 0)
+    monkeypatch.setattr("verax.cli.cards.MOST", 0)
+    passes, summarise = [], LocalHandle._summarise
+    monkeypatch.setattr(LocalHandle, "_summarise", lambda *given: (passes.append(1), summarise(*given))[1])
+    run(command, path, *columns, "--target", "y", "--html", tmp_path / "report.html")
+    assert len(passes) == 1
+    assert (tmp_path / "report.html").stat().st_size > 10_000
 
 
 @pytest.mark.parametrize("command", ["retain", "decompose"])

@@ -190,17 +190,23 @@ def plain_sums(
         _held(part, model)[frozenset(rows.losses)] = rows
         return rows.sums
 
-    return part.once(_key_of_sums(model, rules), summed)
+    held: dict[tuple[Rule, ...], PlainSums | None] = part.once(_key_of_sums(model), dict)
+    if rules not in held:
+        held[rules] = summed()
+    return held[rules]
 
 
 def sums_found(part: Part, model: str, rules: tuple[Rule, ...]) -> PlainSums | None:
-    """The same if another recipe has asked for them."""
-    found: PlainSums | None = part.made(_key_of_sums(model, rules))
-    return found
+    """The same if another recipe has asked for them, or for those of more rules."""
+    held: dict[tuple[Rule, ...], PlainSums | None] = part.made(_key_of_sums(model)) or {}
+    for known, found in held.items():
+        if found is not None and set(known).issuperset(rules):
+            return found.of_rules([known.index(rule) for rule in rules])
+    return None
 
 
-def _key_of_sums(model: str, rules: tuple[Rule, ...]) -> Hashable:
-    return "plain sums", model, rules
+def _key_of_sums(model: str) -> Hashable:
+    return "plain sums", model
 
 
 def dense(part: Part, model: str) -> Forecasts:

@@ -19,6 +19,8 @@ from verax.scores.base import Rule
 if TYPE_CHECKING:
     from verax.analyses.calibration.summary import CalibrationSummary
     from verax.analyses.cards.scorecard import Scorecard
+    from verax.analyses.cards.tally import Tally
+    from verax.report import Report
 
 # Beyond this many probabilities, or classes, skill and calibration are computed only if asked for: every
 # class is fitted on its own.
@@ -57,15 +59,26 @@ def show_card(
     """
     from verax.analyses.cards.tally import Tally
 
-    tally = rows.marked(rows.ask(Tally.of, rules=list(rules), ordered=ordered, **plan))
-    card = tally.card(part=save is not None)
     dense = not rows.handle.lists
     settings = {"ordered": ordered, **plan} if dense else plan
-    calibration, report, verdict, small = None, None, None, _is_small(card)
+
+    def scored(rows: GivenRows) -> Tally:
+        return rows.marked(rows.ask(Tally.of, rules=list(rules), ordered=ordered, **plan))
+
+    def reported(rows: GivenRows) -> Report:
+        return rows.report(source=rows.source, rules=asked, **settings)
+
+    report: Report | None = None
+    if html is not None and save is None:
+        tally, report = rows.together(scored, reported)
+    else:
+        tally = scored(rows)
+    card = tally.card(part=save is not None)
+    calibration, verdict, small = None, None, _is_small(card)
     if card.weight and (small or any(bound.on_calibration for bound in bounds)):
         calibration = _calibration(rows, asked, bounds, bootstrap, **settings)
     parts = {}
-    if rows.held or not dense or html is None:
+    if html is None or not rows.reports_subgroups:
         rule = asked[0] if asked else None
         parts = rows.subgroups(rule, least=least, bootstrap=bootstrap, **settings)
     notes = _notes(rows, card, computed=calibration is not None)
@@ -75,8 +88,9 @@ def show_card(
         if no_report is not None:
             html = None
             notes.append(f"There is no report on this part alone. {words().say(no_report)}")
-    elif html is not None:
-        report = rows.report(parts, source=rows.source, rules=asked, **settings)
+    elif html is not None and report is not None:
+        if not rows.reports_subgroups:
+            report = report.with_subgroups(parts)
         held = [(f"{each.bound.text} ({each.value:.4g})", each.met) for each in verdicts]
         report.with_command(command_line(command), held).save(html)
         parts, verdict = report.subgroups or parts, report.verdict

@@ -23,6 +23,8 @@ from verax.scores.registry import as_rules, default_rules
 
 if TYPE_CHECKING:
     from verax.analyses.comparison.result import Comparison
+    from verax.cli.opening import GivenRows
+    from verax.report import Report
 
 _EXAMPLES = """Examples: `verax compare a.parquet b.parquet`,
 `verax compare new=a.parquet old=b.parquet --id id --rule brier --rule log_score --json`,
@@ -178,17 +180,30 @@ def compare(
     bounds = bounds_on_difference(require, list(paths))
     rows, about = open_models(paths, reading, ordered=order_matters, shared_ids=shared_ids)
     in_time = {"time_ordered": time_ordered} if time_ordered or rows.held else {}
-    found = rows.ask(weigh, rule=rules, ordered=order_matters, time_ordered=time_ordered, **how, **plan)
+    settings = {"ordered": reading.ordered, **in_time, **plan}
+    report: Report | None = None
+
+    def weighed(rows: GivenRows) -> Comparison:
+        return rows.ask(weigh, rule=rules, ordered=order_matters, time_ordered=time_ordered, **how, **plan)
+
+    def reported(rows: GivenRows) -> Report:
+        lines = [", ".join(map(short_name, paths.values())), *next(iter(about.said.values()))]
+        return rows.report(source="; ".join(lines), rules=rule, **settings)
+
+    if html is None:
+        found = weighed(rows)
+    else:
+        found, report = rows.together(weighed, reported)
     found = found.with_skipped(rows.skipped)
     verdicts = [bound.hold(found) for bound in bounds]
     if plot is not None:
         draw_to(plot, found.plot())
-    settings = {"ordered": reading.ordered, **in_time, **plan}
-    parts = rows.subgroups(rule[0] if rule else None, least=least, **settings)
-    report = None
-    if html is not None:
-        lines = [", ".join(map(short_name, paths.values())), *next(iter(about.said.values()))]
-        report = rows.report(parts, source="; ".join(lines), rules=rule, **settings)
+    parts = {}
+    if html is None or not rows.reports_subgroups:
+        parts = rows.subgroups(rule[0] if rule else None, least=least, **settings)
+    if html is not None and report is not None:
+        if not rows.reports_subgroups:
+            report = report.with_subgroups(parts)
         held = [(f"{each.bound.text} ({each.value:.4g})", each.met) for each in verdicts]
         report.with_command(command_line("compare"), held).save(html)
         parts = report.subgroups or parts

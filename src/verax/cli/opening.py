@@ -230,19 +230,34 @@ class GivenRows:
             skills=known,
         )[0]
 
-    def report(self, parts: Mapping[str, Subgroups], **how: Any) -> Report:
-        """The report on all models, with their subgroups."""
+    def report(self, **how: Any) -> Report:
+        """The report on all models, with subgroups where it finds them itself (`reports_subgroups`)."""
         from verax.report import Report
 
         if not self.held:
-            report = self.ask(Report.of, **how)
-            return report.with_subgroups(parts) if self.handle.lists and parts else report
+            return self.ask(Report.of, **how)
         y, p = self.given
         models = p if isinstance(p, dict) else {next(iter(self.files)): p}
         how |= {"ids": self.first.ids, "skipped": self.skipped}
         if "classes" in self.options:
             how["numbers"] = self.numbers
-        return replace(self, given=(y, models)).ask(Report.of, **how).with_subgroups(parts)
+        return replace(self, given=(y, models)).ask(Report.of, **how)
+
+    @property
+    def reports_subgroups(self) -> bool:
+        """Whether the report finds subgroups itself: those of distributions that are not in memory."""
+        return not self.held and not self.handle.lists
+
+    def together(self, *analyses: Callable[[GivenRows], Any]) -> list[Any]:
+        """What each analysis finds; rows that are not in memory are read once for all."""
+        if self.held:
+            return [analysis(self) for analysis in analyses]
+        from verax.scans.together import together
+
+        def on_handle(analysis: Callable[[GivenRows], Any]) -> Callable[[Any], Any]:
+            return lambda handle: analysis(replace(self, given=(handle,), handle=handle))
+
+        return together(self.handle, [on_handle(each) for each in analyses])
 
     def taken(self) -> dict[str, Any]:
         """How the files of the first model were read, as plain Python values."""

@@ -178,6 +178,10 @@ class PlainSums:
     def __add__(self, other: PlainSums) -> PlainSums:
         return PlainSums(self.cells + other.cells, self.losses + other.losses)
 
+    def of_rules(self, places: Sequence[int]) -> PlainSums:
+        """Those of some of the rules."""
+        return PlainSums(self.cells, self.losses[:, list(places)])
+
 
 class RowLosses:
     """The kernel that writes the losses of rows, with their largest probabilities and decisions.
