@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 import verax as vx
 from recalibrations import drawn, softmax
-from verax.analyses.recalibration import scaling, searching, structured
+from verax.analyses.recalibration import rows, scaling, searching, structured
 from verax.analyses.recalibration.choosing import dealt
 from verax.analyses.recalibration.curve_fitting import _Fitting
 from verax.analyses.recalibration.curves import basis, thresholds_of
@@ -105,6 +105,16 @@ def test_the_search_for_many_classes_ends_where_that_for_few_does(monkeypatch):
     assert vx.brier(y, many.apply(p)) == pytest.approx(vx.brier(y, few.apply(p)), rel=1e-5)
 
 
+@pytest.mark.parametrize("columns", [8, 100, 101, 119, 120, 2000])
+def test_products_in_slices_are_those_of_whole_matrices(monkeypatch, columns):
+    """Slices of 20 columns: fewer columns, whole slices, and columns that are left."""
+    monkeypatch.setattr(rows, "_ONE_THREAD", 20 * 12**2)
+    rng = np.random.default_rng(6)
+    matrix, g, z = rng.normal(size=(12, 12)), rng.normal(size=(12, columns)), rng.normal(size=(12, columns))
+    np.testing.assert_allclose(rows._product(matrix, z), matrix @ z, atol=1e-13)
+    np.testing.assert_allclose(rows._sum_of_products(g, z), g @ z.T, atol=1e-12)
+
+
 def test_matrices_are_inverted_by_halves():
     rows = np.random.default_rng(5).normal(size=(2, 120, 150))
     matrices = rows @ np.swapaxes(rows, 1, 2)
@@ -114,20 +124,20 @@ def test_matrices_are_inverted_by_halves():
 @pytest.mark.parametrize("method", ["prior", "bcts", "vector"])
 def test_the_curvature_that_a_search_begins_with_is_that_of_its_end(method):
     y, p = mixed(300, 3, seed=6)
-    rows, numbers = FittingRows.of(y, p, None), scaling._numbers_of(method, 3)
+    given, numbers = FittingRows.of(y, p, None), scaling._numbers_of(method, 3)
     form = fitted(method, y, p)
     end = numbers.pack(form.slopes, form.offsets)
 
     def slope(t):
-        _, by_slope, by_offset = rows.logs.sums(vx.log_score, *numbers.unpack(t))
+        _, by_slope, by_offset = given.logs.sums(vx.log_score, *numbers.unpack(t))
         return (numbers.pull(t, by_slope, by_offset) + 2 * searching.RIDGE * t) / len(y)
 
     steps = 1e-5 * np.eye(len(end))
     bends = np.array([(slope(end + step) - slope(end - step)) / 2e-5 for step in steps])
-    inverse = scaling._inverse_curvature_near(numbers, end, rows.logs.some(10**6), vx.log_score)
+    inverse = scaling._inverse_curvature_near(numbers, end, given.logs.some(10**6), vx.log_score)
     np.testing.assert_allclose(np.linalg.inv(inverse), bends, atol=2e-4)
     # By another rule the curvature is as large, about, and the search ends at the same place from there.
-    near = fit(Configuration(method), rows, vx.brier, ordered=False, near=form)
+    near = fit(Configuration(method), given, vx.brier, ordered=False, near=form)
     np.testing.assert_allclose(near.apply(p), fitted(method, y, p, rule=vx.brier).apply(p), atol=1e-5)
 
 

@@ -17,6 +17,9 @@ from verax.scores.gradients.logits import losses_with_gradient
 MOST_ROWS = 100_000
 # How many numbers are worked on at a time: what a cache holds with all that is made of them.
 _BLOCK, _ROWS = 2**16, 1024
+# Larger products of matrices are made in several threads by some libraries. These wait for each other, which
+# takes many times as long where processors are busy, and the sums depend on their number.
+_ONE_THREAD, _FEWEST_COLUMNS = 2**18, 8
 
 T = TypeVar("T")
 
@@ -141,7 +144,7 @@ class LogRows:
         total, by_slope, by_offset = 0.0, np.zeros(slopes.shape), np.zeros(len(offsets))
         weighted = any((weights != 1).any() for _, _, weights in self.blocks)
         for z, y, weights in self.blocks:
-            moved = slopes @ z if slopes.ndim == 2 else np.atleast_1d(slopes)[:, None] * z
+            moved = _product(slopes, z) if slopes.ndim == 2 else np.atleast_1d(slopes)[:, None] * z
             moved += offsets[:, None]
             losses, g = losses_with_gradient(rule, moved, y)
             if weighted:
@@ -149,7 +152,7 @@ class LogRows:
             total += float(weights @ losses)
             by_offset += g.sum(axis=1)
             if slopes.ndim == 2:
-                by_slope += g @ z.T
+                by_slope += _sum_of_products(g, z)
             elif slopes.ndim:
                 by_slope += np.einsum("kn,kn->k", g, z)
             else:
@@ -161,6 +164,38 @@ class LogRows:
         step = -(-self.n_rows // most)
         z, y, weights = zip(*((z[:, ::step], y[::step], w[::step]) for z, y, w in self.blocks), strict=True)
         return np.concatenate(z, axis=1), np.concatenate(y), np.concatenate(weights)
+
+
+def _product(matrix: Floats, z: Floats) -> Floats:
+    """The (K, K) matrix times z, (K, n)."""
+    m, w = _slices(z)
+    if m < 2:
+        return np.asarray(matrix @ z)
+    found = np.empty(z.shape)
+    np.matmul(matrix, _sliced(z, m, w), out=_sliced(found, m, w))
+    np.matmul(matrix, z[:, m * w :], out=found[:, m * w :])
+    return found
+
+
+def _sum_of_products(g: Floats, z: Floats) -> Floats:
+    """The (K, K) matrix g z', summed over the n columns of both."""
+    m, w = _slices(z)
+    if m < 2:
+        return np.asarray(g @ z.T)
+    of_slices = np.matmul(_sliced(g, m, w), _sliced(z, m, w).transpose(0, 2, 1))
+    return np.asarray(of_slices.sum(axis=0) + g[:, m * w :] @ z[:, m * w :].T)
+
+
+def _slices(z: Floats) -> tuple[int, int]:
+    """How many slices of (K, n) columns one thread multiplies by a matrix, and how many columns each has."""
+    k, n = z.shape
+    w = _ONE_THREAD // (k * k)
+    return (n // w, w) if w >= _FEWEST_COLUMNS else (1, n)
+
+
+def _sliced(z: Floats, m: int, w: int) -> Floats:
+    """The first m w columns as m slices of w, (m, K, w), without a copy."""
+    return z[:, : m * w].reshape(len(z), m, w).transpose(1, 0, 2)
 
 
 def _orders(columns: Floats) -> Ints:
