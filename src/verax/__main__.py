@@ -1,10 +1,14 @@
 """`python -m verax` and `verax` are the command line."""
 
+import atexit
+import gc
 import sys
 
 
 def main() -> None:
     """Run the command line; an interrupt exits with 130 and no traceback, also during imports."""
+    # Looking through all modules for cycles before a process ends takes longer than many a command.
+    atexit.register(gc.freeze)
     try:
         from verax.cli.app import run
 

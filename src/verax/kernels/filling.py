@@ -11,7 +11,7 @@ from verax.kernels.operations import bits, fetch, higher, lower, plus, select
 
 # How many rows are numbered before they are added: the nearest cache holds them.
 _STRIP = 1024
-# Fewer where the extremes of all columns are held as well, one for each row of a strip.
+# Fewer where other numbers of each row, or its bins, are held as well.
 _SHORT = _STRIP // 4
 
 
@@ -36,15 +36,16 @@ def fill_bins(
     """
     near, shift, lowest, top, infinite = layout
     # Unsigned numbers are places as they are; others would be looked at whether they count from the end.
-    keys, places = np.empty(_STRIP), np.empty(_STRIP, np.uint64)
+    keys, places = np.empty(_SHORT), np.empty(_SHORT, np.uint64)
     last = first + len(table)
-    for start in range(begin, ranks.size, _STRIP):
-        n = min(_STRIP, ranks.size - start)
+    for start in range(begin, ranks.size, _SHORT):
+        n = min(_SHORT, ranks.size - start)
         given = ranks[start : start + n]
+        for i in range(n):
+            keys[i] = np.rint(given[i] * scale) / scale
         least, most = 1 << 62, -(1 << 62)
         for i in range(n):
-            x = np.rint(given[i] * scale) / scale
-            keys[i] = x
+            x = keys[i]
             number = min(np.int64(bits(abs(x) + near) >> np.uint64(shift)) - lowest, top)
             number = select(abs(x) == np.inf, infinite, number)
             number = select(x == 0.0, 0, number + 1)
@@ -54,21 +55,24 @@ def fill_bins(
             most = max(most, number)
         if least < first or most >= last:
             return start, least, most
+        kinds = codes[start : start + n]
         for i in range(n):
+            # A bin may lie across two lines of the cache.
+            fetch(table[places[i], 0])
+            fetch(table[places[i], 5])
+            fetch(counts[places[i], kinds[i]])
+        for i in range(n):
+            # No branch for extremes: bins have few rows, so that many of them are some.
             x, at = keys[i], places[i]
-            if x < table[at, 0]:
-                table[at, 0] = x
-            if x > table[at, 1]:
-                table[at, 1] = x
+            table[at, 0] = lower(table[at, 0], x)
+            table[at, 1] = higher(table[at, 1], x)
             for c in range(len(values)):
                 v = values[c][start + i]
                 table[at, 4 * c + 2] += v
                 table[at, 4 * c + 3] += v * v
-                if v < table[at, 4 * c + 4]:
-                    table[at, 4 * c + 4] = v
-                if v > table[at, 4 * c + 5]:
-                    table[at, 4 * c + 5] = v
-            counts[at, codes[start + i]] += 1
+                table[at, 4 * c + 4] = lower(table[at, 4 * c + 4], v)
+                table[at, 4 * c + 5] = higher(table[at, 4 * c + 5], v)
+            counts[at, kinds[i]] += 1
     return ranks.size, first, last - 1
 
 
