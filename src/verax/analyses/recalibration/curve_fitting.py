@@ -13,8 +13,8 @@ from verax.analyses.recalibration.curves import (
     logit_slopes,
     thresholds_of,
 )
-from verax.analyses.recalibration.rows import Configuration, FittingRows
-from verax.analyses.recalibration.scaling import CURVATURE_ROWS, fit_temperature, noise_of
+from verax.analyses.recalibration.rows import CURVATURE_ROWS, Configuration, FittingRows
+from verax.analyses.recalibration.scaling import fit_temperature, noise_of
 from verax.analyses.recalibration.searching import RIDGE, inverse_of, smallest
 from verax.inputs.arrays import Bools, Floats
 from verax.scores.base import Rule

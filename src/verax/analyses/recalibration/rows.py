@@ -15,6 +15,9 @@ from verax.scores.gradients.logits import losses_with_gradient
 # Most rows that forms with slopes and offsets are fitted to, drawn at random: their error is then far
 # below anything that could be measured.
 MOST_ROWS = 100_000
+# Most rows used for the curvature that scales a search. One that parts of the rows share is made of more
+# rows, of up to the second number of probabilities.
+CURVATURE_ROWS, _SHARED = 2**12, 2**22
 # How many numbers are worked on at a time: what a cache holds with all that is made of them.
 _BLOCK, _ROWS = 2**16, 1024
 # Larger products of matrices are made in several threads by some libraries. These wait for each other, which
@@ -70,6 +73,17 @@ class FittingRows:
         found: T = self.made[key]
         return found
 
+    def alike(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` makes, which parts of many rows share because it differs little between them.
+
+        The first part that asks makes it for all parts of the same rows. Of few rows each part makes its own,
+        which takes little time.
+        """
+        if self.part_of is None or len(self.y) <= CURVATURE_ROWS:
+            return make()
+        whole = self.part_of[0]
+        return whole.once(key, make) if whole.part_of is None else whole.alike(key, make)
+
     @property
     def n_classes(self) -> int:
         return int(self.p.shape[1])
@@ -106,7 +120,7 @@ class FittingRows:
 
         def sample() -> FittingRows:
             chosen = drawn(len(self.y), most, seed)
-            return FittingRows.of(self.y[chosen], self.p[chosen], self.weights[chosen])
+            return self.taken(chosen, self.weights[chosen])
 
         return self.once(("some", most, seed), sample)
 
@@ -158,6 +172,10 @@ class LogRows:
             else:
                 by_slope += np.einsum("kn,kn->", g, z)
         return total, by_slope, by_offset
+
+    def many(self) -> tuple[Floats, Ints, Floats]:
+        """Rows for a curvature that parts of the rows share."""
+        return self.some(max(CURVATURE_ROWS, _SHARED // len(self.blocks[0][0])))
 
     def some(self, most: int) -> tuple[Floats, Ints, Floats]:
         """About `most` rows from all blocks at equal distances, as one block; or all, if there are fewer."""

@@ -8,15 +8,13 @@ from typing import Literal
 import numpy as np
 
 from verax.analyses.recalibration.forms import LogLinear
-from verax.analyses.recalibration.rows import Configuration, FittingRows, LogRows
+from verax.analyses.recalibration.rows import CURVATURE_ROWS, Configuration, FittingRows, LogRows
 from verax.analyses.recalibration.searching import FIRST, RIDGE, WIDEST, inverse_of, smallest
 from verax.inputs.arrays import Floats, Ints
 from verax.scores.base import Rule
 from verax.scores.gradients.logits import losses_with_gradient
 from verax.scores.registry import RULES
 
-# Most rows used for the curvature that scales the search for a matrix.
-CURVATURE_ROWS = 2**12
 # A search that begins near its end takes a fraction of the steps if it knows the curvature. One for a single
 # number takes few, so it is worth that from this many classes on.
 _MANY_CLASSES = 20
@@ -134,7 +132,10 @@ def fit_log_linear(how: Configuration, rows: FittingRows, rule: Rule, near: LogL
     if how.strength is not None:
         inverse = _inverse_curvature(*numbers.unpack(start), few, how.strength)
     elif near is not None and (numbers.offsets or k >= _MANY_CLASSES):
-        inverse = _inverse_curvature_near(numbers, start, few, rule)
+        inverse = rows.alike(
+            ("curvature", how, rule),
+            lambda: _inverse_curvature_near(numbers, start, logs.many(), rule),
+        )
     best = smallest(objective, start, numbers.bounds, inverse)
     slopes, offsets = numbers.unpack(best)
     return LogLinear(np.asarray(slopes), np.asarray(offsets - offsets.mean()), rows.floor)

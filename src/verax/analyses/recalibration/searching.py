@@ -16,9 +16,11 @@ RIDGE = 0.01
 FIRST = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)
 WIDEST = 6.0
 # Of many numbers: how many steps are remembered.
-_REMEMBERED, _MANY_GAIN = 12, 1e-8
+_REMEMBERED, _MANY_GAIN = 12, 1e-9
 # Relative precision of the mean loss at which the search ends, far below its standard error.
 _ITERATIONS, _GAIN, _FLAT, _HALVINGS = 500, 1e-11, 1e-7, 40
+# A step that is known to leave no more than this to gain is the last, and is not looked at.
+_LEFT, _MANY_LEFT = 1e-14, 1e-11
 # Matrices of more rows are inverted by halves.
 _ROWS_AT_ONCE = 48
 
@@ -57,7 +59,7 @@ def smallest(
     """
     x = np.clip(start, *bounds)
     value, slope = objective(x)
-    known = inverse is not None
+    known, sure, gained = inverse is not None, False, 0.0
     inverse = np.eye(len(x)) / max(1.0, float(np.linalg.norm(slope))) if inverse is None else inverse
     for _ in range(_ITERATIONS):
         # Numbers at their bounds that would leave them stay.
@@ -65,12 +67,16 @@ def smallest(
         if np.abs(slope[free]).max(initial=0.0) <= _FLAT:
             break
         along = np.where(free, -inverse @ np.where(free, slope, 0.0), 0.0)
-        there = _lower(objective, x, along, value, float(along @ slope), bounds)
+        fall = float(along @ slope)
+        if sure and _left(fall, gained) <= _LEFT * max(abs(value), 1.0) and _within(x + along, bounds):
+            return x + along
+        there = _lower(objective, x, along, value, fall, bounds)
         if there is None:
             break
         moved, found, steep = there
         step, change, gained = moved - x, steep - slope, value - found
         x, value, slope = there
+        sure = known and _as_expected(gained, fall)
         if gained <= _GAIN * max(abs(value), 1.0):
             break
         bend = float(step @ change)
@@ -82,6 +88,26 @@ def smallest(
             across = np.outer(step, turned) / bend
             inverse = inverse + factor * np.outer(step, step) - across - across.T
     return x
+
+
+def _within(x: Floats, bounds: tuple[Floats, Floats]) -> bool:
+    return bool((x >= bounds[0]).all() and (x <= bounds[1]).all())
+
+
+def _as_expected(gained: float, fall: float) -> bool:
+    """Whether a step gained at least half of what the curvature says, so that the curvature is about right.
+
+    Parameters
+    ----------
+    fall : float
+        The derivative of the function along the step, of which the curvature takes half back.
+    """
+    return gained >= -0.25 * fall
+
+
+def _left(fall: float, gained: float) -> float:
+    """About what a step leaves to gain: the same share of its own gain as the last step left of its gain."""
+    return (0.5 * fall) ** 2 / gained if gained > 0 else np.inf
 
 
 def _lower(
@@ -114,14 +140,19 @@ def smallest_of_many(
     x = start
     value, slope = objective(x)
     past: list[tuple[Floats, Floats, float]] = []
+    sure, gained = False, 0.0
     for _ in range(_ITERATIONS):
         along = -_turned(slope, past, scaled)
-        there = _lower(objective, x, along, value, dot(along, slope))
+        fall = dot(along, slope)
+        if sure and _left(fall, gained) <= _MANY_LEFT * max(abs(value), 1.0):
+            return x + along
+        there = _lower(objective, x, along, value, fall)
         if there is None:
             break
         moved, found, steep = there
         step, change, gained = moved - x, steep - slope, value - found
         x, value, slope = there
+        sure = _as_expected(gained, fall)
         if gained <= _MANY_GAIN * max(abs(value), 1.0):
             break
         bend = dot(step, change)

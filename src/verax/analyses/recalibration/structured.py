@@ -20,9 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from verax.analyses.recalibration.forms import LogLinear, mixed_logs
-from verax.analyses.recalibration.rows import Configuration, FittingRows, LogRows
+from verax.analyses.recalibration.rows import CURVATURE_ROWS, Configuration, FittingRows, LogRows
 from verax.analyses.recalibration.scaling import (
-    CURVATURE_ROWS,
     fit_temperature,
     matrix_curvature,
     noise_of,
@@ -62,14 +61,21 @@ def fit_structured(how: Configuration, rows: FittingRows, rule: Rule, near: LogL
 
     size = len(held)
     start = np.zeros(size) if near is None else np.append(near.slopes - unchanged, near.offsets)
-    at = _Point.of(few, start[:-k].reshape(unchanged.shape) + unchanged, start[-k:], bend)
-    if matrix and size > _MOST_NUMBERS:
-        best = smallest_of_many(objective, start, at.scaling_by_class(2 * held))
+    by_class = matrix and size > _MOST_NUMBERS
+
+    def curvature() -> Floats:
+        some = few if matrix or near is None else logs.many()
+        at = _Point.of(some, start[:-k].reshape(unchanged.shape) + unchanged, start[-k:], bend)
+        if by_class:
+            return at.sums_by_class()
+        return (matrix_curvature if matrix else vector_curvature)(at.q, at.z, at.weights)
+
+    found = curvature() if near is None else rows.alike(("curvature", how, rule), curvature)
+    if by_class:
+        best = smallest_of_many(objective, start, scaling_by_class(curvatures_by_class(found), 2 * held))
     else:
         bound = np.full(size, np.inf)
-        curvature = (matrix_curvature if matrix else vector_curvature)(at.q, at.z, at.weights)
-        inverse = inverse_of(curvature + np.diag(2 * held))
-        best = smallest(objective, start, (-bound, bound), inverse)
+        best = smallest(objective, start, (-bound, bound), inverse_of(found + np.diag(2 * held)))
     return LogLinear(unchanged + best[:-k].reshape(unchanged.shape), best[-k:], floor, power, spread)
 
 
@@ -106,41 +112,57 @@ class _Point:
         moved = (slopes @ z if slopes.ndim == 2 else slopes[:, None] * z) + offsets[:, None]
         return cls(z, softmax(moved.T, np).T, weights * (bend / weights.sum()))
 
-    def _curvatures_by_class(self) -> Floats:
-        """(K, K + 1, K + 1) the curvature in the numbers of each class by itself.
+    def sums_by_class(self) -> Floats:
+        """The curvature in the numbers of each class by itself, one half of what is symmetric: (pairs, K).
 
         Products of two logarithms are those of all classes: they are made once, for some rows at a time.
         """
         z, q, w, k = self.z, self.q, self.weights, len(self.z)
         ones = np.vstack([z, np.ones(len(w))])
         shares = (w * q * (1 - q)).T
-        first, second = np.triu_indices(k + 1)
-        found = np.zeros((len(first), k))
-        step = max(_FEWEST_ROWS, _PRODUCTS // len(first))
+        pairs = (k + 1) * (k + 2) // 2
+        found = np.zeros((pairs, k))
+        step = max(_FEWEST_ROWS, _PRODUCTS // pairs)
         for start in range(0, len(w), step):
             rows = slice(start, start + step)
-            products = np.empty((len(first), len(w[rows])))
+            products = np.empty((pairs, len(w[rows])))
             at = 0
             for i in range(k + 1):
                 np.multiply(ones[i, rows], ones[i:, rows], out=products[at : at + k + 1 - i])
                 at += k + 1 - i
             found += products @ shares[rows]
-        curvatures = np.empty((k, k + 1, k + 1))
-        curvatures[:, first, second] = found.T
-        curvatures[:, second, first] = found.T
-        return curvatures
+        return found
 
-    def scaling_by_class(self, held: Floats) -> Callable[[Floats], Floats]:
-        """Multiplies by the inverse of the curvature in the numbers of each class by itself."""
-        k = len(self.z)
-        curvatures = self._curvatures_by_class()
-        diagonal = np.arange(k + 1)
-        curvatures[:, diagonal, diagonal] += np.column_stack([held[: k * k].reshape(k, k), held[k * k :]])
-        inverses = inverse_of(curvatures)
 
-        def scaled(slope: Floats) -> Floats:
-            by_class = np.concatenate([slope[: k * k].reshape(k, k), slope[k * k :, None]], axis=1)
-            moved = np.matmul(inverses, by_class[:, :, None])[:, :, 0]
-            return np.append(moved[:, :k], moved[:, k])
+def curvatures_by_class(sums: Floats) -> Floats:
+    """(K, K + 1, K + 1) the curvature in the numbers of each class by itself."""
+    k = sums.shape[1]
+    first, second = np.triu_indices(k + 1)
+    curvatures = np.empty((k, k + 1, k + 1))
+    curvatures[:, first, second] = sums.T
+    curvatures[:, second, first] = sums.T
+    return curvatures
 
-        return scaled
+
+def scaling_by_class(curvatures: Floats, held: Floats) -> Callable[[Floats], Floats]:
+    """Multiplies by the inverse of the curvature in the numbers of each class, with penalties `held`.
+
+    What is added to the numbers of all classes alike changes no forecast, only the penalty, which is smallest
+    where the means over the classes, weighted by `held`, are zero. The search keeps them there: the curvature
+    by class does not know that the loss is flat in that direction, and would take many steps.
+    """
+    k = len(curvatures)
+    diagonal = np.arange(k + 1)
+    penalties = np.column_stack([held[: k * k].reshape(k, k), held[k * k :]])
+    shares = penalties / penalties.sum(axis=0)
+    curvatures[:, diagonal, diagonal] += penalties
+    inverses = inverse_of(curvatures)
+
+    def scaled(slope: Floats) -> Floats:
+        by_class = np.concatenate([slope[: k * k].reshape(k, k), slope[k * k :, None]], axis=1)
+        by_class -= shares * by_class.sum(axis=0)
+        moved = np.matmul(inverses, by_class[:, :, None])[:, :, 0]
+        moved -= (shares * moved).sum(axis=0)
+        return np.append(moved[:, :k], moved[:, k])
+
+    return scaled
