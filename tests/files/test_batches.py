@@ -15,6 +15,7 @@ from cases import card_of_file, forecasts
 from commandline import verax
 from verax import files
 from verax.files import arrow
+from verax.files.formats.tables import runs_of
 from verax.files.labels import INTEGER, ClassLabels, Target
 from verax.kernels.threads import in_order
 
@@ -166,3 +167,33 @@ def test_rows_divided_by_their_sums_are_counted(tmp_path):
     source = files.open(path, normalize=True)
     source.read()
     assert source.notes == ("None of the 2 rows had to be divided by its sum.",)
+
+
+def _runs(n_batches, first):
+    """The numbers of rows of runs of batches of 100 rows, and how many rows were read when each was made."""
+    read = []
+
+    def batches():
+        for start in range(0, 100 * n_batches, 100):
+            read.append(start + 100)
+            yield pa.record_batch({"x": np.arange(start, start + 100)})
+
+    runs = []
+    for start, run in runs_of(batches(), 100, 4, first):
+        assert run[0]["x"][0].as_py() == start
+        runs.append((sum(batch.num_rows for batch in run), read[-1]))
+    return runs
+
+
+@pytest.mark.parametrize(
+    ("n_batches", "first", "runs"),
+    [
+        (11, 0, [(400, 500), (400, 900), (300, 1100)]),
+        (8, 0, [(400, 500), (400, 800)]),
+        (10, 2, [(100, 200), (100, 300), (400, 700), (400, 1000)]),
+        (3, 0, [(300, 300)]),
+    ],
+)
+def test_long_runs_wait_for_one_batch_more_than_they_have(n_batches, first, runs):
+    # The last run has a batch at least, and no run waits for twice its rows, which would be held in memory.
+    assert _runs(n_batches, first) == runs

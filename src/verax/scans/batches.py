@@ -116,9 +116,8 @@ class TableHandle(LocalHandle):
     def _runs(self, times: int = 1) -> Iterator[tuple[int, list[Any]]]:
         rows = self._reader.rows_at_a_time
         # Of many rows even the first parts are long: what is counted exactly there would be in vain.
-        if (self.n_rows or 0) >= _LONG * times * rows:
-            rows, times = times * rows, 1
-        return self._table.runs(self._reader.columns, rows, times)
+        first = {"first": 0} if (self.n_rows or 0) >= _LONG * times * rows else {}
+        return self._table.runs(self._reader.columns, rows, times, **first)
 
     def _work(self, times: int) -> Iterator[Work]:
         for start, batches in self._runs(times):

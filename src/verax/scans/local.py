@@ -14,7 +14,7 @@ from verax.kernels.threads import by_turns, n_cores
 # How many collectors share the rows by turns, at most: threads beyond these would wait for rows to be read.
 _COLLECTORS = 8
 # From this many rows on, memory matters.
-_MANY = 2**22
+_MANY = 2**20
 Work = Callable[[Collector], int]
 
 
@@ -49,6 +49,10 @@ class LocalHandle(Handle):
 
     def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
         collectors = collectors_for(recipes, min(n_cores(), _COLLECTORS))
+        many = (self.n_rows or 0) >= _MANY
+        if many:
+            # What this thread has freed the threads do not take.
+            give_back()
         keep_freed()
         times = max((recipe.longer for recipe in recipes.values()), default=1)
         with expecting((self.n_rows or 0) * (1 if self.lists else self.n_classes)):
@@ -56,7 +60,7 @@ class LocalHandle(Handle):
             ahead = 2 if times == 1 else 1
             for n_rows in by_turns(lambda show, own: show(own), self._work(times), collectors, ahead):
                 self._advance(n_rows)
-        if (self.n_rows or 0) >= _MANY:
+        if many:
             # The first parts, which are kept or counted exactly, take more memory than those that follow.
             give_back()
         # One after the other, so that the tables of those that are done take no memory.

@@ -49,6 +49,9 @@ _ENDINGS = tuple(
 LOOK, _LOOK_AT_OUTCOMES = 1000, 2**16
 # How many runs of batches are short where later ones are longer.
 _FIRST_RUNS = 4
+# Arrow's allocator keeps several times as much freed memory as is in use. It gives that back whenever so many
+# bytes were read; more often would take time.
+_READ = 2**26
 # Rows that are read at once where a file is gone through.
 ROWS_AT_ONCE = 2**16
 _LIKE_A_NUMBER = re.compile(r"\s*-?\d*[.,]?\d+(e-?\d+)?\s*%?", re.IGNORECASE)
@@ -240,19 +243,26 @@ class SourceTable:
         """All rows of these columns, in order, as record batches of up to `rows` rows."""
         with self._errors():
             self._unchanged.check()
+            read = 0
             for batch in self.reader.batches(columns, rows):
                 if self.format in ("JSON Lines", "JSON"):
                     # The parser lets bytes pass that are no UTF-8.
                     batch.validate(full=True)
                 if batch.num_rows:
                     yield batch
+                read += batch.nbytes
+                if read >= _READ:
+                    pa.default_memory_pool().release_unused()
+                    read = 0
             self._unchanged.check()
 
-    def runs(self, columns: Sequence[str], rows: int, times: int = 1) -> Iterator[tuple[int, list[Any]]]:
-        """All rows in runs of about `rows`, later of `times` as many, as batches of one schema, with the
-        number of the first row.
+    def runs(
+        self, columns: Sequence[str], rows: int, times: int = 1, first: int = _FIRST_RUNS
+    ) -> Iterator[tuple[int, list[Any]]]:
+        """All rows in runs of about `rows`, after the first ones of `times` as many, as batches of one
+        schema, with the number of the first row.
         """
-        return runs_of(self.batches(columns, rows), rows, times)
+        return runs_of(self.batches(columns, rows), rows, times, first)
 
     def head(self, column: str, rows: int = _LOOK_AT_OUTCOMES) -> Any:
         """The first rows of a column, chunked."""
@@ -295,15 +305,17 @@ class SourceTable:
         )
 
 
-def runs_of(batches: Iterable[Any], rows: int, times: int = 1) -> Iterator[tuple[int, list[Any]]]:
+def runs_of(
+    batches: Iterable[Any], rows: int, times: int = 1, first: int = _FIRST_RUNS
+) -> Iterator[tuple[int, list[Any]]]:
     """Record batches in runs of one schema, with the number of the first row.
 
-    A run has at least `rows` rows, unless there are no more of its schema, and less than twice as many and a
-    batch: short ones at the end would be scored without kernels. After the first runs they have `times` as
-    many rows.
+    A run has at least `rows` rows, unless there are no more of its schema: short ones at the end would be
+    scored without kernels. After the first runs they have at least `times` as many rows, but for the last.
     """
     waiting: deque[Any] = deque()
     start = n = n_runs = 0
+    length = rows if first else rows * times
     for batch in batches:
         # Parts of a folder and blocks of a JSON file may have types of their own.
         if waiting and batch.schema != waiting[0].schema:
@@ -312,14 +324,14 @@ def runs_of(batches: Iterable[Any], rows: int, times: int = 1) -> Iterator[tuple
             waiting.clear()
         waiting.append(batch)
         n += batch.num_rows
-        while n >= 2 * rows:
+        while n >= length + rows:
             run, taken = [], 0
-            while taken < rows:
+            while taken < length:
                 run.append(waiting.popleft())
                 taken += run[-1].num_rows
             yield start, run
             start, n, n_runs = start + taken, n - taken, n_runs + 1
-            rows *= times if n_runs == _FIRST_RUNS else 1
+            length = rows if n_runs < first else rows * times
     if n:
         yield start, list(waiting)
 
