@@ -26,7 +26,7 @@ _SETTLED, _COUNTED = 2**18, 2**32 - 1
 
 
 class _Table:
-    """Bins with extremes, counts and sums; the sums are also kept as pairs of doubles."""
+    """Bins with extremes, counts and sums; the sums of many rows are kept as pairs of doubles."""
 
     def __init__(
         self, n_columns: int, least: Sequence[int], most: Sequence[int], sums: Sequence[int]
@@ -35,7 +35,7 @@ class _Table:
         self._empty[list(least)], self._empty[list(most)] = np.inf, -np.inf
         self._sums = np.array(sums, np.int64)
         self.cells = np.empty((0, n_columns))
-        self.totals = Sum.zeros((0, len(sums)))
+        self._totals: Sum | None = None
         self._unsettled = 0
 
     def grow(self, before: int, after: int) -> None:
@@ -49,8 +49,16 @@ class _Table:
             return found
 
         self.cells = longer(self.cells, self._empty)
-        nothing = np.zeros(self.totals.high.shape[1])
-        self.totals = Sum(longer(self.totals.high, nothing), longer(self.totals.low, nothing))
+        if self._totals is not None:
+            nothing = np.zeros(len(self._sums))
+            self._totals = Sum(longer(self._totals.high, nothing), longer(self._totals.low, nothing))
+
+    @property
+    def totals(self) -> Sum:
+        """The sums as pairs of doubles. Tables of few rows take no memory for these before the end."""
+        if self._totals is None:
+            self._totals = Sum.zeros((len(self.cells), len(self._sums)))
+        return self._totals
 
     def added(self, n_rows: int) -> None:
         """Rows were added."""

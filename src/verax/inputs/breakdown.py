@@ -32,6 +32,8 @@ _TABLES = 32
 _MANY = 2**16
 # From this many rows on, memory that the tables leave behind is worth the time of fetching it again.
 _LARGE = 2**20
+# How many subgroups leave their memory behind before it is handed back.
+_AT_A_TIME = 4
 
 
 def not_scanned(name: object, known: Sequence[str], argument: str = "by") -> InputError:
@@ -196,9 +198,9 @@ class _Gathered:
         for label in list(self._by_label):
             gathered = self._by_label.pop(label)
             found[label] = {name: _fitted(gathered.pop(name).summary(), most) for name in list(gathered)}
-        if self._n_rows >= _LARGE:
-            # Threads made the tables, and what a thread has freed the others do not take.
-            give_back()
+            if self._n_rows >= _LARGE and len(self._by_label) % _AT_A_TIME == 0:
+                # Threads made the tables, and what a thread has freed the others do not take.
+                give_back()
         return Breakdown(found)
 
 

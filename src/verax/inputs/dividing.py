@@ -79,7 +79,7 @@ class Division:
         """The rows of each subgroup as a part of their own."""
         models = {name: self._forecasts(rows) for name, rows in part.models.items()}
         ids = None if part.ids is None else part.ids[self.order]
-        numbers = part.row_numbers[self.order] if part.start or part.numbers is not None else self.order
+        numbers = self.order + part.start if part.numbers is None else part.numbers[self.order]
         for begin, end in zip(self.edges[:-1].tolist(), self.edges[1:].tolist(), strict=True):
             own = slice(begin, end)
             yield Part.held(

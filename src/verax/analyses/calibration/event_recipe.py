@@ -329,7 +329,8 @@ class _Gathered:
             return False
         first = slice(0, 2 * self._most // n)
         rows = RowEvents(recipe.model, recipe.how(n_classes)).read(part)
-        return sum(n_distinct(event.ranked[first]) for event in rows.each()) > self._most
+        found = itertools.accumulate(n_distinct(event.ranked[first]) for event in rows.each())
+        return any(n_values > self._most for n_values in found)
 
     def _added(self, part: Part) -> bool:
         """Add the rows to the tables, if there are few events that are scored by squared errors."""
