@@ -59,11 +59,12 @@ def fit(
 def fit_isotonic(rows: FittingRows, *, thresholds: bool) -> Isotonic:
     """The non-decreasing functions of classes or thresholds that fit best, by every proper score."""
     columns = cumulative if thresholds else np.asarray
-    given = np.asarray(columns(rows.p), float)
+    # Contiguous columns: the rows of one are taken in the order of its values.
+    given = np.ascontiguousarray(np.asarray(columns(rows.p), float).T)
     knots = []
     for i, order in enumerate(rows.orders(columns)):
         happened = rows.y <= i if thresholds else rows.y == i
-        knots.append(_knots(given[order, i], happened[order], rows.weights[order]))
+        knots.append(_knots(given[i][order], happened[order], rows.weights[order]))
     # As if one more row had been seen, spread over all classes: no class is ruled out for good.
     spread = 1 / (len(rows.y) + 1)
     return Isotonic(thresholds, tuple(x for x, _ in knots), tuple(y for _, y in knots), spread)
