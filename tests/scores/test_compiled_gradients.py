@@ -1,4 +1,4 @@
-"""Compiled gradients and expected Hessians: those of exact vectors and of the array calls."""
+"""Compiled gradients, expected Hessians and losses: those of exact vectors and of the array calls."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import verax as vx
 from cases import GRADIENTS, RULES, SMOOTH, number
 from verax.kernels import ledger, limits
 from verax.kernels.fewclasses import FEW
-from verax.scores.gradients.compiled import Scaling, run_compiled
-from verax.scores.gradients.logits import derivatives
+from verax.scores.gradients import compiled as slopes
+from verax.scores.gradients.compiled import Scaling, run_compiled, run_with_losses
+from verax.scores.gradients.logits import _losses_with_gradient, derivatives, losses_with_gradient
 from verax.scores.rules import OrdinalRule
 
 pytest.importorskip("numba")
@@ -200,3 +201,36 @@ def test_every_registered_rule_that_trains_is_compiled(monkeypatch):
     for rule in RULES:
         if trains(rule, 3):
             assert run_compiled(rule, z, y, 0.1, scaling) is not None
+
+
+# ---- losses with gradients ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "k"),
+    [(OwnRule(), 3), (vx.brier, 2), (vx.rps, 5), (vx.log_score, 3), (vx.ranked_log, 4), (vx.spherical, 10)],
+    ids=repr,
+)
+def test_losses_with_gradients_are_those_of_array_calls(rule, k, monkeypatch):
+    monkeypatch.setattr(slopes, "_MANY", 0)
+    y, z, _ = logits(k)
+    z = np.ascontiguousarray(z.T)
+    losses, g = losses_with_gradient(rule, z, y)
+    left = run_with_losses(rule, z, y)[2]
+    assert np.count_nonzero(left) < len(y) / 2
+    expected, by_arrays = _losses_with_gradient(rule, z, y)
+    np.testing.assert_allclose(losses, expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(g, by_arrays, rtol=1e-12, atol=1e-14)
+
+
+def test_where_losses_with_gradients_are_left_to_array_calls(monkeypatch):
+    y, z, _ = logits(3)
+    z = np.ascontiguousarray(z.T)
+    assert run_with_losses(vx.rps, z, y) is None
+    monkeypatch.setattr(slopes, "_MANY", 0)
+    assert run_with_losses(vx.rps, z, y) is not None
+    for rule in (Untraced(), OfTheTop(), vx.zero_one, vx.pbs):
+        assert run_with_losses(rule, z, y) is None
+    assert run_with_losses(vx.rps, np.zeros((FEW + 1, 5)), np.zeros(5, int)) is None
+    monkeypatch.setattr(slopes, "kernels", lambda: None)
+    assert run_with_losses(vx.rps, z, y) is None

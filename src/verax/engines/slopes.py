@@ -1,15 +1,18 @@
-"""From the formula of a rule to a compiled loop that gives its gradient and expected Hessian in logits.
+"""From the formula of a rule to compiled loops that give its gradient in logits, with the expected Hessian or
+the loss.
 
-The steps of the formula and of its derivatives (`engines.derivatives`) are printed once for every class: as
-if that class had happened. The expected Hessian needs all of them, the gradient those of the outcome. How the
-row statistics move with the logits is written as in `scores.gradients.statistics`, for rows of few classes.
+For the expected Hessian the steps of the formula and of its derivatives (`engines.derivatives`) are printed
+once for every class: as if that class had happened. The gradient and the loss need those of the outcome. How
+the row statistics move with the logits is written as in `scores.gradients.statistics`, for rows of few
+classes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import itemgetter
 
 import numpy as np
 
@@ -39,75 +42,128 @@ def fuse_slopes(
     score, times `curvature`, and at least `least`; both times the weight. It sets `left` for rows whose
     results are not to be used: numbers on the way left the range of floats.
     """
-    trace = record([rule], n_classes, log_true=True)
-    if trace is None or n_classes > FEW:
+    found = _differentiated(rule, n_classes, losses=False)
+    if found is None:
         return None
-    trace, slopes = _alive(*differentiate(trace))
-    if not slopes or not _DIRECTIONS.keys() >= {*trace.statistics, *slopes} - {"p_true"}:
-        return None
-    text = _loop(trace, slopes, n_classes, binary=binary, weighted=weighted)
+    trace, slopes = found
+    kept = [1] if binary else list(range(n_classes))
+
+    def write(row: Lines) -> list[str]:
+        write_probabilities(row, n_classes, "logits", binary=binary)
+        results = _write_derivatives(row, trace, slopes, n_classes, kept)
+        return [row.let(f"{result} * w[start + i]") for result in results] if weighted else results
+
+    columns = ["start + i"] if binary else [f"start + i, {j}" for j in kept]
+    text = _loop(
+        "z, y, w, c, floor, factor, curvature, least, g, h, left",
+        len(trace.constants),
+        [f"z[{column}]" for column in columns],
+        write,
+        [f"{result}[{column}]" for result in "gh" for column in columns],
+    )
     return compile_text(text, __file__), np.array(trace.constants)
 
 
-def _alive(trace: Trace, slopes: dict[str, str]) -> tuple[Trace, dict[str, str]]:
-    """The slopes that are not flat, and the trace with only what these depend on."""
+@lru_cache(maxsize=64)
+def fuse_losses_with_slopes(rule: Formula, n_classes: int) -> tuple[Kernel, Floats] | None:
+    """A kernel (z, y, constants, losses, g, left) and its constants; None as in `fuse_slopes`.
+
+    The kernel reads the logits `z`, of shape (K, N), and writes the loss of each row and its gradient, of the
+    same shape.
+    """
+    found = _differentiated(rule, n_classes, losses=True)
+    if found is None:
+        return None
+    trace, slopes = found
+    (loss,) = trace.losses
+
+    def write(row: Lines) -> list[str]:
+        write_probabilities(row, n_classes, "logits", binary=False)
+        own = _begun(row, trace, slopes, n_classes)
+        partials = _write_partials(own, trace, slopes, own.at_outcome)
+        # The steps of the formula are named; what follows has other names.
+        return [loss, *_write_gradient(own, partials, range(n_classes))]
+
+    lines = [f"{j}, start + i" for j in range(n_classes)]
+    given, places = [f"z[{line}]" for line in lines], ["losses[start + i]", *(f"g[{line}]" for line in lines)]
+    text = _loop("z, y, c, losses, g, left", len(trace.constants), given, write, places)
+    return compile_text(text, __file__), np.array(trace.constants)
+
+
+def _differentiated(rule: Formula, n_classes: int, *, losses: bool) -> tuple[Trace, dict[str, str]] | None:
+    """The steps of the derivatives of a rule, with those of its loss if asked for, and their names."""
+    trace = record([rule], n_classes, log_true=True)
+    if trace is None or n_classes > FEW:
+        return None
+    trace, slopes = _alive(*differentiate(trace), trace.losses if losses else ())
+    known = _DIRECTIONS.keys() >= {*trace.statistics, *slopes} - {"p_true"}
+    return (trace, slopes) if slopes and known else None
+
+
+def _alive(trace: Trace, slopes: dict[str, str], losses: Sequence[str]) -> tuple[Trace, dict[str, str]]:
+    """The slopes that are not flat, and the trace with only what these and some losses depend on."""
     slopes = {name: slope for name, slope in slopes.items() if name not in _FLAT}
-    read = {*slopes.values(), *({"p_true"} & set(slopes))}
+    read = {*slopes.values(), *losses, *({"p_true"} & set(slopes))}
     steps = []
     for step in reversed(trace.steps):
         if step.name in read:
             steps.append(step)
             read.update(step.operands)
     statistics = tuple(name for name in trace.statistics if name in read)
-    return replace(trace, statistics=statistics, steps=tuple(reversed(steps))), slopes
+    return replace(trace, statistics=statistics, steps=tuple(reversed(steps)), losses=tuple(losses)), slopes
 
 
-def _loop(trace: Trace, slopes: dict[str, str], k: int, *, binary: bool, weighted: bool) -> str:
-    size, n_given = strip_rows(k), 1 if binary else k
-    kept = [1] if binary else list(range(k))
+def _loop(
+    parameters: str,
+    n_constants: int,
+    given: Sequence[str],
+    write: Callable[[Lines], list[str]],
+    places: Sequence[str],
+) -> str:
+    """The text of a kernel that reads what is `given` as q0, q1, ..., and writes results to their places."""
+    size, n_given = strip_rows(len(given)), len(given)
     head = Lines(4)
-    for i in range(len(trace.constants)):
+    for i in range(n_constants):
         head.let(f"c[{i}]", f"c{i}")
     # One array for all, so that the compiler knows that its rows do not overlap: logits, results, doubts.
-    head.add(f"strip = np.empty(({n_given + 2 * len(kept) + 1}, {size}))")
+    head.add(f"strip = np.empty(({n_given + len(places) + 1}, {size}))")
     head.add(f"for start in range(0, y.size, {size}):")
     strip = Lines(8)
     strip.add(f"n = min({size}, y.size - start)")
     strip.add("for i in range(n):")
-    for j in range(n_given):
-        strip.add(f"    strip[{j}, i] = z[start + i{'' if binary else f', {j}'}]")
+    for j, own in enumerate(given):
+        strip.add(f"    strip[{j}, i] = {own}")
     strip.add("for i in range(n):")
     row = Lines(12)
     row.let("y[start + i]", "o")
     for j in range(n_given):
         row.let(f"strip[{j}, i]", f"q{j}")
-    write_probabilities(row, k, "logits", binary=binary)
-    results = _write_derivatives(row, trace, slopes, k, kept)
-    if weighted:
-        results = [row.let(f"{result} * w[start + i]") for result in results]
+    results = write(row)
     row.require(f"{row.total([row.let(f'abs({result})') for result in results])} < math.inf")
     row.all_hold("ok")
     for j, result in enumerate([*results, "select(ok, 0.0, 1.0)"], n_given):
         row.add(f"strip[{j}, i] = {result}")
     end = Lines(8)
     end.add("for i in range(n):")
-    for at, j in enumerate(kept):
-        place = "start + i" if binary else f"start + i, {j}"
-        end.add(f"    g[{place}] = strip[{n_given + at}, i]")
-        end.add(f"    h[{place}] = strip[{n_given + len(kept) + at}, i]")
-    end.add(f"    left[start + i] = strip[{n_given + 2 * len(kept)}, i] > 0.0")
-    start = "def kernel(z, y, w, c, floor, factor, curvature, least, g, h, left):"
-    return "\n".join([start, *head.text, *strip.text, *row.text, *end.text])
+    for j, place in enumerate(places, n_given):
+        end.add(f"    {place} = strip[{j}, i]")
+    end.add(f"    left[start + i] = strip[{n_given + len(places)}, i] > 0.0")
+    return "\n".join([f"def kernel({parameters}):", *head.text, *strip.text, *row.text, *end.text])
+
+
+def _begun(lines: Lines, trace: Trace, slopes: dict[str, str], k: int) -> _Row:
+    """A row of which no derivative is written yet."""
+    if "cdf_log" in trace.statistics or "cdf_log" in slopes:
+        lines.require(f"{lines.smallest([f'shifted{j}' for j in range(k)])} >= {FAR!r}")
+    return _Row(lines, k)
 
 
 def _write_derivatives(
     lines: Lines, trace: Trace, slopes: dict[str, str], k: int, kept: Sequence[int]
 ) -> list[str]:
     """The names of the gradient in the logits that are kept, then those of the expected Hessian."""
-    row = _Row(lines, k)
-    if "cdf_log" in trace.statistics or "cdf_log" in slopes:
-        lines.require(f"{lines.smallest([f'shifted{j}' for j in range(k)])} >= {FAR!r}")
-    partials = [_write_partials(row, trace, slopes, j) for j in range(k)]
+    row = _begun(lines, trace, slopes, k)
+    partials = [_write_partials(row, trace, slopes, itemgetter(j)) for j in range(k)]
     owns = []
     for j in kept:
         terms = [f"{partial} * {_DIRECTIONS[name].own(row, j)}" for name, partial in partials[j].items()]
@@ -116,23 +172,33 @@ def _write_derivatives(
         lowest = lines.let(f"floor * {row.others[j]}")
         value = lines.let(f"{row.p[j]} * select(-{own} > {lowest}, -{own}, {lowest}) * curvature")
         owns.append(lines.let(f"select({value} > least, {value}, least)"))
+    of_outcome = {name: row.at_outcome([partials[j][name] for j in range(k)]) for name in partials[0]}
+    return [lines.let(f"{total} * factor") for total in _write_gradient(row, of_outcome, kept)] + owns
+
+
+def _write_gradient(row: _Row, partials: Mapping[str, str], kept: Sequence[int]) -> list[str]:
+    """The names of the gradient in some logits, from the derivatives in each direction at the outcome."""
     totals: list[list[str]] = [[] for _ in kept]
-    for name in partials[0]:
-        partial = row.at_outcome([partials[j][name] for j in range(k)])
+    for name, partial in partials.items():
         moves = _DIRECTIONS[name].slopes(row)
         for total, j in zip(totals, kept, strict=True):
-            total.append(lines.let(f"{partial} * {moves[j]}"))
-    return [lines.let(f"{lines.total(total)} * factor") for total in totals] + owns
+            total.append(row.lines.let(f"{partial} * {moves[j]}"))
+    return [row.lines.total(total) for total in totals]
 
 
-def _write_partials(row: _Row, trace: Trace, slopes: dict[str, str], j: int) -> dict[str, str]:
-    """The derivative of the loss in each direction, if class j happens; p_true moves as its logarithm."""
+def _write_partials(
+    row: _Row, trace: Trace, slopes: dict[str, str], of: Callable[[list[str]], str]
+) -> dict[str, str]:
+    """The derivative of the loss in each direction; `of` takes the class that happens from those of all.
+
+    What happens moves p_true as its logarithm.
+    """
     lines = row.lines
     for name in trace.statistics:
         if name == "log_true":
-            lines.let(row.log_p[j], name)
+            lines.let(of(row.log_p), name)
         else:
-            value = row.p[j] if name == "p_true" else _DIRECTIONS[name].values(row)[j]
+            value = of(row.p if name == "p_true" else _DIRECTIONS[name].values(row))
             lines.let(f"select({value} > {TINY!r}, {value}, {TINY!r})", name)
     write_formulas(lines, trace)
     # Steps have the same names for every class, so what is kept of them gets names of its own.

@@ -1,4 +1,4 @@
-"""Gradients and expected Hessians by a compiled loop, for many rows of few classes."""
+"""Gradients by compiled loops, with expected Hessians or losses, for many rows of few classes."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from verax.engines.slopes import fuse_slopes
+from verax.engines.slopes import fuse_losses_with_slopes, fuse_slopes
 from verax.inputs.arrays import Array, Floats
 from verax.kernels.fewclasses import FEW
 from verax.kernels.ledger import compiles
+from verax.kernels.loading import kernels
 from verax.kernels.threads import n_cores
 from verax.scores.base import Rule
 
 # How many logits a thread is given at a time.
 _PART = 2**18
+# From this many logits on, a search for the best of a few numbers pays for loading a loop.
+_MANY = 2**15
 
 
 @dataclass(frozen=True)
@@ -83,3 +86,21 @@ def run_compiled(
     with ThreadPoolExecutor(n_cores()) as pool:
         list(pool.map(work, range(0, len(z), step)))
     return g, h, left
+
+
+def run_with_losses(rule: Rule, z: Floats, y: Array) -> tuple[Floats, Floats, Array] | None:
+    """Losses and gradients of all rows of logits, of shape (K, N), and which rows are left to array calls.
+
+    None as in `run_compiled`. Optimisers ask for these hundreds of times, and begin where they ended before:
+    so size alone decides, not how often the loop was asked for.
+    """
+    k, n = z.shape
+    if k > FEW or z.size < _MANY or kernels() is None:
+        return None
+    fused = fuse_losses_with_slopes(rule, k)
+    if fused is None:
+        return None
+    kernel, constants = fused
+    losses, g, left = np.empty(n), np.empty((k, n)), np.empty(n, np.bool_)
+    kernel(np.ascontiguousarray(z), np.ascontiguousarray(y, np.int64), constants, losses, g, left)
+    return losses, g, left

@@ -26,7 +26,7 @@ from verax.inputs.forecasts import Forecasts
 from verax.kernels.limits import TINY
 from verax.kernels.threads import n_cores
 from verax.scores.base import Rule
-from verax.scores.gradients.compiled import AS_THEY_ARE, Scaling, run_compiled
+from verax.scores.gradients.compiled import AS_THEY_ARE, Scaling, run_compiled, run_with_losses
 from verax.scores.gradients.duals import Dual, DualNamespace
 from verax.scores.gradients.statistics import DIRECTIONS, Block, Happened, Values
 
@@ -135,6 +135,17 @@ def losses_with_gradient(rule: Rule, z: Floats, y: Array) -> tuple[Floats, Float
     y : array of shape (N,)
         Positions of the outcomes.
     """
+    found = run_with_losses(rule, z, y)
+    if found is None:
+        return _losses_with_gradient(rule, z, y)
+    losses, g, left = found
+    if left.any():
+        losses[left], g[:, left] = _losses_with_gradient(rule, z[:, left], y[left])
+    return losses, g
+
+
+def _losses_with_gradient(rule: Rule, z: Floats, y: Array) -> tuple[Floats, Floats]:
+    """The same by array calls."""
     n = z.shape[1]
     losses, g = np.empty(n), np.empty(z.shape)
     step = max(_ROWS, _BLOCK // len(z))
