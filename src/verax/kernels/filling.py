@@ -183,10 +183,10 @@ def fill_events(
     probability * (1 - probability), and of the squared error.
     """
     near, shift, lowest, _, _ = layout
-    keys, places = np.empty(_STRIP), np.empty(_STRIP, np.uint64)
+    keys, places = np.empty(_SHORT), np.empty(_SHORT, np.uint64)
     claimed, hits, variance, squared = 0.0, 0.0, 0.0, 0.0
-    for start in range(0, key.size, _STRIP):
-        n = min(_STRIP, key.size - start)
+    for start in range(0, key.size, _SHORT):
+        n = min(_SHORT, key.size - start)
         own, claims, hit = key[start : start + n], given[start : start + n], happened[start : start + n]
         for i in range(n):
             x = own[i]
@@ -201,17 +201,20 @@ def fill_events(
         if rest.size:
             others = rest[start : start + n]
             for i in range(n):
-                gap = select(hit[i] > 0, others[i], claims[i])
+                claim, gap = min(claims[i], 1.0), select(hit[i] > 0, others[i], claims[i])
                 squared = plus(squared, gap * gap)
+                claimed = plus(claimed, claim)
+                variance = plus(variance, claim * (1.0 - claim))
         else:
             for i in range(n):
-                gap = select(hit[i] > 0, 1.0 - claims[i], claims[i])
+                claim, gap = min(claims[i], 1.0), select(hit[i] > 0, 1.0 - claims[i], claims[i])
                 squared = plus(squared, gap * gap)
+                claimed = plus(claimed, claim)
+                variance = plus(variance, claim * (1.0 - claim))
+        count = 0
         for i in range(n):
-            claim = min(claims[i], 1.0)
-            claimed = plus(claimed, claim)
-            hits = plus(hits, float(hit[i]))
-            variance = plus(variance, claim * (1.0 - claim))
+            count += int(hit[i])
+        hits += float(count)
         for i in range(n):
             # A bin may lie across two lines of the cache.
             fetch(table[places[i], 0])

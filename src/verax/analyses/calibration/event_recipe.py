@@ -365,12 +365,14 @@ class _Gathered:
         digits it is rounded; as `binary_events` has them, and the most likely class in the end if asked for.
         """
         model, p = self._recipe.model, probabilities(part, self._recipe.model)
-        # Columns of a subgroup are contiguous, each by itself.
-        below: Any = [np.ascontiguousarray(column) for column in p.T]
-        above, scale = below, 0.0
+        below: Any
         if how.thresholds:
-            below, above = cumulated(np.stack(below))
+            below, above = cumulated(np.ascontiguousarray(p.T))
             scale = 10.0 ** dense(part, model).unity.decimals
+        else:
+            # Columns of a subgroup are contiguous, each by itself.
+            below, scale = [np.ascontiguousarray(column) for column in p.T], 0.0
+            above = below
         # Short numbers are compared faster.
         y = outcomes(part, model)[0].astype(np.uint8)
         for i in range(self._n_events):
