@@ -159,10 +159,13 @@ class Isotonic(CalibrationMap):
 
 def mixed_logs(p: Floats, floor: float, power: float, spread: float) -> Floats:
     """Logarithms of the probabilities, raised to a power and mixed with an even spread, if there is one."""
-    z = np.log(np.maximum(p, floor))
-    if not spread:
-        return np.asarray(z)
-    return np.asarray(np.log((1 - spread) * softmax(power * z, np) + spread / p.shape[1]))
+    z = np.asarray(np.log(np.maximum(p, floor)))
+    return mixed(z, power, spread) if spread else z
+
+
+def mixed(z: Floats, power: float, spread: float) -> Floats:
+    """Logarithms of the probabilities with logarithms z, (N, K), after a power and an even spread."""
+    return np.asarray(np.log((1 - spread) * softmax(power * z, np) + spread / z.shape[1]))
 
 
 def cumulative(p: Floats) -> Floats:

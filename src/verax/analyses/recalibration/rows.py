@@ -96,7 +96,7 @@ class FittingRows:
     @property
     def logs(self) -> LogRows:
         """The logarithms of the probabilities."""
-        return self.once("logs", lambda: LogRows.of(self, lambda p: np.log(np.maximum(p, self.floor))))
+        return self.once("logs", lambda: LogRows.of(self))
 
     def orders(self, of: Callable[[Floats], Floats]) -> Iterator[Ints]:
         """The order of the rows by each column of what `of` makes of their probabilities.
@@ -141,14 +141,19 @@ class LogRows:
     n_rows: int
 
     @classmethod
-    def of(cls, rows: FittingRows, logs: Callable[[Floats], Floats]) -> LogRows:
-        """The logarithms that a function makes of rows of probabilities."""
+    def of(cls, rows: FittingRows) -> LogRows:
+        """The logarithms of the probabilities, zeros as the floor."""
         step, found = max(_ROWS, _BLOCK // rows.n_classes), []
         for start in range(0, len(rows.y), step):
             part = slice(start, start + step)
-            z = np.ascontiguousarray(logs(rows.p[part]).T)
-            found.append((z, rows.y[part], rows.weights[part]))
+            z = np.log(np.maximum(rows.p[part], rows.floor))
+            found.append((np.ascontiguousarray(z.T), rows.y[part], rows.weights[part]))
         return cls(found, len(rows.y))
+
+    def made(self, function: Callable[[Floats], Floats]) -> LogRows:
+        """What a function makes of the logarithms, (K, n), of the same rows."""
+        blocks = [(np.ascontiguousarray(function(z)), y, weights) for z, y, weights in self.blocks]
+        return LogRows(blocks, self.n_rows)
 
     def sums(self, rule: Rule, slopes: Floats, offsets: Floats) -> tuple[float, Floats, Floats]:
         """The sum of the losses of slopes and offsets, and its derivatives in both.

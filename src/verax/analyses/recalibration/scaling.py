@@ -15,8 +15,8 @@ from verax.scores.base import Rule
 from verax.scores.gradients.logits import losses_with_gradient
 from verax.scores.registry import RULES
 
-# A search that begins near its end takes a fraction of the steps if it knows the curvature. One for a single
-# number takes few, so it is worth that from this many classes on.
+# A search takes a fraction of the steps if it knows the curvature. One for a single number takes few, so it
+# is worth that near the end only, from this many classes on.
 _MANY_CLASSES = 20
 
 
@@ -131,6 +131,8 @@ def fit_log_linear(how: Configuration, rows: FittingRows, rule: Rule, near: LogL
     inverse = None
     if how.strength is not None:
         inverse = _inverse_curvature(*numbers.unpack(start), few, how.strength)
+    elif near is None and numbers.offsets:
+        inverse = _inverse_curvature_near(numbers, start, few, rule)
     elif near is not None and (numbers.offsets or k >= _MANY_CLASSES):
         inverse = rows.alike(
             ("curvature", how, rule),
@@ -158,12 +160,12 @@ def _inverse_curvature_near(
     if numbers.slopes == "each":
         found = vector_curvature(q, z, weights)
     else:
-        mean = np.einsum("kn,kn->n", q, added)
-        found = np.empty((len(q) + 1, len(q) + 1))
-        found[0, 0] = weights @ (np.einsum("kn,kn,kn->n", q, added, added) - mean**2)
-        found[0, 1:] = found[1:, 0] = (q * (added - mean)) @ weights
-        found[1:, 1:] = np.diag(q @ weights) - (weights * q) @ q.T
-        found = found if numbers.offsets else found[:1, :1]
+        added -= np.einsum("kn,kn->n", q, added)
+        found = np.einsum("kn,kn->", q * added, weights * added).reshape(1, 1)
+        if numbers.offsets:
+            across = np.einsum("kn,kn,n->k", q, added, weights)[:, None]
+            by_offset = np.diag(q @ weights) - (weights * q) @ q.T
+            found = np.block([[found, across.T], [across, by_offset]])
         found = found[1:, 1:] if numbers.slopes == "fixed" else found
     if rule != RULES["log_score"]:
         found = found * noise_of(rule, moved, y, weights)[1]

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from verax.analyses.recalibration.forms import LogLinear, mixed_logs
-from verax.analyses.recalibration.rows import CURVATURE_ROWS, Configuration, FittingRows, LogRows
+from verax.analyses.recalibration.forms import LogLinear, mixed
+from verax.analyses.recalibration.rows import CURVATURE_ROWS, Configuration, FittingRows
 from verax.analyses.recalibration.scaling import (
     fit_temperature,
     matrix_curvature,
@@ -45,9 +45,7 @@ def fit_structured(how: Configuration, rows: FittingRows, rule: Rule, near: LogL
     k, n = rows.n_classes, len(rows.y)
     power = float(fit_temperature(rows, rule, None if near is None else near.power).slopes)
     floor, spread = rows.floor, 1 / (n + 1)
-    logs = rows.once(
-        ("mixed", power), lambda: LogRows.of(rows, lambda p: mixed_logs(p, floor, power, spread))
-    )
+    logs = rows.once(("mixed", power), lambda: rows.logs.made(lambda z: mixed(z.T, power, spread).T))
     few = logs.some(2 * CURVATURE_ROWS)
     noise, bend = (1.0, 1.0) if rule == RULES["log_score"] else noise_of(rule, *few)
     strength = (1.0 if how.strength is None else how.strength) * noise
