@@ -65,7 +65,9 @@ class RowStats:
 
     def add(self, **statistics: Array) -> None:
         """Note further statistics of the same rows."""
-        self.__dict__.update(statistics)
+        # Older versions of PyTorch compile this, but no update of `__dict__`.
+        for name, value in statistics.items():
+            setattr(self, name, value)
 
     def __getattr__(self, name: str) -> Array:
         if name in STATISTICS:
