@@ -106,8 +106,8 @@ def remedy_words(found: Findings) -> str:
         return f"{title} may lower the loss (by {share} in nested cross-validation)"
     spread = f"{100 * ends.confidence:g}% CI {percent_span(ends.low, ends.high)}"
     if ends.low > 0:
-        slight = "hardly: " if remedy.share < _SLIGHT else ""
-        return f"{title} lowers the loss {slight}by {share} ({spread}, cross-validated)"
+        lowers = "barely lowers the loss:" if remedy.share < _SLIGHT else "lowers the loss"
+        return f"{title} {lowers} by {share} ({spread}, cross-validated)"
     return f"{title} may lower the loss (by {share}, {spread}, cross-validated)"
 
 
