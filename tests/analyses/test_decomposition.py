@@ -24,12 +24,14 @@ from covers import decomposition as promises
 from realdata import load
 from verax.analyses.calibration import cells, decomposition, sampling, walks
 from verax.analyses.calibration.components import COMPONENTS
+from verax.analyses.calibration.event_recipe import EventRecipe
 from verax.analyses.calibration.events import recalibrate, split
+from verax.analyses.calibration.eventsums import bins_of_rows
 from verax.analyses.calibration.optimism import smooth_frequencies
 from verax.analyses.calibration.refits import IndependentDraws, Refits, WildDraws
 from verax.analyses.calibration.sources import RowEvents
 from verax.inference.intervals import Interval
-from verax.inputs.memory import InMemory
+from verax.inputs.memory import InMemory, open_rows
 from verax.kernels import limits, walking
 
 VECTORS = [
@@ -700,3 +702,20 @@ def test_draws_in_cells_have_the_distribution_of_rows(monkeypatch):
     assert drawn.calibrated.mean() == pytest.approx(rows.calibrated.mean(), rel=0.03)
     assert drawn.calibrated.std() == pytest.approx(rows.calibrated.std(), rel=0.15)
     assert drawn.accuracy.bias[1:3] == pytest.approx(rows.accuracy.bias[1:3], rel=0.1)
+
+
+@needs_numba
+@pytest.mark.parametrize("ties", [False, True])
+def test_bins_of_rows_that_the_pass_has_sorted_are_those_of_the_rows(ties, monkeypatch):
+    monkeypatch.setattr(walks, "compiles", lambda *_: True)
+    y, p = forecasts(3000, 3, ties=ties)
+    handle = open_rows(y, p)
+    model = handle.one_model()
+    event = handle.summarise({"events": EventRecipe(model, False)})["events"].event(1, "b")
+    assert event.walk is not None
+    found, alone = event.bins, bins_of_rows(event.rows, None)
+    for name in ("weight", "happened", "claimed", "squares", "least", "most"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(alone, name))
+    # The pass keeps what it has found, and rows are as they were.
+    np.testing.assert_array_equal(event.rows.given, p[:, 1])
+    assert event.walk.size.sum() == len(y)

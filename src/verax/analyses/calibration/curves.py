@@ -65,7 +65,7 @@ def curve_of(
 def with_whole_band(found: FittedCurve) -> ReliabilityCurve:
     """The curve with the band of every forecast."""
     band = None if found.within is None else found.within.of_values
-    points = found.forecast, found.frequency, found.weight, band
+    points = found.forecast, found.frequency, np.ascontiguousarray(found.weight), band
     return ReliabilityCurve(found.components.name, *points, found.histogram, found.components)
 
 

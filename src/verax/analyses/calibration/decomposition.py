@@ -39,7 +39,7 @@ from verax.scores.registry import default_rules, parse
 # From this many rows on, threads share the events and their refits.
 _MANY = 2**16
 # From this many rows on, memory that a fit leaves behind is worth the time of fetching it again.
-_LARGE = 2**20
+_LARGE = 2**19
 
 
 @reads
@@ -277,6 +277,8 @@ def read_decomposition(
     for part, drawn in in_order(part_of, numbered, threads, 0) if threads > 1 else map(part_of, numbered):
         draws.add(drawn, how.factor * scored.times[len(parts)])
         parts.append(part)
+        # It holds the rows of its event, and the next is waited for.
+        del drawn
     factors = how.factor * np.array(scored.times)
     total = draws.whole()
     whole = Components(

@@ -299,7 +299,8 @@ class SummedEvent:
         """The distinct forecasts, or the bins."""
         if self.rows is None:
             return self.sums.of(self.i)
-        return bins_of_rows(self.rows, self.weights)
+        # Bins are made of the rows as the pass has sorted them, and take their memory.
+        return bins_of_rows(self.rows, self.weights, vars(self).pop("_sorted", None))
 
     @property
     def cells(self) -> Floats:
@@ -313,7 +314,11 @@ class SummedEvent:
         """One pass over many rows in memory that count alike; None elsewhere."""
         if self.rows is None or self.sums.rows is None or self.sums.rows.weights is not None:
             return None
-        return Walk.of(self.rows)
+        packed = sorted_rows(self.rows) if Walk.pays(self.rows) else None
+        if packed is None:
+            return None
+        vars(self)["_sorted"] = packed
+        return Walk.of(packed)
 
     def unfitted(self) -> SummedEvent:
         """The same without the fit, which takes much memory; the pass over the rows stays."""
@@ -351,9 +356,10 @@ class SummedEvent:
         return np.array([score, score - fitted, uncertainty - fitted, uncertainty]), within
 
 
-def bins_of_rows(event: BinaryEvent, weights: Floats | None) -> EventBins:
-    """The distinct forecasts of rows in memory."""
-    packed = sorted_rows(event) if weights is None else None
+def bins_of_rows(event: BinaryEvent, weights: Floats | None, packed: Any = None) -> EventBins:
+    """The distinct forecasts of rows in memory; `packed` are their `sorted_rows`, which are changed."""
+    if packed is None and weights is None:
+        packed = sorted_rows(event)
     if packed is not None:
         return _bins_of_alike(packed)
     forecast = event.values
@@ -370,7 +376,8 @@ def _bins_of_alike(packed: Any) -> EventBins:
     forecast: Floats = packed.view(np.float64)
     rises = forecast[1:] != forecast[:-1]
     if rises.all():
-        weight = np.ones(len(forecast))
+        # One number, however many rows there are.
+        weight = np.broadcast_to(1.0, len(forecast))
         return EventBins(weight, happened, forecast, weight, forecast, forecast)
     begins = np.flatnonzero(np.concatenate([[True], rises]))
     weight, forecast = np.diff(begins, append=len(forecast)).astype(float), forecast[begins]

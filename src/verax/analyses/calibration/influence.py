@@ -114,11 +114,15 @@ class InfluenceSum:
     def __init__(self) -> None:
         self._table: Floats | None = None
         self._waiting: list[ScaledLosses] = []
+        # The losses of events that do not wait any more, (3, n), and the means of all events in cells.
+        self._losses: Floats | None = None
+        self._means = np.zeros(4)
 
     def add(self, influence: Floats | CellInfluence, factor: float) -> None:
         """Add a multiple of the influence on one event, (n, 4) or in cells."""
         if isinstance(influence, CellInfluence):
             self._waiting.append(influence.scaled(factor))
+            self._means = self._means + self._waiting[-1].means
             if sum(each.nbytes for each in self._waiting) > _HELD:
                 self._add_waiting()
             return
@@ -129,30 +133,43 @@ class InfluenceSum:
 
     def variances(self, units: SamplingUnits) -> Floats:
         """The variances of the score and its components, (4,)."""
-        if not self._waiting:
+        if self._losses is None and not self._waiting:
             assert self._table is not None
             return units.variances(self._table.T)
         # Rows in cells count alike.
-        return self._squares(self._table) / (1 - 1 / len(self._waiting[0]))
+        return self._squares() / (1 - 1 / self._n_rows)
+
+    @property
+    def _n_rows(self) -> int:
+        return len(self._waiting[0]) if self._losses is None else self._losses.shape[1]
 
     def _add_waiting(self) -> None:
-        """Add the events that wait to the table."""
-        if self._table is None:
-            self._table = np.zeros((4, len(self._waiting[0])))
-        self._squares(self._table, keep=True)
+        """Add up the events that wait, and let go of them."""
+        from verax.kernels.walking import add_losses
+
+        n = self._n_rows
+        if self._losses is None:
+            self._losses = np.zeros((3, n))
+        for begin in range(0, n, _ROWS):
+            end = min(begin + _ROWS, n)
+            losses = self._losses[:, begin:end].copy()
+            for each in self._waiting:
+                add_losses(*each.losses, begin, end, losses)
+            self._losses[:, begin:end] = losses
         self._waiting = []
 
-    def _squares(self, table: Floats | None, *, keep: bool = False) -> Floats:
-        """The sums of squares of the table with the events that wait, which it may keep, (4,)."""
+    def _squares(self) -> Floats:
+        """The sums of squares of all events together, (4,)."""
         from verax.kernels.walking import add_deviations, add_losses
 
-        squares, n = np.zeros(4), len(self._waiting[0])
-        means = np.sum([each.means for each in self._waiting], axis=0)
+        squares, n = np.zeros(4), self._n_rows
         losses, nothing = np.zeros((3, min(n, _ROWS))), np.zeros((4, 0))
         for begin in range(0, n, _ROWS):
             end = min(begin + _ROWS, n)
-            own = nothing if table is None else table[:, begin:end]
+            if self._losses is not None:
+                losses[:, : end - begin] = self._losses[:, begin:end]
             for each in self._waiting:
                 add_losses(*each.losses, begin, end, losses)
-            add_deviations(losses, end - begin, means, own if keep else own.copy(), squares)
+            own = nothing if self._table is None else self._table[:, begin:end].copy()
+            add_deviations(losses, end - begin, self._means, own, squares)
         return squares

@@ -73,9 +73,14 @@ class Sampling:
         cls, rows: PartEvents, replicates: int, seed: int, threads: int = 1, *, alike: bool = False
     ) -> Sampling:
         """Of rows that have weight; `alike` if the events are one, or one and its opposite."""
-        units = SamplingUnits.of(rows.n_rows, rows.weights, rows.groups)[0]
-        plain = rows.weights is None and rows.groups is None and not rows.entries
-        return cls(units, replicates, seed, threads, plain and rows.n_rows > FEW_ROWS, alike)
+        n = rows.n_rows
+        in_cells = rows.weights is None and rows.groups is None and not rows.entries and n > FEW_ROWS
+        if in_cells:
+            # Rows may be many, and have one share.
+            units = SamplingUnits(np.broadcast_to(1 / n, n), None)
+        else:
+            units = SamplingUnits.of(n, rows.weights, rows.groups)[0]
+        return cls(units, replicates, seed, threads, in_cells, alike)
 
     @property
     def wild(self) -> bool:

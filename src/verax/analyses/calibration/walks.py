@@ -72,17 +72,18 @@ class Walk:
     happened: Floats
     claimed: Floats
 
-    @classmethod
-    def of(cls, event: BinaryEvent) -> Walk | None:
-        """The pass over an event; None where it is not worth it, or where elements are not rows."""
+    @staticmethod
+    def pays(event: BinaryEvent) -> bool:
+        """Whether an event is worth the pass; not where elements are not rows."""
         n = len(event.ranked)
-        if n <= FEW_ROWS or event.owner is not None or not compiles(_WORK * n, "draws in cells"):
-            return None
+        return n > FEW_ROWS and event.owner is None and compiles(_WORK * n, "draws in cells")
+
+    @classmethod
+    def of(cls, packed: Any) -> Walk:
+        """The pass over `sorted_rows`."""
         from verax.kernels.walking import count_pools, walk, walk_apart
 
-        packed = sorted_rows(event)
-        if packed is None:
-            return None
+        n = len(packed)
         most = cells_for(n)
         n_pools = count_pools(packed)
         scale = most / float(n) if n_pools > most else 0.0
