@@ -203,9 +203,8 @@ class EventRows:
 
     def right(self) -> BinaryEvent:
         """The event that the most likely class happens, the lowest where several are."""
-        decided = np.argmax(self.p, axis=1)
-        given = self.p[np.arange(len(self.y)), decided]
-        return BinaryEvent("right", given, None, given, self.y == decided)
+        given = self.p.max(axis=1)
+        return BinaryEvent("right", given, None, given, self.y == np.argmax(self.p, axis=1))
 
 
 @dataclass(frozen=True)

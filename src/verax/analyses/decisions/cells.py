@@ -172,8 +172,7 @@ def cell_sums(
     `total` is the weight of all rows, where it is known.
     """
     codes, w = codes_of(places, happened, n_places), units.share
-    share = w / total if total else np.zeros(len(w))
-    run = Run.of(codes, [w, w * w, share**2 / np.maximum(1 - share, 1e-300)], [w])
+    run = Run.of(codes, [w, w * w, _leverages(w, total)], [w])
     labels = sums = None
     if units.groups is not None:
         check_one_way(units.groups, "curves over thresholds")
@@ -185,11 +184,25 @@ def cell_sums(
     return CellSums(Keyed((run,)), len(w), labels, sums)
 
 
+def _leverages(w: Floats, total: float | None) -> Floats:
+    """The squared share of each row in all weight over one minus the share; nothing where it is not known."""
+    if not total:
+        return np.zeros(len(w))
+    share = w / total
+    # In place, because rows may be many.
+    rest = 1 - share
+    np.maximum(rest, 1e-300, out=rest)
+    np.square(share, out=share)
+    share /= rest
+    return share
+
+
 def codes_of(places: Sequence[Ints], happened: Bools, n_places: int) -> Ints:
     """A number for the place of each model's forecast in each row, and whether the event happened."""
     key = happened.astype(np.int64)
     for place in places:
-        key = key * n_places + place
+        key *= n_places
+        key += place
     return key
 
 
