@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -74,8 +75,8 @@ from verax.scores.decisions import cheapest
 from verax.scores.metrics import CostsLike, cost_matrix, expected_cost_of
 from verax.scores.registry import RULES, name_of
 
-# What the page needs after the pass over the rows.
-_PACKAGES = ("scipy.optimize", "altair")
+# What conclusions need after the pass over the rows, and what the page needs after these.
+_SOLVERS, _CHARTS = "scipy.optimize", "altair"
 _RANKS = (
     "Ranks of the worst rows by other scores come from histograms of losses; where these do not settle a "
     "rank, its range is shown, such as “12 to 15”."
@@ -90,7 +91,9 @@ def look_at(
     # Scores and differences allow for two kinds of groups, all else for the kind with fewer.
     crossed, handle = handle, handle.one_way()
     recipes = recipes_of(handle, problem, plan)
-    with meanwhile(_load_packages):
+    # Charts take much memory even before they are drawn: rows in memory are let go of first.
+    packages = [_SOLVERS] if handle.kept is not None else [_SOLVERS, _CHARTS]
+    with meanwhile(partial(_load, packages)):
         found = handle.summarise(recipes)
         if crossed is not handle:
             cards = {name: recipe for name, recipe in recipes.items() if isinstance(recipe, CardRecipe)}
@@ -102,9 +105,9 @@ def look_at(
     return conclusion.contents()
 
 
-def _load_packages() -> None:
-    """Import what the page takes long to import; missing ones are reported where needed."""
-    for name in _PACKAGES:
+def _load(packages: Sequence[str]) -> None:
+    """Import packages that take long to import; missing ones are reported where needed."""
+    for name in packages:
         with suppress(ImportError):
             import_module(name)
 
@@ -224,9 +227,12 @@ class _Conclusion:
         }
         self.ranks = self._ranks()
         self.comparison = self._comparison()
-        if handle.kept is not None:
-            # What recipes have shared is not needed any more, and takes much memory.
-            handle.kept.forget_all()
+        self._forget_rows()
+
+    def _forget_rows(self) -> None:
+        """Let go of what recipes have shared of rows in memory: it takes much memory."""
+        if self.handle.kept is not None:
+            self.handle.kept.forget_all()
             give_back()
 
     def contents(self) -> Contents:
@@ -235,6 +241,13 @@ class _Conclusion:
         replicates = replicates_for(problem.n_copies, problem.n_classes, len(problem.models))
         tests = replace(plan, replicates=plan.replicates if problem.lists else replicates)
         findings = self._lists() if problem.lists else self._distributions(tests)
+        self._forget_rows()
+        with meanwhile(partial(_load, [_CHARTS])):
+            return self._contents(findings)
+
+    def _contents(self, findings: list[Findings]) -> Contents:
+        """Everything, given what was found of each model."""
+        problem, plan = self.problem, self.plan
         parts = read_breakdowns(self.handle, problem, plan, self.found.found)
         class_rows = None
         if not problem.lists:
@@ -369,7 +382,11 @@ class _Conclusion:
         return read_raters(found, self.problem.calibrated_by, self.found.n_rows, (), self.plan.confidence)
 
     def _thresholds(self) -> ThresholdCurves | None:
-        return None if self.problem.lists else find_thresholds(self.handle, self.problem, self.plan)
+        if self.problem.lists:
+            return None
+        found = find_thresholds(self.handle, self.problem, self.plan)
+        self._forget_rows()
+        return found
 
     # ---- the worst rows ------------------------------------------------------------------------
 
