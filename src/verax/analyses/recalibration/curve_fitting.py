@@ -140,7 +140,7 @@ class _Fitting:
         by_f = g[:, :-1] * own + g[:, 1:] * next_one
         flat = self.design.reshape(-1, self.design.shape[2])
         slope = np.concatenate([[by_f.sum()], by_f.ravel() @ flat, g.sum(axis=0) if self.offset else []])
-        return float(self.rows.weights @ losses), slope
+        return float(np.einsum("n,n->", self.rows.weights, losses)), slope
 
     def noise(self, t: Floats) -> tuple[float, float]:
         """The scale of the rule's noise and of its curvature (`noise_of`)."""
