@@ -81,7 +81,6 @@ def fuse_losses_with_slopes(rule: Formula, n_classes: int) -> tuple[Kernel, Floa
         write_probabilities(row, n_classes, "logits", binary=False)
         own = _begun(row, trace, slopes, n_classes)
         partials = _write_partials(own, trace, slopes, own.at_outcome)
-        # The steps of the formula are named; what follows has other names.
         return [loss, *_write_gradient(own, partials, range(n_classes))]
 
     lines = [f"{j}, start + i" for j in range(n_classes)]
@@ -189,9 +188,9 @@ def _write_gradient(row: _Row, partials: Mapping[str, str], kept: Sequence[int])
 def _write_partials(
     row: _Row, trace: Trace, slopes: dict[str, str], of: Callable[[list[str]], str]
 ) -> dict[str, str]:
-    """The derivative of the loss in each direction; `of` takes the class that happens from those of all.
+    """The derivative of the loss in each direction; `of` chooses the class that happens among all.
 
-    What happens moves p_true as its logarithm.
+    The probability of that class moves as its logarithm.
     """
     lines = row.lines
     for name in trace.statistics:

@@ -8,6 +8,7 @@ import numpy as np
 
 from verax.kernels.functions import compiled
 from verax.kernels.operations import plus, select
+from verax.kernels.walking import close_block, take_out
 
 # As `common.hashing.mixed` has them.
 _ADDED, _FIRST, _SECOND = (
@@ -140,23 +141,9 @@ def fit_pools(happened: Any, share: Any, pools: Any, sizes: Any, blocks: Any, be
             event = 0.0
             for i in range(pools[pool], pools[pool + 1]):
                 event += select(int(own[i]) > 0, share[i], 0.0)
-            n = _joined(sizes[pool], event, blocks, begins[k], n)
-        for b in range(begins[k], n):
-            blocks[b, 0] -= blocks[b, 1]
+            n = close_block(sizes[pool], event, blocks, begins[k], n)
+        take_out(blocks, begins[k], n)
     return n
-
-
-def _joined(size: float, event: float, blocks: Any, start: int, n: int) -> int:
-    """Write a pool as the next block, joined with those before it whose frequencies are not below its own.
-
-    Returns how many blocks there are; their first column has whole weights.
-    """
-    while n > start and blocks[n - 1, 1] * size >= event * blocks[n - 1, 0]:
-        n -= 1
-        size += blocks[n, 0]
-        event += blocks[n, 1]
-    blocks[n, 0], blocks[n, 1] = size, event
-    return n + 1
 
 
 @compiled
@@ -189,10 +176,9 @@ def fit_wild(
                 outcome = chance[i] + float(signs[k, codes[i]]) * deviation[i]
                 total += outcome * more[i]
                 event += outcome * share[i]
-            n = _joined(sizes[pool], event, blocks, begins[k], n)
+            n = close_block(sizes[pool], event, blocks, begins[k], n)
         extra[k] = total
-        for b in range(begins[k], n):
-            blocks[b, 0] -= blocks[b, 1]
+        take_out(blocks, begins[k], n)
     return n
 
 

@@ -47,7 +47,7 @@ def walk(packed: Any, scale: float, starts: Any, sums: Any, blocks: Any) -> tupl
     """
     n, cell, last, n_blocks, i = packed.size, -1, -1, 0, 0
     # The last block is still open, and apart from the others, whose frequencies increase.
-    without, event = 0.0, 0.0
+    whole, event = 0.0, 0.0
     while i < n:
         key, j, hits = packed[i] >> np.uint64(1), i, 0
         while j < n and (packed[j] >> np.uint64(1)) == key:
@@ -63,14 +63,16 @@ def walk(packed: Any, scale: float, starts: Any, sums: Any, blocks: Any) -> tupl
         sums[0, cell] += size
         sums[1, cell] += more
         sums[2, cell] += size * x
-        if i > 0 and more * (without + event) > event * size:
-            n_blocks = _closed(blocks, n_blocks, without, event)
-            without, event = size - more, more
+        if i > 0 and more * whole > event * size:
+            n_blocks = close_block(whole, event, blocks, 0, n_blocks)
+            whole, event = size, more
         else:
-            without += size - more
+            whole += size
             event += more
         i = j
-    return cell + 1, _closed(blocks, n_blocks, without, event)
+    n_blocks = close_block(whole, event, blocks, 0, n_blocks)
+    take_out(blocks, 0, n_blocks)
+    return cell + 1, n_blocks
 
 
 @compiled
@@ -89,7 +91,8 @@ def walk_apart(packed: Any, scale: float, turns: Any, starts: Any, sums: Any, bl
     n = joined(blocks, joined(blocks, joined(blocks, n)))
     n_blocks = 0
     for b in range(n):
-        n_blocks = _closed(blocks, n_blocks, blocks[b, 0] - blocks[b, 1], blocks[b, 1])
+        n_blocks = close_block(blocks[b, 0], blocks[b, 1], blocks, 0, n_blocks)
+    take_out(blocks, 0, n_blocks)
     return _fill_cells(packed, scale, starts, sums), n_blocks
 
 
@@ -144,14 +147,23 @@ def joined(pools: Any, n: int) -> int:
     return last + 1
 
 
-def _closed(blocks: Any, n: int, without: float, event: float) -> int:
-    """Add a block to some, and join it with those before it whose frequencies are not smaller."""
-    while n > 0 and blocks[n - 1, 1] * (without + event) >= event * (blocks[n - 1, 0] + blocks[n - 1, 1]):
+def close_block(size: float, event: float, blocks: Any, start: int, n: int) -> int:
+    """Write a block as the next one, joined with those before it whose frequencies are not below its own.
+
+    A fit begins with block `start`. Returns how many blocks there are; their first column has whole weights.
+    """
+    while n > start and blocks[n - 1, 1] * size >= event * blocks[n - 1, 0]:
         n -= 1
-        without += blocks[n, 0]
+        size += blocks[n, 0]
         event += blocks[n, 1]
-    blocks[n, 0], blocks[n, 1] = without, event
+    blocks[n, 0], blocks[n, 1] = size, event
     return n + 1
+
+
+def take_out(blocks: Any, start: int, n: int) -> None:
+    """Make whole weights, from block `start` on, those of rows without the event."""
+    for b in range(start, n):
+        blocks[b, 0] -= blocks[b, 1]
 
 
 @compiled
