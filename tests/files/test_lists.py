@@ -489,12 +489,9 @@ def test_accuracy_does_not_depend_on_how_a_file_is_read(tmp_path):
     assert vx.evaluate(["ABCD"[o] for o in y], dicts).accuracy == expected
 
 
-def test_standard_input_weights_and_groups(tmp_path):
-    lines = [{**GOOD, "w": 2.5, "site": "n"}, {**GOOD, "w": 1, "site": "s"}]
-    stdin = SimpleNamespace(buffer=io.BytesIO("".join(f"{json.dumps(r)}\n" for r in lines).encode()))
-    with mock.patch("sys.stdin", stdin):
-        read = open_lists("-", classes=10, weights="w", groups="site")
-    assert read.path == "standard input"
+def test_weights_and_groups(tmp_path):
+    path = write(tmp_path / "b.jsonl", [{**GOOD, "w": 2.5, "site": "n"}, {**GOOD, "w": 1, "site": "s"}])
+    read = open_lists(path, classes=10, weights="w", groups="site")
     assert (read.weights.tolist(), read.groups.tolist()) == ([2.5, 1.0], ["n", "s"])
     path = write(tmp_path / "a.jsonl", [{**GOOD, "w": "x"}])
     with pytest.raises(vx.InputError, match="line 1 holds 'x'"):

@@ -23,6 +23,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from verax._version import __version__
+from verax.cli.arguments import Piped, prepare
 from verax.cli.panels import arrange
 from verax.cli.progress import name_progress, progress
 from verax.cli.words import CommandWords, one_line
@@ -74,6 +75,7 @@ class _Commands(TyperGroup):
         command = super().get_command(context, name)
         if command is not None:
             arrange(command)
+            prepare(command)
         return command
 
     def format_help(self, context: Any, formatter: Any) -> None:
@@ -188,7 +190,7 @@ def _leave(code: int, text: str) -> int:
     with suppress(OSError):
         if _State.debug:
             traceback.print_exc()
-        print(f"verax: {one_line(text)}", file=sys.stderr, flush=True)
+        print(f"verax: {one_line(Piped.named(text))}", file=sys.stderr, flush=True)
     return code
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hi
 
 import typer
 
+from verax.cli.arguments import FORMATS
 from verax.cli.progress import advance
 from verax.common.paths import Files
 from verax.errors import InputError, VeraxError, show
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
 FILES_HELP = (
     "Predictions of one model: .csv, .tsv (also .gz), .parquet, .arrow, .feather, .jsonl, .json, .npz, .npy. "
-    "A file, a folder, a pattern such as 'preds/*.csv', or several; name=FILE names the model."
+    "A file, a folder, a pattern such as 'preds/*.csv', or several; - is standard input; "
+    "name=FILE names the model."
 )
 Given = Annotated[list[str], typer.Argument(metavar="FILE...", help=FILES_HELP)]
 Target = Annotated[
@@ -131,6 +133,12 @@ Save = Annotated[
 ]
 Delimiter = Annotated[str | None, typer.Option(help="Column separator of a CSV file.")]
 Decimal = Annotated[str, typer.Option(help="Decimal mark of a CSV file.")]
+StdinFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--format", help=f"Format of standard input (-), one of {', '.join(FORMATS)}. By default by content."
+    ),
+]
 Outcomes = Annotated[
     Path | None,
     typer.Option(help="Another file with the outcomes, matched by --id or by order."),
@@ -215,6 +223,7 @@ class Reading:
     skip_invalid: SkipInvalid = False
     delimiter: Delimiter = None
     decimal: Decimal = "."
+    stdin_format: StdinFormat = None
     outcomes: Outcomes = None
     merge_variants: MergeVariants = None
     omit_missing: OmitMissing = False
@@ -272,7 +281,7 @@ class Reading:
         options = {name: listed.pop(name) for name in LIST_OPTIONS}
         given = {**self._request(), "classes": listed["classes"]}
         asked = replace(ScanOptions.of(None, advance, options, **given), hold=hold, densify=densify)
-        return open_asked(str(path) if str(path) == "-" else path, asked, FILES)
+        return open_asked(path, asked, FILES)
 
     @property
     def of_lists(self) -> dict[str, Any]:

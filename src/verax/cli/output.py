@@ -15,10 +15,12 @@ import typer
 
 from verax._version import __version__
 from verax.cli.app import BROKEN_PIPE, give_up_stdout
+from verax.cli.arguments import Piped
 from verax.cli.progress import stop_progress
 from verax.cli.words import visible_json
 from verax.common import strictjson
-from verax.common.texts import visible
+from verax.common.limits import LONGEST_SHOWN
+from verax.common.texts import shortened, visible
 from verax.display.writing import written
 from verax.errors import InputError
 
@@ -31,10 +33,15 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 def show(result: dict[str, Any], tables: Sequence[Table | str], *, as_json: bool) -> None:
     """Print a result as JSON or as tables, whichever was asked for."""
     if as_json:
-        echo(visible_json(to_json(result)))
+        echo(visible_json(Piped.named(to_json(result))))
         return
     for table in tables:
-        echo(visible(table) if isinstance(table, str) else table)
+        echo(_lines(table) if isinstance(table, str) else table)
+
+
+def _lines(text: str) -> str:
+    lines = visible(Piped.named(text)).split("\n")
+    return "\n".join(shortened(line, LONGEST_SHOWN) for line in lines)
 
 
 def echo(what: Table | str) -> None:
@@ -86,7 +93,7 @@ def make_table(
 def _text(text: str) -> str:
     from rich.markup import escape
 
-    return escape(visible(text))
+    return escape(shortened(visible(text), LONGEST_SHOWN))
 
 
 def to_json(result: Mapping[str, Any]) -> str:

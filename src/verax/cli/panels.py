@@ -28,6 +28,7 @@ _PANELS = {
     "Classes": ("classes", "ordered", "positive"),
     "Input": (
         *("logits", "normalize", "percent", "skip_invalid", "shared_ids", "delimiter", "decimal", "apply_to"),
+        "stdin_format",
         *("load", "frequencies", "run", "outcomes", "late", "calibrate"),
     ),
     "Top lists": (
@@ -94,6 +95,7 @@ _VALUES = {
     "metric": "METRIC",
     "confidence": "LEVEL",
     "delimiter": "CHAR",
+    "stdin_format": "NAME",
     "decimal": "CHAR",
     "doubt_by": "NAME",
     "against": "COLUMN",

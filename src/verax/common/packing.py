@@ -26,6 +26,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from verax.common.limits import MOST_EXPANDED
 from verax.errors import InputError, show
 
 MAGIC = b"VERAX\r\n\x1a"
@@ -33,8 +34,8 @@ VERSION = 1
 _PREFIX = struct.Struct("<8s3Q16s")
 # Marks objects of the header that are not plain mappings.
 _TAG = "$"
-# How many bytes arrays may take in memory that are stored in a shorter form: a small file must not fill it.
-_EXPANDED = 2**28
+# What a text takes in memory while it is read, at least.
+_TEXT = 64
 # Types of elements that are stored as they are in memory.
 _RAW = re.compile(r"[<|](b1|[iu][1248]|f[248]|c8|c16|S\d{1,9}|[mM]8(\[\d{0,9}[a-zA-Z]{1,2}\])?)")
 
@@ -236,12 +237,18 @@ class Writer:
         if not all(isinstance(text, str) for text in texts):
             raise _cannot("some texts of an array are missing")
         encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
-        lengths = self._array(np.array([len(text) for text in encoded], np.uint32))
-        return {"lengths": lengths, "fixed": array.dtype.kind == "U", "n": self._push(b"".join(encoded))}
+        lengths = np.array([len(text) for text in encoded], "<u4")
+        facts = {_TAG: "array", "dtype": "<u4", "shape": list(lengths.shape)}
+        # With all lengths in the file, texts take a bounded multiple of it.
+        return {
+            "lengths": {**facts, "n": self._push(lengths.tobytes())},
+            "fixed": array.dtype.kind == "U",
+            "n": self._push(b"".join(encoded)),
+        }
 
     def _may_expand(self, n: int) -> bool:
         """Whether an array of `n` bytes may be stored in a shorter form."""
-        if self._expanded + n > _EXPANDED:
+        if self._expanded + n > MOST_EXPANDED:
             return False
         self._expanded += n
         return True
@@ -355,6 +362,8 @@ class Reader:
             piece = self._pull(stored["n"])
             return np.frombuffer(piece, f"<U{int(stored['width'])}").reshape(shape).copy()
         lengths = self.value(stored["lengths"])
+        if "filled" in stored["lengths"]:
+            self._expand(_TEXT * len(lengths))
         encoded = bytes(self._pull(stored["n"]))
         ends = [0, *np.cumsum(lengths, dtype=np.int64).tolist()]
         if ends[-1] != len(encoded) or len(lengths) != math.prod(shape):
@@ -367,7 +376,7 @@ class Reader:
 
     def _expand(self, n: int) -> None:
         self._expanded += n
-        if self._expanded > _EXPANDED:
+        if self._expanded > MOST_EXPANDED:
             raise ValueError("arrays larger than allowed")
 
     def _pull(self, n: Any) -> memoryview:

@@ -81,16 +81,28 @@ def _alike(path: Path) -> list[str]:
 
 def check_regular(path: Path) -> None:
     """Refuse what is not a regular file with something in it."""
-    found = check_exists(path)
+    found = refuse_special(path)
     if stat.S_ISDIR(found.st_mode):
         reason = "is a folder; a file is needed"
-    elif not stat.S_ISREG(found.st_mode):
-        reason = "is not a regular file, and files are read more than once"
     elif not found.st_size:
         reason = "is empty"
     else:
         return
     raise InputError(f"{path} {reason}", argument="path", kind="file", values=[str(path)])
+
+
+def refuse_special(path: Path, remedy: str = "Write what it gives to a file.") -> os.stat_result:
+    """Refuse a pipe, a device or a socket, before anything waits for it; the state of a file or folder."""
+    found = check_exists(path)
+    if not stat.S_ISDIR(found.st_mode) and not stat.S_ISREG(found.st_mode):
+        raise InputError(
+            f"{path} is not a regular file, and files are read more than once",
+            argument="path",
+            kind="file",
+            values=[str(path)],
+            remedies=[Remedy(remedy)],
+        )
+    return found
 
 
 def as_path(path: object, argument: str = "path") -> Path:
@@ -106,10 +118,10 @@ def matching(source: str | Path) -> list[Path]:
     pattern = any(mark in str(source) for mark in "*?[")
     with refusing_wrong_names(path):
         found = sorted(glob(str(source), recursive=True)) if pattern and not path.exists() else []
-    if pattern and found:
-        return [Path(name) for name in found]
-    check_exists(path)
-    return [path]
+    paths = [Path(name) for name in found] if pattern and found else [path]
+    for each in paths:
+        refuse_special(each)
+    return paths
 
 
 def called(paths: Files) -> str:

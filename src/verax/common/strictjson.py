@@ -1,16 +1,81 @@
-"""Results as JSON that every reader accepts: no NaN, no Infinity, no types that JSON does not have."""
+"""JSON without doubt: what is written every reader accepts, and what is read means one thing.
+
+Results have no NaN, no Infinity and no types that JSON does not have. Texts that are read have every key once
+and are not nested too deeply.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
+from verax.common.limits import MOST_LEVELS
 from verax.errors import show
+
+# Texts, which may hold brackets, and brackets.
+_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{\]}]', re.DOTALL)
+
+
+class JsonError(ValueError):
+    """A text is not JSON, or doubtful; the message says why in a few words."""
+
+
+def parse(text: str | bytes) -> Any:
+    """The value of a JSON text; a key that occurs twice and too many levels are refused.
+
+    >>> parse('{"a": [1, 2]}')
+    {'a': [1, 2]}
+    >>> parse('{"a": 1, "a": 2}')
+    Traceback (most recent call last):
+    ...
+    verax.common.strictjson.JsonError: the key 'a' occurs twice
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_once)
+    except json.JSONDecodeError as error:
+        line = f"line {error.lineno}, " if error.lineno > 1 else ""
+        raise JsonError(f"{error.msg} at {line}column {error.colno}") from None
+    except UnicodeDecodeError:
+        raise JsonError("it is not UTF-8") from None
+    except RecursionError:
+        raise JsonError("its values are nested too deeply") from None
+    except JsonError:
+        raise
+    except ValueError:
+        raise JsonError("a number has too many digits") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise JsonError(f"the key {show(next(name for name in names if names.count(name) > 1))} occurs twice")
+    return found
+
+
+def levels(text: bytes) -> int:
+    """How deeply the values of a JSON text are nested; 0 where it has too few brackets to be too deep.
+
+    >>> levels(b"[" * 300 + b"]" * 300), levels(b'{"a": [1]}')
+    (300, 0)
+    """
+    if text.count(b"[") + text.count(b"{") <= MOST_LEVELS:
+        return 0
+    depth = most = 0
+    for found in _TOKENS.finditer(text):
+        mark = found[0]
+        if mark in (b"[", b"{"):
+            depth += 1
+            most = max(most, depth)
+        elif mark in (b"]", b"}"):
+            depth -= 1
+    return most
 
 
 def to_json(result: Mapping[str, Any]) -> str:

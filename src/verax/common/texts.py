@@ -30,6 +30,18 @@ def on_a_line(text: str) -> str:
     return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
+def shortened(text: str, most: int) -> str:
+    """A text of at most `most` characters; what is cut off is counted.
+
+    >>> shortened("x" * 30, 20)
+    'xxxx... (30 in all)'
+    """
+    if len(text) <= most:
+        return text
+    end = f"... ({len(text):,} in all)"
+    return text[: most - len(end) - 1] + end
+
+
 def bound(value: float) -> str:
     """A bound on an error with one digit, rounded up, so that it stays one.
 

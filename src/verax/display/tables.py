@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 from verax.common.checks import check_choice
-from verax.common.texts import on_a_line
+from verax.common.limits import LONGEST_CELL
+from verax.common.texts import on_a_line, shortened
 from verax.errors import MissingPackageError
 
 Cells = list[list[str]]
@@ -177,7 +178,7 @@ def text_table(cells: Cells, *, right: Collection[int] = ()) -> list[str]:
 
     Control characters and line breaks in the cells are shown as escapes, so each row stays one line.
     """
-    cells = [[on_a_line(text) for text in row] for row in cells]
+    cells = [[shortened(on_a_line(text), LONGEST_CELL) for text in row] for row in cells]
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
     return [
         "  ".join(

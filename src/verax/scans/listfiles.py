@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.common.paths import check_exists, files_named
+from verax.common.paths import files_named
 from verax.errors import InputError, RuleError
 from verax.files.formats.tables import FORMATS, files_of
 from verax.files.lists.distributions import distributions
@@ -22,7 +22,7 @@ from verax.files.lists.parts import ListParts
 from verax.files.lists.recognising import has_lists, open_shaped
 from verax.files.lists.settings import ListSettings
 from verax.files.lists.several import records_of_piece
-from verax.files.lists.streams import STDIN, ending
+from verax.files.lists.streams import ending
 from verax.files.lists.wide import WIDE
 from verax.files.lists.words import added, counted, ungrouped_questions
 from verax.files.predictions import Predictions, Request
@@ -118,17 +118,15 @@ def opened(source: object, asked: ScanOptions) -> Handle | None:
     """The handle on files that hold lists, by what is said or by their content; None for anything else."""
     if asked.settings is None and not asked.may_be_lists:
         return None
-    named = ([], STDIN) if isinstance(source, (str, Path)) and str(source) == STDIN else files_named(source)
+    named = files_named(source)
     if named is None:
         return None
     paths, name = named
     if asked.may_be_lists:
-        if paths and not has_lists(paths[0], ListSettings(), logits=asked.request.logits):
+        if not has_lists(paths[0], ListSettings(), logits=asked.request.logits):
             return None
         asked = replace(asked.as_lists(), densify=True)
     assert asked.settings is not None
-    for path in paths[:1]:
-        check_exists(path)
     if asked.probs is None and _are_read(paths, asked):
         return _read(paths, name, asked)
     if _are_tables(paths[0], asked.settings):
@@ -146,7 +144,7 @@ def _are_read(paths: Sequence[Path], asked: ScanOptions) -> bool:
         if asked.hold == "fitting" and known and _has_many_rows(paths, settings):
             return False
         return asked.hold == "all" or len(paths) < 2 or files_fit(paths)
-    return not paths or (not known and files_fit(paths))
+    return not known and files_fit(paths)
 
 
 def _has_many_rows(paths: Sequence[Path], settings: ListSettings) -> bool:

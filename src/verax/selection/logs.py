@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.common import strictjson
 from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import Floats, to_array, to_host
 from verax.selection.trainers import Record, curve, log_history, unify
@@ -247,17 +247,6 @@ def _unreadable(requirement: str, found: str, row: int | None = None) -> InputEr
     return InputError(requirement, argument="history", kind="file", found=found, rows=rows)
 
 
-def _parse(text: str) -> Any:
-    """The value of a JSON text; ValueError says in a few words why there is none."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise ValueError(f"{error.msg} at {where}" if error.lineno > 1 else error.msg) from None
-    except (ValueError, RecursionError):
-        raise ValueError("a number with too many digits, or nested too deeply") from None
-
-
 def read_csv(path: Path) -> list[Record]:
     """The rows of a CSV file with a header."""
     text = _read_text(path)
@@ -283,8 +272,8 @@ def read_json_lines(path: Path) -> list[Record]:
         if not line.strip():
             continue
         try:
-            records.append(_parse(line))
-        except ValueError as error:
+            records.append(strictjson.parse(line))
+        except strictjson.JsonError as error:
             raise _unreadable(
                 "Every line must be a JSON object", f"line {i + 1} is not ({error}): {show(line, 80)}", i
             ) from None
@@ -294,10 +283,8 @@ def read_json_lines(path: Path) -> list[Record]:
 def read_json(path: Path) -> list[Record]:
     """The records of a JSON file: a list of objects, an object of lists, or what a trainer wrote."""
     try:
-        data = _parse(_read_text(path))
-    except InputError:
-        raise
-    except ValueError as error:
+        data = strictjson.parse(_read_text(path))
+    except strictjson.JsonError as error:
         raise _unreadable("The file must be JSON", str(error)) from None
     if isinstance(data, Mapping) and "log_history" in data:
         return log_history(data)

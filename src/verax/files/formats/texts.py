@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import io
 import json
 import re
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from verax.common.paths import check_regular, refusing_wrong_names
+from verax.common import strictjson
+from verax.common.limits import LONGEST_HEADER, LONGEST_LINE, MOST_CELLS, MOST_COLUMNS, MOST_LEVELS
+from verax.common.paths import check_regular, refuse_special, refusing_wrong_names
 from verax.errors import InputError, Remedy, passing, show
 from verax.files.predictions import Request
 from verax.inputs.lists.logprobs import parse_line
@@ -21,11 +24,12 @@ from verax.inputs.lists.logprobs import parse_line
 if TYPE_CHECKING:
     import pyarrow.csv as pacsv
 
-# Bytes that are parsed at a time, and that a single line may have.
+# Bytes that are parsed at a time.
 BLOCK = 2**22
-_LONGEST_LINE = 2**28
 _CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 COMPRESSED = tuple(_CODECS)
+# Lines that are compared to see whether they have keys in common.
+_LINES_LOOKED_AT = 64
 # Objects of a document that are made columns of at a time.
 _OBJECTS = 2**14
 # The beginning of a line of JSON that is no object.
@@ -38,6 +42,7 @@ _SHOWN = 80
 def decompressed(path: Path) -> Iterator[Any]:
     """The bytes of a file, decompressed according to its ending; never mapped into memory."""
     codec = _CODECS.get(path.suffix.lower())
+    refuse_special(path)
     with pa.OSFile(str(path)) as file:
         if codec is None:
             yield file
@@ -157,11 +162,28 @@ class Csv:
             raise error
 
     def _first_line(self) -> bytes:
-        start = b""
+        parts: list[bytes] = []
         with decompressed(self.path) as stream:
-            while b"\n" not in start and len(start) <= _LONGEST_LINE and (block := stream.read(2**16)):
-                start += block
-        return start.partition(b"\n")[0]
+            while block := stream.read(2**16):
+                parts.append(block)
+                if b"\n" in block:
+                    break
+                if len(parts) * len(parts[0]) > LONGEST_HEADER:
+                    raise refuse(
+                        self.path,
+                        f"The first line must have at most {LONGEST_HEADER:,} bytes",
+                        "it has more",
+                        Remedy("It may be another kind of file."),
+                    )
+        line = b"".join(parts).partition(b"\n")[0]
+        n = line.count(self._delimiter.encode()) + 1
+        if (
+            n > MOST_COLUMNS
+            and len(next(csv.reader([line.decode(errors="replace")], delimiter=self._delimiter)))
+            > MOST_COLUMNS
+        ):
+            raise refuse(self.path, f"A file must have at most {MOST_COLUMNS:,} columns", f"it has {n:,}")
+        return line
 
     def _refuse_encoding(self) -> None:
         decoder = codecs.getincrementaldecoder("utf-8")()
@@ -234,10 +256,9 @@ def json_document(path: Path) -> Any:
     with decompressed(path) as stream:
         text = stream.read()
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        reason = f"{getattr(error, 'msg', 'it cannot be parsed')}, line {getattr(error, 'lineno', 1)}"
-        raise refuse(path, "The file must be JSON", reason) from None
+        return strictjson.parse(text)
+    except strictjson.JsonError as error:
+        raise refuse(path, "The file must be JSON", str(error)) from None
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, Any]]:
@@ -296,7 +317,7 @@ class JsonLines:
                 waiting = rest
                 if lines.strip():
                     yield lines + newline
-                if len(waiting) > _LONGEST_LINE:
+                if len(waiting) > LONGEST_LINE:
                     raise refuse(
                         self.path, "The file must hold one JSON object per line", "a line has no end"
                     )
@@ -306,9 +327,11 @@ class JsonLines:
     def _parsed(self, block: bytes, start: int) -> Any:
         import pyarrow.json as pajson
 
-        if _NO_OBJECT.search(block):
-            # A line that is null ends the process in Arrow.
+        lines = [line for line in block.split(b"\n") if line.strip()]
+        if _NO_OBJECT.search(block) or any(strictjson.levels(line) > MOST_LEVELS for line in lines):
+            # A line that is null, or nested very deeply, ends the process in Arrow.
             self._refuse_lines(block, start)
+        self._refuse_many_keys(lines)
         options = pajson.ReadOptions(use_threads=False, block_size=len(block) + 1)
         parse = pajson.ParseOptions(explicit_schema=pa.schema(list(self._texts.items())))
         try:
@@ -316,6 +339,21 @@ class JsonLines:
         except pa.ArrowException as error:
             self._refuse_lines(block, start)
             raise error
+
+    def _refuse_many_keys(self, lines: Sequence[bytes]) -> None:
+        """Refuse lines that have hardly a key in common: each of them would be a column of all lines."""
+        if len(lines) < _LINES_LOOKED_AT:
+            return
+        some = lines[:: len(lines) // _LINES_LOOKED_AT]
+        if len(_keys(some)) <= 4 * max(len(_keys([line])) for line in some):
+            return
+        n = len(_keys(lines))
+        if n > MOST_COLUMNS or n * len(lines) > MOST_CELLS:
+            raise refuse(
+                self.path,
+                "The objects must have the same keys",
+                f"{len(lines):,} lines have {n:,} different ones",
+            )
 
     def _refuse_lines(self, block: bytes, start: int) -> None:
         """Name the first line that is no object, or whose values are of another type than before."""
@@ -327,12 +365,13 @@ class JsonLines:
             row += 1
             where = f"row {row} "
             try:
-                found = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                reason = getattr(error, "msg", "nested too deeply, or not UTF-8")
+                if strictjson.levels(line) > MOST_LEVELS:
+                    raise strictjson.JsonError(f"its values are nested more than {MOST_LEVELS} levels deep")
+                found = strictjson.parse(line)
+            except strictjson.JsonError as error:
                 text = show(line.decode(errors="replace"), _SHOWN)
                 raise refuse(
-                    self.path, "Every line must be JSON", f"{where}is not ({reason}): {text}", rows=[row]
+                    self.path, "Every line must be JSON", f"{where}is not ({error}): {text}", rows=[row]
                 ) from None
             if not isinstance(found, dict):
                 text = show(found, _SHOWN)
@@ -347,6 +386,16 @@ class JsonLines:
                         f"it holds a {before}, and {where}holds a {kind}",
                         rows=[row],
                     )
+
+
+def _keys(lines: Sequence[bytes]) -> set[str]:
+    """The different keys of the objects of some lines; a line that is none has no keys."""
+    found: set[str] = set()
+    for line in lines:
+        with suppress(strictjson.JsonError):
+            record = strictjson.parse(line)
+            found.update(record if isinstance(record, dict) else ())
+    return found
 
 
 class JsonDocument(JsonLines):

@@ -13,7 +13,6 @@ from verax.files.lists.reading import RecordReader
 from verax.files.lists.recognising import ALL_SHAPES, has_lists, open_shaped
 from verax.files.lists.settings import ListSettings
 from verax.files.lists.several import read_several
-from verax.files.lists.streams import STDIN
 
 
 def open_lists(
@@ -45,8 +44,8 @@ def open_lists(
     ----------
     path : str, Path or sequence
         JSON Lines (also .gz, .bz2, .zst), a JSON document, Parquet or Arrow with columns of lists, CSV with a
-        line per row and class, a run in TREC's format, predictions of fastText; or "-" for JSON Lines on
-        standard input. Or a pattern such as `"answers/*.jsonl"` that several files fit, or a list of files.
+        line per row and class, a run in TREC's format, predictions of fastText. Or a pattern such as
+        `"answers/*.jsonl"` that several files fit, or a list of files.
     outcome : str, optional
         The field that holds what happened, in the records or in the file `outcomes`; dots lead into nested
         fields. By default the only one with a usual name (outcome, target, label, answer, ...).
@@ -130,8 +129,6 @@ def open_lists(
         delimiter=delimiter,
         shapes=ALL_SHAPES,
     )
-    if str(path) == STDIN:
-        return read_lists([], STDIN, settings)
     return read_lists(*_named(path), settings)
 
 
@@ -145,7 +142,7 @@ def read_lists(paths: Sequence[Path], name: str, settings: ListSettings) -> List
     """The lists of all files, which are called `name` together; of no file, those of standard input."""
     if len(paths) > 1:
         return read_several(paths, name, settings)
-    return RecordReader(*open_shaped(paths[0] if paths else STDIN, settings)).read()
+    return RecordReader(*open_shaped(paths[0], settings)).read()
 
 
 def _named(path: object) -> tuple[list[Path], str]:
@@ -161,4 +158,4 @@ def holds_lists(path: str | Path | Sequence[str | Path], *, logits: bool = False
     The options are those of `open_lists`. Flat log-probabilities may be `logits`, if these are asked for.
     """
     settings = ListSettings.of(shapes=ALL_SHAPES, **options)
-    return has_lists(path if path == STDIN else _named(path)[0][0], settings, logits=logits)
+    return has_lists(_named(path)[0][0], settings, logits=logits)

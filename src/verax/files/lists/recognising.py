@@ -27,7 +27,7 @@ from verax.files.lists.ranked import (
     runs,
 )
 from verax.files.lists.settings import ListSettings
-from verax.files.lists.streams import STDIN, RecordStream, ending, open_stream
+from verax.files.lists.streams import RecordStream, ending, open_stream
 from verax.files.lists.wide import WIDE, wide_table
 from verax.files.predictions import Request
 from verax.inputs.records.classifiers import MAPPED, held
@@ -40,7 +40,7 @@ ALL_SHAPES = {**SHAPES, **{shape.name: shape for shape in (LONG, WIDE, PAIRS, TR
 _JSON = (".jsonl", ".ndjson", ".json")
 
 
-def open_shaped(path: Path | str, settings: ListSettings) -> tuple[RecordStream, Shape, ListSettings]:
+def open_shaped(path: Path, settings: ListSettings) -> tuple[RecordStream, Shape, ListSettings]:
     """The records of a file, their shape, and the settings with what the file itself says."""
     stream, shape, settings = _opened(path, settings)
     head = stream.head()
@@ -54,51 +54,51 @@ def open_shaped(path: Path | str, settings: ListSettings) -> tuple[RecordStream,
     return stream, shape, settings
 
 
-def _opened(path: Path | str, settings: ListSettings) -> tuple[RecordStream, Shape | None, ListSettings]:
+def _opened(path: Path, settings: ListSettings) -> tuple[RecordStream, Shape | None, ListSettings]:
     """The records of a file, with their shape unless it is to be recognised by them."""
     shape = ALL_SHAPES.get(settings.shape or "") or _by_text(path, settings)
     if shape is LONG:
-        stream, settings = long_table(Path(path), settings)
+        stream, settings = long_table(path, settings)
         return stream, LONG, settings
     if shape is WIDE:
-        stream, settings = wide_table(Path(path), settings)
+        stream, settings = wide_table(path, settings)
         return stream, WIDE, settings
     if shape is PAIRS:
-        stream, settings = paired_table(Path(path), settings)
+        stream, settings = paired_table(path, settings)
         return stream, PAIRS, settings
     if shape is RELEVANCE:
         groups = settings.groups or "query"
         settings = replace(settings, id=RELEVANCE.id_field, groups=groups, names=RELEVANT, n_classes=None)
-        return ranked_documents(Path(path)), RELEVANCE, settings
+        return ranked_documents(path), RELEVANCE, settings
     if shape is TREC:
-        return runs(Path(path)), TREC, replace(settings, id=settings.id or TREC.id_field)
+        return runs(path), TREC, replace(settings, id=settings.id or TREC.id_field)
     if shape is FASTTEXT:
-        return predictions(Path(path)), FASTTEXT, settings
+        return predictions(path), FASTTEXT, settings
     return open_stream(path, Request(delimiter=settings.delimiter)), shape, settings
 
 
-def _is_text(path: Path | str) -> bool:
+def _is_text(path: Path) -> bool:
     """Whether a file is neither JSON nor columnar, by its name."""
-    return str(path) != STDIN and not Path(path).is_dir() and ending(Path(path)) not in (*_JSON, *_COLUMNAR)
+    return not path.is_dir() and ending(path) not in (*_JSON, *_COLUMNAR)
 
 
 _COLUMNAR = tuple(suffix for suffix, kind in FORMATS.items() if kind in ("Parquet", "Arrow", "NPZ", "NPY"))
 
 
-def _by_text(path: Path | str, settings: ListSettings) -> Shape | None:
+def _by_text(path: Path, settings: ListSettings) -> Shape | None:
     """A shape that is not one of records; None for all others."""
     if _is_text(path):
-        lines = head_of(Path(path))
+        lines = head_of(path)
         if is_run(lines):
             return TREC
         if is_fasttext(lines):
             return FASTTEXT
-    tabular = str(path) != STDIN and (Path(path).is_dir() or ending(Path(path)) in FORMATS)
-    if not tabular or ending(Path(path)) in _JSON:
+    tabular = path.is_dir() or ending(path) in FORMATS
+    if not tabular or ending(path) in _JSON:
         return None
-    if is_long(Path(path), settings):
+    if is_long(path, settings):
         return LONG
-    return PAIRS if not Path(path).is_dir() and is_paired(Path(path), settings) else None
+    return PAIRS if not path.is_dir() and is_paired(path, settings) else None
 
 
 def shape_of_records(stream: RecordStream, settings: ListSettings) -> Shape:
@@ -137,25 +137,23 @@ def _may_hold_records(path: Path, settings: ListSettings) -> bool:
     return any(pa.types.is_nested(field.type) for field in schema)
 
 
-def has_lists(path: Path | str, settings: ListSettings, *, logits: bool = False) -> bool:
+def has_lists(path: Path, settings: ListSettings, *, logits: bool = False) -> bool:
     """Whether a file holds lists, by a look at its first records; a file of columns for each class does not.
 
     Flat log-probabilities look like `logits`, if these are asked for.
     """
-    if str(path) == STDIN:
-        return True
     with refusing_wrong_names(path):
-        if not Path(path).exists() or ending(Path(path)) in (".npz", ".npy"):
+        if not path.exists() or ending(path) in (".npz", ".npy"):
             return False
     if settings.shape is not None or _by_text(path, settings) is not None:
         return True
-    if _is_text(path) or not _may_hold_records(Path(path), settings):
+    if _is_text(path) or not _may_hold_records(path, settings):
         return False
     try:
         head = open_stream(path, Request(delimiter=settings.delimiter)).head(20)
     except InputError:
         return False
-    if ending(Path(path)) == ".json" and len(head) == 1 and _is_columns(head[0][1]):
+    if ending(path) == ".json" and len(head) == 1 and _is_columns(head[0][1]):
         return False
     found = recognise([record for _, record in head])
     return found is not None and not (found is FLAT and logits)

@@ -111,7 +111,7 @@ def _is_plain(path: Path, *, named: bool) -> bool:
 
 def _document(path: str, outcome: str | None, ids: tuple[str, ...]) -> ReferenceAnswers:
     """Outcomes of a JSON document: {id: outcome}, an array of records, or an array of outcomes."""
-    items = [record for _, record in open_stream(path)]
+    items = [record for _, record in open_stream(Path(path))]
     if len(items) == 1 and ids and isinstance(items[0], dict) and not any(name in items[0] for name in ids):
         return ReferenceAnswers(items[0], path)
     if not all(isinstance(item, dict) for item in items):

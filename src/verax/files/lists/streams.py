@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,10 @@ import pyarrow as pa
 from verax.common.paths import check_regular, refusing_wrong_names
 from verax.errors import InputError, passing
 from verax.files.formats.tables import FORMATS, SourceTable
-from verax.files.formats.texts import COMPRESSED, decompressed, json_document, json_lines, lines_of
+from verax.files.formats.texts import COMPRESSED, decompressed, json_document, lines_of
 from verax.files.logs.containers import samples_of
 from verax.files.predictions import Request
 
-# The name of standard input.
-STDIN = "-"
 # How many records are looked at to find their shape, and rows that are converted at a time.
 LOOK, _ROWS = 100, 4096
 _TABLES = ("Parquet", "Arrow")
@@ -63,11 +60,8 @@ def ending(path: Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
-def open_stream(path: Path | str, request: Request | None = None) -> RecordStream:
-    """The records of a JSON Lines, JSON, CSV, Parquet or Arrow file, or of JSON Lines on standard input."""
-    if str(path) == STDIN:
-        return RecordStream("standard input", "line", json_lines(sys.stdin.buffer, "standard input"))
-    path = Path(path)
+def open_stream(path: Path, request: Request | None = None) -> RecordStream:
+    """The records of a JSON Lines, JSON, CSV, Parquet or Arrow file."""
     kind = FORMATS.get(ending(path))
     if path.is_dir() or kind in _TABLES:
         return RecordStream(str(path), "row", _rows_of_table(path, request or Request()))

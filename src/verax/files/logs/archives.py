@@ -11,13 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from verax.common.limits import LARGE_MEMBER, LARGEST_MEMBER, MOST_MEMBERS, MOST_RATIO
 from verax.common.paths import check_regular
 from verax.errors import InputError, Remedy
 
-# Bytes that a member may have, and those from which on it must not be compressed by more than this factor.
-LARGEST, LARGE, MOST_RATIO = 2**30, 2**24, 200
-# Members that an archive may have.
-MOST_MEMBERS = 2**22
 _STORED, _DEFLATED, _ZSTD = 0, 8, 93
 _ENCRYPTED = 1
 # A local header: its signature, 22 bytes that the directory has as well, and two lengths.
@@ -46,6 +43,7 @@ class Archive:
         except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error, EOFError) as error:
             raise self._refusal("The file must be a zip archive", str(error) or "it is none") from None
         self._check(found)
+        self._check_names(found)
         self._members = {info.filename: info for info in sorted(found, key=lambda info: info.header_offset)}
 
     @property
@@ -75,16 +73,26 @@ class Archive:
                     "The archive must be compressed by deflate or zstd",
                     f"{where} has method {info.compress_type}",
                 )
-            if info.file_size > LARGEST:
+            if info.file_size > LARGEST_MEMBER:
                 raise self._refusal(
-                    f"A member of an archive must have at most {LARGEST:,} bytes",
+                    f"A member of an archive must have at most {LARGEST_MEMBER:,} bytes",
                     f"{where} has {info.file_size:,}",
                 )
-            if info.file_size > max(LARGE, MOST_RATIO * info.compress_size):
+            if info.file_size > max(LARGE_MEMBER, MOST_RATIO * info.compress_size):
                 raise self._refusal(
                     f"A large member must not be compressed by more than {MOST_RATIO} to 1",
                     f"{where} inflates {info.compress_size:,} bytes to {info.file_size:,}",
                 )
+
+    def _check_names(self, found: list[zipfile.ZipInfo]) -> None:
+        names: set[str] = set()
+        for info in found:
+            if info.filename in names:
+                raise self._refusal(
+                    "Every member of an archive must have a name of its own",
+                    f"{info.filename[:80]!r} is there twice",
+                )
+            names.add(info.filename)
 
     def _content(self, info: zipfile.ZipInfo, file: Any) -> bytes:
         """The bytes of a member; the general reader takes much longer for small ones."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from verax.common import strictjson
 from verax.common.paths import check_regular
 from verax.errors import InputError, Remedy, show
 from verax.files.formats.texts import COMPRESSED, decompressed, json_document, lines_of
@@ -158,8 +158,8 @@ def _incomplete(header: Mapping[Any, Any], n: int) -> tuple[str, ...]:
 
 def _json(content: bytes, path: Path, name: str) -> Any:
     try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
+        return strictjson.parse(content)
+    except strictjson.JsonError as error:
         raise _no_log(path, f"member {name[:80]!r} is no JSON ({str(error)[:80]})") from None
 
 

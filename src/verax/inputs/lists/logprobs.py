@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from os import PathLike
 from typing import Any
 
+from verax.common import strictjson
 from verax.errors import InputError, show
 from verax.inputs.records.record import Choices, RecordError, repeated
 from verax.inputs.records.shapes import read_tokens
@@ -46,13 +46,9 @@ def read_lines(path: str | PathLike[str]) -> Iterator[Any]:
 def parse_line(line: str | bytes, number: int, source: str) -> Any:
     """The value of a line of JSON."""
     try:
-        return json.loads(line)
-    except json.JSONDecodeError as error:
-        raise _bad_line(source, number, f"{error.msg} at column {error.colno}") from None
-    except UnicodeDecodeError:
-        raise _bad_line(source, number, "it is not UTF-8") from None
-    except (ValueError, RecursionError):
-        raise _bad_line(source, number, "a number too long or too many levels") from None
+        return strictjson.parse(line)
+    except strictjson.JsonError as error:
+        raise _bad_line(source, number, str(error)) from None
 
 
 def _bad_line(path: str, number: int, why: str) -> InputError:

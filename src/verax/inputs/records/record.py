@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from verax.common import strictjson
 from verax.errors import InputError, Kind, Remedy, passing, show
 from verax.inputs.validity import MANY
 
@@ -269,8 +269,8 @@ def _opened(value: Any) -> Mapping[Any, Any] | None:
     """A mapping, also where it is written as a text."""
     if isinstance(value, str) and value[:1] == "{":
         try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
+            value = strictjson.parse(value)
+        except strictjson.JsonError:
             return None
     return value if isinstance(value, Mapping) else None
 

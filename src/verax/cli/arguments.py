@@ -1,0 +1,241 @@
+"""What happens to the values of a command's parameters before it runs.
+
+Standard input (`-`) is copied to a private temporary file, because files are read more than once. A file that
+a command would both read and write is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from glob import glob
+from pathlib import Path
+from typing import Any, ClassVar
+
+from verax.common.limits import MOST_PIPED
+from verax.common.paths import refuse_special
+from verax.errors import InputError, Remedy
+
+STDIN = "-"
+# Parameters that name files to write. The state of a monitor is read and written.
+OUTPUTS = ("html", "save", "plot", "out", "state")
+_PIPE = "Pipe it in, and name - in its place: `cat FILE | verax evaluate -`."
+_BLOCK, _LOOK = 2**20, 2**16
+FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "arrow", "npz", "npy", "eval")
+# How files begin, and their endings.
+_MAGIC = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"\xff\xff\xff\xff": ".arrow", b"\x93NUMPY": ".npy"}
+_PACKED = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst", b"\x04\x22\x4d\x18": ".lz4"}
+
+
+def prepare(command: Any) -> None:
+    """Make a command look at its values before it runs."""
+    if hasattr(command, "prepared"):
+        return
+    command.prepared = True
+    run = command.invoke
+
+    def invoke(context: Any) -> Any:
+        with Piped.spooled(context.params):
+            for path in _inputs(context.params):
+                refuse_special(path, _PIPE)
+            refuse_overwriting(context.params)
+            return run(context)
+
+    command.invoke = invoke
+
+
+def refuse_overwriting(values: Mapping[str, Any]) -> None:
+    """Refuse an output that is an input, or another output: by what it is, so also through links.
+
+    Parameters
+    ----------
+    values : Mapping[str, Any]
+        The parameters of a command by name.
+    """
+    written = {name: Path(values[name]) for name in OUTPUTS if values.get(name) is not None}
+    seen: dict[object, str] = {}
+    for name, path in written.items():
+        key = _identity(path)
+        if key is not None and key in seen:
+            raise _same(path, name, f"is also --{seen[key]}")
+        seen[key] = name
+    # What is not there yet cannot be an input.
+    existing = [(key, name) for key, name in seen.items() if isinstance(key, tuple)]
+    for path in _inputs(values) if existing else ():
+        this = _identity(path)
+        for key, name in existing:
+            if this == key or _would_read(path, written[name]):
+                raise _same(written[name], name, "is one of the files to read")
+
+
+def _same(path: Path, name: str, found: str) -> InputError:
+    return InputError(
+        "must be a file of its own, because it is overwritten",
+        argument=name,
+        kind="file",
+        found=f"{path} {found}",
+        values=[str(path)],
+        remedies=[Remedy("Name another file.")],
+    )
+
+
+def _identity(path: Path) -> object:
+    """What tells a file from others: device and inode, its full name if there is none; None for devices."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return os.path.normcase(os.path.realpath(path))
+    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
+
+
+def _inputs(values: Mapping[str, Any]) -> Iterator[Path]:
+    """Files and folders that parameters name: as they are, as name=FILE, or by a pattern."""
+    for name, value in values.items():
+        for text in [] if name in OUTPUTS else value if isinstance(value, (list, tuple)) else [value]:
+            if isinstance(text, (str, Path)) and str(text):
+                for named in {str(text), str(text).partition("=")[2] or str(text)}:
+                    if _exists(named):
+                        yield Path(named)
+                    elif any(mark in named for mark in "*?["):
+                        yield from map(Path, glob(named, recursive=True))
+
+
+def _exists(name: str) -> bool:
+    try:
+        return Path(name).exists()
+    except (OSError, ValueError):
+        # Commands say what is wrong with a name.
+        return False
+
+
+def _would_read(folder: Path, path: Path) -> bool:
+    """Whether a folder's files include this one, by its ending."""
+    if not folder.is_dir() or not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
+        return False
+    from verax.files.formats.tables import FORMATS
+    from verax.files.lists.streams import ending
+
+    return ending(path) in (*FORMATS, ".eval")
+
+
+class Piped:
+    """Standard input as a file in a private folder, while a command runs."""
+
+    _folder: ClassVar[str] = ""
+
+    @classmethod
+    @contextmanager
+    def spooled(cls, values: dict[str, Any]) -> Iterator[None]:
+        """Put the name of a temporary file in place of `-`."""
+        asked = [
+            (name, text)
+            for name, value in values.items()
+            for text in _texts(value)
+            if name not in OUTPUTS and _is_stdin(text)
+        ]
+        if not asked:
+            yield
+            return
+        name = asked[0][0]
+        if len(asked) > 1:
+            raise InputError(
+                "Standard input can be read once", argument=name, kind="file", found="it is named twice"
+            )
+        with tempfile.TemporaryDirectory(prefix="verax-") as folder:
+            cls._folder = folder + os.sep
+            path = _spool(Path(folder), values.get("stdin_format"))
+            value = values[name]
+            names = [
+                str(text)[: -len(STDIN)] + str(path) if _is_stdin(text) else text for text in _texts(value)
+            ]
+            values[name] = names if isinstance(value, (list, tuple)) else type(value)(names[0])
+            yield
+
+    @classmethod
+    def named(cls, text: str) -> str:
+        """A text in which standard input has its name, without that of the folder it was copied to."""
+        return text.replace(cls._folder, "") if cls._folder else text
+
+
+def _texts(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _is_stdin(text: object) -> bool:
+    return isinstance(text, (str, Path)) and (str(text) == STDIN or str(text).endswith("=" + STDIN))
+
+
+def _spool(folder: Path, form: str | None) -> Path:
+    """Copy standard input to a file whose ending tells its format."""
+    if form is not None and form not in FORMATS:
+        raise InputError(f"must be one of {', '.join(FORMATS)}", argument="format", values=[form])
+    if sys.stdin is None or sys.stdin.buffer.isatty():
+        raise InputError(
+            "Standard input is a terminal; a file must be piped in: `cat preds.csv | verax evaluate -`",
+            argument="path",
+            kind="file",
+        )
+    copied, size = folder / "stdin", 0
+    with copied.open("wb") as file:
+        while block := sys.stdin.buffer.read(_BLOCK):
+            size += len(block)
+            if size > MOST_PIPED:
+                raise InputError(
+                    f"Standard input may have up to {MOST_PIPED >> 30} GiB",
+                    argument="path",
+                    kind="file",
+                    remedies=[Remedy("Write it to a file, and name that.")],
+                )
+            file.write(block)
+    if not size:
+        raise InputError("Standard input is empty", argument="path", kind="file")
+    return copied.rename(copied.with_name("stdin" + (f".{form}" if form else _ending(copied))))
+
+
+def _ending(path: Path) -> str:
+    """The ending that fits the content of a file."""
+    with path.open("rb") as file:
+        start = file.read(_LOOK)
+    for magic, packed in _PACKED.items():
+        if start.startswith(magic):
+            # Only text is compressed as a whole; JSON Lines begin with an object.
+            inside = _start_of(path, packed)
+            return _ending_of_text(inside) + packed
+    for magic, ending in _MAGIC.items():
+        if start.startswith(magic):
+            return ending
+    if start.startswith(b"PK"):
+        with zipfile.ZipFile(path) as archive:
+            return ".npz" if all(name.endswith(".npy") for name in archive.namelist()) else ".eval"
+    return _ending_of_text(start)
+
+
+def _start_of(path: Path, packed: str) -> bytes:
+    from verax.files.formats.texts import decompressed
+
+    named = path.with_name("stdin" + packed)
+    path.rename(named)
+    try:
+        with decompressed(named) as stream:
+            return bytes(stream.read(_LOOK))
+    finally:
+        named.rename(path)
+
+
+def _ending_of_text(start: bytes) -> str:
+    text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    line, newline, _ = text.partition(b"\n")
+    if text[:1] not in (b"{", b"["):
+        return ".tsv" if b"\t" in line and b"," not in line else ".csv"
+    try:
+        json.loads(line)
+    except ValueError:
+        # A line that is longer than what was looked at is an object of its own.
+        return ".json" if newline or text[:1] == b"[" else ".jsonl"
+    return ".jsonl" if text[:1] == b"{" or newline else ".json"
