@@ -18,6 +18,27 @@ N = 240
 GRADES = ("none", "mild", "severe")
 RATERS = ("ann", "bob", "cy")
 
+# A call of every command on these files.
+RUNS = {
+    "evaluate": ["preds.parquet", "--groups", "site", "--require", "brier<0.1"],
+    "merge": ["monday.verax", "tuesday.verax"],
+    "compare": ["preds.parquet", "missing.parquet"],
+    "decompose": ["preds.parquet", "--bootstrap", 20],
+    "plan": ["preds.parquet", "--rule", "accuracy", "--width", 0.02],
+    "decide": ["preds.parquet", "--threshold", "youden"],
+    "sets": ["preds.parquet", "--level", 0.8],
+    "raters": ["rated.csv", "--raters", "ann,bob,cy"],
+    "recalibrate": ["preds.parquet", "--method", "temperature"],
+    "worst": ["preds.parquet", "-n", 3],
+    "retain": ["preds.parquet", "--metric", "accuracy", "--json"],
+    "monitor": ["february.parquet", "--time", "day", "--reference", 0.5, "--state", "new.state"],
+    "select": ["metrics.csv"],
+    "toplist": ["completions.jsonl", "--classes", 50000],
+    "certify": ["zero_one", "--n-classes", 2, "--json"],
+    "reproduce": ["resin"],
+    "schema": ["evaluate"],
+}
+
 
 def _rows(seed: int, k: int):
     rng = np.random.default_rng(seed)

@@ -6,27 +6,9 @@ import pytest
 
 import demofiles
 from commandline import process, verax
+from demofiles import RUNS
 from verax.cli.commands import app
 
-RUNS = {
-    "evaluate": ["preds.parquet", "--groups", "site", "--require", "brier<0.1"],
-    "merge": ["monday.verax", "tuesday.verax"],
-    "compare": ["preds.parquet", "missing.parquet"],
-    "decompose": ["preds.parquet", "--bootstrap", 20],
-    "plan": ["preds.parquet", "--rule", "accuracy", "--width", 0.02],
-    "decide": ["preds.parquet", "--threshold", "youden"],
-    "sets": ["preds.parquet", "--level", 0.8],
-    "raters": ["rated.csv", "--raters", "ann,bob,cy"],
-    "recalibrate": ["preds.parquet", "--method", "temperature"],
-    "worst": ["preds.parquet", "-n", 3],
-    "retain": ["preds.parquet", "--metric", "accuracy", "--json"],
-    "monitor": ["february.parquet", "--time", "day", "--reference", 0.5, "--state", "new.state"],
-    "select": ["metrics.csv"],
-    "toplist": ["completions.jsonl", "--classes", 50000],
-    "certify": ["zero_one", "--n-classes", 2, "--json"],
-    "reproduce": ["resin"],
-    "schema": ["evaluate"],
-}
 # A bound that fails, and a file that is not there.
 EXIT = {"evaluate": 1, "compare": 2}
 # Every command goes through the same entry: these stand for an answer, a failed bound, an error and JSON.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import re
 from functools import cache
 from statistics import NormalDist
@@ -331,6 +332,17 @@ def test_the_scripts_are_made_once_and_kept(tmp_path, monkeypatch):
     assert bundle.__wrapped__() == text
     assert len(made) == 1
     assert kept.read_bytes() == whole
+    # Nor is one that fits its own hash, but is not what the package makes.
+    kept.write_bytes(hashlib.sha256(b"alert(1)").hexdigest().encode() + b"\nalert(1)")
+    assert bundle.__wrapped__() == text
+    assert kept.read_bytes() == whole
+    # Of a release without a known hash, what others can change is not used.
+    monkeypatch.setattr("verax.report.bundle._KNOWN", {})
+    kept.chmod(0o666)
+    made.clear()
+    assert bundle.__wrapped__() == text
+    assert made
+    assert (tmp_path / "verax").stat().st_mode & 0o777 == 0o700
     # A folder that cannot be made costs only the time.
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))

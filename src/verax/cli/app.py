@@ -165,6 +165,7 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def _run(arguments: Sequence[str] | None) -> int:
     _State.debug, _State.words = False, CommandWords()
+    _open_closed_streams()
     try:
         with _signals_exit(), _warnings_are_quiet(), progress():
             return int(_group()(arguments, standalone_mode=False) or DONE)
@@ -184,6 +185,17 @@ def _run(arguments: Sequence[str] | None) -> int:
         return _leave(
             MACHINE, f"Internal error, {kind}: {str(error)[:200]}. `verax --debug ...` prints where."
         )
+
+
+def _open_closed_streams() -> None:
+    """Let closed streams lead nowhere; else the next file to be opened would take their place."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
 def _leave(code: int, text: str) -> int:

@@ -17,7 +17,8 @@ def _keeps_code() -> bool:
     except RuntimeError:
         warnings.warn(
             "numba finds no writable folder for compiled code, so verax compiles in every process; "
-            "NUMBA_CACHE_DIR can name one.",
+            "NUMBA_CACHE_DIR can name one. Only you must be able to write to it, because numba runs what is "
+            "kept there.",
             RuntimeWarning,
             stacklevel=2,
         )
