@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -75,7 +76,32 @@ def test_the_rps_makes_sets_without_gaps():
     for level in (0.3, 0.6, 0.9):
         sets = vx.conformal(Y, P, level=level, score="rps").apply(P)
         found = vx.sets(Y, sets, ordered=True)
-        assert found.gapless.value == pytest.approx(1 - found.empty.value)
+        assert found.gapless.value == 1
+
+
+def test_a_class_exactly_at_the_threshold_is_in_the_set():
+    """Scores that are equal as fractions are equal, although their sums differ in the last digit."""
+    rng = np.random.default_rng(1)
+    for score, exact in (("rps", _rps), ("brier", _brier)):
+        for _ in range(40):
+            k, n = int(rng.integers(3, 6)), int(rng.integers(5, 25))
+            counts = rng.multinomial(20, rng.dirichlet(np.ones(k)), n)
+            y = rng.integers(0, k, n)
+            losses = [exact([Fraction(int(c), 20) for c in row]) for row in counts]
+            place = math.ceil((n + 1) * Fraction(4, 5))
+            happened = sorted(own[i] for own, i in zip(losses, y, strict=True))
+            limit = happened[place - 1] if place <= n else math.inf
+            mask = vx.conformal(y, counts / 20, level=0.8, score=score).apply(counts / 20).mask()
+            assert mask.tolist() == [[loss <= limit for loss in own] for own in losses]
+
+
+def _rps(p):
+    below = [sum(p[: i + 1]) for i in range(len(p) - 1)]
+    return [sum((q - (y <= i)) ** 2 for i, q in enumerate(below)) for y in range(len(p))]
+
+
+def _brier(p):
+    return [sum((q - (y == i)) ** 2 for i, q in enumerate(p)) for y in range(len(p))]
 
 
 def test_adaptive_sets_stop_at_the_threshold_or_one_class_before():

@@ -37,9 +37,7 @@ def brute():
         low, high = (members[0], members[-1]) if members else (np.nan, np.nan)
         wink = high - low + 5 * max(low - y, 0) + 5 * max(y - high, 0) if members else np.inf
         near = min((abs(y - m) for m in members), default=np.nan)
-        rows.append(
-            (covered, len(members), score, wink, bool(members) and high - low + 1 == len(members), near)
-        )
+        rows.append((covered, len(members), score, wink, not members or high - low + 1 == len(members), near))
     return [np.array(column, float) for column in zip(*rows, strict=True)]
 
 
@@ -103,6 +101,31 @@ def test_weights_are_importance_weights():
     assert one.coverage.value == pytest.approx(other.coverage.value)
     assert one.level_set.value == pytest.approx(other.level_set.value)
     assert vx.sets(Y, MASK, weights=7 * w).coverage.interval == pytest.approx(tuple(one.coverage.interval))
+
+
+def test_shares_of_classes_and_the_constant_set_follow_the_weights():
+    """Each class is weighted as in all rows, not by its own largest weight: brute force over all sets."""
+    y, w = np.repeat([0, 1, 2], [10, 20, 10]), np.repeat([1.0, 0.3, 0.2], [10, 20, 10])
+    sites = np.tile(["a", "b"], 20)
+    own = vx.sets(y, np.ones((40, 3), bool), level=0.9, threshold=0.2, weights=w, by={"site": sites})
+    share = np.array([10, 6, 2]) / 18
+    assert [line.share for line in own.by_class] == pytest.approx(share.tolist())
+    assert sum(line.share for line in own.by_size) == pytest.approx(1)
+    assert [line.share for line in own.by["site"]] == pytest.approx([0.5, 0.5])
+    best = min(
+        0.2 * len(some) + 1 - share[list(some)].sum()
+        for n in range(4)
+        for some in itertools.combinations(range(3), n)
+    )
+    assert own.constant_score == pytest.approx(best)
+    assert own.constant_size == 3
+    assert "alone would reach" not in own.verdict
+
+
+def test_sets_of_more_than_1000_classes_have_a_line_of_their_own():
+    sets = [list(range(1500))] * 3 + [list(range(600))] * 2
+    own = vx.sets([0] * 5, sets, classes=range(2000))
+    assert [(line.label, line.n_rows) for line in own.by_size] == [("501 to 1,000", 2), ("1,001 to 2,000", 3)]
 
 
 FORMS = {

@@ -29,6 +29,7 @@ FUZZERS: dict[str, int] = {
     "logs": 120,
     "options": 200,
     "records": 250,
+    "sets": 60,
     "stored": 80,
     "sums": 50,
     "valid_rows": 150,

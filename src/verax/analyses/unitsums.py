@@ -61,6 +61,15 @@ class UnitColumns:
         infinite = ~np.isfinite(self.sums)
         return np.where(infinite, 0.0, self.sums), np.einsum("bcn,n->bc", infinite, self.weight)
 
+    def by(self, labels: Groups) -> Iterator[tuple[Any, UnitColumns]]:
+        """The units of each label that occurs."""
+        order = np.argsort(labels.codes, kind="stable")
+        counts = np.bincount(labels.codes, minlength=len(labels.labels))
+        for label, rows in zip(labels.labels.tolist(), np.split(order, np.cumsum(counts)[:-1]), strict=True):
+            if len(rows):
+                groups = None if self.groups is None else self.groups.at(rows)
+                yield label, UnitColumns(self.weight[rows], self.sums.take(rows, axis=2), groups)
+
     def by_group(self) -> tuple[Any, Floats]:
         """The names of the groups, and of each its weight and its sums."""
         assert self.groups is not None

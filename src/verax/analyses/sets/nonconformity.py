@@ -16,6 +16,8 @@ from verax.scores.registry import name_of, parse
 from verax.scores.sets import SetRule
 
 LAC, APS = "lac", "aps"
+# Scores that exceed the threshold by less are equal to it: sums in another order differ in the last digits.
+_ROUNDING = 1e-12
 TITLES = {LAC: "one minus the probability", APS: "adaptive, randomised"}
 
 
@@ -84,7 +86,7 @@ class Nonconformity:
 
     def members(self, p: Floats, threshold: float) -> Bools:
         """(N, K) whether the score of each class is at most the threshold."""
-        return np.asarray(self.by_class(p) <= threshold)
+        return np.asarray(self.by_class(p) <= threshold + _ROUNDING * max(1.0, abs(threshold)))
 
     def shares(self, p: Floats) -> Floats:
         """(N,) numbers from 0 to 1 that look random, from the probabilities and the seed alone.

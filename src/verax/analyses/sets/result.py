@@ -144,7 +144,7 @@ class SetEvaluation(Tabled, MaySkip):
     winkler : SetMeasure or None
         The mean interval score of ordered classes. Lower is better.
     gapless : SetMeasure or None
-        The share of sets of ordered classes without gaps.
+        The share of sets of ordered classes without gaps; an empty set has none.
     miss_distance : SetMeasure or None
         How many steps a miss is from its set on average, for ordered classes.
     constant_size : int or None

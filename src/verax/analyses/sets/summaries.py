@@ -16,7 +16,7 @@ from verax.engines.clusters import ByLabel, GroupLabels
 from verax.engines.sets import NO_ORDER, ends_of
 from verax.errors import RuleError
 from verax.inputs.arrays import Floats, Ints
-from verax.inputs.breakdown import Breakdown, parts_by
+from verax.inputs.breakdown import Breakdown
 from verax.inputs.groups import Groups
 from verax.inputs.handles import Part, Recipe
 from verax.inputs.setparts import set_part
@@ -107,7 +107,8 @@ class Judged:
         return np.zeros(len(span)) if self.level is None else span + 2 / (1 - self.level) * beyond
 
     def _gapless(self, sets: Reduced, rows: SetRows) -> Floats:
-        return np.asarray(self._ends(sets, rows)[0] + 1 == sets.size, float)
+        """An empty set has no gap."""
+        return np.asarray((sets.size == 0) | (self._ends(sets, rows)[0] + 1 == sets.size), float)
 
 
 def weights_of(part: Part, rows: SetRows) -> Floats:
@@ -228,24 +229,18 @@ class PartRecipe(Recipe[Breakdown]):
     def take(self, part: Part) -> Breakdown:
         """Sum up the sets of one part."""
         own, rows = self.judged.rows(part, self.model)
-        recipe = SetRecipe(self.model, self.judged, FEW)
         if self.what == "column":
             labels = Groups.of(own.by[self.column], own.n_rows)
         else:
             labels = rows.outcomes() if self.what == "class" else _by_size(rows.reduced.size)
-        labels = _present(labels)
-        return Breakdown({label: {"units": recipe.take(some)} for label, some in parts_by(own, labels)})
-
-
-def _present(labels: Groups) -> Groups:
-    """The labels that some row has."""
-    there = np.bincount(labels.codes, minlength=len(labels.labels)) > 0
-    return labels if there.all() else Groups((np.cumsum(there) - 1)[labels.codes], labels.labels[there])
+        # The columns of all rows are divided, because their weights have one scale.
+        columns = SetRecipe(self.model, self.judged, FEW).columns(part)
+        return Breakdown({label: {"units": UnitSums.of(some)} for label, some in columns.by(labels)})
 
 
 def _by_size(size: Ints) -> Groups:
     """The sizes of sets, larger ones in classes of about the same ratio: each is known by its smallest."""
-    first = np.array([*range(_SIZES[0] + 1), *(edge + 1 for edge in _SIZES)])[:-1]
+    first = np.array([*range(_SIZES[0] + 1), *(edge + 1 for edge in _SIZES)])
     place = np.searchsorted(first, size, side="right") - 1
     return Groups(place, first)
 
