@@ -345,8 +345,8 @@ class Offenders:
 
 
 def join(parts: Iterable[str]) -> str:
-    """'a', 'a and b', 'a, b and c'."""
-    *head, last = parts
+    """'a', 'a and b', 'a, b and c'; 'none' where there are none."""
+    *head, last = list(parts) or ["none"]
     return f"{', '.join(head)} and {last}" if head else last
 
 

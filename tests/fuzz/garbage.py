@@ -27,6 +27,7 @@ SECONDS = 5
 
 P = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.3, 0.5], [0.3, 0.3, 0.4]])
 Y = np.array([0, 1, 2, 2])
+SITE = np.array(["u", "v", "u", "v"])
 
 
 def _record() -> Any:
@@ -206,6 +207,22 @@ ODD: dict[str, Callable[[], Any]] = {
     "class of rules": lambda: vx.Brier,
     "top lists": lambda: _lists(),
     "sparse": lambda: _sparse(),
+    # What belongs to another function, or to another argument of this one.
+    "outcomes": lambda: Y,
+    "forecasts": lambda: P,
+    "a name": lambda: "site",
+    "names": lambda: ["site", "sex"],
+    "rules": lambda: ["brier", "rps"],
+    "a rule in a list": lambda: [vx.brier],
+    "columns": lambda: [SITE, SITE[::-1]],
+    "columns by name": lambda: {"site": SITE, "sex": SITE[::-1]},
+    "frame of labels": lambda: _pandas(lambda pd: pd.DataFrame({"site": SITE, "sex": SITE[::-1]})),
+    "frame of an array": lambda: _pandas(lambda pd: pd.DataFrame(P)),
+    "one column": lambda: _pandas(lambda pd: pd.DataFrame({"site": SITE})),
+    "numbers by name": lambda: {"a": 1.0, "b": 2.0},
+    "sets": lambda: vx.Sets.from_probabilities(P, level=0.8),
+    "handle": lambda: vx.scan(PLAUSIBLE["source"](), target="y", probs="p_*"),
+    "path": lambda: "answers.csv",
 }
 
 
@@ -249,7 +266,7 @@ PLAUSIBLE: dict[str, Callable[[], Any]] = {
     "forecasts": lambda: {"a": P, "b": P[::-1]},
     "models": lambda: {"a": P, "b": P[::-1]},
     "decisions": lambda: np.array([0, 1, 1, 2]),
-    "by": lambda: np.array(["u", "v", "u", "v"]),
+    "by": lambda: SITE,
     "groups": lambda: np.array([0, 0, 1, 1]),
     "classes": lambda: ["a", "b", "c"],
     "confidences": lambda: P,
@@ -273,10 +290,31 @@ PLAUSIBLE: dict[str, Callable[[], Any]] = {
     "records": lambda: [{"val_loss": 0.3}, {"val_loss": 0.2}],
     "columns": lambda: {"val_loss": [0.3, 0.2], "qwk": [0.1, 0.2]},
     "history": lambda: {"val_loss": [0.3, 0.2], "qwk": [0.1, 0.2]},
+    "grades": lambda: {"a": [1, 0, 1, 0], "b": [0, 0, 1, 1]},
+    "table": lambda: np.array([[0.1, 0.2], [0.3, 0.1], [0.2, 0.4]]),
+    "time": lambda: np.arange(4),
+    "task": lambda: SITE,
+    "ids": lambda: np.array(list("abcd")),
+    "epochs": lambda: np.array([1, 1, 1, 1]),
+    "difference": lambda: 0.01,
+    "path": lambda: "nothing.json",
+    "positive": lambda: 1,
     "state": lambda: [{"epoch": 1, "eval_loss": 0.5}, {"epoch": 2, "eval_loss": 0.3}],
 }
 # What differs from function to function.
 SPECIAL: dict[tuple[str, str], Callable[[], Any]] = {
+    ("evaluate_grades", "grades"): lambda: [1, 0, 1, 0],
+    ("evaluate_grades", "p"): lambda: [0.9, 0.2, 0.7, 0.4],
+    ("compare_folds", "scores"): lambda: {"a": [0.1, 0.2, 0.3], "b": [0.2, 0.1, 0.4]},
+    ("compare_datasets", "models"): lambda: None,
+    ("compare_datasets", "scores"): lambda: None,
+    ("plan", "models"): lambda: ("a", "b"),
+    ("sets", "sets"): lambda: P > 0.2,
+    ("Combination.apply", "forecasts"): lambda: [P, P],
+    ("Sets.from_mask", "mask"): lambda: P > 0.2,
+    ("Sets.from_labels", "classes"): lambda: [0, 1, 2],
+    ("raters", "y"): lambda: np.array([[0, 0], [1, 2], [2, 2], [2, 1]]),
+    ("raters", "raters"): lambda: "columns",
     ("combine", "lists"): lambda: [_lists(), _lists()],
     ("TopLists.from_arrays", "classes"): lambda: np.tile([2, 0, 1], (4, 1)),
     ("TopLists", "classes"): lambda: np.tile([2, 0, 1], 4),
@@ -305,9 +343,19 @@ SPECIAL: dict[tuple[str, str], Callable[[], Any]] = {
     ("History.best", "metric"): lambda: "qwk",
 }
 # Optional arguments that are always given: the default would take too long.
-ALWAYS = {("recalibrate", "method")}
+ALWAYS = {("recalibrate", "method"), ("raters", "raters"), ("plan", "difference")}
 # Those that are given in nearly every call: a handle would take their place.
 ROWS = frozenset({"p", "forecasts"})
+
+
+@cache
+def _fitted(name: str) -> Any:
+    """What takes new rows."""
+    if name == "Combination":
+        return vx.fit_pool(Y, {"a": P, "b": P[::-1]}, folds=2)
+    if name == "Conformal":
+        return vx.conformal(Y, P, level=0.5)
+    return vx.recalibrate(Y, P, method="temperature", folds=2)
 
 
 def _example_list() -> vx.TopLists:
@@ -354,6 +402,14 @@ def targets() -> dict[str, Callable[..., Any]]:
     found |= dict(
         _methods("TopLists", _example_list, "truncate with_outcomes with_class __getitem__ padded to_dicts")
     )
+    makers = "from_mask from_labels from_probabilities from_lists"
+    found |= {f"Sets.{name}": getattr(vx.Sets, name) for name in makers.split()}
+    for name, methods in (
+        ("Combination", "apply"),
+        ("Conformal", "apply load"),
+        ("Recalibration", "apply estimate_frequencies load"),
+    ):
+        found |= dict(_methods(name, lambda name=name: _fitted(name), methods))
     found["ConfidenceSequence"] = vx.ConfidenceSequence
     found |= dict(
         _methods(

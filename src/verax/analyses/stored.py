@@ -34,7 +34,7 @@ class StoredAsJson:
             The file.
         """
         text = _text_of(self._as_dict())
-        with written(Path(path)) as new:
+        with written(path) as new:
             new.write_text(text, encoding="utf-8", newline="\n")
 
 

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from verax.common.paths import refusing_wrong_names
+from verax.common.paths import as_path, refusing_wrong_names
 from verax.errors import InputError
 
 
 @contextmanager
-def written(path: str | Path) -> Iterator[Path]:
+def written(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary file to write to, whose content takes the place of `path` at the end.
 
     If writing is interrupted, the old file stays. A symbolic link stays, and the file it points to is
@@ -28,7 +28,7 @@ def written(path: str | Path) -> Iterator[Path]:
     >>> target.read_text()
     '1 2 3'
     """
-    path = Path(path)
+    path = as_path(path)
     with refusing_wrong_names(path):
         mode = _mode(path)
         target = Path(os.path.realpath(path))

@@ -103,7 +103,7 @@ def _to_array(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None]:
             f"must be an array, a list or a column, not a {type(x).__name__}",
             argument=argument,
             kind="type",
-            remedies=_meant(x) if argument == "p" else (),
+            remedies=_meant(x, argument),
         )
     return _as_numpy(x, argument), None
 
@@ -141,6 +141,18 @@ def _from_frame(x: object, argument: str) -> tuple[Array, tuple[Any, ...] | None
     if isinstance(native, nw.Series):
         return native.to_numpy(), None
     return _as_numpy(x, argument), None
+
+
+def frame_columns(x: object) -> dict[Any, Any] | None:
+    """The columns of a frame of any package by their names, as narwhals series; None for other things."""
+    import narwhals as nw
+
+    try:
+        frame = nw.from_native(x, eager_only=True)  # type: ignore[call-overload]
+    except TypeError:
+        return None
+    # A name that is a number would be read as the place of a row.
+    return dict(zip(frame.columns, frame.iter_columns(), strict=True))
 
 
 def _numbers(column: Any) -> np.ndarray[Any, Any]:
@@ -182,9 +194,13 @@ def _stacked(values: np.ndarray[Any, Any], argument: str) -> np.ndarray[Any, Any
     return np.stack(parts).astype(_number_type(first), copy=False)
 
 
-def _meant(x: object) -> list[Remedy]:
-    """What to type instead, where the forecasts are missing or those of several models."""
-    if x is None:
+def _meant(x: object, argument: str) -> list[Remedy]:
+    """What to type instead, where forecasts are missing, or forecasts or grades are of several models."""
+    if argument == "grades" and isinstance(x, Mapping):
+        text = "Compare several models with vx.compare(grades={name: values, ...})."
+    elif argument != "p":
+        return []
+    elif x is None:
         text = "Open a table or file of outcomes and forecasts with vx.evaluate(vx.scan(table, target=...))."
     elif isinstance(x, Mapping):
         text = "Compare several models with vx.compare(y, {name: p, ...})."

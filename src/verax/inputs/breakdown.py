@@ -20,8 +20,8 @@ from verax.common.summaries import KnownSummary, Summary, fields_of, merges, sam
 from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import Ints, to_array, to_host
 from verax.inputs.dividing import Division, divides
-from verax.inputs.groups import Groups
-from verax.inputs.handles import LATER, Gathering, Merged, Part, Recipe
+from verax.inputs.groups import Groups, kinds_of, label_columns
+from verax.inputs.handles import LATER, Gathering, Handle, Merged, Part, Recipe
 from verax.inputs.rows import Rows, at_fault, without_groups
 from verax.kernels.threads import in_order
 
@@ -47,17 +47,42 @@ def not_scanned(name: object, known: Sequence[str], argument: str = "by") -> Inp
     )
 
 
+def breakdowns(by: object, handle: Handle | None = None) -> dict[str, Any]:
+    """The labels of the rows under the name of each breakdown; of a handle, its columns under theirs."""
+    if handle is not None and by is not None:
+        names = (by,) if isinstance(by, str) else by
+        if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+            raise InputError(
+                "must be the name of a column, or a list of names, beside predictions that `scan` has opened",
+                argument="by",
+                kind="type",
+                found=f"it is a {type(by).__name__}",
+                remedies=[
+                    Remedy("Name the column when opening them: `scan(..., by=...)`.", python_only=True)
+                ],
+            )
+        for name in names:
+            if name not in handle.by:
+                raise not_scanned(name, handle.by)
+        return {name: name for name in names}
+    return label_columns(by)
+
+
 def labels_of(column: Any, n_rows: int) -> Groups:
     """The subgroups that rows belong to; rows without a label have a label of their own."""
-    raw = to_host(to_array(column, "by")[0])
-    if raw.dtype.kind in "fO":
-        values = [MISSING if v is None or v != v else v for v in raw.tolist()]
-        if any(isinstance(v, str) for v in values):
-            raw = np.array([str(v) for v in values], dtype=object)
+    kinds = [_labelled(to_host(to_array(kind, "by")[0])) for kind in kinds_of(column)]
     try:
-        return Groups.of(raw, n_rows)
+        return Groups.of(kinds if len(kinds) > 1 else kinds[0], n_rows)
     except InputError as error:
         raise (error.replace(argument="by") if error.argument == "groups" else error) from None
+
+
+def _labelled(raw: Any) -> Any:
+    """Labels with a text for those that are missing."""
+    if raw.dtype.kind not in "fO":
+        return raw
+    values = [MISSING if v is None or v != v else v for v in raw.tolist()]
+    return np.array([str(v) for v in values], object) if any(isinstance(v, str) for v in values) else raw
 
 
 class _Subgroups(Spec):

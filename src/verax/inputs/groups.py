@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from verax.common.sorting import distinct_values
-from verax.errors import InputError, Offenders, Remedy
-from verax.inputs.arrays import Array, Ints, to_array, to_host
+from verax.errors import InputError, Offenders, Remedy, show
+from verax.inputs.arrays import Array, Ints, frame_columns, to_array, to_host
 
 # A number of groups; of two kinds of groups, both numbers.
 GroupCount = int | tuple[int, int]
@@ -143,6 +144,33 @@ def kinds_of(groups: object) -> tuple[object, ...]:
         raw = to_host(to_array(groups, "groups")[0])
         return raw[:, 0], raw[:, 1]
     return (groups,)
+
+
+def label_columns(by: object) -> dict[str, Any]:
+    """Labels of the rows by the name of their column: one column, or a mapping, a frame or a list of them.
+
+    >>> list(label_columns({"site": ["north", "south"]})), list(label_columns([["a", "b"], [1, 2]]))
+    (['site'], ['subgroup 1', 'subgroup 2'])
+    """
+    if by is None:
+        return {}
+    if isinstance(by, str):
+        raise InputError(
+            "must hold a label for each row",
+            argument="by",
+            kind="type",
+            found=f"it is the text {show(by)}",
+            remedies=[Remedy("Pass the column itself, such as table['site'].", python_only=True)],
+        )
+    if isinstance(by, Mapping):
+        return {str(name): column for name, column in by.items()}
+    columns = frame_columns(by)
+    if columns is not None:
+        return {str(name): column.to_native() for name, column in columns.items()}
+    several = isinstance(by, (list, tuple)) and len(by) > 0 and all(map(_is_column, by))
+    each: Any = by if several else [by]
+    name = "subgroup {}" if len(each) > 1 else "subgroup"
+    return {str(getattr(own, "name", None) or name.format(i + 1)): own for i, own in enumerate(each)}
 
 
 def _shape(groups: object) -> tuple[int, ...]:

@@ -22,14 +22,19 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Form(TypedDict, total=False):
-    """How the columns and the numbers of `p` are read."""
+class Columns(TypedDict, total=False):
+    """How the columns and the numbers of `p` are read where there are no outcomes."""
 
     classes: Sequence[Hashable] | None
     normalize: bool
     logits: bool
-    raters: Literal["shares", "counts", "columns"] | None
     invalid: Literal["raise", "skip"]
+
+
+class Form(Columns, total=False):
+    """The same, beside outcomes."""
+
+    raters: Literal["shares", "counts", "columns"] | None
 
 
 class Weighted(Form, total=False):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.errors import InputError, join, passing, show
+from verax.errors import InputError, Remedy, join, passing, show
 from verax.inputs.arrays import namespace_of, to_array, to_host
 from verax.inputs.outcomes import class_names
 
@@ -26,6 +26,14 @@ def with_positive(given: Mapping[str, Any], positive: Hashable) -> dict[str, Any
     ((1, 0), [[0.1, 0.9], [0.8, 0.2]])
     """
     name = "p" if "p" in given else "forecasts"
+    if given.get(name) is None:
+        raise InputError(
+            "names a class that outcomes and forecasts are about",
+            argument="positive",
+            kind="missing",
+            found="no forecasts are given",
+            remedies=[Remedy("Pass them, or leave `positive` out.", python_only=True)],
+        )
     several = isinstance(given[name], Mapping)
     models = dict(given[name]) if several else {"": given[name]}
     arrays = {model: to_array(p, "p") for model, p in models.items()}

@@ -168,6 +168,18 @@ def column_of(given: object, model: str, n: int, argument: str) -> Array:
             source=repr(model),
             found=f"its shape is {raw.shape}",
         )
+    values = raw.tolist() if raw.dtype == object else []
+    odd = next((i for i, value in enumerate(values) if not isinstance(value, Hashable)), None)
+    if odd is not None:
+        raise InputError(
+            "must hold texts, numbers or dates",
+            argument=argument,
+            kind="type",
+            source=repr(model),
+            found=f"row {odd} holds {show(raw[odd])}",
+            rows=[odd],
+            values=[raw[odd]],
+        )
     return raw
 
 

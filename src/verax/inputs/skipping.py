@@ -33,7 +33,7 @@ from verax.inputs.arrays import (
 )
 from verax.inputs.columns import Columns
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.groups import Groups, kinds_of, missing
+from verax.inputs.groups import Groups, kinds_of, label_columns, missing
 from verax.inputs.lists.rows import ListFaults
 from verax.inputs.validity import MANY
 
@@ -336,6 +336,8 @@ def without_invalid(given: Mapping[str, Any], *, part: bool = False) -> tuple[di
         # Two kinds of groups are two columns.
         kinds = kinds_of(given["groups"])
         given["groups"] = dict(enumerate(kinds)) if len(kinds) > 1 else kinds[0]
+    if given.get("by") is not None and len(columns := label_columns(given["by"])) > 1:
+        given["by"] = columns
     models = _models(given)
     n = _n_rows(next(iter(models.values()), ()), "p")
     survey = InvalidRows(n)

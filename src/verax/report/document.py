@@ -7,7 +7,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from html import escape
-from pathlib import Path
 from typing import Any, Literal
 
 from verax._version import __version__
@@ -266,7 +265,7 @@ class Report:
             The file; `.html` is the usual ending.
         """
         text = self.to_html()
-        with written(Path(path)) as new:
+        with written(path) as new:
             new.write_text(text, encoding="utf-8", newline="\n")
 
     def _about(self) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def plain_page(title: str, lines: Sequence[str], source: str) -> str:
 
 def save_page(text: str, path: str | Path) -> None:
     """Write a page: whole or not at all."""
-    with written(Path(path)) as new:
+    with written(path) as new:
         new.write_text(text, encoding="utf-8", newline="\n")
 
 

@@ -12,6 +12,7 @@ from verax.errors import InputError
 from verax.inference.intervals import WeightsAre
 from verax.inputs.arrays import to_array
 from verax.inputs.forecasts import Forecasts
+from verax.inputs.groups import label_columns
 from verax.inputs.handles import Handle, Summaries
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.memory import open_rows
@@ -207,7 +208,7 @@ def open_given(
         return handle.in_memory(), {}
     named = dict(p) if isinstance(p, Mapping) else {"model": p}
     given: dict[str, Any] = dict(zip(distinct(named), named.values(), strict=True))
-    columns = dict(by) if isinstance(by, Mapping) else {} if by is None else {_called(by): by}
+    columns = label_columns(by)
     if any(isinstance(each, TopLists) for each in given.values()):
         if skip:
             raise InputError("cannot be used in a report on top lists", argument="invalid")
@@ -218,10 +219,6 @@ def open_given(
         y, given, columns = valid.pop("y"), valid.pop("p"), valid.pop("by") or {}
         own |= valid
     return open_rows(y, given, ordered=in_order, dense=True, by=columns, **own), {}
-
-
-def _called(by: object) -> str:
-    return str(getattr(by, "name", None) or "subgroup")
 
 
 def _open_lists(

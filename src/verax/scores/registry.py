@@ -185,8 +185,10 @@ def stored_rule(text: Rule | str) -> Rule:
             f"{given.__name__} is a class of rules; pass a rule of it, such as {given.__name__}()."
         )
     if not isinstance(given, str):
+        several = isinstance(given, (list, tuple)) and given
+        such_as = show(given[0]) if several else "'rps'"
         raise ParseError(
-            f"A rule is given as a rule or as its name, such as 'rps', not as a {type(given).__name__}."
+            f"A rule is given as a rule or as its name, such as {such_as}, not as a {type(given).__name__}."
         )
     if text in RULES:
         return RULES[text]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
-from verax.common.paths import check_regular
+from verax.common.paths import as_path, check_regular
 from verax.common.results import Result
 from verax.display.tables import Tabled
 from verax.errors import InputError, Remedy, join, show
@@ -276,7 +276,7 @@ class History(Tabled, Result, Epochs):
         History
             The history.
         """
-        ending = Path(path).suffix.lower()
+        ending = as_path(path).suffix.lower()
         if ending not in _READERS:
             raise InputError(
                 f"must end in {join(_READERS)}",
@@ -298,7 +298,7 @@ class History(Tabled, Result, Epochs):
         directions: Directions | None,
         run: str | None,
     ) -> History:
-        check_regular(Path(path))
+        check_regular(as_path(path))
         try:
             called = name_of_file(Path(path).stem)
             return cls._of(reader(Path(path)), "history", directions, run, called)

@@ -238,9 +238,8 @@ class Combination(Tabled, MaySkip):
         array of shape (N, K) or TopLists
             The pooled forecasts.
         """
-        models = (
-            forecasts if isinstance(forecasts, Mapping) else dict(zip(self.weights, forecasts, strict=False))
-        )
+        each = list(forecasts) if isinstance(forecasts, (list, tuple, np.ndarray)) else []
+        models = forecasts if isinstance(forecasts, Mapping) else dict(zip(self.weights, each, strict=False))
         if list(map(str, models)) != list(self.weights) or len(forecasts) != len(self.weights):
             raise InputError(
                 f"must have the forecasts of {join(self.weights)}, in this order", argument="forecasts"

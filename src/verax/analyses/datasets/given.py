@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from verax.errors import SHOWN_ROWS, InputError, Remedy, join, passing, show
-from verax.inputs.arrays import Array, Floats, to_array, to_host
+from verax.inputs.arrays import Array, Floats, frame_columns, to_array, to_host
 
 Missing = Literal["refuse", "drop"]
 # What columns of a long table are called.
@@ -58,9 +58,9 @@ def read_table(
     if isinstance(table, Mapping):
         _refuse(datasets=datasets, models=models, scores=scores)
         return _mapping(table, rule)
-    frame = _frame(table)
-    if frame is not None:
-        return _of_frame(frame, datasets, models, scores)
+    columns = frame_columns(table)
+    if columns is not None:
+        return _of_frame(table, columns, datasets, models, scores)
     values = to_host(to_array(table, "table")[0])
     if values.ndim != 2 or values.dtype.kind not in "biuf":
         raise InputError(
@@ -215,45 +215,42 @@ def _no_rule(dataset: object, name: str, known: Sequence[str]) -> InputError:
     )
 
 
-def _frame(table: object) -> Any:
-    """A data frame of any package; None for other things."""
-    import narwhals as nw
+def _of_frame(
+    table: object, columns: Mapping[Any, Any], datasets: object, models: object, scores: object
+) -> ScoreTable:
+    """A long frame, with columns of data sets, models and scores, or a wide one with a column per model.
 
-    try:
-        return nw.from_native(table, eager_only=True)
-    except TypeError:
-        return None
-
-
-def _of_frame(frame: Any, datasets: object, models: object, scores: object) -> ScoreTable:
-    """A long frame, with columns of data sets, models and scores, or a wide one with a column per model."""
+    Where all columns are numbers and none is named as that of data sets, each row is a data set.
+    """
     for argument, each in (("datasets", datasets), ("models", models), ("scores", scores)):
-        if each is not None and (not isinstance(each, str) or each not in frame.columns):
+        if each is not None and (not isinstance(each, str) or each not in columns):
             raise InputError(
-                f"must be one of the columns {join(map(show, frame.columns))}",
+                f"must be one of the columns {join(map(show, columns))}",
                 argument=argument,
                 kind="label",
                 found=f"it is {show(each)}",
             )
-    number = [name for name in frame.columns if frame[name].dtype.is_numeric()]
-    low = {str(name).lower(): name for name in frame.columns}
+    number = [name for name, own in columns.items() if own.dtype.is_numeric()]
+    low = {str(name).lower(): name for name in columns}
     first = datasets or next((low[name] for name in _DATASETS if name in low), None)
-    first = first or next((name for name in frame.columns if name not in number), None)
     if first is None:
+        first = next((name for name in columns if name not in number), None)
+    model = models or next((low[name] for name in _MODELS if name in low), None)
+    values = [name for name in number if name not in (first, model)]
+    if first is None and (model is not None or scores is not None or not values):
         raise InputError(
             "must name the column of data sets",
             argument="datasets",
             kind="missing",
             remedies=[passing(datasets=...)],
         )
-    model = models or next((low[name] for name in _MODELS if name in low), None)
-    values = [name for name in number if name not in (first, model)]
     if model is None:
         if scores is not None:
             raise InputError("must name the column of models", argument="models", kind="missing")
         names = [str(name) for name in values]
-        table = np.column_stack([frame[name].to_numpy().astype(float) for name in values] or [[]])
-        return _distinct(ScoreTable(tuple(frame[first].to_list()), tuple(names), table))
+        numbers = np.column_stack([columns[name].to_numpy().astype(float) for name in values] or [[]])
+        rows = _index(table, len(numbers)) if first is None else columns[first].to_list()
+        return _distinct(ScoreTable(tuple(rows), tuple(names), numbers))
     score = scores or (values[0] if len(values) == 1 else None)
     if score is None:
         raise InputError(
@@ -264,6 +261,12 @@ def _of_frame(frame: Any, datasets: object, models: object, scores: object) -> S
             kind="missing",
             remedies=[passing(scores=...)],
         )
-    labels = np.empty(len(frame), object)
-    labels[:] = frame[first].to_list()
-    return _long(labels, np.array(frame[model].to_list(), object), frame[score].to_numpy(), str(score))
+    labels = np.empty(len(columns[first]), object)
+    labels[:] = columns[first].to_list()
+    return _long(labels, np.array(columns[model].to_list(), object), columns[score].to_numpy(), str(score))
+
+
+def _index(table: Any, n_rows: int) -> Sequence[Any]:
+    """What pandas calls the rows; their numbers in other frames."""
+    index = getattr(table, "index", None)
+    return list(index) if index is not None and hasattr(index, "tolist") else range(n_rows)

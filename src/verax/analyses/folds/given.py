@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from verax.errors import InputError, Remedy, join, passing, show
-from verax.inputs.arrays import Floats, Ints, to_array, to_host
+from verax.inputs.arrays import Floats, Ints, frame_columns, to_array, to_host
 
 _SPLIT = re.compile(r"split(\d+)_test_(.+)")
 _TEST = "test_"
@@ -65,11 +65,8 @@ def _columns(given: object) -> Mapping[str, Any]:
     """Scores by name: a mapping, or the columns of a frame of numbers."""
     if isinstance(given, Mapping):
         return given
-    import narwhals as nw
-
-    try:
-        frame = nw.from_native(given, eager_only=True)  # type: ignore[call-overload]
-    except TypeError:
+    columns = frame_columns(given)
+    if columns is None:
         raise InputError(
             "must be a mapping from models to one score per fold, a frame with a column per model, "
             "`cv_results_`, or results of `cross_validate` by model",
@@ -77,8 +74,8 @@ def _columns(given: object) -> Mapping[str, Any]:
             kind="type",
             found=f"it is a {type(given).__name__}",
             remedies=[Remedy('Name the models: scores={"a": values, "b": others}.', python_only=True)],
-        ) from None
-    return {name: frame[name].to_numpy() for name in frame.columns if frame[name].dtype.is_numeric()}
+        )
+    return {str(name): own.to_numpy() for name, own in columns.items() if own.dtype.is_numeric()}
 
 
 def _beside(columns: Mapping[str, Any]) -> Floats:

@@ -26,7 +26,7 @@ from verax.common.checks import check_choice
 from verax.errors import InputError
 from verax.inference.intervals import Resampling
 from verax.inputs.arrays import Floats, Ints
-from verax.inputs.breakdown import BreakdownRecipe, not_scanned
+from verax.inputs.breakdown import BreakdownRecipe, breakdowns
 from verax.inputs.handles import Handle, refuse_beside
 from verax.inputs.memory import ONLY
 from verax.scores.grades import Grade
@@ -66,8 +66,8 @@ def evaluate_grades(
         are given.
     task : array_like of shape (N,) or str, optional
         The task of each answer, to report each on its own; of a handle, the column.
-    by : mapping of str to array_like of shape (N,), or sequence of str, optional
-        Labels of subgroups to report on their own, by the name of the breakdown; of a handle, the columns.
+    by : array_like of shape (N,), mapping of str to these, frame, or sequence of str, optional
+        Labels of subgroups to report on their own, one breakdown for each column; of a handle, the columns.
     groups : array_like of shape (N,), or two of them, optional
         Labels of clusters whose answers belong together.
     weights : array_like of shape (N,), optional
@@ -104,19 +104,16 @@ def evaluate_grades(
         given = {"p": p, "ids": ids, "epochs": epochs, "groups": groups, "weights": weights}
         refuse_beside([name for name, value in given.items() if value is not None])
         scale = check_graded(grades, scale, ungraded)
-        names = [*([] if task is None else [str(task)]), *([by] if isinstance(by, str) else by or ())]  # type: ignore[misc]
-        unknown = next((name for name in names if name not in grades.by), None)
-        if unknown is not None:
-            raise not_scanned(unknown, grades.by)
-        columns = {str(name): str(name) for name in names if name != task}
-        columns |= {} if task is None else {TASK: str(task)}
+        columns = {name: name for name in breakdowns(by, grades) if name != task}
+        tasks = asked.task_column(grades)
+        columns |= {} if tasks is None else {TASK: tasks}
         return GradeCard.of(_tally(grades, scale, columns, plan, bounded=ungraded == "bounds"))
-    breakdowns = _breakdowns(by)
-    if TASK in breakdowns:
+    labels = breakdowns(by)
+    if TASK in labels:
         # A breakdown by task is what tasks are.
-        asked = replace(asked, task=breakdowns.pop(TASK) if task is None else task)
-        breakdowns.pop(TASK, None)
-    handle = open_grades({ONLY: grades}, scale, asked, by=breakdowns)
+        asked = replace(asked, task=labels.pop(TASK) if task is None else task)
+        labels.pop(TASK, None)
+    handle = open_grades({ONLY: grades}, scale, asked, by=labels)
     columns = {name: name for name in handle.by}
     card = None
     if p is not None:
@@ -126,15 +123,6 @@ def evaluate_grades(
         own["groups"] = None if rows.groups is None else rows.groups.at(places)
         card = evaluate(right, sure, confidence=confidence, **own)
     return GradeCard.of(_tally(handle, scale, columns, plan, bounded=ungraded == "bounds", card=card))
-
-
-def _breakdowns(by: object) -> dict[str, object]:
-    """Labels of subgroups by the name of the breakdown."""
-    if by is None:
-        return {}
-    if isinstance(by, Mapping):
-        return {str(name): labels for name, labels in by.items()}
-    return {str(getattr(by, "name", None) or "subgroup"): by}
 
 
 def _tally(

@@ -27,7 +27,7 @@ from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
 from verax.scores.base import Rule
 from verax.scores.metrics import METRICS, needs_order
-from verax.scores.registry import as_rules, default_rules, name_of
+from verax.scores.registry import as_rules, default_rules, name_of, parse
 
 # What plans are shown for beside what was asked.
 _POWERS = (0.5, 0.8, 0.9, 0.95, 0.99)
@@ -157,7 +157,8 @@ def _pilot(
     options: dict[str, Any],
 ) -> Pilot:
     """What is known before."""
-    name = None if rule is None else rule if isinstance(rule, str) else name_of(rule)
+    # A text may also be the name of a metric.
+    name = rule if rule is None or isinstance(rule, str) else name_of(parse(rule))
     pair = None if models is None else tuple(map(str, models))
     n_classes = options.pop("n_classes")
     if isinstance(y, tuple) and len(y) == 2 and forecasts is None:

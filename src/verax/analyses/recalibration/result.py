@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -19,15 +18,16 @@ from verax.analyses.recalibration.shift import estimated, shifted
 from verax.analyses.recalibration.shown import ShownRecalibration
 from verax.analyses.recalibration.storing import FORMAT, VERSION, facts_in
 from verax.analyses.stored import StoredAsJson
+from verax.common.paths import as_path
 from verax.common.sizes import in_digits
 from verax.errors import InputError, Remedy, show
 from verax.inputs.arrays import Floats, to_array, to_host, widen
-from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import GroupCount
 from verax.inputs.lists.ragged import Ragged
 from verax.inputs.lists.rows import ListRows
 from verax.inputs.lists.toplists import TopLists
-from verax.inputs.options import Form, reads, reads_each
+from verax.inputs.newrows import new_rows
+from verax.inputs.options import Columns, reads, reads_each
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -135,7 +135,7 @@ class Recalibration(StoredAsJson, ShownRecalibration):
         p: object,
         *,
         frequencies: Sequence[float] | Mapping[Hashable, float] | Literal["estimate"] | None = None,
-        **read: Unpack[Form],
+        **read: Unpack[Columns],
     ) -> Floats:
         """Recalibrated probabilities, in the shape of `p`; NaN for invalid rows that are to be skipped.
 
@@ -170,7 +170,7 @@ class Recalibration(StoredAsJson, ShownRecalibration):
         return better[:, 1] if single else better
 
     @reads
-    def estimate_frequencies(self, p: object, **read: Unpack[Form]) -> Floats:
+    def estimate_frequencies(self, p: object, **read: Unpack[Columns]) -> Floats:
         """The class frequencies among new rows whose outcomes are not known, by EM (see `apply`).
 
         Parameters
@@ -200,19 +200,7 @@ class Recalibration(StoredAsJson, ShownRecalibration):
                 ],
             )
         raw, _ = to_array(p, "p")
-        options = {"classes": self.classes, **{k: v for k, v in read.items() if v is not None}}
-        # Outcomes are not known here, and any class will do.
-        first = 0 if options["classes"] is None else options["classes"][0]
-        forecasts = Forecasts(np.repeat(np.array([first]), raw.shape[0] if raw.ndim else 0), p, **options)
-        if forecasts.n_classes != self.n_classes:
-            raise InputError(
-                f"must have {self.n_classes} classes, as the rows that this was fitted to",
-                argument="p",
-                kind="length",
-                found=f"there are {forecasts.n_classes}",
-                values=[forecasts.n_classes],
-            )
-        forecasts.check()
+        forecasts = new_rows(p, fitted=(self.n_classes, self.classes), **read)
         rows = to_host(widen(forecasts.batch(0, forecasts.n_rows).p)).astype(float)
         return rows, raw.ndim == 1
 
@@ -289,7 +277,7 @@ class Recalibration(StoredAsJson, ShownRecalibration):
         Recalibration
             What was saved, without the rows.
         """
-        facts, sampled = facts_in(Path(path))
+        facts, sampled = facts_in(as_path(path))
         kind = cls
         if "lists_of" in facts and not issubclass(cls, ListRecalibration):
             kind = ListRecalibration

@@ -6,20 +6,19 @@ import math
 import os
 from collections.abc import Hashable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
 from verax._version import __version__
 from verax.analyses.sets.nonconformity import Nonconformity
 from verax.analyses.stored import StoredAsJson, read_stored
+from verax.common.paths import as_path
 from verax.common.strictjson import number
 from verax.display.tables import Tabled
-from verax.errors import InputError
 from verax.inputs.arrays import Bools, Floats
 from verax.inputs.handles import Handle, refuse_lists
-from verax.inputs.options import Form, reads
+from verax.inputs.newrows import new_rows, other_classes
+from verax.inputs.options import Columns, reads
 from verax.inputs.setparts import SetHandle
-from verax.inputs.sets.members import distributions
 from verax.inputs.sets.sets import sets_made_by
 from verax.inputs.skipping import MaySkip
 
@@ -87,11 +86,11 @@ class Conformal(StoredAsJson, Tabled, MaySkip):
             True for the members.
         """
         if p.shape[1] != self.n_classes:
-            raise self._other_classes(p.shape[1])
+            raise other_classes(self.n_classes, p.shape[1])
         return self.score.members(p, self.threshold)
 
     @reads
-    def apply(self, p: object, **read: Unpack[Form]) -> Any:
+    def apply(self, p: object, **read: Unpack[Columns]) -> Any:
         """The sets of new rows.
 
         Parameters
@@ -116,21 +115,9 @@ class Conformal(StoredAsJson, Tabled, MaySkip):
         if isinstance(p, Handle):
             refuse_lists(p)
             if p.n_classes != self.n_classes:
-                raise self._other_classes(p.n_classes)
+                raise other_classes(self.n_classes, p.n_classes)
             return SetHandle(p.in_order() if self.score.ordinal else p, self)
-        own: dict[str, Any] = {name: value for name, value in read.items() if name != "invalid"}
-        if own.get("classes") is None:
-            own["classes"] = self.classes
-        return sets_made_by(self, distributions(p, **own))
-
-    def _other_classes(self, n_classes: int) -> InputError:
-        return InputError(
-            f"must have {self.n_classes} classes, as the rows that this was calibrated on",
-            argument="p",
-            kind="length",
-            found=f"there are {n_classes}",
-            values=[n_classes],
-        )
+        return sets_made_by(self, new_rows(p, fitted=(self.n_classes, self.classes), **read))
 
     @property
     def expected_coverage(self) -> tuple[float, float]:
@@ -181,7 +168,7 @@ class Conformal(StoredAsJson, Tabled, MaySkip):
         Conformal
             The same predictor.
         """
-        return cls(**read_stored(Path(path), (FORMAT, VERSION), "conformal predictor", _fields))
+        return cls(**read_stored(as_path(path), (FORMAT, VERSION), "conformal predictor", _fields))
 
     def _heading(self) -> str:
         groups = "" if self.n_groups is None else f", {self.n_groups:,} groups"

@@ -31,7 +31,7 @@ from verax.common.sizes import as_float
 from verax.errors import InputError, Remedy
 from verax.inference.estimates import holm
 from verax.inference.intervals import Interval, between, check_confidence, skewed
-from verax.inputs.breakdown import not_scanned
+from verax.inputs.breakdown import breakdowns
 from verax.inputs.handles import Handle, Recipe
 from verax.inputs.memory import open_rows
 from verax.inputs.options import reads
@@ -91,8 +91,9 @@ def sets(
         The cost t of one more class in the level-set score, where a miss costs 1. By default 1 - level, or
         0.1 where there is no level.
     ordered
-    by : array_like of shape (N,), mapping of str to these, or str, optional
-        Labels of subgroups. Of a handle, the names of columns that `scan` was told of.
+    by : array_like of shape (N,), mapping of str to these, frame, or str, optional
+        Labels of subgroups, one breakdown for each column. Of a handle, the names of columns that `scan` was
+        told of.
     confidence : float, default 0.95
         Confidence level of the intervals and of the tests.
     **read
@@ -136,7 +137,7 @@ def sets(
             remedies=[Remedy("Make the sets with Sets.from_labels(..., classes=...).", python_only=True)],
         )
     own: dict[str, Any] = {name: value for name, value in read.items() if value is not None}
-    labels = by_columns(by)
+    labels = breakdowns(by, y if isinstance(y, Handle) else None)
     handle = open_rows(
         y, given, ordered=ordered, single=True, sets=True, by=labels if labels else None, **own
     )
@@ -146,29 +147,8 @@ def sets(
     t = check_level(threshold, "threshold") if threshold is not None else None
     if t is None:
         t = _COST if claimed is None else 1 - claimed
-    columns = tuple(labels) if not isinstance(y, Handle) else _columns(handle, by)
     judged = Judged(made, claimed, t, ordered)
-    return _Reading(handle, judged, columns, confidence).result()
-
-
-def by_columns(by: object | None) -> dict[str, Any]:
-    """Labels of subgroups by the name of the breakdown."""
-    if by is None or isinstance(by, str):
-        return {}
-    if isinstance(by, Mapping):
-        return {str(name): column for name, column in by.items()}
-    if isinstance(by, (list, tuple)) and by and all(isinstance(each, str) for each in by):
-        return {"subgroup": by}
-    return {getattr(by, "name", None) or "subgroup": by}
-
-
-def _columns(handle: Handle, by: Any) -> tuple[str, ...]:
-    """The columns of a handle that name subgroups."""
-    names = () if by is None else (by,) if isinstance(by, str) else tuple(by)
-    for name in names:
-        if name not in handle.by:
-            raise not_scanned(name, handle.by)
-    return names
+    return _Reading(handle, judged, tuple(labels), confidence).result()
 
 
 def _level_of(handle: Handle) -> float | None:

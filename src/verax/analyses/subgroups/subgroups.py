@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -19,9 +19,9 @@ from verax.analyses.subgroups.analysis import (
 )
 from verax.analyses.subgroups.result import Subgroups
 from verax.common.checks import check_count, check_flag
-from verax.errors import InputError
+from verax.errors import InputError, Remedy, join
 from verax.inference.intervals import Resampling, WeightsAre
-from verax.inputs.breakdown import BreakdownRecipe, not_scanned
+from verax.inputs.breakdown import BreakdownRecipe, breakdowns
 from verax.inputs.groups import Groups
 from verax.inputs.handles import Handle
 from verax.inputs.memory import open_rows
@@ -58,10 +58,10 @@ def subgroups(
     p : array_like of shape (N, K) or (N,), TopLists, or mapping of str to these, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1 is
         enough. Or the forecasts of several models, by name. Models are then compared in every subgroup.
-    by : array_like of shape (N,) or str
-        Labels of the subgroups; of predictions that `scan` has opened, the name of a column that it was
-        told of. If they are the `groups` themselves, rows are taken to be independent within each
-        subgroup.
+    by : array_like of shape (N,), two of them, or str
+        Labels of the subgroups. Two columns, as a list, a mapping or a frame, are crossed: their labels are
+        pairs. Of predictions that `scan` has opened, the name of a column that it was told of. If they are
+        the `groups` themselves, rows are taken to be independent within each subgroup.
     rule : Rule or str, optional
         What is decomposed and compared; by default RPS for ordered classes, else Brier.
     rules : sequence of Rule or str, optional
@@ -117,14 +117,13 @@ def subgroups(
     time_ordered = check_flag("time_ordered", time_ordered)
     order_matters = needs_order([chosen, *(on_card or [])], costs=costs, ordered=ordered)
     models = p if isinstance(p, Mapping) else {"model": p}
-    name = getattr(by, "name", None) or "subgroup"
-    handle = open_rows(y, models, ordered=order_matters, by={name: by}, **read)
+    column, labels = _one_column(by, y if isinstance(y, Handle) else None)
+    handle = open_rows(y, models, ordered=order_matters, by={column: labels}, **read)
     if time_ordered and not handle.whole:
         raise InputError("cannot be used with predictions that are not in memory", argument="time_ordered")
-    column = _column(handle, by) if isinstance(by, str) else name
-    if not isinstance(by, str) and handle.n_rows is not None:
-        _check_labels(by, handle.n_rows)
-    asked = SubgroupRequest(by, chosen, on_card, ordered, costs, least, among)
+    if not isinstance(y, Handle) and handle.n_rows is not None:
+        _check_labels(labels, handle.n_rows)
+    asked = SubgroupRequest(column, chosen, on_card, ordered, costs, least, among)
     recipe = BreakdownRecipe(column, subgroup_recipes(handle, asked, plan))
     found = handle.summarise(with_fault_recipes(handle, {"by": recipe}))
     cards = cards_of(found["by"], handle)
@@ -157,7 +156,17 @@ def _check_labels(by: object, n_rows: int) -> None:
         raise (error.replace(argument="by") if error.argument == "groups" else error) from None
 
 
-def _column(handle: Handle, by: object) -> str:
-    if isinstance(by, str) and by in handle.by:
-        return by
-    raise not_scanned(by, handle.by)
+def _one_column(by: object, handle: Handle | None) -> tuple[str, Any]:
+    """The labels of the subgroups and what they are called; two columns in memory are crossed."""
+    columns = breakdowns(by, handle)
+    several = "" if handle is not None else ", or two to be crossed"
+    if not 1 <= len(columns) <= (1 if handle is not None else 2):
+        raise InputError(
+            f"must be one column of labels{several}",
+            argument="by",
+            kind="length",
+            found=f"there are {len(columns)}: {join(columns)}" if columns else "there is none",
+            remedies=[Remedy("Ask about one column at a time.")] if columns else [],
+        )
+    kinds = list(columns.values())
+    return " and ".join(columns), kinds[0] if len(kinds) == 1 else kinds

@@ -13,6 +13,7 @@ from verax.inputs.arrays import Ints
 from verax.inputs.lists.nested import column_of_lists
 from verax.inputs.lists.ragged import offsets_of
 
+_SINGLE = Remedy("Put single classes into lists: [['cat'], ['dog']].", python_only=True)
 _NO_MASK = Remedy("A mask is a boolean array; lists of lists hold classes.", python_only=True)
 
 
@@ -25,6 +26,14 @@ def flat_labels(rows: Any) -> tuple[list[Any], Ints]:
         if isinstance(found, tuple):
             return list(found[0].tolist()), found[1]
         rows = rows if found is None else found
+    if isinstance(rows, (str, bytes, Mapping)) or not hasattr(rows, "__iter__"):
+        raise InputError(
+            "must be a collection of classes for each row",
+            argument="sets",
+            kind="type",
+            found=f"it is a {type(rows).__name__}",
+            remedies=[_SINGLE],
+        )
     flat: list[Any] = []
     lengths = []
     for number, row in enumerate(rows):
@@ -36,7 +45,7 @@ def flat_labels(rows: Any) -> tuple[list[Any], Ints]:
                 found=f"row {number} holds {show(row)}",
                 rows=[number],
                 values=[row],
-                remedies=[Remedy("Put single classes into lists: [['cat'], ['dog']].", python_only=True)],
+                remedies=[_SINGLE],
             )
         members = [x.item() if isinstance(x, np.generic) else x for x in row]
         flat += members

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -10,8 +9,7 @@ import numpy as np
 
 from verax.common.checks import check_number
 from verax.errors import InputError, passing
-from verax.inputs.arrays import Bools, Floats, to_array
-from verax.inputs.forecasts import Forecasts
+from verax.inputs.arrays import Bools, Floats
 
 # Sums of probabilities that miss a level by less than this reach it.
 _ROUNDING = 1e-12
@@ -100,19 +98,3 @@ def no_way() -> InputError:
             passing("to judge the classes above this probability", threshold=0.1),
         ],
     )
-
-
-def distributions(
-    p: object,
-    *,
-    classes: Sequence[Hashable] | None = None,
-    normalize: bool = False,
-    logits: bool = False,
-) -> Forecasts:
-    """Full distributions whose outcomes do not matter."""
-    raw, _ = to_array(p, "p")
-    n = int(raw.shape[0]) if raw.ndim else 0
-    first = 0 if classes is None else next(iter(classes))
-    rows = Forecasts(np.repeat(np.array([first]), n), p, classes=classes, normalize=normalize, logits=logits)
-    rows.check()
-    return rows

@@ -14,9 +14,10 @@ from verax.inputs.forecasts import Forecasts
 from verax.inputs.lists.ragged import offsets_of
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.lists.vocabulary import ClassVocabulary, in_order, positions
+from verax.inputs.newrows import new_rows
 from verax.inputs.outcomes import check_classes
 from verax.inputs.sets.labels import check_repeats, flat_labels, label_positions
-from verax.inputs.sets.members import Members, check_level, distributions, members_by, no_way
+from verax.inputs.sets.members import Members, check_level, members_by, no_way
 from verax.inputs.sets.rows import Reduced, SetRows, check_one_each, reduced_lists, reduced_mask, sizes_of
 
 
@@ -200,7 +201,7 @@ class Sets:
         >>> vx.Sets.from_probabilities([[0.1, 0.6, 0.3]], level=0.8).to_labels()
         [(1, 2)]
         """
-        rows = distributions(p, classes=classes, normalize=normalize, logits=logits)
+        rows = new_rows(p, classes=classes, normalize=normalize, logits=logits)
         made = members_by(level, threshold)
         if made is None:
             raise no_way()
@@ -227,6 +228,8 @@ class Sets:
         >>> vx.Sets.from_lists(lists).to_labels()
         [(0, 3), (2,)]
         """
+        if not isinstance(lists, TopLists):
+            raise InputError("must be TopLists", argument="lists", kind="type", found=f"it is {show(lists)}")
         made = object.__new__(cls)
         made.n_classes, made.level, made._mask, made._lists = lists.n_classes, None, None, lists
         vocabulary = lists.vocabulary
