@@ -22,7 +22,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Columns(TypedDict, total=False):
+class Written(TypedDict, total=False):
     """How the columns and the numbers of `p` are read where there are no outcomes."""
 
     classes: Sequence[Hashable] | None
@@ -31,7 +31,7 @@ class Columns(TypedDict, total=False):
     invalid: Literal["raise", "skip"]
 
 
-class Form(Columns, total=False):
+class Form(Written, total=False):
     """The same, beside outcomes."""
 
     raters: Literal["shares", "counts", "columns"] | None

@@ -27,7 +27,7 @@ from verax.inputs.lists.ragged import Ragged
 from verax.inputs.lists.rows import ListRows
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.newrows import new_rows
-from verax.inputs.options import Columns, reads, reads_each
+from verax.inputs.options import Written, reads, reads_each
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -135,7 +135,7 @@ class Recalibration(StoredAsJson, ShownRecalibration):
         p: object,
         *,
         frequencies: Sequence[float] | Mapping[Hashable, float] | Literal["estimate"] | None = None,
-        **read: Unpack[Columns],
+        **read: Unpack[Written],
     ) -> Floats:
         """Recalibrated probabilities, in the shape of `p`; NaN for invalid rows that are to be skipped.
 
@@ -170,7 +170,7 @@ class Recalibration(StoredAsJson, ShownRecalibration):
         return better[:, 1] if single else better
 
     @reads
-    def estimate_frequencies(self, p: object, **read: Unpack[Columns]) -> Floats:
+    def estimate_frequencies(self, p: object, **read: Unpack[Written]) -> Floats:
         """The class frequencies among new rows whose outcomes are not known, by EM (see `apply`).
 
         Parameters

@@ -17,7 +17,7 @@ from verax.display.tables import Tabled
 from verax.inputs.arrays import Bools, Floats
 from verax.inputs.handles import Handle, refuse_lists
 from verax.inputs.newrows import new_rows, other_classes
-from verax.inputs.options import Columns, reads
+from verax.inputs.options import Written, reads
 from verax.inputs.setparts import SetHandle
 from verax.inputs.sets.sets import sets_made_by
 from verax.inputs.skipping import MaySkip
@@ -90,7 +90,7 @@ class Conformal(StoredAsJson, Tabled, MaySkip):
         return self.score.members(p, self.threshold)
 
     @reads
-    def apply(self, p: object, **read: Unpack[Columns]) -> Any:
+    def apply(self, p: object, **read: Unpack[Written]) -> Any:
         """The sets of new rows.
 
         Parameters
