@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+from scipy.special import expit, roots_hermitenorm
 
 import verax as vx
 from covers.claims import Measure, claim, share_of
@@ -43,6 +46,66 @@ def joint(n: int, share: float, groups: int = 0, *, difference: bool = True) -> 
     return measure
 
 
+Asked = Callable[[np.ndarray, np.random.Generator], np.ndarray]
+
+
+def hard_set(ease: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Two models are asked everything, the third mostly hard questions."""
+    third = rng.random(len(ease)) < expit(-2 * ease - 1)
+    return np.column_stack([np.ones((len(ease), 2), bool), third])
+
+
+def hardest(ease: np.ndarray, _: np.random.Generator) -> np.ndarray:
+    """The first is asked the harder 80 %, the second everything, the third the hardest 40 %."""
+    rank = np.argsort(np.argsort(ease)) / len(ease)
+    return np.column_stack([rank < 0.8, np.ones(len(ease), bool), rank < 0.4])
+
+
+def opposite(ease: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The second is asked easy questions, the third hard ones, the first the rest and half of these."""
+    drawn = rng.random((len(ease), 3))
+    second, third = drawn[:, 1] < expit(1.5 * ease), drawn[:, 2] < expit(-1.5 * ease)
+    return np.column_stack([(drawn[:, 0] < 0.5) | ~(second | third), second, third])
+
+
+def half(ease: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Each is asked half of the questions at random; what nobody was asked goes to the first."""
+    asked = rng.random((len(ease), 3)) < 0.5
+    asked[:, 0] |= ~asked.any(axis=1)
+    return asked
+
+
+def logistic(n: int, spread: float, asked: Asked, *, difference: bool, rubric: bool = False) -> Measure:
+    """Three models whose logit of a right answer is ability plus ease, which is normal.
+
+    The abilities are 0, 0.5 and 2. Who is asked depends on ease. With `rubric`, grades are beta distributed
+    about the same means. The truth is the mean over questions and draws of answers.
+    """
+    ability = np.array([0.0, 0.5, 2.0])
+    nodes, weights = roots_hermitenorm(60)
+    truth = 1 - weights @ expit(ability + spread * nodes[:, None]) / weights.sum()
+
+    def measure(replications: int, seed: int) -> tuple[float, float]:
+        hits = []
+        for i in range(replications):
+            rng = np.random.default_rng([seed, i])
+            ease = spread * rng.normal(size=n)
+            known, chance = asked(ease, rng), expit(ability + ease[:, None])
+            given = rng.beta(8 * chance, 8 * (1 - chance)) if rubric else rng.random((n, 3)) < chance
+            ids = {name: np.flatnonzero(known[:, j]) for j, name in enumerate("abc")}
+            grades = {name: given[ids[name], j].astype(float) for j, name in enumerate("abc")}
+            found = vx.compare(grades=grades, ids=ids, missing="joint")
+            if difference:
+                low, high = found.difference("a", "c").interval
+                hits.append(low <= truth[0] - truth[2] <= high)
+            else:
+                low, high = next(m.interval for m in found.models["grade"] if m.name == "c")
+                hits.append(low <= truth[2] <= high)
+        return share_of(hits)
+
+    return measure
+
+
 def accuracy(n: int, chance: float) -> Measure:
     """The mean grade of n independent answers."""
 
@@ -59,6 +122,19 @@ def claims_of_questions() -> None:
     for n, share in ((60, 0.5), (200, 0.5), (200, 0.2), (1000, 0.2)):
         claim(f"questions: joint difference, {n} questions, {share:g} asked", 0.93, 0.97, joint(n, share))
     claim("questions: joint mean, 200 questions, 0.5 asked", 0.93, 0.97, joint(200, 0.5, difference=False))
+    designs: list[tuple[str, int, float, Asked]] = [
+        ("hard set", 300, 2.0, hard_set),
+        ("hard set", 1000, 2.0, hard_set),
+        ("hardest 40 %", 400, 2.0, hardest),
+        ("opposite sets", 200, 1.5, opposite),
+        ("random halves", 200, 1.5, half),
+    ]
+    for name, n, spread, asked in designs:
+        for difference in (False, True):
+            what = f"questions: joint {'difference' if difference else 'mean'}, logistic, {name} of {n}"
+            claim(what, 0.91, 0.98, logistic(n, spread, asked, difference=difference))
+    rubric = logistic(200, 1.5, hard_set, difference=True, rubric=True)
+    claim("questions: joint difference, logistic, rubric, hard set of 200", 0.91, 0.98, rubric)
     for groups in (20, 50):
         name = f"questions: joint difference, {groups} groups of 10 questions, 0.5 asked"
         claim(name, 0.92, 0.97, joint(10 * groups, 0.5, groups))

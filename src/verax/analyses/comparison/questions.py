@@ -35,6 +35,8 @@ from verax.inputs.scored import Baseline
 from verax.scores.base import Rule
 from verax.scores.registry import as_rules, default_rules, name_of
 
+# The share of a mean that may be fitted without a caution, and the caution.
+_MOSTLY, _FITTED = 0.5, "most of the mean is fitted"
 _HOW = {
     "pairwise": "each pair on the questions that both answered",
     "joint": "joint estimate of models and questions",
@@ -167,7 +169,7 @@ def _by_rule(
     left = [own for own in answers if own.ungraded]
     notes = [*found.notes, *cautions(answers, name_of(rule))]
     if left and missing == "refuse":
-        n = answers[0].asked + answers[0].absent
+        n = answers[0].questions + answers[0].absent
         notes.insert(
             0,
             f"{name_of(rule)}: {found.n_rows:,} of {n:,} questions have a loss for every model; means and "
@@ -221,7 +223,10 @@ def _pairwise(handle: Handle, rule: Rule, plan: Resampling, answer: AnswerRecipe
     recipes: dict[str, Any] = {
         f"{i}": OfKnown(PairedRecipe(own, (rule,)), own, rule) for i, own in enumerate(sets)
     }
-    seen = handle.summarise({**recipes, "answers": answer, "joint": JointRecipe(models, rule)})
+    joint = JointRecipe(models, rule)
+    # Files of earlier versions have no such sums.
+    known = {"joint": joint} if handle.knows(joint) else {}
+    seen = handle.summarise({**recipes, "answers": answer, **known})
     alone = [_read(handle, seen[f"{i}"], (name,), rule, plan) for i, name in enumerate(models)]
     name, notes = name_of(rule), []
     differences = []
@@ -234,9 +239,10 @@ def _pairwise(handle: Handle, rule: Rule, plan: Resampling, answer: AnswerRecipe
     adjusted = holm(np.array([d.p_value for d in differences]))
     differences = [replace(d, p_adjusted=float(p)) for d, p in zip(differences, adjusted, strict=True)]
     own = [found.models[name][0] for found in alone]
-    if len(seen["joint"].components) == 1:
+    if known and len(seen["joint"].components) == 1:
         # Answering only easy questions must not help.
-        order = np.argsort(Effects.of(seen["joint"], models).means, kind="stable").tolist()
+        means = Effects.of(seen["joint"], models, rule, handle.n_classes).means
+        order = np.argsort(means, kind="stable").tolist()
         notes.append("Means are over different questions; models are ranked by the joint estimate.")
     else:
         order = np.argsort([model.mean for model in own], kind="stable").tolist()
@@ -251,7 +257,7 @@ def _pairwise(handle: Handle, rule: Rule, plan: Resampling, answer: AnswerRecipe
             first,
             models={name: lettered(ranked, differences, 1 - plan.confidence)},
             differences={name: differences},
-            n_rows=int((seen["answers"].graded + seen["answers"].ungraded + seen["answers"].absent)[0]),
+            n_rows=int((seen["answers"].questions + seen["answers"].absent)[0]),
             method=f"{first.method}, {_HOW['pairwise']}",
             notes=tuple(notes),
         ),
@@ -265,16 +271,37 @@ def _joint(
     """All models on all questions: effects first, then the sums of pseudo-losses."""
     models = handle.models
     seen = handle.summarise({"answers": answer, "joint": JointRecipe(models, rule)})
-    effects = Effects.of(seen["joint"], models)
+    effects = Effects.of(seen["joint"], models, rule, handle.n_classes)
     first = handle.summarise({"sums": PseudoRecipe(effects, rule)})["sums"].of_rule(rule)
     effects = replace(effects, shift=effects.means - first.means[: len(models)])
     sums = handle.summarise({"sums": PseudoRecipe(effects, rule)})["sums"]
     found = _read(handle, sums, models, rule, plan, reference)
-    note = (
-        "Means are estimates over all questions: the loss of an answer is that of the model plus that of "
-        "the question."
-    )
-    return replace(found, method=f"{found.method}, {_HOW['joint']}", notes=(*found.notes, note)), seen
+    name = name_of(rule)
+    few = {model: share for model, share in zip(models, effects.fitted, strict=True) if share > _MOSTLY}
+    own = [
+        replace(model, interval=_with_caution(model.interval, _FITTED)) if model.name in few else model
+        for model in found.models[name]
+    ]
+    scale = "" if effects.ends is None else ", on the logit scale"
+    notes = [
+        "Means are over all questions. Losses of questions that a model did not answer are fitted, from the "
+        f"difficulty that the answers of other models show{scale}."
+    ]
+    notes += [
+        f"Caution: {model} has answers to {100 * (1 - share):.0f}% of the questions; the rest of its mean is "
+        "fitted."
+        for model, share in few.items()
+    ]
+    return replace(
+        found,
+        models={name: own},
+        method=f"{found.method}, {_HOW['joint']}",
+        notes=(*found.notes, *(notes if effects.fitted.any() else ())),
+    ), seen
+
+
+def _with_caution(interval: Interval, caution: str) -> Interval:
+    return interval.by(interval.method, "; ".join(filter(None, (interval.caution, caution))))
 
 
 def _peers(handle: Handle, rule: Rule, plan: Resampling) -> list[Model]:
