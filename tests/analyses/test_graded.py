@@ -6,6 +6,8 @@ import json
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
+from scipy.special import expit
 
 import verax as vx
 from verax.analyses.comparison.answers import AnswerRecipe
@@ -118,6 +120,51 @@ def test_repeats_of_a_question_are_clustered_by_question():
         vx.compare(grades=grades, ids=ids, epochs=np.ones(60, int))
 
 
+def test_models_with_different_numbers_of_repeats_are_compared_by_question():
+    """By hand: the loss of a question is its mean over graded repeats; the bounds are over all of them."""
+    rng = np.random.default_rng(4)
+    once, often = rng.integers(0, 2, 40).astype(float), rng.integers(0, 2, (40, 3)).astype(float)
+    often[0, 0] = np.nan
+    ids = {"once": np.arange(40), "often": np.repeat(np.arange(40), 3)}
+    epochs = {"once": np.full(40, 7), "often": np.tile([1, 2, 3], 40)}
+    given = {"grades": {"once": once, "often": often.ravel()}, "ids": ids, "epochs": epochs}
+    mean = np.nanmean(often, axis=1)
+    for how in ({}, {"missing": "joint"}, {"missing": "pairwise"}):
+        found = vx.compare(**given, **how)
+        gap = found.difference("once", "often")
+        assert gap.difference == pytest.approx((mean - once).mean(), abs=1e-12)
+        assert gap.standard_error == pytest.approx((mean - once).std(ddof=1) / np.sqrt(40))
+        means = {model.name: 1 - model.mean for model in found.models["grade"]}
+        assert means == pytest.approx({"once": once.mean(), "often": mean.mean()})
+        assert found.n_rows == found.n_groups == 40
+        counted = found.answers["grade"][1]
+        assert (counted.asked, counted.ungraded, counted.questions, counted.absent) == (120, 1, 40, 0)
+        low, high = (np.nan_to_num(often, nan=end).mean() for end in (1, 0))
+        assert (counted.low, counted.high) == pytest.approx((1 - low, 1 - high))
+    assert "120" in str(found)
+    with pytest.raises(vx.InputError, match="must be the same for all rows of a question"):
+        vx.compare(**given, groups=epochs)
+
+
+def test_repeats_match_by_their_order_whatever_their_numbers():
+    rng = np.random.default_rng(3)
+    ids = dict.fromkeys("ab", np.repeat(np.arange(20), 3))
+    grades = {name: rng.integers(0, 2, 60) for name in "ab"}
+    epochs = {"a": np.tile([1, 2, 3], 20), "b": np.tile([4, 5, 6], 20)}
+    found = vx.compare(grades=grades, ids=ids, epochs=epochs)
+    assert found.difference("a", "b") == vx.compare(grades=grades, groups=ids["a"]).difference("a", "b")
+
+
+def test_the_mean_grade_is_that_of_questions():
+    """A question with three repeats counts as much as one with one; its confidences are all scored."""
+    grades = [1, 1, 1, 0, 0, 1]
+    ids, epochs = ["p", "p", "p", "q", "r", "r"], [1, 2, 3, 1, 1, 2]
+    card = vx.evaluate_grades(grades, [0.7] * 6, ids=ids, epochs=epochs, by={"kind": list("xxxyyy")})
+    assert card.mean == pytest.approx((1 + 0 + 0.5) / 3)
+    assert (card.answers.asked, card.n_groups, card.card.n_rows, card.card.n_groups) == (6, 3, 6, 3)
+    assert card.subgroups["kind"]["y"].mean == pytest.approx(0.25)
+
+
 def test_tasks_are_compared_with_one_correction():
     grades = answers(90, models=("a", "b"))
     task = np.repeat(["law", "math", "zoo"], 30)
@@ -194,18 +241,30 @@ def dense_solution(losses, known, weights):
     return effects + (weights @ questions) / weights.sum()
 
 
+def additive(grades, ids, **how):
+    """Joint estimates of the same answers as forecasts, whose zero-one loss is 1 minus the grade."""
+    y = {name: np.ones(len(own), int) for name, own in grades.items()}
+    sure = {name: np.where(own == 1, 0.9, 0.1) for name, own in grades.items()}
+    return vx.compare(y, sure, ids=ids, rule="zero_one", missing="joint", **how)
+
+
+def table_of(grades, ids, n):
+    """(N, M) losses, NaN where there is no answer, of the questions that some model answered."""
+    losses = np.full((n, len(grades)), np.nan)
+    for j, name in enumerate(grades):
+        losses[ids[name], j] = 1 - grades[name]
+    return losses[~np.isnan(losses).all(axis=1)]
+
+
 @pytest.mark.parametrize("weighted", [False, True])
-def test_joint_estimates_equal_dense_least_squares(weighted):
+def test_joint_losses_of_forecasts_equal_dense_least_squares(weighted):
     grades, ids = unequal(50, 2, ("a", "b", "c", "d"))
     w = np.random.default_rng(0).uniform(0.5, 3, 50) if weighted else np.ones(50)
     weights = {name: w[own] for name, own in ids.items()} if weighted else None
-    found = vx.compare(grades=grades, ids=ids, missing="joint", weights=weights)
-    losses, known = np.full((50, 4), np.nan), np.zeros((50, 4), bool)
-    for j, name in enumerate(grades):
-        losses[ids[name], j], known[ids[name], j] = 1 - grades[name], True
-    some = known.any(axis=1)
-    expected = dense_solution(losses[some], known[some], w[some])
-    ours = {model.name: model.mean for model in found.models["grade"]}
+    found = additive(grades, ids, weights=weights)
+    losses = table_of(grades, ids, 50)
+    expected = dense_solution(losses, ~np.isnan(losses), w[np.unique(np.concatenate([*ids.values()]))])
+    ours = {model.name: model.mean for model in found.models["zero_one"]}
     assert [ours[name] for name in grades] == pytest.approx(expected.tolist(), abs=1e-10)
 
 
@@ -216,9 +275,8 @@ def test_joint_errors_are_near_those_of_statsmodels():
     effects = {"b": -0.09619588981198092, "c": -0.02944177233639362}
     by_question = {"b": 0.09998782459253977, "c": 0.09334528509678575}
     by_group = {"b": 0.09056418239465351, "c": 0.08846701727859933}
-    found = vx.compare(grades=grades, ids=ids, missing="joint")
-    groups = {name: own // 4 for name, own in ids.items()}
-    grouped = vx.compare(grades=grades, ids=ids, missing="joint", groups=groups)
+    found = additive(grades, ids)
+    grouped = additive(grades, ids, groups={name: own // 4 for name, own in ids.items()})
     assert grouped.n_groups == 20
     for name, effect in effects.items():
         gap = found.difference(name, "a")
@@ -227,23 +285,69 @@ def test_joint_errors_are_near_those_of_statsmodels():
         assert by_group[name] < grouped.difference(name, "a").standard_error < 1.08 * by_group[name]
 
 
+def jackknifed(losses, estimate):
+    """Standard errors of all differences of an estimate of means, with each question left out."""
+    n = len(losses)
+    left_out = []
+    for q in range(n):
+        means = estimate(np.delete(losses, q, axis=0))
+        left_out.append([means[i] - means[j] for i, j in ((0, 1), (0, 2), (1, 2))])
+    return np.sqrt((n - 1) ** 2 / n * np.var(left_out, axis=0, ddof=1)).tolist()
+
+
 def test_joint_errors_are_a_jackknife_over_questions():
     """By brute force: the estimate with each question left out, by dense least squares."""
     grades, ids = unequal(20, 4)
-    losses = np.full((20, 3), np.nan)
-    for j, name in enumerate(grades):
-        losses[ids[name], j] = 1 - grades[name]
-    losses = losses[~np.isnan(losses).all(axis=1)]
-    n, known = len(losses), ~np.isnan(losses)
-    left_out = []
-    for q in range(n):
-        rest = np.delete(np.arange(n), q)
-        means = dense_solution(losses[rest], known[rest], np.ones(n - 1))
-        left_out.append([means[0] - means[1], means[0] - means[2], means[1] - means[2]])
-    errors = np.sqrt((n - 1) ** 2 / n * np.var(left_out, axis=0, ddof=1))
+    errors = jackknifed(
+        table_of(grades, ids, 20), lambda own: dense_solution(own, ~np.isnan(own), np.ones(len(own)))
+    )
+    found = additive(grades, ids)
+    ours = [gap.standard_error for gap in found.differences["zero_one"]]
+    assert ours == pytest.approx(errors, rel=1e-9)
+
+
+def logistic_solution(losses):
+    """Mean losses, those that are missing fitted by a logistic regression on model and who answered."""
+    known = ~np.isnan(losses)
+    share = known / known.sum(axis=1, keepdims=True)
+
+    def deviance(effects):
+        predictor = effects[:3] + (share @ effects[3:])[:, None]
+        terms = np.logaddexp(0, predictor) - np.where(known, losses, 0) * predictor
+        excess = np.where(known, expit(predictor) - losses, 0)
+        return terms[known].sum(), np.r_[excess.sum(axis=0), share.T @ excess.sum(axis=1)]
+
+    effects = minimize(deviance, np.zeros(6), jac=True, method="BFGS", options={"gtol": 1e-8}).x
+    fitted = expit(effects[:3] + (share @ effects[3:])[:, None])
+    return np.where(known, losses, fitted).mean(axis=0)
+
+
+def test_joint_grades_are_a_logistic_fit_with_jackknifed_errors():
+    """By SciPy's optimiser, and by leaving out each question."""
+    grades, ids = unequal(30, 4)
+    losses = table_of(grades, ids, 30)
     found = vx.compare(grades=grades, ids=ids, missing="joint")
-    ours = [gap.standard_error for gap in found.differences["grade"]]
-    assert ours == pytest.approx(errors.tolist(), rel=1e-9)
+    means = {model.name: model.mean for model in found.models["grade"]}
+    assert list(map(means.get, grades)) == pytest.approx(logistic_solution(losses).tolist(), abs=1e-6)
+    errors = [gap.standard_error for gap in found.differences["grade"]]
+    assert errors == pytest.approx(jackknifed(losses, logistic_solution), rel=0.05)
+
+
+def test_joint_grades_stay_in_their_range_and_say_how_much_is_fitted():
+    """A good model that was asked hard questions only: loss = model + question gives a grade of 1.48."""
+    old = np.r_[np.ones(45), np.zeros(15)]
+    old[[3, 50]] = 0, 1
+    ids = {"old": np.arange(60), "new": np.arange(45, 60)}
+    grades = {"old": old, "new": np.r_[np.ones(12), np.zeros(3)]}
+    assert additive(grades, ids).best() == "new"
+    for found in (vx.compare(grades=grades, ids=ids, missing="joint"), additive(grades, ids)):
+        (models,) = found.models.values()
+        new = next(model for model in models if model.name == "new")
+        assert 0 <= new.interval.low <= new.mean <= new.interval.high <= 1
+        assert new.mean < 3 / 15
+        assert "fitted" in new.interval.caution
+        assert any("new has answers to 25% of the questions" in note for note in found.notes)
+        assert "fitted" not in next(model for model in models if model.name == "old").interval.caution
 
 
 def test_where_all_answered_everything_all_ways_agree():
@@ -266,7 +370,8 @@ def test_answering_only_easy_questions_does_not_help():
     ids = {"a": np.arange(40), "b": np.arange(20, 40), "c": np.arange(40)}
     joint = vx.compare(grades=grades, ids=ids, missing="joint")
     assert [model.name for model in joint.models["grade"]] == ["a", "b", "c"]
-    assert joint.difference("b", "a").difference == pytest.approx(0.05)
+    # Steps are equal in grades, and nearly so on the logit scale.
+    assert joint.difference("b", "a").difference == pytest.approx(0.05, abs=0.002)
     pairwise = vx.compare(grades=grades, ids=ids, missing="pairwise")
     means = {model.name: model.mean for model in pairwise.models["grade"]}
     assert means["b"] < means["a"]
@@ -330,7 +435,7 @@ def test_parts_merge_to_the_sums_of_the_whole():
     part = handle.kept
     pieces = [part.subset(np.arange(start, part.n_rows, 3)) for start in range(3)]
     whole = handle.summarise({"joint": JointRecipe(handle.models, rule)})["joint"]
-    effects = Effects.of(whole, handle.models)
+    effects = Effects.of(whole, handle.models, rule, 2)
     for recipe in (
         JointRecipe(handle.models, rule),
         AnswerRecipe(handle.models, rule),

@@ -95,7 +95,7 @@ def evaluated(
     answers: GradedAnswers, grading: Grading, reading: Reading, confidence: float, bounds: Sequence[Any]
 ) -> tuple[GradeCard, CalibrationSummary | None]:
     """The card of answers, and the calibration of their confidences where a bound is about it."""
-    from verax.analyses.grades.evaluation import evaluate_grades, scored_confidences
+    from verax.analyses.grades.evaluation import evaluate_grades, of_answers, scored_confidences
 
     groups: Any = answers.groups if len(answers.groups) > 1 else next(iter(answers.groups), None)
     bins = {name: n for name, n in reading.bins.items() if n}
@@ -104,16 +104,14 @@ def evaluated(
         for name, labels in answers.by.items()
     }
     skip = reading.skip_invalid
+    own = {"ids": answers.ids, "epochs": answers.epochs, "groups": groups, "weights": answers.weights}
     card = evaluate_grades(
         answers.grades,
         answers.confidences,
         grade_range=grading.ends,
-        ids=answers.ids,
-        epochs=answers.epochs,
         task=answers.task,
         by=by,
-        groups=groups,
-        weights=answers.weights,
+        **own,
         ungraded=grading.ungraded,  # type: ignore[arg-type]
         invalid="skip" if skip else "raise",
         confidence=confidence,
@@ -125,11 +123,7 @@ def evaluated(
     from verax.analyses.measures import OF_ALL
 
     y, p, rows = scored_confidences(answers.grades, answers.confidences, card.rule, skip=skip)
-    read: dict[str, Any] = {} if answers.weights is None else {"weights": answers.weights[rows]}
-    kinds = answers.groups or (() if answers.ids is None or answers.epochs is None else (answers.ids,))
-    if kinds:
-        labels = [kind[rows] for kind in kinds]
-        read["groups"] = labels if len(labels) > 1 else labels[0]
+    read = of_answers(rows, **own)
     wide = any(bound.name in OF_ALL and bound.end != "mean" for bound in bounds)
     found = summarize(y, p, bootstrap=100 if wide else 0, also=names, confidence=confidence, **read)
     return card, found

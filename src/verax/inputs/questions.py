@@ -51,16 +51,7 @@ class Questions:
         found: dict[str, dict[int, int]] = {}
         # Rows that all models share are read once.
         for name in sizes if own else list(sizes)[:1]:
-            named = column_of(ids, name, sizes[name], "ids")
-            unnamed = np.flatnonzero(missing(named))
-            if len(unnamed):
-                raise InputError(
-                    "must name the question of every row",
-                    argument="ids",
-                    kind="missing",
-                    source=repr(name) if own else "",
-                    rows=unnamed[:_SHOWN].tolist(),
-                )
+            named = ids_of(ids, name, sizes[name])
             repeats = None if epochs is None else column_of(epochs, name, sizes[name], "epochs").tolist()
             found[name] = _places(named.tolist(), repeats, keys, repr(name) if own else "")
         at = {name: _filled(found[name if own else next(iter(found))], len(keys)) for name in sizes}
@@ -83,6 +74,11 @@ class Questions:
         """The values of a model's rows, one per question; NaN where it was not asked."""
         places = self.at[model]
         return np.where(places < 0, np.nan, values[places])
+
+    def counts(self, model: str, values: Ints) -> Ints:
+        """Numbers of a model's rows, one per question; 0 where it was not asked."""
+        places = self.at[model]
+        return np.where(places < 0, 0, values[places])
 
     def column(self, given: object, argument: str, sizes: Mapping[str, int]) -> Array:
         """A value for each question: from rows that all share, or from those of each model, which agree."""
@@ -181,6 +177,44 @@ def column_of(given: object, model: str, n: int, argument: str) -> Array:
             values=[raw[odd]],
         )
     return raw
+
+
+def ids_of(given: object, model: str, n: int) -> Array:
+    """The question of each row of a model; rows without one are refused."""
+    found = column_of(given, model, n, "ids")
+    unnamed = np.flatnonzero(missing(found))
+    if len(unnamed):
+        raise InputError(
+            "must name the question of every row",
+            argument="ids",
+            kind="missing",
+            source=_source(given, model),
+            rows=unnamed[:_SHOWN].tolist(),
+        )
+    return found
+
+
+def numbered(ids: object, epochs: object, model: str, n: int) -> tuple[Ints, Ints]:
+    """The place of each row among the repeats of its question, by epoch, and how many of them there are.
+
+    >>> found, sizes = numbered(["p", "q", "p"], [3, 1, 2], "model", 3)
+    >>> found.tolist(), sizes.tolist()
+    ([1, 0, 0], [2, 1, 2])
+    """
+    named, own = ids_of(ids, model, n), column_of(epochs, model, n, "epochs")
+    _places(named.tolist(), own.tolist(), {}, _source(ids, model))
+    _, question = np.unique(named.astype(str) if named.dtype.kind == "O" else named, return_inverse=True)
+    _, epoch = np.unique(own.astype(str) if own.dtype.kind == "O" else own, return_inverse=True)
+    order = np.lexsort((epoch, question))
+    sizes = np.bincount(question)
+    place = np.empty(n, np.int64)
+    place[order] = np.arange(n) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return place, sizes[question]
+
+
+def _source(given: object, model: str) -> str:
+    """What errors call the rows of a model that has its own."""
+    return repr(model) if isinstance(given, Mapping) else ""
 
 
 def _refuse_lengths(sizes: Mapping[str, int], ids: object | None = None) -> None:

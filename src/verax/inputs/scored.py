@@ -46,7 +46,8 @@ class ScoredBatch:
 class ScoredRows:
     """Questions with the losses of one model, by rule.
 
-    A loss is NaN where the model was not graded. Questions that the model was not asked are `absent`.
+    A loss is NaN where the model was not graded. Questions that the model was not asked are `absent`. A
+    question that was asked several times has the mean loss of its graded answers.
 
     Parameters
     ----------
@@ -56,6 +57,10 @@ class ScoredRows:
         Which questions the model was not asked; none by default.
     n_classes : int
         The number of classes of the forecasts; grades are about two, right and wrong.
+    answers : int array of shape (N,), optional
+        The number of answers to each question; by default one, where it was asked.
+    ungraded : mapping of rule to int array of shape (N,), optional
+        How many of them have no loss by each rule; by default those of questions without one.
     """
 
     n_classes: int
@@ -70,6 +75,8 @@ class ScoredRows:
         n_classes: int = 2,
         weights: object | None = None,
         groups: object | None = None,
+        answers: Ints | None = None,
+        ungraded: Mapping[Any, Ints] | None = None,
         part: bool = False,
     ) -> None:
         n = len(next(iter(losses.values())))
@@ -77,6 +84,7 @@ class ScoredRows:
         self.n_classes: int = n_classes
         self._losses: dict[Any, Floats] = dict(losses)
         self.absent: Bools = np.zeros(n, np.bool_) if absent is None else absent
+        self._answers, self._ungraded = answers, ungraded
         self.weights = None if weights is None else check_weights(weights, n, part=part)
         self.groups = None if groups is None else Groups.of(groups, n)
 
@@ -97,9 +105,12 @@ class ScoredRows:
         """Whether there are losses by a rule."""
         return rule in self._losses
 
-    def known(self, rule: Any) -> Bools:
-        """Which rows have a loss by a rule."""
-        return np.asarray(~np.isnan(self._losses[rule]))
+    def counts(self, rule: Any) -> tuple[Ints, Ints]:
+        """The number of answers to each question, and how many of them have no loss by a rule."""
+        if self._answers is None or self._ungraded is None:
+            asked = ~self.absent
+            return asked.astype(np.int64), (asked & np.isnan(self._losses[rule])).astype(np.int64)
+        return self._answers, self._ungraded[rule]
 
     def batch(self, start: int, stop: int) -> ScoredBatch:
         """Rows `start` to `stop`."""
@@ -128,5 +139,9 @@ class ScoredRows:
             n_classes=self.n_classes,
             weights=weights,
             groups=groups,
+            answers=None if self._answers is None else self._answers[places],
+            ungraded=None
+            if self._ungraded is None
+            else {rule: own[places] for rule, own in self._ungraded.items()},
             part=True,
         )

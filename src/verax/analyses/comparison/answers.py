@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ class ModelAnswers:
     name : str
         The name of the model.
     asked : int
-        How many questions it was asked.
+        How many answers it was asked for; those of a question that was asked several times count each.
     graded : int
         How many of them have a loss.
     ungraded : int
@@ -40,6 +40,8 @@ class ModelAnswers:
         The mean loss over all questions that it was asked, if every ungraded one had the least loss.
     high : float
         The same, if every ungraded one had the greatest loss; infinite for an unbounded rule.
+    questions : int
+        How many questions it was asked.
     """
 
     name: str
@@ -49,6 +51,7 @@ class ModelAnswers:
     absent: int
     low: float
     high: float
+    questions: int = 0
 
     @property
     def share(self) -> float:
@@ -95,6 +98,14 @@ class AnswerSums(Summary, kind="answers of models"):
     pair_totals: Floats = merges(Array("float64", _PAIRS, nan=True))
     first: Floats = merges(Array("float64", _PAIRS, least=0))
     second: Floats = merges(Array("float64", _PAIRS, least=0))
+    questions: Ints = merges(Array("int64", "models", least=0))
+
+    @classmethod
+    def _named(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        # Rows were answers in 0.2.0.
+        if "questions" in values or not {"graded", "ungraded"} <= values.keys():
+            return values
+        return {**values, "questions": values["graded"] + values["ungraded"]}
 
     def answered(self, names: Sequence[str], bounds: tuple[float, float]) -> list[ModelAnswers]:
         """What became of the questions of each model."""
@@ -104,7 +115,10 @@ class AnswerSums(Summary, kind="answers of models"):
             graded, ungraded, absent = (int(own[i]) for own in (self.graded, self.ungraded, self.absent))
             total, left, weight = self.totals[i], self.left[i], self.weights[i]
             low, high = (_mean(total + _times(left, end), weight) for end in (least, greatest))
-            found.append(ModelAnswers(name, graded + ungraded, graded, ungraded, absent, low, high))
+            asked = graded + ungraded
+            found.append(
+                ModelAnswers(name, asked, graded, ungraded, absent, low, high, int(self.questions[i]))
+            )
         return found
 
     def gaps(self, names: Sequence[str], bounds: tuple[float, float]) -> list[GapBounds]:
@@ -144,9 +158,13 @@ class AnswerRecipe(Recipe[AnswerSums], cases=True):
         """Of some rows."""
         losses, known, asked = table_of(part, self.models, self.rule)
         w = weights_of(part)
-        value = np.where(known, losses, 0.0) * w[:, None]
+        rows: list[Any] = [part.models[name] for name in self.models]
+        counts = [own.counts(self.rule) for own in rows]
+        n, missing = (np.stack(own, axis=1) for own in zip(*counts, strict=True))
+        share = np.divide(missing, n, where=n > 0, out=np.zeros(n.shape))
+        left = share * w[:, None]
+        value = np.where(known, losses, 0.0) * (w[:, None] - left)
         value[np.isnan(value)] = 0.0
-        left = (asked & ~known) * w[:, None]
         pairs = []
         with np.errstate(invalid="ignore"):
             for i, j in all_pairs(len(self.models)):
@@ -159,15 +177,19 @@ class AnswerRecipe(Recipe[AnswerSums], cases=True):
                         float(left[both, j].sum()),
                     ]
                 )
-        columns = np.array(pairs).reshape(-1, 4).T
+        both_weights, gaps, first, second = np.array(pairs).reshape(-1, 4).T
         return AnswerSums(
-            known.sum(axis=0),
-            (asked & ~known).sum(axis=0),
+            (n - missing).sum(axis=0),
+            missing.sum(axis=0),
             (~asked).sum(axis=0),
             (asked * w[:, None]).sum(axis=0),
             left.sum(axis=0),
             value.sum(axis=0),
-            *columns,
+            both_weights,
+            gaps,
+            first,
+            second,
+            asked.sum(axis=0),
         )
 
 

@@ -96,7 +96,8 @@ def compare(
         The question of each row; by name where every model has rows of its own. Rows are matched by it.
     epochs : array_like of shape (N,) or mapping of str to array_like, optional
         Which repeat of its question each row is, where questions were asked several times. Repeats are then
-        clustered by question, unless `groups` are given.
+        clustered by question, unless `groups` are given. Where questions have different numbers of repeats,
+        each question has one loss: the mean over its repeats.
     task : array_like of shape (N,) or mapping of str to array_like, optional
         The task of each row. Models are also compared within each task, with Holm's correction over all.
     times : array_like of shape (N,) or mapping of str to array_like, optional
@@ -106,9 +107,9 @@ def compare(
         When the question of each row closes, which ends its last forecast.
     missing : {"refuse", "pairwise", "joint"}, default "refuse"
         What to do where some models were not asked some questions. "pairwise" compares each pair on the
-        questions that both answered. "joint" estimates all models on all questions: the loss of an answer is
-        the sum of a model effect and a question effect, by least squares, with intervals clustered by
-        question.
+        questions that both answered. "joint" estimates all models on all questions, with intervals clustered
+        by question: losses where a model has no answer are fitted from the difficulty that the answers of
+        others show, on the logit scale for grades, by least squares for forecasts.
     ungraded : {"bounds", "exclude", "wrong"}, default "bounds"
         What to do with answers that were not graded. They are always counted. "bounds" reports, beside
         results on graded answers, what means and differences could be with all of them at the least and the

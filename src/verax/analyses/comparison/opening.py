@@ -13,13 +13,13 @@ from verax.analyses.comparison.checks import refuse
 from verax.analyses.comparison.references import uniform_losses
 from verax.common.checks import check_choice
 from verax.errors import InputError, Offenders, Remedy, passing, show
-from verax.inputs.arrays import Array, Bools, Floats, to_array, to_host
+from verax.inputs.arrays import Array, Bools, Floats, Ints, to_array, to_host
 from verax.inputs.breakdown import labels_of, not_scanned
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import kinds_of
 from verax.inputs.handles import Handle, Part
 from verax.inputs.memory import InMemory
-from verax.inputs.questions import Questions, column_of
+from verax.inputs.questions import Questions, column_of, ids_of, numbered
 from verax.inputs.rows import Rows, at_fault, pair_each
 from verax.inputs.scored import Baseline, ScoredRows
 from verax.inputs.skipping import without_invalid
@@ -31,6 +31,37 @@ Missing = Literal["refuse", "pairwise", "joint"]
 Ungraded = Literal["bounds", "exclude", "wrong"]
 # Confidences of which more than this share exceeds 1 are percentages.
 _MOST = 0.5
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The losses of one model, by rule, and where rows are questions with several answers, their numbers.
+
+    Attributes
+    ----------
+    losses : mapping of Rule to array of shape (N,)
+        The losses; NaN where there is none.
+    answers : array of shape (N,) or None
+        The number of answers to each question.
+    ungraded : mapping of Rule to array of shape (N,), or None
+        How many of them have no loss.
+    """
+
+    losses: Mapping[Rule, Floats]
+    answers: Ints | None = None
+    ungraded: Mapping[Rule, Ints] | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return len(next(iter(self.losses.values())))
+
+    def counting(self, losses: Mapping[Rule, Floats], question: Ints) -> Answered:
+        """With the numbers of answers, from their losses and the question of each."""
+        ungraded = {
+            rule: np.bincount(question[np.isnan(own)], minlength=self.n_rows) for rule, own in losses.items()
+        }
+        return replace(self, answers=np.bincount(question, minlength=self.n_rows), ungraded=ungraded)
 
 
 @dataclass(frozen=True)
@@ -96,30 +127,56 @@ class Asked:
             raise not_scanned(self.task, handle.by, "task")
         return self.task
 
-    def _standing(
-        self, losses: Mapping[str, Mapping[Rule, Floats]]
-    ) -> tuple[Asked, dict[str, dict[Rule, Floats]]]:
-        """One loss per model and question, of forecasts that change over time."""
-        if self.ids is None or self.closes is None or self.epochs is not None:
+    def _numbered(self, sizes: Mapping[str, int]) -> Asked | None:
+        """With repeats numbered from 0 in all models; None where questions have different numbers of them."""
+        own = isinstance(self.ids, Mapping)
+        found = {
+            model: numbered(self.ids, self.epochs, model, n)
+            for model, n in (sizes.items() if own else list(sizes.items())[:1])
+        }
+        if len({int(n) for _, counts in found.values() for n in counts}) > 1:
+            return None
+        places = {model: place for model, (place, _) in found.items()}
+        return replace(self, epochs=places if own else next(iter(places.values())))
+
+    def _by_question(
+        self, losses: Mapping[str, Mapping[Rule, Floats]], by: Mapping[str, object]
+    ) -> tuple[Asked, dict[str, Answered], dict[str, object]]:
+        """One loss per model and question: the mean over its repeats, or over time where forecasts change."""
+        if self.times is not None and (self.ids is None or self.closes is None or self.epochs is not None):
             raise InputError(
                 "need ids and closes, and are not for repeats of a question", argument="times", kind="missing"
             )
-        found: dict[str, dict[Rule, Floats]] = {}
-        columns: dict[str, dict[str, Any]] = {name: {} for name in ("ids", "task", "groups", "weights")}
+        found: dict[str, Answered] = {}
+        given = {name: getattr(self, name) for name in ("ids", "task", "weights")} | {**by}
+        kinds = [] if self.groups is None else _kinds(self.groups)
+        given |= {f"groups {i}": kind for i, kind in enumerate(kinds)}
+        columns: dict[str, Any] = {name: {} for name, value in given.items() if value is not None}
         for model, own in losses.items():
             n = len(next(iter(own.values())))
-            ids, times, closes = (
-                column_of(given, model, n, name)
-                for name, given in (("ids", self.ids), ("times", self.times), ("closes", self.closes))
-            )
+            ids = ids_of(self.ids, model, n)
+            stood = np.ones(n)
+            if self.times is not None:
+                times, closes = (column_of(getattr(self, k), model, n, k) for k in ("times", "closes"))
+                stood = how_long(ids, times, closes, repr(model))
             rows, question = first_rows(ids)
-            found[model] = averaged(own, question, how_long(ids, times, closes, repr(model)))
+            found[model] = Answered(averaged(own, question, stood))
+            if self.times is None:
+                found[model] = found[model].counting(own, question)
             for name, column in columns.items():
-                column[model] = _own(getattr(self, name), model, rows)
-        given: dict[str, Any] = {
-            name: None if getattr(self, name) is None else column for name, column in columns.items()
-        }
-        return replace(self, times=None, closes=None, **given), found
+                column[model] = _of_questions(given[name], model, rows, question, name)
+        groups = [columns.pop(f"groups {i}") for i in range(len(kinds))]
+        asked = replace(
+            self,
+            ids=columns.get("ids"),
+            task=columns.get("task"),
+            weights=columns.get("weights"),
+            groups=groups if len(groups) > 1 else next(iter(groups), None),
+            epochs=None,
+            times=None,
+            closes=None,
+        )
+        return asked, found, {name: columns[name] for name in by}
 
     def handle(
         self,
@@ -130,36 +187,53 @@ class Asked:
         graded: Grade | None = None,
     ) -> InMemory:
         """The questions of all models, whose losses by each rule are known."""
-        if self.times is not None:
-            asked, losses = self._standing(losses)
-            return asked.handle(losses, n_classes, graded=graded)
-        sizes = {name: len(next(iter(own.values()))) for name, own in losses.items()}
+        asked: Asked | None = self
+        answered = {name: Answered(own) for name, own in losses.items()}
+        if self.epochs is not None and self.ids is not None and self.times is None:
+            asked = self._numbered({name: own.n_rows for name, own in answered.items()})
+        if asked is None or self.times is not None:
+            asked, answered, by = self._by_question(losses, by or {})
+        repeated = self.times is None and self.epochs is not None and asked.epochs is None
+        return asked._handle(answered, n_classes, by or {}, graded, repeated=repeated)
+
+    def _handle(
+        self,
+        answered: Mapping[str, Answered],
+        n_classes: int,
+        by: Mapping[str, object],
+        graded: Grade | None,
+        *,
+        repeated: bool,
+    ) -> InMemory:
+        """The same with at most one loss per model, question and repeat."""
+        sizes = {name: own.n_rows for name, own in answered.items()}
         questions = Questions.of(sizes, self.ids, self.epochs)
         if self.missing == "refuse":
             questions.refuse_absent()
         groups: Any = None
         if self.groups is not None:
-            given: Any = self.groups
-            apart = isinstance(given, (list, tuple)) and all(isinstance(kind, Mapping) for kind in given)
-            kinds = given if apart else [given] if isinstance(given, Mapping) else kinds_of(given)
-            columns = [questions.column(kind, "groups", sizes) for kind in kinds]
+            columns = [questions.column(kind, "groups", sizes) for kind in _kinds(self.groups)]
             groups = columns if len(columns) > 1 else columns[0]
-        elif questions.repeated:
+        elif questions.repeated or repeated:
             # Repeats of a question belong together.
             groups = questions.ids
         weights = None if self.weights is None else questions.column(self.weights, "weights", sizes)
-        columns_by = {name: _named(questions.column(v, "by", sizes)) for name, v in (by or {}).items()}
+        columns_by = {name: _named(questions.column(v, "by", sizes)) for name, v in by.items()}
         if self.task is not None:
             columns_by["task"] = questions.column(self.task, "task", sizes)
         models = {
             name: ScoredRows(
-                {rule: questions.spread(name, values) for rule, values in own.items()},
+                {rule: questions.spread(name, values) for rule, values in own.losses.items()},
                 absent=questions.absent(name),
                 n_classes=n_classes,
                 weights=weights,
                 groups=groups,
+                answers=None if own.answers is None else questions.counts(name, own.answers),
+                ungraded=None
+                if own.ungraded is None
+                else {rule: questions.counts(name, left) for rule, left in own.ungraded.items()},
             )
-            for name, own in losses.items()
+            for name, own in answered.items()
         }
         found = InMemory(models, several=True, ids=questions.ids, by=columns_by)
         found.graded = graded
@@ -172,12 +246,30 @@ def _named(column: Array) -> Array:
     return np.asarray(found.labels[found.codes])
 
 
-def _own(given: object, model: str, rows: Array) -> Any:
-    """The values of some rows of a model; None where there are none."""
-    if given is None:
-        return None
-    values = given[model] if isinstance(given, Mapping) else given
-    return np.asarray(values)[rows]
+def _kinds(groups: Any) -> Any:
+    """Each kind of groups: a column that all models share, or of each model by its name."""
+    if isinstance(groups, (list, tuple)) and all(isinstance(kind, Mapping) for kind in groups):
+        return groups
+    return [groups] if isinstance(groups, Mapping) else kinds_of(groups)
+
+
+def _of_questions(given: object, model: str, rows: Ints, question: Ints, argument: str) -> Array:
+    """The value of each question, from rows that agree."""
+    argument = argument.partition(" ")[0]
+    values = column_of(given, model, len(question), argument)
+    own = values[rows]
+    differ = np.flatnonzero((values != own[question]) & (values == values))
+    if len(differ):
+        i = int(differ[0])
+        first = int(rows[question[i]])
+        raise InputError(
+            "must be the same for all rows of a question",
+            argument=argument,
+            source=repr(model),
+            found=f"rows {first} and {i} have {show(values[first])} and {show(values[i])}",
+            rows=(first, i),
+        )
+    return own
 
 
 def grade_scale(given: object) -> Grade:

@@ -86,13 +86,15 @@ def _question_tables(found: Compared, rule: str, head: str) -> list[Table]:
     answers, peers = found.answers.get(rule, []), found.peers.get(rule, [])
     tables = []
     if any(own.ungraded or own.absent for own in answers):
-        n = max(own.asked + own.absent for own in answers)
+        n = max(own.questions + own.absent for own in answers)
         columns = [
             Column("name", "model", right=False),
-            Column("asked", "asked", ","),
-            Column("", f"of {n:,}", lambda own: f"{100 * own.asked / n:.1f}%"),
+            Column("questions", "asked", ","),
+            Column("", f"of {n:,}", lambda own: f"{100 * own.questions / n:.1f}%"),
             Column("ungraded", "not graded", ","),
         ]
+        if any(own.asked > own.questions for own in answers):
+            columns.insert(3, Column("asked", "answers", ","))
         if rule in found.gap_bounds:
             columns.append(Column("", "mean loss with ungraded", lambda own: _ends(own, ".4f"), right=False))
         tables.append(Table(columns, answers, f"{rule}: questions"))

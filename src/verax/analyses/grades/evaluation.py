@@ -25,8 +25,9 @@ from verax.analyses.grades.summaries import CONFIDENCES, SUMS, TASK, GradeRecipe
 from verax.common.checks import check_choice
 from verax.errors import InputError
 from verax.inference.intervals import Resampling
-from verax.inputs.arrays import Floats, Ints
+from verax.inputs.arrays import Floats, Ints, to_array, to_host
 from verax.inputs.breakdown import BreakdownRecipe, breakdowns
+from verax.inputs.groups import kinds_of
 from verax.inputs.handles import Handle, refuse_beside
 from verax.inputs.memory import ONLY
 from verax.scores.grades import Grade
@@ -63,7 +64,8 @@ def evaluate_grades(
         The question of each answer.
     epochs : array_like of shape (N,), optional
         Which repeat of its question each answer is. Repeats are then clustered by question, unless `groups`
-        are given.
+        are given. Where questions have different numbers of repeats, the mean grade is that of the means of
+        questions.
     task : array_like of shape (N,) or str, optional
         The task of each answer, to report each on its own; of a handle, the column.
     by : array_like of shape (N,), mapping of str to these, frame, or sequence of str, optional
@@ -118,9 +120,7 @@ def evaluate_grades(
     card = None
     if p is not None:
         right, sure, places = scored_confidences(grades, p, scale, skip=invalid == "skip")
-        rows = handle.kept.rows
-        own: dict[str, Any] = {"weights": None if rows.weights is None else rows.weights[places]}
-        own["groups"] = None if rows.groups is None else rows.groups.at(places)
+        own = of_answers(places, ids=ids, epochs=epochs, groups=groups, weights=weights)
         card = evaluate(right, sure, confidence=confidence, **own)
     return GradeCard.of(_tally(handle, scale, columns, plan, bounded=ungraded == "bounds", card=card))
 
@@ -150,6 +150,22 @@ def _tally(
         by |= {name: again[f"by {name}"] for name in columns if f"by {name}" in alone}
     cards = {} if card is None else {CONFIDENCES: card}
     return GradeTally(scale.low, scale.high, plan.confidence, bounded, seen[SUMS], by, cards)
+
+
+def of_answers(
+    places: Ints, *, ids: object, epochs: object, groups: object, weights: object
+) -> dict[str, Any]:
+    """The weights and groups of some answers, as keywords; repeats of a question are a group."""
+    kinds = (
+        kinds_of(groups) if groups is not None else (ids,) if epochs is not None and ids is not None else ()
+    )
+    labels = [to_host(to_array(kind, "groups")[0])[places] for kind in kinds]
+    own: dict[str, Any] = {}
+    if weights is not None:
+        own["weights"] = to_host(to_array(weights, "weights")[0])[places]
+    if labels:
+        own["groups"] = labels if len(labels) > 1 else labels[0]
+    return own
 
 
 def scored_confidences(grades: object, p: object, scale: Grade, *, skip: bool) -> tuple[Ints, Floats, Ints]:
