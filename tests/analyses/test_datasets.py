@@ -85,6 +85,20 @@ def test_the_signed_rank_test_counts_all_signs():
         assert signed_rank(d).p_value == pytest.approx(expected)
 
 
+def test_ties_that_rounding_splits_are_ties():
+    """Two decimals, as whole numbers of hundredths: SciPy's exact permutation of signs, with midranks."""
+    a, b = [71, 82, 65, 90, 77, 58, 69, 83], [70, 84, 62, 88, 78, 55, 70, 81]
+    gaps = np.subtract(a, b)
+    ranks = stats.rankdata(np.abs(gaps))
+    sums = np.array(list(itertools.product((-1, 1), repeat=8))) @ ranks
+    expected = np.mean(np.abs(sums) >= abs((np.sign(gaps) * ranks).sum()))
+    for scale in (100, 10, 1, 0.1):
+        table = np.column_stack([a, b]) / scale
+        (found,) = vx.compare_datasets(table, better="higher").differences
+        assert found.p_value == pytest.approx(expected), scale
+        assert (found.wins, found.ties, found.losses) == (5, 0, 3)
+
+
 def test_typical_differences_are_those_that_the_test_does_not_reject():
     d = np.random.default_rng(1).normal(1, 2, 12)
     middle, low, high = shift(d, 0.95)

@@ -54,6 +54,18 @@ def test_probabilities_of_practical_equivalence_are_those_of_baycomp(options, ex
     assert found.models["score"][0].mean == pytest.approx(np.mean(B))
 
 
+def test_scores_that_are_higher_for_better_models_are_losses_with_the_other_sign():
+    scores = {"a": np.array([0.8, 0.9, 0.7, 0.85]), "b": np.array([0.7, 0.75, 0.6, 0.7])}
+    found = vx.compare_folds(scores=scores, better="higher")
+    losses = vx.compare_folds(scores={name: -own for name, own in scores.items()}, better="lower")
+    gap, other = found.difference("a", "b"), losses.difference("a", "b")
+    assert gap.difference == gap.finite_difference == -other.difference == pytest.approx(0.125)
+    assert tuple(gap.interval) == tuple(-other.interval)
+    assert (gap.p_value, gap.standard_error) == (other.p_value, other.standard_error)
+    for model, same in zip(found.models["score"], losses.models["score"], strict=True):
+        assert model.mean == model.finite_mean == -same.mean
+
+
 def test_differences_without_spread():
     found = vx.compare_folds(
         scores={"a": [0.1, 0.1], "b": [0.1, 0.1], "c": [0.2, 0.2]}, better="lower", rope=0.05

@@ -29,6 +29,26 @@ def midranks(values: Floats) -> Floats:
     return np.asarray(smaller + (equal + 1) / 2)
 
 
+def without_rounding(values: Floats, largest: float) -> Floats:
+    """Values in which those along the last axis that differ by rounding alone are equal.
+
+    Rounding is relative to the `largest` number that they were computed from.
+
+    >>> without_rounding(np.array([0.3, 0.1 + 0.2, 0.4, 1e-17]), 1.0).tolist()
+    [0.3, 0.3, 0.4, 0.0]
+    """
+    order = np.argsort(values, axis=-1)
+    found = np.take_along_axis(values, order, axis=-1)
+    limit = ROUNDING * largest
+    found[np.abs(found) <= limit] = 0.0
+    for i in range(1, values.shape[-1]):
+        close = found[..., i] - found[..., i - 1] <= limit
+        found[..., i] = np.where(close, found[..., i - 1], found[..., i])
+    result = np.empty_like(found)
+    np.put_along_axis(result, order, found, axis=-1)
+    return result
+
+
 class SignedRanks(NamedTuple):
     """The signed-rank test of paired differences."""
 

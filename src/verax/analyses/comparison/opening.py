@@ -34,7 +34,7 @@ _MOST = 0.5
 
 
 @dataclass(frozen=True)
-class Answered:
+class QuestionLosses:
     """The losses of one model, by rule, and where rows are questions with several answers, their numbers.
 
     Attributes
@@ -56,7 +56,7 @@ class Answered:
         """The number of rows."""
         return len(next(iter(self.losses.values())))
 
-    def counting(self, losses: Mapping[Rule, Floats], question: Ints) -> Answered:
+    def counting(self, losses: Mapping[Rule, Floats], question: Ints) -> QuestionLosses:
         """With the numbers of answers, from their losses and the question of each."""
         ungraded = {
             rule: np.bincount(question[np.isnan(own)], minlength=self.n_rows) for rule, own in losses.items()
@@ -141,13 +141,13 @@ class Asked:
 
     def _by_question(
         self, losses: Mapping[str, Mapping[Rule, Floats]], by: Mapping[str, object]
-    ) -> tuple[Asked, dict[str, Answered], dict[str, object]]:
+    ) -> tuple[Asked, dict[str, QuestionLosses], dict[str, object]]:
         """One loss per model and question: the mean over its repeats, or over time where forecasts change."""
         if self.times is not None and (self.ids is None or self.closes is None or self.epochs is not None):
             raise InputError(
                 "need ids and closes, and are not for repeats of a question", argument="times", kind="missing"
             )
-        found: dict[str, Answered] = {}
+        found: dict[str, QuestionLosses] = {}
         given = {name: getattr(self, name) for name in ("ids", "task", "weights")} | {**by}
         kinds = [] if self.groups is None else _kinds(self.groups)
         given |= {f"groups {i}": kind for i, kind in enumerate(kinds)}
@@ -160,7 +160,7 @@ class Asked:
                 times, closes = (column_of(getattr(self, k), model, n, k) for k in ("times", "closes"))
                 stood = how_long(ids, times, closes, repr(model))
             rows, question = first_rows(ids)
-            found[model] = Answered(averaged(own, question, stood))
+            found[model] = QuestionLosses(averaged(own, question, stood))
             if self.times is None:
                 found[model] = found[model].counting(own, question)
             for name, column in columns.items():
@@ -188,7 +188,7 @@ class Asked:
     ) -> InMemory:
         """The questions of all models, whose losses by each rule are known."""
         asked: Asked | None = self
-        answered = {name: Answered(own) for name, own in losses.items()}
+        answered = {name: QuestionLosses(own) for name, own in losses.items()}
         if self.epochs is not None and self.ids is not None and self.times is None:
             asked = self._numbered({name: own.n_rows for name, own in answered.items()})
         if asked is None or self.times is not None:
@@ -198,7 +198,7 @@ class Asked:
 
     def _handle(
         self,
-        answered: Mapping[str, Answered],
+        answered: Mapping[str, QuestionLosses],
         n_classes: int,
         by: Mapping[str, object],
         graded: Grade | None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -18,7 +17,6 @@ from verax.errors import InputError, Remedy, join, show
 from verax.inference.estimates import holm
 from verax.inference.intervals import Interval, Resampling, bounded, few
 from verax.inference.signedranks import (
-    ROUNDING,
     Friedman,
     dirichlet_weights,
     friedman,
@@ -26,6 +24,7 @@ from verax.inference.signedranks import (
     practical_ranks,
     shift,
     signed_rank,
+    without_rounding,
 )
 from verax.inputs.arrays import Floats
 from verax.scores.directions import is_higher_better
@@ -123,7 +122,8 @@ def compare_datasets(
     given, left_out = read_table(table, datasets, models, scores, rule).complete(missing)
     _check(given)
     higher = is_higher_better(given.score, better)
-    losses = _without_rounding(-given.values if higher else given.values)
+    losses = -given.values if higher else given.values
+    losses = without_rounding(losses, float(np.abs(losses).max()))
     n = len(given.datasets)
     ranks = midranks(losses)
     tested = n >= LEAST
@@ -169,27 +169,17 @@ def _check(given: ScoreTable) -> None:
         )
 
 
-def _without_rounding(losses: Floats) -> Floats:
-    """Losses in which those of a data set that differ by rounding alone are equal."""
-    limit = ROUNDING * np.abs(losses).max(initial=0.0)
-    found = losses.copy()
-    for row in found:
-        order = np.argsort(row)
-        for a, b in pairwise(order):
-            if row[b] - row[a] <= limit:
-                row[b] = row[a]
-    return found
-
-
 def _differences(
     given: ScoreTable, losses: Floats, rope: float, plan: Resampling, draws: int, *, tested: bool
 ) -> list[DatasetDifference]:
     """The differences of all pairs of models, of losses."""
-    n = len(losses)
+    n, largest = len(losses), float(np.abs(losses).max())
     weights = dirichlet_weights(n, draws, plan.seed)
     found = []
     for a, b in all_pairs(len(given.models)):
         own = losses[:, a] - losses[:, b]
+        # Equal differences of other scores are rounded otherwise.
+        own = np.sign(own) * without_rounding(np.abs(own), largest)
         middle, low, high = shift(own, plan.confidence)
         how: dict[str, Any] = {"method": "signed ranks", "confidence": plan.confidence}
         interval = Interval.undefined(TOO_FEW, **how)

@@ -285,11 +285,11 @@ def _of_scores(
 
 
 def _negated(model: Model) -> Model:
-    return replace(model, mean=-model.mean, interval=-model.interval)
+    return replace(model, mean=-model.mean, interval=-model.interval, finite_mean=-model.finite_mean)
 
 
 def _less(gap: Difference) -> Difference:
-    return replace(gap, difference=-gap.difference, interval=-gap.interval)
+    return replace(gap.turned, a=gap.a, b=gap.b)
 
 
 # ---- both ----------------------------------------------------------------------------------------
