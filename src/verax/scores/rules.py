@@ -464,7 +464,7 @@ class AbsRPS(OrdinalRule):
 
     References
     ----------
-    Galdran (2023), doi:10.1007/978-3-031-43898-1_33
+    Galdran (2023), doi:10.1007/978-3-031-43898-1_35
 
     Examples
     --------
@@ -487,7 +487,7 @@ class AbsRPS(OrdinalRule):
         "Selecting or training models: certainty of the median class has a lower expected loss than the "
         "truth."
     )
-    reference = "doi:10.1007/978-3-031-43898-1_33"
+    reference = "doi:10.1007/978-3-031-43898-1_35"
     needs: ClassVar[frozenset[str]] = frozenset({"cdf_l1"})
     properties: ClassVar[Properties] = Properties(
         proper=NEVER,
@@ -529,7 +529,7 @@ class SaRPS(OrdinalRule):
 
     References
     ----------
-    Galdran (2023), doi:10.1007/978-3-031-43898-1_33
+    Galdran (2023), doi:10.1007/978-3-031-43898-1_35
 
     Examples
     --------
@@ -553,7 +553,7 @@ class SaRPS(OrdinalRule):
         "Selecting, comparing or training models of three classes and more: all mass next to the mean "
         "class has a lower expected loss than the truth."
     )
-    reference = "doi:10.1007/978-3-031-43898-1_33"
+    reference = "doi:10.1007/978-3-031-43898-1_35"
     needs: ClassVar[frozenset[str]] = frozenset({"cdf_l1"})
     properties: ClassVar[Properties] = Properties(
         proper=BINARY,

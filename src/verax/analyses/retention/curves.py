@@ -111,7 +111,7 @@ def retention(
 
     References
     ----------
-    Galdran (2023), doi:10.1007/978-3-031-43898-1_33
+    Galdran (2023), doi:10.1007/978-3-031-43898-1_35
 
     Examples
     --------
