@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import operator
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -498,3 +500,25 @@ def test_forecasts_that_change_over_time():
         vx.compare(y, p, ids=ids, times={**times, "bob": [11.0, 0.0]}, closes=closes)
     with pytest.raises(vx.InputError, match="need ids and closes"):
         vx.compare(y, p, ids=ids, times=times)
+
+
+def test_merged_cards_keep_the_groups_of_tasks(tmp_path):
+    """Parts that hold one group of a task: their cards add up to that of all answers, saved or not."""
+    rng = np.random.default_rng(0)
+    groups, task = np.repeat(np.arange(8), 10), np.repeat(["law", "maths"], 40)
+    grades = (rng.random(80) < np.repeat(rng.random(8), 10)).astype(float)
+
+    def card(rows):
+        return vx.evaluate_grades(grades[rows], task=task[rows], groups=groups[rows], by={"of": task[rows]})
+
+    for group in range(8):
+        card(groups == group).save(tmp_path / f"{group}.verax")
+    merged = reduce(operator.add, (vx.load(tmp_path / f"{group}.verax") for group in range(8)))
+    whole = card(slice(None))
+    for parts, wanted in ((merged.tasks, whole.tasks), (merged.subgroups["of"], whole.subgroups["of"])):
+        for label, own in wanted.items():
+            assert parts[label].n_groups == own.n_groups == 4
+            assert parts[label].interval == pytest.approx(own.interval)
+    # Tasks that are groups have independent answers.
+    alone = vx.evaluate_grades(grades, task=groups, groups=groups)
+    assert alone.tasks["3"].interval == vx.evaluate_grades(grades[30:40]).interval

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -173,6 +174,11 @@ class PairedTally(Summary, kind="paired tally", frozen=False):
             labels = np.concatenate([labels for labels, _ in parts])
             merged.labels, merged.cluster_sums = sums_by_label(labels, np.concatenate([s for _, s in parts]))
         return merged
+
+    @property
+    def ungrouped(self) -> PairedTally:
+        """The tally of the same rows, treated as independent."""
+        return replace(self, labels=None, cluster_sums=None)
 
     def _without_pairs(self) -> PairedTally:
         """The same without differences."""

@@ -63,6 +63,11 @@ class PairedSums(Summary, kind="paired tallies"):
         return None
 
     @property
+    def ungrouped(self) -> PairedSums:
+        """The sums of the same rows, treated as independent."""
+        return PairedSums({name: own.ungrouped for name, own in self.tallies.items()})
+
+    @property
     def first(self) -> PairedTally:
         """One of the tallies, for what all have in common."""
         return next(iter(self.tallies.values()))

@@ -136,18 +136,9 @@ def _tally(
 ) -> GradeTally:
     """The sums of all answers, and of those of each subgroup."""
     recipe = GradeRecipe(handle.one_model(), scale)
-    breakdowns = {name: BreakdownRecipe(column, {SUMS: recipe}) for name, column in columns.items()}
-    seen = handle.summarise({SUMS: recipe, **{f"by {name}": own for name, own in breakdowns.items()}})
+    recipes = {f"by {name}": BreakdownRecipe(column, {SUMS: recipe}) for name, column in columns.items()}
+    seen = handle.summarise({SUMS: recipe, **recipes})
     by = {name: seen[f"by {name}"] for name in columns}
-    # Subgroups that are groups themselves have answers that are independent within them.
-    alone = {
-        f"by {name}": BreakdownRecipe(columns[name], {SUMS: recipe}, grouped=False)
-        for name, found in by.items()
-        if all(own[SUMS].losses.first.n_groups in (0, 1) for own in found.found.values())
-    }
-    if alone and handle.has_rows:
-        again = handle.summarise(alone)
-        by |= {name: again[f"by {name}"] for name in columns if f"by {name}" in alone}
     cards = {} if card is None else {CONFIDENCES: card}
     return GradeTally(scale.low, scale.high, plan.confidence, bounded, seen[SUMS], by, cards)
 

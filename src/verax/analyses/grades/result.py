@@ -98,19 +98,21 @@ class GradeCard(Tabled, MaySkip):
         def part(own: GradeSums) -> GradeCard:
             return cls(**facts_of(own, scale, plan), bounded=sums.bounded)
 
-        parts = {
-            name: {str(label): part(own[label][SUMS]) for label in own.labels}
-            for name, own in sums.by.items()
-        }
-        found = replace(
+        parts = {}
+        for name, own in sums.by.items():
+            found = {str(label): own[label][SUMS] for label in own.labels}
+            # Subgroups that are groups themselves have answers that are independent within them.
+            alone = all(each.is_one_group for each in found.values())
+            parts[name] = {label: part(each.ungrouped if alone else each) for label, each in found.items()}
+        card = replace(
             part(sums.whole),
             card=sums.cards.get(CONFIDENCES),
             tasks=parts.pop(TASK, {}),
             subgroups=parts,
         )
         # Not a field, so bypass the frozen check.
-        object.__setattr__(found, "_sums", sums)
-        return found
+        object.__setattr__(card, "_sums", sums)
+        return card
 
     @property
     def _tally(self) -> GradeTally:

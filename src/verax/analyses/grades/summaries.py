@@ -34,6 +34,16 @@ class GradeSums(Summary, kind="graded answers"):
     losses: PairedSums = merges(Valued(PairedSums, packed=True))
     answers: AnswerSums = merges(Valued(AnswerSums, packed=True))
 
+    @property
+    def is_one_group(self) -> bool:
+        """Whether all graded answers belong to one group of the only kind, or none was graded."""
+        return self.losses.first.n_groups in (0, 1)
+
+    @property
+    def ungrouped(self) -> GradeSums:
+        """The same answers, treated as independent."""
+        return GradeSums(self.losses.ungrouped, self.answers)
+
 
 @dataclass(frozen=True)
 class GradeRecipe(Recipe[GradeSums], cases=True):
