@@ -53,7 +53,7 @@ def evaluate(
     """
     from verax.cli.cards import show_card
     from verax.cli.opening import Opened
-    from verax.files.joining import files_of_one_model
+    from verax.files.joining import are_named, files_of_one_model
 
     model, paths = files_of_one_model(given)
     if grading.are_in(paths, reading):
@@ -64,6 +64,7 @@ def evaluate(
             paths,
             grading,
             reading,
+            named=are_named(given),
             rule=rule,
             require=require,
             strictly=require_interval,

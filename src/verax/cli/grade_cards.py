@@ -33,6 +33,7 @@ def show_grades(
     grading: Grading,
     reading: Reading,
     *,
+    named: bool,
     rule: list[str] | None,
     require: list[str] | None,
     strictly: bool,
@@ -50,7 +51,7 @@ def show_grades(
             remedies=[Remedy("Confidences in answers are scored by every applicable rule.")],
         )
     bounds = grade_bounds(require, strictly=strictly, ends=grading.ends)
-    answers = grading.read_one(paths, reading)
+    answers = grading.read_one(paths, reading, named=named)
     card, calibration = evaluated(answers, grading, reading, confidence, bounds)
     verdicts = hold_grades(bounds, card, calibration)
     file = called(paths)

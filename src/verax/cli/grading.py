@@ -134,8 +134,10 @@ class Grading:
                 remedies=[Remedy("`verax compare` takes several models.")],
             )
 
-    def read_one(self, path: Files, reading: Reading, *, questions: bool = False) -> GradedAnswers:
-        """The answers of the only model."""
+    def read_one(
+        self, path: Files, reading: Reading, *, questions: bool = False, named: bool = False
+    ) -> GradedAnswers:
+        """The answers of the only model; see `read_graded`."""
         from verax.files.grades import read_graded
 
         if self.model_column is not None:
@@ -148,7 +150,8 @@ class Grading:
                     remedies=[Remedy("`verax compare` takes several models.")],
                 )
             return next(iter(found.values()))
-        return read_graded(path, self.columns(reading), reading.request, questions=questions)
+        own = self.columns(reading)
+        return read_graded(path, own, reading.request, questions=questions, named=named)
 
     def read(self, paths: Mapping[str, Files], reading: Reading) -> dict[str, GradedAnswers]:
         """The answers of each model, of files of their own or stacked in one."""
@@ -156,7 +159,9 @@ class Grading:
 
         columns = self.columns(reading)
         if self.model_column is None:
-            return {name: read_graded(path, columns, reading.request) for name, path in paths.items()}
+            return {
+                name: read_graded(path, columns, reading.request, named=True) for name, path in paths.items()
+            }
         if len(paths) > 1:
             raise InputError(
                 "must be left out where every model has a file of its own",

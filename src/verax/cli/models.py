@@ -49,7 +49,7 @@ def open_models(
         # Weights, groups and subgroups are those of the first file, and so are the classes.
         own_reading = replace(reading, weights=None, groups=None, by=None) if handles else reading
         known = {model: handle.classes for model, handle in handles.items() if not handle.lists}
-        open_as: Callable[..., Any] = partial(own_reading.scan, path, name, hold="all")
+        open_as: Callable[..., Any] = partial(own_reading.scan, path, name, hold="all", pooled="matched")
         handle = with_classes_of(known, name, given, open_as)
         handles[name] = (handle.in_order() if ordered and not handle.lists else handle).held()
     parts = {name: held.rows[held.models[0]] for name, held in handles.items()}
@@ -144,7 +144,7 @@ def own_rows(
     handles: dict[str, Any] = {}
     for name, path in paths.items():
         known = {model: handle.classes for model, handle in handles.items() if not handle.lists}
-        open_as: Callable[..., Any] = partial(reading.scan, path, name, hold="all")
+        open_as: Callable[..., Any] = partial(reading.scan, path, name, hold="all", pooled="matched")
         handle = with_classes_of(known, name, split(reading.classes) or None, open_as)
         handles[name] = (handle.in_order() if order_matters and not handle.lists else handle).held()
     parts = {name: held.rows[held.models[0]] for name, held in handles.items()}

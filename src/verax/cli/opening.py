@@ -47,10 +47,10 @@ class Opened:
     @classmethod
     def of(cls, given: Sequence[str], reading: Reading) -> Opened:
         """The files that were named: a path, a pattern, a folder, or several, also as name=path."""
-        from verax.files.joining import files_of_one_model
+        from verax.files.joining import are_named, files_of_one_model
 
         model, paths = files_of_one_model(given)
-        handle = reading.scan(paths, model)
+        handle = reading.scan(paths, model, pooled="named" if are_named(given) else "refused")
         if handle.lists and reading.ordered:
             from verax.inputs.lists.rows import NO_ORDER
 

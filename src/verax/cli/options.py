@@ -242,19 +242,23 @@ class Reading:
         *,
         classes: Sequence[Hashable] | None = None,
         hold: Literal["fitting", "all"] = "fitting",
+        pooled: Literal["refused", "named", "matched"] = "refused",
     ) -> Handle:
-        """Files as a handle; lists are recognised by their content where no columns are named."""
+        """Files as a handle; lists are recognised by their content where no columns are named.
+
+        See `ScanOptions` for `hold` and `pooled`.
+        """
         from verax.scans.options import ScanOptions
         from verax.scans.scan import FILES, open_asked
 
         if self.holds_lists(path):
-            return self.scan_lists(path, hold=hold)
+            return self.scan_lists(path, hold=hold, pooled=pooled)
         named = self.named_probs
         given = {**self._request(), **({} if classes is None else {"classes": classes})}
         asked = ScanOptions.of(named or split(self.sets or self.probs) or None, advance, False, **given)
         if named is None:
             asked = replace(asked, probs={model: asked.request.probs})
-        return open_asked(path, asked, FILES)
+        return open_asked(path, replace(asked, pooled=pooled), FILES)
 
     def holds_lists(self, path: Files) -> bool:
         """Whether files hold top lists, by their content."""
@@ -271,16 +275,22 @@ class Reading:
         return Request.of(probs=split(self.probs) or None, ordered=self.ordered, **self._request())
 
     def scan_lists(
-        self, path: Files, *, hold: Literal["fitting", "all"] = "fitting", densify: bool = True
+        self,
+        path: Files,
+        *,
+        hold: Literal["fitting", "all"] = "fitting",
+        densify: bool = True,
+        pooled: Literal["refused", "named", "matched"] = "refused",
     ) -> Handle:
-        """Files of lists as a handle; see `ScanOptions` for `hold` and `densify`."""
+        """Files of lists as a handle; see `ScanOptions` for the options."""
         from verax.scans.options import LIST_OPTIONS, ScanOptions
         from verax.scans.scan import FILES, open_asked
 
         listed = self.of_lists
         options = {name: listed.pop(name) for name in LIST_OPTIONS}
         given = {**self._request(), "classes": listed["classes"]}
-        asked = replace(ScanOptions.of(None, advance, options, **given), hold=hold, densify=densify)
+        asked = ScanOptions.of(None, advance, options, **given)
+        asked = replace(asked, hold=hold, densify=densify, pooled=pooled)
         return open_asked(path, asked, FILES)
 
     @property

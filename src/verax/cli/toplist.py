@@ -67,12 +67,14 @@ def toplist(
     from verax.cli.cards import show_card
     from verax.cli.opening import GivenRows
     from verax.common.paths import called
-    from verax.files.joining import files_of_one_model
+    from verax.files.joining import are_named, files_of_one_model
     from verax.scores.registry import padded_rules
 
     model, paths = files_of_one_model(given)
     hold: Literal["fitting", "all"] = "fitting" if length is None else "all"
-    handle = replace(reading, target=outcome).scan_lists(paths, hold=hold, densify=False)
+    handle = replace(reading, target=outcome).scan_lists(
+        paths, hold=hold, densify=False, pooled="named" if are_named(given) else "refused"
+    )
     rows = replace(GivenRows.of(handle, {model: called(paths)}), bins=reading.bins)
     bounds = read_bounds(require, strictly=require_interval, ordered=False, lists=True)
     asked = [bound.rule for bound in bounds if bound.rule is not None]

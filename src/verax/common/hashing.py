@@ -38,3 +38,18 @@ def mixed(x: Any) -> Any:
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
+
+
+def text_hashes(values: Any) -> Any:
+    """64 bits of each value as text, such as an id.
+
+    >>> bool((text_hashes([1, 22]) == text_hashes(["1", "22"])).all())
+    True
+    """
+    texts = np.asarray(values).astype(str)
+    points = np.ascontiguousarray(texts).view(np.uint32).reshape(len(texts), -1)
+    state = np.zeros(len(texts), np.uint64)
+    for column in points.T:
+        # What is beyond the end of a text must not matter: parts have different longest texts.
+        state = np.where(column > 0, mixed(state ^ column), state)
+    return mixed(state)

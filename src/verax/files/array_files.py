@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +15,15 @@ from verax.errors import InputError, Remedy, passing
 from verax.files import arrow
 from verax.files.arrow import ValueOrigin
 from verax.files.formats.npy import Stored, find_arrays, stored_arrays, stored_classes
-from verax.files.formats.several import piece_name
+from verax.files.formats.several import Places, piece_name
 from verax.files.labels import INTEGER, TEXT, Target, find_labels
 from verax.files.predictions import Array, Predictions, Request, Roles, each_name, together, together_ids
 from verax.files.single import both_classes, is_probability, shares
 from verax.files.source import Source
 from verax.inputs.skipping import REASONS, InvalidRows
+
+# How many rows of each of several files are compared with those of the others.
+_HEAD = 2**16
 
 
 class ArrayFile(Source):
@@ -175,11 +179,24 @@ class ArrayFiles(Source):
         self.classes: tuple[Hashable, ...] | None = first.classes
         self.width: int = first.width
         self.roles: Roles = first.roles
+        self._places = Places()
+
+    def heads(self) -> Iterator[tuple[str, list[Hashable], list[Hashable] | None]]:
+        """The first rows of each of several files: its name, their outcomes, and their ids if it has any."""
+        for file in self._files if len(self._files) > 1 else ():
+            for batch in islice(file.given(_HEAD, coded=True), 1) if file.n_rows else ():
+                outcomes = [tuple(row) if isinstance(row, list) else row for row in batch.y.tolist()]
+                yield file.path, outcomes, None if batch.ids is None else batch.ids.tolist()
+
+    def place_of(self, row: int) -> str:
+        """The file that a row is in."""
+        return self._places.of(row)
 
     def _batches(self, rows: int, coded: bool) -> Iterator[Predictions]:
         start = 0
         for file in self._files:
             # Files may be empty where others are not.
+            self._places.note(start, file.path)
             for batch in file.given(rows, coded=coded) if file.n_rows else ():
                 yield replace(batch.moved(start), path=piece_name(file.path, start))
             start += file.n_rows or 0

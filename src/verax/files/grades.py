@@ -13,17 +13,20 @@ import pyarrow as pa
 from verax.common.paths import Files, files_named
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.files.column_roles import require_column
+from verax.files.formats.several import Files as Several
 from verax.files.formats.tables import ARRAYS, SourceTable, format_of
 from verax.files.logs.table import EvalLog, logs_named, read_log
 from verax.files.predictions import Request, id_of
 from verax.files.rater_tables import whole_table
+from verax.files.two_models import refuse_same_rows
 from verax.inputs.arrays import Array, Floats
 
 # What columns are called where nobody says it.
 _GRADES = ("correct", "is_correct", "grade")
 _CONFIDENCES = ("confidence", "conf")
 # What columns are called that tell what was asked and answered.
-_ABOUT = ("question", "prompt", "problem", "query", "answer", "gold", "target", "correct_answer")
+_GOLD = ("gold", "target", "correct_answer")
+_ABOUT = ("question", "prompt", "problem", "query", "answer", *_GOLD)
 # Texts that are grades.
 _RIGHT = ("true", "correct", "right", "yes", "pass")
 _WRONG = ("false", "incorrect", "wrong", "no", "fail")
@@ -197,13 +200,19 @@ def is_log(path: Files) -> str | None:
 
 
 def read_graded(
-    path: Files, columns: GradeColumns, request: Request | None = None, *, questions: bool = False
+    path: Files,
+    columns: GradeColumns,
+    request: Request | None = None,
+    *,
+    questions: bool = False,
+    named: bool = False,
 ) -> GradedAnswers:
     """The graded answers of one model: of a file, of several with the same columns, or of evaluation logs.
 
-    With `questions` also what was asked and answered.
+    With `questions` also what was asked and answered. Files that look like those of two models are refused,
+    unless they were `named` as those of one.
     """
-    table, columns, name, log = _table(path, columns, request, questions=questions)
+    table, columns, name, log = _table(path, columns, request, questions=questions, named=named)
     found = graded_of(table, columns, name)
     if questions:
         about = [own for own in table.column_names if own.casefold() in _ABOUT]
@@ -219,7 +228,7 @@ def read_stacked(
     path: Files, columns: GradeColumns, request: Request | None = None
 ) -> dict[str, GradedAnswers]:
     """The graded answers of each model of a file that has a column of models."""
-    table, columns, name, _ = _table(path, columns, request)
+    table, columns, name, _ = _table(path, columns, request, named=True)
     answers = graded_of(table, columns, name)
     models = table[columns.model].to_pylist()
     if None in models:
@@ -236,7 +245,12 @@ def read_stacked(
 
 
 def _table(
-    path: Files, columns: GradeColumns, request: Request | None, *, questions: bool = False
+    path: Files,
+    columns: GradeColumns,
+    request: Request | None,
+    *,
+    questions: bool = False,
+    named: bool,
 ) -> tuple[Any, GradeColumns, str, EvalLog | None]:
     """The rows of files, which column is what, what they are called, and the log if they are one."""
     if logs_named(path):
@@ -252,6 +266,9 @@ def _table(
         own = replace(columns, grade="grade", id=ids, confidence=confidence, **known)
         return log.table, own, log.path, log
     source = source_of(path, Request() if request is None else request)
+    if not (named or columns.id) and isinstance(source.reader, Several):
+        gold = [name for name in source.schema.names if name in (columns.gold, *_GOLD)]
+        refuse_same_rows(source.reader, gold[:1], ())
     return whole_table(source), columns.found_in(source.schema.names), source.name, None
 
 

@@ -145,6 +145,11 @@ def files_of_one_model(given: Sequence[str]) -> tuple[str, Files]:
     return names[0] or name, paths[0] if len(paths) == 1 else paths
 
 
+def are_named(given: Sequence[str]) -> bool:
+    """Whether the caller says which model files belong to, as name=path."""
+    return any(_named(text)[0] is not None for text in given)
+
+
 def _tails(paths: Sequence[Path], taken: set[str]) -> list[str]:
     """The shortest ends of paths that tell them apart; patterns are called by the folders before them."""
     names: list[str] = []

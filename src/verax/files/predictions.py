@@ -411,6 +411,11 @@ class Predictions:
         """How many rows the file has here, those included that were left out."""
         return len(self) if self.skipped is None else self.skipped.n_given
 
+    @property
+    def numbers(self) -> Array:
+        """The numbers of all rows in the file."""
+        return self.start + np.arange(len(self)) if self.rows is None else self.rows
+
     def number(self, row: int) -> int:
         """The number of a row in the file.
 

@@ -33,8 +33,7 @@ class FileForecasts(Forecasts):
                 error = self._about_sums(error)
             batch = self._batch
             if batch.ids is not None and error.rows:
-                numbers = np.arange(len(batch)) + batch.start if batch.rows is None else batch.rows
-                at = np.flatnonzero(numbers == error.rows[0])
+                at = np.flatnonzero(batch.numbers == error.rows[0])
                 error = with_id(error, batch.roles, batch.ids[at[:1]].tolist()) if at.size else error
             raise error.replace(source=batch.path) from None
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from verax.common.paths import as_path, files_named
 from verax.files.array_files import ArrayFile, ArrayFiles
 from verax.files.column_files import ColumnFile
-from verax.files.formats.tables import ARRAYS, SourceTable, common_format, files_of
+from verax.files.formats.tables import ARRAYS, SourceTable, common_format, files_once
 from verax.files.predictions import Predictions, Request
 from verax.files.source import Source
 
@@ -141,6 +141,6 @@ def open_source(source: object, request: Request) -> Source:
     """A file as a source of rows, or several: those that fit a pattern, or a list."""
     paths, name = files_named(source) or files_named(as_path(source))  # type: ignore[misc]
     if common_format(paths) in ARRAYS:
-        files = [file for each in paths for file in files_of(each)]
+        files = files_once(paths)
         return ArrayFile(files[0], request) if len(files) == 1 else ArrayFiles(files, request, name)
     return ColumnFile(SourceTable.of_paths(paths, request, name), request)

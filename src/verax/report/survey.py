@@ -10,7 +10,7 @@ import numpy as np
 
 from verax.analyses.parts import dense, in_columns, probabilities
 from verax.analyses.samples import KEPT, Sketch, row_hashes
-from verax.common.hashing import label_hash, mixed
+from verax.common.hashing import label_hash, mixed, text_hashes
 from verax.common.specs import Array, Each, Number, RowNumbers, Truth, Valued, Whole
 from verax.common.stored import Size, Sizes, only_counts
 from verax.common.summaries import Summary, merges
@@ -112,7 +112,7 @@ class SurveyRecipe(Recipe[Survey], cases=True):
         if "rescaled" in forms:
             off = np.array([[np.count_nonzero(gap > OFF), gap.max()] for gap in gaps], float)
         far = np.any([gap > OFF for gap in gaps], axis=0) if gaps else np.zeros(0, np.bool_)
-        ids = None if part.ids is None else _hashes_of(part.ids)
+        ids = None if part.ids is None else text_hashes(part.ids)
         before = (None, None) if found is None else (found.rows, found.ids)
         return Survey(
             part.rows.weights is not None,
@@ -196,17 +196,6 @@ def saturated(forecasts: Sequence[Any]) -> Any:
     """
     sure = [(p == 0) | (p == 1) for p in forecasts]
     return np.logical_and.reduce([each if each.ndim == 1 else each.all(axis=1) for each in sure])
-
-
-def _hashes_of(ids: Any) -> Any:
-    """64 bits of each id, as text."""
-    texts = np.asarray(ids).astype(str)
-    points = np.ascontiguousarray(texts).view(np.uint32).reshape(len(texts), -1)
-    state = np.zeros(len(texts), np.uint64)
-    for column in points.T:
-        # What is beyond the end of a text must not matter: parts have different longest texts.
-        state = np.where(column > 0, mixed(state ^ column), state)
-    return mixed(state)
 
 
 # ---- lists -------------------------------------------------------------------------------------

@@ -13,15 +13,18 @@ from typing import Any
 from verax.common.paths import files_named
 from verax.errors import InputError, RuleError
 from verax.files.array_files import ArrayFiles
-from verax.files.formats.tables import ARRAYS, SourceTable, common_format, files_of
+from verax.files.formats.several import Files
+from verax.files.formats.tables import ARRAYS, SourceTable, common_format, files_once
 from verax.files.joining import with_classes_of
 from verax.files.predictions import Predictions, Request, Roles, concatenate
 from verax.files.rater_tables import cases_of
 from verax.files.source import rows_at_a_time
+from verax.files.two_models import FileHead, refuse_same_rows, refuse_two_models
 from verax.inputs.handles import Collector, Handle
 from verax.inputs.lists.rows import NO_ORDER
 from verax.inputs.rescaling import Rescaled
 from verax.inputs.skipping import NO_ROWS
+from verax.scans.distinct import refuse_repeated_ids
 from verax.scans.held import Held, rows_fit
 from verax.scans.local import LocalHandle, Work
 from verax.scans.options import ScanOptions
@@ -81,6 +84,21 @@ class TableHandle(LocalHandle):
         width = self.n_classes * len(self.models)
         dense = not self.lists and self.graded is None
         self.fits: bool = dense and rows_fit(self.n_rows, width, table.n_bytes)
+        self.ids, self.distinct = asked.ids, asked.distinct
+        self._doubts = self._refuse_two_models()
+
+    def _refuse_two_models(self) -> tuple[str, ...]:
+        """Refuse files that look like those of two models; notes where that is not sure."""
+        files, reader = self._table.reader, self._reader
+        if not (
+            self._asked.may_be_two_models and isinstance(files, Files) and isinstance(reader, PartReader)
+        ):
+            return ()
+        roles = reader.first.roles
+        return refuse_same_rows(files, roles.raters or (roles.target,), reader.columns)
+
+    def place_of(self, row: int) -> str:
+        return self._table.place_of(row)
 
     @property
     def roles(self) -> Roles:
@@ -95,7 +113,7 @@ class TableHandle(LocalHandle):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return self._rescaling.said(self.models)
+        return (*self._doubts, *self._rescaling.said(self.models))
 
     def in_order(self) -> Handle:
         if self.lists:
@@ -180,10 +198,16 @@ class ArrayHandle(LocalHandle):
         self.weighted: bool = first.roles.weights is not None
         self.taken = taken_by({model: source.taken for model, source in self._sources.items()})
         self.fits: bool = rows_fit(self.n_rows, self.n_classes * len(self.models), 0)
+        self.ids, self.distinct = asked.ids, asked.distinct
+        heads = first.heads() if asked.may_be_two_models else ()
+        self._doubts = refuse_two_models((FileHead(*head) for head in heads), first.roles.id_name)
+
+    def place_of(self, row: int) -> str:
+        return next(iter(self._sources.values())).place_of(row)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return self._rescaling.said(self.models)
+        return (*self._doubts, *self._rescaling.said(self.models))
 
     def in_order(self) -> Handle:
         ordered = self._asked.request.ordered
@@ -226,6 +250,9 @@ def _held(handle: TableHandle | ArrayHandle, parts: list[dict[str, Predictions]]
     rows = {
         name: replace(concatenate([part[name] for part in parts]), path=handle.name) for name in handle.models
     }
+    if handle.distinct:
+        first = rows[handle.models[0]]
+        refuse_repeated_ids(first.ids, first.numbers, handle.ids, handle.place_of)
     return Held(rows, request, name=handle.name, taken=handle.taken, notes=handle.notes)
 
 
@@ -244,7 +271,7 @@ def opened(source: object, asked: ScanOptions) -> Handle | None:
 def of_files(paths: Sequence[Path], name: str, asked: ScanOptions) -> Handle:
     """The handle on files of columns or arrays."""
     if common_format(paths) in ARRAYS:
-        return ArrayHandle(asked, [file for path in paths for file in files_of(path)], name)
+        return ArrayHandle(asked, files_once(paths), name)
     return of_table(SourceTable.of_paths(paths, asked.request, name), asked)
 
 

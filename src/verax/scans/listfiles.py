@@ -13,7 +13,8 @@ import numpy as np
 
 from verax.common.paths import files_named
 from verax.errors import InputError, RuleError
-from verax.files.formats.tables import FORMATS, files_of
+from verax.files.formats.several import Places
+from verax.files.formats.tables import FORMATS, files_of, files_once
 from verax.files.lists.distributions import distributions
 from verax.files.lists.listfile import ListFile
 from verax.files.lists.longform import LONG, is_long
@@ -26,9 +27,11 @@ from verax.files.lists.streams import ending
 from verax.files.lists.wide import WIDE
 from verax.files.lists.words import added, counted, ungrouped_questions
 from verax.files.predictions import Predictions, Request
+from verax.files.two_models import FileHead, refuse_two_models
 from verax.inputs.handles import Collector, Handle
 from verax.inputs.lists.rows import NO_ORDER
 from verax.scans.batches import of_files
+from verax.scans.distinct import refuse_repeated_ids
 from verax.scans.held import Held, files_fit
 from verax.scans.lists import part_of_lists
 from verax.scans.local import LocalHandle, Work
@@ -71,6 +74,11 @@ class ListFilesHandle(LocalHandle):
         self.classes, self.n_classes = self._reader.settings.names, self._reader.n_classes
         # Of every part that was read, by its first record: how many lists, what was counted, what questions.
         self._read: dict[int, tuple[int, Mapping[str, float], Any]] = {}
+        self._places = Places()
+        self.ids, self.distinct = asked.ids, asked.distinct
+
+    def place_of(self, row: int) -> str:
+        return self._places.of(row)
 
     @property
     def counts(self) -> dict[str, float]:
@@ -95,6 +103,7 @@ class ListFilesHandle(LocalHandle):
     def _work(self, times: int) -> Iterator[Work]:
         start = 0
         for path in self._paths:
+            self._places.note(start, str(path))
             for records in self._parts(path):
                 yield partial(self._collect, records, start, str(path))
                 start += len(records)
@@ -127,6 +136,8 @@ def opened(source: object, asked: ScanOptions) -> Handle | None:
             return None
         asked = replace(asked.as_lists(), densify=True)
     assert asked.settings is not None
+    if len(paths) > 1:
+        files_once(paths)
     if asked.probs is None and _are_read(paths, asked):
         return _read(paths, name, asked)
     if _are_tables(paths[0], asked.settings):
@@ -167,12 +178,28 @@ def _read(paths: Sequence[Path], name: str, asked: ScanOptions) -> Held:
     read = read_lists(paths, name, settings)
     if asked.progress is not None:
         asked.progress(len(read))
+    pieces = _pieces(paths, read)
+    heads = [FileHead(file, read.y[start:stop]) for file, start, stop in pieces]
+    doubts = refuse_two_models(heads) if asked.may_be_two_models else ()
+    if asked.distinct:
+        places = Places()
+        for file, start, _ in pieces or [(read.path, 0, 0)]:
+            places.note(int(read.places[start]), file)
+        refuse_repeated_ids(read.ids, read.places, asked.ids, places.of)
     rows: ListFile | Predictions = read
     taken = read.taken
     if asked.densify and read.are_distributions:
         rows = distributions(read)
         taken += (f"scored as distributions: every list names all {read.lists.n_classes} classes",)
-    return Held({model: rows}, Request(), name=read.path, taken=taken, notes=read.notes)
+    return Held({model: rows}, Request(), name=read.path, taken=taken, notes=(*doubts, *read.notes))
+
+
+def _pieces(paths: Sequence[Path], read: ListFile) -> list[tuple[str, int, int]]:
+    """The rows of each of several files, which are numbered anew; empty where that is unclear."""
+    starts = [0, *(1 + np.flatnonzero(np.diff(read.numbers) < 0)).tolist()]
+    if len(paths) < 2 or len(starts) != len(paths):
+        return []
+    return list(zip(map(str, paths), starts, [*starts[1:], len(read)], strict=True))
 
 
 def _are_tables(path: Path, settings: ListSettings) -> bool:

@@ -10,6 +10,7 @@ from verax.common.memory import give_back, keep_freed
 from verax.inputs.handles import Collector, Handle, Recipe, Summaries, collectors_for
 from verax.kernels.ledger import expecting
 from verax.kernels.threads import by_turns, n_cores
+from verax.scans.distinct import summarised
 
 # How many collectors share the rows by turns, at most: threads beyond these would wait for rows to be read.
 _COLLECTORS = 8
@@ -27,10 +28,16 @@ class LocalHandle(Handle):
         What a reader of results should know of the rows that were read last: a sentence each.
     fits : bool
         Whether all rows may be held in memory at once.
+    ids : tuple of str
+        The columns that identify rows.
+    distinct : bool
+        Whether rows with the same id are yet to be refused.
     """
 
     fits: bool = False
     near: bool = True
+    ids: tuple[str, ...] = ()
+    distinct: bool = False
     _progress: Callable[[int], None] | None = None
 
     @property
@@ -47,7 +54,15 @@ class LocalHandle(Handle):
         if self._progress is not None:
             self._progress(n_rows)
 
+    def place_of(self, row: int) -> str:
+        """The file that a row is in."""
+        return self.name
+
     def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
+        return summarised(self, recipes, self._pass)
+
+    def _pass(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
+        """The summaries of all rows."""
         collectors = collectors_for(recipes, min(n_cores(), _COLLECTORS))
         many = (self.n_rows or 0) >= _MANY
         if many:

@@ -11,7 +11,7 @@ from verax.common.checks import is_whole
 from verax.errors import InputError, passing, show
 from verax.files.lists.recognising import ALL_SHAPES
 from verax.files.lists.settings import ListSettings
-from verax.files.predictions import Request
+from verax.files.predictions import Request, each_name
 from verax.scores.grades import Grade
 
 # What may be said of top lists only, and what is said of them as of everything else.
@@ -46,6 +46,9 @@ class ScanOptions:
         The column of grades of each model, in place of probabilities; one without a name is called "".
     scale : Grade
         The range of grades.
+    pooled : str
+        Rows that are there twice: "refused" where ids repeat or two files look like those of two models; of
+        files that were "named" as those of one model, where ids repeat; "matched" by their ids elsewhere.
     """
 
     request: Request
@@ -57,6 +60,24 @@ class ScanOptions:
     densify: bool = False
     grades: Mapping[str, str] | None = None
     scale: Grade = field(default_factory=Grade)
+    pooled: Literal["refused", "named", "matched"] = "refused"
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The columns that identify rows."""
+        return each_name(self.request.id)
+
+    @property
+    def distinct(self) -> bool:
+        """Whether no two rows may have the same id: unless rows of an id are groups, or sampled repeats."""
+        sampled = self.settings is not None and self.settings.samples == "repeats"
+        grouped = set(self.ids) <= set(each_name(self.request.groups))
+        return bool(self.ids) and not (self.pooled == "matched" or sampled or grouped)
+
+    @property
+    def may_be_two_models(self) -> bool:
+        """Whether nothing says that the rows of several files are different rows of one model."""
+        return self.pooled == "refused" and not self.ids
 
     def with_grades(self, grades: Any, grade_range: Any) -> ScanOptions:
         """The same for tables that have grades in place of probabilities."""

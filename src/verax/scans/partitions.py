@@ -19,6 +19,7 @@ from verax.inputs.lists.rows import NO_ORDER
 from verax.kernels import limits
 from verax.kernels.ledger import expecting
 from verax.kernels.threads import by_turns
+from verax.scans.distinct import summarised
 from verax.scans.frames import ArrowTable
 from verax.scans.grades import GradeReader
 from verax.scans.lists import ListReader
@@ -83,6 +84,8 @@ class PartitionedHandle(Handle):
     taken: tuple[str, ...]
     classes: tuple[Hashable, ...] | None
     n_classes: int
+    ids: tuple[str, ...]
+    distinct: bool
 
     def __init__(self, name: str, frame: Any, asked: ScanOptions, head: Any) -> None:
         self.name, self.n_rows = name, None
@@ -105,13 +108,21 @@ class PartitionedHandle(Handle):
         self.sets: bool = self._reader.sets
         self.graded: Any = getattr(self._reader, "graded", None)
         self.classes, self.n_classes = self._reader.classes, self._reader.n_classes
+        self.ids, self.distinct = asked.ids, asked.distinct
 
     def in_order(self) -> Self:
         if self.lists:
             raise RuleError(NO_ORDER)
         return type(self)(self.name, self._frame, self._asked.in_order(), self._head)
 
+    def place_of(self, row: int) -> str:
+        """What a row is in."""
+        return self.name
+
     def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
+        return summarised(self, recipes, self._pass)
+
+    def _pass(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
         work = PartitionTask(self._reader, recipes, self.name)
         found = work.merge(self._run(work))
         if self._asked.progress is not None:

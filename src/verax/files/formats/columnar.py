@@ -42,6 +42,8 @@ class Parquet:
 
         # Through small buffers: the scanner of data sets would hold whole row groups.
         options: dict[str, Any] = {"pre_buffer": False, "buffer_size": BUFFER, "memory_map": False}
+        # Of pages that have checksums; a damaged one may decompress to other numbers.
+        options["page_checksum_verification"] = True
         with papq.ParquetFile(self.path, metadata=self._footer, **options) as parquet:
             yield parquet
 

@@ -11,11 +11,17 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from verax.errors import InputError, show
+from verax.errors import InputError, Remedy, show
 
 # How Hive writes a missing value into the name of a folder.
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
 _PARQUET = (".parquet", ".pq")
+# Tables whose log says which of their files count, what their folders hold, and how they are read.
+_TABLES = (
+    ("Delta Lake", "_delta_log", "Pass scan(deltalake.DeltaTable(path).to_pyarrow_dataset())."),
+    ("Iceberg", "metadata/*.metadata.json", "Pass scan(pyiceberg_table.scan().to_arrow())."),
+    ("Hudi", ".hoodie", "Pass scan(spark.read.format('hudi').load(path))."),
+)
 # How many files are looked into once for all passes: what is known of each takes some memory.
 _KEPT = 1024
 
@@ -167,6 +173,23 @@ class Files:
         ]
         return pa.record_batch(values, names=list(columns))
 
+    def heads(
+        self, columns: Sequence[str], also: Sequence[str], needed: Sequence[str], rows: int
+    ) -> Iterator[tuple[Path, dict[str, Any]]]:
+        """The first rows of these columns of each file, up to `rows`; `also` of those that have it.
+
+        All files must have the columns that are `needed`. Of very many files the first ones are read.
+        """
+        for i, file in enumerate(self.files[:_KEPT]):
+            reader = self._now(file)
+            check_columns(reader, [name for name in needed if name not in self._named], file)
+            own = [*columns, *(name for name in also if name in (*reader.schema.names, *self._named))]
+            stored = [name for name in own if name not in self._named] or reader.schema.names[:1]
+            first = next((batch for batch in reader.batches(stored, rows) if len(batch)), None)
+            if first is not None:
+                whole = self._whole(first, i, own)
+                yield file, {name: whole.column(name) for name in own}
+
     def place_of(self, row: int) -> str:
         """The file that a row is in."""
         return self._places.of(row)
@@ -224,6 +247,7 @@ def files_in(folder: Path, endings: Sequence[str]) -> list[Path]:
         raise error
 
     for where, folders, names in os.walk(folder, onerror=refuse):
+        _refuse_table(Path(where))
         folders[:] = [name for name in folders if not name.startswith((".", "_"))]
         found += [Path(where, name) for name in names if not name.startswith((".", "_"))]
     for wanted in (_PARQUET, tuple(endings)):
@@ -231,3 +255,25 @@ def files_in(folder: Path, endings: Sequence[str]) -> list[Path]:
         if fitting:
             return sorted(fitting)
     raise InputError(f"{folder} is a folder without files of predictions", argument="path", kind="missing")
+
+
+def refuse_tables(files: Sequence[Path]) -> None:
+    """Refuse files of a table whose log says which of them count."""
+    for folder in dict.fromkeys(file.parent for file in files):
+        _refuse_table(folder)
+        if folder.name == "data" or "=" in folder.name:
+            _refuse_table(folder.parent)
+
+
+def _refuse_table(folder: Path) -> None:
+    """Refuse the folder of a table in a format that keeps files whose rows were removed or replaced."""
+    for kind, mark, remedy in _TABLES:
+        if next(folder.glob(mark), None) is not None:
+            raise InputError(
+                "The files of a table must be read through its log: some may hold removed rows",
+                argument="path",
+                kind="file",
+                found=f"{folder} is a table of {kind}",
+                values=[str(folder)],
+                remedies=[Remedy(remedy, python_only=True), Remedy("Or write its rows to Parquet files.")],
+            )

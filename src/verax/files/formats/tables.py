@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -17,7 +18,7 @@ from verax.common.paths import UnchangedFiles, refusing_wrong_names
 from verax.errors import InputError, Remedy, join, show
 from verax.files import column_roles
 from verax.files.formats.columnar import Arrow, Parquet
-from verax.files.formats.several import BatchReader, Files, Located, Peeked, files_in
+from verax.files.formats.several import BatchReader, Files, Located, Peeked, files_in, refuse_tables
 from verax.files.formats.texts import COMPRESSED, Csv, JsonDocument, JsonLines
 from verax.files.predictions import Request
 from verax.inputs.skipping import NO_ROWS
@@ -61,6 +62,25 @@ def files_of(path: Path) -> list[Path]:
     """A file itself, or the files in a folder."""
     with refusing_wrong_names(path):
         return files_in(path, _ENDINGS) if path.is_dir() else [path]
+
+
+def files_once(paths: Sequence[Path]) -> list[Path]:
+    """The files that are named, with those in folders; refuse one that is named twice."""
+    found: dict[str, Path] = {}
+    for path in paths:
+        for file in files_of(path):
+            known = found.setdefault(os.path.realpath(file), file)
+            if known is not file:
+                raise InputError(
+                    "Every file must be named once: its rows would count twice",
+                    argument="path",
+                    kind="file",
+                    found=f"{known} is also named as {file}" if known != file else f"{file} is named twice",
+                    values=[str(file)],
+                )
+    if len(found) > 1:
+        refuse_tables(list(found.values()))
+    return list(found.values())
 
 
 _SHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
@@ -148,7 +168,7 @@ class SourceTable:
         """The columns of what a caller named: a file, a folder, or files that fit a pattern or are listed."""
         if [str(path) for path in paths] == [name]:
             return cls.of_file(paths[0], request)
-        return cls.of_files([file for path in paths for file in files_of(path)], request, name)
+        return cls.of_files(files_once(paths), request, name)
 
     @classmethod
     def of_files(
