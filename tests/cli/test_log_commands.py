@@ -81,3 +81,21 @@ def test_choices_are_distributions_unless_grades_are_asked_for(tmp_path):
     paths = (tmp_path / "a.jsonl", tmp_path / "b.jsonl")
     assert "brier" in verax("compare", *paths).stdout
     assert "mean grade" in verax("compare", *paths, "--grade", "acc").stdout
+
+
+def test_the_length_of_choices_is_part_of_the_metric(tmp_path):
+    records = [chosen(i, [-1.0, -2.0, -3.0, -0.1 * i], i % 4) for i in range(12)]
+    path = write_lines(tmp_path / "samples.jsonl", records)
+    ran = verax("evaluate", path, "--grade", "acc", "--per-length")
+    assert (ran.returncode, "Pass --grade acc_norm" in ran.stderr) == (2, True)
+    assert verax("evaluate", path, "--grade", "acc_norm", "--per-length").returncode == 0
+    # Answer and right answer are both in words.
+    worst = json.loads(verax("worst", path, "--grade", "acc", "--json").stdout)["answers"][0]["about"]
+    assert {worst["answer"], worst["gold"]} <= set("ABCD")
+
+
+def test_metrics_of_a_corpus_are_no_grades(tmp_path):
+    records = [chosen(i, [-1.0, -2.0], 0, metrics=["f1"], f1=[0, 0]) for i in range(12)]
+    path = write_lines(tmp_path / "samples.jsonl", records)
+    ran = verax("evaluate", path, "--grade", "f1")
+    assert (ran.returncode, "of all answers together: f1" in ran.stderr) == (2, True)

@@ -2,7 +2,9 @@
 
 import json
 
+import numpy as np
 import pytest
+import scipy.special
 
 import verax as vx
 from evallogs import (
@@ -172,8 +174,15 @@ def test_harness_filters_are_metrics_of_one_row(tmp_path):
     assert (log.model, log.metric, log.metrics) == ("org/model", strict, (strict, flexible))
     assert rows_of(log, "id", "task", "grade", "answer", "status", flexible, "doc.subject") == [
         ("0", "gsm8k", 1.0, "2", None, 1.0, "sums"),
-        ("1", "gsm8k", None, "[invalid]", "unparsable", 1.0, "sums"),
+        # What a strict filter does not find is wrong by its metric's definition.
+        ("1", "gsm8k", 0.0, "[invalid]", None, 1.0, "sums"),
     ]
+    # Answers are those that the metric graded.
+    other = read_log(folder / HARNESS, grade=flexible)
+    assert rows_of(other, "grade", "answer", "status") == [(1.0, "2", None), (1.0, "3", None)]
+    found = [generative(0, "[invalid]", 0.0, "flexible-extract"), generative(1, "3", 1.0, "flexible-extract")]
+    loose = read_log(write_lines(tmp_path / "loose.jsonl", found))
+    assert rows_of(loose, "grade", "status") == [(None, "unparsable"), (1.0, None)]
     (folder / "results_2025-01-31T10-00-00.123456.json").write_text('{"model_name": "org/other"}')
     assert read_log(folder / HARNESS, grade=flexible).model == "org/other"
 
@@ -192,6 +201,69 @@ def test_harness_choices_and_repeats(tmp_path):
         read_log(tmp_path / "b.jsonl")
 
 
+def several_metrics(n=40):
+    """Samples of choices with every accuracy of the harness, as its documentation defines them."""
+    rng = np.random.default_rng(4)
+    records = []
+    for doc in range(n):
+        texts = ["no", "perhaps so", "it is certainly not the case", "é" * 6]
+        given, alone = -rng.uniform(1, 30, 4), -rng.uniform(1, 30, 4)
+        lengths = np.array([len(text) for text in texts])
+        sizes = np.array([len(text.encode()) for text in texts])
+        best = {
+            "acc": given,
+            "acc_norm": given / lengths,
+            "acc_bytes": given / sizes,
+            "acc_mutual_info": given - alone,
+        }
+        target = int(rng.integers(4))
+        contexts = ["Q:"] * 4 + [""] * 4
+        record = {
+            "doc_id": doc,
+            "doc": {},
+            "target": target,
+            "arguments": [[c, " " + t] for c, t in zip(contexts, texts * 2, strict=True)],
+            "resps": [[[float(v), False]] for v in (*given, *alone)],
+            "filtered_resps": [[float(v), False] for v in (*given, *alone)],
+            "filter": "none",
+            "metrics": list(best),
+            **{name: float(values.argmax() == target) for name, values in best.items()},
+        }
+        records.append((record, texts, best))
+    return records
+
+
+@pytest.mark.parametrize("metric", ["acc", "acc_norm", "acc_bytes", "acc_mutual_info"])
+def test_answers_and_confidences_are_those_of_the_metric(metric, tmp_path):
+    given = several_metrics()
+    path = write_lines(tmp_path / "a.jsonl", [record for record, _, _ in given])
+    log = read_log(path, grade=metric)
+    rows = rows_of(log, "grade", "answer", "confidence", "gold")
+    for (record, texts, best), (grade, answer, confidence, gold) in zip(given, rows, strict=True):
+        values = best[metric]
+        assert answer == texts[values.argmax()]
+        assert gold == texts[record["target"]]
+        assert grade == float(answer == gold)
+        # The share of the softmax, by SciPy.
+        assert confidence == pytest.approx(scipy.special.softmax(values).max())
+    if metric == "acc_norm":
+        lists = open_lists(path, per_length=True)
+        assert lists.probabilities()[0] == pytest.approx(scipy.special.softmax(given[0][2][metric]))
+
+
+def test_metrics_of_all_answers_together(tmp_path):
+    records = [chosen(i, [-1.0, -2.0], i % 2, f1=[i % 2, 0], metrics=["acc", "f1"]) for i in range(4)]
+    log = read_log(write_lines(tmp_path / "a.jsonl", records))
+    assert log.notes == ("Metrics of all answers together, not read: f1.",)
+    assert rows_of(log, "grade", "status") == [(1.0, None), (0.0, None)] * 2
+    for named in ({}, {"grade": "f1"}):
+        if not named:
+            only = [{**record, "metrics": ["f1"]} for record in records]
+            write_lines(tmp_path / "b.jsonl", only)
+        with pytest.raises(vx.InputError, match=r"number for each answer; these are of all .* f1"):
+            read_log(tmp_path / ("a.jsonl" if named else "b.jsonl"), **named)
+
+
 def test_olmes(tmp_path):
     records = [olmes(0, [-33.0, -29.0, -31.0], 1), olmes(1, [-20.0, -21.0, -25.0], 2)]
     path = write_lines(tmp_path / "task-000-arc_easy-predictions.jsonl", records)
@@ -206,6 +278,8 @@ def test_olmes(tmp_path):
     (tmp_path / "task-000-arc_easy-metrics.json").write_text(json.dumps(about))
     log = read_log(path)
     assert (log.model, log.metric, log.taken[-1]) == ("olmo", "acc_per_char", "task: arc")
+    # Per character: -33/10, -29/11 and -31/12; -20/10, -21/11 and -25/12.
+    assert rows_of(log, "answer") == [("2",), ("1",)]
     # The log-likelihoods are distributions over the choices.
     read = open_lists(path)
     assert (read.y, read.are_distributions) == ([1, 2], True)

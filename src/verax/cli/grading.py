@@ -13,7 +13,7 @@ import typer
 
 from verax.cli.options import Reading, keyword, split
 from verax.common.paths import Files, called
-from verax.errors import InputError, Remedy, passing
+from verax.errors import InputError, Remedy, passing, show
 
 if TYPE_CHECKING:
     from verax.files.grades import GradeColumns, GradedAnswers
@@ -54,6 +54,9 @@ Ungraded = Annotated[
         "exclude: leave them out, and count them; wrong: give them the worst grade."
     ),
 ]
+
+# The metrics of logs that choose by log-likelihoods per character.
+_PER_LENGTH = ("acc_norm", "acc_per_char")
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,13 @@ class Grading:
         from verax.files.grades import holds_grades, is_log
 
         if self.asked:
+            if reading.per_length and self.grade not in _PER_LENGTH:
+                raise InputError(
+                    "is about lists: the confidences of grades are those of the choices that a metric graded",
+                    argument="per_length",
+                    found=f"the grades are those of {show(self.grade)}" if self.grade else "",
+                    remedies=[passing("for choices by log-likelihood per character", grade=_PER_LENGTH[0])],
+                )
             return True
         named = reading.probs or reading.target or reading.raters or reading.rater_column or reading.shape
         if named:

@@ -82,6 +82,7 @@ class _Rows:
     epochs: list[int] = field(default_factory=list)
     graded_by: list[str | None] = field(default_factory=list)
     n_overruled: int = 0
+    of_all: dict[str, None] = field(default_factory=dict)
     metrics: dict[str, None] = field(default_factory=dict)
     _places: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
@@ -99,6 +100,7 @@ class _Rows:
                 raise self._twice(place, found, f"{log.word} {number}", log)
             if not before.grades.keys() & found.grades.keys():
                 before.grades = {**before.grades, **found.grades}
+                before.by_metric |= found.by_metric
                 return
             # The log does not number repeats.
             epoch += 1
@@ -112,6 +114,9 @@ class _Rows:
     def grade(self, metric: str | None, known: Iterable[str]) -> None:
         """Make a metric the grade of the rows since the last call; `known` are all that these have."""
         self.metrics |= dict.fromkeys(known)
+        for answer in self.answers[len(self.graded_by) :]:
+            if metric in answer.by_metric:
+                answer.answer, answer.confidence, answer.status = answer.by_metric[metric]
         self.graded_by.extend([metric] * (len(self) - len(self.graded_by)))
 
     def grades(self, *, keep: bool) -> list[float | None]:
@@ -241,6 +246,7 @@ def _read_into(rows: _Rows, log: LogRecords, grade: str | None, *, questions: bo
     """Add the answers of a log, and choose the metric that grades them."""
     mains: dict[str | None, int] = {}
     known: dict[str, None] = {}
+    of_all: dict[str, None] = {}
     fits, read_one = log.shape.fits, log.shape.read
     for number, record in log.records:
         if not fits(record):
@@ -255,10 +261,12 @@ def _read_into(rows: _Rows, log: LogRecords, grade: str | None, *, questions: bo
         mains[named] = mains.get(named, 0) + 1
         if not answer.grades.keys() <= known.keys():
             known |= dict.fromkeys(answer.grades)
+        of_all |= dict.fromkeys(answer.of_all)
         rows.add(answer, log, number)
     mains.pop(None, None)
     main = max(mains, key=lambda name: mains[name]) if mains else None
-    rows.grade(_metric(list(known), main, grade, log.source), known)
+    rows.of_all |= of_all
+    rows.grade(_metric(list(known), main, grade, log.source, list(of_all)), known)
 
 
 def logs_named(path: Any) -> list[tuple[Path, Any]]:
@@ -316,8 +324,20 @@ def _one_model(logs: Sequence[LogRecords]) -> str | None:
     return next(iter(models), None)
 
 
-def _metric(known: list[str], main: str | None, grade: str | None, source: str) -> str | None:
-    """The metric that the grades of a log are."""
+def _metric(
+    known: list[str], main: str | None, grade: str | None, source: str, of_all: list[str]
+) -> str | None:
+    """The metric that the grades of a log are; `of_all` are those that have no number for an answer."""
+    if of_all and (grade in of_all or not known):
+        raise InputError(
+            "must name a metric that has a number for each answer",
+            argument="grade",
+            kind="value",
+            found=f"these are of all answers together: {_some(of_all)}",
+            values=of_all,
+            source=source,
+            remedies=[Remedy(f"Metrics of single answers: {_some(known)}.")] if known else [],
+        )
     if grade is not None:
         if grade in known:
             return grade
@@ -411,6 +431,8 @@ def _notes(rows: _Rows, logs: Sequence[LogRecords], *, chosen: bool) -> Iterator
     others = [name for name in rows.metrics if name not in rows.graded_by]
     if others and not chosen:
         yield f"Other metrics of the log, each a column: {_some(others, 8)}."
+    if rows.of_all and not chosen:
+        yield f"Metrics of all answers together, not read: {_some(list(rows.of_all), 8)}."
     if max(rows.epochs) > 1:
         n = len(set(zip(rows.tasks, (each.id for each in rows.answers), strict=True)))
         yield f"The {len(rows):,} answers are to {n:,} questions, which are repeated."

@@ -38,6 +38,11 @@ class Graded:
         What tells two questions with the same id apart.
     about : dict
         Further fields, such as the metadata of the question.
+    by_metric : dict
+        Answer, confidence and status where they depend on the metric: by its name. One metric may choose by
+        other numbers than another, or read another part of a text.
+    of_all : tuple of str
+        Metrics of all answers together, which have no number for a single one.
     """
 
     id: str
@@ -51,6 +56,8 @@ class Graded:
     task: str | None = None
     same: Hashable = None
     about: dict[str, Any] = field(default_factory=dict)
+    by_metric: dict[str, tuple[str | None, float | None, str | None]] = field(default_factory=dict)
+    of_all: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

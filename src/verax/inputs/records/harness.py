@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from verax.errors import Remedy, show
@@ -25,6 +25,8 @@ _WANTED = "log-likelihoods of two choices or more: resps or filtered_resps with 
 
 # The metric that appends a second request for every choice, with an empty context.
 _MUTUAL_INFORMATION = "acc_mutual_info"
+# The metrics that divide log-likelihoods by the lengths of choices.
+_LENGTHS: dict[str, Callable[[str], int]] = {"acc_norm": len, "acc_bytes": lambda text: len(text.encode())}
 
 
 def pairs_of(record: Any) -> Any:
@@ -148,9 +150,10 @@ def _read(record: Any, choices: Choices) -> Listed:
         texts = None
     _check_one_right(record, texts)
     if choices.per_length:
-        if texts is None:
+        normalised = values_for("acc_norm", record, values)
+        if normalised is None:
             raise not_understood(mapping(record).get("arguments"), "the texts of the choices (arguments)")
-        values = [value / max(1, len(text.lstrip())) for value, text in zip(values, texts, strict=True)]
+        values = normalised
     shares = softmax(values)
     if shares is None:
         raise not_understood(pairs, _WANTED)
@@ -161,6 +164,28 @@ def _read(record: Any, choices: Choices) -> Listed:
         names=texts,
         unconditional=len(_all_pairs(record)) > len(values),
     )
+
+
+def values_for(metric: str, record: Any, values: Sequence[float]) -> list[float] | None:
+    """What a metric chooses by, given the log-likelihoods of the choices; None where the log does not tell.
+
+    `acc_norm` divides them by the numbers of characters, `acc_bytes` by those of bytes. `acc_mutual_info`
+    subtracts the log-likelihoods without the question.
+    """
+    if metric == _MUTUAL_INFORMATION:
+        unconditional = (_all_pairs(record) or [])[len(values) :]
+        if len(unconditional) != len(values):
+            return None
+        pairs = zip(values, map(_log_likelihood, unconditional), strict=True)
+        return [value - alone for value, alone in pairs]
+    if metric not in _LENGTHS:
+        return list(values)
+    texts = choices_of(record)
+    if texts is None or len(texts) != len(values):
+        return None
+    # The texts of requests begin with what separates them from the question.
+    lengths = [max(1, _LENGTHS[metric](text.lstrip())) for text in texts]
+    return [value / length for value, length in zip(values, lengths, strict=True)]
 
 
 def softmax(values: Sequence[float]) -> list[float] | None:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from verax.inputs.records.graded import Graded, LogShape, epoch_of, flat_fields, number_or_none, text_or_none
-from verax.inputs.records.harness import choice_of, pairs_of, softmax
-from verax.inputs.records.olmes import is_olmes
-from verax.inputs.records.record import first, mapping, not_understood, sequence
+from verax.inputs.records.harness import (
+    choice_of,
+    choices_of,
+    pairs_of,
+    position_of,
+    softmax,
+    values_for,
+)
+from verax.inputs.records.olmes import is_olmes, values_by
+from verax.inputs.records.record import RecordError, first, mapping, not_understood, sequence
 
 # Fields of a sample that are no metrics.
 _FIELDS = frozenset(
@@ -19,6 +26,8 @@ _FIELDS = frozenset(
 )
 # What the harness writes where a filter finds no answer.
 _INVALID = "[invalid]"
+# In the name of a filter that finds answers in one form only.
+_STRICT = "strict"
 # Texts that are longer are no labels of groups.
 _LONGEST = 500
 
@@ -29,13 +38,12 @@ def is_harness(record: Any) -> bool:
     return "doc_id" in fields and ("filtered_resps" in fields or "resps" in fields)
 
 
-def _metrics(record: Mapping[Any, Any]) -> dict[str, float | None]:
-    """The numbers of a sample; of one that some filter made, with the name of the filter."""
+def _metrics(record: Mapping[Any, Any]) -> tuple[dict[str, float], tuple[str, ...]]:
+    """The numbers of a sample, and metrics that have none because they are of all samples together.
+
+    Those of a sample that some filter made have the name of the filter.
+    """
     named, kind = record.get("metrics"), record.get("filter")
-    if type(named) is list and kind == "none":
-        # Nearly all are like this, and need no further look.
-        numbers = {name: number_or_none(record.get(name)) for name in named if type(name) is str}
-        return {name: number for name, number in numbers.items() if number is not None}
     if isinstance(named, (list, tuple)):
         found = {name: record[name] for name in named if isinstance(name, str) and name in record}
     elif isinstance(named, Mapping):
@@ -43,11 +51,11 @@ def _metrics(record: Mapping[Any, Any]) -> dict[str, float | None]:
     else:
         found = {str(name): value for name, value in record.items() if name not in _FIELDS}
     end = f",{kind}" if isinstance(kind, str) and kind not in ("", "none") else ""
-    return {
-        name if not end or name.endswith(end) else name + end: number
-        for name, value in found.items()
-        if (number := number_or_none(value)) is not None
+    called = {name if not end or name.endswith(end) else name + end: value for name, value in found.items()}
+    numbers = {
+        name: number for name, value in called.items() if (number := number_or_none(value)) is not None
     }
+    return numbers, tuple(name for name, value in called.items() if isinstance(value, (list, tuple)))
 
 
 def _said(record: Mapping[Any, Any]) -> Any:
@@ -56,18 +64,35 @@ def _said(record: Mapping[Any, Any]) -> Any:
     return first(found) if isinstance(found, (list, tuple)) else found
 
 
-def _chosen(record: Any, pairs: Any) -> tuple[str | None, float | None]:
-    """The likeliest choice of a question, and its share of the softmax."""
-    try:
-        values = [float(pair[0]) for pair in pairs]
-    except (TypeError, ValueError):
-        return None, None
-    shares = softmax(values) if len(values) > 1 else None
+def _chosen(values: Sequence[float] | None, texts: Callable[[int], str | None]) -> tuple[Any, float | None]:
+    """The choice with the largest number, and its share of the softmax."""
+    shares = softmax(values) if values is not None and len(values) > 1 else None
     if shares is None:
         return None, None
     place = shares.index(max(shares))
-    text = choice_of(record, place, len(values))
+    text = texts(place)
     return str(place) if text is None else text.strip(), shares[place]
+
+
+def _choices(record: Any, pairs: Any, metrics: Iterable[str]) -> dict[str, Any]:
+    """What each metric chose, and "" for the likeliest choice; empty where the log does not tell."""
+    try:
+        values = [float(pair[0]) for pair in pairs]
+        numbers = {name: values_for(name.partition(",")[0], record, values) for name in ("", *metrics)}
+    except (TypeError, ValueError, RecordError):
+        return {}
+    found = {
+        name: _chosen(own, lambda place: choice_of(record, place, len(values)))
+        for name, own in numbers.items()
+    }
+    return {name: (*own, None) for name, own in found.items()}
+
+
+def _gold(record: Any, target: Any, n: int) -> str | None:
+    """The right answer: the text of a choice where a target is its number."""
+    place = position_of(target, choices_of(record), n) if n and isinstance(target, (str, int)) else None
+    text = choice_of(record, place, n) if isinstance(place, int) else None
+    return text_or_none(target) if text is None else text.strip()
 
 
 def _status(record: Mapping[Any, Any], said: Any) -> str | None:
@@ -80,16 +105,18 @@ def _status(record: Mapping[Any, Any], said: Any) -> str | None:
 def read_harness(record: Any) -> Graded:
     """What a sample says."""
     fields = mapping(record)
-    grades = _metrics(fields)
+    grades, of_all = _metrics(fields)
     pairs = pairs_of(record)
-    answer, confidence = (None, None) if pairs is None else _chosen(record, pairs)
-    status = None
+    by_metric = {} if pairs is None else _choices(record, pairs, grades)
+    answer, confidence, status = by_metric.pop("", (None, None, None))
     if answer is None:
         said = _said(fields)
         answer, status = text_or_none(said), _status(fields, said)
+        # What a strict filter does not find is wrong by the definition of its metric.
+        strict = status == "unparsable" and _STRICT in str(fields.get("filter"))
+        by_metric = dict.fromkeys(grades, (answer, None, None if strict else status))
     repeat = fields.get("sample_repeat")
     task = fields.get("task_name")
-    target = fields.get("target")
     about = {
         name: value
         for name, value in flat_fields(fields.get("doc"), "doc.")
@@ -100,13 +127,15 @@ def read_harness(record: Any) -> Graded:
         grades,
         next(iter(grades), None),
         answer,
-        target if type(target) is str else text_or_none(target),
+        _gold(record, fields.get("target"), len(pairs or ())),
         confidence,
-        status if status or grades else "error",
+        status if status or grades or of_all else "error",
         None if repeat is None else epoch_of(repeat, first=0),
         task if isinstance(task, str) else None,
         str(fields.get("doc_hash") or ""),
         about,
+        by_metric,
+        of_all,
     )
 
 
@@ -124,10 +153,12 @@ def read_olmes(record: Any) -> Graded:
         for name, value in grades.items()
         if value is not None and not name.startswith("predicted_index") and name != "correct_choice"
     }
-    logits = [mapping(each).get("sum_logits") for each in outputs]
     answer, confidence = None, None
-    if len(outputs) > 1 and all(isinstance(value, (int, float)) for value in logits):
-        answer, confidence = _chosen({}, [(value,) for value in logits])
+    by_metric: dict[str, Any] = {}
+    if len(outputs) > 1 and values_by("", outputs) is not None:
+        chosen = {name: _chosen(values_by(name, outputs), lambda _: None) for name in ("", *numbers)}
+        answer, confidence = chosen.pop("")
+        by_metric = {name: (*own, None) for name, own in chosen.items()}
     else:
         said = mapping(outputs[0])
         answer = text_or_none(metrics.get("model_answer", said.get("continuation")))
@@ -141,6 +172,7 @@ def read_olmes(record: Any) -> Graded:
         gold=text_or_none(fields.get("label", metrics.get("correct_choice"))),
         confidence=confidence,
         status=_olmes_status(numbers, outputs),
+        by_metric=by_metric,
         about={"native_id": str(native)} if isinstance(native, (str, int)) else {},
     )
 

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from verax.inputs.records.harness import softmax
 from verax.inputs.records.record import MANY_DIGITS, Choices, Listed, Shape, mapping, not_understood, sequence
 
 _WANTED = "model_output: an object with sum_logits per choice"
+# What metrics divide log-likelihoods by, or subtract from them.
+_CHOOSE_BY = {
+    "": None,
+    "acc_raw": None,
+    "acc_per_token": "num_tokens",
+    "acc_per_char": "num_chars",
+    "acc_per_byte": "num_bytes",
+    "acc_uncond": "sum_logits_uncond",
+}
 
 
 def is_olmes(record: Any) -> bool:
@@ -22,16 +32,40 @@ def _has_choices(record: Any) -> bool:
     return is_olmes(record) and len(outputs) > 1 and all("sum_logits" in mapping(each) for each in outputs)
 
 
+def values_by(metric: str, outputs: Sequence[Any]) -> list[float] | None:
+    """What a metric chooses by, a number per choice; None where the log does not tell.
+
+    Without a metric, that is the log-likelihoods.
+    """
+    if metric not in _CHOOSE_BY:
+        return None
+    values = _numbers(outputs, "sum_logits")
+    name = _CHOOSE_BY[metric]
+    if values is None or name is None:
+        return values
+    others = _numbers(outputs, name)
+    if others is None:
+        return None
+    pairs = zip(values, others, strict=True)
+    if metric == "acc_uncond":
+        return [value - other for value, other in pairs]
+    return [value / other for value, other in pairs] if min(others) > 0 else None
+
+
+def _numbers(outputs: Sequence[Any], name: str) -> list[float] | None:
+    found: list[Any] = [mapping(each).get(name) for each in outputs]
+    return found if all(isinstance(value, (int, float)) and value < math.inf for value in found) else None
+
+
 def _read(record: Any, choices: Choices) -> Listed:
-    outputs = [mapping(each) for each in sequence(mapping(record).get("model_output"))]
-    values: list[Any] = [each.get("sum_logits") for each in outputs]
-    if len(values) < 2 or not all(isinstance(value, (int, float)) and value < math.inf for value in values):
+    outputs = sequence(mapping(record).get("model_output"))
+    values = values_by("", outputs)
+    if len(outputs) < 2 or values is None:
         raise not_understood(mapping(record).get("model_output"), _WANTED)
     if choices.per_length:
-        lengths: list[Any] = [each.get("num_chars") for each in outputs]
-        if not all(isinstance(length, (int, float)) and length > 0 for length in lengths):
-            raise not_understood(lengths, "the lengths of the choices (num_chars)")
-        values = [value / length for value, length in zip(values, lengths, strict=True)]
+        values = values_by("acc_per_char", outputs)
+        if values is None:
+            raise not_understood(outputs, "the lengths of the choices (num_chars)")
     shares = softmax(values)
     if shares is None:
         raise not_understood(values, _WANTED)
