@@ -5,7 +5,9 @@ import json
 import pytest
 
 from commandline import verax
-from evallogs import chosen, generative, inspect_sample, write_eval, write_lines
+from evallogs import chosen, generative, inspect_header, inspect_sample, write_eval, write_lines
+from listrecords import chat
+from verax.files.logs import read_log
 
 
 def samples(grades, epochs=2):
@@ -99,3 +101,37 @@ def test_metrics_of_a_corpus_are_no_grades(tmp_path):
     path = write_lines(tmp_path / "samples.jsonl", records)
     ran = verax("evaluate", path, "--grade", "f1")
     assert (ran.returncode, "of all answers together: f1" in ran.stderr) == (2, True)
+
+
+def test_an_archive_with_log_probabilities_takes_classes(tmp_path):
+    top = [{"A": -0.2, "B": -2.0, "C": -3.5}, {"B": -0.7, "A": -1.2, "D": -2.5}]
+    given = []
+    for i in range(6):
+        sample = inspect_sample(i, target="AB"[i % 2])
+        sample["output"]["choices"][0]["logprobs"] = chat(top[i % 2])["choices"][0]["logprobs"]
+        given.append(sample)
+    archive = write_eval(tmp_path / "a.eval", given)
+    (tmp_path / "a.json").write_text(json.dumps({**inspect_header(), "samples": given}))
+    found = [
+        verax("evaluate", path, "--classes", "1000", "--json") for path in (archive, tmp_path / "a.json")
+    ]
+    cards = [json.loads(ran.stdout)["card"] for ran in found]
+    assert cards[0]["scores"] == cards[1]["scores"]
+    assert verax("evaluate", archive).stdout.startswith("a: Mean grade")
+
+
+def test_confidences_in_words(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("correct,confidence\n1,70%\n0,about 0.4\n1,\n1,0.9\n0,high\n")
+    ran = verax("evaluate", path)
+    assert (ran.returncode, "row 4 holds 'high'" in ran.stderr) == (2, True)
+    said = verax("evaluate", path, "--skip-invalid").stdout
+    assert "confidences that are texts: 2 read; confidences that are texts: 1 left out" in said
+    # The mean of 2 * 0.3^2, 2 * 0.4^2 and 2 * 0.1^2.
+    assert "brier        0.1733" in said
+    scores = {"choice": {"value": "C", "answer": "B", "metadata": {"confidence": "70%"}}}
+    vague = {"choice": {"value": "C", "answer": "B", "metadata": {"confidence": "high"}}}
+    log = write_eval(tmp_path / "a.eval", [inspect_sample(1, scores=scores), inspect_sample(2, scores=vague)])
+    table = read_log(log)
+    assert table.table["confidence"].to_pylist() == [0.7, None]
+    assert "Confidences that are texts without a number, not read: 1." in table.notes

@@ -62,6 +62,16 @@ def test_numbers_of_raters_are_columns_named_like_the_classes(kind, monkeypatch)
     assert vx.evaluate(shares, rules="brier")["brier"] == pytest.approx(exact.loss.value, rel=1e-12)
 
 
+def test_classes_may_have_a_beginning_in_common():
+    stages = [f"stage{k}" for k in (1, 2, 3)]
+    numbers = {f"n_{stages[k]}": COUNTS[:, k] for k in (2, 0, 1)}
+    table = pd.DataFrame({f"p_{c}": P[:, k] for k, c in enumerate(stages)} | numbers)
+    exact = vx.evaluate(COUNTS, P, raters="counts", rules="brier")["brier"]
+    for given in ({}, {"classes": stages}):
+        found = vx.evaluate(scanned(table, **given), rules="brier")["brier"]
+        assert found == pytest.approx(exact, rel=1e-12)
+
+
 def test_classes_may_be_put_in_order_or_renamed():
     exact = vx.evaluate(COUNTS[:, ::-1], P[:, ::-1], raters="counts", rules="rps", ordered=True)
     found = vx.evaluate(scanned("counts.csv", classes=CLASSES[::-1]), rules="rps", ordered=True)

@@ -20,6 +20,7 @@ from verax.files.predictions import Request, id_of
 from verax.files.rater_tables import whole_table
 from verax.files.two_models import refuse_same_rows
 from verax.inputs.arrays import Array, Floats
+from verax.inputs.records.stated import number_of
 
 # What columns are called where nobody says it.
 _GRADES = ("correct", "is_correct", "grade")
@@ -125,6 +126,8 @@ class GradedAnswers:
         The label of each answer in each breakdown.
     about : mapping of str to array of shape (N,)
         What was asked and answered, where that was asked for.
+    texts : mapping of str to int
+        The number of confidences that are texts: how many were "read" and "left out".
     """
 
     name: str
@@ -141,6 +144,7 @@ class GradedAnswers:
     origin: tuple[str, ...] = ()
     by: Mapping[str, Array] = field(default_factory=dict)
     about: Mapping[str, Array] = field(default_factory=dict)
+    texts: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.grades)
@@ -150,7 +154,7 @@ class GradedAnswers:
         own: dict[str, Any] = {
             name: None if value is None else value[rows]
             for name, value in vars(self).items()
-            if name not in ("name", "columns", "groups", "model", "origin", "by", "about")
+            if name not in ("name", "columns", "groups", "model", "origin", "by", "about", "texts")
         }
         by = {name: column[rows] for name, column in self.by.items()}
         about = {name: column[rows] for name, column in self.about.items()}
@@ -174,6 +178,7 @@ class GradedAnswers:
         if left:
             why = ", ".join(f"{n:,} {reason}" for reason, n in self.reasons.items())
             lines.append(f"{left:,} of {len(self):,} answers not graded" + (f" ({why})" if why else ""))
+        lines += [f"confidences that are texts: {n:,} {what}" for what, n in self.texts.items()]
         return tuple(lines)
 
 
@@ -213,7 +218,8 @@ def read_graded(
     unless they were `named` as those of one.
     """
     table, columns, name, log = _table(path, columns, request, questions=questions, named=named)
-    found = graded_of(table, columns, name)
+    skip = request is not None and request.invalid == "skip"
+    found = graded_of(table, columns, name, skip=skip)
     if questions:
         about = [own for own in table.column_names if own.casefold() in _ABOUT]
         found = replace(found, about={own: _labels(table[own].to_pylist()) for own in about})
@@ -229,7 +235,8 @@ def read_stacked(
 ) -> dict[str, GradedAnswers]:
     """The graded answers of each model of a file that has a column of models."""
     table, columns, name, _ = _table(path, columns, request, named=True)
-    answers = graded_of(table, columns, name)
+    skip = request is not None and request.invalid == "skip"
+    answers = graded_of(table, columns, name, skip=skip)
     models = table[columns.model].to_pylist()
     if None in models:
         raise InputError(
@@ -280,7 +287,7 @@ def source_of(path: Files, request: Request) -> SourceTable:
     return SourceTable.of_paths(paths, request, name)
 
 
-def graded_of(table: Any, columns: GradeColumns, name: str) -> GradedAnswers:
+def graded_of(table: Any, columns: GradeColumns, name: str, *, skip: bool = False) -> GradedAnswers:
     """The graded answers of an Arrow table.
 
     Parameters
@@ -291,6 +298,8 @@ def graded_of(table: Any, columns: GradeColumns, name: str) -> GradedAnswers:
         Which column is what.
     name : str
         What errors call the table.
+    skip : bool, default False
+        Whether confidences that are not numbers are missing; they are refused otherwise.
     """
     own = columns
     for argument, names in own.named.items():
@@ -313,9 +322,9 @@ def graded_of(table: Any, columns: GradeColumns, name: str) -> GradedAnswers:
         if own.grade is not None
         else _matches(values[str(own.answer)], values[str(own.gold)])
     )
-    confidences = None
+    confidences, texts = None, Counter[str]()
     if own.confidence is not None:
-        confidences = _confidences(values[own.confidence], own)
+        confidences, texts = _confidences(values[own.confidence], own, name, skip=skip)
     made: dict[str, Any] = {
         "epochs": own.epoch,
         "task": own.task,
@@ -338,6 +347,7 @@ def graded_of(table: Any, columns: GradeColumns, name: str) -> GradedAnswers:
         ids,
         groups=tuple(_labels(values[column]) for column in own.groups),
         by={column: _labels(values[column]) for column in own.by},
+        texts=texts,
         **columns_of,
     )
 
@@ -404,15 +414,38 @@ def _matches(answers: Sequence[Any], gold: Sequence[Any]) -> Floats:
     )
 
 
-def _confidences(cells: Sequence[Any], columns: GradeColumns) -> Floats:
-    """Cells as probabilities, from percentages if stated; NaN where one is empty or no number."""
-    found = np.full(len(cells), np.nan)
+def _confidences(
+    cells: Sequence[Any], columns: GradeColumns, name: str, *, skip: bool
+) -> tuple[Floats, Counter[str]]:
+    """Cells as probabilities, from percentages if stated; NaN where one is empty. Texts are counted.
+
+    A text with one number, such as "70%" or "about 0.7", states it. One without is refused, or empty with
+    `skip`.
+    """
+    found, texts = np.full(len(cells), np.nan), Counter[str]()
     for row, cell in enumerate(cells):
-        try:
-            found[row] = np.nan if cell is None or cell == "" else float(cell)
-        except (TypeError, ValueError):
+        if cell is None or cell == "":
             continue
-    return found / 100 if columns.percent else found
+        try:
+            found[row] = float(cell) / (100 if columns.percent else 1)
+        except (TypeError, ValueError):
+            number = number_of(cell)
+            if number is None and not skip:
+                raise InputError(
+                    f"Column {show(columns.confidence)} must hold probabilities",
+                    argument="confidence_column",
+                    source=name,
+                    found=f"row {row} holds {show(cell)}",
+                    rows=(row,),
+                    values=[cell],
+                    remedies=[
+                        Remedy("Leave the cell empty where there is no confidence."),
+                        passing("to leave out such cells", invalid="skip"),
+                    ],
+                ) from None
+            texts["left out" if number is None else "read"] += 1
+            found[row] = np.nan if number is None else number
+    return found, texts
 
 
 def _labels(values: Sequence[Any]) -> Array:

@@ -23,6 +23,8 @@ def by_class(
 
     >>> by_class(("n_dog", "n_cat"), ("cat", "dog"), None, 2, "a.csv")
     ('n_cat', 'n_dog')
+    >>> by_class(("n_stage2", "n_stage1"), ("stage1", "stage2"), None, 2, "a.csv")
+    ('n_stage1', 'n_stage2')
     """
     if len(columns) != width:
         raise InputError(
@@ -37,9 +39,14 @@ def by_class(
         return columns
     for known in filter(None, (classes, names)):
         wanted = [str(name) for name in known]
-        for own in (columns, stripped(columns)):
-            if sorted(own) == sorted(wanted):
-                return tuple(columns[own.index(name)] for name in wanted)
+        # Classes may have a beginning in common: what columns have in common is then more than their prefix.
+        for prefix in [column.removesuffix(wanted[0]) for column in columns if column.endswith(wanted[0])]:
+            own = tuple(prefix + name for name in wanted)
+            if sorted(own) == sorted(columns):
+                return own
+        bare = stripped(columns)
+        if sorted(bare) == sorted(wanted):
+            return tuple(columns[bare.index(name)] for name in wanted)
     raise InputError(
         "must be named like the classes, with a common prefix or without",
         argument="raters",

@@ -29,6 +29,7 @@ from verax.files.lists.ranked import (
 from verax.files.lists.settings import ListSettings
 from verax.files.lists.streams import RecordStream, ending, open_stream
 from verax.files.lists.wide import WIDE, wide_table
+from verax.files.logs.containers import EVAL
 from verax.files.predictions import Request
 from verax.inputs.records.classifiers import MAPPED, held
 from verax.inputs.records.plain import FLAT
@@ -78,8 +79,8 @@ def _opened(path: Path, settings: ListSettings) -> tuple[RecordStream, Shape | N
 
 
 def _is_text(path: Path) -> bool:
-    """Whether a file is neither JSON nor columnar, by its name."""
-    return not path.is_dir() and ending(path) not in (*_JSON, *_COLUMNAR)
+    """Whether a file is neither JSON nor columnar nor an archive of JSON, by its name."""
+    return not path.is_dir() and ending(path) not in (*_JSON, *_COLUMNAR, EVAL)
 
 
 _COLUMNAR = tuple(suffix for suffix, kind in FORMATS.items() if kind in ("Parquet", "Arrow", "NPZ", "NPY"))

@@ -431,6 +431,8 @@ def _notes(rows: _Rows, logs: Sequence[LogRecords], *, chosen: bool) -> Iterator
     others = [name for name in rows.metrics if name not in rows.graded_by]
     if others and not chosen:
         yield f"Other metrics of the log, each a column: {_some(others, 8)}."
+    if unread := sum(answer.unread for answer in rows.answers):
+        yield f"Confidences that are texts without a number, not read: {unread:,}."
     if rows.of_all and not chosen:
         yield f"Metrics of all answers together, not read: {_some(list(rows.of_all), 8)}."
     if max(rows.epochs) > 1:

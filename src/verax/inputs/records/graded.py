@@ -43,6 +43,8 @@ class Graded:
         other numbers than another, or read another part of a text.
     of_all : tuple of str
         Metrics of all answers together, which have no number for a single one.
+    unread : bool
+        Whether the log states a confidence that is no number.
     """
 
     id: str
@@ -58,6 +60,7 @@ class Graded:
     about: dict[str, Any] = field(default_factory=dict)
     by_metric: dict[str, tuple[str | None, float | None, str | None]] = field(default_factory=dict)
     of_all: tuple[str, ...] = ()
+    unread: bool = False
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from verax.inputs.records.graded import (
 )
 from verax.inputs.records.record import SKIP, Choices, Listed, RecordError, Shape, first, mapping, sequence
 from verax.inputs.records.responses import generated_texts, n_samples, read_chat, said_in
+from verax.inputs.records.stated import number_of
 
 # What Inspect's scorers write for correct, partially correct and incorrect; N is no answer.
 _VALUES = {"C": 1.0, "P": 0.5, "I": 0.0}
@@ -120,14 +121,15 @@ def read_sample(record: Any) -> Graded:
     scores = _scores(record)
     grades = _grades(scores)
     status = _status(record, scores)
-    answer, confidence = None, None
+    answer, confidence, stated = None, None, None
     for score in scores.values():
         answer = score.get("answer")
         if answer is not None:
             break
     for score in scores.values():
         about = score.get("metadata")
-        confidence = number_or_none(about.get("confidence")) if type(about) is dict else None
+        stated = about.get("confidence") if type(about) is dict else None
+        confidence = number_of(stated) if isinstance(stated, str) else number_or_none(stated)
         break
     if status is None and not any(value is not None for value in grades.values()):
         status = "unparsable" if grades else "error"
@@ -144,6 +146,7 @@ def read_sample(record: Any) -> Graded:
         None,
         None,
         dict(flat_fields(metadata)) if metadata else {},
+        unread=confidence is None and isinstance(stated, str),
     )
 
 
