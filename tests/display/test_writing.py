@@ -117,3 +117,47 @@ def test_names_that_cannot_be(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(vx.InputError):
         make_folder(tmp_path / "file", "out")
+
+
+WRITER = """
+import os, sys
+from verax.display.writing import written
+with written(sys.argv[1]) as new:
+    new.write_text("half")
+    print(new.name, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_files_of_killed_writers_are_swept_and_those_of_living_ones_stay(tmp_path):
+    target = tmp_path / "report.html"
+    (tmp_path / ".report-mine.html").write_text("no file of verax")
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, target], **pipes) for _ in range(2)]
+    names = [writer.stdout.readline().strip() for writer in writers]
+    assert all((tmp_path / name).read_text() == "half" for name in names)
+    writers[0].kill()
+    writers[0].communicate()
+    with written(target) as new:
+        new.write_text("whole")
+    assert set(os.listdir(tmp_path)) == {"report.html", ".report-mine.html", names[1]}
+    writers[1].communicate("")
+    assert target.read_text() == "half"
+    assert set(os.listdir(tmp_path)) == {"report.html", ".report-mine.html"}
+
+
+def test_a_full_disk_is_named(tmp_path):
+    resource = pytest.importorskip("resource")
+    target = tmp_path / "report.html"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as caught, written(target) as new:
+            new.write_bytes(b"x" * 2000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert caught.value.filename == str(target)
+    assert os.listdir(tmp_path) == []
+    with pytest.raises(OSError, match="No space left") as caught, written("/dev/full") as new:
+        new.write_text("nothing")
+    assert caught.value.filename == "/dev/full"

@@ -15,10 +15,12 @@ import pyarrow.parquet as papq
 import pytest
 
 import verax as vx
+from evallogs import chosen, olmes, write_lines
 from predictionfiles import CSV, ROWS, N, refuses, table
 from verax import files
 from verax.files.formats import npy, texts
 from verax.files.lists import open_lists
+from verax.files.logs import read_log
 
 
 @pytest.mark.parametrize(
@@ -275,3 +277,29 @@ def test_a_json_document_is_read(write):
     assert (read.classes, read.y.tolist(), read.p.tolist()) == (("a", "b"), [0, 1], [[0.25, 0.75], [1, 0]])
     for content in ("[]", "{}", "[1]", '[{"label": ', "3"):
         refuses(write(content, "a.json"), "path file" + (" row=0" if content == "[1]" else ""))
+
+
+# 10^399 is no float.
+DIGITS = 10**399
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"label": "a", "p_a": DIGITS, "p_b": 0.5},
+        {"outcome": "a", "probabilities": {"a": DIGITS, "b": 0.5}},
+        {"label": "a", "classes": ["a", "b"], "probabilities": [0.3, -DIGITS]},
+        chosen(0, [-1.0, -2.0], 0, filtered_resps=[[DIGITS, False], [-1.0, False]]),
+        {**olmes(0, [-1.0, DIGITS], 0)},
+        {**olmes(0, [-1.0, -DIGITS], 0), "label": DIGITS},
+    ],
+)
+def test_integers_of_hundreds_of_digits(record, tmp_path):
+    path = write_lines(tmp_path / "a.jsonl", [record] * 3)
+    with pytest.raises(vx.InputError):
+        vx.evaluate(vx.scan(path))
+    with pytest.raises(vx.InputError):
+        vx.evaluate(vx.scan(path, lists={"per_length": True}, classes=2))
+    if "doc_id" in record:
+        answers = read_log(path, grade="acc_raw" if "model_output" in record else "acc").table
+        assert answers["confidence"].null_count in (0, 3)

@@ -19,6 +19,7 @@ from verax.inputs.records.record import (
     not_understood,
     sequence,
 )
+from verax.inputs.records.stated import float_of
 
 _WANTED = "log-likelihoods of two choices or more: resps or filtered_resps with one pair per choice"
 
@@ -85,10 +86,10 @@ def _are_pairs(found: Any) -> bool:
     return bool(found)
 
 
-def _log_likelihood(pair: Any) -> float:
+def log_likelihood(pair: Any) -> float:
     """Newer logs hold numbers as texts."""
     try:
-        value = float(pair[0])
+        value = float_of(pair[0])
     except (TypeError, ValueError):
         value = math.nan
     if math.isnan(value) or value == math.inf:
@@ -144,7 +145,7 @@ def _read(record: Any, choices: Choices) -> Listed:
     pairs = pairs_of(record)
     if pairs is None or len(pairs) < 2:
         raise not_understood(mapping(record).get("filtered_resps", record), _WANTED)
-    values = [_log_likelihood(pair) for pair in pairs]
+    values = [log_likelihood(pair) for pair in pairs]
     texts = choices_of(record)
     if texts is not None and len(texts) != len(values):
         texts = None
@@ -176,7 +177,7 @@ def values_for(metric: str, record: Any, values: Sequence[float]) -> list[float]
         unconditional = (_all_pairs(record) or [])[len(values) :]
         if len(unconditional) != len(values):
             return None
-        pairs = zip(values, map(_log_likelihood, unconditional), strict=True)
+        pairs = zip(values, map(log_likelihood, unconditional), strict=True)
         return [value - alone for value, alone in pairs]
     if metric not in _LENGTHS:
         return list(values)

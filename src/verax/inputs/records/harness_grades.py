@@ -9,6 +9,7 @@ from verax.inputs.records.graded import Graded, LogShape, epoch_of, flat_fields,
 from verax.inputs.records.harness import (
     choice_of,
     choices_of,
+    log_likelihood,
     pairs_of,
     position_of,
     softmax,
@@ -77,9 +78,9 @@ def _chosen(values: Sequence[float] | None, texts: Callable[[int], str | None]) 
 def _choices(record: Any, pairs: Any, metrics: Iterable[str]) -> dict[str, Any]:
     """What each metric chose, and "" for the likeliest choice; empty where the log does not tell."""
     try:
-        values = [float(pair[0]) for pair in pairs]
+        values = [log_likelihood(pair) for pair in pairs]
         numbers = {name: values_for(name.partition(",")[0], record, values) for name in ("", *metrics)}
-    except (TypeError, ValueError, RecordError):
+    except RecordError:
         return {}
     found = {
         name: _chosen(own, lambda place: choice_of(record, place, len(values)))

@@ -8,6 +8,7 @@ from typing import Any
 
 from verax.inputs.records.harness import softmax
 from verax.inputs.records.record import MANY_DIGITS, Choices, Listed, Shape, mapping, not_understood, sequence
+from verax.inputs.records.stated import float_of
 
 _WANTED = "model_output: an object with sum_logits per choice"
 # What metrics divide log-likelihoods by, or subtract from them.
@@ -54,7 +55,8 @@ def values_by(metric: str, outputs: Sequence[Any]) -> list[float] | None:
 
 def _numbers(outputs: Sequence[Any], name: str) -> list[float] | None:
     found: list[Any] = [mapping(each).get(name) for each in outputs]
-    return found if all(isinstance(value, (int, float)) and value < math.inf for value in found) else None
+    numbers = [float_of(value) for value in found if isinstance(value, (int, float))]
+    return numbers if len(numbers) == len(found) and max(numbers) < math.inf else None
 
 
 def _read(record: Any, choices: Choices) -> Listed:

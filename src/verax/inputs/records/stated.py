@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -11,6 +12,18 @@ _NUMBER = re.compile(
 )
 
 
+def float_of(number: Any) -> float:
+    """A number, or the text of one, as a float; infinite where it is too large for one, as JSON has 1e400.
+
+    >>> float_of(10**400), float_of("-2.5")
+    (inf, -2.5)
+    """
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
 def number_of(value: Any) -> float | None:
     """The number that a value states; None where it states none, or more than one.
 
@@ -18,7 +31,7 @@ def number_of(value: Any) -> float | None:
     [0.7, 0.7, 0.7, 0.5, 0.2, None, None, None]
     """
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value) if value == value else None
+        return float_of(value) if value == value else None
     found = list(_NUMBER.finditer(value)) if isinstance(value, str) else []
     if len(found) != 1 or re.search(r"\d", value[: found[0].start()] + value[found[0].end() :]):
         return None
