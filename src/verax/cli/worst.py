@@ -21,7 +21,7 @@ CALLED_BY_NUMBER = (
 )
 _EXAMPLES = """Examples: `verax worst preds.parquet -n 5 --id id`,
 `verax worst log.eval`,
-`verax worst grades.csv --target grade --ordered --classes none,mild,severe --id patient --json`"""
+`verax worst grades.csv --target grade --ordered --classes none,mild,severe --json`"""
 
 
 @app.command(epilog=_EXAMPLES)

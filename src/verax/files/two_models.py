@@ -103,7 +103,7 @@ def _distinct(ids: Sequence[Hashable] | None) -> bool:
 def _same_ids(heads: Sequence[FileHead]) -> tuple[_Pair, float]:
     """Two files of which all rows with the same ids have the same outcome; how often chance would do that.
 
-    Where outcomes are not known, the ids tell, unless they are numbers, which files may count anew.
+    Where outcomes are not known, the ids tell, unless they are numbers, which may begin at 0 in every file.
     """
     known: dict[Hashable, tuple[str, Hashable]] = {}
     for head in heads:

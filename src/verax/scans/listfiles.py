@@ -195,7 +195,7 @@ def _read(paths: Sequence[Path], name: str, asked: ScanOptions) -> Held:
 
 
 def _pieces(paths: Sequence[Path], read: ListFile) -> list[tuple[str, int, int]]:
-    """The rows of each of several files, which are numbered anew; empty where that is unclear."""
+    """The rows of each of several files, by the restart of their numbers; empty where that is unclear."""
     starts = [0, *(1 + np.flatnonzero(np.diff(read.numbers) < 0)).tolist()]
     if len(paths) < 2 or len(starts) != len(paths):
         return []

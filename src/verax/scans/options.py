@@ -47,7 +47,7 @@ class ScanOptions:
     scale : Grade
         The range of grades.
     pooled : str
-        Rows that are there twice: "refused" where ids repeat or two files look like those of two models; of
+        Duplicate rows: "refused" where ids repeat or two files look like those of two models; of
         files that were "named" as those of one model, where ids repeat; "matched" by their ids elsewhere.
     """
 

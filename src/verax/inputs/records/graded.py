@@ -44,7 +44,7 @@ class Graded:
     of_all : tuple of str
         Metrics of all answers together, which have no number for a single one.
     unread : bool
-        Whether the log states a confidence that is no number.
+        Whether the log states a confidence without a number.
     """
 
     id: str
