@@ -15,6 +15,7 @@ import verax as vx
 from verax.analyses.comparison.answers import AnswerRecipe
 from verax.analyses.comparison.joint import Effects, JointRecipe, PseudoRecipe
 from verax.analyses.comparison.opening import Asked, open_grades
+from verax.report.questions import grade_page, question_page
 from verax.results import Comparison
 from verax.scores.grades import Grade
 
@@ -83,7 +84,10 @@ def test_ungraded_answers_are_counted_and_bounded():
     assert (b.low, b.high) == (pytest.approx(4 / 8), pytest.approx(6 / 8))
     (gap,) = found.gap_bounds["grade"]
     assert (gap.low, gap.high) == (pytest.approx(2 / 8 - 6 / 8), pytest.approx(2 / 8 - 4 / 8))
-    assert any("2 of 8 answers of b (25.0%)" in note and "0.5000 and 0.7500" in note for note in found.notes)
+    assert any(
+        "2 of 8 answers of b (25.0%)" in note and "grade between 0.2500 and 0.5000" in note
+        for note in found.notes
+    )
     wrong = vx.compare(grades=grades, ungraded="wrong")
     assert wrong.difference("a", "b").difference == pytest.approx(gap.low)
     assert wrong.gap_bounds == {}
@@ -522,3 +526,49 @@ def test_merged_cards_keep_the_groups_of_tasks(tmp_path):
     # Tasks that are groups have independent answers.
     alone = vx.evaluate_grades(grades, task=groups, groups=groups)
     assert alone.tasks["3"].interval == vx.evaluate_grades(grades[30:40]).interval
+
+
+def test_grades_have_one_orientation_everywhere(tmp_path):
+    """Python, JSON, tables, page and figure show mean grades and their differences; higher is better."""
+    pytest.importorskip("matplotlib")
+    grades = {"a": [1] * 40 + [0] * 20, "b": [1] * 25 + [0] * 35}
+    found = vx.compare(grades=grades, task=["x", "y"] * 30)
+    gap = found.grade_differences[0]
+    assert (gap.a, gap.b) == ("a", "b")
+    assert gap.difference == pytest.approx(15 / 60)
+    assert list(gap.interval) == pytest.approx(
+        [-end for end in reversed(found.difference("a", "b").interval)]
+    )
+    assert f"{gap.difference:.3g} ahead of b" in found.headline
+    table = found._tables()[0]
+    assert table.cells()[1][2] == f"{40 / 60:.5f}"
+    low, high = found.grades["a"]
+    assert low < 40 / 60 < high
+    text, page = repr(found), question_page(found)
+    for shown in (
+        f"{low:.5f} to {high:.5f}",
+        f"{gap.difference:+.6f}",
+        f"{gap.interval:.6f}",
+        "higher is better",
+    ):
+        assert shown in text
+        assert shown in page
+    assert "loss" not in page
+    stored = json.loads(json.dumps(found.to_dict()))
+    assert stored["grades"]["a"] == pytest.approx([low, high])
+    assert stored["grade_differences"][0]["difference"] == gap.difference
+    by_task = next(line for line in text.splitlines() if line.startswith("x "))
+    assert f"{found.tasks['x'].grade_differences[0].difference:+.6f}" in by_task
+    figure = found.plot()
+    assert "mean grade, higher is better" in figure.get_supxlabel()
+    assert any(line.get_xdata()[0] == pytest.approx(40 / 60) for line in figure.axes[0].lines)
+    # What is worse, and by how much, is the same for losses and grades.
+    worse = vx.compare(grades=grades, margin=0.3).margin_tests[0]
+    assert (worse.model, worse.difference) == ("a", pytest.approx(-15 / 60))
+
+
+def test_the_page_of_grades_has_the_notes_of_the_terminal():
+    card = vx.evaluate_grades([1, 0, 1, 1] * 10, [0.9, 0.4, 0.8, 0.6] * 10)
+    page = grade_page(card)
+    assert "Lower is better, except for accuracy" in page
+    assert "that of the answers is above" in page

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from verax.analyses.grades.result import GradeCard
     from verax.files.grades import GradedAnswers
 
-# What stands below the card of the confidences.
-_NOT_THE_ACCURACY = "Its accuracy is that of decisions by confidence; that of the answers is above."
-
 
 def show_grades(
     model: str,
@@ -86,10 +83,12 @@ def show_grades(
 
 def card_texts(card: GradeCard) -> list[str]:
     """A card for the terminal, with that of its confidences."""
+    from verax.analyses.grades.result import NOT_THE_ACCURACY
+
     below = (
         [] if card.card is None else ["\nConfidences as forecasts of being right (class 1):", str(card.card)]
     )
-    return [str(card), *below, *([] if card.card is None else [_NOT_THE_ACCURACY])]
+    return [str(card), *below, *([] if card.card is None else [NOT_THE_ACCURACY])]
 
 
 def evaluated(

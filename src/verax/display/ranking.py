@@ -41,8 +41,7 @@ class Ranking(Protocol):
     def models(self) -> Any: ...
     @property
     def confidence(self) -> float: ...
-    @property
-    def higher_is_better(self) -> bool: ...
+    def better(self, rule: str, /) -> str: ...
     def difference(self, a: str, b: str, rule: str | None = None, /) -> Any: ...
 
 
@@ -55,14 +54,15 @@ def draw_ranking(found: Ranking, rules: Sequence[str]) -> Any:
     figure, axes = panels(
         len(rules), width=width, height=0.75 + 0.3 * longest, share_y=False, share_x=False, shape=shape
     )
+    better = list(dict.fromkeys(map(found.better, rules)))
     for ax, rule in zip(axes, rules, strict=True):
         _panel(ax, found, rule)
+        ax.set_title(rule if len(better) == 1 else f"{rule}: {found.better(rule)}", fontsize=9)
     level = f"{100 * found.confidence:g}%"
     several = any(len(found.models[rule]) > 1 for rule in rules)
     bars = f"bars: {level} intervals of the difference from the best model (dashed)"
     note = f"\n({bars}; grey: significantly worse)" if several else ""
-    better = "mean score, higher is better" if found.higher_is_better else "mean loss, lower is better"
-    figure.supxlabel(f"{better}{note}", fontsize=8)
+    figure.supxlabel(f"{better[0] if len(better) == 1 else ''}{note}".strip(), fontsize=8)
     return figure
 
 
@@ -86,7 +86,6 @@ def _panel(ax: Any, found: Ranking, rule: str) -> None:
         ax.plot([model.mean], [place], "s" if worse else "o", color=colour, markersize=6, zorder=3)
     ax.set_yticks(range(len(models)), [model.name for model in models], fontsize=8)
     ax.set_ylim(len(models) - 0.5, -0.5)
-    ax.set_title(rule, fontsize=9)
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
     ax.grid(axis="x", color="#dddddd", linewidth=0.6)

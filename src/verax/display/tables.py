@@ -73,10 +73,14 @@ class Table:
         shown = self._shown
         return [[c.head for c in shown], *([c.shown(line) for c in shown] for line in self.lines)]
 
+    @property
+    def right(self) -> list[int]:
+        """The columns of `cells` that end at the right, as numbers do."""
+        return [i for i, column in enumerate(self._shown) if column.right]
+
     def text(self, *, closed: bool = True) -> list[str]:
         """The lines for a terminal; `closed` with a rule below, where they are ruled."""
-        right = [i for i, column in enumerate(self._shown) if column.right]
-        lines = text_table(self.cells(), right=right)
+        lines = text_table(self.cells(), right=self.right)
         rule = "-" * max(map(len, lines))
         return [lines[0], rule, *lines[1:], *([rule] if closed else [])] if self.ruled else lines
 

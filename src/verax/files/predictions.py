@@ -135,7 +135,7 @@ class Request:
 def _check_long(given: Mapping[str, Any]) -> None:
     """Refuse a long table of raters of which not all columns are named, or other outcomes beside it."""
     named = {name: given.get(name) for name in ("rater_column", "label_column")}
-    if not any(named.values()):
+    if all(value is None for value in named.values()):
         return
     for name, other in (("rater_column", "label_column"), ("label_column", "rater_column")):
         if named[name] is None:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from verax.common.checks import is_whole
 from verax.common.memory import give_back
 from verax.common.packing import UnreadableError
 from verax.common.sizes import EXACT_UP_TO
@@ -131,10 +130,10 @@ class Breakdown(Summary, kind="subgroups"):
     def labels(self) -> list[Any]:
         """The labels in their order."""
         labels: list[Any] = list(self.found)
-        if all(map(is_whole, labels)):
-            # An array of integers of any size would hold floats.
+        try:
             return sorted(labels)
-        return list(Groups.of(np.array(labels), len(labels)).labels.tolist())
+        except TypeError:
+            return sorted(labels, key=str)
 
     def __getitem__(self, label: Hashable) -> Mapping[str, Any]:
         return self.found[label]

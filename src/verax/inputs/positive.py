@@ -41,8 +41,8 @@ def with_positive(given: Mapping[str, Any], positive: Hashable) -> dict[str, Any
     classes = _classes(given, columns, [array for array, _ in arrays.values()])
     try:
         at = classes.index(positive)
-    except (TypeError, ValueError):
-        # Values such as arrays and NA do not tell whether they equal a name.
+    except Exception:
+        # Values such as arrays, tensors and NA do not tell whether they equal a name.
         at = -1
     if len(classes) != 2 or at < 0:
         raise InputError(

@@ -219,7 +219,7 @@ def _source(given: object, model: str) -> str:
 
 def _refuse_lengths(sizes: Mapping[str, int], ids: object | None = None) -> None:
     """Refuse models of different lengths where one list of ids, or their order, matches their rows."""
-    wanted = next(iter(sizes.values())) if ids is None or not hasattr(ids, "__len__") else len(ids)
+    wanted = next(iter(sizes.values())) if ids is None else _length(ids)
     odd = next((name for name, n in sizes.items() if n != wanted), None)
     if odd is not None:
         raise InputError(
@@ -229,6 +229,11 @@ def _refuse_lengths(sizes: Mapping[str, int], ids: object | None = None) -> None
             found=f"{odd!r} has {sizes[odd]:,} rows, not {wanted:,}",
             remedies=[Remedy("Give the ids of each model: ids={name: values}.", python_only=True)],
         )
+
+
+def _length(ids: object) -> int:
+    shape = to_array(ids, "ids")[0].shape
+    return int(shape[0]) if shape else 0
 
 
 def _places(

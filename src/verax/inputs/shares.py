@@ -286,7 +286,8 @@ def _are_shares(y: object, p: Array) -> bool:
     raw = to_array(y, "y")[0]
     if raw.ndim != 2 or kind_of(raw) != "real" or tuple(raw.shape) != tuple(p.shape) or is_traced(raw):
         return False
-    blocks = (to_host(raw[start : start + _BLOCK, ...]) for start in range(0, int(raw.shape[0]), _BLOCK))
+    n = int(raw.shape[0])
+    blocks = (to_host(raw[start : min(start + _BLOCK, n), ...]) for start in range(0, n, _BLOCK))
     if not any(bool(((block > 0) & (block < 1)).any()) for block in blocks):
         return False
     first = to_host(p[:_FIRST, ...])

@@ -41,12 +41,16 @@ def figure(drawing: str, caption: str) -> str:
 
 def table_of(table: Table, name: str) -> str:
     """A table that scrolls where it is too wide."""
+    kinds = ["" if i in table.right else ' class="text"' for i, _ in enumerate(table.cells()[0])]
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        own = (f"<{tag}{kind}>{escape(cell)}</{tag}>" for cell, kind in zip(cells, kinds, strict=True))
+        return f"<tr>{''.join(own)}</tr>"
+
     head, *rows = table.cells()
-    names = "".join(f"<th>{escape(text)}</th>" for text in head)
-    cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
-    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    body = "".join(line(row, "td") for row in rows)
     caption = f"<caption>{escape(table.title)}</caption>" if table.title else ""
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(name, quote=True)}">'
-        f"<table>{caption}<thead><tr>{names}</tr></thead><tbody>{body}</tbody></table></div>"
+        f"<table>{caption}<thead>{line(head, 'th')}</thead><tbody>{body}</tbody></table></div>"
     )

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.grades.result import GradeCard
+from verax.analyses.comparison.tables import grade_named, in_grades
+from verax.analyses.grades.result import NOT_THE_ACCURACY, GradeCard
 from verax.display.ticks import round_numbers
 from verax.inference.intervals import Interval
 from verax.report.plain import plain_page, save_page, table_of
@@ -100,6 +101,7 @@ def grade_page(
     if card.card is not None:
         lines.append("<h2>Confidences as forecasts of being right</h2>")
         lines += [table_of(table, table.title or "Scores of confidences") for table in card.card._tables()]
+        lines += [f'<p class="soft">{escape(note)}</p>' for note in (*card.card._notes(), NOT_THE_ACCURACY)]
     title = f"How good are the answers of {name}?" if name else "How good are the answers?"
     return plain_page(title, lines, "; ".join(filter(None, (source, command))))
 
@@ -120,10 +122,13 @@ def save_grade_page(card: GradeCard, path: str | Path, **about: Any) -> None:
 
 
 def _models(found: Comparison, rule: str) -> str:
-    """Mean losses of models with their intervals, best first."""
-    lines = [(own.name, own.mean, own.interval) for own in found.models[rule][:_MOST]]
+    """Mean grades or losses of models with their intervals, best first."""
+    lines = [(own.name, own.mean, own.interval) for own in in_grades(found).models[rule][:_MOST]]
     level = f"{100 * found.confidence:g}%"
-    return _drawing(lines, f"{rule}: mean loss with {level} confidence intervals (lower is better)")
+    graded = grade_named(rule) is not None
+    head = "Mean grade" if graded else f"{rule}: mean loss"
+    better = "higher" if graded else "lower"
+    return _drawing(lines, f"{head} with {level} confidence intervals ({better} is better)")
 
 
 def _drawing(given: Sequence[tuple[str, float, Interval]], heading: str) -> str:

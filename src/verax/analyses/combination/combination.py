@@ -238,7 +238,11 @@ class Combination(Tabled, MaySkip):
         array of shape (N, K) or TopLists
             The pooled forecasts.
         """
-        each = list(forecasts) if isinstance(forecasts, (list, tuple, np.ndarray)) else []
+        each = (
+            list(forecasts)
+            if isinstance(forecasts, (list, tuple)) or getattr(forecasts, "ndim", 0) == 3
+            else []
+        )
         models = forecasts if isinstance(forecasts, Mapping) else dict(zip(self.weights, each, strict=False))
         if list(map(str, models)) != list(self.weights) or len(forecasts) != len(self.weights):
             raise InputError(

@@ -16,6 +16,8 @@ from verax.inputs.handles import Mergeable, Part, Recipe
 from verax.inputs.scored import ScoredRows
 from verax.inputs.validity import MANY
 from verax.scores.base import Rule
+from verax.scores.grades import Grade
+from verax.scores.registry import name_of
 
 _PAIRS = "models*(models-1)//2"
 
@@ -242,15 +244,18 @@ def weights_of(part: Part) -> Floats:
     return np.ones(part.n_rows) if weights is None else np.asarray(to_host(weights), float)
 
 
-def cautions(answers: Sequence[ModelAnswers], rule: str) -> list[str]:
+def cautions(answers: Sequence[ModelAnswers], rule: Rule) -> list[str]:
     """A sentence for each model with many ungraded answers, with the numbers."""
     found = []
     for own in answers:
         if own.share > MANY:
             high = f"{own.high:.4f}" if np.isfinite(own.high) else "infinity, because the rule has no bound"
+            between = f"{name_of(rule)} loss between {own.low:.4f} and {high}"
+            if isinstance(rule, Grade):
+                between = f"grade between {rule.high - own.high:.4f} and {rule.high - own.low:.4f}"
             found.append(
                 f"Caution: {own.ungraded:,} of {own.asked:,} answers of {own.name} "
                 f"({100 * own.share:.1f}%) were not graded. Counted as best and as worst possible, they put "
-                f"its mean {rule} loss between {own.low:.4f} and {high}."
+                f"its mean {between}."
             )
     return found

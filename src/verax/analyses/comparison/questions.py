@@ -167,7 +167,7 @@ def _by_rule(
     sums: AnswerSums = seen["answers"]
     answers = sums.answered(models, ends)
     left = [own for own in answers if own.ungraded]
-    notes = [*found.notes, *cautions(answers, name_of(rule))]
+    notes = [*found.notes, *cautions(answers, rule)]
     if left and missing == "refuse":
         n = answers[0].questions + answers[0].absent
         notes.insert(

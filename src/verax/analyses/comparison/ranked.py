@@ -167,7 +167,26 @@ class RankedModels:
         names = list(self.models) if rules is None else list(rules)
         for name in names:
             self._of(self.models, name)
-        return draw_ranking(self, names)
+        return draw_ranking(self._drawn(), names)
+
+    def better(self, rule: str) -> str:
+        """What the means under a rule are, and which of them are better, in words.
+
+        Parameters
+        ----------
+        rule : str
+            The name of the rule.
+
+        Returns
+        -------
+        str
+            Such as "mean loss, lower is better".
+        """
+        return "mean score, higher is better" if self.higher_is_better else "mean loss, lower is better"
+
+    def _drawn(self) -> Any:
+        """What is drawn: the same numbers that tables show."""
+        return self
 
 
 def _field(name: str, line: tuple[str, Model | Difference]) -> Any:

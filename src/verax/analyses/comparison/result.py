@@ -10,14 +10,14 @@ from verax.analyses.comparison.claims import Claims
 from verax.analyses.comparison.ranked import RankedModels
 from verax.analyses.comparison.reasons import disagreements
 from verax.analyses.comparison.records import Difference, MarginTest, Model, margin_tests
-from verax.analyses.comparison.tables import grade_named, headline_of, tables_of
+from verax.analyses.comparison.tables import grade_named, headline_of, in_grades, tables_of
 from verax.analyses.comparison.traits import Traits
 from verax.analyses.comparison.undecided import what_would_decide
 from verax.display.tables import Table, Tabled
 from verax.inference.intervals import Interval
 from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.skipping import MaySkip
-from verax.scores.registry import constant_bounds, name_of
+from verax.scores.registry import constant_bounds
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -96,10 +96,21 @@ class Comparison(RankedModels, Tabled, MaySkip):
     @property
     def grades(self) -> dict[str, Interval]:
         """The interval of the mean grade of each model; empty where answers were not graded."""
-        scale = next((rule for rule in map(grade_named, self.models) if rule is not None), None)
-        if scale is None:
-            return {}
-        return {m.name: (-m.interval).shifted(scale.high) for m in self.models[name_of(scale)]}
+        return {
+            m.name: m.interval
+            for rule, models in in_grades(self).models.items()
+            if grade_named(rule) is not None
+            for m in models
+        }
+
+    @property
+    def grade_differences(self) -> list[Difference]:
+        """The mean grade of `a` minus that of `b`, for all pairs: positive if `a` is better.
+
+        Empty where answers were not graded. `differences` holds those of losses, which have the other sign.
+        """
+        found = in_grades(self).differences
+        return next((own for rule, own in found.items() if grade_named(rule) is not None), [])
 
     @property
     def headline(self) -> str:
@@ -159,12 +170,21 @@ class Comparison(RankedModels, Tabled, MaySkip):
             return {}
         return {
             "missing": self.missing,
+            "grades": dict(self.grades),
+            "grade_differences": [vars(own) for own in self.grade_differences],
             "answers": {rule: [vars(own) for own in found] for rule, found in self.answers.items()},
             "gap_bounds": {rule: [vars(own) for own in found] for rule, found in self.gap_bounds.items()},
             "peers": {rule: [vars(own) for own in found] for rule, found in self.peers.items()},
             "baselines": {rule: [vars(own) for own in found] for rule, found in self.baselines.items()},
             "tasks": {task: own._as_dict() for task, own in self.tasks.items()},
         }
+
+    def better(self, rule: str) -> str:
+        return super().better(rule) if grade_named(rule) is None else "mean grade, higher is better"
+
+    def _drawn(self) -> Comparison:
+        found: Comparison = in_grades(self)
+        return found
 
     def _tables(self) -> list[Table]:
         return tables_of(self)

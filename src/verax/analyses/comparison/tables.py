@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from verax.analyses.comparison.records import Model
@@ -20,23 +22,57 @@ def grade_named(rule: str) -> Grade | None:
     return found if isinstance(found, Grade) else None
 
 
+def in_grades(found: Compared) -> Compared:
+    """The same with grades in place of their losses, as they are shown: higher is better."""
+    scales = {rule: scale for rule in found.models if (scale := grade_named(rule)) is not None}
+
+    def turned(by_rule: dict[str, list[Any]], turn: Callable[[Any, float], Any]) -> dict[str, list[Any]]:
+        return {
+            rule: [turn(own, scales[rule].high) for own in lines] if rule in scales else lines
+            for rule, lines in by_rule.items()
+        }
+
+    return replace(
+        found,
+        models=turned(found.models, _grade),
+        differences=turned(found.differences, lambda own, _: replace(own.turned, a=own.a, b=own.b)),
+        answers=turned(found.answers, lambda own, top: replace(own, low=top - own.high, high=top - own.low)),
+        gap_bounds=turned(found.gap_bounds, lambda own, _: replace(own, low=-own.high, high=-own.low)),
+        peers=turned(found.peers, lambda own, _: _grade(own, 0.0)),
+        tasks={name: in_grades(task) for name, task in found.tasks.items()},
+    )
+
+
+def _grade(own: Model, top: float) -> Model:
+    """The mean grade of a model, from its mean loss."""
+    return replace(
+        own,
+        mean=top - own.mean,
+        finite_mean=top - own.finite_mean,
+        interval=(-own.interval).shifted(top),
+    )
+
+
 def tables_of(found: Compared) -> list[Table]:
     """Under each rule the ranks and differences of models, and what else was asked for."""
-    tables = [table for rule in found.models for table in _of_rule(found, rule)]
+    shown = in_grades(found)
+    tables = [table for rule in found.models for table in _of_rule(shown, rule)]
     if found.margin is not None:
         tables.append(_margin_table(found, found.margin))
-    return tables + _task_tables(found)
+    return tables + _task_tables(shown)
 
 
 def headline_of(found: Compared) -> str:
     """Which model is best under the first rule, by how much, and how sure that is."""
+    found = in_grades(found)
     rule, models = next(iter(found.models.items()))
-    scale, best = grade_named(rule), models[0]
-    value = f"mean {rule} {best.mean:.4g}" if scale is None else f"mean grade {scale.high - best.mean:.4g}"
+    graded, best = grade_named(rule) is not None, models[0]
+    value = f"mean {'grade' if graded else rule} {best.mean:.4g}"
     if len(models) < 2:
         return f"{best.name}: {value}."
     other = models[1]
-    gap = found.difference(other.name, best.name)
+    ahead = (best, other) if graded else (other, best)
+    gap = found.difference(*(model.name for model in ahead))
     size = f"{100 * found.confidence:g}% CI {gap.interval[0]:.3g} to {gap.interval[1]:.3g}"
     if found.leader() is not None:
         return f"{best.name} is best: {value}, {gap.difference:.3g} ahead of {other.name} ({size})."
@@ -59,9 +95,8 @@ def _of_rule(found: Compared, rule: str) -> list[Table]:
     ]
     title = f"{rule} (lower is better)"
     if scale is not None:
-        ranking.insert(2, Column("", "mean grade", lambda m: f"{scale.high - m.mean:.5f}"))
-        ranking[3] = Column("mean", "mean loss", _mean)
-        title = f"{rule}: the loss is {scale.high:g} minus the grade (lower is better)"
+        ranking[2] = Column("mean", "mean grade", _mean)
+        title = f"grade, from {scale.low:g} to {scale.high:g} (higher is better)"
     if against is not None:
         ranking.append(Column("skill", f"skill against {against}", _skill, right=False))
     pairs = [
@@ -96,7 +131,8 @@ def _question_tables(found: Compared, rule: str, head: str) -> list[Table]:
         if any(own.asked > own.questions for own in answers):
             columns.insert(3, Column("asked", "answers", ","))
         if rule in found.gap_bounds:
-            columns.append(Column("", "mean loss with ungraded", lambda own: _ends(own, ".4f"), right=False))
+            title = f"{_value(rule)} with ungraded"
+            columns.append(Column("", title, lambda own: _ends(own, ".4f"), right=False))
         tables.append(Table(columns, answers, f"{rule}: questions"))
     if peers:
         columns = [
@@ -104,7 +140,8 @@ def _question_tables(found: Compared, rule: str, head: str) -> list[Table]:
             Column("mean", "peer score", lambda m: signed(m.mean)),
             Column("low high", head, "+z.6f", "interval", right=False),
         ]
-        title = f"{rule}: loss minus the mean loss of the others on the same question"
+        value = _value(rule)
+        title = f"{rule}: {value.removeprefix('mean ')} minus the {value} of the others on the same question"
         tables.append(Table(columns, peers, title))
     baselines = found.baselines.get(rule, [])
     if baselines:
@@ -148,12 +185,16 @@ def _margin_table(found: Compared, margin: float) -> Table:
     """Which models are worse than another by less than the margin."""
     columns = [
         Column("", "model", lambda t: f"{t.model} against {t.against}", right=False),
-        Column("difference", "difference", lambda t: signed(t.difference)),
+        Column("difference", "worse by", lambda t: signed(t.difference)),
         Column("bound", f"{100 * found.confidence:g}% upper bound", lambda t: signed(t.bound)),
         Column("p_value", "p", lambda t: shown_p(t.p_value)),
         Column("", "shown", lambda t: "yes" if t.p_adjusted <= 1 - found.confidence else "no"),
     ]
     return Table(columns, found.margin_tests, f"worse by less than {margin:g} (one-sided tests)")
+
+
+def _value(rule: str) -> str:
+    return "mean loss" if grade_named(rule) is None else "mean grade"
 
 
 def _ends(bounds: Any, form: str) -> str:

@@ -19,7 +19,7 @@ from verax.analyses.planning.pilots import Pilot, of_card, of_comparison, of_gra
 from verax.analyses.planning.result import SamplePlan, SizeLine
 from verax.analyses.planning.tails import tails_of
 from verax.common.checks import check_n_classes, check_number
-from verax.errors import InputError, Remedy, join, passing
+from verax.errors import InputError, Remedy, join, passing, show
 from verax.inference.intervals import check_confidence
 from verax.inference.sizes import Goal
 from verax.inputs.handles import Handle
@@ -159,7 +159,7 @@ def _pilot(
     """What is known before."""
     # A text may also be the name of a metric.
     name = rule if rule is None or isinstance(rule, str) else name_of(parse(rule))
-    pair = None if models is None else tuple(map(str, models))
+    pair = None if models is None else _names(models)
     n_classes = options.pop("n_classes")
     if isinstance(y, tuple) and len(y) == 2 and forecasts is None:
         y, forecasts = y
@@ -186,6 +186,18 @@ def _pilot(
     if not several:
         return _of_one(y, forecasts, rule, options)
     return _of_several(y, forecasts, rule, pair, options)
+
+
+def _names(models: object) -> tuple[str, ...]:
+    if not isinstance(models, (list, tuple)):
+        raise InputError(
+            "must be the names of two models",
+            argument="models",
+            kind="type",
+            found=f"it is {show(models)}",
+            remedies=[passing(models=[..., ...])],
+        )
+    return tuple(map(str, models))
 
 
 def _of_several(

@@ -149,6 +149,8 @@ DEFINITIONS: dict[str, Schema] = {
         margin_tests=listed(of_fields(MarginTest)),
         notes=TEXTS,
         missing=Maybe({"enum": ["refuse", "pairwise", "joint"]}),
+        grades=Maybe(mapped(INTERVAL)),
+        grade_differences=Maybe(listed(of_fields(Difference))),
         answers=Maybe(mapped(listed(of_fields(ModelAnswers)))),
         gap_bounds=Maybe(mapped(listed(of_fields(GapBounds)))),
         peers=Maybe(mapped(listed(of_fields(Model, rank=PLACE)))),

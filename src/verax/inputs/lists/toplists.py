@@ -584,8 +584,9 @@ class TopLists:
         ListRows
             The lists with their outcomes.
         """
-        flags = {"normalize": normalize, "logits": logits, "ordered": ordered}
+        flags = {"normalize": normalize, "logits": logits, "ordered": ordered, "part": part}
         given = {name: check_flag(name, flag) for name, flag in flags.items()}
+        part = given.pop("part")
         if given.pop("ordered"):
             raise RuleError(NO_ORDER)
         for name in (name for name, passed in given.items() if passed):

@@ -9,7 +9,7 @@ import numpy as np
 
 from verax.common.checks import is_whole
 from verax.errors import InputError, Offenders, Remedy, passing, show
-from verax.inputs.arrays import Ints
+from verax.inputs.arrays import Ints, to_host
 from verax.inputs.lists.nested import column_of_lists
 from verax.inputs.lists.ragged import offsets_of
 
@@ -26,7 +26,9 @@ def flat_labels(rows: Any) -> tuple[list[Any], Ints]:
         if isinstance(found, tuple):
             return list(found[0].tolist()), found[1]
         rows = rows if found is None else found
-    if isinstance(rows, (str, bytes, Mapping)) or not hasattr(rows, "__iter__"):
+    rows = to_host(rows) if hasattr(rows, "__array_namespace__") else rows
+    single = not hasattr(rows, "__iter__") or getattr(rows, "ndim", 1) == 0
+    if single or isinstance(rows, (str, bytes, Mapping)):
         raise InputError(
             "must be a collection of classes for each row",
             argument="sets",
