@@ -2,7 +2,8 @@
 
 A file is made from a small table whose card is known, then left as it is, cut, overwritten with random
 bytes, or given one cell that does not belong there. The card of the file is that of the table, or the
-file is refused by a `VeraxError`; a hostile cell of a CSV file is named by its row.
+file is refused by a `VeraxError`; a hostile cell of a CSV file is named by its row. Several files are
+pooled unless a row is in two of them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import gzip
 import json
 import tempfile
 import warnings
+from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -72,8 +74,10 @@ def attempt(rng: np.random.Generator) -> None:
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            kind = rng.choice(["faithful", "bytes", "cell", "types", "arrays"], p=[0.3, 0.25, 0.2, 0.15, 0.1])
+            kinds = ["faithful", "bytes", "cell", "types", "arrays", "several"]
+            kind = rng.choice(kinds, p=[0.25, 0.2, 0.2, 0.15, 0.1, 0.1])
             {
+                "several": several,
                 "faithful": faithful,
                 "bytes": broken,
                 "cell": one_cell,
@@ -296,3 +300,52 @@ def odd_arrays(rng: np.random.Generator, folder: Path) -> None:
     plain = p_type in ("<f8", ">f8") and y_type in ("<i8", ">i4", "<u8", "<f8", ">f8", "<f4", "<f2")
     if plain and labels.shape in (y.shape, (len(y), 1)):
         same(card, y, p, (p_type, y_type, labels.shape))
+
+
+def several(rng: np.random.Generator, folder: Path) -> None:
+    """Parts of a data set, some rows of which may be in several parts, or the files of two models."""
+    names, y, p = draw(rng, odd=False)
+    n, ending = len(y), str(rng.choice(["csv", "parquet", "jsonl"]))
+    ids = np.array([f"q{i}" for i in range(n)]) if rng.random() < 0.5 else np.arange(n)
+    how = int(rng.integers(3))
+    # Different rows, some rows again, or all rows again in another order.
+    first = np.arange(n) if how == 2 else np.flatnonzero(rng.random(n) < 0.5)
+    second = {0: np.setdiff1d(np.arange(n), first), 1: np.flatnonzero(rng.random(n) < 0.5)}.get(how)
+    parts = [first, rng.permutation(n) if second is None else second]
+    chosen = np.concatenate(parts)
+    paths = []
+    for i, part in enumerate(parts):
+        if len(part):
+            table = table_of(rng, names, y[part], p[part], key=pa.array(ids[part]))
+            paths.append(folder / f"{i}.{ending}")
+            _store(table, paths[-1])
+    if not paths:
+        return
+    told = {"target": "label", "probs": [f"p_{name}" for name in names], "classes": names}
+    repeats = len(chosen) - len(set(chosen.tolist()))
+    found = _refusal(lambda: vx.evaluate(vx.scan(paths, id="key", **told), bootstrap=2))
+    if repeats:
+        assert isinstance(found, vx.InputError), f"{parts} were pooled"
+        assert (found.argument, found.count) == ("id", repeats), str(found)
+    else:
+        same(found, y[chosen], p[chosen], (ending, parts))
+    # Without a name of theirs, ids tell of two models only where rows are in both.
+    looked = _refusal(lambda: vx.scan(paths, **told))
+    assert repeats or not isinstance(looked, vx.VeraxError), f"parts are no two models: {looked}"
+
+
+def _refusal(function: Callable[[], object]) -> object:
+    """What a function returns, or its refusal."""
+    try:
+        return function()
+    except vx.VeraxError as error:
+        return error
+
+
+def _store(table: pa.Table, path: Path) -> None:
+    if path.suffix == ".parquet":
+        papq.write_table(table, path)
+    elif path.suffix == ".csv":
+        pacsv.write_csv(table, path)
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))

@@ -28,8 +28,14 @@ from verax.files.logs import COLUMNS, read_log
 _METHODS = (0, 8, 93)
 
 
+_TEXTS = ("no", "yes, it is", "perhaps", "é", "never in all of the years", "B")
+
+
 def attempt(rng: np.random.Generator) -> None:
-    """One log, most of its records spoiled, or some of its bytes."""
+    """One log, most of its records spoiled, or some of its bytes; or one of choices as it should be."""
+    if rng.random() < 0.2:
+        _choices(rng)
+        return
     path, about = _log(rng)
     try:
         holds_lists(path)
@@ -40,6 +46,38 @@ def attempt(rng: np.random.Generator) -> None:
         pass
     except Exception as error:
         raise AssertionError(f"{error!r} for {about[:800]}") from error
+
+
+def _choices(rng: np.random.Generator) -> None:
+    """Grade, answer and confidence are of one choice, whatever the metric chooses by."""
+    metric = ("acc", "acc_norm", "acc_bytes", "acc_mutual_info")[int(rng.integers(4))]
+    k, records, best = int(rng.integers(2, 6)), [], []
+    for doc in range(int(rng.integers(1, 6))):
+        texts = list(rng.permutation(_TEXTS)[:k])
+        given, alone = -rng.exponential(9, (2, k))
+        by = {
+            "acc": given,
+            "acc_norm": given / [len(text) for text in texts],
+            "acc_bytes": given / [len(text.encode()) for text in texts],
+            "acc_mutual_info": given - alone,
+        }[metric]
+        target, both = int(rng.integers(k)), metric == "acc_mutual_info"
+        values, contexts = ([*given, *alone], ["Q"] * k + [""] * k) if both else (given, ["Q"] * k)
+        pairs = zip(contexts, texts * (1 + both), strict=True)
+        record = {"doc_id": doc, "target": (target, str(target))[int(rng.integers(2))], "filter": "none"}
+        record |= {
+            "arguments": [[context, f" {text}"] for context, text in pairs],
+            "metrics": ["acc", metric],
+        }
+        record |= {"filtered_resps": [[float(value), False] for value in values], "resps": []}
+        records.append(record | {"acc": 0.0, metric: float(by.argmax() == target)})
+        best.append((str(texts[by.argmax()]), str(texts[target]), np.exp(by - by.max()).sum()))
+    path = _folder() / "samples_c_2025-01-01T00-00-00.jsonl"
+    path.write_text("\n".join(map(json.dumps, records)))
+    found = read_log(path, grade=metric).table.select(["answer", "gold", "grade", "confidence"]).to_pylist()
+    for (answer, gold, total), row in zip(best, found, strict=True):
+        assert (row["answer"], row["gold"], row["grade"]) == (answer, gold, float(answer == gold)), records
+        assert abs(row["confidence"] * total - 1) < 1e-9, records
 
 
 def _log(rng: np.random.Generator) -> tuple[Path, str]:
