@@ -25,6 +25,7 @@ FUZZERS: dict[str, int] = {
     "files": 100,
     "elsewhere": 40,
     "garbage": 500,
+    "grades": 60,
     "lists": 250,
     "logs": 120,
     "options": 200,

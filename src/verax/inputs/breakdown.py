@@ -78,7 +78,7 @@ def labels_of(column: Any, n_rows: int) -> Groups:
 
 def _labelled(raw: Any) -> Any:
     """Labels with a text for those that are missing."""
-    if raw.dtype.kind not in "fO":
+    if raw.ndim != 1 or raw.dtype.kind not in "fO":
         return raw
     values = [MISSING if v is None or v != v else v for v in raw.tolist()]
     return np.array([str(v) for v in values], object) if any(isinstance(v, str) for v in values) else raw

@@ -194,7 +194,7 @@ class Outcomes:
 
     def positions_of(self, rows: slice | Ints) -> Array:
         """The same of any rows."""
-        y = self.raw[rows, ...]
+        y = self._given(rows)
         if self._table is not None:
             y = self._table(to_host(y))
         y = move_like(y, self._like)
@@ -213,8 +213,15 @@ class Outcomes:
     def at(self, rows: Ints) -> Outcomes:
         """The outcomes of some rows, as they were given."""
         some = copy(self)
-        some.raw = self.raw[rows, ...]
+        some.raw = self._given(rows)
         return some
+
+    def _given(self, rows: slice | Ints) -> Array:
+        """Some rows as they were given. Strict namespaces take no indices of another one."""
+        xp = namespace_of(self.raw)
+        if isinstance(rows, slice) or xp is np:
+            return self.raw[rows, ...]
+        return xp.take(self.raw, move_like(rows, self.raw), axis=0)
 
     def taken(self, rows: Ints) -> Array:
         """The class positions of some rows, to be outcomes on their own."""

@@ -460,8 +460,8 @@ def take_rows(x: Any, rows: Ints) -> Any:
         return Columns([column[rows] for column in x.columns])
     if isinstance(x, Groups):
         return x.labels[x.codes][rows]
-    if not hasattr(x, "__getitem__"):
-        # One value, which is refused as it would be without skipping.
+    if not hasattr(x, "__getitem__") or hasattr(x, "toarray"):
+        # One value or a sparse array, which is refused as it would be without skipping.
         return x
     package = type(x).__module__.partition(".")[0]
     if package in ("pandas", "pyarrow"):

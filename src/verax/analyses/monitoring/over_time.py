@@ -19,6 +19,7 @@ from verax.analyses.unitsums import UnitColumns, UnitRecipe, UnitSums
 from verax.common.checks import check_choice, check_flag
 from verax.errors import InputError, Remedy, passing, show
 from verax.inference.intervals import Resampling, check_confidence
+from verax.inputs.arrays import to_array, to_host
 from verax.inputs.breakdown import Breakdown, BreakdownRecipe, not_scanned
 from verax.inputs.groups import Groups
 from verax.inputs.handles import Handle, Part, Recipe
@@ -94,7 +95,7 @@ def over_time(
     check_confidence(confidence)
     check_choice("every", every, (None, *_UNITS))
     chosen = parse(rule if rule is not None else "rps" if check_flag("ordered", ordered) else "brier")
-    by = {} if isinstance(time, str) else {_TIME: in_plain_times(time)}
+    by = {} if isinstance(time, str) else {_TIME: _given_times(time)}
     handle = open_rows(y, p, single=True, ordered=ordered or chosen.ordinal, by=by, **read)
     column = _column(handle, time)
     model = handle.one_model()
@@ -112,6 +113,16 @@ def over_time(
     result = OverTime(lines, name_of(chosen), every, classes, sum(line.n_rows for line in lines), confidence)
     faults = dict(zip([""], faults_in(handle, found).values(), strict=False))
     return result.with_skipped(found.skipped).with_faults(faults)
+
+
+def _given_times(time: object) -> Any:
+    """The time of each row, as files can hold it."""
+    values = to_host(to_array(time, "time")[0])
+    if values.ndim != 1:
+        raise InputError(
+            "must be a time for each row", argument="time", kind="type", found=f"it is {show(time)}"
+        )
+    return in_plain_times(values)
 
 
 def _column(handle: Handle, time: object) -> str:

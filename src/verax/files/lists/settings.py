@@ -149,7 +149,11 @@ def _classes(classes: Any) -> dict[str, Any]:
         except InputError as error:
             raise error.replace(argument="classes") from None
     names = tuple(classes)
-    if len(names) < 2 or len(set(names)) < len(names):
+    try:
+        different = len(set(names)) == len(names)
+    except TypeError:
+        different = False
+    if len(names) < 2 or not different:
         raise InputError(
             "must be the number of classes, or two different names or more",
             argument="classes",

@@ -27,8 +27,7 @@ def flat_labels(rows: Any) -> tuple[list[Any], Ints]:
             return list(found[0].tolist()), found[1]
         rows = rows if found is None else found
     rows = to_host(rows) if hasattr(rows, "__array_namespace__") else rows
-    single = not hasattr(rows, "__iter__") or getattr(rows, "ndim", 1) == 0
-    if single or isinstance(rows, (str, bytes, Mapping)):
+    if isinstance(rows, (str, bytes, Mapping)) or not _several(rows):
         raise InputError(
             "must be a collection of classes for each row",
             argument="sets",
@@ -39,7 +38,7 @@ def flat_labels(rows: Any) -> tuple[list[Any], Ints]:
     flat: list[Any] = []
     lengths = []
     for number, row in enumerate(rows):
-        if isinstance(row, (str, bytes, Mapping)) or not hasattr(row, "__iter__"):
+        if isinstance(row, (str, bytes, Mapping)) or not _several(row):
             raise InputError(
                 "must be a collection of classes for each row",
                 argument="sets",
@@ -53,6 +52,11 @@ def flat_labels(rows: Any) -> tuple[list[Any], Ints]:
         flat += members
         lengths.append(len(members))
     return flat, offsets_of(np.array(lengths, np.int64))
+
+
+def _several(x: object) -> bool:
+    """Whether it can be gone through. Arrays without dimensions only look as if they could."""
+    return hasattr(x, "__iter__") and getattr(x, "ndim", 1) != 0
 
 
 def label_positions(flat: list[Any], offsets: Ints, k: int, names: tuple[Hashable, ...] | None) -> Ints:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.common.checks import check_flag, is_whole
+from verax.common.checks import check_flag, check_n_classes, is_whole
 from verax.errors import InputError, Offenders, passing, show
 from verax.inputs.arrays import Bools, Floats, Ints, kind_of, to_array, to_host, widen
 from verax.inputs.forecasts import Forecasts
@@ -151,7 +151,7 @@ class Sets:
         textual = any(not is_whole(label) for label in flat)
         if names is None and textual:
             names = tuple(in_order(set(flat)))
-        k = len(names) if names is not None else n_classes
+        k = len(names) if names is not None else None if n_classes is None else check_n_classes(n_classes)
         if names is None and k is None:
             k = max((int(label) for label in flat), default=0) + 1
         assert k is not None
