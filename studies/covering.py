@@ -27,6 +27,7 @@ from covers import (  # noqa: F401
     decision_curves,
     decomposition,
     gains,
+    monitoring,
     questions,
     ranks,
     raters,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -92,14 +92,13 @@ def monitor(
 ) -> None:
     """Watch losses and calibration over time, with alarms that hold however often you look.
 
-    Each file is taken in once: a file of the same content is left out. The state keeps the settings, which
-    need not be given again. It is written when all files have been read; until then the old one stays. Exit
-    code 1 means an alarm.
+    Each file is taken in once: a file of the same content is left out, and so are rows whose --id is known.
+    Without --id, a time step is complete when a run ends, and later rows of it are refused. The state keeps
+    the settings, which need not be given again. It is written when all files have been read; until then the
+    old one stays. Another run on the same state waits for up to 30 seconds. Exit code 1 means an alarm.
     """
-    from functools import reduce
-
-    from verax.analyses.monitoring.monitor import Monitor, has_waited
-    from verax.inputs.breakdown import Breakdown
+    from verax.analyses.monitoring.monitor import save_locked
+    from verax.common.locking import locked
     from verax.report.monitoring import save_monitor_page
 
     paths, late_paths = _files(given or []), _files(map(str, outcomes or []))
@@ -116,41 +115,16 @@ def monitor(
         "tolerance": tolerance,
         "alpha": alpha,
         "ordered": reading.ordered or None,
-        "unit": unit or ("group" if reading.groups else "time" if reading.weights else None),
+        "unit": unit,
         "by": tuple(split(reading.by)) or None,
         "false_alarms": false_alarms,
     }
     told = {name: value for name, value in given_settings.items() if value is not None}
-    found = _continued(state, told) if state.exists() else Monitor(**told)
-    reading = _as_before(reading, found, time)
-    at_once = bool(paths and late_paths) and not late and not has_waited(found)
-    if at_once and reading.holds_lists(paths[0]):
-        # Outcomes of top lists are matched when these are read, unless lists came before their outcomes.
-        reading, late_paths = replace(reading, outcomes=late_paths[0]), []
-    known, said = 0, []
-    taken: dict[Path, Breakdown] = {}
-    before = found.history.lines
-    last = before[-1].time if before else None
-    for path in [*paths, *late_paths]:
-        digest = _digest(path)
-        if found.knows_file(digest):
-            known += 1
-            continue
-        try:
-            if path in late_paths:
-                said.append(_take_outcomes(found, path, reading, time))
-            elif late or late_paths:
-                said.append(_take_forecasts(found, path, reading, time))
-            else:
-                taken[path], how = _observe(found, path, reading, time, last)
-                said.append(how)
-        except InputError as error:
-            raise error.replace(source=error.source or str(path)) from None
-        found.note_file(digest, str(path))
-    if taken:
-        # In order of time, whatever the files are called.
-        found.add(reduce(Breakdown.merge, taken.values()))
-    found.save(state)
+    with locked(state, "state"):
+        run = _Run.of(reading, state, told, time)
+        late_paths = run.take(paths, late_paths, late=late)
+        save_locked(run.monitor, state)
+    found, known, said = run.monitor, run.known, run.said
     if html is not None:
         save_monitor_page(found, html, source=", ".join(given or map(str, late_paths)))
     result: dict[str, Any] = {
@@ -158,6 +132,7 @@ def monitor(
         "files": [str(path) for path in paths],
         "outcomes": [str(path) for path in late_paths],
         "known": known,
+        "known_rows": run.known_rows,
         "state": str(state),
         "html": None if html is None else str(html),
         **{name: value for name, value in found.to_dict().items() if name != "verax"},
@@ -165,7 +140,7 @@ def monitor(
     lines = [found.verdict]
     if found.alarm is not None and len(found.alarm.reasons) > 1:
         lines += [f"- {reason}" for reason in found.alarm.reasons]
-    lines += [found.lateness] if found.lateness else []
+    lines += [*found.cautions, *([found.lateness] if found.lateness else [])]
     if found.pending:
         lines.append(
             f"{found.pending:,} forecasts have no outcome yet. Their estimated mean loss is "
@@ -173,6 +148,9 @@ def monitor(
         )
     lines += [f"{known} files were taken in before and left out."] if known > 1 else []
     lines += ["1 file was taken in before and left out."] if known == 1 else []
+    if run.known_rows:
+        rows = "1 row was" if run.known_rows == 1 else f"{run.known_rows:,} rows were"
+        lines.append(f"{rows} taken in before and left out.")
     more = len(said) - 1
     lines += [*said[:1], *([f"... and {more} more file{'s' if more > 1 else ''}"] if more > 0 else [])]
     lines += [repr(found.history)] if found.n_rows else []
@@ -180,6 +158,91 @@ def monitor(
     show(result, lines, as_json=as_json)
     if found.alarm is not None:
         raise typer.Exit(FAILED)
+
+
+@dataclass
+class _Run:
+    """What one run takes in, with the state that it goes on from.
+
+    Attributes
+    ----------
+    monitor : Monitor
+        The monitor.
+    reading : Reading
+        How files are read.
+    time : str
+        The column of times.
+    known, known_rows : int
+        The numbers of files, and of rows of other files, that were taken in before.
+    said : list of str
+        How columns were read.
+    """
+
+    monitor: Monitor
+    reading: Reading
+    time: str
+    known: int = 0
+    known_rows: int = 0
+    said: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, reading: Reading, state: Path, told: dict[str, Any], time: str) -> _Run:
+        """Go on from a state, or begin."""
+        from verax.analyses.monitoring.monitor import Monitor, assume_unit
+
+        found = _continued(state, told) if state.exists() else Monitor(**told)
+        assume_unit(found, "group" if reading.groups else "time" if reading.weights else None)
+        return cls(found, _as_before(reading, found, time), time)
+
+    def take(self, paths: list[Path], late_paths: list[Path], *, late: bool) -> list[Path]:
+        """Take in all files; the files of late outcomes among them."""
+        from functools import reduce
+
+        from verax.analyses.monitoring.monitor import has_waited
+        from verax.inputs.breakdown import Breakdown
+
+        found = self.monitor
+        at_once = bool(paths and late_paths) and not late and not has_waited(found)
+        if at_once and self.reading.holds_lists(paths[0]):
+            # Outcomes of top lists are matched when these are read, unless lists came before their outcomes.
+            self.reading, late_paths = replace(self.reading, outcomes=late_paths[0]), []
+        taken: list[Breakdown] = []
+        before = found.history.lines
+        last = before[-1].time if before else None
+        for path in [*paths, *late_paths]:
+            digest = _digest(path)
+            if found.knows_file(digest):
+                self.known += 1
+                continue
+            try:
+                if path in late_paths:
+                    self.said.append(_take_outcomes(found, path, self.reading, self.time))
+                elif late or late_paths:
+                    self.said.append(_take_forecasts(found, path, self.reading, self.time))
+                else:
+                    taken.append(self._observe(path, last))
+            except InputError as error:
+                raise error.replace(source=error.source or str(path)) from None
+            found.note_file(digest, str(path))
+        steps = reduce(Breakdown.merge, taken, Breakdown({}))
+        if steps.found:
+            # In order of time, whatever the files are called.
+            found.add(steps)
+        return late_paths
+
+    def _observe(self, path: Path, last: Any) -> Breakdown:
+        """Sum up the new rows of a file of forecasts with their outcomes."""
+        from verax.analyses.monitoring.intake import check_times
+        from verax.analyses.monitoring.monitor import observe_new
+        from verax.cli.opening import Opened
+
+        found, handle = self.monitor, Opened.of([str(path)], self.reading).handle
+        steps, n_known = observe_new(found, handle, self.time)
+        self.known_rows += n_known
+        self.said.append(f"{path}: {'; '.join(_taken(handle.taken, self.time))}")
+        if last is not None and found.unit is not None and steps.found:
+            check_times(steps, last, found.unit, closed=not self.reading.row_id)
+        return steps
 
 
 def _check_late(
@@ -192,18 +255,6 @@ def _check_late(
         raise InputError(
             "must name the column by which outcomes find their forecasts", argument="id", kind="missing"
         )
-
-
-def _observe(found: Monitor, path: Path, reading: Reading, time: str, last: Any) -> tuple[Breakdown, str]:
-    """Sum up a file of forecasts with their outcomes."""
-    from verax.analyses.monitoring.intake import check_times
-    from verax.cli.opening import Opened
-
-    handle = Opened.of([str(path)], reading).handle
-    steps = found.observe(handle, time=time)
-    if last is not None and found.unit is not None:
-        check_times(steps, last, found.unit)
-    return steps, f"{path}: {'; '.join(_taken(handle.taken, time))}"
 
 
 def _take_forecasts(found: Monitor, path: Path, reading: Reading, time: str) -> str:
@@ -274,11 +325,8 @@ def _continued(state: Path, told: dict[str, Any]) -> Monitor:
 def _as_before(reading: Reading, found: Monitor, time: str) -> Reading:
     """How files are read: as before, with the time and the subgroups among the columns."""
     told, names = found.settings, reading.classes
-    if (
-        names is None
-        and told.ordered
-        and all(isinstance(c, str) and "," not in c for c in found.classes or ())
-    ):
+    if names is None and all(isinstance(c, str) and "," not in c for c in found.classes or ()):
+        # Columns of a later file may be in another order.
         names = ",".join(map(str, found.classes or ())) or None
     return replace(reading, ordered=told.ordered, classes=names, by=[time, *told.by])
 

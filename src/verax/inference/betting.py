@@ -23,6 +23,8 @@ from verax.inputs.arrays import Floats
 STAKES: Floats = np.array([0.75 * 2.0 ** (-i / 2) for i in range(24)])
 _SPLIT: Floats = np.array([1 / (i + 2) for i in range(24)])
 LOG_SPLIT: Floats = np.log(_SPLIT / _SPLIT.sum())
+# Where bounds of a mean are looked for, as shares of the way to the largest value.
+_OFFSETS: Floats = np.geomspace(1e-8, 1.0, 4000)[:-1]
 # What the square of an observation costs at each stake.
 _PRICES: Floats = -STAKES - np.log1p(-STAKES)
 
@@ -59,6 +61,50 @@ def log_factors(first: Any, second: Any, n: Any) -> Floats:
 def log_capital(logs: Floats) -> Floats:
     """The logarithm of the capital of all stakes together, from those of each (on the last axis)."""
     return np.asarray(np.logaddexp.reduce(logs + LOG_SPLIT, axis=-1))
+
+
+def upper_mean(
+    n: float,
+    mean: float,
+    squares: tuple[float, float, float],
+    most: float,
+    error: float,
+    largest: float = 1.0,
+) -> float:
+    """An upper confidence bound of the mean of bounded values, for any number and distribution of them.
+
+    The bound is the smallest mean that a bettor on smaller values got rich against.
+
+    Parameters
+    ----------
+    n : float
+        The number of values; the sum of their weights, where they have weights.
+    mean : float
+        Their mean.
+    squares : tuple of float
+        The sum of squared weighted deviations from `mean` + t, as coefficients of 1, t and t*t.
+    most : float
+        The largest possible value.
+    error : float
+        The probability with which the bound may lie below the true mean.
+    largest : float, default 1
+        The largest weight.
+
+    Returns
+    -------
+    float
+        The bound; `most` where the values do not tell.
+
+    Examples
+    --------
+    >>> round(upper_mean(60, 0.0, (0.0, 0.0, 60.0), 1.0, 0.025), 3)
+    0.115
+    """
+    above = (most - mean) * _OFFSETS
+    scale = largest * (most - mean - above)
+    logs = log_factors(n * above / scale, np.polyval(squares[::-1], above) / scale**2, 0)
+    rich = np.flatnonzero(log_capital(logs) >= -np.log(error))
+    return float(mean + above[rich[0]]) if len(rich) else float(most)
 
 
 def adjusted(evidence: Floats, weights: Floats, rest: float = 0.0) -> Floats:

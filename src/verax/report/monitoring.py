@@ -43,7 +43,7 @@ def monitor_page(monitor: Monitor, *, title: str = "Is it still good?", source: 
     ]
     if alarm is not None and len(alarm.reasons) > 1:
         lines += ["<ul>", *(f"<li>{escape(reason)}</li>" for reason in alarm.reasons), "</ul>"]
-    for note in (monitor.lateness, _expected(monitor)):
+    for note in (*monitor.cautions, monitor.lateness, _expected(monitor)):
         lines += [f"<p>{escape(note)}</p>"] if note else []
     if history.lines:
         size = -(-len(history.lines) // len(drawn.lines))
@@ -82,7 +82,14 @@ def _settings(monitor: Monitor) -> str:
         else f"False alarms are at least {1 / told.alpha:,.0f} time steps apart on average."
     )
     units = {"row": "Rows", "group": "Groups", "time": "Time steps", None: "Rows"}[told.unit]
-    return f"{reference} {kept} {units} are assumed to be independent given the past."
+    assumed = f"{units} are assumed to be independent given the past."
+    if told.unit != "time" and not told.unit_stated:
+        assumed = (
+            f"{units} are assumed to be independent given the past where time steps do not speak against it; "
+            "elsewhere, and in the first nine steps, time steps enter as a whole."
+        )
+    of_subgroups = " Subgroups are monitored for calibration." if told.by else ""
+    return f"{reference} {kept} {assumed}{of_subgroups}"
 
 
 def _expected(monitor: Monitor) -> str:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from verax.analyses.monitoring.dependence import Dependence
 from verax.analyses.monitoring.steps import (
     EXCESS,
     OF_EVENT,
     PER_EVENT,
     SHIFT,
     TILT,
+    Scope,
     Step,
 )
 from verax.inference.betting import STAKES, adjusted, log_capital, log_factors
-from verax.inputs.arrays import Floats
+from verax.inputs.arrays import Bools, Floats
 from verax.kernels.monitoring import BINS
 
 # How forecasts of an event may be wrong, by the bet that finds it; the last adapts to what was seen before.
@@ -31,7 +33,6 @@ _SIMPLER = 0.5
 # How many rows without a deviation are added to each bin before bets adapt to it.
 _CAUTIOUS = 10.0
 
-Scope = tuple[str, Any]
 Target = tuple[str, Any, str]
 
 
@@ -82,14 +83,6 @@ class Capital:
         """(E,) the same for each event."""
         return np.asarray(np.logaddexp.reduce(log_capital(self.events), axis=1) - math.log(len(DIRECTIONS)))
 
-    @property
-    def directions(self) -> list[int]:
-        """For each event, how its forecasts are wrong: a shift, unless other bets gained far more."""
-        gains = log_capital(self.events)
-        shift = gains[:, [TOO_LOW, TOO_HIGH]]
-        simple = shift.max(axis=1) >= _SIMPLER * gains.max(axis=1)
-        return np.where(simple, shift.argmax(axis=1), gains.argmax(axis=1)).tolist()  # type: ignore[no-any-return]
-
 
 def factors_of(step: Step, seen: Floats) -> Floats:
     """(E, 5, 24) by what a step multiplies the capital of each bet on events, in logarithms."""
@@ -127,52 +120,98 @@ class Ledger:
     restarts : bool
         Whether detectors restart at every step (a rate of false alarms), instead of betting once from the
         beginning (a probability of ever having one).
+    dependence : Dependence or None
+        What is known of dependence within time steps; None where the unit is stated, or is the step.
+    whole : dict
+        Bets on whole time steps, beside those of `capital` on their rows or groups. Where dependence is found
+        or cannot be told yet, the smaller of both counts: this is valid whatever the dependence, and never
+        more than the bets on independent rows have.
     """
 
     events: tuple[str, ...]
     with_loss: bool
     columns: tuple[str, ...]
     restarts: bool
+    dependence: Dependence | None = None
     capital: dict[Scope, Capital] = field(default_factory=dict)
+    whole: dict[Scope, Capital] = field(default_factory=dict)
 
     def bet(self, steps: Mapping[Scope, Step], *, opens: bool) -> None:
         """Take in the steps of all rows and of subgroups; new subgroups share what is set aside for them."""
+        self._bet(self.capital, steps, opens=opens)
+        if self.dependence is not None and opens:
+            # Rows of the step that come later depend on these, so no bet on them is left.
+            self._bet(self.whole, {scope: step.as_one() for scope, step in steps.items()}, opens=opens)
+
+    def _bet(self, capital: dict[Scope, Capital], steps: Mapping[Scope, Step], *, opens: bool) -> None:
         for scope in steps:
-            if scope not in self.capital:
-                self.capital[scope] = Capital.fresh(
-                    len(self.events), self._share(scope), restarts=self.restarts
-                )
-        for scope, own in self.capital.items():
+            if scope not in capital:
+                share = self._share(scope, capital)
+                capital[scope] = Capital.fresh(len(self.events), share, restarts=self.restarts)
+        for scope, own in capital.items():
             if scope in steps:
                 own.bet(steps[scope], opens=self.restarts and opens)
             elif self.restarts and opens:
                 own.loss, own.events = np.logaddexp(0.0, own.loss), np.logaddexp(0.0, own.events)
 
-    def _share(self, scope: Scope) -> float:
+    def _share(self, scope: Scope, capital: Mapping[Scope, Capital]) -> float:
         if not scope[0]:
             return 0.5 if self.columns else 1.0
         # Any number of subgroups may come: 1/2 + 1/6 + 1/12 + ... is 1.
-        i = 1 + sum(known[0] == scope[0] for known in self.capital)
+        i = 1 + sum(known[0] == scope[0] for known in capital)
         return 0.5 / len(self.columns) / (i * (i + 1))
+
+    def claims(self, scope: Scope) -> list[str]:
+        """What is claimed of some rows: each event and, of all rows, the loss.
+
+        The reference is the mean loss of all rows; that of a subgroup may always have been above it.
+        """
+        return [OF_LOSS, *self.events] if self._loss_of(scope) else list(self.events)
+
+    def _loss_of(self, scope: Scope) -> bool:
+        return self.with_loss and not scope[0]
 
     @property
     def targets(self) -> list[Target]:
         """What is claimed, by subgroup: the loss, and each event."""
-        own = ([OF_LOSS] if self.with_loss else []) + list(self.events)
-        return [(*scope, name) for scope in self.capital for name in own]
+        return [(*scope, name) for scope in self.capital for name in self.claims(scope)]
 
     def weights(self) -> Floats:
         """The share of each claim; the loss and the events have half each."""
-        of_events = (0.5 if self.with_loss else 1.0) / len(self.events)
-        own = ([0.5] if self.with_loss else []) + [of_events] * len(self.events)
-        return np.array([capital.share * each for capital in self.capital.values() for each in own])
+        found: list[float] = []
+        for scope, own in self.capital.items():
+            loss = [0.5] if self._loss_of(scope) else []
+            of_events = (1 - sum(loss)) / len(self.events)
+            found += [own.share * each for each in (*loss, *[of_events] * len(self.events))]
+        return np.array(found)
 
     def logs(self) -> Floats:
         """The logarithm of the evidence against each claim."""
-        found: list[float] = []
-        for own in self.capital.values():
-            found += ([own.log_loss] if self.with_loss else []) + own.log_events.tolist()
-        return np.array(found)
+        return np.concatenate([self._held(scope, *self._both(scope, self._of)) for scope in self.capital])
+
+    def logs_by_unit(self) -> Floats:
+        """The same if rows, or groups, are independent."""
+        return np.concatenate([self._both(scope, self._of)[0] for scope in self.capital])
+
+    def _of(self, scope: Scope, own: Capital) -> Floats:
+        """The logarithms of some capital, against the loss (if that is claimed) and each event."""
+        return np.append([own.log_loss] if self._loss_of(scope) else [], own.log_events)
+
+    def _both(self, scope: Scope, take: Callable[[Scope, Capital], Floats]) -> tuple[Floats, Floats]:
+        """What bets on rows or groups gained, and those on whole steps."""
+        rows = take(scope, self.capital[scope])
+        return rows, take(scope, self.whole[scope]) if scope in self.whole else np.zeros(rows.shape)
+
+    def _held(self, scope: Scope, rows: Floats, whole: Floats) -> Floats:
+        """Where time steps enter as a whole, at most what bets on them gained."""
+        by_step = self.by_step(scope).reshape(-1, *[1] * (rows.ndim - 1))
+        return np.where(by_step, np.minimum(rows, whole), rows)
+
+    def by_step(self, scope: Scope) -> Bools:
+        """For each claim about some rows, whether time steps enter as a whole."""
+        if self.dependence is None:
+            return np.zeros(len(self.claims(scope)), bool)
+        return self.dependence.found(scope, len(self.events))[-len(self.claims(scope)) :]
 
     def total(self, logs: Floats | None = None) -> float:
         """The logarithm of the evidence against all claims together; `logs` is that against each."""
@@ -188,44 +227,66 @@ class Ledger:
         The family-wise error is kept: evidence is adjusted for all claims. That of detectors that restart is
         not: each of them keeps its own rate of false alarms.
         """
-        logs = self.logs()
-        evidence = np.exp(np.minimum(logs, 600.0))
-        if not self.restarts:
-            weights = self.weights()
-            evidence = adjusted(evidence, weights, max(0.0, 1 - float(weights.sum())))
+        evidence = self._adjusted(self.logs(), self.weights())
         found = [(t, float(e)) for t, e in zip(self.targets, evidence, strict=True) if e >= threshold]
         return sorted(found, key=lambda pair: -pair[1])
 
-    def direction(self, target: Target) -> str:
-        """How the forecasts of an event are wrong."""
-        column, label, event = target
-        return DIRECTIONS[self.capital[column, label].directions[self.events.index(event)]]
+    def directions(self, threshold: float) -> dict[Target, str]:
+        """How the forecasts of events are wrong, where that is certain at a threshold of evidence.
+
+        Each direction of each event is a claim of its own here, with a share of what its event has. A shift
+        is named, unless other bets gained far more.
+        """
+        gains = [self._held(scope, *self._both(scope, self._by_direction)) for scope in self.capital]
+        weights = self.weights()[:, None] / len(DIRECTIONS) * np.ones(len(DIRECTIONS))
+        logs = np.concatenate(gains)
+        certain = self._adjusted(logs.ravel(), weights.ravel()).reshape(logs.shape) >= threshold
+        found = {}
+        for target, own, sure in zip(self.targets, logs, certain, strict=True):
+            if target[2] == OF_LOSS or not sure.any():
+                continue
+            gained = np.where(sure, own, -np.inf)
+            shift = gained[[TOO_LOW, TOO_HIGH]]
+            simple = shift.max() >= _SIMPLER * gained.max()
+            found[target] = DIRECTIONS[int(shift.argmax() if simple else gained.argmax())]
+        return found
+
+    def _by_direction(self, scope: Scope, own: Capital) -> Floats:
+        """(claims, 5) the logarithms of some capital by direction; the loss has one."""
+        loss = [np.full(len(DIRECTIONS), own.log_loss)] if self._loss_of(scope) else []
+        return np.concatenate([np.reshape(loss, (-1, len(DIRECTIONS))), log_capital(own.events)])
+
+    def _adjusted(self, logs: Floats, weights: Floats) -> Floats:
+        evidence = np.exp(np.minimum(logs, 600.0))
+        return evidence if self.restarts else adjusted(evidence, weights, max(0.0, 1 - float(weights.sum())))
 
     # ---- storing ---------------------------------------------------------------------------------
 
     def to_values(self) -> list[dict[str, Any]]:
         """The capital, to be stored."""
         return [
-            {
-                "scope": list(scope),
-                "loss": own.loss,
-                "events": own.events,
-                "bins": own.bins,
-                "share": own.share,
-            }
+            {"scope": list(scope), **vars(own), "whole": _arrays(self.whole.get(scope))}
             for scope, own in self.capital.items()
         ]
 
     def restore(self, stored: Sequence[Mapping[str, Any]]) -> None:
         """The capital as it was stored."""
         n, e = len(STAKES), len(self.events)
+        shapes = {"loss": (n,), "events": (e, len(DIRECTIONS), n), "bins": (e, BINS, 2)}
         for each in stored:
             column, label = each["scope"]
-            shapes = {"loss": (n,), "events": (e, len(DIRECTIONS), n), "bins": (e, BINS, 2)}
-            arrays = {name: np.asarray(each[name], float) for name in shapes}
-            if any(arrays[name].shape != shape for name, shape in shapes.items()):
-                raise ValueError("capital of another shape")
-            self.capital[str(column), label] = Capital(**arrays, share=float(each["share"]))
+            # Earlier versions did not bet on whole steps: such bets begin now.
+            for capital, own in ((self.capital, each), (self.whole, each.get("whole"))):
+                if own is None:
+                    continue
+                arrays = {name: np.asarray(own[name], float) for name in shapes}
+                if any(arrays[name].shape != shape for name, shape in shapes.items()):
+                    raise ValueError("capital of another shape")
+                capital[str(column), label] = Capital(**arrays, share=float(each["share"]))
+
+
+def _arrays(capital: Capital | None) -> dict[str, Any] | None:
+    return None if capital is None else {k: v for k, v in vars(capital).items() if k != "share"}
 
 
 def began(first: Floats, second: Floats, n: Any, drop: float) -> tuple[int, int, int]:

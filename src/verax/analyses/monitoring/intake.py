@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from verax.analyses.monitoring.state import Kind
 from verax.analyses.monitoring.steps import Unit
-from verax.errors import InputError, Remedy, join, show
+from verax.errors import InputError, Remedy, join, passing, show
 from verax.inputs.arrays import to_array, to_host
 from verax.inputs.breakdown import Breakdown, not_scanned
 from verax.inputs.handles import Handle, Part
@@ -27,6 +29,23 @@ def kind_of(handle: Handle, before: Kind | None, *, ordered: bool) -> Kind:
         if ordered and handle.lists:
             raise InputError("does not apply to top lists", argument="ordered")
         return found
+    if found.n_classes == before.n_classes and found.lists == before.lists and not found.lists:
+        if names is not None and before.classes is None:
+            raise InputError(
+                "must be given from the first rows on",
+                argument="classes",
+                kind="label",
+                found=f"earlier rows had positions only; now there are {_classes(found)}",
+                remedies=[Remedy("Pass outcomes and forecasts by position, or begin a new monitor.")],
+            )
+        if names is not None and names != before.classes and set(names) == set(before.classes or ()):
+            raise InputError(
+                "must be in the order that the monitor began with",
+                argument="classes",
+                kind="order",
+                found=f"that was {_classes(before)}; now it is {_classes(found)}",
+                remedies=[Remedy("Put the columns of the forecasts into that order.")],
+            )
     named = names is not None and before.classes is not None
     if (found.n_classes, found.lists) != (before.n_classes, before.lists) or (
         named and names != before.classes
@@ -55,6 +74,14 @@ def column_of(handle: Handle, time: Any, by: tuple[str, ...]) -> str:
 
 def labels_of(n_rows: int, time: Any, by: Mapping[str, Any] | None, names: tuple[str, ...]) -> dict[str, Any]:
     """A label per row for the time and each subgroup."""
+    if by is not None and not isinstance(by, Mapping):
+        raise InputError(
+            "must be labels by the name of each subgroup",
+            argument="by",
+            kind="type",
+            found=f"it is of type {type(by).__name__}",
+            remedies=[Remedy(f"Pass by={{{names[0]!r}: labels}}.")] if names else [],
+        )
     given = dict(by or {})
     if set(given) != set(names):
         raise InputError(
@@ -101,16 +128,35 @@ def unit_of(part: Part, unit: Unit | None) -> Unit:
     )
 
 
-def in_order(steps: Breakdown) -> list[Any]:
-    """The times of steps, in order."""
+def in_order(steps: Breakdown, *last: Any) -> list[Any]:
+    """The times of steps, in order; texts that people would put into another order are refused."""
     times: list[Any] = list(steps.found)
+    texts = [time for time in (*last, *times) if isinstance(time, str)]
+    for early, late in pairwise(sorted(set(texts))):
+        if _by_number(early) > _by_number(late):
+            raise InputError(
+                "must be in an order that texts have as well",
+                argument="time",
+                kind="order",
+                found=f"as texts, {show(early)} comes before {show(late)}",
+                values=[early, late],
+                remedies=[
+                    Remedy("Use numbers or dates, or write all numbers with the same number of digits.")
+                ],
+            )
     return sorted(times)
 
 
-def check_times(steps: Breakdown, last: Any, unit: Unit) -> None:
-    """Refuse times before the last one, and parts of a step that enters as a whole."""
+def _by_number(text: str) -> list[tuple[str, int]]:
+    """A text with the numbers in it as numbers."""
+    pieces = re.split(r"(\d+)", text)
+    return [(word, int(number or 0)) for word, number in zip(pieces[::2], [*pieces[1::2], ""], strict=True)]
+
+
+def check_times(steps: Breakdown, last: Any, unit: Unit, *, closed: bool = False) -> None:
+    """Refuse times before the last one, and parts of a step that entered as a whole or is closed."""
     try:
-        times = in_order(steps)
+        times = in_order(steps, last)
         early = [time for time in times if time < last]
         again = last in times
     except TypeError:
@@ -142,4 +188,12 @@ def check_times(steps: Breakdown, last: Any, unit: Unit) -> None:
             kind="order",
             found=f"{show(last)} was taken in before",
             remedies=[Remedy("Merge the shards of a step first: `observe(...).merge(...)`, then `add`.")],
+        )
+    if again and closed:
+        raise InputError(
+            "must be new: a time step is complete when a run ends, unless rows have names",
+            argument="time",
+            kind="order",
+            found=f"{show(last)} was taken in before",
+            remedies=[passing("to leave out rows that are known", id=...)],
         )

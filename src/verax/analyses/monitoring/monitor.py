@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from functools import wraps
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from threading import RLock
+from typing import Any, Literal, Self, TypeVar, Unpack
 
 import numpy as np
 
@@ -22,9 +25,10 @@ from verax.analyses.monitoring.intake import (
     stand_ins,
     unit_of,
 )
-from verax.analyses.monitoring.pending import Waiting, lags_of
-from verax.analyses.monitoring.periods import Period, loss_ratio, onset_of
+from verax.analyses.monitoring.pending import Waiting, check_later, lags_of
+from verax.analyses.monitoring.periods import Period, loss_ratio
 from verax.analyses.monitoring.result import Alarm, MonitorHistory
+from verax.analyses.monitoring.rownames import NamesRecipe, RowNames
 from verax.analyses.monitoring.settings import Settings
 from verax.analyses.monitoring.state import State
 from verax.analyses.monitoring.steps import (
@@ -35,21 +39,43 @@ from verax.analyses.monitoring.steps import (
     scopes_of,
 )
 from verax.analyses.monitoring.waiting import together, waiting_lists
-from verax.analyses.monitoring.wording import alarm_at, evidence_of, lateness_of, verdict_of
+from verax.analyses.monitoring.wording import (
+    alarm_at,
+    cautions_of,
+    evidence_of,
+    lateness_of,
+    onset_at,
+    verdict_of,
+)
 from verax.analyses.parts import probabilities
 from verax.analyses.retention.uncertainty_scores import expected_of_itself, expected_of_lists
 from verax.common.checks import check_count
+from verax.common.locking import locked
 from verax.common.paths import as_path, check_regular
 from verax.display.writing import written
-from verax.errors import InputError
+from verax.errors import InputError, Remedy
 from verax.inputs.arrays import to_array, to_host
 from verax.inputs.breakdown import Breakdown
+from verax.inputs.handles import Handle
 from verax.inputs.lists.rows import ListRows
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
 from verax.scores.base import Rule
 from verax.scores.registry import name_of
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _in_turn(method: F) -> F:
+    """A method that threads call one at a time."""
+
+    @wraps(method)
+    def taking_turns(self: Monitor, *given: Any, **named: Any) -> Any:
+        with self._turn:
+            return method(self, *given, **named)
+
+    return taking_turns  # type: ignore[return-value]
 
 
 class Monitor:
@@ -64,12 +90,14 @@ class Monitor:
     The first claim is about the expected loss given all rows before. The second needs no reference: each
     event happens with its stated probability.
 
+    Threads may share a monitor; they take turns. A copy is a monitor of its own.
+
     Parameters
     ----------
     reference : float or Scorecard or path, optional
-        The mean loss of good times: a known number, or a card (or the file of a saved one) of which the upper
-        end of the confidence interval is used. The error of that interval is part of `alpha`. Without it only
-        calibration is monitored.
+        The mean loss of good times: a known number, or a card (or the file of a saved one). Of a card, an
+        upper bound of the mean loss is used, whose error is part of `alpha`; its cautions are in `cautions`.
+        Without a reference only calibration is monitored.
     rule : Rule or str, optional
         The rule that scores rows; by default `rps` for ordered classes, else `brier`. Losses of unbounded
         rules are capped at ten times the tolerated mean, which can only delay an alarm.
@@ -82,9 +110,10 @@ class Monitor:
     unit : {"row", "group", "time"}, optional
         What is independent given the past: single rows, groups of rows (patients), or whole time steps, whose
         rows may depend on each other in any way. By default groups if there are any; else time steps if rows
-        have weights; else rows.
+        have weights; else rows. If it is not stated, dependence within time steps is looked for. Time steps
+        enter as a whole where it is found, and as long as there are fewer than ten, which cannot tell.
     by : str or sequence of str, default ()
-        Names of subgroups that are monitored as well.
+        Names of subgroups whose calibration is monitored as well.
     false_alarms : {"ever", "rate"}, default "ever"
         What `alpha` bounds.
 
@@ -126,6 +155,10 @@ class Monitor:
         by: str | Sequence[str] = (),
         false_alarms: Literal["ever", "rate"] = "ever",
     ) -> None:
+        # Rows are taken in by one thread at a time.
+        self._turn = RLock()
+        # The file that holds the state as it was loaded or saved last, with a hash of its content.
+        self._file: tuple[Path, str] | None = None
         self._state = State(
             Settings.of(
                 reference,
@@ -162,6 +195,7 @@ class Monitor:
     # ---- rows come in --------------------------------------------------------------------------------
 
     @reads
+    @_in_turn
     def observe(
         self,
         y: object,
@@ -190,6 +224,15 @@ class Monitor:
         Breakdown
             Sums by time step, with `merge`, `to_bytes` and `from_bytes`.
         """
+        return self._observed(y, p, time, by, read, named=False)[0]
+
+    def _observed(
+        self, y: object, p: object, time: Any, by: Mapping[str, Any] | None, read: Any, *, named: bool
+    ) -> tuple[Breakdown, RowNames | None, int]:
+        """Sums by time step; if `named`, without rows that the handle names and that are known.
+
+        Also the names of these rows, and the number of those left out.
+        """
         told = self.settings
         handle = open_rows(y, p, single=True, ordered=told.ordered or told.rule.ordinal, **read)
         kind = kind_of(handle, self._state.kind, ordered=told.ordered)
@@ -209,11 +252,25 @@ class Monitor:
             unit,
             stated=told.unit is not None or part is not None,
         )
-        found: Breakdown = handle.summarise({"steps": recipe})["steps"] if part is None else recipe.take(part)
+        names, n_known = None, 0
+        if part is not None:
+            steps: Breakdown = recipe.take(part)
+        elif not named:
+            steps = handle.summarise({"steps": recipe})["steps"]
+        else:
+            of_names = NamesRecipe(recipe.model, kind.classes)
+            found = handle.summarise({"steps": recipe, "names": of_names})
+            steps, names = found["steps"], found["names"]
+            known = self._state.pending.known_among(names.names, names.outcomes, names.numbers)
+            n_known = len(known)
+            if n_known:
+                left_out = tuple(sorted(known.tolist()))
+                steps = handle.summarise({"steps": replace(recipe, left_out=left_out)})["steps"]
         self._state.kind, self._state.settings = kind, replace(told, unit=unit)
-        return found
+        return steps, names, n_known
 
     @reads
+    @_in_turn
     def update(
         self,
         y: object,
@@ -239,7 +296,7 @@ class Monitor:
             Labels of subgroups, by the names that the monitor was told.
         ids : array_like of shape (N,), optional
             Names of the rows. Rows that were taken in before are ignored; if their outcome differs, that is
-            an error.
+            an error. A handle that was opened with `id=` has its own.
         **read
 
         Returns
@@ -247,6 +304,12 @@ class Monitor:
         Alarm or None
             The alarm, as in `alarm`.
         """
+        if isinstance(y, Handle):
+            steps, row_names, _ = self._observed(y, p, time, by, read, named=True)
+            alarm = self.add(steps) if steps.found else self.alarm
+            if row_names is not None:
+                self._state.pending.note_hashes(row_names.names, row_names.outcomes)
+            return alarm
         names, outcomes = [], np.zeros(0)
         if ids is not None:
             outcomes = to_host(to_array(y, "y")[0])
@@ -259,10 +322,11 @@ class Monitor:
                 y, p, time = (_some(each, new) for each in (y, p, time))
                 by = None if by is None else {name: _some(labels, new) for name, labels in by.items()}
                 read = {k: _some(v, new) if k in ("weights", "groups") else v for k, v in read.items()}  # type: ignore[assignment]
-        alarm = self.add(self.observe(y, p, time=time, by=by, **read))
+        alarm = self.add(self._observed(y, p, time, by, read, named=False)[0])
         self._state.pending.note(names, outcomes)
         return alarm
 
+    @_in_turn
     def add(self, steps: Breakdown) -> Alarm | None:
         """Take in the sums of one or more time steps, which `observe` made.
 
@@ -280,12 +344,15 @@ class Monitor:
         assert unit is not None
         if state.periods:
             check_times(steps, state.periods[-1].time, unit)
+        times = in_order(steps)
         if state.ledger is None:
             state.ledger = state.new_ledger()
         ledger, periods = state.ledger, state.periods
-        for time in in_order(steps):
+        for time in times:
             own = {scope: Step.of(sums, unit) for scope, sums in scopes_of(steps[time])}
             opens = not periods or periods[-1].time != time
+            if opens and periods:
+                state.dependence.note(periods[-1].steps)
             ledger.bet(own, opens=opens)
             logs = ledger.logs()
             by_target = dict(zip(ledger.targets, logs.tolist(), strict=True))
@@ -301,6 +368,7 @@ class Monitor:
     # ---- outcomes that come late ---------------------------------------------------------------------
 
     @reads
+    @_in_turn
     def predict(
         self,
         p: object,
@@ -359,6 +427,7 @@ class Monitor:
         state.pending.predict(names, list(waiting))
         state.kind = kind
 
+    @_in_turn
     def outcomes(
         self,
         ids: object,
@@ -403,9 +472,10 @@ class Monitor:
             "groups": None if rows[0].group is None else [row.group for row in rows],
             "weights": None if rows[0].weight is None else [row.weight for row in rows],
         }
+        times = in_plain_times(np.full(len(rows), time) if np.ndim(time) == 0 else time).tolist()
+        check_later(rows, times, [names[i] for i in new.tolist()])
         losses = np.asarray(to_host(self.rule.samples(found, p, **read)), float)
         alarm = self.update(found, p, time=time, **read, **told)
-        times = in_plain_times(np.full(len(rows), time) if np.ndim(time) == 0 else time).tolist()
         pending.note([names[i] for i in new.tolist()], found)
         pending.note_late(lags_of(rows, times, len(state.periods) - 1), losses)
         return alarm
@@ -443,8 +513,7 @@ class Monitor:
     @property
     def began(self) -> tuple[Any, Any, Any] | None:
         """When the change began: the likeliest time step, and the earliest and latest plausible one."""
-        alarm = self.alarm
-        return None if alarm is None else onset_of(self._state.periods, alarm.targets[0], self._state.events)
+        return onset_at(self._state)
 
     @property
     def evidence(self) -> float:
@@ -487,6 +556,12 @@ class Monitor:
         """What there is to say, in one or two sentences."""
         return verdict_of(self._state)
 
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Cautions: those of the reference's card, and that rows of a time step depend on each other."""
+        return cautions_of(self._state)
+
+    @_in_turn
     def acknowledge(self, reference: float | Scorecard | str | Path | None = None) -> None:
         """Start again after an alarm: history stays, bets are reset.
 
@@ -536,6 +611,7 @@ class Monitor:
             "alarm": None if alarm is None else alarm.to_dict(),
             "began": None if began is None else [str(each) for each in began],
             "verdict": self.verdict,
+            "cautions": list(self.cautions),
             "pending": self.pending,
             "expected_loss": None if math.isnan(expected) else expected,
             "lateness": self.lateness,
@@ -574,19 +650,24 @@ class Monitor:
         """
         self._state.files[digest] = name
 
+    @_in_turn
     def save(self, path: str | Path) -> None:
         """Write the state to a file: whole or not at all.
+
+        A file that another process has changed since this monitor was loaded from it, or saved to it, is
+        refused: what the other one took in would be lost. `verax monitor` waits for other runs instead.
 
         Parameters
         ----------
         path : str or path
             The file. One of that name is replaced when the new one is complete.
         """
-        with written(as_path(path)) as new:
-            new.write_bytes(self.to_bytes())
+        path = as_path(path)
+        with locked(path):
+            save_locked(self, path)
 
     @classmethod
-    def load(cls, path: str | Path) -> Monitor:
+    def load(cls, path: str | Path) -> Self:
         """Read what `save` wrote.
 
         Parameters
@@ -601,17 +682,25 @@ class Monitor:
         """
         path = as_path(path)
         check_regular(path)
+        content = path.read_bytes()
         try:
-            return cls.from_bytes(path.read_bytes())
+            made = cls.from_bytes(content)
+            made._file = _place(path), _digest(content)
+            return made
         except InputError as error:
             raise error.replace(source=str(path)) from None
 
+    @_in_turn
     def to_bytes(self) -> bytes:
         """The state as bytes that `from_bytes` reads, without pickle."""
         return self._state.to_bytes()
 
+    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
+        """Copies and pickles have a state of their own."""
+        return type(self).from_bytes, (self.to_bytes(),)
+
     @classmethod
-    def from_bytes(cls, data: bytes) -> Monitor:
+    def from_bytes(cls, data: bytes) -> Self:
         """The monitor that `to_bytes` wrote; other bytes are refused.
 
         Parameters
@@ -636,6 +725,45 @@ def _some(values: Any, kept: Any) -> Any:
     if values is None or np.ndim(values) == 0:
         return values
     return np.asarray(values)[kept]
+
+
+def _digest(content: bytes) -> str:
+    return blake2b(content, digest_size=16).hexdigest()
+
+
+def _place(path: Path) -> Path:
+    """Where a file is, however it is called."""
+    return path.resolve()
+
+
+def save_locked(monitor: Monitor, path: Path) -> None:
+    """Write the state to a file whose lock this process holds."""
+    same = monitor._file is not None and monitor._file[0] == _place(path) and path.is_file()
+    if same and (_place(path), _digest(path.read_bytes())) != monitor._file:
+        raise InputError(
+            f"{path} must not have changed since this monitor was loaded from it or saved to it",
+            argument="path",
+            kind="file",
+            remedies=[Remedy("Load it again, take in the new rows, and save it.")],
+        )
+    content = monitor.to_bytes()
+    with written(path) as new:
+        new.write_bytes(content)
+    monitor._file = _place(path), _digest(content)
+
+
+def observe_new(monitor: Monitor, handle: Handle, time: str) -> tuple[Breakdown, int]:
+    """Sums of the rows of a handle that are not known, which are noted; and the number of known ones."""
+    steps, names, n_known = monitor._observed(handle, None, time, None, {}, named=True)
+    if names is not None:
+        monitor._state.pending.note_hashes(names.names, names.outcomes)
+    return steps, n_known
+
+
+def assume_unit(monitor: Monitor, unit: Unit | None) -> None:
+    """Let groups, or time steps, enter one by one where files have them, without calling that stated."""
+    if monitor.unit is None and unit is not None:
+        monitor._state.settings = replace(monitor.settings, unit=unit)
 
 
 def has_waited(monitor: Monitor) -> bool:

@@ -15,6 +15,7 @@ from verax.common.hashing import label_hash
 from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import Floats, Ints, to_array, to_host
 
+Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 # How many names of rows an error lists.
 _LISTED = 5
 
@@ -143,7 +144,7 @@ class Pending:
         changed = [
             i
             for i, (known, outcome) in enumerate(zip(before, y.tolist(), strict=True))
-            if known is not None and known != _hash(outcome)
+            if known is not None and known != outcome_hash(outcome)
         ]
         if changed:
             raise _refusal(
@@ -159,8 +160,43 @@ class Pending:
     def note(self, names: Sequence[Any], y: Any) -> None:
         """Note rows that were taken in with their outcomes."""
         for name, outcome in zip(names, y.tolist(), strict=True):
-            self._known[label_hash(name)] = _hash(outcome)
+            self._known[label_hash(name)] = outcome_hash(outcome)
             self._rows.pop(name, None)
+
+    def known_among(self, names: Hashes, outcomes: Hashes, numbers: Ints) -> Hashes:
+        """Those of some rows, given by hashes of names and outcomes, that were taken in before.
+
+        A name that occurs twice is an error, and so is another outcome of a row that is known.
+        """
+        _, first = np.unique(names, return_index=True)
+        twice = np.setdiff1d(np.arange(len(names)), first)
+        before = [self._known.get(name) for name in names.tolist()]
+        changed = [
+            i
+            for i, (known, outcome) in enumerate(zip(before, outcomes.tolist(), strict=True))
+            if known not in (None, outcome)
+        ]
+        for places, requirement, argument, found in (
+            (twice, "must name each row once", "ids", "repeats one before"),
+            (changed, "must not change the outcome of a row", "y", "had another outcome before"),
+        ):
+            if len(places):
+                rows = numbers[places].tolist()
+                raise InputError(
+                    requirement,
+                    argument=argument,
+                    found=f"row {rows[0]:,} {found} ({len(rows):,} in all)",
+                    rows=rows[:_LISTED],
+                    count=len(rows),
+                )
+        known_names: Hashes = names[np.array([known is not None for known in before], bool)]
+        return known_names
+
+    def note_hashes(self, names: Hashes, outcomes: Hashes) -> None:
+        """Note rows that were taken in, by hashes of their names and outcomes."""
+        new = dict(zip(names.tolist(), outcomes.tolist(), strict=True))
+        self._known |= new
+        self._rows = {name: row for name, row in self._rows.items() if label_hash(name) not in new}
 
     def note_late(self, lags: Floats, losses: Floats) -> None:
         """Note how late outcomes came, and with which losses."""
@@ -209,6 +245,24 @@ class Pending:
         return made
 
 
+def check_later(rows: Sequence[Waiting], times: Sequence[Any], names: Sequence[Any]) -> None:
+    """Refuse outcomes that came before their forecasts were made."""
+    early = [
+        i
+        for i, (row, time) in enumerate(zip(rows, times, strict=True))
+        if row.time is not None and isinstance(time, type(row.time)) and time < row.time
+    ]
+    if early:
+        raise _refusal(
+            f"must not be before {show(rows[early[0]].time)}, when the forecast was made",
+            "time",
+            names,
+            early,
+            "has its outcome before its forecast",
+            "have their outcomes before their forecasts",
+        )
+
+
 def lags_of(rows: Sequence[Waiting], times: Sequence[Any], step: int) -> Floats:
     """How late outcomes came: in units of time where times can be subtracted, else in time steps."""
     try:
@@ -241,10 +295,10 @@ def _refusal(
     )
 
 
-def _hash(outcome: Any) -> int:
+def outcome_hash(outcome: Any) -> int:
     """64 bits of an outcome, the same for 1, 1.0 and True; of several raters those of a list."""
     if isinstance(outcome, list):
-        return label_hash([_hash(each) for each in outcome])
+        return label_hash([outcome_hash(each) for each in outcome])
     if isinstance(outcome, float) and outcome.is_integer():
         outcome = int(outcome)
     return label_hash(int(outcome) if isinstance(outcome, bool) else outcome)

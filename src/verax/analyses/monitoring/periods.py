@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.monitoring.evidence import OF_LOSS, Scope, Target, began
+from verax.analyses.monitoring.evidence import OF_LOSS, Target, began
 from verax.analyses.monitoring.steps import (
     ASKED,
     CLAIMED,
@@ -22,6 +22,7 @@ from verax.analyses.monitoring.steps import (
     SHIFT,
     STATED,
     TILT,
+    Scope,
     Step,
 )
 from verax.inference.betting import log_factors
@@ -105,11 +106,18 @@ def joined(periods: Sequence[Period], most: int) -> list[Period]:
     return [reduce(Period.plus, periods[i : i + size]) for i in range(0, len(periods), size)]
 
 
-def onset_of(periods: Sequence[Period], target: Target, events: Sequence[str]) -> tuple[Any, Any, Any]:
-    """When a change began: the likeliest time, and the earliest and latest plausible one."""
+def onset_of(
+    periods: Sequence[Period], target: Target, events: Sequence[str], *, by_step: bool
+) -> tuple[Any, Any, Any]:
+    """When a change began: the likeliest time, and the earliest and latest plausible one.
+
+    `by_step` says that time steps enter as a whole.
+    """
     column, label, name = target
     own = [period for period in periods if (column, label) in period.steps]
     steps = [period.steps[column, label] for period in own]
+    if by_step:
+        steps = [step.as_one() for step in steps]
     n = [step.n_units for step in steps]
     if name == OF_LOSS:
         places = [(EXCESS, 1.0)]
@@ -129,11 +137,11 @@ def onset_of(periods: Sequence[Period], target: Target, events: Sequence[str]) -
 
 
 def since_onset(
-    periods: Sequence[Period], target: Target, events: Sequence[str]
+    periods: Sequence[Period], target: Target, events: Sequence[str], *, by_step: bool
 ) -> tuple[float, float, float]:
     """The mean probability, frequency and loss since a change began; NaN where there is no event."""
     column, label, name = target
-    start, _, _ = onset_of(periods, target, events)
+    start, _, _ = onset_of(periods, target, events, by_step=by_step)
     steps = [p.steps[column, label] for p in periods if (column, label) in p.steps and not p.time < start]
     weights = np.array([float(step.n_rows) for step in steps])
     means = np.average([step.means for step in steps], axis=0, weights=weights)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from verax.analyses.cards.saved import load_card
 from verax.analyses.cards.scorecard import Scorecard
+from verax.analyses.monitoring.reference import upper_bound
 from verax.analyses.monitoring.steps import Tolerated, Unit
 from verax.common.checks import check_choice, check_flag, check_number
 from verax.errors import InputError, Remedy, join, passing
@@ -31,11 +32,15 @@ class Settings:
     rule : Rule
         The rule that scores rows.
     reference : float or None
-        The mean loss of good times; of an estimated one, the upper end of its confidence interval.
+        The mean loss of good times; of an estimated one, an upper bound.
     level : float
         What is left of `alpha` beside the error of the reference.
     tolerance, alpha, ordered, unit, by, false_alarms
         As in `Monitor`.
+    unit_stated : bool
+        Whether the user chose the unit. Otherwise dependence within time steps is looked for.
+    cautions : tuple of str
+        What the card of the reference warns of.
     """
 
     rule: Rule
@@ -47,6 +52,8 @@ class Settings:
     unit: Unit | None
     by: tuple[str, ...]
     false_alarms: FalseAlarms
+    unit_stated: bool = False
+    cautions: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -76,18 +83,19 @@ class Settings:
             unit,
             (by,) if isinstance(by, str) else tuple(by),
             false_alarms,
+            unit is not None,
         )
         return made.with_reference(reference)
 
     def with_reference(self, given: Reference) -> Settings:
         """The same with another reference, which takes its part of `alpha`."""
         if given is None:
-            return replace(self, reference=None, level=self.alpha)
+            return replace(self, reference=None, level=self.alpha, cautions=())
         card = load_card(given) if isinstance(given, (str, Path)) else given
         if not isinstance(card, Scorecard):
             finite = "must be a positive number, a card, or the file of a saved card"
             known = check_number("reference", card, finite, lambda m: 0 < m < math.inf)
-            return replace(self, reference=known, level=self.alpha)
+            return replace(self, reference=known, level=self.alpha, cautions=())
         if self.rule not in card.tally.rules:
             raise InputError(
                 f"must have {name_of(self.rule)}, the rule that is monitored",
@@ -95,16 +103,11 @@ class Settings:
                 found=f"the card has {join(card.scores)}",
                 remedies=[passing("with one of these", rule=...)],
             )
-        interval = card.scores[name_of(self.rule)].interval
-        if not interval.defined or not 0 < interval.high < math.inf:
-            raise InputError(
-                "must have a confidence interval with a finite, positive upper end",
-                argument="reference",
-                found=interval.caution or f"the interval is {interval:.4g}",
-            )
         missed = (1 - card.resampling.confidence) / 2
+        bound, caution = upper_bound(card, self.rule, missed)
+        own = replace(self, reference=bound, level=self.alpha, cautions=(caution,) if caution else ())
         if self.false_alarms == "rate":
-            return replace(self, reference=interval.high, level=self.alpha)
+            return own
         if missed >= self.alpha:
             raise InputError(
                 "must be larger than the error of the reference interval",
@@ -112,7 +115,7 @@ class Settings:
                 found=f"that is {missed:g} on the upper side, and alpha is {self.alpha:g}",
                 remedies=[Remedy("Evaluate the reference with a higher `confidence`.")],
             )
-        return replace(self, reference=interval.high, level=self.alpha - missed)
+        return replace(own, level=self.alpha - missed)
 
     @property
     def tolerated(self) -> float | None:
@@ -140,11 +143,17 @@ class Settings:
 
     def to_values(self) -> dict[str, Any]:
         """The settings, to be stored."""
-        return {**vars(self), "rule": repr(self.rule), "by": list(self.by)}
+        lists = {"by": list(self.by), "cautions": list(self.cautions)}
+        return {**vars(self), "rule": repr(self.rule), **lists}
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Settings:
         """The settings as they were stored."""
         told = dict(values)
-        level = float(told.pop("level"))
-        return replace(cls.of(told.pop("reference"), **told), level=level)
+        # Earlier versions did not keep whether the unit was stated; they kept no cautions.
+        kept: dict[str, Any] = {
+            "level": float(told.pop("level")),
+            "unit_stated": bool(told.pop("unit_stated", False)),
+            "cautions": tuple(map(str, told.pop("cautions", ()))),
+        }
+        return replace(cls.of(told.pop("reference"), **told), **kept)

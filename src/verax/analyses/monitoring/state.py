@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from verax.analyses.monitoring.dependence import Dependence
 from verax.analyses.monitoring.evidence import Ledger
 from verax.analyses.monitoring.pending import Pending
 from verax.analyses.monitoring.periods import Period, joined
@@ -52,6 +53,8 @@ class State:
         Forecasts whose outcomes come later, and names of rows.
     files : dict of str to str
         The names of files that were taken in, by a hash of their content.
+    dependence : Dependence
+        What complete time steps tell of dependence within steps. It follows from `periods`.
     """
 
     settings: Settings
@@ -61,6 +64,7 @@ class State:
     alarm: Alarm | None = None
     pending: Pending = field(default_factory=Pending)
     files: dict[str, str] = field(default_factory=dict)
+    dependence: Dependence = field(default_factory=Dependence)
 
     @property
     def events(self) -> tuple[str, ...]:
@@ -70,7 +74,9 @@ class State:
     def new_ledger(self) -> Ledger:
         """Bets at their beginning."""
         told = self.settings
-        return Ledger(self.events, told.reference is not None, told.by, told.restarts)
+        assumed = told.unit != "time" and not told.unit_stated
+        dependence = self.dependence if assumed else None
+        return Ledger(self.events, told.reference is not None, told.by, told.restarts, dependence)
 
     def history(self, most: int | None = None) -> MonitorHistory:
         """What was seen in each time step; with neighbours joined if there are more than `most`."""
@@ -119,6 +125,8 @@ class State:
                 Pending.from_values(values["pending"]),
                 {str(k): str(v) for k, v in values["files"].items()},
             )
+            for period in made.periods[:-1]:
+                made.dependence.note(period.steps)
             if values["capital"] is not None:
                 made.ledger = made.new_ledger()
                 made.ledger.restore(values["capital"])

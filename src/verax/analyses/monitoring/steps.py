@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from itertools import accumulate, pairwise
 from typing import Any, Literal
@@ -13,22 +15,25 @@ import numpy as np
 from verax.analyses.binary import event_names
 from verax.analyses.parts import naming, probabilities, seen
 from verax.analyses.retention.uncertainty_scores import expected_of_itself, expected_of_lists
+from verax.common.hashing import label_hash
 from verax.common.specs import Whole
 from verax.common.summaries import Summary, merges, same_names
 from verax.engines.clusters import ByLabel, GroupLabels
 from verax.engines.stats import RowStatistic
 from verax.engines.sums import Sum, Sums
-from verax.errors import InputError, Remedy, passing
+from verax.errors import InputError, Remedy, passing, show
 from verax.inputs.arrays import Bools, Floats, Ints, to_host
 from verax.inputs.breakdown import Breakdown, labels_of
 from verax.inputs.groups import Groups, check_one_way
-from verax.inputs.handles import Gathering, Part, Recipe
+from verax.inputs.handles import LATER, Gathering, Part, Recipe
 from verax.inputs.lists.rows import ListRows
 from verax.kernels.ledger import compiles
 from verax.kernels.monitoring import BINS
 from verax.scores.base import Rule, losses_of
 
 Unit = Literal["row", "group", "time"]
+# All rows ("", None), or a subgroup: its column and its label.
+Scope = tuple[str, Any]
 ALL = "all"
 # What the most likely class is called, and whatever a list names.
 TOP, LISTED = "most likely class", "any listed class"
@@ -41,6 +46,13 @@ STATED, HAPPENED, SHIFT, TILT, PER_EVENT = range(5)
 # Of how many numbers of a part the expected loss is computed, and of how many rows at least: some rules take
 # all classes as outcomes in turn.
 _ASKED_NUMBERS, _ASKED_ROWS = 2**13, 16
+# Dates that begin with the day or the month, have months or days of one digit, or name the month.
+_DATED = re.compile(
+    r"^\s*(\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[./-](\d[./-]\d{1,2}|\d\d[./-]\d))(?!\d)"
+    r"|(^|[\W\d_])(jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec|january|february|march|april|june|july"
+    r"|august|september|october|november|december)\.?([\W\d_]|$)",
+    re.IGNORECASE,
+)
 # Runs of rows of one cell that are this long on average are summed one by one.
 _LONG = 256
 
@@ -128,6 +140,8 @@ class StepRecipe(Recipe[Breakdown]):
         What is independent: "row", "group" or "time".
     stated : bool
         Whether the user chose it. Otherwise rows that are grouped may not enter one by one.
+    left_out : tuple of int
+        Hashes of the names of rows that were taken in before.
     """
 
     model: str
@@ -138,6 +152,7 @@ class StepRecipe(Recipe[Breakdown]):
     by: tuple[str, ...]
     unit: Unit
     stated: bool
+    left_out: tuple[int, ...] = field(default=(), metadata=LATER)
 
     def gathering(self) -> Gathering[Breakdown]:
         """Steps that rows are added to, without a look at those that a part has no rows of."""
@@ -145,6 +160,13 @@ class StepRecipe(Recipe[Breakdown]):
 
     def take(self, part: Part) -> Breakdown:
         """Of some rows."""
+        if self.left_out:
+            assert part.ids is not None
+            assert part.subset is not None
+            known = frozenset(self.left_out)
+            part = part.subset(np.flatnonzero([label_hash(name) not in known for name in part.ids.tolist()]))
+            if not part.n_rows:
+                return Breakdown({})
         rows = self._rows(part)
         times = _times(part.by[self.time], part.n_rows)
         names = times.labels.tolist()
@@ -440,11 +462,63 @@ def in_plain_times(column: Any) -> Any:
     values = np.asarray(column)
     if values.dtype.kind == "O" and len(values) and all(isinstance(value, date) for value in values.tolist()):
         values = values.astype("datetime64[us]")
+    _check_times(values)
     if values.dtype.kind != "M":
         return values
     exact = values.astype("datetime64[us]")
     days = exact.astype("datetime64[D]")
     return days if bool((days == exact).all()) else exact
+
+
+def _check_times(values: Any) -> None:
+    """Refuse what has no place in an order of times, and dates whose texts have another order than they."""
+    kind = values.dtype.kind
+    if kind in "fM":
+        bad = ~np.isfinite(values)
+    elif kind in "iu":
+        return
+    else:
+        texts = kind == "U"
+        bad = np.array(
+            [
+                not (texts or isinstance(each, (str, int, float, date))) or _lost(each)
+                for each in values.tolist()
+            ],
+            bool,
+        )
+    if bad.any():
+        rows = np.flatnonzero(bad)
+        raise InputError(
+            "must be finite numbers, dates or texts",
+            argument="time",
+            kind="value",
+            found=f"row {rows[0]:,} has {show(values[rows[0]])} ({len(rows):,} in all)",
+            rows=rows[:5].tolist(),
+            count=len(rows),
+        )
+    if kind in "UO":
+        dated = [
+            text for text in dict.fromkeys(values.tolist()) if isinstance(text, str) and _DATED.search(text)
+        ]
+        if dated:
+            raise InputError(
+                "must be in an order that texts have as well",
+                argument="time",
+                kind="order",
+                found=f"{show(dated[0])} looks like a date, and such dates are not in order as texts",
+                values=dated[:5],
+                remedies=[
+                    Remedy("Write dates as 2025-12-31."),
+                    Remedy(
+                        'Convert them first, for example with pandas.to_datetime(..., format="%d.%m.%Y").'
+                    ),
+                ],
+            )
+
+
+def _lost(value: Any) -> bool:
+    """Whether a time is a truth value, or no number."""
+    return isinstance(value, (bool, np.bool_)) or (isinstance(value, float) and not math.isfinite(value))
 
 
 def _of_distributions(part: Part, model: str, rule: Rule, ordered: bool) -> SeenRows:
@@ -531,8 +605,13 @@ class Step:
             sums.n, g, means, each.sum(axis=0), (each * each).sum(axis=0), variance, np.zeros_like(bins)
         )
 
+    def as_one(self) -> Step:
+        """The same rows as a single unit, which may depend on each other in any way."""
+        means, bins = self.means, self.bins / self.n_rows
+        return Step(self.n_rows, 1, means, means, means * means, np.nan, bins)
 
-def scopes_of(found: Mapping[str, Any]) -> Iterable[tuple[tuple[str, Any], StepSums]]:
+
+def scopes_of(found: Mapping[str, Any]) -> Iterable[tuple[Scope, StepSums]]:
     """All rows of a step, and the subgroups of each column."""
     yield ("", None), found[ALL]
     for column, own in found.items():

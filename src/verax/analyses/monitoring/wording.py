@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,49 +14,115 @@ from verax.analyses.monitoring.result import Alarm
 from verax.analyses.monitoring.settings import Settings
 from verax.analyses.monitoring.state import State
 from verax.analyses.monitoring.steps import TOP
+from verax.errors import join
 from verax.scores.registry import name_of
+
+# How many events a sentence names.
+_LISTED = 3
 
 
 def alarm_at(ledger: Ledger, periods: Sequence[Period], told: Settings) -> Alarm:
     """The alarm that the last time step raises."""
     failed = ledger.against(1 / told.level)
     targets = [target for target, _ in failed]
+    ways = ledger.directions(1 / told.level)
     if not targets:
         # All claims together fail; none of them alone.
         strongest = int(np.argmax(ledger.logs() + np.log(ledger.weights())))
-        targets = [ledger.targets[strongest]]
-    reasons = tuple(_reason(ledger, periods, told, target) for target in targets)
-    return Alarm(periods[-1].time, tuple(targets), reasons, _kind(ledger, targets), bool(failed))
+        targets, ways = [ledger.targets[strongest]], {}
+    reasons = [_reason(ledger, periods, told, target, ways.get(target)) for target in targets]
+    if not failed:
+        reasons = [f"the claims fail together, none by itself; the strongest evidence: {reasons[0]}"]
+    kind = _kind(ledger, targets, ways) if failed else "What has changed is not known yet"
+    return Alarm(periods[-1].time, tuple(targets), tuple(reasons), kind, bool(failed))
 
 
-def _reason(ledger: Ledger, periods: Sequence[Period], told: Settings, target: Target) -> str:
+def _reason(
+    ledger: Ledger, periods: Sequence[Period], told: Settings, target: Target, way: str | None
+) -> str:
     column, label, name = target
     where = f" where {column} is {label}" if column else ""
-    stated, happened, loss = since_onset(periods, target, ledger.events)
+    by_step = enters_whole(ledger, target)
+    stated, happened, loss = since_onset(periods, target, ledger.events, by_step=by_step)
     if name == OF_LOSS:
-        return f"{name_of(told.rule)} rose above {told.tolerated:.4g} to {loss:.4g}{where}"
+        return f"mean {name_of(told.rule)} {loss:.4g} exceeds the tolerated {told.tolerated:.4g}"
     shares = f"{100 * stated:.0f}% forecast, {100 * happened:.0f}% happened"
-    return f"probabilities of “{name}” are {ledger.direction(target)}{where} ({shares})"
+    wrong = "do not match the outcomes" if way is None else f"are {way}"
+    return f"probabilities of “{name}” {wrong}{where} ({shares})"
 
 
-def _kind(ledger: Ledger, targets: Sequence[Target]) -> str:
-    """What kind of change this is."""
-    whole = [name for column, _, name in targets if not column]
+def _kind(ledger: Ledger, targets: Sequence[Target], ways: Mapping[Target, str]) -> str:
+    """What the claims that failed say together; nothing about those that did not fail."""
+    whole = [target for target in targets if not target[0]]
     if not whole:
-        return "only some subgroups have changed"
-    events = [name for name in whole if name != OF_LOSS]
+        return "These claims are about subgroups; none about all rows has failed"
+    events = [name for _, _, name in whole if name != OF_LOSS]
     if not events:
-        return "no miscalibration is detected, so cases are harder or forecasts less informative"
-    ways = {name: ledger.direction(("", None, name)) for name in events}
-    answers = ways.pop(TOP, "")
-    if not ways:
-        words = {"too high": "overconfident", "too low": "underconfident"}
-        return f"the forecasts are {words.get(answers, answers)}"
-    if set(ways.values()) <= {"too low", "too high"}:
-        one = len(ways) == 1 and len(ledger.events) > 2
-        return f"one class has changed: {next(iter(ways))}" if one else "class frequencies have shifted"
-    same = set(ways.values())
-    return "the forecasts are miscalibrated" if len(same) > 1 else f"the forecasts are {same.pop()}"
+        return "No miscalibration is found: harder cases or less informative forecasts look like this"
+    own = {name: ways.get(("", None, name), "") for name in events}
+    answers = own.pop(TOP, "")
+    if not own:
+        words = {"too high": "overconfident", "too low": "underconfident", "": "miscalibrated"}
+        return f"The forecasts are {words.get(answers, answers)}"
+    listed = [f"“{name}”" for name in own]
+    rest = [f"{len(listed) - _LISTED} others"] if len(listed) > _LISTED + 1 else []
+    names, found = join([*listed[: _LISTED if rest else None], *rest]), set(own.values())
+    more = "" if len(own) == len(ledger.events) - 1 else "; others may have changed as well"
+    if found <= {"too low", "too high"}:
+        one = len(own) == 1
+        return (
+            f"The {'frequency' if one else 'frequencies'} of {names} {'has' if one else 'have'} shifted "
+            f"against the forecasts{more}"
+        )
+    if len(found) == 1 and found != {""}:
+        return f"The forecasts of {names} are {found.pop()}{more}"
+    return f"The forecasts of {names} are miscalibrated{more}"
+
+
+def enters_whole(ledger: Ledger | None, target: Target) -> bool:
+    """Whether time steps enter the bets against a claim as a whole."""
+    if ledger is None or target[:2] not in ledger.capital:
+        return False
+    claims = ledger.claims(target[:2])
+    return target[2] in claims and bool(ledger.by_step(target[:2])[claims.index(target[2])])
+
+
+def onset_at(state: State) -> tuple[Any, Any, Any] | None:
+    """When the change began that raised the alarm: the likeliest time, the earliest and the latest one."""
+    if state.alarm is None:
+        return None
+    target = state.alarm.targets[0]
+    return onset_of(state.periods, target, state.events, by_step=enters_whole(state.ledger, target))
+
+
+def cautions_of(state: State) -> tuple[str, ...]:
+    """What to know about the alarms: of the reference, and of dependence within time steps."""
+    told, ledger, whole = state.settings, state.ledger, ("", None)
+    found = [f"Caution about the reference: {caution}." for caution in told.cautions]
+    if ledger is None or told.unit == "time":
+        return tuple(found)
+    units = "groups" if told.unit == "group" else "rows"
+    shared = dict(zip([OF_LOSS, *ledger.events], state.dependence.certain(whole).tolist(), strict=False))
+    largest = max(ledger.claims(whole), key=lambda name: shared.get(name, 0.0))
+    if shared.get(largest):
+        what = name_of(told.rule) if largest == OF_LOSS else f"the probabilities of “{largest}”"
+        entering = (
+            ", but alarms assume that they do not"
+            if told.unit_stated
+            else ": time steps enter as a whole there"
+        )
+        found.append(
+            f"{units.capitalize()} of a time step depend on each other (intraclass correlation "
+            f"{shared[largest]:.2g} for {what}){entering}."
+        )
+    unheld = ledger.total(ledger.logs_by_unit())
+    if ledger.dependence is not None and state.alarm is None and unheld >= -math.log(told.level):
+        found.append(
+            f"If {units} of a time step are independent, the evidence is {_number(unheld)} (alarm at "
+            f"{1 / told.level:.3g}). The time steps so far do not show that they are; a monitor with the "
+            f"stated unit {told.unit!r} assumes it."
+        )
+    return tuple(found)
 
 
 def verdict_of(state: State) -> str:
@@ -69,10 +136,13 @@ def verdict_of(state: State) -> str:
     if alarm is None:
         now, needed = evidence_of(periods), 1 / state.settings.level
         return f"No alarm in {what}: evidence {now:.3g}, alarm at {needed:.3g}."
-    likeliest, low, high = onset_of(periods, alarm.targets[0], state.events)
+    onset = onset_at(state)
+    assert onset is not None
+    likeliest, low, high = onset
     plausible = "" if low == high else f" (between {low} and {high})"
     more = len(alarm.reasons) - 1
     also = f", and {more} more" if more > 0 else ""
+    # Earlier versions stored it without a capital.
     kind = alarm.kind[0].upper() + alarm.kind[1:]
     return (
         f"Alarm at {alarm.time} in {what}: {alarm.reasons[0]}{also}. "
@@ -83,6 +153,10 @@ def verdict_of(state: State) -> str:
 def evidence_of(periods: Sequence[Period]) -> float:
     """The evidence after the last time step; 1 before the first."""
     return math.exp(min(periods[-1].evidence, 700.0)) if periods else 1.0
+
+
+def _number(log: float) -> str:
+    return f"{math.exp(min(log, 700.0)):.3g}"
 
 
 def lateness_of(z: float) -> str:

@@ -1,0 +1,117 @@
+"""Whether the rows of one time step depend on each other, as complete time steps tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from verax.analyses.monitoring.steps import LOSS, OF_EVENT, PER_EVENT, SHIFT, TILT, Scope, Step
+from verax.inputs.arrays import Bools, Floats
+
+# So many differences of neighbouring steps, and degrees of freedom within them, are needed to tell.
+_LEAST, _FREEDOM = 8, 10
+# A squared difference counts at most this many times its expectation: a change is one large difference.
+_MOST = 4.0
+# The mean and variance of a chi-square variable (1 degree of freedom) that is capped there. Neighbouring
+# differences share a step, which makes the variance of their sum half as large again.
+_MEAN, _VARIANCE = 0.9205, 1.2325 * 1.5
+# Dependence is assumed where the sum of the differences lies this many standard errors above its expectation.
+# It is called certain at a larger distance: at this one, it is only not excluded.
+_LIMIT, _CERTAIN = 1.28, 4.0
+
+
+@dataclass
+class _Differences:
+    """The means of neighbouring steps compared with the spread within steps: losses, and gaps of events."""
+
+    n: int = 0
+    means: Floats = field(default_factory=lambda: np.zeros(0))
+    squares: Floats | float = 0.0
+    freedom: int = 0
+    units: int = 0
+    steps: int = 0
+    count: int = 0
+    capped: Floats | float = 0.0
+    plain: Floats | float = 0.0
+
+    def note(self, step: Step) -> None:
+        """Take in a complete step."""
+        at = np.arange(OF_EVENT, len(step.first), PER_EVENT)
+        columns = np.concatenate([[LOSS], at + SHIFT, at + TILT])
+        n, first, second = step.n_units, step.first[columns], step.second[columns]
+        means = first / n
+        self.squares = self.squares + np.maximum(second - means * first, 0.0)
+        self.freedom += n - 1
+        self.units, self.steps = self.units + n, self.steps + 1
+        if self.n and self.freedom >= _FREEDOM:
+            scale = self.squares / self.freedom * (1 / n + 1 / self.n)
+            gap = (means - self.means) ** 2
+            # Rows of a step that are all alike leave nothing to compare with.
+            ratio = np.divide(gap, scale, out=np.where(gap > 0, _MOST, 0.0), where=scale > 1e-12)
+            self.count += 1
+            self.capped = self.capped + np.minimum(ratio, _MOST)
+            self.plain = self.plain + ratio
+        self.n, self.means = n, means
+
+    @property
+    def untold(self) -> bool:
+        """Whether there are too few steps to tell."""
+        return self.count < _LEAST
+
+    @property
+    def distance(self) -> Floats:
+        """(1 + E,) of the loss and each event, how much more steps differ than those of independent rows.
+
+        In standard errors.
+        """
+        over = (np.asarray(self.capped) - _MEAN * self.count) / math.sqrt(_VARIANCE * self.count)
+        return _by_claim(over)
+
+    @property
+    def correlation(self) -> Floats:
+        """(1 + E,) of the same, the intraclass correlation: the share of the variance between steps."""
+        excess = np.maximum(np.asarray(self.plain) / self.count - 1, 0.0)
+        return _by_claim(excess / (excess + self.units / self.steps))
+
+
+def _by_claim(columns: Floats) -> Floats:
+    """The largest number of each claim: one of the loss, two of each event."""
+    e = len(columns) // 2
+    return np.append(columns[:1], np.maximum(columns[1 : 1 + e], columns[1 + e :]))
+
+
+class Dependence:
+    """What complete time steps tell, for all rows and for subgroups.
+
+    Steps whose rows are independent differ by chance alone: the means of neighbouring steps differ as the
+    spread within steps lets them. Only neighbours are compared, because a change that lasts makes one such
+    difference large, and rows that depend on each other all of them.
+    """
+
+    def __init__(self) -> None:
+        self._scopes: dict[Scope, _Differences] = {}
+
+    def note(self, steps: Mapping[Scope, Step]) -> None:
+        """Take in a complete time step."""
+        for scope, step in steps.items():
+            self._scopes.setdefault(scope, _Differences()).note(step)
+
+    def untold(self, scope: Scope) -> bool:
+        """Whether there are too few steps to tell."""
+        return scope not in self._scopes or self._scopes[scope].untold
+
+    def found(self, scope: Scope, n_events: int) -> Bools:
+        """(1 + E,) whether dependence is found, of the loss and each event; true also until one can tell."""
+        if self.untold(scope):
+            return np.ones(1 + n_events, bool)
+        return np.asarray(self._scopes[scope].distance > _LIMIT)
+
+    def certain(self, scope: Scope) -> Floats:
+        """(1 + E,) intraclass correlations where dependence is certain, else 0; empty until one can tell."""
+        if self.untold(scope):
+            return np.zeros(0)
+        own = self._scopes[scope]
+        return np.where(own.distance > _CERTAIN, own.correlation, 0.0)
