@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
+import lzma
 import math
+import pickle
 import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
+from html import escape
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.stats import beta, norm
 
 import verax as vx
 from verax.analyses.monitoring.evidence import Capital, Ledger
 from verax.analyses.monitoring.steps import StepRecipe
 from verax.analyses.monitoring.wording import alarm_at
 from verax.inputs.breakdown import Breakdown
+from verax.report.monitoring import monitor_page
 
 
 def draw(rng, n, k=3, spread=1.2):
@@ -578,3 +587,261 @@ def test_rows_of_a_handle_enter_as_they_depend_on_each_other(tmp_path):
     assert watched.n_rows == 40
     with pytest.raises(vx.InputError, match="groups enter one by one"):
         vx.Monitor(0.5, rule="brier", unit="group").update(vx.scan(frame, target="y", **given), time="day")
+
+
+# ---- what alarms may say, and what they assume ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("events", [0, 1, 3, 10])
+def test_the_reference_is_bounded_above_where_few_events_happened(events):
+    # No valid bound lies below that of Clopper and Pearson by more than their discreteness.
+    y, p = np.arange(60) < events, np.full(60, 0.02)
+    bound = vx.Monitor(vx.evaluate(y, p, rules=["zero_one"]), rule="zero_one").settings.reference
+    exact = beta.ppf(0.975, events + 1, 60 - events)
+    assert exact < bound < exact + 0.25
+    with pytest.raises(vx.InputError, match="rows enough to bound the mean loss"):
+        vx.Monitor(vx.evaluate(y[-2:], p[-2:], rules=["zero_one"]), rule="zero_one")
+
+
+def test_the_reference_of_groups_is_bounded_by_groups():
+    rng = np.random.default_rng(1)
+    groups = np.repeat(np.arange(40), 25)
+    y = (rng.random(40) < 0.1)[groups].astype(int)
+    card = vx.evaluate(y, np.full(1000, 0.1), groups=groups, rules=["zero_one"])
+    bound = vx.Monitor(card, rule="zero_one").settings.reference
+    # Groups are all right or all wrong, so that forty of them tell as much as forty rows.
+    assert bound > beta.ppf(0.975, y.sum() // 25 + 1, 40 - y.sum() // 25)
+
+
+def test_cautions_of_the_reference_are_those_of_the_monitor(tmp_path):
+    card = vx.evaluate((np.arange(60) < 1).astype(int), np.full(60, 0.02), rules=["brier"])
+    caution = card.scores["brier"].interval.caution
+    assert caution.startswith("heavy tails")
+    monitor = vx.Monitor(card, rule="brier")
+    monitor.update([0, 1], [0.2, 0.8], time=1)
+    for each in (monitor, vx.Monitor.from_bytes(monitor.to_bytes())):
+        assert each.cautions == (f"Caution about the reference: {caution}.",)
+        assert each.to_dict()["cautions"] == list(each.cautions)
+    assert escape(caution) in monitor_page(monitor)
+    monitor.acknowledge(0.5)
+    assert monitor.cautions == ()
+
+
+def together(rng, n=100, rho=0.1):
+    """Calibrated forecasts whose outcomes share a part of what is behind them."""
+    p = rng.uniform(0.1, 0.9, n)
+    shared, own = rng.normal(), rng.normal(size=n)
+    return (norm.cdf(np.sqrt(rho) * shared + np.sqrt(1 - rho) * own) < p).astype(int), p
+
+
+def test_rows_of_a_step_that_depend_on_each_other_raise_no_alarm():
+    alarms = {"row": 0, None: 0}
+    for seed, unit in itertools.product((2, 7, 12), alarms):
+        rng, monitor = np.random.default_rng(seed), vx.Monitor(unit=unit)
+        for day in range(25):
+            monitor.update(*together(rng), time=day)
+        alarms[unit] += monitor.alarm is not None
+        (caution, *_) = monitor.cautions
+        assert caution.startswith("Rows of a time step depend on each other (intraclass correlation 0.")
+        assert ("time steps enter as a whole" in caution) == (unit is None)
+        assert ("alarms assume that they do not" in caution) == (unit == "row")
+    assert alarms == {"row": 3, None: 0}
+
+
+def test_alarms_that_assume_independence_wait_for_ten_steps_unless_it_is_stated():
+    rng, n = np.random.default_rng(1), {"row": None, None: None}
+    rows = [changed(rng, 200, "shift") for _ in range(14)]
+    for unit in n:
+        monitor = vx.Monitor(unit=unit)
+        for day, row in enumerate(rows):
+            held = [each for each in monitor.cautions if "If rows of a time step are independent" in each]
+            assert not held or (unit is None and day < 10)
+            if monitor.update(*row, time=day) is not None:
+                n[unit] = day + 1
+                break
+    assert n["row"] < 6
+    assert n[None] == 10
+
+
+def test_a_subgroup_that_has_always_been_harder_raises_no_alarm():
+    rng, monitor = np.random.default_rng(3), vx.Monitor(0.3, rule="brier", by="site", unit="row")
+    for day in range(30):
+        site = np.arange(200) % 2
+        p = np.where(site == 1, rng.uniform(0.3, 0.7, 200), rng.uniform(0.02, 0.1, 200))
+        monitor.update(rng.random(200) < p, p, time=day, by={"site": site})
+    assert monitor.alarm is None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_shift_of_class_frequencies_is_not_called_a_change_of_one_class(seed):
+    rng, monitor = np.random.default_rng([3, seed]), vx.Monitor(unit="row")
+    for day in range(60):
+        p = rng.dirichlet([1.2] * 3, 100)
+        q = p * ([1, 1, 1] if day < 5 else [0.5, 1, 2])
+        y = np.minimum(
+            ((q / q.sum(axis=1, keepdims=True)).cumsum(axis=1) <= rng.random((100, 1))).sum(axis=1), 2
+        )
+        if monitor.update(y, p, time=day) is not None:
+            break
+    said = monitor.verdict
+    assert "one class" not in said.lower()
+    assert "“0” are too low" not in said
+    assert "“2” are too high" not in said
+    named = {name for _, _, name in monitor.alarm.targets} - {"most likely class"}
+    assert ("others may have changed as well" in said) == (monitor.alarm.located and len(named) < 3)
+
+
+def test_a_direction_that_is_not_certain_is_not_named():
+    ledger = Ledger(("a", "b"), with_loss=False, columns=(), restarts=False)
+    ledger.capital["", None] = own = Capital.fresh(2, 1.0, restarts=False)
+    own.events[0, 0] += np.log(400)
+    own.events[1] += np.log(30)
+    assert ledger.directions(20) == {("", None, "a"): "too low"}
+    assert [target[2] for target, _ in ledger.against(20)] == ["a", "b"]
+
+
+# ---- times, names, threads and states ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("time", "message"),
+    [
+        *((each, "must be finite numbers, dates or texts") for each in (math.nan, None, True, math.inf)),
+        (np.datetime64("NaT"), "must be finite numbers, dates or texts"),
+        ([1.0, math.nan], "row 1 has nan"),
+        ([date(2026, 1, 1), None], "row 1 has None"),
+        *((each, "not in order as texts") for each in ("12/30/2025", "31.12.2025", "2026-1-5", "5 Jan 2026")),
+        (["day 9", "day 10"], "as texts, 'day 10' comes before 'day 9'"),
+    ],
+)
+def test_times_without_a_place_in_an_order_are_refused(time, message):
+    monitor = vx.Monitor(0.5)
+    with pytest.raises(vx.InputError, match=re.escape(message)):
+        monitor.update([0, 1], [0.2, 0.8], time=time)
+    if "day 9" not in str(time):
+        # Only those of forecasts need be in order; forecasts themselves may be noted in any.
+        if time is None:
+            return
+        with pytest.raises(vx.InputError, match=re.escape(message)):
+            monitor.predict([0.2, 0.8], [1, 2], time=time)
+
+
+def test_texts_in_order_are_times():
+    monitor = vx.Monitor(0.5)
+    for time in ("2026-01-09", "2026-01-10", "2026-01-10T08:00"):
+        monitor.update([0, 1], [0.2, 0.8], time=time)
+    with pytest.raises(vx.InputError, match="looks like a date"):
+        monitor.update([0, 1], [0.2, 0.8], time="2026-01-9")
+
+
+def test_outcomes_do_not_come_before_their_forecasts():
+    monitor = vx.Monitor(0.5)
+    monitor.predict([0.2, 0.8], ["a", "b"], time=date(2026, 1, 5))
+    before = monitor.to_bytes()
+    with pytest.raises(vx.InputError, match="'a' has its outcome before its forecast"):
+        monitor.outcomes(["a"], [0], time=date(2026, 1, 4))
+    assert monitor.to_bytes() == before
+    monitor.outcomes(["a"], [0], time=date(2026, 1, 5))
+    assert monitor.n_rows == 1
+
+
+def test_classes_come_with_the_first_rows_and_in_their_order():
+    p, named = [[0.2, 0.8], [0.6, 0.4]], {"classes": ["x", "z"]}
+    monitor = vx.Monitor(0.5)
+    monitor.update([0, 1], p, time=1)
+    with pytest.raises(vx.InputError, match="must be given from the first rows on"):
+        monitor.update(["x", "z"], p, time=2, **named)
+    monitor = vx.Monitor(0.5)
+    monitor.update(["x", "z"], p, time=1, **named)
+    with pytest.raises(vx.InputError, match="must be in the order that the monitor began with"):
+        monitor.update(["x", "z"], p, time=2, classes=["z", "x"])
+    monitor.update([0, 1], p, time=2)
+    assert monitor.classes == ("x", "z")
+
+
+def test_labels_of_subgroups_must_be_named():
+    with pytest.raises(vx.InputError, match=re.escape("Pass by={'site': labels}.")):
+        vx.Monitor(by="site").update([0, 1], [0.2, 0.8], time=1, by=np.array(["a", "b"]))
+
+
+def test_threads_lose_no_rows():
+    rng, monitor = np.random.default_rng(5), vx.Monitor(0.5)
+    batches = [(rng.integers(0, 2, 20), rng.random(20)) for _ in range(48)]
+    switch = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(lambda rows: monitor.update(*rows, time=1), batches))
+    finally:
+        sys.setswitchinterval(switch)
+    assert monitor.n_rows == 960
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_a_copy_has_a_state_of_its_own(copied):
+    monitor = vx.Monitor(0.5)
+    monitor.update([0, 1], [0.2, 0.8], time=1)
+    other = copied(monitor)
+    alike(monitor, other)
+    other.update([0, 1], [0.2, 0.8], time=2)
+    assert (monitor.n_rows, other.n_rows) == (2, 4)
+
+
+def test_a_state_that_another_process_has_changed_is_not_replaced(tmp_path):
+    path = tmp_path / "model.state"
+    first = vx.Monitor(0.5)
+    first.save(path)
+    second = vx.Monitor.load(path)
+    second.update([0, 1], [0.2, 0.8], time=1)
+    second.save(path)
+    second.save(path)
+    kept = path.read_bytes()
+    with pytest.raises(vx.InputError, match="must not have changed since this monitor was loaded"):
+        first.save(path)
+    assert path.read_bytes() == kept
+    first.save(tmp_path / "other.state")
+
+
+def test_rows_that_a_handle_names_are_taken_in_once():
+    rng = np.random.default_rng(7)
+    y, p = draw(rng, 60)
+    names = np.array(["a", "b", "c"])
+    columns = {"label": names[y], "day": np.arange(60) // 30, "case": np.arange(60)}
+    table = pa.table({**columns, **{f"p_{c}": p[:, i] for i, c in enumerate(names)}})
+
+    def handle(rows, table=table):
+        return vx.scan(table.take(rows), target="label", by="day", id="case", classes=["a", "b", "c"])
+
+    once, twice = vx.Monitor(0.5), vx.Monitor(0.5)
+    once.update(handle(np.arange(60)), time="day")
+    twice.update(handle(np.arange(40)), time="day")
+    twice.update(handle(rng.permutation(60)), time="day")
+    for ours, theirs in zip(once.history.lines, twice.history.lines, strict=True):
+        assert (ours.n_rows, ours.loss) == (theirs.n_rows, pytest.approx(theirs.loss, rel=1e-12))
+    before = twice.to_bytes()
+    twice.update(handle(rng.permutation(60)), time="day")
+    assert twice.to_bytes() == before
+    # The same rows as arrays are known by the same names, and another outcome is an error.
+    twice.update(names[y], p, time=1, ids=np.arange(60), classes=names)
+    assert twice.n_rows == 60
+    other = table.set_column(0, "label", pa.array(np.roll(names[y], 1)))
+    with pytest.raises(vx.InputError, match="must not change the outcome of a row"):
+        twice.update(handle(np.arange(60), other), time="day")
+    with pytest.raises(vx.InputError, match="must name each row once"):
+        vx.Monitor(0.5).update(handle([0, 1, 1]), time="day")
+
+
+def test_a_state_of_an_earlier_version_goes_on():
+    stored = lzma.decompress((Path(__file__).parents[1] / "saved" / "monitor-0.2.0.state.xz").read_bytes())
+    monitor = vx.Monitor.from_bytes(stored)
+    assert monitor.verdict.startswith("Alarm at 2026-01-07 in 480 rows from 2026-01-01 to 2026-01-08")
+    assert (monitor.pending, monitor.classes, monitor.unit) == (20, ("a", "b", "c"), "row")
+    assert monitor.settings.reference == pytest.approx(0.5364, abs=0.05)
+    assert monitor.cautions == ()
+    monitor.outcomes([f"w{i}" for i in range(20)], ["a", "b"] * 10, time=date(2026, 1, 9))
+    assert monitor.n_rows == 500
+    alike(monitor, vx.Monitor.from_bytes(monitor.to_bytes()))
+    with pytest.raises(vx.InputError, match="must not change the outcome"):
+        monitor.outcomes(["w0"], ["b"], time=date(2026, 1, 9))
+    monitor.acknowledge()
+    assert monitor.alarm is None

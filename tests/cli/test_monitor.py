@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as papq
 import pytest
 
+import verax as vx
 from commandline import verax
+from verax.common.locking import locked
 
 
 def write_day(path, day, seed, wrong=0.0):
@@ -213,3 +219,94 @@ def test_outcomes_of_lists_may_come_in_a_later_file(folder):
     for name, cases in (("last", range(40)), ("again", [0, 39])):
         again = json.loads(verax("monitor", "--outcomes", outcomes(name, cases), *told, *state).stdout)
         assert (again["n_rows"], again["pending"]) == (40, 0)
+
+
+# ---- rows are taken in once, by one run at a time ----------------------------------------------------------
+
+
+@pytest.fixture
+def day(tmp_path):
+    """A day of rows with names, and the same rows in other files."""
+    rng = np.random.default_rng(8)
+    p = rng.dirichlet(np.ones(3), 60)
+    y = np.array(["a", "b", "c"])[np.minimum((p.cumsum(axis=1) <= rng.random((60, 1))).sum(axis=1), 2)]
+    case = [f"case {i}" for i in range(60)]
+    table = pa.table(
+        {
+            "label": y,
+            **{f"p_{c}": p[:, i] for i, c in enumerate("abc")},
+            "day": ["2026-01-01"] * 60,
+            "case": case,
+        }
+    )
+    pacsv.write_csv(table, tmp_path / "day.csv")
+    papq.write_table(table, tmp_path / "day.parquet", compression="zstd")
+    shuffled = table.take(rng.permutation(60))
+    # Columns in another order.
+    pacsv.write_csv(shuffled.select([*reversed(shuffled.column_names)]), tmp_path / "shuffled.csv")
+    return table, tmp_path
+
+
+def test_a_file_that_is_written_again_is_not_taken_in_again(day):
+    _, folder = day
+    assert run(folder, folder / "day.csv", "--id", "case")["n_rows"] == 60
+    for name in ("day.parquet", "shuffled.csv"):
+        again = run(folder, folder / name, "--id", "case")
+        assert (again["n_rows"], again["known"], again["known_rows"]) == (60, 0, 60)
+    own = ["--time", "day", "--state", folder / "model.state", "--id", "case"]
+    (folder / "model.state").unlink()
+    assert run(folder, f"{folder}/*.csv", folder / "day.parquet", "--id", "case")["n_rows"] == 60
+    (folder / "more.csv").write_text((folder / "day.csv").read_text().replace("case 5", "new 5"))
+    printed = verax("monitor", folder / "more.csv", *own).stdout
+    assert "49 rows were taken in before and left out." in printed
+    assert printed.startswith("No alarm in 71 rows")
+
+
+def test_rows_without_names_of_a_day_that_is_closed_are_refused(day):
+    _, folder = day
+    run(folder, folder / "day.csv")
+    before = (folder / "model.state").read_bytes()
+    refused = verax("monitor", folder / "shuffled.csv", "--time", "day", "--state", folder / "model.state")
+    assert refused.returncode == 2
+    assert "a time step is complete when a run ends" in refused.stderr
+    assert "--id" in refused.stderr
+    assert (folder / "model.state").read_bytes() == before
+
+
+def test_days_that_are_texts_in_another_order_are_refused(day):
+    _, folder = day
+    for text in ("12/30/2025", "31.12.2025"):
+        path = folder / "dated.csv"
+        path.write_text((folder / "day.csv").read_text().replace("2026-01-01", text))
+        refused = verax("monitor", path, "--time", "day", "--state", folder / "dated.state")
+        assert refused.returncode == 2
+        assert f"'{text}' looks like a date" in refused.stderr
+        assert not (folder / "dated.state").exists()
+
+
+def test_a_run_that_waits_in_vain_names_the_other_one(day, monkeypatch):
+    _, folder = day
+    monkeypatch.setattr("verax.common.locking.WAIT", 0.1)
+    with locked(folder / "model.state"):
+        refused = verax("monitor", folder / "day.csv", "--time", "day", "--state", folder / "model.state")
+    assert refused.returncode == 2
+    assert f"process {os.getpid()} on" in refused.stderr
+    assert not (folder / "model.state").exists()
+
+
+@pytest.mark.slow
+def test_runs_at_the_same_time_lose_no_rows(day):
+    table, folder = day
+    for i in range(3):
+        own = table.set_column(5, "case", pa.array([f"{i}-{j}" for j in range(60)]))
+        pacsv.write_csv(own, folder / f"part{i}.csv")
+    told = ["--time", "day", "--id", "case", "--state", folder / "model.state"]
+    command = [sys.executable, "-m", "verax", "monitor"]
+    running = [
+        subprocess.Popen([*command, folder / f"part{i}.csv", *told], stdout=subprocess.PIPE) for i in range(3)
+    ]
+    assert [each.wait() for each in running] == [0, 0, 0]
+    for each in running:
+        each.stdout.close()
+    assert vx.Monitor.load(folder / "model.state").n_rows == 180
+    assert not (folder / "model.state.lock").exists()

@@ -192,7 +192,7 @@ class _Run:
 
         found = _continued(state, told) if state.exists() else Monitor(**told)
         assume_unit(found, "group" if reading.groups else "time" if reading.weights else None)
-        return cls(found, _as_before(reading, found, time), time)
+        return cls(found, reading, time)
 
     def take(self, paths: list[Path], late_paths: list[Path], *, late: bool) -> list[Path]:
         """Take in all files; the files of late outcomes among them."""
@@ -202,6 +202,7 @@ class _Run:
         from verax.inputs.breakdown import Breakdown
 
         found = self.monitor
+        self._read_as_before()
         at_once = bool(paths and late_paths) and not late and not has_waited(found)
         if at_once and self.reading.holds_lists(paths[0]):
             # Outcomes of top lists are matched when these are read, unless lists came before their outcomes.
@@ -214,6 +215,7 @@ class _Run:
             if found.knows_file(digest):
                 self.known += 1
                 continue
+            self._read_as_before()
             try:
                 if path in late_paths:
                     self.said.append(_take_outcomes(found, path, self.reading, self.time))
@@ -229,6 +231,14 @@ class _Run:
             # In order of time, whatever the files are called.
             found.add(steps)
         return late_paths
+
+    def _read_as_before(self) -> None:
+        """Read files as those before, with the time and the subgroups among the columns."""
+        told, names, known = self.monitor.settings, self.reading.classes, self.monitor.classes or ()
+        if names is None and all(isinstance(c, str) and "," not in c for c in known):
+            # Columns of a later file may be in another order.
+            names = ",".join(map(str, known)) or None
+        self.reading = replace(self.reading, ordered=told.ordered, classes=names, by=[self.time, *told.by])
 
     def _observe(self, path: Path, last: Any) -> Breakdown:
         """Sum up the new rows of a file of forecasts with their outcomes."""
@@ -320,15 +330,6 @@ def _continued(state: Path, told: dict[str, Any]) -> Monitor:
                 source=str(state),
             )
     return found
-
-
-def _as_before(reading: Reading, found: Monitor, time: str) -> Reading:
-    """How files are read: as before, with the time and the subgroups among the columns."""
-    told, names = found.settings, reading.classes
-    if names is None and all(isinstance(c, str) and "," not in c for c in found.classes or ()):
-        # Columns of a later file may be in another order.
-        names = ",".join(map(str, found.classes or ())) or None
-    return replace(reading, ordered=told.ordered, classes=names, by=[time, *told.by])
 
 
 def _taken(lines: Sequence[str], time: str) -> list[str]:

@@ -100,6 +100,8 @@ def upper_mean(
     >>> round(upper_mean(60, 0.0, (0.0, 0.0, 60.0), 1.0, 0.025), 3)
     0.115
     """
+    if not mean < most:
+        return float(most)
     above = (most - mean) * _OFFSETS
     scale = largest * (most - mean - above)
     logs = log_factors(n * above / scale, np.polyval(squares[::-1], above) / scale**2, 0)
