@@ -234,8 +234,8 @@ class Ledger:
     def directions(self, threshold: float) -> dict[Target, str]:
         """How the forecasts of events are wrong, where that is certain at a threshold of evidence.
 
-        Each direction of each event is a claim of its own here, with a share of what its event has. A shift
-        is named, unless other bets gained far more.
+        Each direction of each event is a claim of its own here, with a share of what its event has. It is a
+        shift, unless other bets gained far more: a shift alone also makes forecasts look overconfident.
         """
         gains = [self._held(scope, *self._both(scope, self._by_direction)) for scope in self.capital]
         weights = self.weights()[:, None] / len(DIRECTIONS) * np.ones(len(DIRECTIONS))
@@ -243,12 +243,11 @@ class Ledger:
         certain = self._adjusted(logs.ravel(), weights.ravel()).reshape(logs.shape) >= threshold
         found = {}
         for target, own, sure in zip(self.targets, logs, certain, strict=True):
-            if target[2] == OF_LOSS or not sure.any():
-                continue
-            gained = np.where(sure, own, -np.inf)
-            shift = gained[[TOO_LOW, TOO_HIGH]]
-            simple = shift.max() >= _SIMPLER * gained.max()
-            found[target] = DIRECTIONS[int(shift.argmax() if simple else gained.argmax())]
+            shift = own[[TOO_LOW, TOO_HIGH]]
+            simple = shift.max() >= _SIMPLER * own.max()
+            way = int(shift.argmax() if simple else own.argmax())
+            if target[2] != OF_LOSS and sure[way]:
+                found[target] = DIRECTIONS[way]
         return found
 
     def _by_direction(self, scope: Scope, own: Capital) -> Floats:
