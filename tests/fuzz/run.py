@@ -28,6 +28,7 @@ FUZZERS: dict[str, int] = {
     "grades": 60,
     "lists": 250,
     "logs": 120,
+    "monitors": 30,
     "options": 200,
     "records": 250,
     "sets": 60,
