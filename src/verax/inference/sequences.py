@@ -41,6 +41,8 @@ class ConfidenceSequence:
     is split among 40 stakes for each direction. Rules without an upper bound need `scale`; then the factor
     is (1 + s d + s^2 d^2 / 2) / (1 + s m + s^2 scale^2 / 2), where s d counts as -1 below -1.
 
+    It is for one thread: updates of several threads at once may lose rows.
+
     Parameters
     ----------
     rule : Rule or str

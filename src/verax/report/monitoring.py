@@ -109,7 +109,8 @@ def _drawings(history: MonitorHistory, marked: Any, size: int) -> list[str]:
     ends = [[step.interval[end] if step.interval.defined else step.loss for step in steps] for end in (0, 1)]
     expected = [step.expected_loss for step in steps]
     lines = [{"values": loss, "colour": "var(--accent)", "width": 2}]
-    if all(value is not None for value in expected):
+    known = all(value is not None for value in expected)
+    if known:
         lines.append({"values": expected, "colour": "var(--soft)", "width": 1.2})
     level = [] if history.tolerated is None else [(history.tolerated, "tolerated")]
     shown = _both(lines, times, 260, levels=level, band=ends, marked=marked)
@@ -126,7 +127,8 @@ def _drawings(history: MonitorHistory, marked: Any, size: int) -> list[str]:
         f"<h2>Mean {escape(history.rule)}</h2>",
         figure(
             shown,
-            f"Mean loss of {what} with its 95% interval; in grey, the loss that the forecasts expect.",
+            f"Mean loss of {what} with its 95% interval"
+            + ("; in grey, the loss that the forecasts expect." if known else "."),
         ),
         "<h2>Evidence of a change</h2>",
         figure(
@@ -134,7 +136,7 @@ def _drawings(history: MonitorHistory, marked: Any, size: int) -> list[str]:
             "An alarm is raised when the evidence reaches the dashed line, however often you look."
             + ("" if marked is None else " Shaded: when the change may have begun."),
         ),
-        '<h2>What was forecast and what happened</h2><div class="events">',
+        '<h2>What was forecast and what happened, all rows</h2><div class="events">',
     ]
     for name in history.events:
         own = [step.events[name] for step in steps]

@@ -45,6 +45,8 @@ _SAVED_AS = {"UncertaintyScore(": "Doubt(", "<function expected_of_itself>": "<f
 class Recorded(Handle):
     r"""A handle that keeps every summary that it was asked for, so that none is made twice, and saves them.
 
+    It is for one thread: analyses of several threads, or `save` during one, may miss summaries.
+
     Parameters
     ----------
     handle : Handle

@@ -24,7 +24,8 @@ class Tally(MaySkip):
 
     A part may be empty, have no weight, a single group, or lack a class; `card` refuses what makes no sense
     for all rows. Bytes (`to_bytes`, `from_bytes`) carry a tally from one process to another; they are not
-    pickled, so reading them runs no code.
+    pickled, so reading them runs no code. A tally never changes. Threads that add to a shared sum need a lock
+    around the addition, or return their tallies to one thread that adds them.
 
     Examples
     --------
