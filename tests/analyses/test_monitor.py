@@ -829,6 +829,8 @@ def test_rows_that_a_handle_names_are_taken_in_once():
         twice.update(handle(np.arange(60), other), time="day")
     with pytest.raises(vx.InputError, match="must name each row once"):
         vx.Monitor(0.5).update(handle([0, 1, 1]), time="day")
+    with pytest.raises(vx.InputError, match="must not be given beside predictions that `scan` has opened"):
+        twice.update(handle([0, 1]), time="day", ids=["x", "y"])
 
 
 def test_a_state_of_an_earlier_version_goes_on():

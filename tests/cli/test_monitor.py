@@ -294,6 +294,16 @@ def test_a_run_that_waits_in_vain_names_the_other_one(day, monkeypatch):
     assert not (folder / "model.state").exists()
 
 
+def test_a_unit_that_is_stated_later_is_assumed_from_then_on(folder):
+    paths = [folder / f"day-{day:02}.parquet" for day in (6, 7, 8)]
+    held = run(folder, *paths[:2], state="unit.state")
+    (caution,) = held["cautions"]
+    assert "a monitor with the stated unit 'row' assumes it" in caution
+    assert held["alarm"] is None
+    assert run(folder, paths[2], "--unit", "row", state="unit.state", code=1)["cautions"] == []
+    assert run(folder, *paths, "--unit", "row", state="stated.state", code=1)["unit"] == "row"
+
+
 @pytest.mark.slow
 def test_runs_at_the_same_time_lose_no_rows(day):
     table, folder = day

@@ -191,7 +191,8 @@ class _Run:
         from verax.analyses.monitoring.monitor import Monitor, assume_unit
 
         found = _continued(state, told) if state.exists() else Monitor(**told)
-        assume_unit(found, "group" if reading.groups else "time" if reading.weights else None)
+        assume_unit(found, told.get("unit"), stated=True)
+        assume_unit(found, "group" if reading.groups else "time" if reading.weights else None, stated=False)
         return cls(found, reading, time)
 
     def take(self, paths: list[Path], late_paths: list[Path], *, late: bool) -> list[Path]:

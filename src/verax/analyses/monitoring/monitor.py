@@ -760,10 +760,14 @@ def observe_new(monitor: Monitor, handle: Handle, time: str) -> tuple[Breakdown,
     return steps, n_known
 
 
-def assume_unit(monitor: Monitor, unit: Unit | None) -> None:
-    """Let groups, or time steps, enter one by one where files have them, without calling that stated."""
-    if monitor.unit is None and unit is not None:
-        monitor._state.settings = replace(monitor.settings, unit=unit)
+def assume_unit(monitor: Monitor, unit: Unit | None, *, stated: bool) -> None:
+    """Let rows, groups or time steps enter one by one; if that is stated, dependence is not looked for."""
+    state = monitor._state
+    if unit is None or state.settings.unit not in (None, unit):
+        return
+    state.settings = replace(state.settings, unit=unit, unit_stated=stated or state.settings.unit_stated)
+    if state.ledger is not None and state.settings.unit_stated:
+        state.ledger.dependence = None
 
 
 def has_waited(monitor: Monitor) -> bool:

@@ -55,7 +55,11 @@ class NamesRecipe(Recipe[RowNames], cases=True):
             none = np.zeros(0, np.uint64)
             return RowNames(none, none, np.zeros(0, np.int64))
         names = [label_hash(name) for name in part.ids.tolist()]
-        outcomes = [outcome_hash(each) for each in self._outcomes(part)]
+        given = self._outcomes(part)
+        hashes = (
+            {} if given and isinstance(given[0], list) else {each: outcome_hash(each) for each in set(given)}
+        )
+        outcomes = [hashes.get(each) if hashes else outcome_hash(each) for each in given]
         return RowNames(np.array(names, np.uint64), np.array(outcomes, np.uint64), part.row_numbers)
 
     def _outcomes(self, part: Part) -> list[Any]:
