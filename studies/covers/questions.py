@@ -106,6 +106,52 @@ def logistic(n: int, spread: float, asked: Asked, *, difference: bool, rubric: b
     return measure
 
 
+def repeats(n: int, once: int, often: int) -> Measure:
+    """The difference of two models on n questions, asked a different number of times; b is better by 0.05.
+
+    The models differ from question to question beside that. The truth is the mean over questions and draws.
+    """
+
+    def measure(replications: int, seed: int) -> tuple[float, float]:
+        hits = []
+        for i in range(replications):
+            rng = np.random.default_rng([seed, i])
+            ease, own = rng.uniform(0.25, 0.7, n), rng.uniform(-0.15, 0.15, (2, n))
+            ids, grades, epochs = {}, {}, {}
+            for name, times, chance in (("a", once, ease + own[0]), ("b", often, ease + _STEP + own[1])):
+                ids[name], epochs[name] = np.repeat(np.arange(n), times), np.tile(np.arange(times), n)
+                grades[name] = (rng.random(n * times) < chance[ids[name]]).astype(float)
+            low, high = vx.compare(grades=grades, ids=ids, epochs=epochs).difference("a", "b").interval
+            hits.append(low <= _STEP <= high)
+        return share_of(hits)
+
+    return measure
+
+
+def skill_of_guesses(n: int) -> Measure:
+    """How often lists that know nothing of their questions are better than guessing among the choices.
+
+    Questions have 2 to 5 choices. The lists name all choices of a question with random probabilities.
+    """
+
+    def measure(replications: int, seed: int) -> tuple[float, float]:
+        hits = []
+        for i in range(replications):
+            rng = np.random.default_rng([seed, i])
+            sizes = rng.integers(2, 6, n)
+            ends = np.cumsum(sizes)
+            weights = np.exp(0.2 * rng.normal(size=ends[-1]))
+            p = weights / np.repeat(np.add.reduceat(weights, ends - sizes), sizes)
+            places = np.arange(ends[-1]) - np.repeat(ends - sizes, sizes)
+            lists = vx.TopLists(places, p, np.r_[0, ends], 5, choices=sizes)
+            y = (rng.random(n) * sizes).astype(int)
+            found = vx.compare(y, {"model": lists}, rule="brier", reference="uniform")
+            hits.append(found.models["brier"][0].skill_interval.low > 0)
+        return share_of(hits)
+
+    return measure
+
+
 def accuracy(n: int, chance: float) -> Measure:
     """The mean grade of n independent answers."""
 
@@ -137,6 +183,10 @@ def claims_of_questions() -> None:
             claim(what, 0.91, 0.98, logistic(n, spread, asked, difference=difference))
     rubric = logistic(200, 1.5, hard_set, difference=True, rubric=True)
     claim("questions: joint difference, logistic, rubric, hard set of 200", 0.91, 0.98, rubric)
+    for n, once, often in ((60, 1, 4), (200, 2, 5)):
+        name = f"questions: difference, {n} questions asked {once} and {often} times"
+        claim(name, 0.92, 0.97, repeats(n, once, often))
+    claim("questions: skill of guesses, 200 questions with 2 to 5 choices", 0, 0.05, skill_of_guesses(200))
     for groups in (20, 50):
         name = f"questions: joint difference, {groups} groups of 10 questions, 0.5 asked"
         claim(name, 0.92, 0.97, joint(10 * groups, 0.5, groups))

@@ -345,6 +345,26 @@ def test_sample_logs_of_multiple_choice(tmp_path):
     assert by_length[1] / by_length[0] == pytest.approx(math.exp(-2 / 2 + 1 / 3))
 
 
+def test_skill_is_against_the_choices_of_each_question(tmp_path):
+    """By hand: the Brier score of the same probability for each of k choices is 1 - 1/k."""
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(2, 6, 60)
+    values = [rng.normal(-8, 2, k) for k in sizes]
+    y = [int(rng.integers(k)) for k in sizes]
+    texts = [[f" {i} {j}" for j in range(k)] for i, k in enumerate(sizes)]
+    records = [sample(v, str(t), own) for v, t, own in zip(values, y, texts, strict=True)]
+    path = write(tmp_path / "samples.jsonl", records)
+    read = open_lists(path)
+    assert read.lists.choices.tolist() == sizes.tolist()
+    assert read.lists[5:8].truncate(1).choices.tolist() == sizes[5:8].tolist()
+    losses = [vx.brier([t], v[None], logits=True) for v, t in zip(values, y, strict=True)]
+    expected = 1 - np.mean(losses) / np.mean(1 - 1 / sizes)
+    handle = vx.scan(path)
+    for given in ((handle,), (read.y, {"model": read.lists})):
+        (model,) = vx.compare(*given, rule="brier", reference="uniform").models["brier"]
+        assert model.skill == pytest.approx(expected)
+
+
 def test_sample_logs_of_questions_with_more_choices_than_classes(tmp_path):
     path = write(tmp_path / "a.jsonl", [sample([-1.0] * 3, "0", [" x", " y", " z"])])
     with pytest.raises(vx.InputError, match=r"must have at most 2 choices.*line 1 has 3"):

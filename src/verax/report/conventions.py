@@ -46,7 +46,8 @@ def methods_of(contents: Contents) -> list[str]:
             "Lists are scored as padded distributions: what a list leaves is divided evenly among the "
             "classes that are not listed. Invalid lists are scored as their largest valid sublists, with a "
             "fine of 1.",
-            "Skill: loss reduction versus an empty list.",
+            "Skill: loss reduction versus an empty list, which gives every class (or choice of a question) "
+            "the same probability.",
             "Each place is the event that its class happens; the whole list is the event that the outcome is "
             "listed, with the sum of the list as forecast. The test of a place compares the number that "
             f"happened with the sum of the confidences, for independent {units}; “Holm” is after Holm’s "

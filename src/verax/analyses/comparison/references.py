@@ -37,14 +37,17 @@ _HELD = 2**20
 def uniform_losses(rules: Sequence[Rule], part: Part) -> list[Floats]:
     """The losses of the same probability for every class.
 
-    They depend on the class that happened alone, and on nothing where there are top lists: lists of nothing
-    leave every class the same probability, however many classes there are.
+    They depend on the class that happened alone. Where there are top lists, they depend on the number of
+    classes that a row can have: lists of nothing leave each of these the same probability.
     """
     rows = part.rows
-    if any(isinstance(own, ListRows) for own in part.models.values()):
-        none = TopLists(np.zeros(0, np.int64), np.zeros(0), np.zeros(2, np.int64), rows.n_classes)
-        alike = losses_of(rules, none.with_outcomes(np.zeros(1, np.int64)))
-        return [np.full(rows.n_rows, float(own[0])) for own in alike]
+    lists = next((own for own in part.models.values() if isinstance(own, ListRows)), None)
+    if lists is not None:
+        if lists.choices is None:
+            return [np.full(rows.n_rows, own) for own in _empty_losses(rules, rows.n_classes)]
+        sizes, back = np.unique(lists.choices, return_inverse=True)
+        scored = [_empty_losses(rules, size) for size in sizes.tolist()]
+        return [np.array(own, float)[back] for own in zip(*scored, strict=True)]
     batch: Any = rows.batch(0, rows.n_rows)
     if isinstance(batch, ShareBatch):
         k = rows.n_classes
@@ -53,6 +56,14 @@ def uniform_losses(rules: Sequence[Rule], part: Part) -> list[Floats]:
     happened, back = np.unique(to_host(batch.y), return_inverse=True)
     simple = Forecasts(happened, np.full((len(happened), rows.n_classes), 1 / rows.n_classes))
     return [np.asarray(own, float)[back] for own in losses_of(rules, simple)]
+
+
+def _empty_losses(rules: Sequence[Rule], n_classes: int) -> list[float]:
+    """The loss of an empty list by each rule; a single class is certain, as in a list that names it."""
+    certain = n_classes == 1
+    listed = np.zeros(int(certain), np.int64), np.ones(int(certain)), np.array([0, int(certain)])
+    rows = TopLists(*listed, max(2, n_classes)).with_outcomes(np.zeros(1, np.int64))
+    return [float(own[0]) for own in losses_of(rules, rows)]
 
 
 def check_reference(reference: str, names: Sequence[str], *, lists: bool) -> None:

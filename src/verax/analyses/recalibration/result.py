@@ -384,6 +384,7 @@ class ListRecalibration(Recalibration):
             vocabulary=p.vocabulary,
             tolerance=p.tolerance,
             slack=p.slack,
+            choices=p.choices,
         )
 
     def estimate_frequencies(self, p: object) -> Floats:  # type: ignore[override]

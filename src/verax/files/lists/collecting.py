@@ -269,6 +269,7 @@ class ListCollector:
             m,
             vocabulary=vocabulary,
             tolerance=self.shape.tolerance,
+            choices=lengths[kept] if self.shape.positions else None,
         )
         return lists, kept
 

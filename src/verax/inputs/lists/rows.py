@@ -121,10 +121,12 @@ class ListRows:
     codes stand for, and what the outcomes were before they became codes. `n_reordered` entries stood below a
     less likely one. A `part` of all rows may have no row
     and no weight; `first_row` is the number of its first row in the whole. `kept` are statistics of the same
-    lists with the same outcomes from earlier calls.
+    lists with the same outcomes from earlier calls. `choices` are the numbers of classes that rows can have,
+    where these are fewer than all.
     """
 
     kept: KeptStatistics | None
+    choices: Ints | None
 
     n_classes: int
     first_row: int
@@ -146,8 +148,9 @@ class ListRows:
         first_row: int = 0,
         n_reordered: int = 0,
         kept: KeptStatistics | None = None,
+        choices: Ints | None = None,
     ) -> None:
-        self.kept = kept
+        self.kept, self.choices = kept, choices
         self.n_classes, self.first_row, self.n_reordered = n_classes, first_row, n_reordered
         self.vocabulary, self._given = vocabulary, given
         self.xp: Namespace = np
@@ -233,6 +236,7 @@ class ListRows:
         lists, survey = self._lists.take(places), self._survey.taken(places)
         given = None if self.vocabulary is None else [self.outcome(row) for row in places.tolist()]
         own: dict[str, Any] = {"part": True, "vocabulary": self.vocabulary, "given": given}
+        own["choices"] = None if self.choices is None else self.choices[places]
         return ListRows(lists, survey, self.n_classes, self._y[places], weights, groups, **own)
 
     def heads(self, k: int) -> ListRows:

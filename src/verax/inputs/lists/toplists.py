@@ -63,6 +63,9 @@ class TopLists:
     slack : float, optional
         How far the sums of the distributions that the lists were taken from may differ from 1; by default the
         tolerance. What a list leaves is known no better than that, so the test of validity allows for it.
+    choices : array of shape (N,), optional
+        The number of classes that each row can have, where questions have fewer choices than there are
+        classes: the reference "uniform" gives each of these the same probability. By default `n_classes`.
 
     Attributes
     ----------
@@ -85,6 +88,7 @@ class TopLists:
 
     # Of the outcomes that the lists were last scored with: rules that follow one another read the lists once.
     _kept: KeptStatistics | None = None
+    choices: Ints | None = None
 
     def __init__(
         self,
@@ -96,7 +100,9 @@ class TopLists:
         vocabulary: ClassVocabulary | None = None,
         tolerance: float = TOLERANCE,
         slack: float | None = None,
+        choices: Ints | None = None,
     ) -> None:
+        self.choices = None if choices is None else np.asarray(choices, np.int64)
         if vocabulary is not None and not isinstance(vocabulary, ClassVocabulary):
             raise InputError("must be a ClassVocabulary or None", argument="vocabulary", kind="type")
         self.n_classes: int = check_size(n_classes, vocabulary)
@@ -487,7 +493,9 @@ class TopLists:
                 found=f"it is {show(rows)}",
                 remedies=[Remedy("For one list, write lists[[i]] or lists.to_dicts()[i].", python_only=True)],
             )
-        return self._with(self._lists.take(chosen))
+        made = self._with(self._lists.take(chosen))
+        made.choices = None if self.choices is None else self.choices[chosen]
+        return made
 
     def __iter__(self) -> Iterator[dict[Hashable, float]]:
         return iter(self.to_dicts())
@@ -611,6 +619,7 @@ class TopLists:
             first_row=first_row,
             n_reordered=self.n_reordered,
             kept=kept,
+            choices=self.choices,
         )
 
     def with_class(self, position: int) -> ListRows:
@@ -647,6 +656,7 @@ class TopLists:
         made = object.__new__(TopLists)
         made.n_classes, made.vocabulary = self.n_classes, self.vocabulary
         made.tolerance, made.slack, made.n_reordered = self.tolerance, self.slack, 0
+        made.choices = self.choices
         made._lists = lists
         made._survey = lists.survey(self.n_classes, self.slack)
         return made
