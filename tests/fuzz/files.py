@@ -330,7 +330,7 @@ def several(rng: np.random.Generator, folder: Path) -> None:
     else:
         same(found, y[chosen], p[chosen], (ending, parts))
     # Without a name of theirs, ids tell of two models only where rows are in both.
-    looked = _refusal(lambda: vx.scan(paths, **told))
+    looked = _refusal(lambda: vx.evaluate(vx.scan(paths, **told), bootstrap=2))
     assert repeats or not isinstance(looked, vx.VeraxError), f"parts are no two models: {looked}"
 
 

@@ -60,7 +60,7 @@ def test_the_same_ids_in_two_files_are_two_models(ending, tmp_path):
     a = predictions(tmp_path / f"a.{ending}", TEXTS)
     b = predictions(tmp_path / f"b.{ending}", TEXTS, order=OTHER, seed=2)
     with pytest.raises(vx.InputError, match=r"different rows of one model.*same ids in column 'id'.*compare"):
-        vx.scan([a, b])
+        vx.evaluate(vx.scan([a, b]))
     # An id that is named decides alone.
     with pytest.raises(
         vx.InputError, match=r"must be different in all rows.*b\.\w+ .*60 rows repeat"
@@ -79,7 +79,7 @@ def test_the_same_outcomes_row_by_row_are_two_models(ending, tmp_path):
     a = predictions(tmp_path / f"a.{ending}")
     b = predictions(tmp_path / f"b.{ending}", seed=2)
     with pytest.raises(vx.InputError, match=r"a\.\w+ and .*b\.\w+ have the same outcomes, row by row"):
-        vx.scan([a, b])
+        vx.evaluate(vx.scan([a, b]))
     shard = predictions(tmp_path / f"c.{ending}", y=RNG.permutation(Y), seed=2)
     assert vx.evaluate(vx.scan([a, shard])).n_rows == 2 * N
 
@@ -92,8 +92,8 @@ def test_parts_that_look_alike_by_chance_are_pooled(tmp_path):
     for y, noted in ((np.sort(Y), True), (np.array([0, 1, 1, 0, 1]), True), (np.zeros(N, int), False)):
         parts = [predictions(tmp_path / f"{i}.csv", y=y, seed=i) for i in range(2)]
         handle = vx.scan(parts)
-        assert any("If they are of two models" in note for note in handle.notes) == noted
         assert vx.evaluate(handle).n_rows == 2 * len(y)
+        assert any("If they are of two models" in note for note in handle.notes) == noted
 
 
 def test_ids_that_repeat_in_one_source(tmp_path):

@@ -22,9 +22,6 @@ from verax.files.single import both_classes, is_probability, shares
 from verax.files.source import Source
 from verax.inputs.skipping import REASONS, InvalidRows
 
-# How many rows of each of several files are compared with those of the others.
-_HEAD = 2**16
-
 
 class ArrayFile(Source):
     """An .npz file, or two .npy files."""
@@ -181,10 +178,10 @@ class ArrayFiles(Source):
         self.roles: Roles = first.roles
         self._places = Places()
 
-    def heads(self) -> Iterator[tuple[str, list[Hashable], list[Hashable] | None]]:
+    def heads(self, rows: int) -> Iterator[tuple[str, list[Hashable], list[Hashable] | None]]:
         """The first rows of each of several files: its name, their outcomes, and their ids if it has any."""
         for file in self._files if len(self._files) > 1 else ():
-            for batch in islice(file.given(_HEAD, coded=True), 1) if file.n_rows else ():
+            for batch in islice(file.given(rows, coded=True), 1) if file.n_rows else ():
                 outcomes = [tuple(row) if isinstance(row, list) else row for row in batch.y.tolist()]
                 yield file.path, outcomes, None if batch.ids is None else batch.ids.tolist()
 

@@ -18,7 +18,7 @@ from verax.files.formats.tables import ARRAYS, SourceTable, format_of
 from verax.files.logs.table import EvalLog, logs_named, read_log
 from verax.files.predictions import Request, id_of
 from verax.files.rater_tables import whole_table
-from verax.files.two_models import refuse_same_rows
+from verax.files.two_models import SameRows
 from verax.inputs.arrays import Array, Floats
 from verax.inputs.records.stated import number_of
 
@@ -275,7 +275,7 @@ def _table(
     source = source_of(path, Request() if request is None else request)
     if not (named or columns.id) and isinstance(source.reader, Several):
         gold = [name for name in source.schema.names if name in (columns.gold, *_GOLD)]
-        refuse_same_rows(source.reader, gold[:1], ())
+        source.reader.watch = SameRows(source.schema.names, gold[:1], len(source.reader.files))
     return whole_table(source), columns.found_in(source.schema.names), source.name, None
 
 

@@ -19,7 +19,7 @@ from verax.files.joining import with_classes_of
 from verax.files.predictions import Predictions, Request, Roles, concatenate
 from verax.files.rater_tables import cases_of
 from verax.files.source import rows_at_a_time
-from verax.files.two_models import FileHead, refuse_same_rows, refuse_two_models
+from verax.files.two_models import SameRows, TwoModels, head_rows
 from verax.inputs.handles import Collector, Handle
 from verax.inputs.lists.rows import NO_ORDER
 from verax.inputs.rescaling import Rescaled
@@ -85,17 +85,12 @@ class TableHandle(LocalHandle):
         dense = not self.lists and self.graded is None
         self.fits: bool = dense and rows_fit(self.n_rows, width, table.n_bytes)
         self.ids, self.distinct = asked.ids, asked.distinct
-        self._doubts = self._refuse_two_models()
-
-    def _refuse_two_models(self) -> tuple[str, ...]:
-        """Refuse files that look like those of two models; notes where that is not sure."""
-        files, reader = self._table.reader, self._reader
-        if not (
-            self._asked.may_be_two_models and isinstance(files, Files) and isinstance(reader, PartReader)
-        ):
-            return ()
-        roles = reader.first.roles
-        return refuse_same_rows(files, roles.raters or (roles.target,), reader.columns)
+        self._same: SameRows | None = None
+        files = table.reader
+        if asked.may_be_two_models and isinstance(files, Files) and isinstance(self._reader, PartReader):
+            roles = self._reader.first.roles
+            outcomes = roles.raters or (roles.target,)
+            files.watch = self._same = SameRows(files.schema.names, outcomes, len(files.files))
 
     def place_of(self, row: int) -> str:
         return self._table.place_of(row)
@@ -113,7 +108,8 @@ class TableHandle(LocalHandle):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return (*self._doubts, *self._rescaling.said(self.models))
+        doubts = () if self._same is None else self._same.notes
+        return (*doubts, *self._rescaling.said(self.models))
 
     def in_order(self) -> Handle:
         if self.lists:
@@ -199,8 +195,10 @@ class ArrayHandle(LocalHandle):
         self.taken = taken_by({model: source.taken for model, source in self._sources.items()})
         self.fits: bool = rows_fit(self.n_rows, self.n_classes * len(self.models), 0)
         self.ids, self.distinct = asked.ids, asked.distinct
-        heads = first.heads() if asked.may_be_two_models else ()
-        self._doubts = refuse_two_models((FileHead(*head) for head in heads), first.roles.id_name)
+        same = TwoModels(len(paths), first.roles.id_name)
+        for head in first.heads(head_rows(len(paths))) if asked.may_be_two_models else ():
+            same.add(*head)
+        self._doubts = same.notes
 
     def place_of(self, row: int) -> str:
         return next(iter(self._sources.values())).place_of(row)

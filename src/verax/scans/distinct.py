@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from verax.analyses.samples import Sketch
-from verax.common.hashing import text_hashes
+from verax.common.hashing import mixed, text_hashes
 from verax.errors import InputError, Remedy, passing, show
 from verax.files.two_models import compare_them
 from verax.inputs.arrays import Ints
@@ -28,7 +30,13 @@ class IdRecipe(Recipe[Sketch], cases=True):
 
     def more(self, part: Part, found: Sketch | None) -> Sketch:
         """Of some rows, as far as they may add to what was seen before."""
-        return Sketch.of(text_hashes(part.ids), part.row_numbers, found)
+        return Sketch.of(_hashes(part.ids), part.row_numbers, found)
+
+
+def _hashes(ids: Any) -> Any:
+    """64 bits of each id; the texts of numbers would take long to make."""
+    found = np.asarray(ids)
+    return mixed(found.astype(np.uint64)) if found.dtype.kind in "iu" else text_hashes(found)
 
 
 def summarised(
@@ -49,7 +57,7 @@ def summarised(
 def refuse_repeated_ids(ids: Any, numbers: Ints, columns: Sequence[str], place_of: PlaceOf) -> None:
     """Refuse ids in memory that several rows have; rows have these numbers."""
     if ids is not None and len(ids):
-        _refuse(Sketch.of_all(text_hashes(ids), numbers), columns, place_of)
+        _refuse(Sketch.of_all(_hashes(ids), numbers), columns, place_of)
 
 
 def _refuse(found: Sketch, columns: Sequence[str], place_of: PlaceOf) -> None:

@@ -27,7 +27,7 @@ from verax.files.lists.streams import ending
 from verax.files.lists.wide import WIDE
 from verax.files.lists.words import added, counted, ungrouped_questions
 from verax.files.predictions import Predictions, Request
-from verax.files.two_models import FileHead, refuse_two_models
+from verax.files.two_models import TwoModels
 from verax.inputs.handles import Collector, Handle
 from verax.inputs.lists.rows import NO_ORDER
 from verax.scans.batches import of_files
@@ -179,8 +179,9 @@ def _read(paths: Sequence[Path], name: str, asked: ScanOptions) -> Held:
     if asked.progress is not None:
         asked.progress(len(read))
     pieces = _pieces(paths, read)
-    heads = [FileHead(file, read.y[start:stop]) for file, start, stop in pieces]
-    doubts = refuse_two_models(heads) if asked.may_be_two_models else ()
+    same = TwoModels(len(pieces))
+    for file, start, stop in pieces if asked.may_be_two_models else ():
+        same.add(file, read.y[start:stop])
     if asked.distinct:
         places = Places()
         for file, start, _ in pieces or [(read.path, 0, 0)]:
@@ -191,7 +192,7 @@ def _read(paths: Sequence[Path], name: str, asked: ScanOptions) -> Held:
     if asked.densify and read.are_distributions:
         rows = distributions(read)
         taken += (f"scored as distributions: every list names all {read.lists.n_classes} classes",)
-    return Held({model: rows}, Request(), name=read.path, taken=taken, notes=(*doubts, *read.notes))
+    return Held({model: rows}, Request(), name=read.path, taken=taken, notes=(*same.notes, *read.notes))
 
 
 def _pieces(paths: Sequence[Path], read: ListFile) -> list[tuple[str, int, int]]:

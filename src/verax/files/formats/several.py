@@ -56,6 +56,17 @@ class Peeked(Protocol):
     first: Any
 
 
+class Watch(Protocol):
+    """Looks at the first rows of each of several files."""
+
+    @property
+    def columns(self) -> Sequence[str]: ...
+    @property
+    def rows(self) -> int: ...
+    def wants(self, file: str) -> bool: ...
+    def see(self, file: str, first: Any) -> None: ...
+
+
 class Places:
     """Where rows come from: pieces that begin at certain rows, noted while they are read.
 
@@ -116,6 +127,8 @@ class Files:
     ----------
     numbers : Collection[str]
         Columns of texts that are to be read as numbers.
+    watch : Watch | None
+        Is shown the first rows of each file while they are read.
     """
 
     files: Sequence[Path]
@@ -123,8 +136,9 @@ class Files:
     def __init__(
         self, files: Sequence[Path], open_: Callable[[Path], File], base: Path | None, counted: bool
     ) -> None:
-        self.files, self._open = files, open_
+        self.files, self._open, self._counted = files, open_, counted
         self._most_kept = _KEPT if counted else 0
+        self.watch: Watch | None = None
         self._opened: dict[Path, File] = {}
         self._named: dict[str, Any] = {}
         self._places = Places()
@@ -157,10 +171,20 @@ class Files:
             reader = self._now(file)
             self._places.note(start, str(file))
             check_columns(reader, stored, file)
+            watch = self.watch if self.watch is not None and self.watch.wants(str(file)) else None
+            looked_at = [] if watch is None else [c for c in watch.columns if c in reader.schema.names]
+            if watch is not None and self._counted:
+                # Some rows of a few columns are read at once, and no further column of all rows.
+                watch.see(str(file), next(reader.batches(looked_at, watch.rows), None))
+                watch, looked_at = None, []
             # Where no column is stored, any one tells the number of rows.
-            for batch in reader.batches(stored or reader.schema.names[:1], rows):
+            read = list(dict.fromkeys([*stored, *looked_at])) or reader.schema.names[:1]
+            for batch in reader.batches(read, rows):
+                if watch is not None:
+                    watch.see(str(file), batch)
+                    watch = None
                 start += batch.num_rows
-                yield self._whole(batch, i, columns)
+                yield self._whole(batch.select(stored) if looked_at else batch, i, columns)
 
     def _whole(self, batch: Any, i: int, columns: Sequence[str]) -> Any:
         """A batch of the file `i` with the columns that its folders give."""
@@ -172,23 +196,6 @@ class Files:
             for name in columns
         ]
         return pa.record_batch(values, names=list(columns))
-
-    def heads(
-        self, columns: Sequence[str], also: Sequence[str], needed: Sequence[str], rows: int
-    ) -> Iterator[tuple[Path, dict[str, Any]]]:
-        """The first rows of these columns of each file, up to `rows`; `also` of those that have it.
-
-        All files must have the columns that are `needed`. Of very many files the first ones are read.
-        """
-        for i, file in enumerate(self.files[:_KEPT]):
-            reader = self._now(file)
-            check_columns(reader, [name for name in needed if name not in self._named], file)
-            own = [*columns, *(name for name in also if name in (*reader.schema.names, *self._named))]
-            stored = [name for name in own if name not in self._named] or reader.schema.names[:1]
-            first = next((batch for batch in reader.batches(stored, rows) if len(batch)), None)
-            if first is not None:
-                whole = self._whole(first, i, own)
-                yield file, {name: whole.column(name) for name in own}
 
     def place_of(self, row: int) -> str:
         """The file that a row is in."""
