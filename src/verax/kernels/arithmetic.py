@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from contextlib import suppress
 from typing import Any
 
 import numba
@@ -33,6 +34,19 @@ OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"contract"},
 }
+
+
+def compiled(function: Any) -> Any:
+    """A function that numba compiles; a full disk, on which its code cannot be kept, costs only time."""
+    kernel = numba.njit(**OPTIONS)(function)
+    save = kernel._cache.save_overload
+
+    def keep(*compiled: Any) -> None:
+        with suppress(OSError):
+            save(*compiled)
+
+    kernel._cache.save_overload = keep
+    return kernel
 
 
 # Python 3.11 fails where two threads parse texts at the same time (gh-106905), so kernels are parsed under

@@ -211,8 +211,6 @@ def compile_text(source: str, file: str) -> Kernel:
     numba's disk cache goes by file, name and byte code. The name carries the digest of the text and of what
     translates it, so that it can neither confuse two kernels nor outlive a change of either.
     """
-    import numba
-
     from verax.kernels import arithmetic, translation
 
     digest = hashlib.sha256((source + _text_of(translation.__file__)).encode()).hexdigest()[:16]
@@ -221,7 +219,7 @@ def compile_text(source: str, file: str) -> Kernel:
     with arithmetic.one_at_a_time:
         scope: dict[str, Any] = {"translated": translation.translated(source), "__name__": __name__}
         exec(compile(caller, file, "exec"), scope)
-    return numba.njit(**arithmetic.OPTIONS)(scope[f"kernel_{digest}"])  # type: ignore[no-any-return]
+    return arithmetic.compiled(scope[f"kernel_{digest}"])  # type: ignore[no-any-return]
 
 
 @cache
