@@ -113,3 +113,44 @@ def test_subgroups_stand_beside_what_chance_would_show():
     assert "chance" not in two.get_xlabel()
     many = vx.subgroups(y, p, by=np.arange(600) // 12, bootstrap=0, least=1).plot().axes[0]
     assert len(many.get_yticklabels()) == 40
+
+
+MONEY = ["none", "$10k-$20k", "$20_000_$"]
+
+
+def _priced(n=240):
+    rng = np.random.default_rng(4)
+    p = rng.dirichlet(np.ones(3), n)
+    return np.array(MONEY)[(rng.random(n)[:, None] > np.cumsum(p, axis=1)).sum(axis=1)], p
+
+
+NAMED = {
+    "sets": lambda y, p: vx.sets(y, p, level=0.9, classes=MONEY, by={"$_$": y}).plot(),
+    "spans": lambda y, p: vx.sets(y, p, level=0.9, classes=MONEY, ordered=True).plot_spans(),
+    "models": lambda y, p: vx.compare(y, {"$a_$": p, "b": p[::-1]}, classes=MONEY).plot(),
+    "curves": lambda y, p: vx.roc_curve(y, p, classes=MONEY).plot(),
+    "reliability": lambda y, p: vx.reliability(y, p, classes=MONEY, resamples=0).plot(),
+    "subgroups": lambda y, p: vx.subgroups(y, p, by=y, classes=MONEY, bootstrap=0).plot(),
+    "benefit": lambda y, p: vx.net_benefit(y, p, classes=MONEY).plot(),
+    "retention": lambda y, p: vx.retention(y, p, classes=MONEY).plot(),
+}
+
+
+@pytest.mark.parametrize("what", NAMED)
+def test_names_with_dollars_are_texts_not_formulas(what):
+    found = NAMED[what](*_priced())
+    figure = found if hasattr(found, "savefig") else np.ravel(np.asarray(found, object))[0].figure
+    # Formulas that cannot be read would be an error here.
+    figure.canvas.draw()
+    dollars = [text for text in figure.findobj(plt.Text) if "$" in text.get_text()]
+    assert all(not text.get_parse_math() for text in dollars)
+    assert dollars or what == "retention"
+
+
+def test_powers_of_ten_stay_formulas():
+    ax = vx.plan(rule="brier", width=0.01, n_classes=3).plot()
+    ax.figure.canvas.draw()
+    ticks = (*ax.yaxis.majorTicks, *ax.yaxis.minorTicks)
+    powers = [tick.label1 for tick in ticks if "$" in tick.label1.get_text()]
+    assert powers
+    assert all(text.get_parse_math() for text in powers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from itertools import pairwise
 
 import numpy as np
@@ -12,6 +13,9 @@ import pytest
 import verax as vx
 from reports import EVIL, Page, light, sample
 from verax.report import Report
+from verax.report.monitoring import monitor_page
+from verax.report.questions import grade_page, question_page
+from verax.report.sets import sets_page
 
 
 def test_sections_stand_in_order_and_are_readable_without_eyes(ordered):
@@ -116,6 +120,31 @@ def test_texts_from_outside_stay_texts():
     others = json.loads(re.search('id="charts">(.*?)</script>', plain).group(1))
     for name, chart in charts.items():
         assert chart["layer"] == others[name]["layer"]
+
+
+HIDDEN = ["a\u202eb", "a\u2028b", "a\u2066b", "a\x1bb", "a\xadb", "a\ud800b"]
+
+
+def test_no_page_has_characters_that_hide_or_turn_texts():
+    y, p = sample(60, 3)
+    names, labels = HIDDEN[:3], np.array(HIDDEN, dtype=object)[np.arange(60) % 6]
+    grades = {name: (y == 0).astype(float) for name in HIDDEN[:2]}
+    monitor = vx.Monitor(vx.evaluate(y, p))
+    monitor.update(y, p, time=np.arange(60) // 10)
+    pages = {
+        "report": light(y, p, classes=names, by={"s": labels}).to_html(),
+        "sets": sets_page(vx.sets(y, p, level=0.9, by={HIDDEN[0]: labels}), source=HIDDEN[5]),
+        "grades": grade_page(vx.evaluate_grades(grades[HIDDEN[0]], task=labels), name=HIDDEN[1]),
+        "questions": question_page(vx.compare(grades=grades)),
+        "monitor": monitor_page(monitor, title=HIDDEN[0], source=HIDDEN[1]),
+    }
+    for name, html in pages.items():
+        html.encode()
+        script = html.rfind("<script>") if name == "report" else len(html)
+        found = [hex(ord(own)) for own in html[:script] if unicodedata.category(own) in ("Cf", "Zl", "Zp")]
+        assert not found, name
+        assert "\x1b" not in html[:script]
+        assert "a\\u202eb" in html
 
 
 def test_names_that_look_alike_are_told_apart():

@@ -1,13 +1,15 @@
-"""Texts from outside, made safe to show on a terminal."""
+"""Texts from outside, made safe to show on a terminal and on a page."""
 
 from __future__ import annotations
 
 import math
 import re
 
-# Control characters, marks that change the direction of text, line separators, and lone surrogates.
+# Control characters, marks that are not seen or change the direction of text, line separators, and lone
+# surrogates.
 UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
 )
 
 

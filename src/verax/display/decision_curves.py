@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from verax.display.palette import COLOURS, STYLES
+from verax.display.palette import COLOURS, STYLES, plain_texts
 from verax.display.panels import MOST_PANELS, PlottedEvents, grid_shape, legend_above, panels
 
 
@@ -39,6 +39,7 @@ class Benefits(Protocol):
     def confidence(self) -> float: ...
 
 
+@plain_texts
 def draw_decision_curves(benefits: Benefits, curves: Sequence[BenefitCurve]) -> Any:
     """All curves in one figure, with their intervals and the lines of acting in all rows and in none."""
     events = list(dict.fromkeys(curve.event for curve in curves))

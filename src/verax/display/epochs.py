@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from verax.display.palette import COLOURS, STYLES, pyplot
+from verax.display.palette import COLOURS, STYLES, plain_texts, pyplot
 
 _GREY = "#555555"
 # A panel reaches so many times as far from the optimum as three quarters of the epochs do.
@@ -64,6 +64,7 @@ class EpochChoice(Protocol):
     def correlations(self) -> Sequence[EpochCorrelation]: ...
 
 
+@plain_texts
 def draw_selection(selection: EpochChoice, **options: Any) -> Any:
     """The metrics judged by on top, a panel a rule below; each rule's optimum runs through all of them."""
     plt = pyplot()

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from verax.display.palette import COLOURS, STYLES, pyplot
+from verax.display.palette import COLOURS, STYLES, plain_texts, pyplot
 from verax.errors import InputError
 
 # Dark is a small loss. Readers who see no colours, or few, see the same order of brightness.
@@ -52,6 +52,7 @@ class Surface(Protocol):
     def lowest(self) -> PlottedMinimum | None: ...
 
 
+@plain_texts
 def draw_landscape(surface: Surface, ax: Any = None) -> Any:
     """Draw the losses for each outcome, or the expected loss; returns the axes, or a list of them."""
     draw = _draw_curves if surface.n_classes == 2 else _draw_triangles

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from verax.display.palette import COLOURS
+from verax.display.palette import COLOURS, plain_texts
 from verax.display.panels import panels
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -36,6 +36,7 @@ class Lengths(Protocol):
     def difference(self, a: str, b: str, rule: str | None = None, /) -> LengthGap: ...
 
 
+@plain_texts
 def draw_lengths(found: Lengths, names: Sequence[str], share: float) -> Any:
     """One panel per rule: what every prediction loses against the last, with intervals."""
     last = found.predictions[-1]

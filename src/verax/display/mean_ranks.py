@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from verax.display.palette import COLOURS, GREY, pyplot
+from verax.display.palette import COLOURS, GREY, plain_texts, pyplot
 
 MOST_MODELS = 30
 
@@ -24,6 +24,7 @@ class RankedOverDatasets(Protocol):
     def difference(self, a: str, b: str, /) -> Any: ...
 
 
+@plain_texts
 def draw_mean_ranks(found: RankedOverDatasets, ax: Any = None) -> Any:
     """Mean ranks with intervals; a bar joins models that do not differ significantly."""
     models = found.models[:MOST_MODELS]

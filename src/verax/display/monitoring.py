@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from verax.display.palette import COLOURS, GREY, pyplot
+from verax.display.palette import COLOURS, GREY, plain_texts, pyplot
 
 
 class Monitored(Protocol):
@@ -22,6 +22,7 @@ class Monitored(Protocol):
     def lines(self) -> Sequence[Any]: ...
 
 
+@plain_texts
 def draw_monitor(history: Monitored, began: tuple[Any, Any, Any] | None, ax: Any = None) -> Any:
     """Draw losses and evidence; the time when a change began is shaded."""
     plt = pyplot()
@@ -72,6 +73,7 @@ class Periods(Protocol):
     def lines(self) -> Sequence[Any]: ...
 
 
+@plain_texts
 def draw_over_time(found: Periods, ax: Any = None) -> Any:
     """Draw the losses of periods with their intervals, and confidence and accuracy below them."""
     plt = pyplot()

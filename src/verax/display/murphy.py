@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from verax.display.palette import COLOURS, STYLES
+from verax.display.palette import COLOURS, STYLES, plain_texts
 from verax.display.panels import PlottedEvents, legend_above, panels
 
 # Up to so many events, and to so many pairs of models, are drawn.
@@ -53,6 +53,7 @@ class Diagrams(Protocol):
     def confidence(self) -> float: ...
 
 
+@plain_texts
 def draw_murphy(diagrams: Diagrams, curves: Sequence[ElementaryCurve], gaps: Sequence[ElementaryGap]) -> Any:
     """A column for each event: the curves of all models, and below them the difference of each pair."""
     events = list(dict.fromkeys(curve.event for curve in curves))

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
 
 from verax.common.packages import needed
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # The colours of Okabe and Ito, which colour-blind readers can tell apart, and line styles.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -16,3 +23,31 @@ STYLES = ("-", "--", "-.", ":")
 def pyplot() -> Any:
     """`matplotlib.pyplot`, imported when the first figure is drawn."""
     return needed("matplotlib.pyplot", "Drawing", "plot")
+
+
+def plain_texts(draw: Callable[P, T]) -> Callable[P, T]:
+    """Let a function that returns a figure or axes draw texts as they are: $10k is no formula."""
+
+    @wraps(draw)
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> T:
+        plt = pyplot()
+        with plt.rc_context({"text.parse_math": False}):
+            found = draw(*args, **kwargs)
+        for root in found if isinstance(found, (list, tuple, np.ndarray)) else [found]:
+            _as_they_are(root)
+        return found
+
+    return drawn
+
+
+def _as_they_are(root: Any) -> None:
+    """No text of a figure or of axes is a formula, except powers of ten on logarithmic axes."""
+    from matplotlib.text import Text
+
+    for text in root.findobj(Text):
+        text.set_parse_math(False)
+    for ax in root.axes if isinstance(root.axes, list) else [root]:
+        for axis in (ax.xaxis, ax.yaxis):
+            if axis.get_scale() == "log":
+                for tick in (*axis.majorTicks, *axis.minorTicks):
+                    tick.label1.set_parse_math(True)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from verax.display.palette import COLOURS, GREY, pyplot
+from verax.display.palette import COLOURS, GREY, plain_texts, pyplot
 
 
 class PlannedSize(Protocol):
@@ -36,6 +36,7 @@ class PlannedRows(Protocol):
     def half_width_at(self, rows: float, /) -> float: ...
 
 
+@plain_texts
 def draw_plan(plan: PlannedRows, ax: Any = None) -> Any:
     """The curve, the range of numbers of rows that are enough, and the pilot."""
     if ax is None:

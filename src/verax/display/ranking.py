@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from verax.display.palette import COLOURS, GREY
+from verax.display.palette import COLOURS, GREY, plain_texts
 from verax.display.panels import panels
 
 MOST_MODELS = 30
@@ -45,6 +45,7 @@ class Ranking(Protocol):
     def difference(self, a: str, b: str, rule: str | None = None, /) -> Any: ...
 
 
+@plain_texts
 def draw_ranking(found: Ranking, rules: Sequence[str]) -> Any:
     """One panel per rule: mean losses, with the interval of the difference from the best model."""
     longest = max(min(len(found.models[rule]), MOST_MODELS) for rule in rules)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from verax.display.palette import COLOURS, GREY, STYLES
+from verax.display.palette import COLOURS, GREY, STYLES, plain_texts
 from verax.display.panels import MOST_PANELS, grid_shape, legend_above, panels
 
 
@@ -49,6 +49,7 @@ class All(Protocol):
     def called(self, event: str) -> str: ...
 
 
+@plain_texts
 def draw_rate_curves(curves: All, drawn: Sequence[PlottedRates]) -> Any:
     """All curves in one figure, with their bands."""
     events = list(dict.fromkeys(curve.event for curve in drawn))

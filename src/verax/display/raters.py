@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from verax.display.palette import COLOURS, GREY, pyplot
+from verax.display.palette import COLOURS, GREY, plain_texts, pyplot
 
 
 class DrawnMean(Protocol):
@@ -34,6 +34,7 @@ class DrawnStudy(Protocol):
     def worth(self) -> DrawnMean: ...
 
 
+@plain_texts
 def draw_raters(study: DrawnStudy) -> Any:
     """The loss as disagreement plus excess; panels of raters beside it where the rule has them."""
     plt = pyplot()

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from verax.display.palette import COLOURS, GREY, pyplot
+from verax.display.palette import COLOURS, GREY, plain_texts, pyplot
 
 
 class GainOnNothing(Protocol):
@@ -40,6 +40,7 @@ class MethodsTried(Protocol):
     def confidence(self) -> float: ...
 
 
+@plain_texts
 def draw_gains(found: MethodsTried, ax: Any = None) -> Any:
     """A line for each method: its gain in percent and the interval; the method that is used stands out."""
     plt = pyplot()

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from verax.display.palette import COLOURS
+from verax.display.palette import COLOURS, plain_texts
 from verax.display.panels import MOST_PANELS, grid_shape, panels
 
 # The height of the tallest bar of the histogram, and up to how many forecasts each is marked.
@@ -53,6 +53,7 @@ class EventDiagram(Protocol):
     def title_of(self, curve: Any, /) -> str: ...
 
 
+@plain_texts
 def draw_reliability(diagram: EventDiagram, curves: Sequence[PlottedCurve]) -> Any:
     """All curves in one figure: diagonal, band, curve, histogram, components."""
     shown = list(curves)

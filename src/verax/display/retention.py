@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from verax.display.palette import COLOURS, STYLES, pyplot
+from verax.display.palette import COLOURS, STYLES, plain_texts, pyplot
 from verax.errors import InputError
 
 
@@ -35,6 +35,7 @@ class RetainedCurve(Protocol):
     def confidence(self) -> float: ...
 
 
+@plain_texts
 def draw_retention(curves: list[RetainedCurve], ax: Any = None) -> Any:
     """Draw curves of one or several orders, with their bands if there are any; one panel per metric."""
     plt = pyplot()

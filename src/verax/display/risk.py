@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from verax.display.palette import COLOURS, pyplot
+from verax.display.palette import COLOURS, plain_texts, pyplot
 
 
 class PlottedRisk(Protocol):
@@ -28,6 +28,7 @@ class PlottedRisk(Protocol):
         """Intervals of the risk at some coverages, or None."""
 
 
+@plain_texts
 def draw_risk(curve: PlottedRisk, ax: Any = None) -> Any:
     """Draw one curve with its band; the areas are in the legend."""
     plt = pyplot()

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from verax.display.palette import COLOURS, GREY, pyplot
+from verax.display.palette import COLOURS, GREY, plain_texts, pyplot
 from verax.display.ticks import round_numbers
 
 _LINES = 7
@@ -24,6 +24,7 @@ class MappedScores(Protocol):
     def uncertainty(self) -> float: ...
 
 
+@plain_texts
 def draw_score_map(found: MappedScores, ax: Any = None) -> Any:
     """A point per model; models on a line have the same score, and upper left is best."""
     if ax is None:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from verax.display.palette import COLOURS, GREY, pyplot
+from verax.display.palette import COLOURS, GREY, plain_texts, pyplot
 
 # Of more lines in a panel, those with the fewest covered sets are drawn.
 MOST_LINES = 25
@@ -67,6 +67,7 @@ class PlottedSpans(Protocol):
     def classes(self) -> Sequence[str]: ...
 
 
+@plain_texts
 def draw_sets(found: PlottedSets) -> Any:
     """A panel with the sizes, and one with the coverage for each breakdown."""
     panels = {"size of the set": found.by_size, "class that happened": found.by_class, **found.by}
@@ -122,6 +123,7 @@ def _draw_coverage(ax: Any, name: str, lines: Sequence[PlottedCoverage], found: 
     ax.set_axisbelow(True)
 
 
+@plain_texts
 def draw_spans(found: PlottedSpans) -> Any:
     """The most frequent spans as bars, with a dot for each outcome: as large as it is frequent."""
     names, spans = found.classes, found.spans[:MOST_BARS]

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from verax.display.palette import COLOURS, STYLES, pyplot
+from verax.display.palette import COLOURS, STYLES, plain_texts, pyplot
 
 
 class SimulatedShare(Protocol):
@@ -29,6 +29,7 @@ class SimulatedShare(Protocol):
     def value(self) -> float: ...
 
 
+@plain_texts
 def draw_shares(
     shares: Sequence[SimulatedShare], printed: Mapping[str, tuple[float, float]], titles: Sequence[str]
 ) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from verax.display.palette import COLOURS, GREY, pyplot
+from verax.display.palette import COLOURS, GREY, plain_texts, pyplot
 
 MOST_LINES = 40
 
@@ -26,6 +26,7 @@ class DrawnSubgroup(Protocol):
     def stands_out(self) -> bool: ...
 
 
+@plain_texts
 def draw_subgroups(lines: Sequence[tuple[str, PlottedParts, DrawnSubgroup]], rule: str) -> Any:
     """A line for each subgroup; those that stand out have another colour and marker."""
     plt = pyplot()

@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from verax._version import __version__
+from verax.common.texts import visible
 from verax.display.tables import Table
 from verax.display.writing import written
 
@@ -24,7 +25,8 @@ def plain_page(title: str, lines: Sequence[str], source: str) -> str:
         f"<title>{escape(title)}</title><style>{style}</style>"
     )
     body = "\n".join([f"<h1>{escape(title)}</h1>", *lines, f'<p class="soft">{foot}</p>'])
-    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body><main>{body}</main></body></html>\n'
+    page = f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body><main>{body}</main></body></html>\n'
+    return visible(page)
 
 
 def save_page(text: str, path: str | Path) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Iterable, Sequence
 
+from verax.common.texts import visible
 from verax.scores.metrics import METRICS
 from verax.scores.registry import RULES
 
@@ -92,14 +92,8 @@ def clean(value: object, longest: int = LONGEST) -> str:
     >>> clean("a\x00b\nc"), clean("x" * 10, 4)
     ('a\\x00b\nc', 'xxx…')
     """
-    text = "".join(_shown(character) for character in str(value)[: 4 * longest])
+    text = visible(str(value)[: 4 * longest]).replace("\t", "\\t")
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
-
-
-def _shown(character: str) -> str:
-    if character == "\n" or unicodedata.category(character) not in ("Cc", "Cs", "Cf"):
-        return character
-    return character.encode("unicode_escape").decode()
 
 
 def distinct(values: Iterable[object]) -> tuple[str, ...]:
