@@ -17,8 +17,9 @@ from verax.analyses.recalibration.rows import CURVATURE_ROWS, Configuration, Fit
 from verax.analyses.recalibration.scaling import fit_temperature, noise_of
 from verax.analyses.recalibration.searching import RIDGE, inverse_of, smallest
 from verax.inputs.arrays import Bools, Floats
+from verax.kernels.limits import TINY
 from verax.scores.base import Rule
-from verax.scores.gradients.logits import losses_with_gradient
+from verax.scores.gradients.logits import expected_hessian, losses_with_gradient
 from verax.scores.registry import RULES
 
 # The number of knots of each method; between two the function is quadratic.
@@ -47,15 +48,14 @@ def fit_curve(how: Configuration, rows: FittingRows, rule: Rule, near: MonotoneC
         start = np.concatenate(
             [level, np.interp(knots, near.knots, near.slopes), near.offsets[: len(offsets)]]
         )
-    noise, bend = fitting.noise(start)
+    noise = fitting.noise(start)
     unchanged = np.concatenate([[knots[0]], np.ones(m), offsets])
     held = np.zeros((len(start), len(start)))
     if ordered:
-        held[0 : m + 1, 0 : m + 1] = noise * m * _from_identity(knots)
         held[m + 1 :, m + 1 :] = noise * k * np.eye(k)
     elif how.strength is not None:
         held[1 : m + 1, 1 : m + 1] = noise * how.strength * _roughness(knots)
-    held[: m + 1, : m + 1] += RIDGE * np.eye(m + 1)
+    held[: m + 1, : m + 1] += (noise * m + RIDGE if ordered else RIDGE) * _from_identity(knots)
     held /= n
 
     def objective(t: Floats) -> tuple[float, Floats]:
@@ -65,14 +65,17 @@ def fit_curve(how: Configuration, rows: FittingRows, rule: Rule, near: MonotoneC
 
     low = np.full(len(start), -np.inf)
     low[1 : m + 1] = 0.0
-    inverse = inverse_of(fitting.curvature(start) * bend + 2 * held)
+    inverse = inverse_of(fitting.curvature(start) + 2 * held)
     best = smallest(objective, start, (low, np.full(len(start), np.inf)), inverse)
     factors = best[m + 1 :] if ordered else np.zeros(k)
     return MonotoneCurve(knots, best[1 : m + 1], float(best[0]), factors, *before)
 
 
 def _from_identity(knots: Floats) -> Floats:
-    """The matrix of the squared shift of even odds plus those of the slopes, as departures from identity."""
+    """The matrix of the squared shift of even odds plus those of the slopes, as departures from identity.
+
+    The curve of the classes in the other order departs by as much.
+    """
     shift = np.append(1.0, basis(np.zeros(1), knots)[0])
     return np.outer(shift, shift) + np.diag(np.append(0.0, np.ones(len(knots))))
 
@@ -84,20 +87,34 @@ def _design(x: Floats, rows: FittingRows, method: str) -> tuple[Floats, Floats]:
 
 
 def _knots(x: Floats, weights: Floats, m: int) -> Floats:
-    """Knots from the lowest to the highest log odds, evenly among the rows, some distance apart."""
-    values, order = np.sort(x, axis=None), np.argsort(x, axis=None, kind="stable")
-    mass = np.cumsum(np.repeat(weights, x.shape[1])[order])
-    places = np.searchsorted(mass, np.linspace(0, 1, m) * mass[-1])
-    found = values[np.minimum(places, len(values) - 1)]
-    found[0], found[-1] = values[0], values[-1]
-    if not found[-1] - found[0] > 1e-6:
-        return np.array([found[0] - 1, found[0] + 1])
-    kept = [float(found[0])]
-    least = _APART * float(found[-1] - found[0])
-    for each in found[1:-1].tolist():
-        if each - kept[-1] >= least and found[-1] - each >= least:
+    """Knots from the lowest to the highest log odds, evenly among the rows, some distance apart.
+
+    Those of the classes in the other order are the same with the other sign.
+    """
+    order = np.argsort(x, axis=None, kind="stable")
+    values, w = x.ravel()[order], np.repeat(weights, x.shape[1])[order]
+    low, high = values[0], values[-1]
+    if not high - low > 1e-6:
+        return np.array([low - 1, low + 1])
+    # In the middle of the weight of each row, and between two of them in proportion.
+    mass = np.cumsum(w)
+    inner = np.interp(np.linspace(0, 1, m)[1:-1] * mass[-1], mass - w / 2, values)
+    least, half = _APART * (high - low), len(inner) // 2
+    lower = _spaced(low, inner[:half][high - inner[:half] >= least], least)
+    upper = -_spaced(-high, -inner[half:][inner[half:] - low >= least][::-1], least)[::-1]
+    if len(lower) and len(upper) and upper[0] - lower[-1] < least:
+        middle = (lower[-1] + upper[0]) / 2
+        lower, upper = lower[:-1], np.append(middle, upper[1:])
+    return np.array([low, *lower, *upper, high])
+
+
+def _spaced(end: float, inner: Floats, least: float) -> Floats:
+    """Of increasing knots on one side of the middle, those at least so far from the one before."""
+    kept = [end]
+    for each in inner.tolist():
+        if each - kept[-1] >= least:
             kept.append(each)
-    return np.array([*kept, found[-1]])
+    return np.array(kept[1:])
 
 
 def _roughness(knots: Floats) -> Floats:
@@ -142,16 +159,20 @@ class _Fitting:
         slope = np.concatenate([[by_f.sum()], by_f.ravel() @ flat, g.sum(axis=0) if self.offset else []])
         return float(np.einsum("n,n->", self.rows.weights, losses)), slope
 
-    def noise(self, t: Floats) -> tuple[float, float]:
-        """The scale of the rule's noise and of its curvature (`noise_of`)."""
+    def noise(self, t: Floats) -> float:
+        """The scale of the rule's noise (`noise_of`)."""
         if self.rule == RULES["log_score"]:
-            return 1.0, 1.0
+            return 1.0
         some = slice(None, None, -(-len(self.rows.y) // (2 * CURVATURE_ROWS)))
         z = np.ascontiguousarray(self._moved(t, some)[1].T)
-        return noise_of(self.rule, z, self.rows.y[some], self.rows.weights[some])
+        return noise_of(self.rule, z, self.rows.y[some], self.rows.weights[some])[0]
 
     def curvature(self, t: Floats) -> Floats:
-        """The mean curvature of the log score: the covariance of what the numbers add to the logits."""
+        """The mean expected curvature of the rule: exact for two classes and for the log score.
+
+        That of the log score is the covariance of what the numbers add to the logits. Another rule has its
+        own scale in each row.
+        """
         n, _, m = self.design.shape
         k = self.design.shape[1] + 1
         step = -(-n // max(256, min(CURVATURE_ROWS, 2**22 // (k * (m + k)))))
@@ -167,6 +188,9 @@ class _Fitting:
         if self.offset:
             by_class[:, np.arange(k), m + 1 + np.arange(k)] = 1.0
         by_class -= np.einsum("nk,nkt->nt", q, by_class)[:, None, :]
-        shares = np.sqrt(q * (self.rows.weights[some] / self.rows.weights[some].sum())[:, None])
-        flat = (by_class * shares[:, :, None]).reshape(-1, by_class.shape[2])
+        scale = self.rows.weights[some] / self.rows.weights[some].sum()
+        if self.rule != RULES["log_score"]:
+            of_logs = (q * (1 - q)).sum(axis=1)
+            scale = scale * expected_hessian(self.rule, z).sum(axis=1) / np.maximum(of_logs, TINY)
+        flat = (by_class * np.sqrt(q * scale[:, None])[:, :, None]).reshape(-1, by_class.shape[2])
         return np.asarray(flat.T @ flat)

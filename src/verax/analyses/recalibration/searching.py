@@ -18,7 +18,7 @@ WIDEST = 6.0
 # Of many numbers: how many steps are remembered.
 _REMEMBERED, _MANY_GAIN = 12, 1e-9
 # Relative precision of the mean loss at which the search ends, far below its standard error.
-_ITERATIONS, _GAIN, _FLAT, _HALVINGS = 500, 1e-11, 1e-7, 40
+_ITERATIONS, _GAIN, _FLAT, _HALVINGS, _TURNS = 500, 1e-11, 1e-7, 40, 100
 # A step that is known to leave no more than this to gain is the last, and is not looked at.
 _LEFT, _MANY_LEFT = 1e-14, 1e-11
 # Matrices of more rows are inverted by halves.
@@ -66,11 +66,11 @@ def smallest(
         free = ~(((x <= bounds[0]) & (slope > 0)) | ((x >= bounds[1]) & (slope < 0)))
         if np.abs(slope[free]).max(initial=0.0) <= _FLAT:
             break
-        along = np.where(free, -inverse @ np.where(free, slope, 0.0), 0.0)
+        along = _step_within(slope, inverse, (bounds[0] - x, bounds[1] - x))
         fall = float(along @ slope)
-        if sure and _left(fall, gained) <= _LEFT * max(abs(value), 1.0) and _within(x + along, bounds):
+        if sure and _left(fall, gained) <= _LEFT * max(abs(value), 1.0):
             return x + along
-        there = _lower(objective, x, along, value, fall, bounds)
+        there = _lower(objective, x, along, value, fall)
         if there is None:
             break
         moved, found, steep = there
@@ -90,8 +90,32 @@ def smallest(
     return x
 
 
-def _within(x: Floats, bounds: tuple[Floats, Floats]) -> bool:
-    return bool((x >= bounds[0]).all() and (x <= bounds[1]).all())
+def _step_within(slope: Floats, inverse: Floats, room: tuple[Floats, Floats]) -> Floats:
+    """The step within `room` that lowers the quadratic model of a function most, by the active-set method.
+
+    Every turn lowers the model, so a search goes down even if the turns do not suffice.
+    """
+    free_step, step = -inverse @ slope, np.zeros(len(slope))
+    held = np.zeros(len(slope), bool)
+    for _ in range(_TURNS):
+        # The force that holds numbers at their bounds moves the others.
+        force = np.linalg.solve(inverse[np.ix_(held, held)], (step - free_step)[held])
+        there = free_step + inverse[:, held] @ force
+        move = np.where(held, 0.0, there - step)
+        ends = np.where(move < 0, *room)
+        share = np.divide(ends - step, move, out=np.full(len(step), np.inf), where=move != 0)
+        first = int(np.argmin(share))
+        if share[first] < 1:
+            step = step + share[first] * move
+            step[first], held[first] = ends[first], True
+            continue
+        step = np.where(held, step, there)
+        outwards = np.zeros(len(step))
+        outwards[held] = np.where(step <= room[0], 1.0, -1.0)[held] * force
+        if outwards.min() >= 0:
+            break
+        held[np.argmin(outwards)] = False
+    return step
 
 
 def _as_expected(gained: float, fall: float) -> bool:
@@ -116,12 +140,11 @@ def _lower(
     along: Floats,
     value: float,
     fall: float,
-    bounds: tuple[Floats, Floats] | None = None,
 ) -> tuple[Floats, float, Floats] | None:
     """The first point in a direction, half as far each time, that is low enough, with value and gradient."""
     size = 1.0
     for _ in range(_HALVINGS):
-        moved = x + size * along if bounds is None else np.clip(x + size * along, *bounds)
+        moved = x + size * along
         found, steep = objective(moved)
         if found <= value + 1e-4 * size * fall:
             return moved, found, steep
