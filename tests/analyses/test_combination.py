@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import verax as vx
-from verax.analyses.recalibration.choosing import dealt
+from verax.analyses.dealing import dealt
 
 
 def problem(n=400, m=6, seed=0, sharp=(1.0, 0.6, 0.3)):
@@ -100,7 +100,7 @@ def test_the_pool_is_compared_on_rows_that_no_fit_has_seen():
     y, p, _ = problem(300)
     groups = np.arange(300) // 3
     found = vx.fit_pool(y, p, folds=5, groups=groups, seed=3)
-    folds = dealt(y, vx.Forecasts(y, p["f0"], groups=groups).groups, 5, 3)
+    folds = dealt(len(y), vx.Forecasts(y, p["f0"], groups=groups).groups, 5, 3)
     losses = np.empty(300)
     for fold, w in enumerate(found.fold_weights):
         pooled = np.tensordot(w, np.array(list(p.values())), 1)
@@ -145,7 +145,7 @@ def test_pools_that_cannot_be_fitted():
         (lambda: vx.fit_pool(y, p["f0"]), "must be a mapping"),
         (lambda: vx.fit_pool(y, p, pool="mean"), "pool"),
         (lambda: vx.fit_pool(y, p, folds=2).apply([p["f0"]]), "must have the forecasts of f0, f1 and f2"),
-        (lambda: vx.fit_pool(y, p, groups=np.zeros(30)), "at least two rows or groups"),
+        (lambda: vx.fit_pool(y, p, groups=np.zeros(30)), "at least 2 groups"),
     ):
         with pytest.raises(vx.VeraxError, match=reason):
             call()

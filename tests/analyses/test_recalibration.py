@@ -17,7 +17,8 @@ from sklearn.linear_model import LogisticRegression
 import verax as vx
 from recalibrations import METHODS, drawn, softmax
 from reports import sample
-from verax.analyses.recalibration.choosing import dealt
+from verax.analyses.dealing import dealt
+from verax.analyses.recalibration.choosing import fit_variance
 from verax.analyses.recalibration.fitting import STRENGTHS, fit
 from verax.analyses.recalibration.forms import nearest_monotone
 from verax.analyses.recalibration.records import Gain, _p_of, of_nothing
@@ -214,21 +215,45 @@ def test_gains_are_those_of_a_plain_cross_validation(grouped):
     y, p, _ = drawn(300, 3, seed=13, distort=lambda z: 1.5 * z)
     labels = np.arange(300) % 40 if grouped else None
     found = vx.recalibrate(y, p, method="temperature", rule="brier", groups=labels, seed=4)
-    folds = dealt(y, None if labels is None else Groups.of(labels, 300), 5, 4)
-    held_out = np.empty_like(p)
+    folds = dealt(len(y), None if labels is None else Groups.of(labels, 300), 5, 4)
+    held_out, fits = np.empty_like(p), []
     for v in range(5):
         rows = FittingRows.of(y[folds != v], p[folds != v], None)
         form = fit(Configuration("temperature"), rows, vx.brier, ordered=False)
         held_out[folds == v] = form.apply(p[folds == v])
+        fits.append(vx.brier.samples(y, form.apply(p)))
     np.testing.assert_allclose(found.held_out, held_out, atol=1e-5)
     compared = vx.compare(y, {"none": p, "after": held_out}, rule="brier", groups=labels, reference="none")
     gap = compared.difference("none", "after")
     assert found.gain.value == pytest.approx(gap.difference, abs=1e-6)
-    assert tuple(found.gain.interval) == pytest.approx(tuple(gap.interval), abs=1e-6)
-    assert found.gain.p_value == pytest.approx(gap.p_value, rel=1e-3)
     after = next(m for m in compared.models["brier"] if m.name == "after")
     assert found.gain.share == pytest.approx(after.skill, abs=1e-5)
-    assert tuple(found.gain.share_interval) == pytest.approx(tuple(after.skill_interval), abs=1e-5)
+    # The variance of five fits adds 4.43 times their spread to that of the rows.
+    units = np.arange(300) if labels is None else labels
+    gaps = vx.brier.samples(y, p) - vx.brier.samples(y, held_out)
+    of_rows = (np.bincount(units, gaps - gaps.mean()) ** 2).sum()
+    spread = np.var([np.bincount(units, each) for each in fits], axis=0, ddof=1).sum()
+    factor = np.sqrt(1 + 4.4256 * spread / of_rows)
+    assert factor > 1.01
+    for ours, of_losses, at in (
+        (found.gain.interval, gap.interval, gap.difference),
+        (found.gain.share_interval, after.skill_interval, after.skill),
+    ):
+        assert np.subtract(ours, at) == pytest.approx(factor * np.subtract(of_losses, at), abs=1e-4)
+    assert found.gain.p_value > gap.p_value
+
+
+def test_the_variance_of_fits_is_that_of_quadratic_losses():
+    """Gaussian scores of folds: the estimate minus the gain, against what its interval allows for."""
+    rng = np.random.default_rng(3)
+    for v in (2, 3, 5, 10):
+        s = rng.normal(size=(200_000, v)) / np.sqrt(v)
+        total, rest = s.sum(axis=1), s.sum(axis=1)[:, None] - s
+        steps = rest * v / (v - 1)
+        estimate = (s * steps - steps**2 / (2 * v)).sum(axis=1)
+        of_interval, of_fits = (steps**2).mean(), steps.var(axis=1, ddof=1).mean()
+        expected = (np.var(estimate + total**2 / 2) - of_interval) / of_fits
+        assert fit_variance(v) == pytest.approx(expected, rel=0.05)
 
 
 @pytest.mark.long
@@ -237,7 +262,7 @@ def test_the_choice_is_cross_validated_with_all_that_leads_to_it():
     y, p, _ = drawn(240, 3, seed=14, distort=lambda z: 1.3 * z)
     tried = ["none", "temperature", "vector", "dirichlet", "isotonic"]
     found = vx.recalibrate(y, p, method=tried[1:], rule="brier", seed=2)
-    folds = dealt(y, None, 5, 2)
+    folds = dealt(len(y), None, 5, 2)
     hows = [Configuration(m, s) for m in tried for s in (STRENGTHS if m == "dirichlet" else (None,))]
 
     def losses(how, train, test):
@@ -273,7 +298,7 @@ def test_groups_stay_together_so_that_copies_of_rows_gain_nothing():
     assert blind.gain.share > 0.1
     assert many.gain.share < 0.02
     for v in range(5):
-        folds = dealt(np.repeat(y, 20), Groups.of(groups, 1200), 5, 0)
+        folds = dealt(20 * len(y), Groups.of(groups, 1200), 5, 0)
         assert not set(groups[folds == v]) & set(groups[folds != v])
     assert np.bincount(folds).tolist() == [240] * 5
 
@@ -285,19 +310,40 @@ def test_groups_of_two_kinds(tmp_path):
     assert found.n_groups == (20, 20)
     assert "20 and 20 groups" in repr(found)
     compared = vx.compare(y, {"none": p, "after": found.held_out}, rule="log_score", groups=groups)
-    assert tuple(found.gain.interval) == pytest.approx(tuple(compared.difference("none", "after").interval))
+    # That of the fits adds little to the variance of so large a gain.
+    given_fits = compared.difference("none", "after").interval
+    assert given_fits.low - 1e-3 < found.gain.interval.low < given_fits.low
+    assert given_fits.high < found.gain.interval.high < given_fits.high + 1e-3
     # Groups of the first kind stay together.
-    folds = dealt(y, Groups.of(groups, 400), 5, 0)
+    folds = dealt(len(y), Groups.of(groups, 400), 5, 0)
     assert all(len(set(folds[groups[0] == g])) == 1 for g in range(20))
     found.save(tmp_path / "c.json")
     assert vx.results.Recalibration.load(tmp_path / "c.json").n_groups == (20, 20)
 
 
-def test_folds_have_equal_parts_of_every_class():
-    y = np.repeat([0, 1, 2], [50, 20, 5])
-    folds = dealt(y, None, 5, 0)
-    for k, n in enumerate([10, 4, 1]):
-        assert np.bincount(folds[y == k], minlength=5).tolist() == [n] * 5
+def test_folds_do_not_look_at_outcomes():
+    # If every fold had its share of each class, a fitted prior would match the noise of the rows that it is
+    # measured on: of 40 classes it would gain in nearly every sample.
+    gains = []
+    for seed in range(4):
+        y, p, _ = drawn(400, 40, seed=seed, spread=1.0)
+        found = vx.recalibrate(y, p, method="prior", rule="log_score")
+        gains.append(found.gain.share)
+        assert found.gain.interval.low < 0
+    assert max(gains) < 0
+    folds = dealt(75, None, 5, 0)
+    assert np.bincount(folds).tolist() == [15] * 5
+    assert np.bincount(folds[:20], minlength=5).tolist() != [4] * 5
+
+
+def test_a_class_that_the_other_folds_lack_costs_what_it_would_on_new_rows():
+    y, p, _ = drawn(200, 3, seed=5)
+    # One row of a fourth class: the fit without its fold has never seen it.
+    y, p = np.append(y, 3), np.column_stack([0.98 * np.vstack([p, p[:1]]), np.full(201, 0.02)])
+    for method in ("prior", "bcts", "isotonic", "svector", "smatrix"):
+        found = vx.recalibrate(y, p, method=method, rule="log_score")
+        assert np.isfinite(found.gain.value)
+        assert 0 < found.held_out[-1, 3] < 0.02
 
 
 @pytest.mark.long
@@ -332,7 +378,7 @@ def test_the_verdict_has_the_gain_of_the_choice():
     y, p = sample(200, sharpness=2.5)
     found = vx.recalibrate(y, p, method=["temperature", "bcts", "isotonic"], rule="brier")
     # The winner's own trial is the best of several.
-    assert found.trial("temperature").gain.share > 4 * found.gain.share > 0
+    assert found.trial("temperature").gain.share > 2 * found.gain.share > 0
     assert f"gains {found.gain} of brier in nested cross-validation" in found.verdict
 
 

@@ -13,7 +13,8 @@ from hypothesis.extra import numpy as hnp
 import realdata
 import verax as vx
 from recalibrations import MENU, drawn
-from verax.analyses.recalibration.choosing import FoldedRows, dealt
+from verax.analyses.dealing import dealt
+from verax.analyses.recalibration.choosing import FoldedRows
 from verax.analyses.recalibration.fitting import fit
 from verax.analyses.recalibration.rows import Configuration, FittingRows
 
@@ -206,7 +207,7 @@ def test_retinopathy_grades():
 
 def test_the_folds_of_a_sample_see_no_row_of_their_own():
     y, p, _ = drawn(100, 3, seed=29)
-    sample = FoldedRows(y, None, None, vx.brier, dealt(y, None, 5, 0), 0, p, False)
+    sample = FoldedRows(y, None, None, vx.brier, dealt(len(y), None, 5, 0), 0, p, False)
     isotonic = Configuration("isotonic")
     before = sample.fitted([isotonic], [2])[isotonic].apply(p)
     spoiled_rows = p.copy()

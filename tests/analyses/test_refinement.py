@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 
 import verax as vx
 from recalibrations import drawn, softmax
-from verax.analyses.recalibration.choosing import dealt
+from verax.analyses.dealing import dealt
 from verax.selection import RefinementLoss
 
 Y, P, Q = drawn(400, 4, seed=3, distort=lambda z: 1.8 * z)
@@ -35,11 +35,11 @@ def by_hand(rule, y, p, weights, folds):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_temperature_is_cross_validated_as_by_hand(rule, weighted):
     w = np.random.default_rng(0).uniform(0.2, 3, len(Y)) if weighted else None
-    exact = by_hand(rule, Y, P, w, dealt(Y, None, 5, 0, w))
+    exact = by_hand(rule, Y, P, w, dealt(len(Y), None, 5, 0, w))
     found = vx.refinement(Y, P, rule=rule, weights=w, **TEMPERATURE)
     # The ridge of the fits is worth a hundredth of a row.
     assert found.refinement.value == pytest.approx(exact, rel=2e-5)
-    assert RefinementLoss(rule)(Y, P, weights=w) == pytest.approx(found.refinement.value, rel=1e-7)
+    assert RefinementLoss(rule)(Y, P, weights=w) == pytest.approx(found.refinement.value, rel=5e-7)
 
 
 def test_the_quick_form_takes_one_step_for_folds_of_many_rows():
@@ -90,9 +90,9 @@ def test_calibrated_forecasts_have_an_interval_of_the_calibration_part():
 def test_lists_of_all_classes_are_distributions():
     lists = vx.TopLists.from_probabilities(P, 4)
     found = vx.refinement(Y, lists, rule="brier", seed=1, **TEMPERATURE)
-    assert found.refinement.value == pytest.approx(
-        vx.refinement(Y, P, rule="brier", **TEMPERATURE).refinement.value, rel=1e-3
-    )
+    dense = vx.refinement(Y, P, rule="brier", seed=1, **TEMPERATURE)
+    # Folds do not depend on the outcomes, so that they are the same.
+    assert found.refinement.value == pytest.approx(dense.refinement.value, rel=1e-7)
     assert RefinementLoss("brier", seed=1)(Y, lists) == found.refinement.value
 
 

@@ -15,8 +15,8 @@ import verax as vx
 from cases import forecasts
 from realdata import load
 from scattered import Scattered
+from verax.analyses.dealing import dealt
 from verax.analyses.decisions.thresholds import _Sample
-from verax.analyses.recalibration.choosing import dealt
 from verax.analyses.table import RowTable
 from verax.common.strictjson import plain
 from verax.inputs.forecasts import Forecasts
@@ -183,7 +183,7 @@ def test_the_honest_value_is_that_of_decisions_without_the_own_fold():
     y, p = forecasts(100, 3, 3)
     groups = np.arange(100) // 7
     found = vx.choose_thresholds(y, p, metric="mae", folds=4, groups=groups, seed=3, **QUICK)
-    fold = dealt(y, Groups.of(groups, 100), 4, 3)
+    fold = dealt(len(y), Groups.of(groups, 100), 4, 3)
     assert all(len(set(fold[groups == g])) == 1 for g in range(15))
     decisions = np.empty(100, int)
     for i in range(4):

@@ -12,7 +12,8 @@ from verax.analyses.combination.fitting import PoolSample, cross_fitted, valid_l
 from verax.analyses.comparison.compare import compare_losses
 from verax.analyses.comparison.records import Difference
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.recalibration.choosing import dealt, mean_loss, n_units
+from verax.analyses.dealing import dealt
+from verax.analyses.recalibration.choosing import mean_loss
 from verax.analyses.sampled import rows_to_fit
 from verax.common.checks import check_choice, check_count
 from verax.display.tables import Column, Table, Tabled
@@ -115,10 +116,7 @@ def fit_pool(
     lists = _as_lists(models, form)
     weights = None if first.weights is None else to_host(first.batch(0, first.n_rows).weights).astype(float)
     sample = PoolSample(y, Pool.of(valid_lists(lists)), pool, _inner(chosen), weights)
-    units = n_units(first.groups, first.n_rows, weights)
-    if units < 2:
-        raise InputError("must have at least two rows or groups to validate weights on", argument="y")
-    dealt_to = dealt(sample.codes, first.groups, min(folds, units), seed, weights)
+    dealt_to = dealt(first.n_rows, first.groups, folds, seed, weights)
     losses[EQUAL] = sample.losses(sample.equal)
     losses[POOL], fitted = cross_fitted(sample, dealt_to)
     best = min(models, key=lambda name: mean_loss(losses[name], weights))

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from verax.analyses.recalibration.choosing import dealt
+from verax.analyses.dealing import dealt
 from verax.analyses.sampled import sampled_rows
 from verax.analyses.table import RowTable
 from verax.common.checks import check_count
@@ -117,7 +117,7 @@ def choose_thresholds(
     rows = RowTable.of(forecasts, []).weighty()
     sample = _Sample.of(rows, measure, forecasts.unity.decimals)
     values, in_sample = sample.best()
-    fold = dealt(rows.y, rows.groups, _n_folds(rows, folds), plan.seed)
+    fold = dealt(len(rows.y), rows.groups, folds, plan.seed)
     held_out = np.empty(len(rows.y), np.int64)
     per_fold = []
     for i in range(int(fold.max()) + 1):
@@ -140,19 +140,6 @@ def _check_size(n_classes: int) -> None:
             kind="length",
             found=f"there are {n_classes:,}",
         )
-
-
-def _n_folds(rows: RowTable, folds: int) -> int:
-    """As many folds as there may be."""
-    n_units = len(rows.y) if rows.groups is None else len(rows.groups.labels)
-    if n_units < 2:
-        raise InputError(
-            "must be at least two rows or groups to cross-validate",
-            argument="p" if rows.groups is None else "groups",
-            kind="length",
-            found=f"there is {n_units}",
-        )
-    return min(folds, n_units)
 
 
 # ---- result ------------------------------------------------------------------------------------

@@ -10,12 +10,12 @@ from typing import Any, Unpack
 import numpy as np
 
 from verax.analyses.binary import EventRows, ScannedRows, event_names
+from verax.analyses.dealing import dealt
 from verax.analyses.decisions.bands import States
 from verax.analyses.decisions.cells import Counted, cell_sums
 from verax.analyses.operating.choice import Aim, check_thresholds
 from verax.analyses.operating.rates import COMPARED, RATES, Gaps, Rates, quantile_of
 from verax.analyses.operating.result import OperatingPoint, OperatingPoints, RateDifference, rate_of
-from verax.analyses.recalibration.choosing import dealt
 from verax.analyses.sampled import sampled_rows
 from verax.analyses.table import RowTable
 from verax.analyses.units import SamplingUnits
@@ -213,15 +213,7 @@ def _chosen(
     first = next(iter(tables.values()))
     w = np.ones(len(first.y)) if first.weights is None else first.weights / first.weights.max()
     units = SamplingUnits(w, first.groups)
-    n_units = len(first.y) if first.groups is None else len(first.groups.labels)
-    if n_units < 2:
-        raise InputError(
-            "must be at least two rows or groups to cross-validate",
-            argument="p" if first.groups is None else "groups",
-            kind="length",
-            found=f"there is {n_units}",
-        )
-    fold = dealt(first.y, first.groups, min(folds, n_units), seed)
+    fold = dealt(len(first.y), first.groups, folds, seed)
     labels = tuple(map(str, range(handle.n_classes)))
     names, pairs = handle.models, list(combinations(handle.models, 2))
     events = {

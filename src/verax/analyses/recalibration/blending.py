@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.recalibration.choosing import FoldedRows, Trials, mean_loss, n_units
+from verax.analyses.dealing import n_units
+from verax.analyses.recalibration.choosing import FoldedRows, Trials, mean_loss
 from verax.analyses.recalibration.forms import CalibrationMap
 from verax.analyses.recalibration.records import BLEND
 from verax.analyses.recalibration.rows import Configuration, zero_counts_as

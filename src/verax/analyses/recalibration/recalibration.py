@@ -8,12 +8,13 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from verax.analyses.dealing import dealt
 from verax.analyses.list_samples import ListSample
-from verax.analyses.recalibration.choosing import FoldedRows, dealt, n_units
+from verax.analyses.recalibration.choosing import FoldedRows
 from verax.analyses.recalibration.list_fitting import FoldedLists
 from verax.analyses.recalibration.records import BEST, BLEND, TITLES, TITLES_OF_LISTS
 from verax.analyses.recalibration.result import ListRecalibration, Recalibration
-from verax.analyses.recalibration.study import Study, has_strengths, n_folds_of, notes_on_fits
+from verax.analyses.recalibration.study import Study, has_strengths, notes_on_fits
 from verax.analyses.sampled import rows_to_fit, sampled_lists
 from verax.common.checks import check_choice, check_count, check_flag
 from verax.errors import InputError, RuleError, passing
@@ -163,9 +164,7 @@ def recalibrate(
     check_trainable(chosen, forecasts.n_classes)
     methods = _methods(asked, forecasts.n_classes, in_order)
     nested = len(methods) > 1 or has_strengths(methods)
-    units = n_units(groups, forecasts.n_rows, weights)
-    n_folds = n_folds_of(folds, units, groups, nested=nested)
-    dealt_to = dealt(outcomes, groups, n_folds, seed, weights)
+    dealt_to = dealt(forecasts.n_rows, groups, folds, seed, weights, nested=nested)
     sample = FoldedRows(outcomes, weights, groups, chosen, dealt_to, seed, rows, ordered)
     found = Recalibration(
         **Study(sample, methods, asked, confidence).facts(),
@@ -194,7 +193,7 @@ def recalibrate_lists(
     seed: int = 0,
     confidence: float = 0.95,
 ) -> ListRecalibration:
-    """The recalibration of a sample of lists of m classes; folds have outcomes at the same places."""
+    """The recalibration of a sample of lists of m classes."""
     asked, rows = _asked(method, TITLES_OF_LISTS), drawn.lists(m)
     batch = rows.batch(0, rows.n_rows)
     inner = rule.rule if isinstance(rule, Padded) else rule
@@ -206,8 +205,7 @@ def recalibrate_lists(
         left = rows.lists.lengths.min(initial=m) < m
         tried = [name for name in TITLES_OF_LISTS if left or name in ("none", "temperature")]
         methods = [name for name in tried if asked == [BEST] or name in ("none", *asked)]
-    n_folds = n_folds_of(folds, n_units(rows.groups, rows.n_rows, None), rows.groups, nested=len(methods) > 1)
-    dealt_to = dealt(batch.y, rows.groups, n_folds, seed)
+    dealt_to = dealt(rows.n_rows, rows.groups, folds, seed, batch.weights, nested=len(methods) > 1)
     sample = FoldedLists(batch.y, batch.weights, rows.groups, chosen, dealt_to, seed, rows)
     are = f"{drawn.n_invalid:,} of {drawn.n_rows:,} lists {'is' if drawn.n_invalid == 1 else 'are'} invalid"
     how = "scored as the largest valid sublist, and gains do not count the penalty"

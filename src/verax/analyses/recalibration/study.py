@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from verax.analyses.comparison.compare import compare_losses
 from verax.analyses.comparison.result import Comparison
@@ -14,28 +16,9 @@ from verax.analyses.recalibration.fitting import configurations_of
 from verax.analyses.recalibration.forms import CalibrationMap
 from verax.analyses.recalibration.records import BEST, BLEND, Gain, Trial, of_nothing
 from verax.analyses.recalibration.rows import MOST_ROWS, Configuration
-from verax.errors import InputError, passing
 from verax.inputs.arrays import Floats
-from verax.inputs.groups import Groups, each_count
+from verax.inputs.groups import each_count
 from verax.scores.registry import name_of
-
-
-def n_folds_of(folds: int, units: int, groups: Groups | None, *, nested: bool) -> int:
-    """As many folds as there may be, refused where a choice cannot be cross-validated."""
-    least = 3 if nested else 2
-    if units < least or folds < least:
-        few = units < least
-        what = "rows" if groups is None else "groups"
-        why = "to choose and to measure the choice on others" if nested else "to fit and to measure on others"
-        raise InputError(
-            f"must be at least {least} {what if few else 'folds'}, {why}",
-            argument=("p" if groups is None else "groups") if few else "folds",
-            kind="length" if few else "value",
-            found=f"there {'is' if units == 1 else 'are'} {units}" if few else "",
-            values=[units if few else folds],
-            remedies=[passing("to need only two", method="temperature")] if nested else [],
-        )
-    return min(folds, units)
 
 
 def notes_on_fits(sample: Folded, fitted: Collection[str]) -> tuple[str, ...]:
@@ -101,7 +84,8 @@ class Study:
             )
         final = outcome[-1]
         forms = {name: self.trials.whole[picks[-1]] for name, picks in self.within.items()}
-        trials = [self._trial(name, losses[name], comparison, forms) for name in losses]
+        picks = self.within | {BEST: outcome}
+        trials = [self._trial(name, losses, picks[name], comparison, forms) for name in losses]
         if self.choice and any(how.method != final.method for how in outcome):
             own = next(trial for trial in trials if trial.method == final.method)
             trials[-1] = replace(trials[-1], gain=trials[-1].gain.undecided(own.gain))
@@ -122,18 +106,26 @@ class Study:
         }
 
     def _trial(
-        self, name: str, losses: Floats, comparison: Comparison | None, forms: dict[str, CalibrationMap]
+        self,
+        name: str,
+        losses: Mapping[str, Floats],
+        picks: Sequence[Configuration],
+        comparison: Comparison | None,
+        forms: dict[str, CalibrationMap],
     ) -> Trial:
         if comparison is None or name == "none":
-            mean = mean_loss(losses, self.sample.weights)
+            mean = mean_loss(losses[name], self.sample.weights)
             return Trial(name, mean, of_nothing(self.confidence))
         model = next(m for ms in comparison.models.values() for m in ms if m.name == name)
         gap = comparison.difference("none", name)
         gain = Gain(gap.difference, gap.interval, model.skill, model.skill_interval, gap.p_value)
         before = next(m.mean for ms in comparison.models.values() for m in ms if m.name == "none")
         groups = self.sample.groups
-        units = len(losses) if groups is None else min(each_count(groups.count_with(self.sample.weights)))
-        gain = gain.agreeing(before, units)
+        weights = self.sample.weights
+        n_rows = len(self.sample.y) if weights is None else int(np.count_nonzero(weights))
+        units = n_rows if groups is None else min(each_count(groups.count_with(weights)))
+        wider = self.trials.widening(losses["none"], losses[name], picks)
+        gain = gain.widened(wider, units).agreeing(before, units)
         detail = "" if name == BEST else forms[name].words
         strength = None if name == BEST else self.within[name][-1].strength
         return Trial(name, model.mean, gain, detail if strength is None else f"penalty {strength:g}")

@@ -7,17 +7,15 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from verax.analyses.recalibration.choosing import dealt, mean_loss, n_units
+from verax.analyses.dealing import dealt
+from verax.analyses.recalibration.choosing import mean_loss
 from verax.analyses.recalibration.recalibration import rows_of
 from verax.analyses.recalibration.rows import relative, zero_counts_as
-from verax.analyses.recalibration.study import n_folds_of
 from verax.analyses.refinement.refinement import refinement
 from verax.analyses.refinement.scaling import held_out_losses
 from verax.common.checks import check_count
 from verax.inference.intervals import check_seed
-from verax.inputs.arrays import Ints
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.groups import Groups
 from verax.inputs.handles import Handle
 from verax.inputs.memory import holds_lists
 from verax.inputs.options import Reading, reads
@@ -34,8 +32,8 @@ class RefinementLoss:
     """The cross-validated loss after recalibration, as a number to monitor while a model trains.
 
     With temperature scaling, the default, a call takes a few passes over the rows: milliseconds for 5,000
-    rows of 10 classes. The search begins where that of the last call ended, and rows with the same outcomes
-    keep their folds. Other methods take as long as `vx.refinement` does.
+    rows of 10 classes. The search begins where that of the last call ended. Other methods take as long as
+    `vx.refinement` does.
 
     Parameters
     ----------
@@ -72,7 +70,6 @@ class RefinementLoss:
         self.folds: int = folds
         self.seed: int = seed
         self._start: float | None = None
-        self._dealt: tuple[tuple[Any, ...], Ints] | None = None
 
     @reads
     def __call__(self, y: object, p: object = None, **read: Unpack[Reading]) -> float:
@@ -97,21 +94,11 @@ class RefinementLoss:
         # One pass that checks the rows on the way, at a third of the price of `check`.
         losses_of([_PASS], forecasts)
         outcomes, rows, weights = rows_of(forecasts)
-        folds = self._folds(outcomes, forecasts.groups, weights)
+        folds = dealt(len(outcomes), forecasts.groups, self.folds, self.seed, weights)
         z = np.ascontiguousarray(np.log(np.maximum(rows, zero_counts_as(rows))).T)
         w = relative(weights, len(outcomes))
         losses, self._start = held_out_losses(self.rule, z, outcomes, w, folds, self._start)
         return mean_loss(losses, weights)
-
-    def _folds(self, y: Ints, groups: Groups | None, weights: Any) -> Ints:
-        """The folds of the last call where the rows have the same outcomes, groups and weights."""
-        codes = None if groups is None else groups.first_kind
-        key = (y, codes, weights)
-        if self._dealt is not None and all(map(_same, key, self._dealt[0])):
-            return self._dealt[1]
-        n = n_folds_of(self.folds, n_units(groups, len(y), weights), groups, nested=False)
-        self._dealt = key, dealt(y, groups, n, self.seed, weights)
-        return self._dealt[1]
 
     def __repr__(self) -> str:
         return f"RefinementLoss({name_of(self.rule)!r}, method={self.method!r})"
@@ -119,7 +106,3 @@ class RefinementLoss:
 
 def _given(read: Reading) -> dict[str, Any]:
     return {name: value for name, value in read.items() if name not in ("invalid", "positive")}
-
-
-def _same(a: Any, b: Any) -> bool:
-    return (a is None) == (b is None) and (a is None or np.array_equal(a, b))
