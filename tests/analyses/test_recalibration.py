@@ -17,8 +17,8 @@ from sklearn.linear_model import LogisticRegression
 import verax as vx
 from recalibrations import METHODS, drawn, softmax
 from reports import sample
+from verax.analyses.comparison.crossfits import fit_variance
 from verax.analyses.dealing import dealt
-from verax.analyses.recalibration.choosing import fit_variance
 from verax.analyses.recalibration.fitting import STRENGTHS, fit
 from verax.analyses.recalibration.forms import nearest_monotone
 from verax.analyses.recalibration.records import Gain, _p_of, of_nothing

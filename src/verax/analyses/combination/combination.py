@@ -118,10 +118,16 @@ def fit_pool(
     sample = PoolSample(y, Pool.of(valid_lists(lists)), pool, _inner(chosen), weights)
     dealt_to = dealt(first.n_rows, first.groups, folds, seed, weights)
     losses[EQUAL] = sample.losses(sample.equal)
-    losses[POOL], fitted = cross_fitted(sample, dealt_to)
+    fitted, of_fits, losses[POOL] = cross_fitted(sample, dealt_to)
     best = min(models, key=lambda name: mean_loss(losses[name], weights))
     compared = compare_losses(
-        losses, chosen, weights=weights, groups=first.groups, reference=best, confidence=confidence
+        losses,
+        chosen,
+        fits={POOL: of_fits},
+        weights=weights,
+        groups=first.groups,
+        reference=best,
+        confidence=confidence,
     )
     whole = sample.fit(np.ones(sample.n_rows, np.bool_))
     found = Combination(
@@ -129,7 +135,7 @@ def fit_pool(
         pool,
         name_of(chosen),
         compared,
-        np.array(fitted),
+        fitted,
         int(dealt_to.max()) + 1,
         first.n_rows,
         seed,

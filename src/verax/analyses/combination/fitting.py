@@ -146,14 +146,11 @@ class PoolSample:
         return found
 
 
-def cross_fitted(sample: PoolSample, folds: Ints) -> tuple[Floats, list[Floats]]:
-    """The losses of rows by weights that were fitted without their fold, and these weights."""
-    losses, fitted = np.empty(sample.n_rows), []
-    for fold in range(int(folds.max()) + 1):
-        own = folds == fold
-        fitted.append(sample.fit(~own))
-        losses[own] = sample.losses(fitted[-1])[own]
-    return losses, fitted
+def cross_fitted(sample: PoolSample, folds: Ints) -> tuple[Floats, Floats, Floats]:
+    """(V, M) weights fitted without each fold, (V, N) losses of rows by them, and (N,) those held out."""
+    weights = np.array([sample.fit(folds != fold) for fold in range(int(folds.max()) + 1)])
+    losses = np.array([sample.losses(own) for own in weights])
+    return weights, losses, losses[folds, np.arange(sample.n_rows)]
 
 
 def valid_lists(given: Sequence[TopLists]) -> list[TopLists]:

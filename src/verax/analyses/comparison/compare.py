@@ -16,6 +16,7 @@ from verax.analyses.comparison.conclusions import (
     claims_of,
     read_comparison,
 )
+from verax.analyses.comparison.crossfits import allowing_for_fits
 from verax.analyses.comparison.opening import Asked, Missing, Ungraded
 from verax.analyses.comparison.paired import OF_RULE, ErrorRecipe, PairedRecipe, PairedSums
 from verax.analyses.comparison.questions import compare_grades, compare_own, compare_scanned
@@ -217,16 +218,21 @@ def compare_losses(
     losses: Mapping[str, Floats],
     rule: Rule,
     *,
+    fits: Mapping[str, Floats],
     weights: Floats | None,
     groups: Groups | None,
     reference: str,
     confidence: float,
 ) -> Comparison:
-    """The same for losses of the same rows that are known already, by one rule."""
+    """The same for losses of the same rows that are known already, by one rule.
+
+    They are cross-validated; `fits` has the (V, N) losses of the fits of every model that was fitted.
+    """
     columns = np.stack(list(losses.values())).T
     tally = PairedTally(len(losses)).update(columns, weights, groups)
     sums, plan = PairedSums({OF_RULE.format(name_of(rule)): tally}), Resampling(confidence)
-    return read_comparison(sums, list(losses), [rule], ordered=False, reference=reference, plan=plan)
+    found = read_comparison(sums, list(losses), [rule], ordered=False, reference=reference, plan=plan)
+    return allowing_for_fits(found, losses, fits, weights, groups)
 
 
 # ---- rows that are paired ----------------------------------------------------------------------

@@ -8,7 +8,6 @@ loses there.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +19,6 @@ import numpy as np
 from verax.analyses.recalibration.fitting import fit
 from verax.analyses.recalibration.forms import CalibrationMap
 from verax.analyses.recalibration.rows import Configuration, FittingRows
-from verax.analyses.units import sums_at
 from verax.common.caching import cached_property
 from verax.engines.differences import PairedTally
 from verax.inference.estimates import Estimate, Units
@@ -62,11 +60,6 @@ class Folded(ABC):
     @property
     def n_folds(self) -> int:
         return int(self.folds.max()) + 1
-
-    @property
-    def units(self) -> Ints:
-        """The number of the row, or of the group of the first kind, that each row is or belongs to."""
-        return np.arange(len(self.y)) if self.groups is None else self.groups.first_kind
 
     def fitted(
         self,
@@ -235,44 +228,10 @@ class Trials:
         """The rows as the configuration chosen without each fold recalibrates that fold."""
         return self.sample.held_out([self.forms[chosen[v]][v] for v in range(self.sample.n_folds)])
 
-    def widening(self, before: Floats, after: Floats, chosen: Sequence[Configuration]) -> float:
-        """The factor that an interval of the mean of `before - after` is to be widened by.
-
-        The interval of held-out losses takes the fits of the folds as they are. The gain of the fit to all
-        rows also differs from theirs by chance, which the spread of the losses of the fits shows: see
-        `fit_variance`. `chosen` is the configuration of each fold.
-        """
-        sample, units = self.sample, self.sample.units
-        everything = np.arange(len(sample.y))
-        fits = [self.forms[chosen[v]][v] for v in range(sample.n_folds)]
-        w = np.ones(len(sample.y)) if sample.weights is None else sample.weights / sample.weights.max()
-        kept, n = w > 0, int(units.max()) + 1
-        losses = [np.where(kept, sample.losses(form, everything), 0.0) for form in fits]
-        gaps = np.where(kept, before - after, 0.0)
-        if not np.isfinite([gaps, *losses]).all():
-            return 1.0
-        gaps -= float(w @ gaps) / float(w.sum())
-        of_rows = float((sums_at(units, w * gaps, n) ** 2).sum())
-        of_fits = float(np.var([sums_at(units, w * each, n) for each in losses], axis=0, ddof=1).sum())
-        return math.sqrt(1 + fit_variance(len(fits)) * of_fits / of_rows) if of_rows > 0 else 1.0
-
-
-def fit_variance(n_folds: int) -> float:
-    """The variance of a cross-validated gain that comes from the fits, as a multiple of their spread.
-
-    Near the optimum a loss is quadratic in what is fitted. Let s_v be what the rows of fold v contribute to
-    the gradient there, standardised, and s their sum. In units of one row, the gain of the fit to all rows
-    is -|s|^2 / 2 and, with a = V / (V - 1), its cross-validated estimate is the sum over the folds of
-
-        a s_v (s - s_v) - a^2 |s - s_v|^2 / (2 V).
-
-    Their difference is `up` |s|^2 - `down` sum |s_v|^2, and has the variance below for each number fitted.
-    An interval of held-out losses has the variance a, and the losses of a row vary by a^2 / V over the fits.
-    """
-    v, a = n_folds, n_folds / (n_folds - 1)
-    up, down = a - a * a * (v - 2) / (2 * v) + 0.5, a + a * a / (2 * v)
-    of_difference = 2 * up * up + 2 * down * down / v - 4 * up * down / v
-    return (of_difference - a) / (a * a / v)
+    def losses_of_fits(self, chosen: Sequence[Configuration]) -> Floats:
+        """(V, N) losses in all rows of the configuration chosen without each fold, fitted without it."""
+        everything = np.arange(len(self.sample.y))
+        return np.array([self.sample.losses(self.forms[how][v], everything) for v, how in enumerate(chosen)])
 
 
 def beyond_noise(

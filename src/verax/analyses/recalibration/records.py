@@ -61,19 +61,6 @@ def undecided(own: Interval, other: Interval, why: str = _UNDECIDED) -> Interval
     )
 
 
-def _widened(ends: Interval, around: float, factor: float) -> Interval:
-    """An interval whose ends are farther from a value by a factor."""
-    if factor == 1 or not ends.defined:
-        return ends
-    return Interval(
-        around - factor * (around - ends.low),
-        around + factor * (ends.high - around),
-        method=f"{ends.method} with the variance of the fits",
-        confidence=ends.confidence,
-        caution=ends.caution,
-    )
-
-
 def _p_of(share: float, ends: Interval, freedom: float) -> float:
     """The p-value at which an interval by Student's t would end at zero."""
     from scipy.special import stdtr, stdtrit
@@ -136,33 +123,6 @@ class Gain:
         share = undecided(self.share_interval, final.share_interval)
         return replace(
             self, interval=interval, share_interval=share, p_value=max(self.p_value, final.p_value)
-        )
-
-    def widened(self, factor: float, n_units: int) -> Gain:
-        """The same gain with wider intervals, and the p-value of a standard error that is as much larger.
-
-        Parameters
-        ----------
-        factor : float
-            The factor of the standard error, at least one.
-        n_units : int
-            The number of rows, or of groups.
-
-        Returns
-        -------
-        Gain
-            The same gain, less certain.
-        """
-        from scipy.special import stdtr, stdtrit
-
-        if factor == 1 or not math.isfinite(self.p_value):
-            return self
-        freedom = max(n_units - 1, 1)
-        return replace(
-            self,
-            interval=_widened(self.interval, self.value, factor),
-            share_interval=_widened(self.share_interval, self.share, factor),
-            p_value=float(2 * stdtr(freedom, stdtrit(freedom, self.p_value / 2) / factor)),
         )
 
     def agreeing(self, before: float, n_units: int) -> Gain:

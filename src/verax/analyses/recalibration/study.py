@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -69,14 +69,14 @@ class Study:
         outcome = (
             self.trials.selected(everything, gated=True) if self.choice else self.within[self.methods[0]]
         )
-        losses = {name: self.trials.held_out(picks) for name, picks in self.within.items()}
-        if self.choice:
-            losses[BEST] = self.trials.held_out(outcome)
+        chosen = self.within | ({BEST: outcome} if self.choice else {})
+        losses = {name: self.trials.held_out(picks) for name, picks in chosen.items()}
         comparison = None
         if len(losses) > 1:
             comparison = compare_losses(
                 losses,
                 sample.rule,
+                fits={n: self.trials.losses_of_fits(c[:-1]) for n, c in chosen.items() if n != "none"},
                 weights=sample.weights,
                 groups=sample.groups,
                 reference="none",
@@ -84,8 +84,7 @@ class Study:
             )
         final = outcome[-1]
         forms = {name: self.trials.whole[picks[-1]] for name, picks in self.within.items()}
-        picks = self.within | {BEST: outcome}
-        trials = [self._trial(name, losses, picks[name], comparison, forms) for name in losses]
+        trials = [self._trial(name, losses[name], comparison, forms) for name in losses]
         if self.choice and any(how.method != final.method for how in outcome):
             own = next(trial for trial in trials if trial.method == final.method)
             trials[-1] = replace(trials[-1], gain=trials[-1].gain.undecided(own.gain))
@@ -106,15 +105,10 @@ class Study:
         }
 
     def _trial(
-        self,
-        name: str,
-        losses: Mapping[str, Floats],
-        picks: Sequence[Configuration],
-        comparison: Comparison | None,
-        forms: dict[str, CalibrationMap],
+        self, name: str, losses: Floats, comparison: Comparison | None, forms: dict[str, CalibrationMap]
     ) -> Trial:
         if comparison is None or name == "none":
-            mean = mean_loss(losses[name], self.sample.weights)
+            mean = mean_loss(losses, self.sample.weights)
             return Trial(name, mean, of_nothing(self.confidence))
         model = next(m for ms in comparison.models.values() for m in ms if m.name == name)
         gap = comparison.difference("none", name)
@@ -124,8 +118,7 @@ class Study:
         weights = self.sample.weights
         n_rows = len(self.sample.y) if weights is None else int(np.count_nonzero(weights))
         units = n_rows if groups is None else min(each_count(groups.count_with(weights)))
-        wider = self.trials.widening(losses["none"], losses[name], picks)
-        gain = gain.widened(wider, units).agreeing(before, units)
+        gain = gain.agreeing(before, units)
         detail = "" if name == BEST else forms[name].words
         strength = None if name == BEST else self.within[name][-1].strength
         return Trial(name, model.mean, gain, detail if strength is None else f"penalty {strength:g}")
