@@ -149,3 +149,19 @@ def test_pools_that_cannot_be_fitted():
     ):
         with pytest.raises(vx.VeraxError, match=reason):
             call()
+
+
+def test_intervals_allow_for_the_weights_that_were_fitted():
+    y, p, _ = problem(150)
+    found = vx.fit_pool(y, p, folds=5, seed=2)
+    # In the rows of each fold, and in all rows, the losses of the weights that were fitted without it.
+    fits = [
+        vx.brier.samples(y, sum(w * p[name] for w, name in zip(own, p, strict=True)))
+        for own in found.fold_weights
+    ]
+    equal = vx.brier.samples(y, sum(p.values()) / len(p))
+    gaps = np.choose(dealt(150, None, 5, 2), fits) - equal
+    assert found.against("equal weights").difference == pytest.approx(gaps.mean())
+    # The variance of five fits adds 4.425 times their spread to that of the rows.
+    variance = (gaps.var(ddof=1) + 4.425 * np.var(fits, axis=0, ddof=1).mean() * 150 / 149) / 150
+    assert found.against("equal weights").standard_error ** 2 == pytest.approx(variance, rel=1e-6)

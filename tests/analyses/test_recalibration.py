@@ -228,12 +228,12 @@ def test_gains_are_those_of_a_plain_cross_validation(grouped):
     assert found.gain.value == pytest.approx(gap.difference, abs=1e-6)
     after = next(m for m in compared.models["brier"] if m.name == "after")
     assert found.gain.share == pytest.approx(after.skill, abs=1e-5)
-    # The variance of five fits adds 4.43 times their spread to that of the rows.
+    # The variance of five fits adds 4.425 times their spread to that of the rows.
     units = np.arange(300) if labels is None else labels
     gaps = vx.brier.samples(y, p) - vx.brier.samples(y, held_out)
     of_rows = (np.bincount(units, gaps - gaps.mean()) ** 2).sum()
     spread = np.var([np.bincount(units, each) for each in fits], axis=0, ddof=1).sum()
-    factor = np.sqrt(1 + 4.4256 * spread / of_rows)
+    factor = np.sqrt(1 + 4.425 * spread / of_rows)
     assert factor > 1.01
     for ours, of_losses, at in (
         (found.gain.interval, gap.interval, gap.difference),
@@ -380,6 +380,25 @@ def test_the_verdict_has_the_gain_of_the_choice():
     # The winner's own trial is the best of several.
     assert found.trial("temperature").gain.share > 2 * found.gain.share > 0
     assert f"gains {found.gain} of brier in nested cross-validation" in found.verdict
+
+
+@pytest.mark.parametrize("rule", ["log_score", "brier"])
+def test_a_gain_allows_for_errors_that_no_row_has_shown(rule):
+    # All 30 rows are right, so that a temperature makes them nearly certain. Up to a share u of new rows may
+    # be wrong, with (1 - u)^30 = 0.025.
+    y = np.arange(30) % 2
+    p = np.where(y == 1, 0.7, 0.3)
+    found = vx.recalibrate(y, p, method="temperature", rule=rule)
+    u = 1 - 0.025 ** (1 / 30)
+    rows = np.column_stack([1 - p, p])
+    wrong = vx.parse(rule)(1 - y, found.held_out) - vx.parse(rule)(1 - y, rows)
+    assert found.gain.interval.low == pytest.approx((1 - u) * found.gain.value - u * wrong)
+    assert found.gain.certain == (rule == "brier")
+    assert (found.gain.p_value <= 0.05) == (rule == "brier")
+    assert "show no cost of an error" in found.gain.interval.caution
+    # Other rows show errors, and their losses tell.
+    y[:3] = 1 - y[:3]
+    assert "error" not in vx.recalibrate(y, p, method="temperature", rule=rule).gain.interval.caution
 
 
 def test_a_method_by_itself_is_taken_and_said_to_be_worse():

@@ -34,9 +34,7 @@ def _of_model(contents: Contents, remedy: RecalibrationBenefit) -> dict[str, Any
     if better is None:
         return {"words": _SKIPPED, "lines": [], "rule": "", "note": ""}
     some = better.n_rows < contents.problem.n_rows
-    drawn = f"Measured on {better.n_rows:,} rows drawn at random. " if some else ""
-    if contents.problem.n_classes > 2 and not contents.problem.lists:
-        drawn += "`verax recalibrate` also tries a prior shift, vector scaling and Dirichlet calibration."
+    drawn = f"Measured on {better.n_rows:,} rows drawn at random." if some else ""
     caution = better.gain.interval.caution
     caution = f" Caution: {caution}." if caution and better.method != "none" else ""
     return {

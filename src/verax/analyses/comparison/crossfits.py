@@ -104,7 +104,7 @@ def _less_certain(gap: Difference, factor: float) -> Difference:
     return replace(
         gap,
         interval=_widened(gap.interval, gap.difference, factor),
-        p_value=float(2 * stdtr(freedom, stdtrit(freedom, gap.p_value / 2) / factor)),
+        p_value=float(2 * stdtr(freedom, -abs(stdtrit(freedom, gap.p_value / 2)) / factor)),
         standard_error=gap.standard_error * factor,
     )
 

@@ -94,6 +94,13 @@ class Folded(ABC):
     def held_out(self, forms: Sequence[CalibrationMap]) -> Any:
         """All rows, those of each fold as its form recalibrates them."""
 
+    def unseen_cost(self, forms: Sequence[CalibrationMap]) -> float | None:
+        """What forms lose more than the forecasts as they are in a row whose most likely class is wrong.
+
+        None where some held-out row shows it, so that losses tell.
+        """
+        return None
+
 
 @dataclass(frozen=True)
 class FoldedRows(Folded):
@@ -134,6 +141,17 @@ class FoldedRows(Folded):
             rows = self.folds == v
             p[rows] = form.apply(self.p[rows])
         return p
+
+    def unseen_cost(self, forms: Sequence[CalibrationMap]) -> float | None:
+        kept = np.arange(len(self.y)) if self.weights is None else np.flatnonzero(self.weights)
+        after = self.held_out(forms)[kept]
+        order = np.argsort(after, axis=1, kind="stable")
+        if (order[:, -1] != self.y[kept]).any():
+            return None
+        pairs = (Forecasts(order[:, -2], p) for p in (self.p[kept], after))
+        before, then = (np.asarray(losses_of([self.rule], rows)[0], dtype=float) for rows in pairs)
+        weights = None if self.weights is None else self.weights[kept]
+        return mean_loss(then, weights) - mean_loss(before, weights)
 
 
 @dataclass
@@ -224,14 +242,14 @@ class Trials:
             losses[rows] = self.outer[chosen[v]][rows]
         return losses
 
-    def rows_held_out(self, chosen: Sequence[Configuration]) -> Any:
-        """The rows as the configuration chosen without each fold recalibrates that fold."""
-        return self.sample.held_out([self.forms[chosen[v]][v] for v in range(self.sample.n_folds)])
+    def fits(self, chosen: Sequence[Configuration]) -> list[CalibrationMap]:
+        """The configuration chosen without each fold, fitted without it."""
+        return [self.forms[chosen[v]][v] for v in range(self.sample.n_folds)]
 
     def losses_of_fits(self, chosen: Sequence[Configuration]) -> Floats:
         """(V, N) losses in all rows of the configuration chosen without each fold, fitted without it."""
         everything = np.arange(len(self.sample.y))
-        return np.array([self.sample.losses(self.forms[how][v], everything) for v, how in enumerate(chosen)])
+        return np.array([self.sample.losses(form, everything) for form in self.fits(chosen)])
 
 
 def beyond_noise(

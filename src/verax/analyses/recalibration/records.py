@@ -61,6 +61,12 @@ def undecided(own: Interval, other: Interval, why: str = _UNDECIDED) -> Interval
     )
 
 
+def _from(low: float, ends: Interval, why: str) -> Interval:
+    """An interval that begins lower, with the reason."""
+    caution = "; ".join(filter(None, [ends.caution, why]))
+    return Interval(low, ends.high, method=ends.method, confidence=ends.confidence, caution=caution)
+
+
 def _p_of(share: float, ends: Interval, freedom: float) -> float:
     """The p-value at which an interval by Student's t would end at zero."""
     from scipy.special import stdtr, stdtrit
@@ -123,6 +129,41 @@ class Gain:
         share = undecided(self.share_interval, final.share_interval)
         return replace(
             self, interval=interval, share_interval=share, p_value=max(self.p_value, final.p_value)
+        )
+
+    def without_errors(self, n_units: int, before: float, cost: float | None) -> Gain:
+        """The same, where no held-out row has shown what a wrong most likely class costs.
+
+        If n rows show no error, up to a share u of new rows may, with (1 - u)^n the level of the bound. The
+        gain is then as low as that of the other rows minus u times the cost.
+
+        Parameters
+        ----------
+        n_units : int
+            The number of rows, or of groups.
+        before : float
+            The mean loss before.
+        cost : float or None
+            What is lost beyond the loss before where the most likely class is wrong; None if rows show it.
+
+        Returns
+        -------
+        Gain
+            The same gain, whose intervals allow for errors that were not seen.
+        """
+        if cost is None or not cost > 0 or not self.interval.defined:
+            return self
+        most = 1 - ((1 - self.interval.confidence) / 2) ** (1 / n_units)
+        low = (1 - most) * self.value - most * cost
+        if low >= self.interval.low:
+            return self
+        why = f"no recalibrated row is wrong, so that {n_units:,} rows or groups show no cost of an error"
+        share_of_errors = max(self.value, 0.0) / (max(self.value, 0.0) + cost)
+        return replace(
+            self,
+            interval=_from(low, self.interval, why),
+            share_interval=_from(min(low / before, self.share_interval.low), self.share_interval, why),
+            p_value=min(1.0, max(self.p_value, 2 * (1 - share_of_errors) ** n_units)),
         )
 
     def agreeing(self, before: float, n_units: int) -> Gain:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -76,7 +76,7 @@ class Study:
             comparison = compare_losses(
                 losses,
                 sample.rule,
-                fits={n: self.trials.losses_of_fits(c[:-1]) for n, c in chosen.items() if n != "none"},
+                fits={n: self.trials.losses_of_fits(c) for n, c in chosen.items() if n != "none"},
                 weights=sample.weights,
                 groups=sample.groups,
                 reference="none",
@@ -84,7 +84,7 @@ class Study:
             )
         final = outcome[-1]
         forms = {name: self.trials.whole[picks[-1]] for name, picks in self.within.items()}
-        trials = [self._trial(name, losses[name], comparison, forms) for name in losses]
+        trials = [self._trial(name, losses[name], comparison, picks, forms) for name, picks in chosen.items()]
         if self.choice and any(how.method != final.method for how in outcome):
             own = next(trial for trial in trials if trial.method == final.method)
             trials[-1] = replace(trials[-1], gain=trials[-1].gain.undecided(own.gain))
@@ -101,11 +101,16 @@ class Study:
             "confidence": self.confidence,
             "picks": tuple(how.method for how in outcome[:-1]) if self.choice else (),
             "comparison": comparison,
-            "held_out": self.trials.rows_held_out(outcome),
+            "held_out": sample.held_out(self.trials.fits(outcome)),
         }
 
     def _trial(
-        self, name: str, losses: Floats, comparison: Comparison | None, forms: dict[str, CalibrationMap]
+        self,
+        name: str,
+        losses: Floats,
+        comparison: Comparison | None,
+        picks: Sequence[Configuration],
+        forms: dict[str, CalibrationMap],
     ) -> Trial:
         if comparison is None or name == "none":
             mean = mean_loss(losses, self.sample.weights)
@@ -118,7 +123,8 @@ class Study:
         weights = self.sample.weights
         n_rows = len(self.sample.y) if weights is None else int(np.count_nonzero(weights))
         units = n_rows if groups is None else min(each_count(groups.count_with(weights)))
-        gain = gain.agreeing(before, units)
+        unseen = self.sample.unseen_cost(self.trials.fits(picks))
+        gain = gain.without_errors(units, before, unseen).agreeing(before, units)
         detail = "" if name == BEST else forms[name].words
         strength = None if name == BEST else self.within[name][-1].strength
         return Trial(name, model.mean, gain, detail if strength is None else f"penalty {strength:g}")
