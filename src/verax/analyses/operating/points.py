@@ -105,7 +105,7 @@ def operating_points(
     (0.948, 0.495, 0.675)
     >>> chosen = vx.operating_points(y, p, threshold="sensitivity>=0.9").points[0]
     >>> round(chosen.threshold, 3), f"{chosen.rate('sensitivity').interval:.2f}"
-    (0.395, '0.86 to 0.94')
+    (0.395, '0.85 to 0.93')
     """
     check_confidence(confidence)
     check_seed(seed)

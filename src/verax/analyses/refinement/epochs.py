@@ -52,7 +52,7 @@ class RefinementLoss:
     >>> loss = RefinementLoss("brier")
     >>> y, p = [0, 1, 0, 1, 1, 0] * 30, [0.02, 0.9, 0.6, 0.3, 0.99, 0.1] * 30
     >>> round(loss(y, p), 3)
-    0.269
+    0.268
     """
 
     def __init__(

@@ -90,7 +90,7 @@ class Refinement(Tabled, MaySkip):
     >>> y, p = [0, 1, 0, 1, 1, 0] * 30, [0.02, 0.9, 0.6, 0.3, 0.99, 0.1] * 30
     >>> found = vx.refinement(y, p, rule="brier", method="temperature")
     >>> round(found.loss.value, 3), round(found.refinement.value, 3), round(found.calibration.value, 3)
-    (0.29, 0.269, 0.021)
+    (0.29, 0.268, 0.022)
     """
 
     rule: str
