@@ -55,7 +55,7 @@ def _acquired(place: Path, path: Path, argument: str) -> int:
         handle = os.open(place, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             # The holder before may have removed the file between opening and locking it.
-            if _locks(handle, path, argument) and _is_at(handle, place):
+            if _locks(handle, path, argument) and is_at(handle, place):
                 return handle
             holder = os.read(handle, 300).decode(errors="replace").strip()
         except BaseException:
@@ -73,8 +73,8 @@ def _acquired(place: Path, path: Path, argument: str) -> int:
         time.sleep(_EVERY)
 
 
-def _locks(handle: int, path: Path, argument: str) -> bool:
-    """Lock an open file; False if another process has locked it."""
+def take_lock(handle: int) -> bool:
+    """Lock an open file; False if another process has locked it. It raises `OSError` where nobody can."""
     try:
         if sys.platform == "win32":
             import msvcrt
@@ -91,6 +91,15 @@ def _locks(handle: int, path: Path, argument: str) -> bool:
     except OSError as error:
         if error.errno in (errno.EAGAIN, errno.EACCES, errno.EDEADLK):
             return False
+        raise
+    return True
+
+
+def _locks(handle: int, path: Path, argument: str) -> bool:
+    """Lock an open file; False if another process has locked it. A folder that cannot lock is refused."""
+    try:
+        return take_lock(handle)
+    except OSError as error:
         if error.errno not in _CANNOT:
             raise
         raise InputError(
@@ -100,10 +109,9 @@ def _locks(handle: int, path: Path, argument: str) -> bool:
             found=f"the system says: {error.strerror}",
             remedies=[Remedy("Keep it in a folder of this machine.")],
         ) from None
-    return True
 
 
-def _is_at(handle: int, place: Path) -> bool:
+def is_at(handle: int, place: Path) -> bool:
     """Whether an open file is still the one of that name."""
     try:
         return os.path.samestat(os.fstat(handle), place.stat())

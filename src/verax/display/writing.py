@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import stat
@@ -10,15 +9,14 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
+from verax.common.locking import is_at, take_lock
 from verax.common.paths import as_path, refusing_wrong_names
 from verax.errors import InputError
 
-# Windows locks files in another way, and lets nobody replace an open one.
-fcntl: Any = import_module("fcntl") if os.name == "posix" else None
+# Windows lets nobody replace or remove an open file, and a lock needs one.
+_SWEEPS = os.name == "posix"
 
 
 @contextmanager
@@ -86,54 +84,49 @@ def _temporary(path: Path, folder: Path) -> Iterator[Path]:
     # The system allows 255 bytes for a name, and the random part needs some of them.
     prefix, suffix = f".{path.stem[:40]}.verax-", path.suffix[:20]
     _sweep(folder, prefix, suffix)
-    while True:
-        try:
-            handle, name = tempfile.mkstemp(dir=folder, prefix=prefix, suffix=suffix)
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(path)) from None
-        if _locked(handle, name):
-            break
-        # Another writer swept it before it was locked.
+    handle, new = _made(path, folder, prefix, suffix)
+    # Another writer may sweep it before it is locked.
+    while not _holds(handle, new):
         os.close(handle)
-    new = Path(name)
+        handle, new = _made(path, folder, prefix, suffix)
     try:
-        if fcntl is None:
+        if not _SWEEPS:
             os.close(handle)
         yield new
     finally:
         new.unlink(missing_ok=True)
-        if fcntl is not None:
+        if _SWEEPS:
             os.close(handle)
 
 
-def _locked(handle: int, name: str) -> bool:
-    """Whether this process has locked the file of this name; where there are no locks, it has."""
-    if fcntl is None:
+def _made(path: Path, folder: Path, prefix: str, suffix: str) -> tuple[int, Path]:
+    try:
+        handle, name = tempfile.mkstemp(dir=folder, prefix=prefix, suffix=suffix)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    return handle, Path(name)
+
+
+def _holds(handle: int, new: Path) -> bool:
+    """Whether this process has locked a temporary file; where nobody can, it has."""
+    if not _SWEEPS:
         return True
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return bool(os.path.samestat(os.fstat(handle), os.stat(name)))
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        # A file system without locks; a file that is locked is being swept.
-        return error.errno not in (errno.EWOULDBLOCK, errno.EACCES)
+        return take_lock(handle) and is_at(handle, new)
+    except OSError:
+        return True
 
 
 def _sweep(folder: Path, prefix: str, suffix: str) -> None:
     """Remove temporary files that no writer has locked; without locks, none."""
-    if fcntl is None:
+    if not _SWEEPS:
         return
     with suppress(OSError):
-        for name in os.listdir(folder):
-            if name.startswith(prefix) and name.endswith(suffix):
-                _remove_unlocked(folder / name)
-
-
-def _remove_unlocked(file: Path) -> None:
-    with suppress(OSError), file.open("rb") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        file.unlink()
+        left = [name for name in os.listdir(folder) if name.startswith(prefix) and name.endswith(suffix)]
+        for file in [folder / name for name in left]:
+            with suppress(OSError), file.open("rb") as handle:
+                if take_lock(handle.fileno()):
+                    file.unlink()
 
 
 def _copy_into(path: Path, new: Path) -> None:
