@@ -7,12 +7,6 @@ import pytest
 from scipy.stats import binom
 from sklearn.isotonic import isotonic_regression
 
-from cases import needs_numba
-from verax.analyses.binary import BinaryEvent
-from verax.analyses.calibration import influence
-from verax.analyses.calibration.influence import CellInfluence, InfluenceSum
-from verax.analyses.calibration.walks import Walk
-from verax.analyses.units import SamplingUnits
 from verax.kernels import celldraws
 
 
@@ -57,41 +51,3 @@ def test_counts_of_few_rows_are_binomial_quantiles(n, p):
     # Numbers are known to the width of the grid.
     assert (binom.ppf(np.maximum(uniform - 2**-13, 1e-18), n, q) <= counts).all()
     assert (counts <= binom.ppf(uniform + 2**-13, n, q)).all()
-
-
-@needs_numba
-@pytest.mark.parametrize("held", [0, 2**25], ids=["table", "waiting"])
-@pytest.mark.parametrize("rest", [False, True])
-def test_the_variance_of_a_sum_of_events_is_that_of_its_rows(held, rest, monkeypatch):
-    monkeypatch.setattr(influence, "_HELD", held)
-    monkeypatch.setattr(influence, "_ROWS", 64)
-    rng = np.random.default_rng(5)
-    n, starts, factors = 150, np.array([0.0, 0.3, 0.6]), (0.5, 2.0, 1.0)
-    total, columns = InfluenceSum(), np.zeros((4, n))
-    for factor in factors:
-        given, limit, means = rng.random(n), rng.random(3), rng.random(4)
-        others = rng.random(n) if rest else None
-        happened = rng.random(n) < given
-        event = BinaryEvent("", given, others, given, happened)
-        at = np.searchsorted(starts, given, side="right") - 1
-        counts = np.bincount(at, minlength=3), np.bincount(at, happened, 3), np.bincount(at, given, 3)
-        walk = Walk(np.zeros((0, 2)), starts, *(each.astype(float) for each in counts))
-        own = CellInfluence(event, walk, limit, 0.4, means)
-        loss = np.where(happened, event.rest, given) ** 2
-        fit, constant = (happened - limit[at]) ** 2, (happened - 0.4) ** 2
-        deviating = np.stack([loss, loss - fit, constant - fit, constant]) - means[:, None]
-        chance = rng.random(3)
-        variance, expected = own.moments(chance)
-        assert variance == pytest.approx((deviating**2).sum(axis=1) / n / (n - 1), rel=1e-12)
-        by_chance = given**2 + (event.rest**2 - given**2) * chance[at]
-        assert expected == pytest.approx(by_chance.mean(), rel=1e-12)
-        total.add(own, factor)
-        columns += factor * deviating / n
-    units = SamplingUnits.of(n, None, None)[0]
-    assert total.variances(units) == pytest.approx((columns**2).sum(axis=1) / (1 - 1 / n), rel=1e-12)
-    # Events without cells may be among them.
-    total.add(columns.T, 3.0)
-    found = InfluenceSum()
-    found.add(columns.T, 1.0)
-    assert found.variances(units) == pytest.approx((columns**2).sum(axis=1) / (1 - 1 / n), rel=1e-12)
-    assert total.variances(units) == pytest.approx(16 * (columns**2).sum(axis=1) / (1 - 1 / n), rel=1e-12)

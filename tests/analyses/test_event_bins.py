@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from verax.analyses.binary import BinaryEvent
-from verax.analyses.calibration.draws import CellBand
+from verax.analyses.calibration.curves import CellBand
 from verax.analyses.calibration.events import IsotonicFit, recalibrate
 from verax.analyses.calibration.eventsums import bins_of_rows
 

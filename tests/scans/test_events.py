@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import verax as vx
 from scanned import alike
 from scannedlists import OWN, in_memory
 from scattered import Scattered, problem
-from verax.analyses.calibration import component_sums, event_recipe, eventsums
+from verax.analyses.calibration import accuracy, event_recipe, eventsums
 from verax.analyses.calibration.class_bias import read_class_biases
 from verax.analyses.calibration.event_recipe import EventRecipe
 from verax.analyses.calibration.overconfidence import read_overconfidence
@@ -211,9 +212,70 @@ def test_many_groups_are_told_apart_by_hashes(monkeypatch):
     groups = rng.integers(0, 400, len(y))
     asked = {"rule": "brier", "bootstrap": 60}
     exact = vx.decompose(y, p, groups=groups, **asked)
-    monkeypatch.setattr(component_sums, "_SLOTS", 64)
+    monkeypatch.setattr(accuracy, "_SLOTS", 64)
     found = [vx.decompose(Scattered(y, p, groups=groups, n_parts=n, seed=n), **asked) for n in (2, 9)]
     agree(found[0], exact)
     np.testing.assert_allclose(*(each.whole.calibrated for each in found), rtol=0, atol=1e-12)
     with pytest.raises(vx.InputError, match="at least two groups"):
         vx.decompose(Scattered(y, p, groups=groups * 0), **asked)
+
+
+@pytest.mark.parametrize("units", ["rows", "weights", "groups", "both"])
+@pytest.mark.parametrize(("rule", "k", "n"), [("brier", 3, 150), ("rps", 4, 900), ("log_score", 3, 400)])
+def test_draws_are_the_same_wherever_rows_are(rule, k, n, units, tmp_path):
+    """P-values exactly, estimates and intervals to rounding: in memory, in parts, saved and merged."""
+    rng, y, p = problem(n, k, 3)
+    given = {"weights": rng.exponential(size=n), "groups": rng.integers(0, 40, n)}
+    own = {} if units == "rows" else given if units == "both" else {units: given[units]}
+    asked = {"rule": rule, "bootstrap": 99}
+    exact = vx.decompose(y, p, **asked, **own)
+    table = pa.table({"label": y, **{f"p_{i}": p[:, i] for i in range(k)}, **given})
+    shards = [table.slice(0, n // 3), table.slice(n // 3)]
+    columns = {"target": "label", "probs": "p_*", **{name: name for name in own}}
+    for found in (
+        vx.decompose(Scattered(y, p, n_parts=6, **own), **asked),
+        vx.decompose(vx.scan(table, **columns), **asked),
+    ):
+        assert (found.p_value, exact.p_value is None) == (
+            exact.p_value,
+            rule == "log_score" and "groups" in own,
+        )
+        for ours, theirs in zip((found.whole, *found.parts), (exact.whole, *exact.parts), strict=True):
+            assert ours.calibrated == pytest.approx(theirs.calibrated, abs=1e-12)
+            assert ours.corrected == pytest.approx(theirs.corrected, abs=1e-12)
+            for name, interval in theirs.intervals.items():
+                assert list(ours.intervals[name]) == pytest.approx(list(interval), abs=1e-12)
+    for i, shard in enumerate(shards):
+        kept = vx.Recorded(vx.scan(shard, **columns), model="a")
+        vx.decompose(kept, **asked)
+        kept.save(tmp_path / f"{i}.verax")
+    merged = vx.decompose(vx.scan([tmp_path / "0.verax", tmp_path / "1.verax"]), **asked)
+    assert merged.intervals is None
+    if "groups" in own:
+        # The signs of groups take another pass over the rows.
+        assert merged.p_value is None
+    else:
+        assert merged.p_value == exact.p_value
+        assert merged.corrected == pytest.approx(exact.corrected, abs=1e-12)
+
+
+def test_a_curve_has_the_p_value_of_its_part():
+    _, y, p = problem(500, 3, 6)
+    for own in ({}, {"groups": np.arange(500) % 50}):
+        parts = vx.decompose(y, p, rule="brier", bootstrap=60, seed=2, **own).parts
+        curves = vx.reliability(y, p, resamples=60, seed=2, **own)
+        assert [curve.components.p_value for curve in curves] == [part.p_value for part in parts]
+
+
+def test_rows_that_are_alike_count_in_the_sample_by_their_number():
+    """Copies of rows, weights that count them, and weights of another scale draw the same outcomes."""
+    _, y, p = problem(60, 3, 7)
+    times = np.arange(60) % 3 + 1
+    rows = np.repeat(np.arange(60), times)
+    asked = {"rule": "brier", "bootstrap": 99}
+    repeated = vx.decompose(y[rows], p[rows], **asked)
+    counted = vx.decompose(y, p, weights=times, weights_are="counts", **asked)
+    assert counted.p_value == repeated.p_value
+    assert counted.whole.calibrated == pytest.approx(repeated.whole.calibrated, abs=1e-12)
+    even = [vx.decompose(y, p, weights=np.full(60, w), **asked).p_value for w in (0.1, 7.0)]
+    assert even == [vx.decompose(y, p, **asked).p_value] * 2

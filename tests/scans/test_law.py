@@ -49,21 +49,18 @@ EXCEPT = {
         for name in ("retention", "selective", "risk_coverage")
     },
     **{
-        (name, way): (
+        (name, "saved and merged"): (
             {
                 *("band", "caution", "corrected", "expected_miscalibration", "intervals", "p_adjusted"),
                 *("p_value", "stands_out", "undecided", "untested", "verdict"),
             },
-            "rows in memory draw the outcomes of all classes together, which parts cannot",
+            "draws of groups and intervals take another pass over the rows",
         )
         for name in ("decompose with intervals", "reliability", "subgroups")
-        for way in WAYS
     },
 }
-_drawn, _why = EXCEPT["subgroups", "many parts"]
-EXCEPT["Report.of", "one part"] = {*_drawn, "points"}, _why
 # Of parts, the page ranks rows by one uncertainty score only.
-EXCEPT["Report.of", "many parts"] = {*_drawn, "points", "row", "selective"}, f"{_why}; rows are known by ids"
+EXCEPT["Report.of", "many parts"] = {"row", "selective"}, "rows are known by ids"
 _drawn, _why = EXCEPT["subgroups", "saved and merged"]
 EXCEPT["subgroups", "saved and merged"] = {*_drawn, "model"}, f"{_why}; saved models have names"
 PLACES = "folds follow the order of rows, and shards know only their own"

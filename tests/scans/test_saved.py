@@ -73,8 +73,8 @@ def numbers(result):
         return [
             x
             for key, inner in result.items()
-            # Saved summaries hold no rows, which measures need.
-            if key not in ("row", "ranks", "stored", "measures")
+            # Saved summaries hold no rows, which measures and the intervals of components need.
+            if key not in ("row", "ranks", "stored", "measures", "intervals")
             for x in numbers(inner)
         ]
     if isinstance(result, (list, tuple)):

@@ -6,7 +6,7 @@ decompositions have their complements, `<= class`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -41,10 +41,6 @@ class BinaryEvent:
         Whether it happened.
     owner : (N,) int array or None
         The row that each element belongs to; None where the elements are the rows, one after the other.
-    starts : callable or None
-        Where the event's part of the unit interval of its row begins: one uniform random number per row draws
-        the outcomes of all events together. For all elements, or some by their places. None for the
-        beginning.
     """
 
     name: str
@@ -53,7 +49,6 @@ class BinaryEvent:
     ranked: Floats
     happened: Bools
     owner: Ints | None = None
-    starts: Callable[..., Floats] | None = None
 
     @property
     def rest(self) -> Floats:
@@ -67,11 +62,6 @@ class BinaryEvent:
     def by_row(self, values: Floats, n_rows: int) -> Floats:
         """The sums of values of the elements over each row."""
         return values if self.owner is None else sums_at(self.owner, values, n_rows)
-
-    @property
-    def start(self) -> Floats:
-        """Where the event's part of the unit interval begins, (N,)."""
-        return np.broadcast_to(0.0, self.given.shape) if self.starts is None else self.starts()
 
     # ---- in the order of the forecasts -----------------------------------------------------
 

@@ -41,8 +41,12 @@ def decompose(
         typer.Option(help="brier, log, rps or ranked_log; by default brier, or rps for ordered classes."),
     ] = None,
     bootstrap: Annotated[
-        int, typer.Option(help="Random draws for confidence intervals and the calibration test; 0 for none.")
-    ] = 100,
+        int | None,
+        typer.Option(
+            help="Random draws for confidence intervals and the calibration test; 0 for none. By default "
+            "1,000, and fewer with more than 48 classes, as in the report."
+        ),
+    ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw reliability curves to this file.")] = None,
     confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
@@ -60,8 +64,8 @@ def decompose(
     order_matters = needs_order([chosen], ordered=reading.ordered)
     opened = Opened.of(given, reading)
     plan: dict[str, Any] = {"seed": seed, "confidence": confidence}
-    how: dict[str, Any] = {"rule": chosen, "bootstrap": bootstrap, "weights_are": reading.weights_are, **plan}
     rows = opened.rows(ordered=order_matters)
+    how: dict[str, Any] = {"rule": chosen, "bootstrap": bootstrap, "weights_are": reading.weights_are, **plan}
     found = rows.marked(rows.ask(split, **how))
     # Skill is known of full distributions only.
     summary = None if opened.lists else rows.ask(partial(add_skill, found))

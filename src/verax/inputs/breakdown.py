@@ -260,6 +260,27 @@ class BreakdownRecipe(Recipe[Breakdown], cases=True):
             yield label, own if self.grouped else ungrouped(own)
 
 
+@dataclass(frozen=True)
+class SubgroupRecipe(Recipe[Breakdown], cases=True):
+    """Another look at some subgroups of a column, each by recipes of its own."""
+
+    column: str
+    recipes: Mapping[Hashable, Mapping[str, Recipe[Any]]]
+    grouped: bool
+    longer = 4
+
+    def take(self, part: Part) -> Breakdown:
+        """At some rows."""
+        found = {}
+        for label, rows in parts_by(part, labels_of(part.by[self.column], part.n_rows)):
+            # Labels are texts as soon as a row has none.
+            own = label if label in self.recipes else str(label)
+            if own in self.recipes:
+                rows = rows if self.grouped else ungrouped(rows)
+                found[own] = {name: recipe.take(rows) for name, recipe in self.recipes[own].items()}
+        return Breakdown(found)
+
+
 def parts_by(part: Part, labels: Groups) -> Iterator[tuple[Hashable, Part]]:
     """The rows of each label as a part of their own."""
     assert part.subset is not None

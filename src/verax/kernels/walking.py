@@ -9,8 +9,8 @@ import numpy as np
 from verax.kernels.functions import compiled
 from verax.kernels.operations import bits, from_bits, plus, select
 
-# How many rows are added up by themselves.
-_BLOCK = 4096
+# Rounding must not decide on which side of an edge a forecast is.
+_EDGE = 1e-9
 
 
 @compiled
@@ -54,7 +54,7 @@ def walk(packed: Any, scale: float, starts: Any, sums: Any, blocks: Any) -> tupl
             hits += int(packed[j] & np.uint64(1))
             j += 1
         size, x, more = float(j - i), from_bits(key), float(hits)
-        middle = int((float(j) - size / 2.0) * scale)
+        middle = int((float(j) - size / 2.0) * scale + _EDGE)
         if scale == 0.0 or middle > last:
             cell += 1
             last = middle
@@ -113,10 +113,10 @@ def _fill_cells(packed: Any, scale: float, starts: Any, sums: Any) -> int:
     """Write what `walk` writes of cells; returns how many there are."""
     cell, begin = 0, 0
     while begin < packed.size:
-        middle = int((float(begin + 1) - 0.5) * scale)
+        middle = int((float(begin + 1) - 0.5) * scale + _EDGE)
         # A row or two beyond where the next cell begins, and back.
         end = min(packed.size, int(float(middle + 1) / scale) + 2)
-        while int((float(end) - 0.5) * scale) > middle:
+        while int((float(end) - 0.5) * scale + _EDGE) > middle:
             end -= 1
         hits, claimed = 0, 0.0
         for i in range(begin, end):
@@ -205,96 +205,3 @@ def find_near_cells(values: Any, starts: Any, guide: Any, out: Any) -> None:
         x = values[i]
         low = int(guide[int(min(x, 1.0) * scale)])
         out[i] = low + int(starts[low + 1] <= x)
-
-
-@compiled
-def deviations(
-    given: Any, rest: Any, happened: Any, cells: Any, fitted: Any, chance: Any, means: Any
-) -> tuple[float, float, float]:
-    """The sums of squares of two losses minus their means: of the forecast, and the same minus that of the
-    fit, which cells have without and with the event, (2C,); and of the loss expected from the chances.
-
-    Sums of blocks are added up, so that they stay exact. What is gathered from the cells is added up one by
-    one: several at a time would take longer.
-    """
-    first, second, expected = 0.0, 0.0, 0.0
-    mean, gained = means[0], means[1]
-    for begin in range(0, given.size, _BLOCK):
-        a, b, c = 0.0, 0.0, 0.0
-        for i in range(begin, min(begin + _BLOCK, given.size)):
-            hit, cell = int(happened[i]), int(cells[i])
-            other = rest[i] if rest.size else 1.0 - given[i]
-            lower, upper = given[i] * given[i], other * other
-            loss = select(hit > 0, upper, lower)
-            own, gain = loss - mean, loss - fitted[2 * cell + hit] - gained
-            a += own * own
-            b += gain * gain
-            c += lower + (upper - lower) * chance[cell]
-        first += a
-        second += b
-        expected += c
-    return first, second, expected
-
-
-@compiled
-def add_losses(
-    given: Any,
-    rest: Any,
-    happened: Any,
-    cells: Any,
-    fitted: Any,
-    even: Any,
-    factor: float,
-    begin: int,
-    end: int,
-    out: Any,
-) -> None:
-    """Add a multiple of the losses of the rows from `begin` to `end` to the columns of their table,
-    (3, end - begin): of the forecast, of the fit, and of the constant.
-
-    The last two are the multiples themselves: of the fit they are (2C,), for each cell without and with the
-    event, and of the constant (2,). What is gathered from the cells has a loop of its own: the others then
-    take several rows at a time.
-    """
-    without, with_event = even[0], even[1]
-    loss, fit, constant = out[0], out[1], out[2]
-    if rest.size:
-        for i in range(begin, end):
-            gap = select(happened[i] > 0, rest[i], given[i])
-            loss[i - begin] += factor * gap * gap
-            constant[i - begin] += select(happened[i] > 0, with_event, without)
-    else:
-        for i in range(begin, end):
-            gap = select(happened[i] > 0, 1.0 - given[i], given[i])
-            loss[i - begin] += factor * gap * gap
-            constant[i - begin] += select(happened[i] > 0, with_event, without)
-    for i in range(begin, end):
-        fit[i - begin] += fitted[2 * int(cells[i]) + int(happened[i])]
-
-
-@compiled
-def add_deviations(losses: Any, n: int, means: Any, out: Any, squares: Any) -> None:
-    """Add what follows from the losses of n rows, (3, n), to the columns of their table, (4, n), and then
-    the squares of these to four sums: the losses of the forecast, the same minus those of the fit, those of
-    the constant minus those of the fit, and those of the constant, all minus their means.
-
-    The table may be empty, and is nothing then. The losses are set to zero, for other rows.
-    """
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    mean, gained, resolved, even = means[0], means[1], means[2], means[3]
-    for i in range(n):
-        loss, fit, constant = losses[0, i], losses[1, i], losses[2, i]
-        losses[0, i], losses[1, i], losses[2, i] = 0.0, 0.0, 0.0
-        own, gain = loss - mean, loss - fit - gained
-        kept, plain = constant - fit - resolved, constant - even
-        if out.size:
-            own, gain, kept, plain = own + out[0, i], gain + out[1, i], kept + out[2, i], plain + out[3, i]
-            out[0, i], out[1, i], out[2, i], out[3, i] = own, gain, kept, plain
-        a = plus(a, own * own)
-        b = plus(b, gain * gain)
-        c = plus(c, kept * kept)
-        d = plus(d, plain * plain)
-    squares[0] += a
-    squares[1] += b
-    squares[2] += c
-    squares[3] += d

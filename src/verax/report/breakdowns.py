@@ -66,7 +66,8 @@ def read_breakdowns(
             tests = replace(plan, replicates=draws)
             request, names = _request(problem, column, n_labels), problem.models
             within = sums.alone is not None
-            found_in = read_subgroups(some, column, handle, request, tests, within_groups=within, names=names)
+            how = {"again": problem.again, "within_groups": within}
+            found_in = read_subgroups(some, column, handle, request, tests, **how, names=names)
             if problem.time_ordered:
                 found_in = in_order_of_time(found_in, handle, request, tests, names)
             shown[name] = found_in

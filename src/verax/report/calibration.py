@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
-
+from verax.analyses.calibration.accuracy import SecondLook
 from verax.analyses.calibration.class_bias import ClassBias, read_class_biases
 from verax.analyses.calibration.components import Decomposition
 from verax.analyses.calibration.curves import curve_of
-from verax.analyses.calibration.decomposition import accuracy_by, read_decomposition
+from verax.analyses.calibration.decomposition import fitted
 from verax.analyses.calibration.events import Split, event_names, split
 from verax.analyses.calibration.eventsums import EventSums, SummedEvent
 from verax.analyses.calibration.overconfidence import Overconfidence, read_overconfidence
@@ -30,32 +29,36 @@ def calibrated(
     """The decomposition and the panels of every model, by the name on the page.
 
     The panels are of all events, or of the most miscalibrated ones where there are many. Where they are known
-    before, each event is sorted and fitted once for both; not where rows are repeated for the decomposition.
+    before, each event is sorted and fitted once for both; not where rows belong to groups, whose bands take a
+    second look at the rows.
     """
     rule = problem.calibrated_by
     drawn = _Panels(problem, split(rule, problem.n_classes), replace(plan, replicates=RESAMPLES))
     names = event_names(handle.class_names, drawn.how)
     shown = all_shown(problem)
-    at_once = set() if plan.copies else set(shown)
+    at_once = set(shown)
     parted: dict[str, Decomposition] = {}
+    looks: dict[str, SecondLook | None] = {}
     found: dict[str, dict[int, ReliabilityPanel]] = {}
     for model, name in problem.models.items():
         own = found[name] = {}
 
         def also(i: int, event: SummedEvent, own: dict[int, ReliabilityPanel] = own) -> None:
-            if i in at_once:
+            if i in at_once and event.sums.n_groups is None:
                 own[i] = drawn.of(i, event)
 
-        known = accuracy_by(handle, model, rule, sums[model], tests) if problem.again else None
-        parts = read_decomposition(sums[model], rule, handle, tests, known, also)
+        fits = fitted(sums[model], rule, handle, tests, also)
+        parts, looks[name] = fits.concluded(handle, model if problem.again else None)
         parted[name] = replace(parts, n_rows=problem.n_rows)
     shown = shown or most_miscalibrated(parted)
     for model, name in problem.models.items():
         own, events = found[name], sums[model]
         lacking = [i for i in shown if i not in own]
 
-        def panel(i: int, events: EventSums = events) -> ReliabilityPanel:
-            return drawn.of(i, events.event(i, names[i]))
+        def panel(
+            i: int, events: EventSums = events, look: SecondLook | None = looks[name]
+        ) -> ReliabilityPanel:
+            return drawn.of(i, events.event(i, names[i]), look)
 
         own |= zip(lacking, side_by_side(panel, lacking, events.n_rows) if lacking else [], strict=True)
     return parted, {name: [own[i] for i in shown] for name, own in found.items()}
@@ -69,10 +72,9 @@ class _Panels:
     how: Split
     plan: Resampling
 
-    def of(self, i: int, event: SummedEvent) -> ReliabilityPanel:
+    def of(self, i: int, event: SummedEvent, look: SecondLook | None = None) -> ReliabilityPanel:
         """The panel of an event."""
-        rng = np.random.default_rng([self.plan.seed, i])
-        return panel_of(self.problem, i, curve_of(event, self.how, self.plan, rng))
+        return panel_of(self.problem, i, curve_of(i, event, self.how, self.plan, look))
 
 
 def overconfidence(sums: EventSums) -> Overconfidence:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,14 +68,14 @@ class Distributions:
     @property
     def slope(self) -> CalibrationLine | None:
         """The event whose slope and intercept are the least likely of calibrated forecasts."""
-        lines = [line for line in self.slopes or () if not math.isnan(line.p_value)]
-        return min(lines, key=lambda line: line.p_value) if lines else None
+        farthest = None if self.slopes is None else self.slopes.farthest
+        return None if farthest is None else farthest[0]
 
     @property
     def slope_p(self) -> float | None:
-        """Its p-value, corrected for the number of events."""
-        slope = self.slope
-        return None if slope is None or self.slopes is None else min(1.0, len(self.slopes) * slope.p_value)
+        """Its p-value, corrected for having looked at all events."""
+        farthest = None if self.slopes is None else self.slopes.farthest
+        return None if farthest is None else farthest[1]
 
     def to_dict(self, problem: Problem) -> dict[str, Any]:
         """Everything as plain Python values."""

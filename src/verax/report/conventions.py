@@ -150,7 +150,7 @@ def _calibration_method(contents: Contents) -> str:
             f"{top}against the number of hits expected of independent draws with these probabilities"
         )
     if any(found.dense is not None and found.dense.slopes is not None for found in contents.findings):
-        tests.append("calibration slope 1 and intercept 0, by a Wald test with Bonferroni's correction")
+        tests.append("calibration slope 1 and intercept 0, by a Wald test with Holm's correction")
     times = {1: "once", 2: "in two ways", 3: "in three ways"}[len(tests)]
     after = " Significant means after Holm's correction over these tests." if len(tests) > 1 else ""
     return f"Calibration is tested {times}: {'; '.join(tests)}.{after} The p-values shown are uncorrected."

@@ -27,6 +27,7 @@ from verax.report.words import (
     clean,
     count,
     number,
+    p_of,
     part_of,
     percent,
     probability,
@@ -115,8 +116,8 @@ def _calibration_verdict(contents: Contents, found: Findings) -> str:
 
 
 def _tested(found: Findings) -> str:
-    p = found.decomposition.p_value
-    return "" if p is None else f" ({_p(p)})"
+    whole = found.decomposition.whole
+    return "" if whole.p_value is None else f" ({p_of(whole)})"
 
 
 def _p(p: float) -> str:
@@ -135,13 +136,14 @@ def _top_verdict(dense: Distributions, top: bool | None) -> str:
 
 
 def _slope_verdict(contents: Contents, dense: Distributions) -> str:
-    line, slopes = dense.slope, dense.slopes
-    if line is None or slopes is None:
+    line, slopes, p = dense.slope, dense.slopes, dense.slope_p
+    if line is None or slopes is None or p is None:
         return ""
     of = f" of {clean(slopes.prefix + line.name)}" if len(slopes) > 1 else ""
-    which = ", the farthest from 1," if len(slopes) > 1 else ""
+    which = ", the least likely of calibrated forecasts," if len(slopes) > 1 else ""
+    corrected = f", corrected for {len(slopes):,} events" if len(slopes) > 1 else ""
     ends = f"{100 * contents.confidence:g}% CI {span(line.slope_interval, 2)}"
-    return f" Calibration slope{of}{which} {number(line.slope, 2)} ({ends}; {_p(line.p_value)})."
+    return f" Calibration slope{of}{which} {number(line.slope, 2)} ({ends}; {_p(p)}{corrected})."
 
 
 def _claim(claim: Claim) -> dict[str, str]:

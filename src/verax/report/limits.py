@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from verax.analyses.calibration.draws import FEWEST_DRAWS, default_draws
+from verax.analyses.calibration.cells import default_draws
 from verax.engines.counts import CONFUSION_UP_TO
 
 # ---- what is shown; the page says what is left out -----------------------------------------------
@@ -36,8 +36,6 @@ LIST_TESTS, _ENTRIES, _MANY_ENTRIES = 999, 2**15, 2**19
 EXPECTED = 5e8
 # Calibration slopes take several passes; beyond this number of rows times events they are not fitted.
 SLOPES = 2_000_000
-# Up to this number of rows, rows that are not in memory are read again, for what a first pass cannot give.
-READ_AGAIN = 2**17
 # Up to this number of rows of all models, curves over thresholds are drawn: they take further passes.
 THRESHOLD_ROWS = 2**20
 
@@ -55,8 +53,7 @@ def replicates_for(n_rows: float, n_classes: int, n_models: int, parts: int = 1)
     cost = n_classes * (n_rows + parts * _OVERHEAD) * n_models
     if cost * FEWEST > _LIMIT:
         return 0
-    few = max(FEWEST, _BUDGET / cost)
-    return int(min(MOST, few if few < FEWEST_DRAWS else default_draws(n_rows, n_classes, n_models, parts)))
+    return default_draws(n_classes, parts)
 
 
 def curve_replicates(n_rows: int, n_models: int) -> int:

@@ -40,7 +40,9 @@ def find_places(
     """What the lists of a model claim; `full` are the distributions that they were cut from, if they were."""
     stated = found[f"{model}/stated"]
     drawn = replace(plan, replicates=RESAMPLES)
-    curves = read_reliability(stated, ListEventRecipe(model, CURVES_OF_PLACES), handle, drawn)
+    curves = read_reliability(
+        stated, ListEventRecipe(model, CURVES_OF_PLACES), handle, drawn, again=problem.again
+    )
     assert isinstance(curves, ListReliability)
     return ListFindings(
         curves,
@@ -60,7 +62,7 @@ def decomposed(
     totals = scored.totals.high
     entries = problem.n_rows * float(totals[LENGTH] / totals[WEIGHT])
     tested = replace(plan, replicates=list_replicates(entries))
-    return read_decomposition(scored, RULES["brier"], handle, tested)
+    return read_decomposition(scored, RULES["brier"], handle, tested, model if problem.again else None)
 
 
 def length_rules(problem: Problem) -> tuple[Padded, ...]:

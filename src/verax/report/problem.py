@@ -8,6 +8,7 @@ from typing import Any
 
 from verax.analyses.cards.scorecard import Scorecard, check_whole
 from verax.common.checks import check_flag
+from verax.common.sizes import READ_AGAIN
 from verax.errors import InputError
 from verax.inference.intervals import WeightsAre
 from verax.inputs.arrays import to_array
@@ -18,7 +19,6 @@ from verax.inputs.lists.toplists import TopLists
 from verax.inputs.memory import open_rows
 from verax.inputs.rows import Rows
 from verax.inputs.skipping import Skipped, without_invalid
-from verax.report.limits import READ_AGAIN
 from verax.report.words import distinct
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded

@@ -39,9 +39,9 @@ from verax.report.words import (
     count,
     large,
     number,
+    p_of,
     part_of,
     percent,
-    probability,
     span,
     title_of,
     within,
@@ -241,7 +241,7 @@ def _decomposed(contents: Contents, found: Findings) -> str:
     if whole.expected_miscalibration is not None:
         text += (
             f" A calibrated forecast would show {number(whole.expected_miscalibration)} of miscalibration by "
-            f"chance; p = {probability(whole.p_value)} from {len(whole.calibrated)} draws."
+            f"chance; {p_of(whole)} from {len(whole.calibrated):,} draws."
         )
     return text
 

@@ -15,7 +15,7 @@ from verax.errors import join
 from verax.inputs.groups import each_count, in_words
 from verax.report.contents import Contents, Distributions, Findings, ListFindings
 from verax.report.opening import level, opening_of
-from verax.report.words import number, percent, percent_span, probability, span
+from verax.report.words import clean, number, percent, percent_span, probability, span
 
 # Below this share of the loss, a recalibration gain hardly matters.
 _SLIGHT = 0.02
@@ -72,21 +72,33 @@ def _what_is_off(contents: Contents, found: Findings, off: Mapping[str, bool]) -
     """In which way probabilities are off: of the most likely class, too extreme, or of some classes."""
     assert found.dense is not None
     sure = found.dense.overconfidence
-    if off.get("top") and abs(sure.gap) >= _NARROW:
-        return f"{side_of(sure.gap)} ({claimed_and_right(found.dense)})"
     leans = lean_words(contents, found)
+    # The curve of two classes is that of one of them: what it shows on average comes first.
+    if off.get("top") and abs(sure.gap) >= _NARROW and not (leans and contents.problem.n_classes == 2):
+        return f"{side_of(sure.gap)} ({claimed_and_right(found.dense)})"
     if off.get("slope") and found.dense.slope is not None:
-        line = found.dense.slope
-        way = "too extreme" if line.slope < 1 else "not extreme enough"
-        ends = f"{level(contents.confidence)} {span(line.slope_interval, 2)}"
-        told = (
-            f"miscalibrated: its probabilities are {way} (calibration slope {number(line.slope, 2)}, {ends})"
-        )
+        told = f"miscalibrated: {_slope_words(contents, found.dense)}"
         return f"{told}; {leans}" if leans else told
     if leans:
         return f"miscalibrated: {leans}"
     slight = off.get("top") and not off.get("parts") and not off.get("slope")
     return f"{'slightly ' if slight else ''}{side_of(sure.gap) if slight else 'miscalibrated'}"
+
+
+def _slope_words(contents: Contents, dense: Distributions) -> str:
+    """What is off about the event whose line is the least likely of calibrated forecasts, which is named."""
+    line, slopes = dense.slope, dense.slopes
+    assert line is not None
+    assert slopes is not None
+    whose = (
+        "its probabilities" if len(slopes) == 1 else f"probabilities of {clean(slopes.prefix + line.name)}"
+    )
+    of = "" if len(slopes) == 1 else f", the least likely of {len(slopes):,}"
+    ends = f"{level(contents.confidence)} {span(line.slope_interval, 2)}"
+    told = f"calibration slope {number(line.slope, 2)}, {ends}{of}"
+    if line.slope_interval.defined and line.slope_interval.low <= 1 <= line.slope_interval.high:
+        return f"{whose} are off on average ({told})"
+    return f"{whose} are {'too extreme' if line.slope < 1 else 'not extreme enough'} ({told})"
 
 
 def remedy_words(found: Findings) -> str:

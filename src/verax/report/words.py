@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from verax.analyses.calibration.components import Components
 from verax.common.texts import visible
 from verax.scores.metrics import METRICS
 from verax.scores.registry import RULES
@@ -218,6 +219,11 @@ def probability(p: float | None) -> str:
     if p is None or math.isnan(p):
         return "–"
     return "< 0.0001" if p < 1e-4 else f"{p:.4f}" if p < 0.1 else f"{p:.2f}"
+
+
+def p_of(whole: Components) -> str:
+    """The p-value of calibration; at most one over the number of draws and one where no draw reaches it."""
+    return f"p {'≤' if whole.p_is_bound else '='} {probability(whole.p_value)}"
 
 
 def large(n: int) -> str:

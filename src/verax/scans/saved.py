@@ -273,7 +273,7 @@ def _merged_bytes(pieces: Iterable[bytes]) -> list[bytes]:
 
 def know_summaries() -> None:
     """Import every class of summaries, so that each is known by its kind."""
-    import verax.analyses.calibration.component_sums
+    import verax.analyses.calibration.accuracy
     import verax.analyses.calibration.listsums
     import verax.analyses.calibration.slope_fit
     import verax.analyses.calibration.smooth_ece

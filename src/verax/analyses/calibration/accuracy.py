@@ -1,9 +1,10 @@
-"""How uncertain the components of a score are where rows come in parts.
+"""What a second look at the rows tells about the components of a score: their variances, and groups.
 
-What rows in memory give (`optimism`) comes from bins and from a second pass: the variances from sums over
-rows or groups (`component_sums`), what isotonic fits gain by following noise from outcomes that are drawn bin
-by bin (`event_fits`). Independent rows are drawn event by event, and events are assumed to rise and fall
-together. Groups keep their signs in all events.
+The first look gave the cells of all events and their fits. Now the losses of each row are known against those
+of the fits, and so are the variances of the components, as `optimism` has them. Where rows belong to groups,
+their deviations are summed by group, or by a hash of it, and by a few cells of the forecast: giving each sum
+a random sign draws outcomes in which rows of a group keep together (the wild bootstrap). Rows in memory are
+looked at directly, others take another pass; the sums are the same.
 """
 
 from __future__ import annotations
@@ -15,201 +16,289 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.component_sums import ComponentRecipe, DeviationRecipe, n_cells_for
-from verax.analyses.calibration.event_fits import EventFit
+from verax.analyses.calibration.cells import EventCells
 from verax.analyses.calibration.events import Split
-from verax.analyses.calibration.eventsums import EventSums, SummedEvent
-from verax.analyses.calibration.optimism import Uncertainty, uncertainty_of
-from verax.analyses.calibration.sampling import FORECAST, SMOOTH, refits_for
-from verax.analyses.calibration.sources import EventSource
-from verax.analyses.unitsums import Means, means_of
-from verax.errors import InputError
-from verax.inference.intervals import Resampling
+from verax.analyses.calibration.eventsums import SummedEvent
+from verax.analyses.calibration.sources import EventSource, PartEvents
+from verax.analyses.calibration.walks import cells_of
+from verax.analyses.units import sums_at
+from verax.common.hashing import name_hash
+from verax.common.summaries import Summary, merges
+from verax.engines.clusters import ByLabel, GroupLabels
+from verax.engines.sums import Sum, Sums
 from verax.inputs.arrays import Floats, Ints
-from verax.inputs.handles import Handle, Recipe
+from verax.inputs.handles import Handle, Part, Recipe
+
+# The sums by group, event and cell: at most so many numbers, and so many groups and cells.
+_MOST, _SLOTS, _CELLS = 2**20, 512, 128
+# So many rows of a part are looked at together that their columns have this many numbers.
+_NUMBERS = 2**20
+
+
+def n_wide(n_events: int) -> int:
+    """How many cells of the forecast the deviations of groups are summed in."""
+    return max(8, min(_CELLS, _MOST // (8 * n_events)))
 
 
 @dataclass(frozen=True)
-class Accuracy:
-    """How uncertain the components of every event and of the whole are.
+class EventFit:
+    """What the second look needs to know of an event.
 
     Attributes
     ----------
-    parts : list of Uncertainty
-        Of each event.
-    whole : Uncertainty
-        Of what they add up to.
-    calibrated : list of arrays or None
-        Of groups, for each event what the miscalibrations of calibrated forecasts exceed the observed one by;
-        those of all events belong together. None where rows are independent.
+    starts, chance, limit : arrays of shape (C,)
+        Where its cells begin, the smooth recalibration and the isotonic fit to it.
+    wide : (C,) int array
+        Which of a few wider cells each belongs to.
+    rate : float
+        How often it happened.
+    means : array of shape (4,)
+        The mean loss, the same minus that of the fit, that of a constant minus that of the fit, and that of
+        the constant.
     """
 
-    parts: list[Uncertainty]
-    whole: Uncertainty
-    calibrated: list[Floats] | None
+    starts: Floats
+    chance: Floats
+    limit: Floats
+    wide: Ints
+    rate: float
+    means: Floats
+
+    @classmethod
+    def of(cls, cells: EventCells, observed: Floats, n_cells: int) -> EventFit:
+        """From the cells of an event and the components of its score."""
+        share, how = cells.size / cells.weight, cells.how
+        fitted = float(
+            (share * how.expected(cells.limit, 1 - cells.limit, cells.happened / cells.size)).sum()
+        )
+        score, constant = float(observed[0]), float(observed[3])
+        means = np.array([score, score - fitted, constant - fitted, constant])
+        begins = cells.wider(n_cells)[1]
+        wide = np.searchsorted(begins, np.arange(len(cells.starts)), side="right") - 1
+        return cls(cells.starts, cells.smooth, cells.limit, wide, cells.rate, means)
 
 
-@dataclass(frozen=True)
-class GroupSigns:
-    """The deviations of groups, or of hashes of them, whose signs are drawn: the wild bootstrap.
+class SecondLook(Summary, kind="second look at events"):
+    """What the rows add up to beside fits that are known.
 
     Attributes
     ----------
+    squares : Sum
+        (E + 1, 4) sums over independent rows of the squared deviations of the four means of each event and of
+        what the events add up to, over one minus the share of the row; zero where there are groups.
+    expected : Sum
+        (E,) sums of the weighted losses expected under the smooth recalibration, and
+    infinite : Sum
+        (E,) of the weights where these are infinite.
+    signed : Sum
+        (S, E, C, 2) sums of the weights of what happened minus the chances of the recalibration, or of the
+        forecast. S are groups or hashes of them, C wide cells; empty without groups.
+    labels, groups : arrays or None
+        The groups, and of each its weight and its sums of the losses.
+    """
+
+    squares: Sum = merges(Sums("wholes", 4))
+    expected: Sum = merges(Sums("events"))
+    infinite: Sum = merges(Sums("events", least=0))
+    signed: Sum = merges(Sums("slots", "events", "cells", 2))
+    labels: Any = merges(GroupLabels(), default=None)
+    groups: Floats | None = merges(ByLabel("columns"), default=None)
+
+    @property
+    def n_wide(self) -> int:
+        """How many wide cells there are, at most."""
+        return n_wide(self.expected.high.size)
+
+    def random_signs(self, n: int, seed: list[int]) -> Floats:
+        """One sign for each slot of groups in each of n draws, the same for all events."""
+        rng = np.random.default_rng(seed)
+        return np.array([rng.choice([-1.0, 1.0], len(self.signed.high)) for _ in range(n)])
+
+    def wild(self, signs: Floats, i: int, kind: int, n_cells: int) -> Floats:
+        """Deviations of an event from its recalibration or its forecast, by weight in wide cells: (n, C)."""
+        return np.asarray(np.einsum("ns,sc->nc", signs, self.signed.high[:, i, :n_cells, kind]))
+
+    def variances(self, means: Floats, weight: float) -> Floats:
+        """The variances of the means, (E + 1, 4)."""
+        if self.groups is None:
+            return self.squares.high
+        u = self.groups[:, 0] / weight
+        sums = self.groups[:, 1:].reshape(len(u), *means.shape) / weight
+        deviation = sums - means * u[:, None, None]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray((deviation**2 / (1 - u)[:, None, None]).sum(axis=0))
+
+
+@dataclass(frozen=True)
+class SecondRecipe(Recipe[SecondLook]):
+    """A second look at the events of a model.
+
+    Attributes
+    ----------
+    source : EventSource
+        The events.
+    how : Split
+        How they are scored.
     fits : tuple of EventFit
-        The fit of each event, which knows its cells.
-    sums : array of shape (S, E, C, 2)
-        Sums of the weights of what happened minus chances: of the recalibration, of the forecast.
+        The fit of each.
+    times, factors : tuple of float
+        How many elements of each event a row has on average, and what its score is multiplied by in the sum.
+    weight : float
+        The weight of all rows.
+    copies : bool
+        Whether weights are numbers of copies.
+    slots : int
+        In how many parts groups are told apart; 0 without groups.
+    names : array or None
+        The hashes of the groups' names, in order, where each has a slot of its own; None where the hash
+        decides. So slots do not depend on whether names are numbers or texts.
     """
 
+    source: EventSource
+    how: Split
     fits: tuple[EventFit, ...]
-    sums: Floats
+    times: tuple[float, ...]
+    factors: tuple[float, ...]
+    weight: float
+    copies: bool
+    slots: int = 0
+    names: Any = None
 
     @classmethod
     def of(
-        cls, handle: Handle, source: EventSource, how: Split, events: Sequence[SummedEvent]
-    ) -> GroupSigns | None:
-        """From another pass over the rows; None where there are no rows or no groups."""
-        sums = events[-1].sums
-        if sums.groups is None or not handle.has_rows:
-            return None
-        fits = fits_of(how, events, copies=False)
-        recipe = DeviationRecipe.of(source, fits, sums.labels)
-        return cls(fits, handle.summarise({"deviations": recipe})["deviations"].sums.high)
+        cls,
+        source: EventSource,
+        how: Split,
+        fits: Sequence[EventFit],
+        times: Sequence[float],
+        weight: float,
+        labels: Any,
+        *,
+        copies: bool,
+    ) -> SecondRecipe:
+        """For rows of these groups; None without groups."""
+        slots, names = 0, None
+        if labels is not None:
+            cells = max(int(fit.wide[-1]) + 1 for fit in fits)
+            slots = max(8, min(_SLOTS, _MOST // (len(fits) * cells)))
+            names = np.sort(_hashed(labels)) if len(labels) <= slots else None
+            slots = min(slots, len(labels))
+        factors = tuple(how.factor * each for each in times)
+        return cls(source, how, tuple(fits), tuple(times), factors, weight, copies, slots, names)
 
-    def at(self, i: int) -> EventSigns:
-        """Those of one event, in the cells that have bins."""
-        used, cell = np.unique(self.fits[i].cell, return_inverse=True)
-        return EventSigns(cell, self.sums[:, i, used, 1])
+    @property
+    def means(self) -> Floats:
+        """The means of each event and of what they add up to, (E + 1, 4)."""
+        own = np.array([fit.means for fit in self.fits])
+        return np.concatenate([own, np.einsum("e,em->m", self.factors, own)[None]])
+
+    def take(self, part: Part) -> SecondLook:
+        """Look at the rows of one part."""
+        return self.at(self.source.read(part))
+
+    def at(self, rows: PartEvents) -> SecondLook:
+        """Look at rows."""
+        found: SecondLook | None = None
+        for some in rows.pieces(max(1, _NUMBERS // (4 * len(self.fits)))):
+            own = self._piece(some)
+            found = own if found is None else found.merge(own)
+        assert found is not None
+        return found
+
+    def _piece(self, rows: PartEvents) -> SecondLook:
+        n, mass = rows.n_rows, rows.mass
+        whole, expected, infinite = np.zeros((4, n)), [], []
+        columns, squares = [mass], []
+        cells = max(int(fit.wide[-1]) + 1 for fit in self.fits)
+        signed = np.zeros((self.slots, len(self.fits), cells, 2))
+        slot = self._slots(rows.groups.labels)[rows.groups.codes] if rows.groups is not None else None
+        with np.errstate(invalid="ignore"):
+            for i, (event, fit) in enumerate(zip(rows.each(), self.fits, strict=True)):
+                at = cells_of(fit.starts, event.ranked)
+                own, chance = np.empty((4, len(at))), fit.chance[at]
+                even = self.how.losses(np.array(fit.rate), np.array(1 - fit.rate), event.happened)
+                fitted = self.how.losses(fit.limit[at], 1 - fit.limit[at], event.happened)
+                own[0] = self.how.losses(event.given, event.rest, event.happened)
+                np.subtract(own[0], fitted, out=own[1])
+                np.subtract(even, fitted, out=own[2])
+                own[3] = even
+                lost = self.how.expected(event.given, event.rest, chance)
+                w = event.of_rows(mass)
+                total = float((w * lost).sum())
+                if math.isinf(total):
+                    away = np.isinf(lost)
+                    infinite.append(float(w[away].sum()))
+                    total = float((w * np.where(away, 0.0, lost)).sum())
+                else:
+                    infinite.append(0.0)
+                expected.append(total)
+                if event.owner is not None:
+                    own = np.stack([event.by_row(column, n) / self.times[i] for column in own])
+                whole += self.factors[i] * own
+                if slot is None:
+                    squares.append(self._squares(own, mass, fit.means))
+                else:
+                    columns += list(mass * own)
+                    place = event.of_rows(slot) * cells + fit.wide[at]
+                    for j, expects in enumerate((chance, np.clip(event.given, 0.0, 1.0))):
+                        gaps = sums_at(place, w * (event.happened - expects), self.slots * cells)
+                        signed[:, i, :, j] = gaps.reshape(self.slots, cells)
+            numbers = Sum.of(np.array(expected)), Sum.of(np.array(infinite)), Sum.of(signed)
+            if rows.groups is None:
+                squares.append(self._squares(whole, mass, self.means[-1]))
+                return SecondLook(Sum.of(np.array(squares)), *numbers)
+            columns += list(mass * whole)
+        labels, codes = rows.groups.labels, rows.groups.codes
+        sums = np.stack([sums_at(codes, column, len(labels)) for column in columns], axis=1)
+        nothing = Sum.zeros((len(self.fits) + 1, 4))
+        return SecondLook(nothing, *numbers, labels, sums)
+
+    def _squares(self, columns: Floats, mass: Floats, means: Floats) -> Floats:
+        """The sums of the squared deviations of columns, (4, N), each over one minus the row's share."""
+        deviation = columns - means[:, None]
+        # A single row says nothing about its own variance. No matrix product: its sums depend on the threads.
+        with np.errstate(divide="ignore"):
+            if self.copies:
+                squares = np.einsum("ci,ci,i->c", deviation, deviation, mass)
+                return np.asarray(squares / np.float64(self.weight**2 - self.weight))
+            share = mass / self.weight
+            if bool((share == share[0]).all()):
+                squares = np.einsum("ci,ci->c", deviation, deviation)
+                return np.asarray(squares * (share[0] ** 2 / (1 - share[0])))
+            deviation *= share
+            return np.asarray(np.einsum("ci,ci,i->c", deviation, deviation, 1 / (1 - share)))
+
+    def _slots(self, labels: Any) -> Ints:
+        hashed = _hashed(labels)
+        if self.names is not None:
+            return np.asarray(np.searchsorted(self.names, hashed))
+        return np.asarray(hashed % np.uint64(self.slots), dtype=np.int64)
 
 
-@dataclass(frozen=True)
-class EventSigns:
-    """The same of one event, around the forecast: the cell of each bin, and (S, C) deviations."""
-
-    cell: Ints
-    sums: Floats
-
-    def drawn(self, claimed: Floats, rng: np.random.Generator) -> Floats:
-        """(C,) the weights of the event in cells where `claimed` is expected, with random signs."""
-        signs = rng.choice([-1.0, 1.0], len(self.sums))
-        return np.asarray(claimed + np.einsum("s,sc->c", signs, self.sums))
+def _hashed(labels: Any) -> Any:
+    """The hashes of names of groups."""
+    return np.array([name_hash(label) for label in labels.tolist()], np.uint64)
 
 
-def fits_of(how: Split, events: Sequence[SummedEvent], *, copies: bool) -> tuple[EventFit, ...]:
-    """The fit of each event."""
-    cells = n_cells_for(len(events))
-    return tuple(EventFit.of(event, how, cells, copies=copies) for event in events)
-
-
-def accuracy_of(
-    handle: Handle,
-    source: EventSource,
-    how: Split,
-    events: Sequence[SummedEvent],
-    times: Sequence[float],
-    plan: Resampling,
-) -> Accuracy | None:
-    """From another pass over the rows of a handle; None where there are no rows, only summaries.
-
-    Mean number of elements of each event per row.
-    """
-    if not plan.replicates or not handle.has_rows:
+def looked_again(recipe: SecondRecipe, rows: PartEvents | None, handle: Handle) -> SecondLook | None:
+    """The second look at rows in memory, or by another pass; None where there are only summaries."""
+    if rows is not None:
+        return recipe.at(rows)
+    if not handle.has_rows:
         return None
-    found = events[-1].sums
-    grouped, copies = found.groups is not None, plan.copies and found.groups is None
-    check_units(found, copies=copies)
-    fits = fits_of(how, events, copies=copies)
-    factors = tuple(how.factor * each for each in times)
-    recipe = ComponentRecipe(source, how, fits, tuple(times), factors, copies)
-    also: dict[str, Recipe[Any]] = {}
-    if grouped:
-        also["deviations"] = DeviationRecipe.of(source, fits, found.labels)
-    means = means_of(handle, recipe, also)
-    n, calibrated = refits_for(plan.replicates), None
-    if grouped:
-        signs = GroupSigns(fits, means.found["deviations"].sums.high)
-        optimism = [_wild_optimism(signs, i, event, how, plan, n) for i, event in enumerate(events)]
-        calibrated = [_wild_miscalibration(signs, i, event, how, plan) for i, event in enumerate(events)]
-    else:
-        optimism = [fit.optimism(how, n, _stream(plan, SMOOTH, i)) for i, fit in enumerate(fits)]
-    return _read(means, events, factors, fits, how, optimism, calibrated)
+    found: SecondLook = handle.summarise({"again": recipe})["again"]
+    return found
 
 
-def check_units(found: EventSums, *, copies: bool) -> None:
-    """Refuse a single group and fractional copies where intervals are requested."""
-    if found.n_groups == 1:
-        raise InputError("must name at least two groups for intervals", argument="groups")
-    if copies and not found.whole:
-        raise InputError("must be whole numbers where they count copies", argument="weights")
-
-
-def _read(
-    means: Means,
-    events: Sequence[SummedEvent],
-    factors: Sequence[float],
-    fits: Sequence[EventFit],
-    how: Split,
-    optimism: Sequence[Floats],
-    calibrated: list[Floats] | None,
-) -> Accuracy:
-    variances = np.diagonal(means.covariance, axis1=1, axis2=2)
-    parts, plug_ins, uncertain = [], [], []
-    for i, (event, fit) in enumerate(zip(events, fits, strict=True)):
-        plug_in = np.array(fit.plug_in(event.bins, how))
-        certain = math.isinf(plug_in[0])
-        if certain:
-            # Where certain forecasts may fail, the mean over the smooth recalibration is infinite.
-            plug_in[0] = means.mean[i, 1]
-        plug_ins.append(factors[i] * plug_in)
-        uncertain.append(certain)
-        parts.append(uncertainty_of(optimism[i], plug_in, variances[i], means.units, certain=certain))
-    # Draws of independent rows are put in order, so that those of all events rise and fall together.
-    drawn = [np.sort(own, axis=0) if calibrated is None else own for own in optimism]
-    total = np.sum([factor * own for factor, own in zip(factors, drawn, strict=True)], axis=0)
-    plug_in = np.sum(plug_ins, axis=0)
-    whole = uncertainty_of(total, plug_in, variances[-1], means.units, certain=any(uncertain))
-    return Accuracy(parts, whole, calibrated)
-
-
-def _stream(plan: Resampling, stream: int, i: int) -> np.random.Generator:
-    return np.random.default_rng([plan.seed, stream, i])
-
-
-def _wild_optimism(
-    signs: GroupSigns, i: int, event: SummedEvent, how: Split, plan: Resampling, n: int
-) -> Floats:
-    """What isotonic fit and frequency of an event gain by following noise."""
-    fit = signs.fits[i]
-    wild = _wild(signs, i, 0, fit.in_cells(fit.share * fit.chance), event, plan, SMOOTH, n)
-    return fit.wild_optimism(how, wild, n, _stream(plan, SMOOTH, i))
-
-
-def _wild_miscalibration(
-    signs: GroupSigns, i: int, event: SummedEvent, how: Split, plan: Resampling
-) -> Floats:
-    """By how much the miscalibrations of calibrated forecasts exceed the observed one of an event."""
-    if how.binary != "squared":
-        return np.zeros(0)
-    fit, bins = signs.fits[i], event.bins
-    total = float(bins.weight.sum())
-    base = fit.in_cells(bins.claimed / total)
-    wild = _wild(signs, i, 1, base, event, plan, FORECAST, plan.replicates)
-    return fit.wild_miscalibration(how, bins, wild, fit.in_cells(bins.happened / total))
-
-
-def _wild(
-    signs: GroupSigns,
-    i: int,
-    kind: int,
-    base: Floats,
-    event: SummedEvent,
-    plan: Resampling,
-    stream: int,
-    n: int,
-) -> Floats:
-    """(n, C) the shares of an event in cells, with random signs that are the same for all events."""
-    total = float(event.bins.weight.sum())
-    rng = np.random.default_rng([plan.seed, stream])
-    drawn = np.array([rng.choice([-1.0, 1.0], len(signs.sums)) for _ in range(n)])
-    own = signs.sums[:, i, : len(base), kind] / total
-    return np.asarray(base + np.einsum("ns,sc->nc", drawn, own))
+def look_at(
+    events: Sequence[SummedEvent], how: Split, source: EventSource, handle: Handle
+) -> SecondLook | None:
+    """The second look at events that are shown one by one."""
+    sums, n_cells = events[-1].sums, n_wide(len(events))
+    fits = [
+        EventFit.of(EventCells.of(event, how, copies=False), event.components(how)[0], n_cells)
+        for event in events
+    ]
+    weight, times = float(sums.weight.high[0]), (1.0,) * len(fits)
+    recipe = SecondRecipe.of(source, how, fits, times, weight, sums.labels, copies=False)
+    return looked_again(recipe, sums.rows, handle)

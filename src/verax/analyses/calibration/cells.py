@@ -1,18 +1,25 @@
-"""Outcomes of calibrated forecasts, drawn in cells of neighbouring forecasts."""
+"""Outcomes that are drawn in cells of neighbouring forecasts, and what isotonic fits to them gain.
+
+Cells come from the distinct forecasts of an event, or from its bins, so they are the same wherever the rows
+are. Draws come from the place of the cell and the key of the draw alone.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.events import Split
-from verax.analyses.calibration.eventsums import EventBins
+from verax.analyses.calibration.dependence import KEPT
+from verax.analyses.calibration.events import Split, recalibrate
+from verax.analyses.calibration.eventsums import SummedEvent
+from verax.analyses.calibration.optimism import ROUNDING, smooth_frequencies
 from verax.analyses.calibration.refits import (
+    WORK,
     at_once,
     block_losses,
     draw_keys,
@@ -21,17 +28,14 @@ from verax.analyses.calibration.refits import (
     isotonic_fits,
     sides,
 )
-from verax.analyses.calibration.walks import Walk, cells_for
+from verax.analyses.calibration.walks import cells_for
 from verax.common.caching import cached_property
 from verax.common.hashing import mixed
+from verax.engines.histograms import Keyed
+from verax.inference.bootstrap import percentile_interval
 from verax.inputs.arrays import Floats, Ints
 from verax.kernels.ledger import compiles
 
-# The largest number of values that a band is computed for. Beyond, neighbouring forecasts are drawn
-# together in cells of a two-thousandth of the weight, which is far finer than the blocks of the fit.
-BAND_CELLS = 2048
-# So many values are halved at a time: a cache holds them.
-_BLOCK = 2**14
 # So many shares of cells are drawn together, which a cache holds, but at least some draws.
 _TOGETHER, _FEWEST_DRAWS = 2**16, 32
 # Chances are rounded, so that draws do not depend on the order in which rows were added up.
@@ -40,161 +44,275 @@ _DECIMALS = 12
 _NORMAL, _QUANTILES = 25.0, 2**12
 # Counts of less variance do not reach the first number; where to look for them is found in so many places.
 _COUNTS, _PLACES = 160, 128
-# Drawing and fitting by array calls takes so many times as long as scoring.
-_WORK = 16
+# Counts of at most so many rows are found by comparing, one after the other, where nothing is compiled.
+_SMALL = 8
+# The random stream of outcomes that are drawn for all events, and how they are scored.
+_JOINT, _SQUARED = 3, Split("", "", False, "squared", 1.0)
 
 
-def effective_rows(weight: Floats, squares: Floats, *, copies: bool) -> Ints:
-    """How many rows of one weight tell as much as the rows of each bin; of copies, as many as there are."""
-    rows = weight if copies else weight**2 / squares
-    return np.maximum(np.round(rows), 1).astype(np.int64)
+# Tests of calibration have the most draws by default, and fewer, but not below the fewest, where events of
+# many classes and subgroups would have more cells than the budget.
+MOST_DRAWS, FEWEST_DRAWS, _BUDGET, _EACH = 1000, 100, 2.5e7, 512
 
 
-def cell_of(weight: Floats, most: int) -> Ints:
-    """The cell of each value; neighbours share one where there are more values than cells."""
+def default_draws(n_classes: int, parts: int = 1) -> int:
+    """The number of draws behind calibration tests of all rows, or of several parts of them.
+
+    A draw takes as long for many rows as for few, because cells are drawn. So the number is the same for any
+    number of rows, in the terminal, on the page and in Python. Parts begin with fewer, because more are drawn
+    where the decision is unclear.
+
+    >>> default_draws(3), default_draws(100), default_draws(3, parts=10), default_draws(1000)
+    (1000, 488, 406, 100)
+    """
+    share = 1 if parts == 1 else 4 * parts
+    return int(min(MOST_DRAWS, max(FEWEST_DRAWS, _BUDGET / (n_classes * share * _EACH))))
+
+
+def cell_begins(weight: Floats, most: int) -> Ints:
+    """The first value of each cell; neighbours share one where there are more values than cells."""
     if len(weight) <= most:
         return np.arange(len(weight))
     middle = np.cumsum(weight)
-    for start in range(0, len(weight), _BLOCK):
-        # Some at a time, because there may be many.
-        middle[start : start + _BLOCK] -= weight[start : start + _BLOCK] / 2
-    middle *= most / weight.sum()
-    cell = middle.astype(np.int16)
-    # They do not decrease, so those without any value are left out by counting.
-    rises = np.zeros(len(cell), np.bool_)
-    np.greater(cell[1:], cell[:-1], out=rises[1:])
-    return np.cumsum(rises, dtype=np.int32)
+    scale = most / middle[-1]
+    middle -= weight / 2
+    # Rounding must not decide on which side of an edge a value is.
+    cell = (middle * scale + 1e-9).astype(np.int64)
+    return np.flatnonzero(np.concatenate([[True], cell[1:] > cell[:-1]]))
 
 
-class CellDraws:
-    """Outcomes of calibrated forecasts in cells: bins, or neighbouring bins where there are very many.
+@dataclass(frozen=True)
+class EventCells:
+    """The cells of an event: its distinct forecasts, or neighbouring ones where there are many.
 
     Attributes
     ----------
-    cell : (P,) int array
-        The cell of each bin.
-    n : int
-        The number of cells.
-    begins : (n,) int array
-        The first bin of each cell.
-    size, claimed, happened : (n,) arrays
-        The weight of each cell, that of its rows times their forecasts, and that of the rows with the event.
+    how : Split
+        How the event is scored.
+    starts : array of shape (C,)
+        The smallest forecast of each cell.
+    size, claimed, happened, squares : arrays of shape (C,)
+        The weight of each cell, that of its rows times their forecasts, that of the rows with the event, and
+        the sum of the squared weights; of copies the weight itself.
+    inflation : float
+        How many times as large the variance of what happened is, because rows of a group agree.
     """
 
-    def __init__(self, bins: EventBins, how: Split, cell: Ints) -> None:
-        self.cell: Ints = cell
-        self._how = how
-        self.n: int = int(cell[-1]) + 1
-        self.begins: Ints = np.append(0, np.flatnonzero(cell[1:] != cell[:-1]) + 1)
-        self.size: Floats
-        self.claimed: Floats
-        self.happened: Floats
-        self.size, self.claimed, self.happened, self._squares = (
-            self.sums(column) for column in (bins.weight, bins.claimed, bins.happened, bins.squares)
-        )
-        chance: Floats = np.clip(self.claimed / self.size, 0.0, 1.0)
-        self._chance = np.round(chance, _DECIMALS)
+    how: Split
+    starts: Floats
+    size: Floats
+    claimed: Floats
+    happened: Floats
+    squares: Floats
+    inflation: float = 1.0
+
+    @classmethod
+    def of(cls, event: SummedEvent, how: Split, *, copies: bool) -> EventCells:
+        """The cells of an event; `copies` if weights are numbers of rows."""
+        walk, inflation = event.walk, event.inflation
+        if walk is not None:
+            return cls(how, walk.starts, walk.size, walk.claimed, walk.happened, walk.size, inflation)
+        bins = event.bins
+        n_rows = float(bins.weight.sum()) if copies else event.sums.n_rows
+        squares = bins.weight if copies else bins.squares
+        begins = cell_begins(bins.weight, cells_for(n_rows))
+        columns = np.stack([bins.weight, bins.claimed, bins.happened, squares])
+        size, claimed, happened, squares = np.add.reduceat(columns, begins, axis=1)
+        return cls(how, bins.least[begins], size, claimed, happened, squares, inflation)
+
+    def wider(self, most: int) -> tuple[EventCells, Ints]:
+        """The same in fewer cells, and where each of these begins."""
+        begins = cell_begins(self.size, most)
+        columns = np.stack([self.size, self.claimed, self.happened, self.squares])
+        size, claimed, happened, squares = np.add.reduceat(columns, begins, axis=1)
+        return replace(
+            self, starts=self.starts[begins], size=size, claimed=claimed, happened=happened, squares=squares
+        ), begins
+
+    @cached_property
+    def weight(self) -> float:
+        """The weight of all cells."""
+        return float(self.size.sum())
+
+    @cached_property
+    def rows(self) -> Ints:
+        """How many rows of one weight are as informative as those of each cell."""
+        return np.maximum(np.round(self.size**2 / self.squares, 6).round(), 1).astype(np.int64)
+
+    @cached_property
+    def chance(self) -> Floats:
+        """The mean forecast of each cell."""
+        mean: Floats = np.clip(self.claimed / self.size, 0.0, 1.0)
+        return np.round(mean, _DECIMALS)
+
+    @cached_property
+    def _sides(self) -> tuple[Floats, Floats]:
+        """The losses of the mean forecast without and with the event."""
+        never, ever = sides(self.how, self.chance, 1 - self.chance)
         # An infinite loss belongs to an outcome that is never drawn.
-        self._never, self._ever = (finite(each) for each in sides(how, self._chance, 1 - self._chance))
-        self._weight = float(self.size.sum())
-
-    @classmethod
-    def for_band(cls, bins: EventBins, how: Split) -> CellDraws:
-        """Cells that are narrow enough for a curve."""
-        return cls(bins, how, cell_of(bins.weight, BAND_CELLS))
-
-    @classmethod
-    def for_test(cls, bins: EventBins, how: Split, n_rows: int) -> CellDraws:
-        """Cells that are narrow enough for a test of this many rows."""
-        return cls(bins, how, cell_of(bins.weight, cells_for(n_rows)))
-
-    @classmethod
-    def walked(cls, walk: Walk, how: Split) -> CellDraws:
-        """The same of rows in memory that a pass has put in cells."""
-        forecast = walk.claimed / walk.size
-        bins = EventBins(walk.size, walk.happened, walk.claimed, walk.size, forecast, forecast)
-        return cls(bins, how, np.arange(len(walk.size)))
-
-    def sums(self, values: Floats) -> Floats:
-        """The sums of values of bins in each cell."""
-        return values if self.n == len(self.cell) else np.add.reduceat(values, self.begins)
-
-    def binomial(self, rng: np.random.Generator, *, copies: bool) -> Callable[[], Floats]:
-        """What draws the weight of the event in each cell from independent rows."""
-        rows = effective_rows(self.size, self._squares, copies=copies)
-        return lambda: rng.binomial(rows, self._chance) / rows * self.size
-
-    def miscalibrations(self, n: int, seed: list[int], exact: float, *, copies: bool) -> Floats:
-        """The miscalibrations of calibrated forecasts of independent rows, without the curves.
-
-        They are moved by what `exact`, the miscalibration of the bins, exceeds that of the cells by.
-        """
-        rows = effective_rows(self.size, self._squares, copies=copies)
-        more, base = self._ever - self._never, float((self.size * self._never).sum())
-        fits = drawn_fits(self._how, rows, self._chance, n, seed, self.size, more)
-        return (base + fits.extra - fits.least) / self._weight + self._shift(exact)
-
-    def gains(
-        self, n: int, seed: list[int], chance: Floats, limit: Floats, *, exact: float, copies: bool
-    ) -> Floats:
-        """What an isotonic fit gains on `limit`, and a constant on the mean chance, by following the noise of
-        outcomes that have these chances in the cells: (n, 2).
-
-        A fit to bins gains more than one to cells: by what their least losses of the outcomes that were
-        observed differ, of which `exact` is that of the bins.
-        """
-        how, size = self._how, self.size / self._weight
-        rows = effective_rows(self.size, self._squares, copies=copies)
-        chance = np.asarray(np.round(np.clip(chance, 0.0, 1.0), _DECIMALS), float)
-        never, ever = sides(how, limit, 1 - limit)
-        base, rate = float((size * never).sum()), float((size * chance).sum())
-        within = max(self._least / self._weight - exact, 0.0)
-        fits = drawn_fits(how, rows, chance, n, seed, size, ever - never)
-        whole, frequency = np.stack([1 - fits.event, fits.event], axis=1), np.full(n, rate)
-        constant = how.expected(frequency, 1 - frequency, fits.event) - block_losses(how, whole)
-        return np.stack([base + fits.extra - fits.least + within, constant], axis=1)
+        return finite(never), finite(ever)
 
     @cached_property
     def _least(self) -> float:
-        """The least loss of an isotonic fit to the outcomes that were observed."""
+        """The mean loss of an isotonic fit to the outcomes that were observed."""
         shares = (self.happened / self.size)[:, None]
-        return float(CellFits(*_fitted_shares(self._how, shares, self.size, self.size)).least[0])
+        return float(fitted_shares(self.how, shares, self.size, self.size).least[0]) / self.weight
+
+    # ---- calibrated forecasts --------------------------------------------------------------
+
+    def miscalibrations(self, n: int, seed: list[int], exact: float) -> Floats:
+        """The miscalibrations of n draws of independent outcomes that have the chances they were given.
+
+        They are moved by what `exact`, the miscalibration of the forecasts, exceeds that of the cells by.
+        """
+        never, ever = self._sides
+        drawn = drawn_shares(self.rows, self.chance, n, seed)
+        fits = fitted_draws(self.how, drawn, self.size, ever - never)
+        base = float((self.size * never).sum())
+        return (base + fits.extra - fits.least) / self.weight + self._shift(exact)
+
+    def spread(self, drawn: Iterable[Floats], exact: float, confidence: float) -> tuple[Floats, Floats]:
+        """Where the isotonic fits to draws lie in each cell, (2, C), and their miscalibrations.
+
+        `drawn` are the weights of the event in the cells, (b, C), some draws at a time.
+        """
+        fits = [self._fitted(happened) for happened in drawn]
+        ends = percentile_interval(np.concatenate([curves for curves, _ in fits]), confidence)
+        return ends, np.concatenate([gains for _, gains in fits]) + self._shift(exact)
+
+    def wild_miscalibrations(self, deviations: Floats, exact: float) -> Floats:
+        """The miscalibrations of draws that deviate from the forecasts by these weights, (n, C)."""
+        gains = [self._fitted(happened)[1] for happened in self.wild(deviations)]
+        return np.concatenate(gains) + self._shift(exact)
+
+    def wild(self, deviations: Floats) -> Iterator[Floats]:
+        """The weights of the event in draws that deviate from the forecasts by these weights, (n, C)."""
+        step = at_once(len(self.size))
+        return (self.claimed + deviations[i : i + step] for i in range(0, len(deviations), step))
+
+    def _fitted(self, happened: Floats) -> tuple[Floats, Floats]:
+        """The isotonic fits to weights of the event, (b, C), and what they gain on the forecasts."""
+        never, ever = self._sides
+        blocks, begins, pools = _blocks(happened, self.size)
+        fit = np.clip(blocks[:, 1] / blocks.sum(axis=1), 0.0, 1.0)
+        curves = np.repeat(fit, np.diff(pools, append=happened.size)).reshape(happened.shape)
+        # No matrix product: its sums depend on the number of threads.
+        loss = np.einsum("bi,i->b", self.size - happened, never) + np.einsum("bi,i->b", happened, ever)
+        least = np.add.reduceat(block_losses(self.how, blocks), begins)
+        return curves, (loss - least) / self.weight
+
+    def drawn(self, n: int, seed: list[int]) -> Iterator[Floats]:
+        """The weights of the event in n draws of independent outcomes, (b, C), some of them at a time."""
+        step = at_once(len(self.size))
+        for shares in drawn_shares(self.rows, self.chance, n, seed):
+            for i in range(0, shares.shape[1], step):
+                yield np.ascontiguousarray(shares[:, i : i + step].T) * self.size
 
     def _shift(self, exact: float) -> float:
-        """How much `exact`, the miscalibration of the bins, exceeds that of the cells, which are wider."""
-        without = self.size - self.happened
-        loss = float((without * self._never).sum() + (self.happened * self._ever).sum())
-        observed = (loss - self._least) / self._weight
+        """How much `exact`, the miscalibration of the forecasts, exceeds that of the cells."""
+        never, ever = self._sides
+        loss = float(((self.size - self.happened) * never).sum() + (self.happened * ever).sum())
+        observed = loss / self.weight - self._least
         return exact - observed if math.isfinite(exact) and math.isfinite(observed) else 0.0
 
-    def calibrated(self, n: int, draw: Callable[[int], Floats], exact: float) -> tuple[Floats, Floats]:
-        """The curves and the miscalibrations of calibrated forecasts, of which `draw` makes some at a time.
+    # ---- the smooth recalibration ----------------------------------------------------------
 
-        The miscalibrations are moved by what `exact`, that of the bins, exceeds that of the cells by.
+    @cached_property
+    def smooth(self) -> Floats:
+        """The smooth recalibration of each cell, monotone or not."""
+        total = self.weight
+        squares = self.inflation * self.squares / total**2
+        return smooth_frequencies(self.size / total, self.happened / total, squares)
+
+    @cached_property
+    def limit(self) -> Floats:
+        """The isotonic fit to the smooth recalibration."""
+        smooth, share = self.smooth, self.size / self.weight
+        # What does not decrease is its own isotonic fit.
+        if not bool((smooth[1:] >= smooth[:-1]).all()):
+            smooth = recalibrate(np.stack([share - share * smooth, share * smooth], axis=1)).values
+        if self.how.binary == "log":
+            # Never certain, so that no loss is infinite.
+            edge = 0.25 / float(self.rows.sum())
+            smooth = np.clip(smooth, edge, 1 - edge)
+        return smooth
+
+    @property
+    def rate(self) -> float:
+        """How often the event happened."""
+        return float(self.happened.sum()) / self.weight
+
+    @property
+    def expected(self) -> tuple[float, float]:
+        """The mean losses of the limit and of a constant, where outcomes follow the smooth recalibration."""
+        how, share = self.how, self.size / self.weight
+        mean = float((share * self.smooth).sum())
+        least = float((share * how.expected(self.limit, 1 - self.limit, self.smooth)).sum())
+        return least, how.entropy(np.array([[1 - mean, mean]]))
+
+    def optimism(self, n: int, seed: list[int], exact: float) -> Floats:
+        """What an isotonic fit gains on the limit, and a constant on the mean chance, by following the noise
+        of independent outcomes that follow the smooth recalibration: (n, 2).
+
+        A fit to all forecasts gains more than one to cells: by what their least losses of the outcomes that
+        were observed differ, of which `exact` is that of the forecasts.
         """
-        curves, found = np.empty((n, self.n)), np.empty(n)
-        step = at_once(self.n)
-        for i in range(0, n, step):
-            part = slice(i, min(i + step, n))
-            drawn = draw(part.stop - part.start)
-            fit, pools, found[part] = self._fitted(drawn)
-            curves[part] = np.repeat(fit, np.diff(pools, append=drawn.size)).reshape(drawn.shape)
-        return curves, found + self._shift(exact)
+        how, size = self.how, self.size / self.weight
+        never, ever = sides(how, self.limit, 1 - self.limit)
+        fits = fitted_draws(how, self._smooth_draws(n, seed), size, ever - never)
+        gained = float((size * never).sum()) + fits.extra - fits.least
+        rate = float((size * self.smooth).sum())
+        constant = _constant_gain(how, fits.event, rate)
+        return np.stack([gained + max(self._least - exact, 0.0), constant], axis=1)
 
-    def _fitted(self, happened: Floats) -> tuple[Floats, Ints, Floats]:
-        """The isotonic fits to weights of the event in cells, (b, n): the frequency and the first cell of
-        each block, and what the fits gain on the forecasts.
+    def _smooth_draws(self, n: int, seed: list[int]) -> Iterator[Floats]:
+        chance = np.asarray(np.round(np.clip(self.smooth, 0.0, 1.0), _DECIMALS), float)
+        return drawn_shares(self.rows, chance, n, seed)
 
-        Wild outcomes may be less than nothing or more than all of a cell: frequencies are kept in [0, 1].
+    # ---- rows that belong together ---------------------------------------------------------
+
+    def wild_optimism(
+        self, wild: Callable[[int], Floats], most: int, seed: list[int], exact: float
+    ) -> Floats:
+        """The same where rows belong to groups: `wild` gives deviations of the event's weight from the smooth
+        recalibration in a number of wider cells, (n, C'), of which there are at most `most`.
+
+        Cells are wider, and wild outcomes are no zeros and ones. So it is the gain of independent rows, times
+        what groups make of it in the wider cells, by the squared error.
         """
-        without = self.size - happened
-        cells = np.stack([without, happened]).reshape(2, -1)
-        blocks, begins, pools = isotonic_fits(cells, first_of_each(happened.shape))
-        fit = np.clip(blocks[:, 1] / blocks.sum(axis=1), 0.0, 1.0)
-        # No matrix product: its sums depend on the number of threads.
-        loss = np.einsum("bi,i->b", without, self._never) + np.einsum("bi,i->b", happened, self._ever)
-        least = np.add.reduceat(block_losses(self._how, blocks), begins)
-        return fit, pools, (loss - least) / self._weight
+        squared = replace(self.how, binary="squared", unit=1.0)
+        wide, begins = self.wider(most)
+        deviations = wild(len(begins))
+        size, share = wide.size / self.weight, self.size / self.weight
+        limit, chance = (np.add.reduceat(share * each, begins) / size for each in (self.limit, self.smooth))
+        never, ever = sides(squared, limit, 1 - limit)
+        base, rate = float((size * never).sum()), float((size * chance).sum())
+
+        def gains(fits: CellFits) -> Floats:
+            return np.stack([base + fits.extra - fits.least, _constant_gain(squared, fits.event, rate)], 1)
+
+        more = ever - never
+        by_group = gains(_fits_to(squared, deviations / self.weight + size * chance, size, more))
+        plain = (
+            np.add.reduceat(shares * share[:, None], begins, axis=0) / size[:, None]
+            for shares in self._smooth_draws(len(deviations), seed)
+        )
+        independent = gains(fitted_draws(squared, plain, size, more)).mean(axis=0)
+        own = self.optimism(len(deviations), seed, exact).mean(axis=0)
+        ratio: Floats = np.divide(own, independent, out=np.ones(2), where=independent > ROUNDING)
+        return by_group * ratio
+
+
+def _constant_gain(how: Split, event: Floats, rate: float) -> Floats:
+    """What the observed frequency gains on the mean chance in each draw."""
+    if how.binary == "log":
+        # An event that always happens does so in all of the weight, but for rounding.
+        event, rate = np.clip(event, 0.0, 1.0), min(max(rate, 0.0), 1.0)
+    constant, whole = np.full(len(event), rate), np.stack([1 - event, event], axis=1)
+    return np.asarray(how.expected(constant, 1 - constant, event) - block_losses(how, whole))
+
+
+# ---- draws and fits ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -216,16 +334,13 @@ class CellFits:
     least: Floats
 
 
-def drawn_fits(
-    how: Split, rows: Ints, chance: Floats, n: int, seed: list[int], size: Floats, more: Floats
-) -> CellFits:
-    """Fits to n draws of the events of each cell's independent rows, some of them at a time.
+def fitted_draws(how: Split, drawn: Iterable[Floats], size: Floats, more: Floats) -> CellFits:
+    """Fits to draws of the shares of cells, some of them at a time."""
+    found = [fitted_shares(how, shares, size, more) for shares in drawn]
+    return CellFits(*(np.concatenate([getattr(own, name) for own in found]) for name in _FIT))
 
-    Like outcomes of rows (`refits`), draws come from the place of the cell and the key of the draw alone.
-    """
-    drawn = drawn_shares(rows, chance, n, seed)
-    found = [np.zeros((3, 0)), *(_fitted_shares(how, shares, size, more) for shares in drawn)]
-    return CellFits(*np.concatenate(found, axis=1))
+
+_FIT = ("event", "extra", "least")
 
 
 def drawn_shares(rows: Ints, chance: Floats, n: int, seed: list[int]) -> Iterator[Floats]:
@@ -237,7 +352,7 @@ def drawn_shares(rows: Ints, chance: Floats, n: int, seed: list[int]) -> Iterato
     variance = chance * (1 - chance) / count
     spread = np.where(variance * count**2 >= _NORMAL, np.sqrt(variance), 0.0)
     none = np.where(spread > 0, 0.0, (1 - chance) ** count)
-    quick = compiles(_WORK * n * len(rows), "draws in cells")
+    quick = compiles(WORK * n * len(rows), "draws in cells")
     step = max(_FEWEST_DRAWS, _TOGETHER // len(rows))
     for i in range(0, n, step):
         own = keys[i : i + step]
@@ -276,43 +391,76 @@ def _shares(keys: Any, rows: Floats, chance: Floats, none: Floats, spread: Float
         each = each * ((n - k) / (k + 1)) * odds
         total = total + each
         below[k + 1] = total
-    for i, c in enumerate(few):
-        counts = np.searchsorted(below[: int(min(n[i], most)), i], uniform[:, c], side="right")
-        drawn[:, c] = counts / n[i]
+    small = n <= _SMALL
+    counts = np.zeros((len(keys), int(small.sum())))
+    for k in range(int(n[small].max(initial=0))):
+        counts += (uniform[:, few[small]] >= below[k, small]) & (k < n[small])
+    drawn[:, few[small]] = counts / n[small]
+    for i in np.flatnonzero(~small):
+        found = np.searchsorted(below[: int(min(n[i], most)), i], uniform[:, few[i]], side="right")
+        drawn[:, few[i]] = found / n[i]
     return drawn
 
 
-def _fitted_shares(how: Split, shares: Floats, size: Floats, more: Floats) -> Floats:
-    """The numbers of `CellFits` for shares of cells of these sizes, (C, b): (3, b)."""
-    if compiles(_WORK * shares.size, "draws in cells"):
+def fitted_shares(how: Split, shares: Floats, size: Floats, more: Floats) -> CellFits:
+    """Fits to shares of cells of these sizes, (C, b)."""
+    if compiles(WORK * shares.size, "draws in cells"):
         from verax.kernels.celldraws import fit_shares
 
         out = np.empty((3, shares.shape[1]))
         unit = how.unit if how.binary == "log" else 0.0
         fit_shares(np.ascontiguousarray(shares), size, more, unit, np.empty((len(size), 2)), out)
-        return out
-    event = shares.T * size
-    cells = np.stack([size - event, event]).reshape(2, -1)
-    blocks, begins, _ = isotonic_fits(cells, first_of_each(event.shape))
+        return CellFits(*out)
+    return _fits_to(how, shares.T * size, size, more)
+
+
+def _fits_to(how: Split, event: Floats, size: Floats, more: Floats) -> CellFits:
+    """Fits to weights of the event in cells of these sizes, (b, C).
+
+    Wild ones may be less than nothing or more than all of a cell: frequencies are kept in [0, 1].
+    """
+    blocks, begins, _ = _blocks(event, size)
     least = np.add.reduceat(block_losses(how, blocks), begins)
     # No matrix product: its sums depend on the number of threads.
-    return np.stack([np.add.reduceat(blocks[:, 1], begins), np.einsum("bi,i->b", event, more), least])
+    return CellFits(np.add.reduceat(blocks[:, 1], begins), np.einsum("bi,i->b", event, more), least)
 
 
-def gains(how: Split, share: Floats, limit: Floats, chance: Floats, draws: Floats) -> Floats:
-    """What an isotonic fit gains on `limit`, and a constant on the mean chance, in each draw: (n, 2)."""
-    here = share > 0
-    share, limit, draws = share[here], limit[here], draws[:, here]
-    rate = float(share @ chance[here])
+def _blocks(event: Floats, size: Floats) -> tuple[Floats, Ints, Ints]:
+    """The blocks of the isotonic fits to weights of the event in cells of these sizes, (b, C)."""
+    return isotonic_fits(np.stack([size - event, event]).reshape(2, -1), first_of_each(event.shape))
 
-    def each(s: Floats) -> Floats:
-        given, total = np.tile(limit, (len(s), 1)), s.sum(axis=1)
-        loss = np.einsum("bi,i->b", how.expected(given, 1 - given, s / share), share)
-        blocks, begins, _ = isotonic_fits(np.stack([share - s, s]).reshape(2, -1), first_of_each(s.shape))
-        least = np.add.reduceat(block_losses(how, blocks), begins)
-        whole, frequency = np.stack([1 - total, total], axis=1), np.full(len(s), rate)
-        constant = how.expected(frequency, 1 - frequency, total) - block_losses(how, whole)
-        return np.stack([loss - least, constant], axis=1)
 
-    step = at_once(len(share))
-    return np.concatenate([each(draws[i : i + step]) for i in range(0, len(draws), step)])
+# ---- events together -----------------------------------------------------------------------------
+
+
+def joint_gains(sample: Keyed, how: Split, n_rows: float, n: int, seed: int) -> Floats:
+    """The miscalibrations of every event in n draws of calibrated outcomes of the kept rows, (E, n): one
+    random number per row draws the outcomes of all events.
+    """
+    run = sample.total
+    mass = np.cumsum(run.sums.high[:, 0])
+    m = int(min(KEPT, n_rows))
+    # Rows that are like many others are drawn several times.
+    places = np.searchsorted(mass, (np.arange(m) + 0.5) / m * mass[-1])
+    p = run.least[np.minimum(places, len(mass) - 1)]
+    keys = draw_keys(n, seed, _JOINT)
+    uniform = (mixed(np.arange(m, dtype=np.uint64)[:, None] ^ keys) >> np.uint64(11)) * 2.0**-53
+    ends = np.cumsum(p, axis=1)
+    outcome = np.zeros((m, n), np.uint16)
+    for end in ends[:, :-1].T:
+        outcome += uniform >= end[:, None]
+    gains = np.empty((p.shape[1] - int(how.thresholds), n))
+    for i in range(len(gains)):
+        hits, given = outcome == i, p[:, i]
+        if how.thresholds:
+            # Sums that are equal but for rounding are equal.
+            hits, given = outcome <= i, np.round(ends[:, i], _DECIMALS)
+        order = np.argsort(given, kind="stable")
+        given, events = np.minimum(given[order], 1.0), hits[order].astype(float)
+        begins = np.flatnonzero(np.concatenate([[True], given[1:] != given[:-1]]))
+        size, given = np.diff(begins, append=m).astype(float), given[begins]
+        if len(begins) < m:
+            events = np.add.reduceat(events, begins, axis=0) / size[:, None]
+        fits = fitted_shares(_SQUARED, events, size, 1 - 2 * given)
+        gains[i] = (float((size * given**2).sum()) + fits.extra - fits.least) / m
+    return gains

@@ -83,7 +83,7 @@ class Components(Tabled, Result):
         and the discrimination observed may lie above their intervals. That of the miscalibration includes
         zero unless draws of calibrated forecasts refute it.
         """
-        if self.accuracy is None:
+        if self.accuracy is None or not self.accuracy.known:
             return None
         observed = zip(COMPONENTS, self.observed.tolist(), strict=True)
         found = {
@@ -128,6 +128,11 @@ class Components(Tabled, Result):
             return None
         return (1 + self._reached) / (1 + len(self.calibrated))
 
+    @property
+    def p_is_bound(self) -> bool:
+        """Whether no draw shows as much, so that the p-value is at most the one stated."""
+        return bool(len(self.calibrated)) and not self._reached
+
     def _as_dict(self) -> dict[str, Any]:
         intervals = self.intervals
         return {
@@ -138,6 +143,7 @@ class Components(Tabled, Result):
             "corrected": self.corrected,
             "expected_miscalibration": self.expected_miscalibration,
             "p_value": self.p_value,
+            "p_is_bound": self.p_is_bound,
             **({} if self.within is None else {"within": self.within}),
         }
 
@@ -343,7 +349,8 @@ class Decomposition(Tabled, MaySkip):
         if self.p_value is not None:
             notes.append(
                 "A calibrated forecast would show a miscalibration of "
-                f"{self.whole.expected_miscalibration:.4f}; p = {self.p_value:.2g}."
+                f"{self.whole.expected_miscalibration:.4f}; p {'<=' if self.whole.p_is_bound else '='} "
+                f"{self.p_value:.2g} from {len(self.whole.calibrated):,} draws."
             )
         if self.whole.within:
             notes.append(

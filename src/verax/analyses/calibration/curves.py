@@ -11,18 +11,51 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.accuracy import EventSigns
+from verax.analyses.calibration.accuracy import SecondLook
+from verax.analyses.calibration.cells import EventCells
 from verax.analyses.calibration.components import Components
-from verax.analyses.calibration.draws import CellBand, band_of
 from verax.analyses.calibration.events import Split
 from verax.analyses.calibration.eventsums import SummedEvent
+from verax.analyses.calibration.optimism import FORECAST
 from verax.common.results import Result
 from verax.display.tables import Tabled, band_columns, stacked
 from verax.inference.intervals import Resampling
-from verax.inputs.arrays import Floats
+from verax.inputs.arrays import Floats, Ints
 from verax.inputs.skipping import MaySkip
 
 _HISTOGRAM_BINS = 20
+
+
+@dataclass(frozen=True)
+class CellBand:
+    """A band that is the same for neighbouring values.
+
+    Attributes
+    ----------
+    ends : array of shape (2, C)
+        The lower and the upper end in each cell of neighbours.
+    begins : (C,) int array
+        The first value of each cell.
+    n : int
+        The number of values.
+    """
+
+    ends: Floats
+    begins: Ints
+    n: int
+
+    @property
+    def of_values(self) -> Floats:
+        """The band of each value, (2, n)."""
+        return np.repeat(self.ends, np.diff(self.begins, append=self.n), axis=1)
+
+    def means(self, weight: Floats, starts: Ints) -> Floats:
+        """The weighted means of the band over the values from each start to the next."""
+        pieces = np.union1d(starts, self.begins)
+        mass, first = np.add.reduceat(weight, pieces), np.searchsorted(pieces, starts)
+        ends = self.ends[:, np.searchsorted(self.begins, pieces, side="right") - 1]
+        total: Floats = np.add.reduceat(mass * ends, first, axis=1)
+        return total / np.add.reduceat(mass, first)
 
 
 @dataclass(frozen=True)
@@ -42,19 +75,27 @@ class FittedCurve:
 
 
 def curve_of(
-    event: SummedEvent,
-    how: Split,
-    plan: Resampling,
-    rng: np.random.Generator,
-    signs: EventSigns | None = None,
+    i: int, event: SummedEvent, how: Split, plan: Resampling, look: SecondLook | None = None
 ) -> FittedCurve:
-    """The curve of one event, with a band and a test of calibration where there are replicates.
+    """The curve of event number `i`, with a band and a test of calibration where there are replicates.
 
-    It is the isotonic regression on its distinct forecasts, or on its bins, each at its mean forecast.
+    It is the isotonic regression on its distinct forecasts, or on its bins, each at its mean forecast. Draws
+    are those behind the test of `decompose`. Bands of groups take a second look at the rows.
     """
     observed, within = event.components(how)
-    band, calibrated = band_of(event, how, plan, rng, observed[1], signs)
     bins = event.bins
+    band, calibrated = None, np.zeros(0)
+    grouped = event.sums.n_groups is not None
+    if plan.replicates and (look is not None or not grouped):
+        cells = EventCells.of(event, how, copies=plan.copies and not grouped)
+        if look is None:
+            drawn = cells.drawn(plan.replicates, [plan.seed, FORECAST, i])
+        else:
+            cells = cells.wider(look.n_wide)[0]
+            signs = look.random_signs(plan.replicates, [plan.seed, FORECAST])
+            drawn = cells.wild(look.wild(signs, i, 1, len(cells.size)))
+        ends, calibrated = cells.spread(drawn, float(observed[1]), plan.confidence)
+        band = CellBand(ends, np.searchsorted(bins.least, cells.starts), len(bins.least))
     forecast, weight = bins.least, bins.weight
     if event.rows is None:
         forecast, weight = bins.forecast, bins.cells.sum(axis=1)

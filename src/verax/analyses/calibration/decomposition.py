@@ -7,27 +7,45 @@ components are returned, never the recalibrated rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
 from typing import Any, Unpack
 
 import numpy as np
 
-from verax.analyses.calibration.accuracy import Accuracy, accuracy_of
+from verax.analyses.calibration.accuracy import (
+    EventFit,
+    SecondLook,
+    SecondRecipe,
+    looked_again,
+    n_wide,
+)
+from verax.analyses.calibration.cells import MOST_DRAWS, EventCells, default_draws, joint_gains
 from verax.analyses.calibration.components import Components, Decomposition
-from verax.analyses.calibration.draws import Drawn, draws_of
+from verax.analyses.calibration.dependence import is_all
 from verax.analyses.calibration.event_recipe import EventRecipe
 from verax.analyses.calibration.events import Split, event_names, split
 from verax.analyses.calibration.eventsums import EventSums, SummedEvent
 from verax.analyses.calibration.list_events import LISTED, UNLISTED, split_of_lists
 from verax.analyses.calibration.list_results import ListDecomposition
 from verax.analyses.calibration.listsums import ListEventRecipe, ListSums
-from verax.analyses.calibration.sources import EventSource, ListSource, RowEvents
+from verax.analyses.calibration.optimism import (
+    FORECAST,
+    SMOOTH,
+    Uncertainty,
+    check_units,
+    refits_for,
+    uncertainty_of,
+    units_of,
+)
+from verax.analyses.calibration.sources import EventSource, ListSource, PartEvents, RowEvents
 from verax.analyses.unitsums import check_weight
 from verax.common.memory import give_back
+from verax.engines.histograms import Keyed
 from verax.inference.intervals import Resampling, WeightsAre
+from verax.inputs.arrays import Floats
 from verax.inputs.handles import Handle, Recipe
 from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
@@ -49,7 +67,7 @@ def decompose(
     *,
     rule: Rule | str | None = None,
     ordered: bool = False,
-    bootstrap: int = 0,
+    bootstrap: int | None = 0,
     seed: int = 0,
     confidence: float = 0.95,
     weights_are: WeightsAre = "importance",
@@ -78,16 +96,18 @@ def decompose(
     ----------
     y
         Where these have more than 2^20 distinct forecasts, the fit is made to bins of them, and `within`
-        bounds what that takes off miscalibration and discrimination. Intervals take another pass over the
-        rows, so saved summaries have none.
+        bounds what that takes off miscalibration and discrimination. Intervals, and p-values with groups,
+        take another pass over the rows, so saved summaries have none.
     p
     rule : Rule or str, optional
         `brier`, `rps` (any scale), `log_score` (any base) or `ranked_log`; by default `brier`, or `rps` if
         `ordered`.
     ordered
-    bootstrap : int, default 0
-        Number of random draws for the p-value of calibration; 0 for no p-value and no intervals. The
-        intervals take from 20 to 60 more draws, which measure how far the isotonic fit follows noise.
+    bootstrap : int or None, default 0
+        Number of random draws for the p-value of calibration; 0 for no p-value and no intervals. None is the
+        number of the report: 1,000, and fewer with more than 48 classes. The p-value is not below one over
+        the number of draws and one, and `p_is_bound` where it is that. The intervals take from 20 to 60 more
+        draws, which measure how far the isotonic fit follows noise.
     seed
     confidence
     weights_are
@@ -122,12 +142,14 @@ def decompose(
     """
     rule = parse(default_rules(ordered=ordered)[0] if rule is None else rule)
     ordered = needs_order([rule], ordered=ordered)
-    plan = Resampling.checked(confidence, bootstrap, seed, least=2, or_none=True, weights_are=weights_are)
+    draws = MOST_DRAWS if bootstrap is None else bootstrap
+    plan = Resampling.checked(confidence, draws, seed, least=2, or_none=True, weights_are=weights_are)
     handle = open_rows(y, p, ordered=ordered, single=True, **read)
+    if bootstrap is None:
+        plan = replace(plan, replicates=default_draws(handle.n_classes))
     model = handle.one_model()
     found = handle.summarise({"events": event_recipe(handle, model, rule)})
-    known = accuracy_by(handle, model, rule, found["events"], plan)
-    result = read_decomposition(found["events"], rule, handle, plan, known)
+    result = read_decomposition(found["events"], rule, handle, plan, model)
     return replace(result, n_rows=found.n_rows).with_skipped(found.skipped)
 
 
@@ -211,20 +233,254 @@ class _Scored:
         for sums, names in zip(self.sums, self.names, strict=True):
             yield from sums.each(names)
 
-    def repeated(self) -> _Scored:
-        """Rows in memory as often as their weights say."""
-        return replace(self, sums=tuple(sums.repeated() for sums in self.sums))
+
+@dataclass(frozen=True)
+class Fitted:
+    """The events of a score after the first look at the rows.
+
+    Attributes
+    ----------
+    scored : _Scored
+        The events as they were summed.
+    rule : Rule
+        The rule whose score they make.
+    plan : Resampling
+        How many draws there are, and of what kind weights are.
+    observed : list of (str, array, float)
+        The name of each event, its components, and how much larger the middle two may be.
+    cells : list of EventCells
+        The cells in which outcomes are drawn; empty without draws.
+    """
+
+    scored: _Scored
+    rule: Rule
+    plan: Resampling
+    observed: list[tuple[str, Floats, float]]
+    cells: list[EventCells]
+    _drawn: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def _sums(self) -> EventSums:
+        """The sums of the event that all rows have an element of."""
+        return self.scored.sums[-1]
+
+    @property
+    def rows(self) -> PartEvents | None:
+        """The rows, where they are in memory."""
+        return self._sums.rows
+
+    @property
+    def _n_rows(self) -> float:
+        """The number of rows, or of copies."""
+        return float(self._sums.weight.high[0]) if self._copies else self._sums.n_rows
+
+    @property
+    def _copies(self) -> bool:
+        return self.plan.copies and self._sums.n_groups is None
+
+    def again(self, model: str) -> SecondRecipe:
+        """The second look at the rows of a model."""
+        n_cells, sums = n_wide(len(self.cells)), self._sums
+        fits = [
+            EventFit.of(cells, observed, n_cells)
+            for cells, (_, observed, _) in zip(self.cells, self.observed, strict=True)
+        ]
+        return SecondRecipe.of(
+            self.scored.source(model),
+            self.scored.how,
+            fits,
+            self.scored.times,
+            float(sums.weight.high[0]),
+            sums.labels,
+            copies=self._copies,
+        )
+
+    def miscalibrations(self, look: SecondLook | None, n: int, seed: int) -> list[Floats]:
+        """For each event, the miscalibrations of n draws of calibrated forecasts; those of all events belong
+        together. Empty for groups without a second look, and for their log scores.
+        """
+        if self._sums.n_groups is None:
+            sample = self.scored.sums[0].sample
+            if sample is not None and self.scored.how.binary == "squared" and is_all(sample, self._n_rows):
+                return list(self._joint(sample, n, seed)[:, :n])
+            found = [
+                cells.miscalibrations(n, [seed, FORECAST, i], float(self.observed[i][1][1]))[:, None]
+                for i, cells in enumerate(self.cells)
+            ]
+            return [own[:, 0] for own in self._together(found, n, seed)]
+        if look is None or self.scored.how.binary != "squared":
+            return [np.zeros(0)] * len(self.cells)
+        signs, found = look.random_signs(n, [seed, FORECAST]), []
+        for i, (_, own, _) in enumerate(self.observed):
+            cells = self.cells[i].wider(look.n_wide)[0]
+            deviations = look.wild(signs, i, 1, len(cells.size))
+            found.append(cells.wild_miscalibrations(deviations, float(own[1])))
+        return found
+
+    def by_chance(self, look: SecondLook | None, n: int, seed: int) -> Floats:
+        """The miscalibrations of what all events add up to, in n draws of calibrated forecasts."""
+        factors = self.scored.how.factor * np.array(self.scored.times)
+        return _weighted(factors, self.miscalibrations(look, n, seed))
+
+    def _optimism(self, look: SecondLook | None) -> list[Floats] | None:
+        """What the isotonic fit and the frequency of each event gain by following noise, (n, 2); None for
+        groups without a second look.
+        """
+        n, seed = refits_for(self.plan.replicates), self.plan.seed
+        least = [float(own[3] - own[2]) for _, own, _ in self.observed]
+        if self._sums.n_groups is None:
+            found = [cells.optimism(n, [seed, SMOOTH, i], least[i]) for i, cells in enumerate(self.cells)]
+            return self._together(found, n, seed)
+        if look is None:
+            return None
+        signs = look.random_signs(n, [seed, SMOOTH])
+        return [
+            cells.wild_optimism(partial(look.wild, signs, i, 0), look.n_wide, [seed, SMOOTH, i], least[i])
+            for i, cells in enumerate(self.cells)
+        ]
+
+    def _together(self, found: list[Floats], n: int, seed: int) -> list[Floats]:
+        """Draws of independent rows, (n, C), in the order that those of a few rows have, whose outcomes are
+        drawn for all events together (the Schaake shuffle).
+
+        Without these rows all events are assumed to rise and fall together, as two classes do: no p-value is
+        too small then.
+        """
+        if len(found) == 1:
+            return found
+        ordered = [own[np.argsort(own[:, 0], kind="stable")] for own in found]
+        sample = self.scored.sums[0].sample
+        gains = found[0].T[:1] if sample is None else self._joint(sample, n, seed)[:, :n]
+        orders = np.argsort(np.argsort(gains, axis=1, kind="stable"), axis=1, kind="stable")
+        orders = np.broadcast_to(orders, (len(found), n))
+        return [own[order] for own, order in zip(ordered, orders, strict=True)]
+
+    def _joint(self, sample: Keyed, n: int, seed: int) -> Floats:
+        """The miscalibrations of all events in draws of the kept rows; tests and refits share those of a
+        seed.
+        """
+        n = max(n, self.plan.replicates)
+        if self._drawn.get("seed") != (seed, n):
+            gains = joint_gains(sample, self.scored.how, self._n_rows, n, seed)
+            self._drawn.update(seed=(seed, n), gains=gains)
+        return np.asarray(self._drawn["gains"])
+
+    def concluded(self, handle: Handle, model: str | None) -> tuple[Decomposition, SecondLook | None]:
+        """The decomposition, and the second look at the rows: those of `model`, or those in memory."""
+        rows = self.rows
+        if not self.plan.replicates or (rows is None and model is None):
+            return self.result(handle), None
+        recipe = self.again(model or "")
+        look = looked_again(recipe, rows, handle)
+        return self.result(handle, look, recipe.means), look
+
+    def result(
+        self, handle: Handle, look: SecondLook | None = None, means: Floats | None = None
+    ) -> Decomposition:
+        """The decomposition; `look` and the `means` that it knew tell how uncertain the components are."""
+        scored, plan, how = self.scored, self.plan, self.scored.how
+        factors = how.factor * np.array(scored.times)
+        accuracy: list[Uncertainty | None] = [None] * (len(self.observed) + 1)
+        calibrated = [np.zeros(0)] * len(self.observed)
+        if plan.replicates:
+            accuracy = self._accuracy(look, means, factors)
+            calibrated = self.miscalibrations(look, plan.replicates, plan.seed)
+        parts = tuple(
+            Components(name, observed, own, drawn, plan.confidence, within)
+            for (name, observed, within), own, drawn in zip(self.observed, accuracy, calibrated, strict=False)
+        )
+        whole = Components(
+            how.quantity,
+            _weighted(factors, [part.observed for part in parts]),
+            accuracy[-1],
+            _weighted(factors, calibrated),
+            plan.confidence,
+            float(sum(factor * (part.within or 0.0) for factor, part in zip(factors, parts, strict=True))),
+        )
+        return scored.made(
+            rule=repr(self.rule),
+            whole=whole,
+            parts=parts,
+            total=how.total,
+            thresholds=how.thresholds,
+            n_classes=handle.n_classes,
+            n_groups=self._sums.n_groups,
+            resampling=plan,
+        )
+
+    def _accuracy(
+        self, look: SecondLook | None, means: Floats | None, factors: Floats
+    ) -> list[Uncertainty | None]:
+        """How uncertain the components of each event and of the whole are, if it is known."""
+        optimism, sums, n = self._optimism(look), self._sums, len(self.cells)
+        if optimism is None:
+            return [None] * (n + 1)
+        weight = float(sums.weight.high[0])
+        variances, plug_ins, certain = np.full((n + 1, 4), np.nan), np.zeros((n, 2)), [False] * n
+        if look is not None and means is not None:
+            variances = look.variances(means, weight)
+            for i, cells in enumerate(self.cells):
+                least, constant = cells.expected
+                certain[i] = bool(look.infinite.high[i] > 0)
+                # Where certain forecasts may fail, the mean over the smooth recalibration is infinite.
+                given = float(look.expected.high[i]) / (weight * self.scored.times[i]) - least
+                plug_ins[i] = means[i, 1] if certain[i] else given, constant - least
+        copies = weight if self._copies else None
+        units = units_of(sums, copies)
+        found: list[Uncertainty | None] = [
+            uncertainty_of(optimism[i], plug_ins[i], variances[i], units, certain=certain[i])
+            for i in range(n)
+        ]
+        total = _weighted(factors, optimism), _weighted(factors, list(plug_ins))
+        return [*found, uncertainty_of(*total, variances[-1], units, certain=any(certain))]
 
 
-def accuracy_by(
-    handle: Handle, model: str, rule: Rule, found: EventSums | ListSums, plan: Resampling
-) -> Accuracy | None:
-    """What another pass tells about the components; None for rows in memory, which are at hand."""
-    if not plan.replicates or handle.whole:
-        return None
+def _weighted(factors: Floats, values: Sequence[Floats]) -> Floats:
+    """The sum of arrays, each times its factor."""
+    return np.asarray(np.sum([factor * own for factor, own in zip(factors, values, strict=True)], axis=0))
+
+
+def fitted(
+    found: EventSums | ListSums,
+    rule: Rule,
+    handle: Handle,
+    plan: Resampling,
+    also: Callable[[int, SummedEvent], None] | None = None,
+) -> Fitted:
+    """The events of sums, sorted and fitted once; so `also` may look at each: it is called with the number of
+    the event and the event, one at a time.
+    """
     scored = _Scored.of(found, rule, handle)
-    events = [make() for make in scored.each()]
-    return accuracy_of(handle, scored.source(model), scored.how, events, scored.times, plan)
+    how, sums = scored.how, scored.sums[-1]
+    copies = plan.copies and sums.n_groups is None
+    if plan.replicates:
+        check_units(sums, copies=copies)
+    n_rows = sums.n_rows if sums.rows is None else sums.rows.n_rows
+    # Two events at a time, and none that waits: more would take much memory.
+    threads = min(2, n_cores()) if n_rows >= _MANY and len(scored.times) > 1 else 1
+    fitting = Lock()
+
+    def fit(numbered: tuple[int, Callable[[], SummedEvent]]) -> tuple[str, Floats, float, EventCells | None]:
+        i, event = numbered[0], numbered[1]()
+        # Not by two threads at once, which would take much memory.
+        with fitting:
+            observed, within = event.components(how)
+            if also is not None:
+                also(i, event)
+            cells = EventCells.of(event, how, copies=copies) if plan.replicates else None
+        if n_rows >= _LARGE and threads > 1:
+            give_back()
+        return event.name, observed, within, cells
+
+    numbered = enumerate(scored.each())
+    each = list(in_order(fit, numbered, threads, 0) if threads > 1 else map(fit, numbered))
+    return Fitted(
+        scored,
+        rule,
+        plan,
+        [(name, observed, within) for name, observed, within, _ in each],
+        [cells for *_, cells in each if cells is not None],
+    )
 
 
 def read_decomposition(
@@ -232,70 +488,12 @@ def read_decomposition(
     rule: Rule,
     handle: Handle,
     plan: Resampling,
-    known: Accuracy | None = None,
+    model: str | None = None,
     also: Callable[[int, SummedEvent], None] | None = None,
-    *,
-    tests_only: bool = False,
 ) -> Decomposition:
     """The decomposition from sums.
 
-    `known` is what another pass told about rows that come in parts: without it there are tests of
-    independent rows, and no intervals. Events are sorted and fitted once, so `also` may look at each: it is
-    called with the number of the event and the event, one at a time. With `tests_only` there are draws for
-    the test of calibration, and no intervals.
+    The rows of `model` are looked at again for intervals, and for the draws of groups. Without a model there
+    are only those of rows in memory.
     """
-    scored = _Scored.of(found, rule, handle)
-    how, rows, n_groups = scored.how, scored.sums[-1].rows, scored.sums[-1].n_groups
-    if plan.copies and plan.replicates and rows is not None and rows.groups is None:
-        scored = scored.repeated()
-        rows = scored.sums[-1].rows
-    n_rows = scored.sums[-1].n_rows if rows is None else rows.n_rows
-    # Two events at a time, and none that waits: more would take much memory.
-    threads = min(2, n_cores()) if n_rows >= _MANY and len(scored.times) > 1 else 1
-    refitting = 1 if n_rows < _MANY else max(1, n_cores() // threads)
-    draws = draws_of(scored.sums[-1], how, plan, known, refitting, tests_only=tests_only)
-    fitting = Lock()
-
-    def part_of(numbered: tuple[int, Callable[[], SummedEvent]]) -> tuple[Components, Drawn]:
-        i, event = numbered[0], numbered[1]()
-        # Not by two threads at once, which would take much memory.
-        with fitting:
-            observed, within = event.components(how)
-            if also is not None:
-                also(i, event)
-        if event.rows is not None:
-            # Draws need the rows alone: the fit takes much memory.
-            event = event.unfitted()
-        if n_rows >= _LARGE and threads > 1:
-            give_back()
-        drawn = draws.of(i, event, observed)
-        own = Components(event.name, observed, drawn.accuracy, drawn.calibrated, plan.confidence, within)
-        return own, drawn
-
-    numbered = enumerate(scored.each())
-    parts: list[Components] = []
-    for part, drawn in in_order(part_of, numbered, threads, 0) if threads > 1 else map(part_of, numbered):
-        draws.add(drawn, how.factor * scored.times[len(parts)])
-        parts.append(part)
-        # It holds the rows of its event, and the next is waited for.
-        del drawn
-    factors = how.factor * np.array(scored.times)
-    total = draws.whole()
-    whole = Components(
-        how.quantity,
-        np.sum([factor * part.observed for factor, part in zip(factors, parts, strict=True)], axis=0),
-        total.accuracy,
-        total.calibrated,
-        plan.confidence,
-        float(sum(factor * (part.within or 0.0) for factor, part in zip(factors, parts, strict=True))),
-    )
-    return scored.made(
-        rule=repr(rule),
-        whole=whole,
-        parts=tuple(parts),
-        total=how.total,
-        thresholds=how.thresholds,
-        n_classes=handle.n_classes,
-        n_groups=n_groups,
-        resampling=plan,
-    )
+    return fitted(found, rule, handle, plan, also).concluded(handle, model)[0]

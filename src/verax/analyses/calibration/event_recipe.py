@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from verax.analyses.binary import BinaryEvent
+from verax.analyses.calibration.dependence import sample_of
 from verax.analyses.calibration.event_keys import EXACT, NO_BINS, ONE, counted, run_of
 from verax.analyses.calibration.events import Split, n_events, split
 from verax.analyses.calibration.eventsums import (
@@ -54,10 +55,11 @@ class HeldEvents(EventSums):
         how: Split,
         top: Callable[[], BinaryEvent] | None = None,
         first: int = 0,
+        sample: Callable[[], Keyed | None] | None = None,
     ) -> None:
-        """The events from number `first` on, and `top` about the most likely class."""
+        """The events from number `first` on, `top` about the most likely class, and what samples rows."""
         # Frozen: what is not a field, or is made later, is put in place past the check.
-        held = {"_rows": rows, "_how": how, "_top": top, "_first": first}
+        held = {"_rows": rows, "_how": how, "_top": top, "_first": first, "_sample": sample}
         vars(self).update(n_events=n_events, level=EXACT, bins=NO_BINS, **held)
 
     @property
@@ -65,10 +67,6 @@ class HeldEvents(EventSums):
         """The rows themselves."""
         found: PartEvents = vars(self)["_rows"]
         return found
-
-    def repeated(self) -> EventSums:
-        """The same of rows that are repeated as often as their weights say."""
-        return HeldEvents(self.rows.repeated(), self.n_events, vars(self)["_how"], first=vars(self)["_first"])
 
     @property
     def n_groups(self) -> int | None:
@@ -144,6 +142,12 @@ class HeldEvents(EventSums):
     def groups(self) -> Floats | None:
         """The sums of each group."""
         return self._added_up.groups
+
+    @cached_property  # type: ignore[misc]
+    def sample(self) -> Keyed | None:
+        """A few rows."""
+        make = vars(self)["_sample"]
+        return None if make is None else make()
 
     @cached_property  # type: ignore[misc]
     def values(self) -> Mapping[int, Keyed]:
@@ -279,9 +283,21 @@ class EventRecipe(Recipe[EventSums]):
         source, n = RowEvents(self.model, how), n_events(how, n_classes)
         rows, top = source.read(part), partial(source.most_likely, part)
         if part.whole:
-            return HeldEvents(rows, n, how, top)
+            return HeldEvents(rows, n, how, top, sample=partial(self.sample, part))
         events = itertools.chain(rows.each(), (make() for make in [top] if self.with_top))
-        return counted_sums(rows, events, n, how, exact=found is None or found.level == EXACT)
+        sums = counted_sums(rows, events, n, how, exact=found is None or found.level == EXACT)
+        return replace(sums, sample=self.sample(part))
+
+    def sample(self, part: Part, before: Keyed | None = None) -> Keyed | None:
+        """A few rows of a part, and of those before; None where events say nothing about each other."""
+        forecasts = dense(part, self.model)
+        if forecasts.groups is not None or forecasts.n_classes == 2:
+            # Groups are drawn together, and two classes are one event and its opposite.
+            return None
+        p, weights = probabilities(part, self.model), outcomes(part, self.model)[1]
+        if weights is not None and not weights.all():
+            p, weights = p[weights > 0], weights[weights > 0]
+        return sample_of(p, weights, before)
 
 
 class _Gathered:
@@ -292,6 +308,7 @@ class _Gathered:
         self._tables: list[EventTable] = []
         self._weight, self._whole = Sum.zeros(3), True
         self._groups: tuple[Any, Floats] | None = None
+        self._sample: Keyed | None = None
         self._others: EventSums | None = None
         self._most, self._n_rows, self._counted, self._n_events = MOST_VALUES, 0, 0, 0
 
@@ -356,6 +373,7 @@ class _Gathered:
         else:
             self._weight += Sum.of([weights.sum(), (weights * weights).sum(), np.count_nonzero(weights)])
             self._whole = self._whole and bool((weights == np.floor(weights)).all())
+        self._sample = recipe.sample(part, self._sample)
         if forecasts.groups is not None:
             self._add_groups(forecasts.groups, weights, [(given, hit) for _, given, _, hit, _ in events])
         return True
@@ -408,5 +426,6 @@ class _Gathered:
         sums = Sum.from_values(totals, (n + 1, 5))
         labels, groups = (None, None) if self._groups is None else self._groups
         level, bins = self._tables[0].level, counted(runs, exact=False)[1]
-        found = EventSums(n, level, bins, sums, self._weight, self._whole, labels, groups).fitting()
+        found = EventSums(n, level, bins, sums, self._weight, self._whole, labels, groups)
+        found = replace(found, sample=self._sample).fitting()
         return found if self._others is None else found.merge(self._others)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -26,8 +26,6 @@ from verax.scores.rules import RPS, Brier, Log, RankedLog
 
 # A pool of a fit takes as long as so many probabilities of a score.
 _WORK = 16
-# The starts of so few classes are not worth keeping.
-_FEW_CLASSES = 10
 
 # ---- which events ------------------------------------------------------------------------------
 
@@ -156,17 +154,16 @@ def binary_events(
     k = p.shape[1]
     first, last = _positions(how, k)
     above = None if not how.thresholds and how.binary == "squared" else _running(p[:, ::-1])[:, ::-1]
-    # Sums of few classes are made where they are needed.
-    later = above is None and k <= _FEW_CLASSES
-    start = below = np.zeros(0 if later else len(y))
+    below = np.zeros(0 if above is None else len(y))
     for i in range(last):
         wanted = i >= first and (only is None or i - first in only)
-        if later and not wanted:
+        if above is None and not wanted:
             continue
         # In double precision where the forecasts' device has none.
         given = np.ascontiguousarray(p[:, i], dtype=np.float64)
-        if not later:
-            start, below = below, below + given
+        before = below
+        if above is not None:
+            below = below + given
         if not wanted:
             continue
         name = names[i - first]
@@ -178,22 +175,8 @@ def binary_events(
         rest = None
         if above is not None:
             # Not one minus: what is left beside a nearly certain class would be rounding.
-            rest = start + above[:, i + 1] if i < k - 1 else start
-        starts = partial(_sum_before, p, i) if later else partial(_some_of, start)
-        yield BinaryEvent(name, given, rest, _up_to_one(given), y == i, starts=starts)
-
-
-def _some_of(values: Floats, rows: Ints | None = None) -> Floats:
-    """Values of some rows, or of all."""
-    return values if rows is None else values[rows]
-
-
-def _sum_before(p: Floats, i: int, rows: Ints | None = None) -> Floats:
-    """The sum of the columns before column `i` for some rows, or for all, added one by one."""
-    total = np.zeros(len(p) if rows is None else len(rows))
-    for column in range(i):
-        total += p[:, column] if rows is None else p[rows, column]
-    return total
+            rest = before + above[:, i + 1] if i < k - 1 else before
+        yield BinaryEvent(name, given, rest, _up_to_one(given), y == i)
 
 
 def _up_to_one(given: Floats) -> Floats:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.binary import BinaryEvent
+from verax.analyses.calibration.dependence import check_sample, trimmed
 from verax.analyses.calibration.event_keys import (
     EXACT,
     NO_BINS,
@@ -43,7 +44,7 @@ MOST_VALUES, _MOST, LEVELS = EXACT_UP_TO, 2**20, 10
 CLAIM, HIT, VARIANCE, LOSS, INFINITE = range(5)
 
 
-class EventSums(Summary, kind="event histograms", version=2):
+class EventSums(Summary, kind="event histograms", version=3):
     """What is known of the events of rows, without the rows.
 
     Attributes
@@ -66,6 +67,9 @@ class EventSums(Summary, kind="event histograms", version=2):
         The groups, and the sums of w and of w*(q - happened) for each event in each of them.
     values : mapping of int to Keyed
         The sums of `bins` by exact key, for each event; empty where there are bins.
+    sample : Keyed or None
+        A few rows of independent ones, which tell how the events depend on each other (`dependence`). None
+        where it is not needed, and in what older versions stored.
     """
 
     n_events: int = merges(Whole("equal", least=1))
@@ -77,18 +81,20 @@ class EventSums(Summary, kind="event histograms", version=2):
     labels: Any = merges(GroupLabels(), default=None)
     groups: Floats | None = merges(ByLabel("sums"), default=None)
     values: Mapping[int, Keyed] = merges(Each(Valued(Keyed), "union", names=whole_number), factory=dict)
+    sample: Keyed | None = merges(Valued(Keyed, optional=True), default=None)
 
     @classmethod
     def _named(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        # Version 1 had bins only.
-        return {"values": {}, **values}
+        # Version 1 had bins only, and version 2 no sample of rows.
+        return {"values": {}, "sample": None, **values}
 
     def _aligned(self, other: EventSums) -> tuple[EventSums, EventSums]:
         level = max(self.level, other.level)
         return self._at(level), other._at(level)
 
     def _merged(self) -> EventSums:
-        return self.fitting()
+        found = self if self.sample is None else replace(self, sample=trimmed(self.sample))
+        return found.fitting()
 
     def _check(self) -> None:
         for i, keyed in self.values.items():
@@ -111,6 +117,8 @@ class EventSums(Summary, kind="event histograms", version=2):
         only_weights(self.weight.high[:1])
         if not (run.sums.high[:, 0] > 0).all() or not np.isfinite(self.weight.high[2]):
             raise UnreadableError("has bins without rows, or no number of rows", "bins")
+        if self.sample is not None:
+            check_sample(self.sample, self.n_events)
 
     def _at(self, level: int) -> EventSums:
         if level == self.level:
@@ -205,10 +213,6 @@ class EventSums(Summary, kind="event histograms", version=2):
     def rows(self) -> PartEvents | None:
         """The rows themselves, where they are in memory."""
         return None
-
-    def repeated(self) -> EventSums:
-        """The same of rows that are repeated as often as their weights say, where they are in memory."""
-        return self
 
     @property
     def n_groups(self) -> int | None:
@@ -320,11 +324,16 @@ class SummedEvent:
         vars(self)["_sorted"] = packed
         return Walk.of(packed)
 
-    def unfitted(self) -> SummedEvent:
-        """The same without the fit, which takes much memory; the pass over the rows stays."""
-        found = replace(self)
-        vars(found)["walk"] = self.walk
-        return found
+    @property
+    def inflation(self) -> float:
+        """How many times as large as that of independent rows the variance of what happened is, by groups."""
+        if self.sums.n_groups is None:
+            return 1.0
+        groups, variance = self.sums.groups, float(self.sums.totals.high[self.i, VARIANCE])
+        assert groups is not None
+        weight, gaps = groups[:, 0], groups[:, 1 + self.i]
+        around = gaps - weight * (gaps.sum() / weight.sum())
+        return max(1.0, float((around**2).sum()) / variance) if variance > 0 else 1.0
 
     @cached_property
     def fit(self) -> IsotonicFit:

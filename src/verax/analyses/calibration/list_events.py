@@ -20,7 +20,6 @@ import numpy as np
 
 from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.events import Split, split
-from verax.common.caching import cached_property
 from verax.common.checks import check_count
 from verax.common.sizes import as_float
 from verax.errors import InputError, Remedy, RuleError
@@ -163,23 +162,12 @@ class ListEvents:
         happened = np.zeros(given.size, np.bool_)
         listed = np.flatnonzero(self.place)
         happened[self.lists.offsets[listed] + self.place[listed] - 1] = True
-        return BinaryEvent(ANY, given, 1 - given, given, happened, self.lists.row_of, self._starts)
+        return BinaryEvent(ANY, given, 1 - given, given, happened, self.lists.row_of)
 
     def whole(self) -> BinaryEvent:
         """Whether the outcome is listed at all, against the sum of the list."""
         given = np.minimum(self.survey.total, 1.0)
         return BinaryEvent(WHOLE, given, self.survey.unaccounted, given, self.place > 0)
-
-    def _starts(self) -> Floats:
-        """Where each entry's part of its list's unit interval begins."""
-        return np.asarray(self._ends - np.minimum(self.lists.confidences, 1.0))
-
-    @cached_property
-    def _ends(self) -> Floats:
-        """Where each entry's part of its list's unit interval ends."""
-        sums = np.cumsum(self.lists.confidences)
-        before = np.concatenate([[0.0], sums])[self.lists.offsets[:-1]]
-        return np.asarray(np.minimum(sums - np.repeat(before, self.lists.lengths), 1.0))
 
     # ---- what is scored --------------------------------------------------------------------
 
@@ -193,9 +181,7 @@ class ListEvents:
     def _unlisted(self) -> BinaryEvent:
         whole = self.whole()
         rest = np.minimum(whole.rest, 1.0)
-        return BinaryEvent(
-            UNLISTED, whole.rest, whole.given, rest, ~whole.happened, starts=partial(_itself, whole.given)
-        )
+        return BinaryEvent(UNLISTED, whole.rest, whole.given, rest, ~whole.happened)
 
     def as_scored(self) -> ListEvents:
         """The largest valid sublists. Outcomes beyond them are not listed."""
@@ -214,10 +200,6 @@ class ListEvents:
         others = as_float(self.n_classes) - self.lists.lengths
         within = np.where(others > 0, 1 - 1 / np.maximum(others, 1.0), 0.0)
         return np.asarray(within * left * (2 * unlisted - left))
-
-
-def _itself(values: Floats) -> Floats:
-    return values
 
 
 def _places(lists: Ragged, y: Ints) -> Ints:

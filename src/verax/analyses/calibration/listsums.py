@@ -105,7 +105,7 @@ class ListEventRecipe(Recipe[ListSums]):
             # There, weights are relative to the largest.
             sums = Sum.of(sums.high / w.max())
             return ListSums(Statements.of(lists).sums(self.places), sums, *numbers)
-        rows = ListSource(self.model, names, self.scored).of(part, found)
+        rows = ListSource(self.model, names, self.scored).of(found)
         events: dict[str, EventSums] = {}
         for i, name in enumerate(names):
             if part.whole:

@@ -81,6 +81,11 @@ class Overlap(Summary):
         return ""
 
     @property
+    def freedom(self) -> float:
+        """Degrees of freedom of the rarer outcome: with few events, tests have the tails of few rows."""
+        return min(self.finite_happened, self.finite - self.finite_happened) - 1.0
+
+    @property
     def slope_problem(self) -> str:
         """Why there is no finite slope; empty where there is one."""
         (low, high), (low_hit, high_hit) = self.without, self.with_event
@@ -181,7 +186,7 @@ def line_of(
         fits += [(math.nan, math.nan)] * 2
     else:
         fits += [(float(both[i]), float(covariance[i, i])) for i in range(2)]
-        p_value = wald(both - [0.0, 1.0], covariance, units.freedom)
+        p_value = wald(both - [0.0, 1.0], covariance, min(units.freedom, overlap.freedom))
     cautions = ["", overlap.slope_problem, overlap.slope_problem]
     intervals = [
         units.interval(value, variance, confidence, caution=caution)

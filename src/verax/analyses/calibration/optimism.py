@@ -3,7 +3,7 @@
 The isotonic fit minimises the score, so estimating it has no first-order effect on the components: their
 variance is that of mean differences of losses. The second-order effect is a bias, because the fit
 follows the noise of the outcomes. It is measured by refits to outcomes drawn from a smooth
-recalibration of the forecast, which need not be monotone (`sampling`).
+recalibration of the forecast, which need not be monotone (`cells`).
 """
 
 from __future__ import annotations
@@ -13,14 +13,19 @@ from functools import lru_cache
 
 import numpy as np
 
-from verax.analyses.calibration.influence import CellInfluence, InfluenceSum
-from verax.analyses.units import IndependentUnits, SamplingUnits, sums_at
+from verax.analyses.calibration.eventsums import EventSums
+from verax.analyses.units import CountedUnits, IndependentUnits, sums_at
+from verax.errors import InputError
 from verax.inference.intervals import Interval
 from verax.inputs.arrays import Floats
 
 # Bandwidths of the smooth recalibration, as shares of the rows, and the most cells that it is fitted to.
 _BANDWIDTHS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
 _CELLS = 128
+# How many refits measure the bias: as many as there are replicates, within these bounds.
+_FEWEST, _MOST = 20, 60
+# Random streams: outcomes drawn from the forecast, and from its smooth recalibration.
+FORECAST, SMOOTH = 1, 2
 # Smaller gains, of the squared error or under the smooth recalibration, are rounding.
 ROUNDING = 1e-14
 
@@ -37,7 +42,8 @@ class Uncertainty:
     bias : array
         What the estimates exceed the values for many more rows by, on average.
     variance : array
-        The variances of the mean differences of losses that the components are.
+        The variances of the mean differences of losses that the components are; all NaN where the rows were
+        not looked at again.
     plug_in : array
         Miscalibration and discrimination under the smooth recalibration, zero for the others. Small
         values of the two have variances that are proportional to them.
@@ -61,6 +67,11 @@ class Uncertainty:
     freedom: float
     grouped: bool
     caution: str
+
+    @property
+    def known(self) -> bool:
+        """Whether the rows were looked at again, so that there are intervals."""
+        return self.n_units < 2 or not bool(np.isnan(self.variance).all())
 
     def interval(self, i: int, observed: float, confidence: float) -> Interval:
         """The interval of number `i` for many more rows: the values that the estimate does not refute.
@@ -93,64 +104,38 @@ class Uncertainty:
         return float(self.noise[i] + proportional)
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What the uncertainty of an event's components, or of all events', is made of.
+def units_of(sums: EventSums, copies: float | None) -> CountedUnits:
+    """What is independent: groups, or rows; `copies` is how many there are where weights count them."""
+    if sums.groups is not None:
+        weight = sums.groups[:, 0]
+        n, total, squares = int(np.count_nonzero(weight)), float(weight.sum()), float((weight**2).sum())
+        return CountedUnits.of(n, total, squares, in_groups=True)
+    if copies is not None:
+        return CountedUnits.of(round(copies), copies, copies, in_groups=False)
+    weight, squares, n_rows = sums.weight.high.tolist()
+    return CountedUnits.of(int(n_rows), weight, squares, in_groups=False)
 
-    Attributes
-    ----------
-    influence : (n, 4) array, CellInfluence or InfluenceSum
-        What each unit adds to the deviations of the score and its components; of all events a sum.
-    plug_in : array of shape (2,)
-        Miscalibration and discrimination under the smooth recalibration.
-    optimism : array of shape (R, 2)
-        What the isotonic fit and the frequency gain by following noise, in each refit.
-    calibrated : array of shape (B,)
-        Miscalibrations of outcomes drawn from the forecast.
-    certain : bool
-        Whether some forecasts of log scores are certain, so that failing would cost an infinite loss.
-    variance : array of shape (4,) or None
-        The variances of the score and its components, where they are known without the influence.
-    """
 
-    influence: Floats | CellInfluence | InfluenceSum
-    plug_in: Floats
-    optimism: Floats
-    calibrated: Floats
-    certain: bool
-    variance: Floats | None = None
+def check_units(sums: EventSums, *, copies: bool) -> None:
+    """Refuse a single group and fractional copies where outcomes are drawn."""
+    if sums.n_groups == 1:
+        raise InputError("must name at least two groups for intervals", argument="groups")
+    if copies and not sums.whole:
+        raise InputError("must be whole numbers where they count copies", argument="weights")
 
-    def plus(self, other: Measured | None, factor: float) -> Measured:
-        """The same of a score that is multiplied by a factor, added to that of another in place."""
-        if other is None:
-            other = Measured(InfluenceSum(), np.zeros(2), np.zeros(()), np.zeros(()), False)
-        assert isinstance(other.influence, InfluenceSum)
-        assert not isinstance(self.influence, InfluenceSum)
-        # In place: the influence of many rows is large.
-        other.influence.add(self.influence, factor)
-        return Measured(
-            other.influence,
-            other.plug_in + factor * self.plug_in,
-            other.optimism + factor * self.optimism,
-            other.calibrated + factor * self.calibrated,
-            other.certain or self.certain,
-        )
 
-    def uncertainty(self, units: SamplingUnits) -> Uncertainty:
-        """How uncertain the components are."""
-        variance = self.variance
-        if isinstance(self.influence, InfluenceSum):
-            variance = self.influence.variances(units)
-        elif variance is None:
-            assert isinstance(self.influence, np.ndarray)
-            variance = units.variances(self.influence)
-        return uncertainty_of(self.optimism, self.plug_in, variance, units, certain=self.certain)
+def refits_for(replicates: int) -> int:
+    """Number of refits that measure the bias, given the number of replicates."""
+    return min(max(replicates, _FEWEST), _MOST)
 
 
 def uncertainty_of(
     optimism: Floats, plug_in: Floats, variance: Floats, units: IndependentUnits, *, certain: bool
 ) -> Uncertainty:
-    """How uncertain components are, from what `Measured` has of them and the variances of mean losses."""
+    """How uncertain components are, from the gains of refits, (R, 2), what they are under the smooth
+    recalibration, and the variances of mean losses; of log scores `certain` if a forecast that fails would
+    cost an infinite loss.
+    """
     fit, rate = optimism.T
     gains = np.array([np.zeros_like(fit), fit, fit - rate, -rate])
     cautions = [units.caution]

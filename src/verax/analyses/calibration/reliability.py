@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Unpack
 
-import numpy as np
-
-from verax.analyses.calibration.accuracy import GroupSigns
+from verax.analyses.calibration.accuracy import SecondLook, look_at
 from verax.analyses.calibration.curves import Reliability, curve_of, with_whole_band
 from verax.analyses.calibration.event_recipe import EventRecipe
 from verax.analyses.calibration.events import Split, event_names
@@ -117,11 +115,7 @@ def reliability(
     else:
         refuse_places(places)
     found = handle.summarise({"events": recipe})
-    stated = _Stated.of(found["events"], recipe, handle)
-    signs = None
-    if plan.replicates and not handle.whole:
-        signs = GroupSigns.of(handle, stated.source, stated.how, [make() for make in stated.each()])
-    diagram = read_reliability(found["events"], recipe, handle, plan, signs)
+    diagram = read_reliability(found["events"], recipe, handle, plan, again=True)
     if not handle.lists:
         diagram = replace(diagram, n_rows=found.n_rows)
     return diagram.with_skipped(found.skipped)
@@ -167,18 +161,28 @@ class _Stated:
         first = int(handle.n_classes == 2 and not how.thresholds)
         return cls(how, partial(found.each, names), range(first, len(names)), RowEvents(recipe.model, how))
 
+    def second_look(self, handle: Handle, *, again: bool) -> SecondLook | None:
+        """The second look at rows that belong to groups; None where they do not, or cannot be looked at."""
+        events = [make() for make in self.each()]
+        sums = events[-1].sums
+        if sums.n_groups is None or (sums.rows is None and not again):
+            return None
+        return look_at(events, self.how, self.source, handle)
+
 
 def read_reliability(
     found: EventSums | ListSums,
     recipe: EventRecipe | ListEventRecipe,
     handle: Handle,
     plan: Resampling,
-    signs: GroupSigns | None = None,
+    *,
+    again: bool = False,
 ) -> Reliability:
-    """The curves from sums; where rows come in parts, those of groups have bands with their `signs` only."""
-    stated, rng = _Stated.of(found, recipe, handle), np.random.default_rng(plan.seed)
+    """The curves from sums; bands of groups take a second look at rows, which may be read again for it."""
+    stated = _Stated.of(found, recipe, handle)
+    look = stated.second_look(handle, again=again) if plan.replicates else None
     curves = [
-        with_whole_band(curve_of(make(), stated.how, plan, rng, None if signs is None else signs.at(i)))
+        with_whole_band(curve_of(i, make(), stated.how, plan, look))
         for i, make in enumerate(stated.each())
         if i in stated.shown
     ]

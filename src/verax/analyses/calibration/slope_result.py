@@ -158,14 +158,33 @@ class CalibrationSlopes(Tabled, MaySkip):
             "n_groups": self.n_groups,
             "ordered": self.ordered,
             "confidence": self.confidence,
-            "lines": [line._as_dict() for line in self.lines],
+            "lines": [
+                {**line._as_dict(), "p_adjusted": adjusted}
+                for line, adjusted in zip(self.lines, self.adjusted, strict=True)
+            ],
             **self._noted(),
         }
 
+    @property
+    def adjusted(self) -> list[float]:
+        """The p-value of each event after Holm's correction for having looked at all of them."""
+        adjusted: list[float] = holm(np.array([line.p_value for line in self.lines])).tolist()
+        return adjusted
+
+    @property
+    def farthest(self) -> tuple[CalibrationLine, float] | None:
+        """The event that is the least likely of calibrated forecasts, with its corrected p-value; None where
+        no event was tested.
+        """
+        known = [(p, line) for p, line in zip(self.adjusted, self.lines, strict=True) if not math.isnan(p)]
+        if not known:
+            return None
+        p, line = min(known, key=lambda each: each[1].p_value)
+        return line, p
+
     def _tables(self) -> list[Table]:
         """One row per event: slope and intercepts with their intervals, and the test."""
-        p_values = np.array([line.p_value for line in self.lines])
-        adjusted = {line.name: float(p) for line, p in zip(self.lines, holm(p_values), strict=True)}
+        adjusted = {line.name: p for line, p in zip(self.lines, self.adjusted, strict=True)}
         test = "p (calibrated)" if len(self.lines) == 1 else "p (calibrated, Holm)"
         columns = (
             Column("", NO_HEADING, lambda line: self.prefix + line.name, right=False),
@@ -181,6 +200,11 @@ class CalibrationSlopes(Tabled, MaySkip):
 
     def _notes(self) -> list[str]:
         notes = ["Slope below 1: overconfident; above 1: underconfident. Intercept above 0: too low overall."]
+        if len(self.lines) > 1:
+            notes.append(
+                f"p-values are corrected for having looked at all {len(self.lines):,} events (Holm). "
+                "Intervals are of each event alone."
+            )
         reasons = dict.fromkeys(x.slope_interval.caution for x in self.lines if x.slope_interval.caution)
         notes += [f"Caution: {reason}." for reason in reasons]
         certain = max(line.certain for line in self.lines)

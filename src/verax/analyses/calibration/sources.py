@@ -14,14 +14,11 @@ from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.events import Split, binary_events, event_names
 from verax.analyses.calibration.list_events import ListEvents
 from verax.analyses.parts import checked, dense, known_valid, probabilities, scaled, seen
-from verax.errors import InputError, passing
 from verax.inputs.arrays import Floats, Ints, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, check_one_way
 from verax.inputs.handles import Part
 
-# The number of rows that weights may count as copies.
-_MOST_COPIES = 10_000_000
 # Weights in memory beyond this, or below one over it, are scaled, so that no sum of squares overflows.
 _EXTREME = 2.0**256
 
@@ -43,8 +40,8 @@ class PartEvents:
         The number of rows, N.
     each : callable
         Yields the events one after the other: all of them, or only some by their numbers.
-    repeated : callable
-        Makes the same of rows that are repeated as often as their weights say.
+    taken : callable
+        Makes the same of the rows from one place to another.
     entries : bool
         Whether an event may have several elements of a row, as the entries of a list are.
     """
@@ -53,13 +50,21 @@ class PartEvents:
     groups: Groups | None
     n_rows: int
     each: Each
-    repeated: Callable[[], PartEvents]
+    taken: Callable[[int, int], PartEvents]
     entries: bool = False
 
     @property
     def mass(self) -> Floats:
         """The weight of each row, (N,)."""
         return np.ones(self.n_rows) if self.weights is None else self.weights
+
+    def pieces(self, most: int) -> Iterator[PartEvents]:
+        """The same rows, no more than some at a time."""
+        if self.n_rows <= most:
+            yield self
+            return
+        for start in range(0, self.n_rows, most):
+            yield self.taken(start, min(start + most, self.n_rows))
 
     @property
     def labels(self) -> Any:
@@ -72,8 +77,8 @@ class EventSource(ABC):
     """Where the events of a part come from. Sources are sent along with recipes."""
 
     @abstractmethod
-    def read(self, part: Part, *, copies: bool = False) -> PartEvents:
-        """The events of a part; with `copies` every row as often as its weight says."""
+    def read(self, part: Part) -> PartEvents:
+        """The events of a part."""
 
 
 @dataclass(frozen=True)
@@ -91,20 +96,19 @@ class RowEvents(EventSource):
     model: str
     how: Split
 
-    def read(self, part: Part, *, copies: bool = False) -> PartEvents:
-        """The events of a part; with `copies` every row as often as its weight says."""
+    def read(self, part: Part) -> PartEvents:
+        """The events of a part."""
         forecasts = dense(part, self.model)
         check_one_way(forecasts.groups, "calibration")
         y, weights = outcomes(part, self.model)
         p, groups = probabilities(part, self.model), forecasts.groups
-        weights = weights if copies else usable(part, weights)
-        at = rows_taken(weights, copies=copies)
+        weights = usable(part, weights)
+        at = rows_taken(weights)
         if at is not None:
-            y, p, groups = y[at], p[at], None if groups is None else Groups(groups.codes[at], groups.labels)
-            weights = None if copies or weights is None else weights[at]
+            assert weights is not None
+            y, p, weights, groups = y[at], p[at], weights[at], _some_of(groups, at)
         names = event_names(labels_of(forecasts), self.how)
-        each = partial(binary_events, y, p, self.how, names, forecasts.unity.decimals)
-        return PartEvents(weights, groups, len(y), each, partial(self.read, part, copies=True))
+        return _events_of(y, p, weights, groups, self.how, names, forecasts.unity.decimals)
 
     def most_likely(self, part: Part) -> BinaryEvent:
         """The event that the most likely class happens, in the rows that have weight."""
@@ -135,17 +139,47 @@ class ListSource(EventSource):
     names: tuple[str, ...]
     scored: bool = False
 
-    def read(self, part: Part, *, copies: bool = False) -> PartEvents:
-        """The events of a part; with `copies` every list as often as its weight says."""
-        return self.of(part, lists_of(part, self.model, copies=copies))
+    def read(self, part: Part) -> PartEvents:
+        """The events of a part."""
+        return self.of(lists_of(part, self.model))
 
-    def of(self, part: Part, found: ListEvents) -> PartEvents:
+    def of(self, found: ListEvents) -> PartEvents:
         """The events of lists that were read."""
-        found = found.as_scored() if self.scored else found
+        return self._of(found.as_scored() if self.scored else found)
+
+    def _of(self, found: ListEvents) -> PartEvents:
         makes = found.scored() if self.scored else found.stated(len(self.names))
         each = partial(_each_of, [makes.get(name, partial(_nothing, name)) for name in self.names])
-        again = partial(self.read, part, copies=True)
-        return PartEvents(found.weights, found.groups, found.n_lists, each, again, entries=True)
+
+        def taken(start: int, stop: int) -> PartEvents:
+            return self._of(found.taken(np.arange(start, stop)))
+
+        return PartEvents(found.weights, found.groups, found.n_lists, each, taken, entries=True)
+
+
+def _events_of(
+    y: Ints,
+    p: Floats,
+    weights: Floats | None,
+    groups: Groups | None,
+    how: Split,
+    names: Sequence[str],
+    decimals: int,
+) -> PartEvents:
+    """The events of rows that have weight."""
+
+    def taken(start: int, stop: int) -> PartEvents:
+        some = slice(start, stop)
+        own = None if weights is None else weights[some]
+        return _events_of(y[some], p[some], own, _some_of(groups, some), how, names, decimals)
+
+    each = partial(binary_events, y, p, how, names, decimals)
+    return PartEvents(weights, groups, len(y), each, taken)
+
+
+def _some_of(groups: Groups | None, rows: Any) -> Groups | None:
+    """The groups of some rows."""
+    return None if groups is None else Groups(groups.codes[rows], groups.labels)
 
 
 def _nothing(name: str) -> BinaryEvent:
@@ -176,20 +210,9 @@ def outcomes(part: Part, model: str) -> tuple[Ints, Floats | None]:
     return part.once(("outcomes", model), read)
 
 
-def rows_taken(weights: Floats | None, *, copies: bool = False) -> Ints | None:
-    """The rows that have weight, with `copies` as often as it says; None where all rows are taken once."""
-    if weights is None:
-        return None
-    if copies:
-        if (weights != np.floor(weights)).any() or weights.sum() > _MOST_COPIES:
-            raise InputError(
-                f"must be whole numbers with a sum of at most {_MOST_COPIES:,} where they count copies",
-                argument="weights",
-                found=f"they sum to {weights.sum():,.12g}",
-                remedies=[passing("if they are not", weights_are="importance")],
-            )
-        return np.repeat(np.arange(len(weights)), weights.astype(np.int64))
-    return None if weights.all() else np.flatnonzero(weights)
+def rows_taken(weights: Floats | None) -> Ints | None:
+    """The rows that have weight; None where all do."""
+    return None if weights is None or weights.all() else np.flatnonzero(weights)
 
 
 def usable(part: Part, weights: Floats | None) -> Floats | None:
@@ -199,16 +222,10 @@ def usable(part: Part, weights: Floats | None) -> Floats | None:
     return scaled(part, weights)
 
 
-def lists_of(part: Part, model: str, *, copies: bool = False) -> ListEvents:
-    """The lists of a part that have weight; with `copies` each as often as its weight says."""
+def lists_of(part: Part, model: str) -> ListEvents:
+    """The lists of a part that have weight."""
     found = ListEvents.of(part.models[model], "calibration")
-    weights = found.weights if copies else usable(part, found.weights)
-    at = rows_taken(weights, copies=copies)
-    found = replace(found, weights=weights)
-    if at is None:
-        return found
-    found = found.taken(at)
-    return replace(found, weights=None) if copies else found
+    return replace(found, weights=usable(part, found.weights))
 
 
 def labels_of(forecasts: Forecasts) -> list[str]:

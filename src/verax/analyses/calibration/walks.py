@@ -13,7 +13,7 @@ from verax.kernels.ledger import compiles
 
 # The blocks of a fit to n rows have about n^(2/3) rows, so each has some cells, however many rows there are.
 _FEWEST, _PER_BLOCK, _MOST = 256, 8, 2048
-# Up to so many rows are drawn one by one, and are not worth the pass.
+# Up to so many rows are not worth the pass.
 FEW_ROWS = 1024
 # A row takes as long as so many probabilities of a score.
 _WORK = 16
@@ -22,7 +22,7 @@ _WORK = 16
 _TIMES, _MOST_PARTS = 16, 2**16
 
 
-def cells_for(n_rows: int) -> int:
+def cells_for(n_rows: float) -> int:
     """The number of cells in which the outcomes of this many rows are drawn for a test.
 
     >>> cells_for(1000), cells_for(250_000), cells_for(10**8)
@@ -96,30 +96,36 @@ class Walk:
         size, happened, claimed = sums[:, :n_cells].copy()
         return cls(blocks[:n_blocks].copy(), starts[:n_cells].copy(), size, happened, claimed)
 
-    def cells_of(self, values: Floats) -> Any:
-        """The cell of each forecast, uint16."""
-        from verax.kernels.walking import find_cells, find_near_cells
 
-        out = np.empty(len(values), np.uint16)
-        parts = 1 << (_TIMES * len(self.starts) - 1).bit_length()
-        guide = self._guide(parts)
-        while not _is_near(guide) and 2 * parts <= min(_MOST_PARTS, len(values)):
-            parts *= 2
-            guide = self._guide(parts)
-        if _is_near(guide):
-            find_near_cells(values, np.append(self.starts, np.inf), guide, out)
-        else:
-            find_cells(values, self.starts, guide, out)
-        return out
+def cells_of(starts: Floats, values: Floats) -> Any:
+    """The cell of each forecast, of cells that begin at `starts`."""
+    n = len(values)
+    if n <= FEW_ROWS or not compiles(_WORK * n, "draws in cells"):
+        return np.maximum(np.searchsorted(starts, values, side="right") - 1, 0)
+    from verax.kernels.walking import find_cells, find_near_cells
 
-    def _guide(self, parts: int) -> Any:
-        """The last cell that begins at or below each multiple of one over the number of parts, from 0 to 1.
+    out = np.empty(n, np.uint16)
+    parts = 1 << (_TIMES * len(starts) - 1).bit_length()
+    guide = _guide(starts, parts)
+    while not _is_near(guide) and 2 * parts <= min(_MOST_PARTS, n):
+        parts *= 2
+        guide = _guide(starts, parts)
+    values = np.ascontiguousarray(values, dtype=np.float64)
+    if _is_near(guide):
+        find_near_cells(values, np.append(starts, np.inf), guide, out)
+    else:
+        find_cells(values, np.ascontiguousarray(starts), guide, out)
+    return out
 
-        The number is a power of two, so that the multiples are exact.
-        """
-        first = np.ceil(self.starts * parts).astype(np.int64)
-        last = np.cumsum(np.bincount(first, minlength=parts + 1)) - 1
-        return np.maximum(last, 0).astype(np.uint16)
+
+def _guide(starts: Floats, parts: int) -> Any:
+    """The last cell that begins at or below each multiple of one over the number of parts, from 0 to 1.
+
+    The number is a power of two, so that the multiples are exact.
+    """
+    first = np.ceil(starts * parts).astype(np.int64)
+    last = np.cumsum(np.bincount(first, minlength=parts + 1)) - 1
+    return np.maximum(last, 0).astype(np.uint16)
 
 
 def _is_near(guide: Any) -> bool:

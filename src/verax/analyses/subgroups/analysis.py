@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from verax.analyses.calibration.components import Decomposition
-from verax.analyses.calibration.decomposition import event_recipe, read_decomposition
+from verax.analyses.calibration.accuracy import SecondLook, SecondRecipe
+from verax.analyses.calibration.decomposition import Fitted, event_recipe, fitted
 from verax.analyses.cards.evaluation import fitting_rules
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.cards.scorecard import Scorecard, check_whole
@@ -22,7 +22,7 @@ from verax.common.checks import check_count
 from verax.errors import InputError, Remedy, join, show
 from verax.inference.intervals import Resampling
 from verax.inputs.arrays import Floats
-from verax.inputs.breakdown import Breakdown, labels_of, parts_by, ungrouped
+from verax.inputs.breakdown import Breakdown, SubgroupRecipe, labels_of, parts_by, ungrouped
 from verax.inputs.handles import Handle, Recipe
 from verax.inputs.memory import InMemory
 from verax.kernels.ledger import expecting
@@ -65,13 +65,6 @@ def subgroup_recipes(handle: Handle, asked: SubgroupRequest, plan: Resampling) -
     return recipes
 
 
-def _decomposition(
-    events: Any, rule: Rule, handle: Handle, plan: Resampling, *, tests_only: bool = False
-) -> Decomposition:
-    inner = rule.rule if isinstance(rule, Padded) else rule
-    return read_decomposition(events, inner, handle, plan, tests_only=tests_only)
-
-
 def cards_of(found: Breakdown, handle: Handle) -> dict[Any, Scorecard]:
     """The card of the first model in every subgroup."""
     return {label: found[label][f"card:{handle.models[0]}"] for label in found.labels}
@@ -84,11 +77,13 @@ def read_subgroups(
     asked: SubgroupRequest,
     plan: Resampling,
     *,
+    again: bool,
     within_groups: bool = False,
     names: Mapping[str, str] | None = None,
 ) -> Subgroups:
     """The subgroups from their sums; `within_groups` if each is one group and the sums have none. Models may
-    have other names in the result.
+    have other names in the result. Rows that are not in memory are read `again` for intervals, and for the
+    tests of groups.
     """
     shown = {model: model if names is None else names[model] for model in handle.models}
     cards = cards_of(found, handle)
@@ -100,11 +95,54 @@ def read_subgroups(
     n_rows = sum(card.n_rows for card in cards.values())
     # Draws of many small subgroups are worth compiled loops.
     with expecting(plan.replicates * n_rows * min(handle.n_classes, n_rows)):
-        return _tested_subgroups(found, column, handle, asked, plan, shown, within_groups=within_groups)
+        looked = _look_again(found, column, handle, asked, plan, again=again, grouped=not within_groups)
+        return _tested_subgroups(
+            found, looked, column, handle, asked, plan, shown, within_groups=within_groups
+        )
+
+
+# The events of a subgroup and a model, what a second look at their rows found, and the means it knew.
+_Looked = tuple[Fitted, SecondLook | None, Floats | None]
+
+
+def _look_again(
+    found: Breakdown,
+    column: str,
+    handle: Handle,
+    asked: SubgroupRequest,
+    plan: Resampling,
+    *,
+    again: bool,
+    grouped: bool,
+) -> dict[tuple[Any, str], _Looked]:
+    """The events of every subgroup and model, with one more pass over all rows that are not in memory."""
+    rule = asked.rule.rule if isinstance(asked.rule, Padded) else asked.rule
+    looked: dict[tuple[Any, str], _Looked] = {}
+    later: dict[Any, dict[str, SecondRecipe]] = {}
+    for label in found.labels:
+        for model in handle.models:
+            events = fitted(found[label][f"events:{model}"], rule, handle, plan)
+            if not plan.replicates:
+                looked[label, model] = events, None, None
+                continue
+            recipe = events.again(model)
+            look = None
+            if events.rows is not None:
+                look = recipe.at(events.rows)
+            elif again and handle.has_rows:
+                later.setdefault(label, {})[model] = recipe
+            looked[label, model] = events, look, recipe.means
+    if later:
+        looks = handle.summarise({"again": SubgroupRecipe(column, later, grouped)})["again"]
+        for label, model in looked:
+            events, _, means = looked[label, model]
+            looked[label, model] = events, looks[label][model], means
+    return looked
 
 
 def _tested_subgroups(
     found: Breakdown,
+    looked: Mapping[tuple[Any, str], _Looked],
     column: str,
     handle: Handle,
     asked: SubgroupRequest,
@@ -120,11 +158,11 @@ def _tested_subgroups(
     for label in found.labels:
         own = found[label]
         for model in handle.models:
-            card, events = own[f"card:{model}"], own[f"events:{model}"]
+            card, (events, look, means) = own[f"card:{model}"], looked[label, model]
             check_whole(card, f"{handle.name}, {column} {label}")
-            parted = replace(_decomposition(events, asked.rule, handle, plan), n_rows=card.n_rows)
+            parted = replace(events.result(handle, look, means), n_rows=card.n_rows)
             lines.append(Subgroup(label, shown[model], card, parted, parted.p_value, None, False))
-            draw[label, shown[model]] = partial(_drawn, events, asked.rule, handle, plan)
+            draw[label, shown[model]] = partial(_drawn, events, look, plan.seed)
         if "pairs" in own:
             comparisons[label] = read_comparison(
                 own["pairs"],
@@ -177,10 +215,9 @@ def in_order_of_time(
     )
 
 
-def _drawn(events: Any, rule: Rule, handle: Handle, plan: Resampling, n: int, stage: int) -> Floats:
+def _drawn(events: Fitted, look: SecondLook | None, seed: int, n: int, stage: int) -> Floats:
     """More miscalibrations by chance, from a random stream of their own."""
-    more = replace(plan, replicates=n, seed=plan.seed + stage)
-    return _decomposition(events, rule, handle, more, tests_only=True).whole.calibrated
+    return events.by_chance(look, n, seed + stage)
 
 
 def _check_weights(cards: Mapping[Any, Scorecard]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from verax.analyses.calibration.draws import MOST_DRAWS, default_draws
+from verax.analyses.calibration.cells import MOST_DRAWS, default_draws
 from verax.analyses.listfaults import faults_in, with_fault_recipes
 from verax.analyses.subgroups.analysis import (
     SubgroupRequest,
@@ -19,6 +19,7 @@ from verax.analyses.subgroups.analysis import (
 )
 from verax.analyses.subgroups.result import Subgroups
 from verax.common.checks import check_count, check_flag
+from verax.common.sizes import READ_AGAIN
 from verax.errors import InputError, Remedy, join
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.breakdown import BreakdownRecipe, breakdowns
@@ -74,8 +75,8 @@ def subgroups(
         Confidence level of the intervals and of the tests.
     bootstrap : int, optional
         Minimum number of draws for a calibration test; 0 for no tests. By default 1,000, and fewer, but at
-        least 100, where there are many rows and classes. More are drawn where the decision is unclear. Far
-        beyond all draws, the p-value comes from a gamma distribution fitted to them, and is conservative.
+        least 100, where there are many subgroups and classes. More are drawn where the decision is unclear.
+        Far beyond all draws, the p-value comes from a gamma distribution fitted to them, and is conservative.
     seed
     least : int, default 20
         Subgroups with fewer rows are refused, because nothing can be said about them.
@@ -132,10 +133,9 @@ def subgroups(
     if within:
         sums = handle.summarise({"by": replace(recipe, grouped=False)})["by"]
     if bootstrap is None:
-        n_rows = sum(card.n_rows for card in cards.values())
-        draws = default_draws(n_rows, handle.n_classes, len(handle.models), len(cards))
-        plan = replace(plan, replicates=draws)
-    result = read_subgroups(sums, column, handle, asked, plan, within_groups=within)
+        plan = replace(plan, replicates=default_draws(handle.n_classes, len(cards)))
+    again = handle.whole or found.n_rows <= READ_AGAIN
+    result = read_subgroups(sums, column, handle, asked, plan, again=again, within_groups=within)
     if time_ordered:
         result = in_order_of_time(result, handle, asked, plan)
     faults = faults_in(handle, found)

@@ -94,6 +94,7 @@ DEFINITIONS: dict[str, Schema] = {
         corrected=or_none(either(mapped(NUMBER), NUMBERS)),
         expected_miscalibration=NUMBER,
         p_value=NUMBER,
+        p_is_bound=Maybe(TRUTH),
         within=Maybe(NUMBER),
     ),
     "decomposition": record(
