@@ -26,6 +26,7 @@ from covers import (  # noqa: F401
     comparisons,
     decision_curves,
     decomposition,
+    few,
     gains,
     monitoring,
     questions,

@@ -177,7 +177,7 @@ def test_two_kinds_of_groups(tmp_path):
     assert found["card"]["scores"]["brier"]["interval"] == pytest.approx(expected, rel=1e-6)
     assert "jackknife over 12 and 20 groups" in verax("evaluate", path, "--groups", "league,date").stdout
     text = verax("compare", path, f"b={path}", "--groups", "league,date").stdout
-    assert "12 and 20 groups; paired t test, independent groups of two kinds" in text
+    assert "12 and 20 groups; paired t test (the more cautious of Student's and Hall's), independent" in text
     # Subgroups have the kind with fewer groups.
     both, one = (
         json.loads(verax("evaluate", path, "--by", "date:2", "--groups", given, "--json").stdout)["subgroups"]

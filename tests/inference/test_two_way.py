@@ -107,7 +107,8 @@ def test_variances_are_no_less_than_those_of_either_kind(rows):
         variances = vx.evaluate(y, p, groups=groups, ordered=True)._intervals.group_errors[0]
         assert (card._intervals.group_errors[0] >= variances * (1 - 1e-12)).all()
     for line in lines(card).values():
-        assert (line.interval.method, line.interval.caution) == ("jackknife over 12 and 25 groups", "")
+        assert line.interval.method == "jackknife over 12 and 25 groups"
+        assert line.interval.caution in ("", "heavy tails: a few of the 12 and 25 groups dominate the mean")
 
 
 def test_few_groups_of_either_kind_are_a_caution(rows):
@@ -241,14 +242,15 @@ def test_comparison_and_card_have_the_same_interval(rows):
     model = next(m for m in found.models["brier"] if m.name == "a")
     assert model.interval == pytest.approx(card.scores["brier"].interval, rel=1e-9)
     assert found.n_groups == (12, 25)
-    assert "12 and 25 groups; paired t test, independent groups of two kinds" in repr(found)
+    assert "12 and 25 groups; paired t test (" in repr(found)
+    assert "independent groups of two kinds" in repr(found)
     # Skill by the delta method: the mean of a - ratio * b, over the mean of b.
     a, b = vx.brier.samples(y, p), vx.brier.samples(y, p[:, ::-1])
     ratio = a.mean() / b.mean()
     labels = Groups.of([league, date], 400)
     tally = PairedTally(1).update((a - ratio * b)[:, None], None, labels.labels[labels.codes])
-    error, (freedom, skewness) = tally.standard_errors()[0], tally.shapes()
-    found = Estimate(np.array([1 - ratio]), error / b.mean(), freedom, None, -skewness)
+    (error, freedom), (skewed_freedom, skewness) = tally.standard_errors(), tally.shapes()
+    found = Estimate(np.array([1 - ratio]), error / b.mean(), freedom, None, -skewness, skewed_freedom)
     low, high = found.intervals(0.95)[0]
     assert model.skill_interval == pytest.approx((low, high), rel=1e-9)
 

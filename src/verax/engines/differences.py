@@ -227,15 +227,18 @@ class PairedTally(Summary, kind="paired tally", frozen=False):
             return None
         return count_groups(self.labels[self.cluster_sums[:, 0] > 0])
 
-    def contrast(self, a: int, b: int, factor: float) -> tuple[float, float, float]:
-        """The standard error over groups of mean a minus `factor` times mean b, its freedom and skewness."""
+    def contrast(self, a: int, b: int, factor: float) -> tuple[float, float, float, float]:
+        """The standard error over groups of mean a minus `factor` times mean b, with its shape.
+
+        That is its degrees of freedom, skewness, and degrees of freedom where that is known.
+        """
         assert self.labels is not None
         assert self.cluster_sums is not None
         columns = self.cluster_sums[:, 1:]
         sums = np.column_stack([self.cluster_sums[:, 0], columns[:, a] - factor * columns[:, b]])
-        variance, _ = variances_over(self.labels, sums)
-        freedom, skewness = shapes_over(self.labels, sums)
-        return math.sqrt(variance[0]), float(freedom[0]), float(skewness[0])
+        variance, freedom = variances_over(self.labels, sums)
+        skewed_freedom, skewness = shapes_over(self.labels, sums)
+        return math.sqrt(variance[0]), float(np.max(freedom)), float(skewness[0]), float(skewed_freedom[0])
 
     def _errors_of_rows(self, copies: bool) -> tuple[Floats, float]:
         squares, n = self.squares, float(self.n_positive)

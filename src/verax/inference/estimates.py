@@ -9,24 +9,27 @@ from typing import Any, Literal
 import numpy as np
 
 from verax.common.checks import check_count
-from verax.engines.clusters import leave_one_out, shapes_over, sums_by_label
+from verax.engines.clusters import leave_one_out, sums_by_label
 from verax.engines.differences import PairedTally, with_differences
 from verax.engines.pieces import all_pairs
 from verax.engines.sums import relative
 from verax.errors import InputError, passing, show
-from verax.inference.bootstrap import block_multiplicities, bootstrap_interval, multiplicities, widened
+from verax.inference.bootstrap import block_multiplicities, multiplicities, widened
 from verax.inference.intervals import (
     Interval,
     Resampling,
-    bent,
+    cautious_limits,
+    cautious_tail,
     few,
+    few_differ,
+    few_dominate,
     few_groups,
     skewed,
-    straightened,
     t_quantile,
     unequal,
 )
 from verax.inference.series import LongRun, Memory
+from verax.inference.signflips import SignFlips, few_differing
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups, is_two_way
 
@@ -36,6 +39,8 @@ _NONE = 1e-9
 _ROUNDING = 1e-13
 
 Method = Literal["moments", "bootstrap", "permutation"]
+# How means over groups are tested.
+OVER_GROUPS = "paired t test (the more cautious of Student's and Hall's)"
 
 
 @dataclass(frozen=True)
@@ -87,9 +92,10 @@ class Units:
             "groups": "independent groups" + (" of two kinds" if self.two_way else ""),
             "blocks": f"rows in order of time{lags}",
         }[self.kind]
+        of_moments = {"rows": "paired t test", "groups": OVER_GROUPS, "blocks": "Diebold-Mariano test"}
         how = {
-            "moments": "Diebold-Mariano test" if self.kind == "blocks" else "paired t test",
-            "bootstrap": "bootstrap",
+            "moments": of_moments[self.kind],
+            "bootstrap": f"bootstrap and {OVER_GROUPS}" if self.kind == "groups" else "bootstrap",
             "permutation": "permutation test",
         }[method]
         return f"{how}, {what}"
@@ -112,8 +118,9 @@ class Estimate:
     """Means of all columns (models, then pairs of models) with standard errors and degrees of freedom.
 
     The degrees of freedom are one number for all columns, or one for each. `cautions` says for each column
-    why its interval cannot be trusted; None where the number of units does. `skewness` is that of the means
-    over groups.
+    why its interval cannot be trusted; None where the number of units does. Means over groups also have a
+    `skewness`, with degrees of freedom of its own. Their differences have an `exact` p-value, that of the
+    sign-flip test where few of the groups differ, else zero; `differing`, (P, 4), tells how many do.
     """
 
     mean: Floats
@@ -121,6 +128,9 @@ class Estimate:
     freedom: float | Floats
     cautions: tuple[str, ...] | None = None
     skewness: Floats | float = 0.0
+    skewed_freedom: Floats | float = math.nan
+    exact: Floats | float = 0.0
+    differing: Floats | None = None
 
     @classmethod
     def of(cls, tally: PairedTally, losses: Floats, units: Units, *, copies: bool = False) -> Estimate:
@@ -130,43 +140,63 @@ class Estimate:
             return cls(tally.means, series.error, series.freedom, series.cautions)
         error, freedom = tally.standard_errors(copies=copies)
         shapes = tally.shapes()
-        if shapes is None or tally.n_groups is None:
+        if shapes is None or tally.n_groups is None or tally.labels is None or tally.cluster_sums is None:
             return cls(tally.means, error, freedom, _cautions_of_rows(tally, float(np.max(freedom)) + 1))
-        caution = few_groups(tally.n_groups)
-        return cls(
-            tally.means, error, shapes[0], (caution,) * len(tally.means) if caution else None, shapes[1]
-        )
+        count = tally.n_groups
+        differing, exact = few_differing(tally.labels, tally.cluster_sums, tally.n_models)
+        few_of = [""] * tally.n_models
+        n_differing = differing[:, :2].sum(axis=1).astype(int).tolist()
+        few_of += [few_differ(*own, count) for own in zip(n_differing, exact.tolist(), strict=True)]
+        own = zip(few_of, shapes[1].tolist(), strict=True)
+        cautions = [few_groups(count) or few or few_dominate(skewness, count) for few, skewness in own]
+        exact = np.append(np.zeros(tally.n_models), exact)
+        return cls(tally.means, error, freedom, tuple(cautions), shapes[1], shapes[0], exact, differing)
 
     def like(
-        self, column: int, mean: float, error: float, freedom: float | None = None, skewness: float = 0.0
+        self,
+        column: int,
+        mean: float,
+        error: float,
+        freedom: float | None = None,
+        skewness: float = 0.0,
+        skewed_freedom: float = math.nan,
     ) -> Estimate:
         """An estimate with the caution of one column, and with its degrees of freedom unless given."""
         freedom = np.broadcast_to(self.freedom, self.mean.shape)[column] if freedom is None else freedom
         caution = None if self.cautions is None else (self.cautions[column],)
-        return Estimate(np.array([mean]), np.array([error]), float(freedom), caution, skewness)
+        known = np.array([mean]), np.array([error]), float(freedom), caution, skewness, skewed_freedom
+        return Estimate(*known)
 
     def intervals(self, confidence: float) -> list[Interval]:
-        """The interval of every column, by Student's t distribution."""
-        freedoms = np.asarray(self.freedom, float)
-        known = {freedom: t_quantile(freedom, confidence) for freedom in np.unique(freedoms).tolist()}
-        with np.errstate(invalid="ignore"):
-            quantile = np.vectorize(lambda freedom: known.get(freedom, np.nan), otypes=[float])(freedoms)
-            skewness = np.broadcast_to(self.skewness, self.mean.shape)
-            low, high = (self.mean - self.error * bent(t, skewness) for t in (quantile, -quantile))
+        """The interval of every column, which holds zero exactly if its p-value exceeds the level."""
+        student, hall = (_quantiles(own, confidence) for own in (self.freedom, self.skewed_freedom))
+        low, high = cautious_limits(self.mean, self.error, student, hall, self.skewness)
         freedom = np.broadcast_to(self.freedom, self.mean.shape).tolist()
         cautions = self.cautions or [few(df + 1, "independent unit", "independent units") for df in freedom]
         columns = zip(self.mean.tolist(), low.tolist(), high.tolist(), freedom, cautions, strict=True)
-        return [_t_interval(*column, confidence) for column in columns]
+        found = [_t_interval(*column, confidence) for column in columns]
+        # What the exact test does not reject is in the interval.
+        kept = np.broadcast_to(np.asarray(self.exact) > 1 - confidence, self.mean.shape).tolist()
+        return [own.holding(0.0) if keep else own for own, keep in zip(found, kept, strict=True)]
 
     def p_values(self) -> Floats:
-        from scipy.special import stdtr
-
+        """The two-sided p-value of every column."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            t = straightened(self.mean / self.error, np.asarray(self.skewness))
+            t = self.mean / self.error
         # Models that agree in every row have a difference and a standard error of zero, but for rounding.
         rounding = _ROUNDING * np.abs(self.mean[np.isfinite(self.mean)]).max(initial=0.0)
         t = np.where((self.error <= rounding) & (np.abs(self.mean) <= rounding), 0.0, t)
-        return np.asarray(2 * stdtr(self.freedom, -np.abs(t)))
+        skewness = np.asarray(self.skewness)
+        freedom, skewed = self.freedom, self.skewed_freedom
+        tail = np.minimum(*(cautious_tail(s * t, freedom, s * skewness, skewed) for s in (-1, 1)))
+        return np.where(np.isnan(t), np.nan, np.clip(2 * tail, self.exact, 1.0))
+
+
+def _quantiles(freedom: Floats | float, confidence: float) -> Floats:
+    """The upper ends of the central intervals of Student's t distributions; NaN without any freedom."""
+    freedoms = np.asarray(freedom, float)
+    known = {own: t_quantile(own, confidence) for own in np.unique(freedoms).tolist()}
+    return np.asarray(np.vectorize(lambda own: known.get(own, np.nan), otypes=[float])(freedoms))
 
 
 def _cautions_of_rows(tally: PairedTally, n: float) -> tuple[str, ...]:
@@ -187,20 +217,38 @@ def _t_interval(
     return Interval(low, high, method="t", confidence=confidence, caution=caution)
 
 
-def bootstrap_intervals(draws: Floats, estimate: Estimate, confidence: float) -> list[Interval]:
-    """The percentile interval of every column of bootstrap means."""
-    cautions = estimate.cautions or [""] * draws.shape[1]
-    return [
-        bootstrap_interval(column, confidence, "bootstrap", caution)
-        for column, caution in zip(draws.T, cautions, strict=True)
+def bootstrapped(draws: Floats, estimate: Estimate, confidence: float) -> tuple[list[Interval], Floats]:
+    """Intervals and two-sided p-values of every column from its bootstrap means, which agree.
+
+    A p-value is twice the share of the draws on the rarer side of zero. The ends of an interval are draws:
+    the furthest from the middle with which zero as an end would not be rejected. Over groups neither claims
+    more than without the bootstrap, which of few groups that differ knows nothing.
+    """
+    n = len(draws)
+    # A draw that has no weight could lie anywhere.
+    one_sided = np.minimum((~(draws > 0)).sum(axis=0), (~(draws < 0)).sum(axis=0))
+    p_values = np.minimum((1 + 2 * one_sided) / (1 + n), 1.0)
+    # The least number of draws beyond zero with which it is not rejected; none if there are too few draws.
+    beyond = int(((1 + 2 * np.arange(n)) / (1 + n) <= 1 - confidence).sum())
+    unknown, last = np.isnan(draws), max(beyond - 1, 0)
+    low = np.sort(np.where(unknown, -np.inf, draws), axis=0)[last]
+    high = np.sort(np.where(unknown, np.inf, draws), axis=0)[n - 1 - last]
+    low, high = (low, high) if beyond else (np.minimum(low, 0.0), np.maximum(high, 0.0))
+    intervals = estimate.intervals(confidence)
+    if estimate.differing is not None:
+        p_values = np.fmax(p_values, estimate.p_values())
+        low, high = np.fmin(low, np.array(intervals)[:, 0]), np.fmax(high, np.array(intervals)[:, 1])
+    found = [
+        Interval(*ends, confidence=confidence).by("bootstrap", like.caution) if like.defined else like
+        for *ends, like in zip(low.tolist(), high.tolist(), intervals, strict=True)
     ]
+    return found, np.where(np.isnan(estimate.mean), np.nan, p_values)
 
 
 def bootstrap_means(losses: Floats, units: Units, plan: Resampling) -> Floats:
     """Bootstrap means of all columns, (B, C), drawing rows, groups or blocks.
 
-    Those of groups and of blocks are spread as Student's t distribution is, because they are few; those of
-    groups also as skewed effects of groups make the limits of a mean (`Estimate`).
+    Those of groups and of blocks are spread as Student's t distribution is, because they are few.
     """
     columns = with_differences(losses)
     if units.kind == "blocks":
@@ -208,7 +256,7 @@ def bootstrap_means(losses: Floats, units: Units, plan: Resampling) -> Floats:
     weight = np.ones(len(columns)) if units.weights is None else units.weights
     columns = weight[:, None] * columns
     if units.kind == "groups":
-        labels, sums = sums_by_label(units.codes, np.column_stack([weight, columns]))
+        _, sums = sums_by_label(units.codes, np.column_stack([weight, columns]))
         weight, columns = sums[:, 0], sums[:, 1:]
     draws = multiplicities(len(columns), None, plan.replicates, plan.seed)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -216,23 +264,7 @@ def bootstrap_means(losses: Floats, units: Units, plan: Resampling) -> Floats:
     if units.kind == "rows":
         return means
     variance, freedom = leave_one_out(weight, columns)
-    mean, error = columns.sum(axis=0) / weight.sum(), np.sqrt(variance)
-    means = widened(means, mean, error, freedom, plan.confidence)
-    return _bent_draws(means, mean, error, shapes_over(labels, sums)[1])
-
-
-def _bent_draws(draws: Floats, mean: Floats, error: Floats, skewness: Floats) -> Floats:
-    """Bootstrap means moved so that their quantiles are the limits of a mean of skewed values.
-
-    A mean and its standard error move together, which resampled means do not show. Their own skewness is
-    removed, and they are spread as the limits by Hall's transformation are.
-    """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        t = (draws - mean) / error
-        furthest = 3 / np.maximum(np.abs(skewness), _ROUNDING)
-        t = np.clip(t, -furthest, furthest)
-        moved = mean - error * bent(skewness * (t * t - 1) / 6 - t, skewness)
-    return np.where((error > 0) & np.isfinite(moved), moved, draws)
+    return widened(means, columns.sum(axis=0) / weight.sum(), np.sqrt(variance), freedom, plan.confidence)
 
 
 def _block_means(columns: Floats, lags: int | None, plan: Resampling) -> Floats:
@@ -250,15 +282,8 @@ def _block_means(columns: Floats, lags: int | None, plan: Resampling) -> Floats:
         return widened(means, columns.mean(axis=0), more * means.std(axis=0), blocks - 1, plan.confidence)
 
 
-def bootstrap_p(draws: Floats, mean: Floats) -> Floats:
-    """Two-sided p-values: twice the share of the resampled differences on the rarer side of zero."""
-    one_sided = np.minimum((draws <= 0).sum(axis=0), (draws >= 0).sum(axis=0))
-    p = np.minimum((1 + 2 * one_sided) / (1 + len(draws)), 1.0)
-    return np.where(np.isnan(mean), np.nan, p)
-
-
-def permutation_p(losses: Floats, units: Units, n: int, seed: int) -> Floats:
-    """Two-sided p-values from swapping two models at random in each independent unit.
+def sign_flips(losses: Floats, units: Units, plan: Resampling) -> SignFlips:
+    """Differences of all pairs of models with the two swapped at random in each independent unit.
 
     Effects of groups may be skewed: means over groups are compared as t statistics that allow for it.
     """
@@ -272,38 +297,25 @@ def permutation_p(losses: Floats, units: Units, n: int, seed: int) -> Floats:
         memory = Memory.of(columns)
         length = -(-len(columns) // memory.blocks(units.lags))
         unit, more = unit // length, memory.between_blocks(length, units.lags)
-    _, sums = sums_by_label(unit, np.column_stack([weight, columns]))
-    weight, columns = sums[:, 0], sums[:, 1:]
-
-    def statistic(signs: Floats) -> Floats:
-        return _straightened(signs, weight, columns) if units.kind == "groups" else np.abs(signs @ columns)
-
-    observed = statistic(np.ones((1, len(weight))))[0]
-    rng = np.random.default_rng(seed)
-    extreme = np.zeros(columns.shape[1])
-    # Sums that are equal but for rounding count as ties.
-    limit = observed * (1 - 1e-9)
-    for start in range(0, n, 64):
-        signs = rng.choice([-1.0, 1.0], size=(min(64, n - start), len(columns)))
-        extreme += (more * statistic(signs) >= limit).sum(axis=0)
-    return np.where(np.isnan(observed), np.nan, (1 + extreme) / (1 + n))
+    pairs = slice(losses.shape[1], None)
+    skewed = units.kind == "groups"
+    how = plan.replicates, plan.seed
+    return SignFlips.drawn(unit, weight, columns[:, pairs], more[pairs], *how, skewed=skewed)
 
 
-def _straightened(signs: Floats, weight: Floats, columns: Floats) -> Floats:
-    """The size of the t statistic of a mean over groups with these signs, straightened, (S, C)."""
-    w, d = weight[:, None] / weight.sum(), columns / weight.sum()
-    with np.errstate(invalid="ignore", divide="ignore"):
-        # Sums of powers of d - w * mean, in which squares of signs are one.
-        mean = signs @ d
-        mixed = signs @ (w * d)
-        variance = (d * d).sum(axis=0) - 2 * mean * mixed + mean**2 * (w * w).sum()
-        third = signs @ d**3 - 3 * mean * (w * d * d).sum(axis=0) + 3 * mean**2 * (signs @ (w * w * d))
-        third -= mean**3 * (w**3).sum()
-        variance = np.maximum(variance, 0.0)
-        skewness = np.clip(np.nan_to_num(third / variance**1.5, posinf=0.0, neginf=0.0), -1.0, 1.0)
-        t = np.abs(straightened(mean / np.sqrt(variance), skewness))
-    # Groups that all agree have no variance; those that agree on zero no difference either.
-    return np.where(np.isnan(mean), np.nan, np.where(mean == 0, 0.0, t))
+def permuted(flips: SignFlips, estimate: Estimate, confidence: float) -> tuple[list[Interval], Floats]:
+    """Intervals and two-sided p-values of every column from sign flips of the differences, which agree.
+
+    An interval holds the differences that the test does not reject. The means of the models themselves have
+    the intervals of the estimate, and no p-values.
+    """
+    intervals = estimate.intervals(confidence)
+    p_values = np.full(len(intervals), np.nan)
+    n_pairs = flips.totals.shape[1]
+    for pair, c in enumerate(range(len(intervals) - n_pairs, len(intervals))):
+        p_values[c] = flips.p_value(pair)
+        intervals[c] = flips.interval(pair, intervals[c], float(estimate.error[c]))
+    return intervals, p_values
 
 
 def holm(p: Floats, among: int = 0) -> Floats:

@@ -17,10 +17,16 @@ from verax.inputs.groups import GroupCount, each_count, in_words
 
 # With fewer rows or groups than this, intervals are not to be trusted.
 _FEW, _FEW_GROUPS = 20, 10
+# A mean over groups whose skewness is larger than this is dominated by a few of them.
+_SKEWED = 0.3
+# A difference that fewer groups than this have is said to rest on them.
+_FEW_DIFFER = 30
 # Where one row has nearly all the weight, a share varies as that of less than one row; of fewer than this
 # many rows, Wilson's interval is everything.
 _LEAST_ROWS = 1e-9
 _ROUNDING = 1e-12
+# The part of a unit at the bounds that is added to the squares of a bounded mean over units.
+_PAD = 0.25
 # What weights say: how much a row stands for, or how often it was seen.
 WeightsAre = Literal["importance", "counts"]
 # From this many degrees of freedom on, the expansion of the t quantile is as exact as a double.
@@ -134,6 +140,21 @@ class Interval(tuple[float, float]):
             A new interval.
         """
         return self._with_ends(self.low + by, self.high + by)
+
+    def holding(self, value: float) -> Interval:
+        """Return the interval with an end moved, where necessary, so that it holds a value.
+
+        Parameters
+        ----------
+        value : float
+            The value.
+
+        Returns
+        -------
+        Interval
+            A new interval.
+        """
+        return self._with_ends(min(self.low, value), max(self.high, value))
 
     def by(self, method: str, caution: str = "") -> Interval:
         """Return the interval with another method and caution.
@@ -348,6 +369,41 @@ def bent(t: Floats, skewness: Floats) -> Floats:
     return np.where(flat, t, 3 / by * (np.cbrt(1 + by * (t - by / 6)) - 1))
 
 
+def cautious_tail(
+    t: Floats, freedom: Floats | float, skewness: Floats | float, skewed_freedom: Floats | float
+) -> Floats:
+    """The chance of a t statistic at most this large: Student's or Hall's, whichever is larger.
+
+    Means of few skewed values need Hall's transformation. Where most values are zero, the skewness of the
+    others is noise that follows the mean, and Hall's chance is far too small. `skewed_freedom` are the
+    degrees of freedom of the transformed statistic; NaN where there is none.
+
+    >>> cautious_tail(np.array([-2.0, -2.0]), 30.0, np.array([0.3, -0.3]), 30.0).round(4)
+    array([0.0626, 0.0273])
+    """
+    from scipy.special import stdtr
+
+    moved = straightened(np.asarray(t, float), np.asarray(skewness, float))
+    return np.asarray(np.fmax(stdtr(freedom, t), stdtr(skewed_freedom, moved)))
+
+
+def cautious_limits(
+    mean: Floats, error: Floats, student: Floats | float, hall: Floats | float, skewness: Floats | float
+) -> tuple[Floats, Floats]:
+    """The limits of a mean that `cautious_tail` gives: those of Student and Hall further from it.
+
+    `student` and `hall` are the quantiles of t with the degrees of freedom of either, or NaN.
+
+    >>> low, high = cautious_limits(np.array([0.0]), np.array([1.0]), 2.0, 2.0, 0.3)
+    >>> low.round(3), high.round(3)
+    (array([-2.]), array([2.594]))
+    """
+    student, hall, skewness = (np.asarray(x, float) for x in (student, hall, skewness))
+    with np.errstate(invalid="ignore"):
+        low = mean - error * np.fmax(student, bent(hall, skewness))
+        return low, mean - error * np.fmin(-student, bent(-hall, skewness))
+
+
 def wilson(share: float, n: float, quantile: float, confidence: float) -> Interval:
     """Wilson's interval of a share of `n` independent rows, which also holds for shares of 0 and 1.
 
@@ -402,6 +458,19 @@ def bounded(
     return Interval(*ends, method="Wilson", confidence=plan.confidence)
 
 
+def padded(variance: float, value: float, n: float, bounds: tuple[float, float]) -> float:
+    """The variance of a mean over n units of a quantity within bounds, with a quarter of a unit more.
+
+    Half of it is at either bound. Near a bound, units unlike the others may not have been seen: with 97 %
+    right answers to 40 questions that were asked 5 times, 92 % of intervals cover without it, 97 % with it.
+
+    >>> padded(0.0, 0.0, 2, (0.0, 1.0))
+    0.0625
+    """
+    squares = ((value - bounds[0]) ** 2 + (bounds[1] - value) ** 2) / 2
+    return variance + _PAD * squares / (n * (n - 1)) if n > 1 and math.isfinite(squares) else variance
+
+
 def few(n: float, one: str, many: str) -> str:
     """The caution about intervals from few rows; empty where there are enough.
 
@@ -443,6 +512,34 @@ def few_groups(count: GroupCount) -> str:
     ('only 8 groups', '', 'only 50 and 8 groups')
     """
     return "" if min(each_count(count)) >= _FEW_GROUPS else f"only {in_words(count)}"
+
+
+def few_dominate(skewness: float, count: GroupCount) -> str:
+    """The caution about a mean over groups that a few of them dominate; empty where none do.
+
+    `skewness` is that of the mean. Where 6 % of 40 groups have a larger loss by far, 92 % of intervals
+    cover: the others are of samples without such a group.
+
+    >>> few_dominate(0.4, 40), few_dominate(-0.2, 40)
+    ('heavy tails: a few of the 40 groups dominate the mean', '')
+    """
+    return f"heavy tails: a few of the {in_words(count)} dominate the mean" if abs(skewness) > _SKEWED else ""
+
+
+def few_differ(n: int, exact: float, count: GroupCount) -> str:
+    """The caution about a difference that few of the groups have; empty where enough have it.
+
+    `exact` is the p-value of the exact sign-flip test, 0 where it was not done.
+
+    >>> few_differ(3, 0.25, 1000), few_differ(20, 0.0, 20), few_differ(30, 0.0, 1000)
+    ('only 3 of 1,000 groups differ (exact sign-flip test)', '', '')
+    """
+    least = min(each_count(count))
+    if n >= min(least, _FEW_DIFFER):
+        return ""
+    if n == 0:
+        return f"none of {least:,} groups differs"
+    return f"only {n} of {least:,} groups differ{' (exact sign-flip test)' if exact else ''}"
 
 
 def check_confidence(confidence: object) -> None:

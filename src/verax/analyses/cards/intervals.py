@@ -17,11 +17,13 @@ from verax.inference.bootstrap import bootstrap_interval, resampled_metrics, smo
 from verax.inference.intervals import (
     Interval,
     Resampling,
-    bent,
     between,
     bounded,
+    cautious_limits,
     few,
+    few_dominate,
     few_groups,
+    padded,
     skewed,
     t_quantile,
     wilson,
@@ -127,15 +129,18 @@ class CardIntervals:
         variances, freedom = self.group_errors
         variance, mean = float(variances[1 + i]), float(self.tally.moments.mean[i])
         if is_share(self.tally.rules[i]):
-            return self._bounded_over_groups(mean, variance, float(freedom[1 + i]), bounds)
+            return self._bounded_over_groups(mean, variance, float(freedom[1 + i]), bounds, share=True)
         varies = self.tally.moments.std[i] > _ROUNDING * abs(mean)
         if math.isnan(variance) or (variance == 0 and varies):
             return self._undefined("the groups do not tell how the mean varies", self.jackknife)
-        freedom, skewness = (own[1 + i] for own in self._shapes)
-        quantile = t_quantile(float(freedom), self.plan.confidence)
-        low, high = mean - math.sqrt(variance) * bent(np.array([quantile, -quantile]), skewness)
+        skewed_freedom, skewness = (float(own[1 + i]) for own in self._shapes)
+        both = float(freedom[1 + i]), skewed_freedom
+        student, hall = (t_quantile(own, self.plan.confidence) for own in both)
+        error = np.asarray(math.sqrt(variance))
+        low, high = map(float, cautious_limits(np.asarray(mean), error, student, hall, skewness))
         interval = Interval(low, high, confidence=self.plan.confidence)
-        return interval.within(bounds).by(self.jackknife, few_groups(self.n_groups or 0))
+        count = self.n_groups or 0
+        return interval.within(bounds).by(self.jackknife, few_groups(count) or few_dominate(skewness, count))
 
     @cached_property
     def group_errors(self) -> tuple[Floats, Floats]:
@@ -181,7 +186,7 @@ class CardIntervals:
         """By Wilson's formula, which also holds for shares of 0 and 1."""
         if self.n_groups is not None:
             variance, freedom = (float(column[0]) for column in self.group_errors)
-            return self._bounded_over_groups(share, variance, freedom, (0.0, 1.0))
+            return self._bounded_over_groups(share, variance, freedom, (0.0, 1.0), share=True)
         if self.too_few:
             return self._undefined(NO_ROWS, "Wilson")
         n = self.rows
@@ -205,13 +210,20 @@ class CardIntervals:
         return whole, resampled_metrics(*cells, plan.replicates, plan.seed, self._metrics_of)
 
     def _bounded_over_groups(
-        self, value: float, variance: float, freedom: float, bounds: tuple[float, float]
+        self,
+        value: float,
+        variance: float,
+        freedom: float,
+        bounds: tuple[float, float],
+        *,
+        share: bool = False,
     ) -> Interval:
-        """The interval of a quantity within bounds from its variance over groups."""
+        """The interval of a quantity within bounds, such as a share, from its variance over groups."""
         if math.isnan(value + variance):
             return self._undefined("the number is undefined without some of the groups", self.jackknife)
         assert self.tally.clusters is not None
         n = min(kind.effective for kind in self.tally.clusters.kinds)
+        variance = padded(variance, value, n, bounds) if share else variance
         interval = bounded(value, variance, freedom, n, bounds, self.plan)
         return interval.by(self.jackknife, few_groups(self.n_groups or 0))
 

@@ -15,10 +15,18 @@ from verax.analyses.comparison.conclusions import (
     RowWise,
     claims_of,
     read_comparison,
+    with_margin,
 )
 from verax.analyses.comparison.crossfits import allowing_for_fits
 from verax.analyses.comparison.opening import Asked, Missing, Ungraded
-from verax.analyses.comparison.paired import OF_RULE, ErrorRecipe, PairedRecipe, PairedSums
+from verax.analyses.comparison.paired import (
+    OF_MARGIN,
+    OF_RULE,
+    ErrorRecipe,
+    MarginRecipe,
+    PairedRecipe,
+    PairedSums,
+)
 from verax.analyses.comparison.questions import compare_grades, compare_own, compare_scanned
 from verax.analyses.comparison.references import (
     FREQUENCIES,
@@ -281,13 +289,22 @@ def compare_paired(
     if row_wise is not None:
         # Before the sums, which need not be made of rows again then.
         row_wise = replace(row_wise, columns=recipe.columns(row_wise.part))
-    found = handle.summarise(with_fault_recipes(handle, {"sums": recipe}))
+    recipes: dict[str, Any] = {"sums": recipe}
+    shapes = MarginRecipe(handle.models, rules[0])
+    if margin is not None and row_wise is None and handle.knows(shapes):
+        recipes["shapes"] = shapes
+    found = handle.summarise(with_fault_recipes(handle, recipes))
     sums: PairedSums = found["sums"]
     if sums.first.n_groups is not None:
         check_several(sums.first.n_groups)
     comparison = read_comparison(
         sums, names, rules, ordered=ordered, reference=reference, plan=plan, dense=dense, row_wise=row_wise
     )
+    if margin is not None:
+        name, ungrouped = name_of(rules[0]), sums.first.labels is None
+        own = found["shapes"][OF_MARGIN] if ungrouped and "shapes" in recipes else None
+        gaps = with_margin(comparison.differences[name], rules[0], own)
+        comparison = replace(comparison, differences={name: gaps})
     if len(rules) > 1 and len(comparison.traits) > 1:
         comparison = replace(comparison, claims=_claims(handle, sums, comparison.traits, plan, row_wise))
     faults = {name or names[0]: own for name, own in faults_in(handle, found).items()}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from verax.analyses.cards.lines import is_share
 from verax.analyses.comparison.claims import ERROR_DISTANCE, Claims
 from verax.analyses.comparison.letters import letter_display
 from verax.analyses.comparison.paired import OF_RULE, OF_TRAIT, PairedSums
@@ -18,22 +19,25 @@ from verax.analyses.comparison.traits import Traits
 from verax.engines.differences import PairedTally
 from verax.engines.pieces import all_pairs
 from verax.errors import ParseError, join
+from verax.inference.answers import Discordant, mean_in_range
 from verax.inference.bootstrap import bootstrap_interval
 from verax.inference.estimates import (
     Estimate,
     Method,
     Units,
-    bootstrap_intervals,
     bootstrap_means,
-    bootstrap_p,
+    bootstrapped,
     holm,
-    permutation_p,
+    permuted,
+    sign_flips,
 )
 from verax.inference.intervals import Interval, Resampling
+from verax.inference.signflips import SignFlips, size_of
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import is_two_way
 from verax.inputs.handles import Part
 from verax.scores.base import Rule
+from verax.scores.grades import Grade
 from verax.scores.registry import name_of, stored_rule
 from verax.scores.rules import Log
 
@@ -93,21 +97,23 @@ def read_comparison(
     for rule in rules:
         name, key = name_of(rule), OF_RULE.format(name_of(rule))
         losses = np.zeros((0, 0)) if row_wise is None else row_wise.columns[key]
+        estimate = _estimate(sums, key, plan, row_wise)
         models[name], differences[name], said = conclude(
             names,
             sums[key],
-            _estimate(sums, key, plan, row_wise),
+            estimate,
             rule=name,
             reference=reference,
             confidence=plan.confidence,
+            bounds=share_bounds(rule) if losses_of_rules else None,
+            in_time=units.kind == "blocks",
             draws=bootstrap_means(losses, units, plan) if method == "bootstrap" else None,
-            p_values=(
-                permutation_p(losses, units, plan.replicates, plan.seed) if method == "permutation" else None
-            ),
+            flips=sign_flips(losses, units, plan) if method == "permutation" else None,
         )
         notes += said
-        if units.kind == "blocks":
-            notes += too_short(name, differences[name])
+        notes += exact_notes(name, differences[name])
+        if units.kind != "rows":
+            notes += caution_notes(name, differences[name])
         if losses_of_rules:
             models[name] = in_range(models[name], rule)
     found = {name: sums.traits(i) for i, name in enumerate(names if dense is None else dense)}
@@ -122,6 +128,11 @@ def read_comparison(
         reference,
         tuple(notes),
     )
+
+
+def share_bounds(rule: Rule) -> tuple[float, float] | None:
+    """The range of a rule whose mean is a share or a grade, which intervals must not collapse in."""
+    return rule.bounds(_FEW_CLASSES) if isinstance(rule, Grade) or is_share(rule) else None
 
 
 def in_range(models: list[Model], rule: Rule) -> list[Model]:
@@ -167,8 +178,10 @@ def conclude(
     rule: str,
     reference: str | None,
     confidence: float,
+    bounds: tuple[float, float] | None = None,
+    in_time: bool = False,
     draws: Floats | None = None,
-    p_values: Floats | None = None,
+    flips: SignFlips | None = None,
 ) -> tuple[list[Model], list[Difference], list[str]]:
     """Models in order, their differences, and what to know about them, by one rule.
 
@@ -176,25 +189,40 @@ def conclude(
     ----------
     names : list of str
         The models; the tally may have one more, the reference.
+    bounds : tuple of two floats, optional
+        The range of losses whose mean is a share or a grade.
+    in_time : bool
+        Whether rows are in order of time, and not independent.
     draws : array, optional
         Bootstrap means of all columns, for intervals and p-values; by default those of the t distribution.
-    p_values : array, optional
-        Of all columns, from elsewhere.
+    flips : SignFlips, optional
+        Differences of swapped models, for their intervals and p-values.
     """
-    intervals = estimate.intervals(confidence)
     if draws is not None:
-        intervals = bootstrap_intervals(draws, estimate, confidence)
-        p_values = bootstrap_p(draws, estimate.mean)
-    if p_values is None:
+        intervals, p_values = bootstrapped(draws, estimate, confidence)
+    elif flips is not None:
+        intervals, p_values = permuted(flips, estimate, confidence)
+    else:
+        intervals = estimate.intervals(confidence)
         # A single model has no differences, and nobody waits for the distribution of their tests.
         p_values = estimate.p_values() if len(names) > 1 else np.full(len(estimate.mean), np.nan)
+    few: list[Discordant | None] = [None] * (len(intervals) - tally.n_models)
+    if bounds is not None:
+        for i in range(tally.n_models):
+            intervals[i] = mean_in_range(tally, i, bounds, estimate, confidence, in_time=in_time)
+        if draws is None and flips is None and not in_time and few:
+            few = Discordant.of(tally, bounds[1])
+    for c, answers in enumerate(few, tally.n_models):
+        if answers is not None:
+            intervals[c] = answers.interval(confidence).by("Tango", intervals[c].caution)
+            p_values[c] = answers.p_value
     skill = _skill(estimate, tally, names, reference, confidence, draws)
     # Where a difference is undefined the mean itself is not: it is infinite.
     of_models = np.arange(len(estimate.mean)) < tally.n_models
     mean = np.where(np.isnan(estimate.mean) & of_models, np.inf, estimate.mean)
     models, differences = results(
         *(names, tally.n_models, replace(estimate, mean=mean), intervals, p_values, skill),
-        *(finite_parts(tally), tally.moments.std[1:], 1 - confidence),
+        *(finite_parts(tally), tally.moments.std[1:], 1 - confidence, few),
     )
     return models, differences, infinite_notes(rule, models, tally.n_rows)
 
@@ -238,12 +266,55 @@ def _with_floor(name: str) -> Log | None:
     return replace(rule, clip=FLOOR) if isinstance(rule, Log) else None
 
 
-def too_short(rule: str, differences: list[Difference]) -> list[str]:
-    """Which differences come from a series that is too short, by each caution."""
+def with_margin(differences: list[Difference], rule: Rule, sums: PairedTally | None) -> list[Difference]:
+    """Differences with what tests of a margin need: their skewness over rows, and in how many they differ.
+
+    `sums` are those of a `MarginRecipe`; None over groups, which have told it. Where no unit differs, one
+    that does may differ by the whole range of the rule; by as much as the loss where that has no range.
+    """
+    if sums is not None:
+        means = sums.means.reshape(4, -1).T
+        differences = [_with_shape(d, *own) for d, own in zip(differences, means.tolist(), strict=True)]
+    low, high = rule.bounds(_FEW_CLASSES)
+    most = high - low if math.isfinite(high - low) else 1.0
+    return [
+        replace(d, differing=(*d.differing[:3], most)) if d.differing and not d.differing[3] else d
+        for d in differences
+    ]
+
+
+def _with_shape(d: Difference, cubes: float, sizes: float, worse: float, better: float) -> Difference:
+    """A difference over rows with its skewness, from the means of what a `MarginRecipe` sums."""
+    if not math.isfinite(d.difference) or not d.freedom > 0:
+        return d
+    n, mean, variance = d.freedom + 1, d.difference, d.deviation**2
+    third = cubes - 3 * mean * (variance + mean**2) + 2 * mean**3
+    skewness = third / d.deviation**3 / math.sqrt(n - 1) if d.deviation > 0 else 0.0
+    size = float(size_of(np.asarray(sizes), np.asarray(variance + mean**2)))
+    return replace(
+        d,
+        skewness=min(max(skewness, -1.0), 1.0),
+        skewed_freedom=d.freedom,
+        differing=(round(worse * n, 9), round(better * n, 9), n, size),
+    )
+
+
+def exact_notes(rule: str, differences: list[Difference]) -> list[str]:
+    """Which differences have an exact test, because few answers differ."""
+    return [
+        f"{rule}, {d.a} - {d.b}: {answers.differing} of {answers.n:,} answers differ; McNemar's exact test "
+        f"(mid-p {answers.mid_p:.3g}) and Tango's interval."
+        for d in differences
+        if (answers := d.answers) is not None
+    ]
+
+
+def caution_notes(rule: str, differences: list[Difference]) -> list[str]:
+    """Which differences carry a caution, by each."""
     cautions = {d.interval.caution: "" for d in differences if d.interval.caution and d.interval.defined}
     for caution in cautions:
-        short = [f"{d.a} - {d.b}" for d in differences if d.interval.caution == caution]
-        cautions[caution] = join(short if len(short) <= 3 else [*short[:2], f"{len(short) - 2} other pairs"])
+        pairs = [f"{d.a} - {d.b}" for d in differences if d.interval.caution == caution]
+        cautions[caution] = join(pairs if len(pairs) <= 3 else [*pairs[:2], f"{len(pairs) - 2} other pairs"])
     return [
         f"{rule}, {named}: {caution}; p-values may be too small and intervals too narrow."
         for caution, named in cautions.items()
@@ -279,15 +350,16 @@ def _skill(
             result.append((float(1 - ratio), bootstrap_interval(skills, confidence, "bootstrap")))
             continue
         pair = column[min(i, base), max(i, base)]
-        freedom, skewness = None, 0.0
+        shape: tuple[Any, ...] = ()
         if tally.labels is not None:
-            error, freedom, skewness = tally.contrast(i, base, ratio)
+            error, freedom, skewness, skewed_freedom = tally.contrast(i, base, ratio)
+            shape = freedom, -skewness, skewed_freedom
         else:
             # Var(A - r B) from the variances of A, B and A - B, which are known.
             a, b, gap = estimate.error[[i, base, pair]] ** 2
             known = np.isfinite([a, b, gap]).all()
             error = math.sqrt(max(a + ratio**2 * b - ratio * (a + b - gap), 0.0)) if known else math.nan
-        single = estimate.like(pair, 1 - ratio, error / estimate.mean[base], freedom, -skewness)
+        single = estimate.like(pair, 1 - ratio, error / estimate.mean[base], *shape)
         result.append((float(1 - ratio), single.intervals(confidence)[0]))
     return result
 
@@ -307,13 +379,26 @@ def results(
     finite: list[tuple[int, float]],
     deviations: Floats,
     level: float,
+    few: Sequence[Discordant | None] = (),
 ) -> tuple[list[Model], list[Difference]]:
-    """Models in order of their means, and their differences, from what was found for each column."""
-    mean, freedom = estimate.mean, np.broadcast_to(estimate.freedom, estimate.mean.shape)
+    """Models in order of their means, and their differences, from what was found for each column.
+
+    `few` has the answers of the pairs of models of which few differ.
+    """
+    mean = estimate.mean
     pairs = [(a, b, n_columns + i) for i, (a, b) in enumerate(all_pairs(n_columns)) if b < len(names)]
     adjusted = holm(np.array([p_values[c] for _, _, c in pairs]))
-    skewness = np.broadcast_to(estimate.skewness, mean.shape)
-    known = estimate.error, freedom, skewness, deviations
+    known: dict[str, Any] = {
+        "standard_error": estimate.error,
+        "freedom": estimate.freedom,
+        "skewness": estimate.skewness,
+        "deviation": deviations,
+        "skewed_freedom": np.fmax(estimate.skewed_freedom, np.where(estimate.skewness, 0, estimate.freedom)),
+    }
+    known = {name: np.where(np.isfinite(mean), own, np.nan) for name, own in known.items()}
+    none = [None] * len(all_pairs(n_columns))
+    counts = [None if own is None else astuple(own) for own in few] or none
+    differing = none if estimate.differing is None else [tuple(own) for own in estimate.differing.tolist()]
     found = [
         Difference(
             names[a],
@@ -325,7 +410,9 @@ def results(
             finite[a][0],
             finite[b][0],
             finite[c][1],
-            *(float(own[c]) if math.isfinite(mean[c]) else math.nan for own in known),
+            **{name: float(own[c]) for name, own in known.items()},
+            discordant=counts[c - n_columns],
+            differing=differing[c - n_columns],
         )
         for (a, b, c), p in zip(pairs, adjusted, strict=True)
     ]

@@ -18,7 +18,7 @@ from verax.analyses.parts import RowPass, naming, probabilities
 from verax.common.packing import UnreadableError
 from verax.common.specs import Each, Valued
 from verax.common.summaries import Summary, merges
-from verax.engines.differences import PairedTally
+from verax.engines.differences import PairedTally, with_differences
 from verax.engines.pieces import ColumnBlock, Fill
 from verax.engines.stats import RowStatistic
 from verax.inputs.arrays import Floats, to_host
@@ -27,9 +27,9 @@ from verax.inputs.handles import Part, Recipe
 from verax.scores.base import Rule, losses_of
 from verax.scores.registry import name_of
 
-# What the tallies are called: of losses by a rule, of a trait, and of the traits of all models without their
-# differences.
-OF_RULE, OF_TRAIT, OF_TRAITS = "rule:{}", "trait:{}", "traits"
+# What the tallies are called: of losses by a rule, of a trait, of the traits of all models without their
+# differences, and of the shapes of differences.
+OF_RULE, OF_TRAIT, OF_TRAITS, OF_MARGIN = "rule:{}", "trait:{}", "traits", "margin"
 # What a part calls the traits of a model.
 _COLUMNS = "traits of {}"
 
@@ -229,6 +229,29 @@ class PairedRecipe(ColumnRecipe, cases=True):
             return uniform_losses(self.rules, part)
         y, weights = _outcomes(part, next(iter(part.models)))
         return self.counts.losses(self.rules, y, weights, part.rows.groups)
+
+
+@dataclass(frozen=True)
+class MarginRecipe(ColumnRecipe, cases=True):
+    """Shapes of the differences of all pairs of models over rows, which tests of a margin need.
+
+    For each pair the third power of the difference, its size, and whether it is above or below zero.
+    """
+
+    models: tuple[str, ...]
+    rule: Rule
+
+    def _columns(self, part: Part) -> Mapping[str, Floats]:
+        losses = PairedRecipe(self.models, (self.rule,))._columns(part)[OF_RULE.format(name_of(self.rule))]
+        gaps = with_differences(losses)[:, len(self.models) :]
+        cubes = gaps**3
+        return {OF_MARGIN: np.column_stack([cubes, np.abs(cubes), gaps > 0, gaps < 0])}
+
+    def take(self, part: Part) -> PairedSums:
+        """The sums of some rows, whose groups do not matter."""
+        _, weights = _outcomes(part, next(iter(part.models)))
+        ((name, own),) = self._columns(part).items()
+        return PairedSums({name: PairedTally(own.shape[1], pairs=0).update(own, weights)})
 
 
 @dataclass(frozen=True)

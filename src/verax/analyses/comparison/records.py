@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from verax.inference.intervals import Interval, bent, straightened, t_quantile, with_ends
+from verax.inference.answers import Discordant
+from verax.inference.intervals import Interval, cautious_limits, cautious_tail, t_quantile, with_ends
+from verax.inference.signflips import unseen_bound, unseen_tail
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,15 @@ class Difference:
         The skewness of the difference over groups, for which interval and p-value are corrected.
     deviation : float
         The standard deviation of the difference of a row; NaN where models have rows of their own.
+    skewed_freedom : float
+        The degrees of freedom of the correction for skewness; `freedom` where there is none.
+    discordant : tuple of four numbers or None
+        Of answers that are right or wrong and of which fewer than 30 differ: how many only `a` got wrong, how
+        many only `b` did, the number of answers, and the loss of a wrong one. Test and interval are then
+        McNemar's exact and Tango's. None elsewhere.
+    differing : tuple of four numbers or None
+        The number of groups, or of rows where there is a margin, in which `a` is worse, in which `b` is, and
+        of all, and how large these differences are. None where it is not known.
 
     Examples
     --------
@@ -105,10 +116,22 @@ class Difference:
     freedom: float = math.nan
     skewness: float = 0.0
     deviation: float = math.nan
+    skewed_freedom: float = math.nan
+    discordant: tuple[float, ...] | None = None
+    differing: tuple[float, ...] | None = None
+
+    @property
+    def answers(self) -> Discordant | None:
+        """Right and wrong answers of which few differ; None elsewhere."""
+        if self.discordant is None:
+            return None
+        only_a, only_b, n, unit = self.discordant
+        return Discordant(int(only_a), int(only_b), int(n), unit)
 
     @property
     def turned(self) -> Difference:
         """The difference of `b` and `a`."""
+        few, units = self.discordant, self.differing
         return replace(
             self,
             a=self.b,
@@ -119,6 +142,8 @@ class Difference:
             infinite_b=self.infinite_a,
             finite_difference=-self.finite_difference,
             skewness=-self.skewness,
+            discordant=None if few is None else (few[1], few[0], *few[2:]),
+            differing=None if units is None else (units[1], units[0], *units[2:]),
         )
 
     def not_worse(self, margin: float) -> float:
@@ -132,7 +157,8 @@ class Difference:
         Returns
         -------
         float
-            The one-sided p-value, by Student's t distribution.
+            The one-sided p-value: the larger of Student's and Hall's, or Tango's where few answers differ.
+            Where few groups or rows differ, at least the chance that no more of them are worse for `a`.
 
         Examples
         --------
@@ -141,11 +167,12 @@ class Difference:
         >>> round(found.difference("new", "old").not_worse(0.05), 4)
         0.0665
         """
-        from scipy.special import stdtr
-
+        if self.answers is not None:
+            return self.answers.tail(margin)
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.asarray(self.difference - margin) / self.standard_error
-        return float(stdtr(self.freedom, straightened(t, np.asarray(self.skewness))))
+        tail = float(cautious_tail(t, self.freedom, self.skewness, self.skewed_freedom))
+        return tail if self.differing is None else max(tail, unseen_tail(self.differing, margin))
 
     def alike(self, margin: float) -> float:
         """The p-value of the claim that the two differ by less than a margin (equivalence).
@@ -207,10 +234,16 @@ def margin_tests(differences: Sequence[Difference], margin: float, confidence: f
     """The claim of both directions of each difference."""
     found = []
     for gap in (own for d in differences for own in (d, d.turned)):
-        quantile = t_quantile(gap.freedom, 2 * confidence - 1) if gap.freedom > 0 else math.nan
-        bound = gap.difference - gap.standard_error * float(
-            bent(np.asarray(-quantile), np.asarray(gap.skewness))
+        student, hall = (
+            t_quantile(freedom, 2 * confidence - 1) if freedom > 0 else math.nan
+            for freedom in (gap.freedom, gap.skewed_freedom)
         )
+        known = np.asarray(gap.difference), np.asarray(gap.standard_error), student, hall, gap.skewness
+        bound = float(cautious_limits(*known)[1])
+        if gap.answers is not None:
+            bound = gap.answers.bound(confidence)
+        elif gap.differing is not None:
+            bound = max(bound, unseen_bound(gap.differing, 1 - confidence))
         p = gap.not_worse(margin)
         found.append(MarginTest(gap.a, gap.b, gap.difference, bound, p, min(1.0, p * len(differences))))
     return found

@@ -30,7 +30,7 @@ from verax.common.checks import check_flag
 from verax.common.sizes import as_float
 from verax.errors import InputError, Remedy
 from verax.inference.estimates import holm
-from verax.inference.intervals import Interval, between, check_confidence, skewed
+from verax.inference.intervals import Interval, between, check_confidence, padded, skewed, t_quantile
 from verax.inputs.breakdown import breakdowns
 from verax.inputs.handles import Handle, Recipe
 from verax.inputs.memory import open_rows
@@ -215,7 +215,7 @@ class _Reading:
             all_sets.share("empty"),
             all_sets.share("single"),
             self.judged.t,
-            all_sets.measured("level_set", LevelSet(self.judged.t).bounds(self.handle.n_classes)),
+            all_sets.level_set(LevelSet(self.judged.t).bounds(self.handle.n_classes)),
             all_sets.measured("winkler", (0.0, math.inf))
             if self.judged.ordered and self.judged.level is not None
             else None,
@@ -301,8 +301,27 @@ class _Sums:
         """A share with Wilson's interval; over groups, of as many rows as give it its variance."""
         value = min(max(self.mean(name), 0.0), 1.0)
         units = self.sums.units
-        interval = units.interval(value, self.variance(name), self.confidence, bounds=(0.0, 1.0))
-        return SetMeasure(value, interval)
+        variance = self.variance(name)
+        if units.grouped:
+            variance = padded(variance, value, units.freedom + 1, (0.0, 1.0))
+        return SetMeasure(value, units.interval(value, variance, self.confidence, bounds=(0.0, 1.0)))
+
+    def level_set(self, bounds: tuple[float, float]) -> SetMeasure:
+        """The level-set score: that part of its variance which is of misses is as skewed as their share.
+
+        Limits of the share and of the rest are joined as if the two were independent (MOVER, Zou and Donner
+        2008, doi:10.1002/sim.3095).
+        """
+        found, covered = self.measured("level_set", bounds), self.share("covered")
+        if not (found.interval.defined and covered.interval.defined):
+            return found
+        units = self.sums.units
+        rest = max(self.variance("level_set") - self.variance("covered"), 0.0)
+        half = t_quantile(units.freedom, self.confidence) * math.sqrt(rest)
+        fewer, more = (abs(covered.value - end) for end in (covered.interval.high, covered.interval.low))
+        ends = found.value - math.hypot(fewer, half), found.value + math.hypot(more, half)
+        interval = Interval(*ends, confidence=self.confidence).within(bounds)
+        return SetMeasure(found.value, interval.by(found.interval.method, found.interval.caution))
 
     def measured(self, name: str, bounds: tuple[float, float] = (-math.inf, math.inf)) -> SetMeasure:
         """A mean with its t interval, within bounds."""

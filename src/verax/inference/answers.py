@@ -1,0 +1,158 @@
+"""Right or wrong answers: intervals of the share that is wrong, and exact tests of paired differences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from verax.engines.differences import PairedTally
+from verax.engines.pieces import all_pairs
+from verax.inference.estimates import Estimate
+from verax.inference.intervals import Interval, Resampling, bounded, padded, wilson
+
+# Where fewer answers than this differ, the t test of their difference is not to be trusted.
+_FEW_DIFFER = 30
+# How often the bracket of a limit is halved.
+_HALVED = 60
+
+
+def mean_in_range(
+    tally: PairedTally,
+    column: int,
+    bounds: tuple[float, float],
+    estimate: Estimate,
+    confidence: float,
+    *,
+    in_time: bool = False,
+) -> Interval:
+    """The interval of a mean loss from zero to its upper bound, which does not collapse at them.
+
+    Wilson's for answers that are right or wrong; else a t interval like it, over rows, groups or, with
+    `in_time`, a series. Estimates outside the bounds keep their t intervals.
+    """
+    loss, most = float(estimate.mean[column]), bounds[1]
+    if not in_time and _right_or_wrong(tally, column, most):
+        z = NormalDist().inv_cdf((1 + confidence) / 2)
+        low, high = wilson(loss / most, tally.n_rows, z, confidence)
+        return Interval(low * most, high * most, method="Wilson", confidence=confidence)
+    like = estimate.intervals(confidence)[column]
+    if not like.defined or not bounds[0] <= loss <= most:
+        return like
+    freedom = float(np.broadcast_to(estimate.freedom, estimate.mean.shape)[column])
+    variance = padded(float(estimate.error[column]) ** 2, loss, freedom + 1, bounds)
+    found = bounded(loss, variance, freedom, freedom + 1, bounds, Resampling(confidence))
+    return found.by(found.method, like.caution)
+
+
+def _right_or_wrong(tally: PairedTally, column: int, most: float) -> bool:
+    """Whether all losses of a model are zero or the greatest one, over rows without groups and weights."""
+    # Weights of 1 are none; their sum and that of their squares are the number of rows.
+    sums = [float(own.weight.high[0]) for own in (tally.moments, tally.squares)]
+    if tally.labels is not None or sums != [tally.n_rows, tally.n_rows]:
+        return False
+    share, std = tally.means[column] / most, float(tally.moments.std[1 + column]) / most
+    return math.isclose(std * std, share * (1 - share), rel_tol=1e-9, abs_tol=1e-12)
+
+
+@dataclass(frozen=True)
+class Discordant:
+    """Answers of two models that are right or wrong, of which few differ.
+
+    Attributes
+    ----------
+    only_a : int
+        The number of questions that only the first model got wrong.
+    only_b : int
+        That only the second one did.
+    n : int
+        The number of questions.
+    unit : float
+        The loss of a wrong answer.
+
+    Examples
+    --------
+    >>> found = Discordant(5, 0, 100, 1.0)
+    >>> found.p_value, found.mid_p, f"{found.interval(0.9):.3f}"
+    (0.0625, 0.03125, '0.000 to 0.105')
+    """
+
+    only_a: int
+    only_b: int
+    n: int
+    unit: float
+
+    @classmethod
+    def of(cls, tally: PairedTally, most: float) -> list[Discordant | None]:
+        """For each pair of models; None where enough answers differ, or some are not right or wrong."""
+        plain = [_right_or_wrong(tally, i, most) for i in range(tally.n_models)]
+        found: list[Discordant | None] = []
+        for c, (a, b) in enumerate(all_pairs(tally.n_models), tally.n_models):
+            mean, std = float(tally.means[c]) / most, float(tally.moments.std[1 + c]) / most
+            differ = tally.n_rows * (std * std + mean * mean) if plain[a] and plain[b] else math.inf
+            if not differ < _FEW_DIFFER - 0.5:
+                found.append(None)
+                continue
+            gap = tally.n_rows * mean
+            found.append(cls(round((differ + gap) / 2), round((differ - gap) / 2), tally.n_rows, most))
+        return found
+
+    @property
+    def differing(self) -> int:
+        """The number of answers that differ."""
+        return self.only_a + self.only_b
+
+    @property
+    def p_value(self) -> float:
+        """The two-sided p-value of McNemar's exact test: which of the two was wrong is a fair coin."""
+        return self._binomial(1.0)
+
+    @property
+    def mid_p(self) -> float:
+        """The same with half the probability of the counts seen (mid-p)."""
+        return self._binomial(0.5)
+
+    def _binomial(self, part: float) -> float:
+        n, least = self.differing, min(self.only_a, self.only_b)
+        chance = [math.comb(n, k) * 0.5**n for k in range(least + 1)]
+        return min(1.0, 2 * (math.fsum(chance[:-1]) + part * chance[-1]))
+
+    def tail(self, difference: float) -> float:
+        """The chance of a difference at most that seen if this is the true one, by Tango's score.
+
+        Tango (1998), doi:10.1002/(SICI)1097-0258(19980430)17:8<891::AID-SIM780>3.0.CO;2-B.
+        """
+        gap, n = difference / self.unit, self.n
+        if not abs(gap) < 1:
+            return 0.0 if gap > 0 else 1.0
+        # The chance that only the second is wrong, most likely given the difference.
+        b = (2 * n - self.only_a + self.only_b) * gap - self.differing
+        other = (math.sqrt(max(b * b + 8 * n * self.only_b * gap * (1 - gap), 0.0)) - b) / (4 * n)
+        variance = n * (2 * other + gap * (1 - gap))
+        excess = self.only_a - self.only_b - n * gap
+        if not variance > 0:
+            return 0.5 if excess == 0 else float(excess > 0)
+        return NormalDist().cdf(excess / math.sqrt(variance))
+
+    def bound(self, confidence: float) -> float:
+        """The one-sided upper confidence bound of the difference."""
+        seen = (self.only_a - self.only_b) / self.n
+        return self.unit * _last(lambda gap: self.tail(gap * self.unit) > 1 - confidence, seen, 1.0)
+
+    def interval(self, confidence: float) -> Interval:
+        """Tango's score interval; it holds zero if McNemar's exact test does not reject that."""
+        one_sided = (1 + confidence) / 2
+        low = -Discordant(self.only_b, self.only_a, self.n, self.unit).bound(one_sided)
+        found = Interval(low, self.bound(one_sided), method="Tango", confidence=confidence)
+        return found.holding(0.0) if self.p_value > 1 - confidence else found
+
+
+def _last(holds: Callable[[float], bool], start: float, end: float) -> float:
+    """The last value from `start` towards `end` that something holds for."""
+    for _ in range(_HALVED):
+        middle = (start + end) / 2
+        start, end = (middle, end) if holds(middle) else (start, middle)
+    return start
