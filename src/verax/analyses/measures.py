@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from verax.engines.stats import Formula
+from verax.scores.combinators import Padded
+from verax.scores.coverage import ListMetric, TopKError
 from verax.scores.metrics import HIGHER, LOWER
+from verax.scores.rules import ZeroOne
 
 # Where the best value is in between.
 NEAR_ONE, NEAR_ZERO = "nearest to 1 is best", "nearest to 0 is best"
@@ -38,3 +42,11 @@ OF_LISTS = (*OF_ALL, "smooth_ece")
 FOR_TWO = ("auc", "average_precision", "slope", "intercept", "in_the_large")
 # Measures that an interval is known for.
 WITH_INTERVAL = ("skill", "miscalibration", "discrimination", *FOR_TWO, "c_index")
+
+
+def is_share(measure: Formula) -> bool:
+    """Whether the mean of a measure is a share of rows: it is 0 or 1 in each row, but for ties."""
+    inner = measure.rule if isinstance(measure, Padded) else measure
+    return isinstance(inner, (ZeroOne, TopKError)) or (
+        isinstance(inner, ListMetric) and inner.statistic in ("right", "listed", "invalid")
+    )

@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from verax.analyses.cards.lines import is_share
+from verax.analyses.measures import is_share
 from verax.common.caching import cached_property
 from verax.engines.clusters import Clusters, both_ways
 from verax.engines.counts import Counts

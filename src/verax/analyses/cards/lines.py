@@ -9,13 +9,9 @@ from typing import Any, Protocol
 from verax.analyses.measures import MEASURES
 from verax.common.packing import UnreadableError
 from verax.common.stored import mapping, text
-from verax.engines.stats import Formula
 from verax.errors import InputError
 from verax.inference.intervals import Interval, with_ends
 from verax.scores.base import Rule
-from verax.scores.combinators import Padded
-from verax.scores.coverage import ListMetric, TopKError
-from verax.scores.rules import ZeroOne
 
 
 @dataclass(frozen=True)
@@ -107,14 +103,6 @@ class KnownMeasures:
             if name in MEASURES:
                 lines[name] = CardLine(name, mean, interval, (-math.inf, math.inf), *MEASURES[name])
         return cls(lines)
-
-
-def is_share(measure: Formula) -> bool:
-    """Whether the mean of a measure is a share of rows: it is 0 or 1 in each row, but for ties."""
-    inner = measure.rule if isinstance(measure, Padded) else measure
-    return isinstance(inner, (ZeroOne, TopKError)) or (
-        isinstance(inner, ListMetric) and inner.statistic in ("right", "listed", "invalid")
-    )
 
 
 def range_of(score: CardLine) -> str:

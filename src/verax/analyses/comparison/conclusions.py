@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.cards.lines import is_share
 from verax.analyses.comparison.claims import ERROR_DISTANCE, Claims
 from verax.analyses.comparison.letters import letter_display
 from verax.analyses.comparison.paired import OF_RULE, OF_TRAIT, PairedSums
 from verax.analyses.comparison.records import Difference, Model
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.comparison.traits import Traits
+from verax.analyses.measures import is_share
 from verax.engines.differences import PairedTally
 from verax.engines.pieces import all_pairs
 from verax.errors import ParseError, join
