@@ -113,6 +113,18 @@ def test_several_scorers_and_nested_metadata(tmp_path):
         read_log(tmp_path / "a.eval", grade="acc")
 
 
+def test_answers_of_several_scorers(tmp_path):
+    scores = {
+        "strict": {"value": "N", "answer": None},
+        "judge": {"value": "C", "answer": "Paris", "metadata": {"confidence": 0.8}},
+    }
+    path = write_eval(tmp_path / "a.eval", [inspect_sample(1, scores=scores)])
+    columns = ("grade", "answer", "confidence", "status")
+    assert rows_of(read_log(path), *columns) == [(None, "Paris", 0.8, "empty")]
+    # That one scorer found no answer does not take the grade of another away.
+    assert rows_of(read_log(path, grade="judge"), *columns) == [(1.0, "Paris", 0.8, None)]
+
+
 def test_a_letter_that_is_no_choice(tmp_path):
     path = write_eval(tmp_path / "a.eval", [inspect_sample(1), inspect_sample(2, target="E")])
     with pytest.raises(vx.InputError, match=r"letters A to D .*sample 1 has the target 'E' and 4 choices"):

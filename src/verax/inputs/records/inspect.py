@@ -115,30 +115,43 @@ def _check_letters(record: Mapping[Any, Any]) -> None:
             )
 
 
+def _said_by(
+    record: Mapping[Any, Any], scores: Mapping[str, Mapping[Any, Any]], grades: Mapping[str, float | None]
+) -> tuple[str | None, float | None, str | None]:
+    """Answer, confidence and status by these scorers: the first of them that tells each."""
+    answer = next((own for score in scores.values() if (own := score.get("answer")) is not None), None)
+    stated = next((own for score in scores.values() if (own := _stated(score)) is not None), None)
+    confidence = number_of(stated) if isinstance(stated, str) else number_or_none(stated)
+    status = _status(record, scores)
+    if status is None and not any(value is not None for value in grades.values()):
+        status = "unparsable" if grades else "error"
+    return answer if type(answer) is str else text_or_none(answer), confidence, status
+
+
+def _stated(score: Mapping[Any, Any]) -> Any:
+    """The confidence in the metadata of a scorer."""
+    about = score.get("metadata")
+    return about.get("confidence") if type(about) is dict else None
+
+
 def read_sample(record: Any) -> Graded:
     """What a sample says."""
     _check_letters(record)
     scores = _scores(record)
     grades = _grades(scores)
-    status = _status(record, scores)
-    answer, confidence, stated = None, None, None
-    for score in scores.values():
-        answer = score.get("answer")
-        if answer is not None:
-            break
-    for score in scores.values():
-        about = score.get("metadata")
-        stated = about.get("confidence") if type(about) is dict else None
-        confidence = number_of(stated) if isinstance(stated, str) else number_or_none(stated)
-        break
-    if status is None and not any(value is not None for value in grades.values()):
-        status = "unparsable" if grades else "error"
+    answer, confidence, status = _said_by(record, scores, grades)
+    by_metric: dict[str, Any] = {}
+    for name, score in scores.items() if len(scores) > 1 else ():
+        own = _grades({name: score})
+        said = _said_by(record, {name: score}, own)
+        found = said[0] if said[0] is not None else answer, said[1] if said[1] is not None else confidence
+        by_metric |= dict.fromkeys(own, (*found, said[2]))
     metadata, target = record.get("metadata"), record.get("target")
     return Graded(
         str(record["id"]),
         grades,
         next(iter(grades), None),
-        answer if type(answer) is str else text_or_none(answer),
+        answer,
         target if type(target) is str else text_or_none(target),
         confidence,
         status,
@@ -146,7 +159,8 @@ def read_sample(record: Any) -> Graded:
         None,
         None,
         dict(flat_fields(metadata)) if metadata else {},
-        unread=confidence is None and isinstance(stated, str),
+        by_metric,
+        unread=confidence is None and any(isinstance(_stated(score), str) for score in scores.values()),
     )
 
 
