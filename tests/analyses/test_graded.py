@@ -7,6 +7,7 @@ import operator
 from functools import reduce
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
@@ -572,3 +573,14 @@ def test_the_page_of_grades_has_the_notes_of_the_terminal():
     page = grade_page(card)
     assert "Lower is better, except for accuracy" in page
     assert "that of the answers is above" in page
+
+
+@pytest.mark.parametrize("dtype", ["boolean", "Int64", "Float64", "bool[pyarrow]", "object"])
+def test_missing_values_of_pandas_are_ungraded(dtype):
+    column = pd.Series([1, 0, None, 1, 0], dtype="boolean" if "bool" in dtype else "Int64").astype(dtype)
+    plain = [1, 0, None, 1, 0]
+    card = vx.evaluate_grades(column)
+    assert (card.mean, card.answers.ungraded) == (0.5, 1)
+    found = vx.compare(grades={"a": column, "b": [1, 1, 1, 1, 0]})
+    wanted = vx.compare(grades={"a": plain, "b": [1, 1, 1, 1, 0]})
+    assert found.difference("a", "b") == wanted.difference("a", "b")

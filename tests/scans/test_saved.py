@@ -229,3 +229,52 @@ def test_comparisons_of_shards_merge(tmp_path, rule):
     alike(found.to_dict(stored=False), exact.to_dict(stored=False))
     with pytest.raises(vx.InputError, match=r"reference.*second pass"):
         vx.compare(saved, rule=rule, reference="frequencies")
+
+
+def test_shards_without_names_merge_whatever_their_files_are_called(shards, tmp_path):
+    """Comparisons and subgroups, whose summaries know models by name; curves of ranks are refused as such."""
+    asks = {
+        "compare": lambda handle: vx.compare(handle, rule="brier", reference="uniform"),
+        "subgroups": lambda handle: vx.subgroups(handle, by="site", rule="brier", bootstrap=10),
+        "net_benefit": lambda handle: vx.net_benefit(handle, thresholds=[0.2, 0.5]),
+    }
+    files = []
+    for i in range(3):
+        shard = Recorded(opened(shards / f"part{i}.parquet"))
+        assert shard.models == ("model",)
+        for ask in (*asks.values(), vx.roc_auc, vx.roc_curve):
+            ask(shard)
+        shard.save(tmp_path / f"{i}.verax")
+        files.append(tmp_path / f"{i}.verax")
+    merged, whole = vx.scan(files), Recorded(opened(shards / "all.parquet"))
+    found, wanted = (asks["compare"](handle).models["brier"][0] for handle in (merged, whole))
+    assert (found.mean, found.skill) == pytest.approx((wanted.mean, wanted.skill))
+    assert asks["subgroups"](merged).to_frame().shape == asks["subgroups"](whole).to_frame().shape
+    curves = [asks["net_benefit"](handle).to_frame() for handle in (merged, whole)]
+    assert np.array_equal(curves[0].columns, curves[1].columns)
+    for ask in (vx.roc_auc, vx.roc_curve):
+        with pytest.raises(vx.InputError, match="passes over the rows twice"):
+            ask(merged)
+    with pytest.raises(vx.InputError, match="with the same settings"):
+        vx.net_benefit(merged, thresholds=[0.3])
+
+
+def test_a_shard_may_be_one_group(tmp_path):
+    """Days with one group each: their cards and comparisons add up to those of all rows."""
+    rng = np.random.default_rng(1)
+    p, group = rng.uniform(0.05, 0.95, 90).round(3), np.repeat([1, 2, 3], 30)
+    table = pa.table({"y": (rng.random(90) < p).astype(int), "p": p, "group": group})
+    files = []
+    for i in range(3):
+        shard = Recorded(vx.scan(table.slice(30 * i, 30), target="y", groups="group"))
+        assert not vx.evaluate(shard).scores["brier"].interval.defined
+        assert not vx.compare(shard, rule="brier", reference="uniform").models["brier"][0].interval.defined
+        shard.save(tmp_path / f"{i}.verax")
+        files.append(tmp_path / f"{i}.verax")
+    merged, whole = vx.scan(files), vx.scan(table, target="y", groups="group")
+    assert vx.evaluate(merged).scores["brier"].interval == pytest.approx(
+        vx.evaluate(whole).scores["brier"].interval
+    )
+    found, wanted = (vx.compare(own, rule="brier", reference="uniform") for own in (merged, whole))
+    assert found.n_groups == wanted.n_groups == 3
+    assert found.models["brier"][0].interval == pytest.approx(wanted.models["brier"][0].interval)

@@ -269,6 +269,10 @@ class SpreadRecipe(Recipe[Spread]):
     mean: Floats
     total: float
 
+    @property
+    def follows(self) -> bool:
+        return True
+
     def take(self, part: Part) -> Spread:
         """Of some rows."""
         found = [

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from verax.analyses.subgroups.result import Subgroups
     from verax.inputs.handles import Handle
 
-# What the model of every shard is called; alone it would be called like its file.
-_MODEL = "model"
-
 
 def report_on_shard(
     html: Path,
@@ -33,9 +30,10 @@ def report_on_shard(
 
     `parts` are the subgroups of lists, which no report computes itself.
     """
+    from verax.scans.parts import UNNAMED
     from verax.scans.saved import Recorded
 
-    shard = Recorded(handle, model=_MODEL)
+    shard = Recorded(handle, model=UNNAMED)
     reason = None
     try:
         _report(html, shard, card, said, parts)

@@ -246,6 +246,11 @@ class Recipe(ABC, Generic[S]):
         """The number of groups that a summary has sums of; 0 where it does not grow with them."""
         return 0
 
+    @property
+    def follows(self) -> bool:
+        """Whether it needs what an earlier pass found in all rows, which a shard does not have."""
+        return False
+
     def spellings(self) -> tuple[str, ...]:
         """Texts under which its summaries are saved: the first now, the others by earlier versions."""
         return (repr(self),)
@@ -469,6 +474,8 @@ class Handle(ABC):
         The rule `Grade` with the range of grades, where rows are graded answers; None elsewhere.
     has_rows : bool
         Whether rows can be read as often as needed. If not, there are summaries that were made before.
+    shard : bool
+        Whether the rows are a shard whose summaries are saved. A single group may be all of it.
     weighted : bool
         Whether rows may have weights.
     rated : bool
@@ -491,6 +498,7 @@ class Handle(ABC):
     sets: bool = False
     graded: Any = None
     has_rows: bool = True
+    shard: bool = False
     weighted: bool = True
     rated: bool = False
     whole: bool = False

@@ -22,6 +22,10 @@ class OfLabel(Recipe[Any], cases=True):
     column: str
     label: Hashable
 
+    @property
+    def follows(self) -> bool:
+        return self.recipe.follows
+
     def take(self, part: Part) -> Mergeable:
         """Of some rows, of which none may have the label."""
         rows = np.flatnonzero(np.asarray(part.by[self.column]) == self.label)
@@ -49,6 +53,7 @@ class Labelled(Handle):
             "sets",
             "graded",
             "has_rows",
+            "shard",
         ):
             setattr(self, name, getattr(handle, name))
         self.n_rows: int | None = None

@@ -139,6 +139,10 @@ def _reader(table: SourceTable, request: Request, *, classes: tuple[Hashable, ..
     return ColumnFile(table, replace(request, classes=classes)).reader
 
 
+# What the only model of a source is called where nothing says more.
+UNNAMED = "model"
+
+
 def default_name(source: str) -> str:
     """What the only model of a source is called: as its file or folder, if that says something.
 
@@ -147,7 +151,7 @@ def default_name(source: str) -> str:
     """
     path = Path(source.partition(" and ")[0])
     called = next((part for part in reversed(path.parts) if not set(part) & set("*?[")), "")
-    return "model" if " " in called or not called else Path(called).stem
+    return UNNAMED if " " in called or not called else Path(called).stem
 
 
 def taken_by(models: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:

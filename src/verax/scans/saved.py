@@ -33,6 +33,7 @@ from verax.files.predictions import Request
 from verax.inputs.handles import LATER, Gathering, Handle, Part, Recipe, Summaries
 from verax.inputs.skipping import Skipped
 from verax.scans.options import ScanOptions
+from verax.scans.parts import UNNAMED, default_name
 
 ENDING = ".verax"
 _ABOUT, _KIND = "about", "recorded summaries"
@@ -52,8 +53,8 @@ class Recorded(Handle):
     handle : Handle
         Predictions that `scan` has opened.
     model : str, optional
-        A name for the model that all shards share, which comparisons, subgroups and reports need; by default
-        it is called like its file.
+        A name for the only model. A model without a name, which is called like its file elsewhere, is called
+        "model" by default, so that summaries of all shards merge.
 
     Examples
     --------
@@ -68,6 +69,8 @@ class Recorded(Handle):
     >>> vx.evaluate(week).n_rows, round(vx.decompose(week, rule="brier").score, 3)
     (4, 0.2)
     """
+
+    shard = True
 
     def __init__(self, handle: Handle, *, model: str | None = None) -> None:
         self._handle = handle
@@ -86,6 +89,8 @@ class Recorded(Handle):
             "graded",
         ):
             setattr(self, name, getattr(handle, name))
+        if model is None and handle.models == (default_name(handle.name),):
+            model = UNNAMED
         if model is not None:
             handle.one_model()
             self.models: tuple[str, ...] = (model,)
@@ -233,6 +238,14 @@ class SavedHandle(Handle):
             for path, stored in self._stored
         ]
         lacking = [path for path, found in pieces if not found]
+        if lacking and recipe.follows:
+            raise InputError(
+                "cannot be saved summaries for this analysis: it passes over the rows twice, and the second "
+                "pass needs what the first found in all files",
+                argument="source",
+                kind="missing",
+                remedies=[Remedy("Open the rows of all files together: `scan([...])`.", python_only=True)],
+            )
         if lacking:
             raise InputError(
                 f"{lacking[0]} lacks summaries that this analysis needs",

@@ -237,6 +237,10 @@ class FitRecipe(UnitRecipe):
     regression: Regression
     step: int = field(default=0, repr=False)
 
+    @property
+    def follows(self) -> bool:
+        return True
+
     def spellings(self) -> tuple[str, ...]:
         """The number of the step, and coefficients without their last digits, in which sums in another order
         or another NumPy differ. 0.2.0 saved all digits.

@@ -295,7 +295,7 @@ def compare_paired(
         recipes["shapes"] = shapes
     found = handle.summarise(with_fault_recipes(handle, recipes))
     sums: PairedSums = found["sums"]
-    if sums.first.n_groups is not None:
+    if sums.first.n_groups is not None and not handle.shard:
         check_several(sums.first.n_groups)
     comparison = read_comparison(
         sums, names, rules, ordered=ordered, reference=reference, plan=plan, dense=dense, row_wise=row_wise

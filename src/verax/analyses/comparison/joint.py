@@ -295,6 +295,10 @@ class PseudoRecipe(ColumnRecipe, cases=True):
     effects: Effects
     rule: Rule
 
+    @property
+    def follows(self) -> bool:
+        return True
+
     def take(self, part: Part) -> PairedSums:
         """Of the questions that some model answered."""
         _, known, _ = table_of(part, self.effects.models, self.rule)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import NoneType
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -16,7 +15,7 @@ from verax.errors import InputError, Offenders, Remedy, passing, show
 from verax.inputs.arrays import Array, Bools, Floats, Ints, to_array, to_host
 from verax.inputs.breakdown import labels_of, not_scanned
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.groups import kinds_of
+from verax.inputs.groups import kinds_of, missing
 from verax.inputs.handles import Handle, Part
 from verax.inputs.memory import InMemory
 from verax.inputs.questions import Questions, column_of, ids_of, numbered
@@ -365,10 +364,11 @@ def read_grades(given: object, scale: Grade, source: str = "") -> Floats:
 
 
 def _numbers(given: object, argument: str, source: str) -> Floats:
-    """One number per row; NaN for None."""
+    """One number per row; NaN for None and the missing values of pandas."""
     raw = to_host(to_array(given, argument)[0])
-    if raw.dtype == object and all(isinstance(value, (bool, int, float, NoneType)) for value in raw.flat):
-        raw = np.array([np.nan if value is None else float(value) for value in raw.flat]).reshape(raw.shape)
+    if raw.dtype == object and raw.ndim == 1:
+        known = np.where(missing(raw), np.nan, raw)
+        raw = known.astype(float) if all(isinstance(v, (bool, int, float)) for v in known) else raw
     if raw.ndim != 1 or raw.dtype.kind not in "biuf":
         shown = f", such as {show(raw.flat[0])}" if raw.size and raw.dtype.kind in "OUS" else ""
         raise InputError(

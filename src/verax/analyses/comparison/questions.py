@@ -203,7 +203,7 @@ def _read(
             kind="length",
             found=f"no question has one by {name_of(rule)}: {', '.join(map(show, models))}",
         )
-    if sums.first.n_groups is not None:
+    if sums.first.n_groups is not None and not handle.shard:
         check_several(sums.first.n_groups)
     row_wise = None
     if method != "moments" and recipe is not None and handle.kept is not None:

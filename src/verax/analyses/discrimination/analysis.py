@@ -79,6 +79,10 @@ class InfluenceRecipe(PieceRecipe):
     parts: tuple[tuple[Influence, ...], ...]
     wholes: tuple[Average, ...]
 
+    @property
+    def follows(self) -> bool:
+        return True
+
     def pieces(self, part: Part) -> Iterator[UnitColumns]:
         """A block of columns for each part and one for the whole, with a column for each model."""
         units = self.sources[0].rows(part).units

@@ -168,6 +168,10 @@ class ScoreRecipe(Recipe[ScoreCounts]):
     score: Nonconformity
     groups: Mapping[Any, float] | None = None
 
+    @property
+    def follows(self) -> bool:
+        return self.groups is not None
+
     def take(self, part: Part) -> ScoreCounts:
         """Of some rows."""
         part = part.in_pairs
