@@ -21,6 +21,8 @@ import verax as vx
 ALPHA = 0.05
 # The most steps after a change that a test may wait for.
 _WINDOWS = 100
+# Designs in which only time steps are independent.
+TOGETHER = ("steps that depend", "autocorrelated within steps")
 
 
 def forecasts(rng, n, k, spread=1.2):
@@ -64,8 +66,13 @@ def monitor_of(rng, rule, k, design, **more):
         reference = vx.evaluate(outcomes(rng, p), p, ordered=rule == "rps", rules=[rule])
     else:
         reference = known_loss(rule, k)
-    unit = "time" if design == "steps that depend" else None
-    return vx.Monitor(reference, rule=rule, ordered=rule == "rps", unit=unit, **more)
+    more.setdefault("unit", unit_of(design))
+    return vx.Monitor(reference, rule=rule, ordered=rule == "rps", **more)
+
+
+def unit_of(design):
+    """What is independent, which is stated."""
+    return "time" if design in TOGETHER else "group" if design.startswith("groups") else "row"
 
 
 def percent(hits, n):
@@ -137,15 +144,17 @@ def changed(rng, n, k, how):
 def delay(runs):
     """How many steps of 100 rows pass between a change and the alarm."""
     print(
-        "\n| change after 20 steps of 100 rows, K = 3 | ever, steps | rate, steps | z test after every step "
-        "| best fixed window, steps | began within the interval, % |\n|---|---:|---:|---:|---:|---:|"
+        "\n| change after 20 steps of 100 rows, K = 3 | ever, steps | ever, unit not stated | rate, steps "
+        "| z test after every step | best fixed window, steps | began within the interval, % |"
+        "\n|---|---:|---:|---:|---:|---:|---:|"
     )
     for how in ("one class 10%", "one class 20%", "sharper by 1.5", "sharper by 2.5"):
-        found, tests, inside, dated = {"ever": [], "rate": []}, [], 0, 0
+        found, tests, inside, dated = {"ever": [], "ever, not stated": [], "rate": []}, [], 0, 0
         for run in range(max(10, runs // 5)):
             for kind, delays in found.items():
                 rng = np.random.default_rng([3, run])
-                monitor = monitor_of(rng, "brier", 3, "", alpha=ALPHA, false_alarms=kind)
+                unit = {"unit": None} if kind.endswith("not stated") else {}
+                monitor = monitor_of(rng, "brier", 3, "", alpha=ALPHA, false_alarms=kind[:4], **unit)
                 for step in range(120):
                     y, p = batch(rng, 100, 3, "")[:2] if step < 20 else changed(rng, 100, 3, how)
                     if monitor.update(y, p, time=step) is not None:
@@ -161,7 +170,7 @@ def delay(runs):
         strong = np.flatnonzero(rejects.mean(axis=0) >= 0.5)
         window = str(strong[0] + 1) if len(strong) else f"> {_WINDOWS}"
         mid = {kind: np.median(delays) for kind, delays in found.items()}
-        steps = f"{mid['ever']:.0f} | {mid['rate']:.0f} | {np.median(first):.0f} | {window}"
+        steps = f"{' | '.join(f'{each:.0f}' for each in mid.values())} | {np.median(first):.0f} | {window}"
         print(f"| {how} | {steps} | {percent(inside, dated)} |", flush=True)
 
 
@@ -222,8 +231,7 @@ def long(runs):
         own = max(5, runs // 10) if design.endswith("by id") else runs
         for run in range(own):
             rng, carried, most = np.random.default_rng([4, run]), [], 0.0
-            unit = "time" if design.startswith("auto") else None
-            monitor = vx.Monitor(known_loss(rule, k), rule=rule, ordered=rule == "rps", unit=unit)
+            monitor = monitor_of(rng, rule, k, design)
             for step in range(100):
                 if design.endswith("by id"):
                     _take_late(rng, monitor, step, carried)
@@ -308,7 +316,7 @@ def page(runs):
 
 def _first_alarm(rng, how, change, steps):
     """The number of steps until the restarting monitor raises an alarm."""
-    monitor = vx.Monitor(known_loss("brier", 3), rule="brier", alpha=ALPHA, false_alarms="rate")
+    monitor = monitor_of(rng, "brier", 3, "", alpha=ALPHA, false_alarms="rate")
     for step in range(steps):
         y, p = batch(rng, 100, 3, "")[:2] if step < change else changed(rng, 100, 3, how)
         if monitor.update(y, p, time=step) is not None:
@@ -325,10 +333,8 @@ def peers(runs):
         "Page-Hinkley, default": lambda: drift.PageHinkley(),
         "Page-Hinkley, up": lambda: drift.PageHinkley(mode="up"),
         "DDM, errors": lambda: drift.binary.DDM(),
-        "verax, ever": lambda: vx.Monitor(known_loss("brier", 3), rule="brier"),
-        "verax, rate 1/200": lambda: vx.Monitor(
-            known_loss("brier", 3), rule="brier", alpha=1 / 200, false_alarms="rate"
-        ),
+        "verax, ever": lambda: monitor_of(None, "brier", 3, ""),
+        "verax, rate 1/200": lambda: monitor_of(None, "brier", 3, "", alpha=1 / 200, false_alarms="rate"),
     }
     hows = ("", "one class 20%", "sharper by 2.5")
     print(

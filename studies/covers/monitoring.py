@@ -28,6 +28,18 @@ def dependent(rng: np.random.Generator, n: int, k: int, rho: float) -> tuple[Any
     return drawn(p, norm.cdf(np.sqrt(rho) * shared + np.sqrt(1 - rho) * own)), p
 
 
+def unequal(rng: np.random.Generator) -> tuple[Any, Any]:
+    """The same with 20 to 300 rows."""
+    return dependent(rng, int(rng.integers(20, 300)), 3, 0.1)
+
+
+def seldom(rng: np.random.Generator) -> tuple[Any, Any]:
+    """The same of an event that has 1 to 10%."""
+    p = rng.uniform(0.01, 0.1, 200)
+    shared, own = rng.normal(), rng.normal(size=200)
+    return (norm.cdf(np.sqrt(0.1) * shared + np.sqrt(0.9) * own) < p).astype(int), p
+
+
 def rare(rng: np.random.Generator, n: int, share: float) -> tuple[Any, Any]:
     """A rare event, forecast with its probability."""
     return (rng.random(n) < share).astype(int), np.full(n, share)
@@ -61,6 +73,14 @@ for k, n, rho in ((3, 100, 0.0), (2, 100, 0.1), (3, 100, 0.1), (3, 100, 0.3), (3
             batch=partial(dependent, n=n, k=k, rho=rho),
             make=lambda _, k=k: vx.Monitor(known_brier(k)),
         ),
+        100,
+    )
+for name, batch in (("steps of 20 to 300 rows", unequal), ("an event of 1 to 10%", seldom)):
+    claim(
+        f"monitor: false alarms ever: {name}, correlation 0.1",
+        0.0,
+        0.05,
+        partial(false_alarms, batch=batch, make=lambda _: vx.Monitor()),
         100,
     )
 for n, share in ((60, 0.02), (200, 0.01)):

@@ -162,7 +162,7 @@ def test_forecasts_that_tell_less_raise_the_loss_but_stay_calibrated():
 
 def test_a_subgroup_that_changes_is_named_and_no_other():
     rng = np.random.default_rng(2)
-    monitor = vx.Monitor(by="site")
+    monitor = vx.Monitor(by="site", unit="row")
     for day in range(60):
         y, p = draw(rng, 150)
         site = np.array(["a", "b", "c"])[rng.integers(0, 3, 150)]
@@ -827,7 +827,7 @@ def test_rows_that_a_handle_names_are_taken_in_once():
     other = table.set_column(0, "label", pa.array(np.roll(names[y], 1)))
     with pytest.raises(vx.InputError, match="must not change the outcome of a row"):
         twice.update(handle(np.arange(60), other), time="day")
-    with pytest.raises(vx.InputError, match="must name each row once"):
+    with pytest.raises(vx.InputError, match="must be different in all rows"):
         vx.Monitor(0.5).update(handle([0, 1, 1]), time="day")
     with pytest.raises(vx.InputError, match="must not be given beside predictions that `scan` has opened"):
         twice.update(handle([0, 1]), time="day", ids=["x", "y"])

@@ -11,16 +11,19 @@ import numpy as np
 from verax.analyses.monitoring.steps import LOSS, OF_EVENT, PER_EVENT, SHIFT, TILT, Scope, Step
 from verax.inputs.arrays import Bools, Floats
 
-# So many differences of neighbouring steps, and degrees of freedom within them, are needed to tell.
-_LEAST, _FREEDOM = 8, 10
+# The numbers of differences of neighbouring steps, and of degrees of freedom within steps, that can tell.
+_LEAST, _FREEDOM = 8, 8
+# How much of the spread within earlier steps counts one step later: it may change with the forecasts.
+_FADING = 0.9
 # A squared difference counts at most this many times its expectation: a change is one large difference.
 _MOST = 4.0
 # The mean and variance of a chi-square variable (1 degree of freedom) that is capped there. Neighbouring
 # differences share a step, which makes the variance of their sum half as large again.
 _MEAN, _VARIANCE = 0.9205, 1.2325 * 1.5
 # Dependence is assumed where the sum of the differences lies this many standard errors above its expectation.
-# It is called certain at a larger distance: at this one, it is only not excluded.
-_LIMIT, _CERTAIN = 1.28, 4.0
+# If that of another claim about the same rows lies further above it, it is assumed as well. It is said to be
+# there at a larger distance still.
+_LIMIT, _OTHER, _CERTAIN = 1.28, 3.0, 4.0
 
 
 @dataclass
@@ -30,7 +33,7 @@ class _Differences:
     n: int = 0
     means: Floats = field(default_factory=lambda: np.zeros(0))
     squares: Floats | float = 0.0
-    freedom: int = 0
+    freedom: float = 0.0
     units: int = 0
     steps: int = 0
     count: int = 0
@@ -43,8 +46,8 @@ class _Differences:
         columns = np.concatenate([[LOSS], at + SHIFT, at + TILT])
         n, first, second = step.n_units, step.first[columns], step.second[columns]
         means = first / n
-        self.squares = self.squares + np.maximum(second - means * first, 0.0)
-        self.freedom += n - 1
+        self.squares = _FADING * self.squares + np.maximum(second - means * first, 0.0)
+        self.freedom = _FADING * self.freedom + n - 1
         self.units, self.steps = self.units + n, self.steps + 1
         if self.n and self.freedom >= _FREEDOM:
             scale = self.squares / self.freedom * (1 / n + 1 / self.n)
@@ -107,7 +110,8 @@ class Dependence:
         """(1 + E,) whether dependence is found, of the loss and each event; true also until one can tell."""
         if self.untold(scope):
             return np.ones(1 + n_events, bool)
-        return np.asarray(self._scopes[scope].distance > _LIMIT)
+        distance = self._scopes[scope].distance
+        return np.asarray((distance > _LIMIT) | (distance.max() > _OTHER))
 
     def certain(self, scope: Scope) -> Floats:
         """(1 + E,) intraclass correlations where dependence is certain, else 0; empty until one can tell."""
