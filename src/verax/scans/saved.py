@@ -240,10 +240,10 @@ class SavedHandle(Handle):
         lacking = [path for path, found in pieces if not found]
         if lacking and recipe.follows:
             raise InputError(
-                "cannot be saved summaries for this analysis: it passes over the rows twice, and the second "
-                "pass needs what the first found in all files",
+                f"{lacking[0]} lacks summaries that depend on the rows of the other files",
                 argument="source",
                 kind="missing",
+                found="this analysis passes over the rows twice",
                 remedies=[Remedy("Open the rows of all files together: `scan([...])`.", python_only=True)],
             )
         if lacking:
