@@ -326,14 +326,17 @@ class SummedEvent:
 
     @property
     def inflation(self) -> float:
-        """How many times as large as that of independent rows the variance of what happened is, by groups."""
+        """How many times as large as that of independent rows the variance of what happened is where rows of
+        a group share their forecasts; not where all forecasts differ, because neighbours are of other groups.
+        """
         if self.sums.n_groups is None:
             return 1.0
         groups, variance = self.sums.groups, float(self.sums.totals.high[self.i, VARIANCE])
         assert groups is not None
         weight, gaps = groups[:, 0], groups[:, 1 + self.i]
         around = gaps - weight * (gaps.sum() / weight.sum())
-        return max(1.0, float((around**2).sum()) / variance) if variance > 0 else 1.0
+        alike = self.sums.n_rows / len(self.bins.weight)
+        return min(alike, max(1.0, float((around**2).sum()) / variance)) if variance > 0 else 1.0
 
     @cached_property
     def fit(self) -> IsotonicFit:
