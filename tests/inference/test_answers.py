@@ -153,3 +153,12 @@ def test_margins_are_the_same_from_parts(tmp_path):
     found = vx.compare(handle, rule="brier", margin=0.01)
     for one, other in zip(found.margin_tests, whole.margin_tests, strict=True):
         assert (one.p_value, one.bound) == pytest.approx((other.p_value, other.bound), rel=1e-9)
+
+
+def test_questions_of_which_none_differs_may_still_differ_elsewhere():
+    """Forty questions, five times each: a margin of 0.05 needs a share of 0.05 that differ by 1."""
+    grades = np.ones(200)
+    ids, epochs = np.repeat(np.arange(40), 5), np.tile(np.arange(5), 40)
+    found = vx.compare(grades={"a": grades, "b": grades}, ids=ids, epochs=epochs, margin=0.05)
+    assert [test.p_value for test in found.margin_tests] == pytest.approx([0.95**40] * 2)
+    assert found.difference("a", "b").interval.caution == "none of 40 groups differs"

@@ -15,7 +15,7 @@ from verax.analyses.comparison.conclusions import (
     RowWise,
     claims_of,
     read_comparison,
-    with_margin,
+    with_shapes,
 )
 from verax.analyses.comparison.crossfits import allowing_for_fits
 from verax.analyses.comparison.opening import Asked, Missing, Ungraded
@@ -136,9 +136,12 @@ def compare(
         How far rows depend on each other, if that is known: there are then n / (2 lags + 1) degrees of
         freedom and blocks. 0 gives the test of independent rows.
     method : {"moments", "bootstrap", "permutation"}, default "moments"
-        "moments": standard errors of the differences, t distribution. "bootstrap": percentile intervals
-        and p-values from resampled rows, groups or blocks. "permutation": p-values from swapping the
-        models at random in rows, groups or blocks; intervals as with "moments".
+        "moments": standard errors of the differences, t distribution; over groups the more cautious of
+        Student's t and Hall's skewness-corrected t, and exact where few groups differ. "bootstrap":
+        percentile intervals and p-values from resampled rows, groups or blocks; over groups no more
+        certain than "moments". "permutation": p-values from swapping the models at random in rows, groups
+        or blocks; intervals hold the differences that this test does not reject. With every method the
+        interval holds zero exactly if the p-value exceeds 1 - confidence.
     reference : str, optional
         What skill is measured against: the class "frequencies" of all other groups (of all other rows
         without groups; of two kinds of groups, those of the first), with half a row of mean weight added to
@@ -300,10 +303,9 @@ def compare_paired(
     comparison = read_comparison(
         sums, names, rules, ordered=ordered, reference=reference, plan=plan, dense=dense, row_wise=row_wise
     )
-    if margin is not None:
-        name, ungrouped = name_of(rules[0]), sums.first.labels is None
-        own = found["shapes"][OF_MARGIN] if ungrouped and "shapes" in recipes else None
-        gaps = with_margin(comparison.differences[name], rules[0], own)
+    if "shapes" in recipes and sums.first.labels is None:
+        name = name_of(rules[0])
+        gaps = with_shapes(comparison.differences[name], rules[0], found["shapes"][OF_MARGIN])
         comparison = replace(comparison, differences={name: gaps})
     if len(rules) > 1 and len(comparison.traits) > 1:
         comparison = replace(comparison, claims=_claims(handle, sums, comparison.traits, plan, row_wise))

@@ -111,6 +111,7 @@ def read_comparison(
             flips=sign_flips(losses, units, plan) if method == "permutation" else None,
         )
         notes += said
+        differences[name] = with_range(differences[name], rule)
         notes += exact_notes(name, differences[name])
         if units.kind != "rows":
             notes += caution_notes(name, differences[name])
@@ -266,15 +267,20 @@ def _with_floor(name: str) -> Log | None:
     return replace(rule, clip=FLOOR) if isinstance(rule, Log) else None
 
 
-def with_margin(differences: list[Difference], rule: Rule, sums: PairedTally | None) -> list[Difference]:
-    """Differences with what tests of a margin need: their skewness over rows, and in how many they differ.
+def with_shapes(differences: list[Difference], rule: Rule, sums: PairedTally) -> list[Difference]:
+    """Differences over rows with what tests of a margin need, from the sums of a `MarginRecipe`.
 
-    `sums` are those of a `MarginRecipe`; None over groups, which have told it. Where no unit differs, one
-    that does may differ by the whole range of the rule; by as much as the loss where that has no range.
+    That is their skewness, and in how many rows models differ.
     """
-    if sums is not None:
-        means = sums.means.reshape(4, -1).T
-        differences = [_with_shape(d, *own) for d, own in zip(differences, means.tolist(), strict=True)]
+    means = sums.means.reshape(4, -1).T.tolist()
+    return with_range([_with_shape(d, *own) for d, own in zip(differences, means, strict=True)], rule)
+
+
+def with_range(differences: list[Difference], rule: Rule) -> list[Difference]:
+    """Differences with the range of the rule as their size, where no unit differs that could tell it.
+
+    It is 1 where the rule has no range.
+    """
     low, high = rule.bounds(_FEW_CLASSES)
     most = high - low if math.isfinite(high - low) else 1.0
     return [
