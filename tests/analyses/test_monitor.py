@@ -716,12 +716,12 @@ def test_a_direction_that_is_not_certain_is_not_named():
 )
 def test_times_without_a_place_in_an_order_are_refused(time, message):
     monitor = vx.Monitor(0.5)
+    before = monitor.to_bytes()
     with pytest.raises(vx.InputError, match=re.escape(message)):
         monitor.update([0, 1], [0.2, 0.8], time=time)
-    if "day 9" not in str(time):
-        # Only those of forecasts need be in order; forecasts themselves may be noted in any.
-        if time is None:
-            return
+    assert monitor.to_bytes() == before
+    # The times of forecasts are not compared with each other, and need not be known.
+    if time is not None and "day 9" not in str(time):
         with pytest.raises(vx.InputError, match=re.escape(message)):
             monitor.predict([0.2, 0.8], [1, 2], time=time)
 
@@ -760,8 +760,11 @@ def test_classes_come_with_the_first_rows_and_in_their_order():
 
 
 def test_labels_of_subgroups_must_be_named():
-    with pytest.raises(vx.InputError, match=re.escape("Pass by={'site': labels}.")):
-        vx.Monitor(by="site").update([0, 1], [0.2, 0.8], time=1, by=np.array(["a", "b"]))
+    monitor = vx.Monitor(by="site")
+    monitor.update([0], [0.2], time=1, by={"site": ["a"]}, ids=["x"])
+    for ids in (None, ["x", "z"]):
+        with pytest.raises(vx.InputError, match=re.escape("Pass by={'site': labels}.")):
+            monitor.update([0, 1], [0.2, 0.8], time=1, by=np.array(["a", "b"]), ids=ids)
 
 
 def test_threads_lose_no_rows():

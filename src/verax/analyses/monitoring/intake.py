@@ -72,8 +72,8 @@ def column_of(handle: Handle, time: Any, by: tuple[str, ...]) -> str:
     return str(time)
 
 
-def labels_of(n_rows: int, time: Any, by: Mapping[str, Any] | None, names: tuple[str, ...]) -> dict[str, Any]:
-    """A label per row for the time and each subgroup."""
+def named_labels(by: Mapping[str, Any] | None, names: tuple[str, ...]) -> dict[str, Any]:
+    """Labels by the names of the subgroups, all of them and no others."""
     if by is not None and not isinstance(by, Mapping):
         raise InputError(
             "must be labels by the name of each subgroup",
@@ -89,6 +89,12 @@ def labels_of(n_rows: int, time: Any, by: Mapping[str, Any] | None, names: tuple
             argument="by",
             found=f"it names {join(map(show, given)) if given else 'none'}",
         )
+    return given
+
+
+def labels_of(n_rows: int, time: Any, by: Mapping[str, Any] | None, names: tuple[str, ...]) -> dict[str, Any]:
+    """A label per row for the time and each subgroup."""
+    given = named_labels(by, names)
     labels = {TIME: time if np.ndim(time) else np.full(n_rows, time), **given}
     found = {}
     for name, column in labels.items():

@@ -22,6 +22,7 @@ from verax.analyses.monitoring.intake import (
     in_order,
     kind_of,
     labels_of,
+    named_labels,
     stand_ins,
     unit_of,
 )
@@ -304,26 +305,37 @@ class Monitor:
         Alarm or None
             The alarm, as in `alarm`.
         """
+        before = self._state.kind, self._state.settings
+        try:
+            return self._update(y, p, time, by, ids, read)
+        except InputError:
+            self._state.kind, self._state.settings = before
+            raise
+
+    def _update(
+        self, y: object, p: object, time: Any, by: Mapping[str, Any] | None, ids: object | None, read: Any
+    ) -> Alarm | None:
+        pending = self._state.pending
         if isinstance(y, Handle):
             steps, row_names, _ = self._observed(y, p, time, by, read, named=True)
             alarm = self.add(steps) if steps.found else self.alarm
             if row_names is not None:
-                self._state.pending.note_hashes(row_names.names, row_names.outcomes)
+                pending.note_hashes(row_names.names, row_names.outcomes)
             return alarm
         names, outcomes = [], np.zeros(0)
         if ids is not None:
             outcomes = to_host(to_array(y, "y")[0])
-            names = self._state.pending.names(ids, len(outcomes))
-            new = self._state.pending.new_rows(names, outcomes)
+            names = pending.names(ids, len(outcomes))
+            new = pending.new_rows(names, outcomes)
             if not len(new):
                 return self.alarm
             if len(new) < len(names):
                 names, outcomes = [names[i] for i in new.tolist()], outcomes[new]
                 y, p, time = (_some(each, new) for each in (y, p, time))
-                by = None if by is None else {name: _some(labels, new) for name, labels in by.items()}
-                read = {k: _some(v, new) if k in ("weights", "groups") else v for k, v in read.items()}  # type: ignore[assignment]
+                by = {name: _some(own, new) for name, own in named_labels(by, self.settings.by).items()}
+                read = {k: _some(v, new) if k in ("weights", "groups") else v for k, v in read.items()}
         alarm = self.add(self._observed(y, p, time, by, read, named=False)[0])
-        self._state.pending.note(names, outcomes)
+        pending.note(names, outcomes)
         return alarm
 
     @_in_turn
