@@ -25,6 +25,8 @@ from verax.errors import InputError, Remedy
 STDIN = "-"
 # Parameters that name files to write. The state of a monitor is read and written.
 OUTPUTS = ("html", "save", "plot", "out", "state")
+# The decimal mark is a point, and no folder.
+_NO_INPUTS = (*OUTPUTS, "decimal")
 _PIPE = "Pipe it in, and name - in its place: `cat FILE | verax evaluate -`."
 _BLOCK, _LOOK = 2**20, 2**16
 FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "arrow", "npz", "npy", "eval")
@@ -97,7 +99,7 @@ def _identity(path: Path) -> object:
 def _inputs(values: Mapping[str, Any]) -> Iterator[Path]:
     """Files and folders that parameters name: as they are, as name=FILE, or by a pattern."""
     for name, value in values.items():
-        for text in [] if name in OUTPUTS else value if isinstance(value, (list, tuple)) else [value]:
+        for text in [] if name in _NO_INPUTS else value if isinstance(value, (list, tuple)) else [value]:
             if isinstance(text, (str, Path)) and str(text):
                 for named in {str(text), str(text).partition("=")[2] or str(text)}:
                     if _exists(named):
