@@ -137,16 +137,10 @@ def share_bounds(rule: Rule) -> tuple[float, float] | None:
 
 
 def in_range(models: list[Model], rule: Rule) -> list[Model]:
-    """Models with intervals inside the range of the rule, which t intervals over few groups may leave.
-
-    Joint estimates may lie outside themselves; their intervals stay as they are.
-    """
+    """Models with intervals inside the range of the rule, which t intervals over few groups may leave."""
     ends = [rule.bounds(n) for n in (_FEW_CLASSES, _MANY_CLASSES)]
     low, high = min(own[0] for own in ends), max(own[1] for own in ends)
-    return [
-        replace(model, interval=model.interval.within((low, high))) if low <= model.mean <= high else model
-        for model in models
-    ]
+    return [replace(model, interval=model.interval.within((low, high))) for model in models]
 
 
 def _estimate(sums: PairedSums, key: str, plan: Resampling, row_wise: RowWise | None) -> Estimate:

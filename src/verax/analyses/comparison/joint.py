@@ -3,9 +3,10 @@
 The mean of a model over all questions is that of its losses and, where it has none, of fitted losses. A loss
 is expected to be g(model + difficulty). The difficulty of a question is a sum over the models that answered
 it, each divided by their number. So question sets need not be random: who was asked says something about the
-question, and the answers of the others tell what. For a bounded rule g is logistic (quasi-likelihood), so
-fitted losses stay in its range. For other rules g is the identity, and differences of models are those of
-least squares with a free effect of every question (Mundlak 1978, doi:10.2307/1913646).
+question, and the answers of the others tell what. For grades g is logistic (quasi-likelihood), so that fitted
+losses stay in their range. For losses of forecasts g is the identity, unless a mean would then leave the
+range of the rule. With it, differences of models are those of least squares with a free effect of
+every question (Mundlak 1978, doi:10.2307/1913646).
 
 Questions that the same models answered are equally difficult, so the fit needs sums by set of models only,
 and the sums of parts merge. A second pass turns every question into pseudo-losses, one per model: its loss,

@@ -147,7 +147,8 @@ class Asked:
                 "need ids and closes, and are not for repeats of a question", argument="times", kind="missing"
             )
         found: dict[str, QuestionLosses] = {}
-        given = {name: getattr(self, name) for name in ("ids", "task", "weights")} | {**by}
+        given = {name: getattr(self, name) for name in ("ids", "task", "weights")}
+        given |= {f"by {name}": labels for name, labels in by.items()}
         kinds = [] if self.groups is None else _kinds(self.groups)
         given |= {f"groups {i}": kind for i, kind in enumerate(kinds)}
         columns: dict[str, Any] = {name: {} for name, value in given.items() if value is not None}
@@ -175,7 +176,7 @@ class Asked:
             times=None,
             closes=None,
         )
-        return asked, found, {name: columns[name] for name in by}
+        return asked, found, {name: columns[f"by {name}"] for name in by}
 
     def handle(
         self,
@@ -256,8 +257,8 @@ def _of_questions(given: object, model: str, rows: Ints, question: Ints, argumen
     """The value of each question, from rows that agree."""
     argument = argument.partition(" ")[0]
     values = column_of(given, model, len(question), argument)
-    own = values[rows]
-    differ = np.flatnonzero((values != own[question]) & (values == values))
+    texts = values.astype(str)
+    differ = np.flatnonzero(texts != texts[rows][question])
     if len(differ):
         i = int(differ[0])
         first = int(rows[question[i]])
@@ -268,7 +269,7 @@ def _of_questions(given: object, model: str, rows: Ints, question: Ints, argumen
             found=f"rows {first} and {i} have {show(values[first])} and {show(values[i])}",
             rows=(first, i),
         )
-    return own
+    return values[rows]
 
 
 def grade_scale(given: object) -> Grade:
