@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import verax as vx
+from scanned import alike
 from scattered import Scattered
 from verax.analyses.sets.quantiles import ScoreCounts
 from verax.results import Conformal
@@ -156,7 +157,8 @@ def test_rows_elsewhere_give_the_same_sets():
     made = vx.conformal(Scattered(Y, P), score="aps")
     assert made.threshold == vx.conformal(Y, P, score="aps").threshold
     judged = vx.sets(made.apply(Scattered(Y, P)))
-    assert judged == vx.sets(Y, made.apply(P))
+    # Sums of parts may differ in the last digit.
+    alike(judged.to_dict(stored=False), vx.sets(Y, made.apply(P)).to_dict(stored=False))
     assert judged.level == 0.9
 
 
