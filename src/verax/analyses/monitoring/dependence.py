@@ -102,20 +102,23 @@ class Dependence:
         for scope, step in steps.items():
             self._scopes.setdefault(scope, _Differences()).note(step)
 
-    def untold(self, scope: Scope) -> bool:
-        """Whether there are too few steps to tell."""
-        return scope not in self._scopes or self._scopes[scope].untold
+    def _telling(self, scope: Scope) -> _Differences | None:
+        """The steps that tell about some rows; of a subgroup with too few of its own, those of all rows."""
+        for each in (scope, ("", None)):
+            own = self._scopes.get(each)
+            if own is not None and not own.untold:
+                return own
+        return None
 
     def found(self, scope: Scope, n_events: int) -> Bools:
         """(1 + E,) whether dependence is found, of the loss and each event; true also until one can tell."""
-        if self.untold(scope):
+        own = self._telling(scope)
+        if own is None:
             return np.ones(1 + n_events, bool)
-        distance = self._scopes[scope].distance
+        distance = own.distance
         return np.asarray((distance > _LIMIT) | (distance.max() > _OTHER))
 
     def certain(self, scope: Scope) -> Floats:
         """(1 + E,) intraclass correlations where dependence is certain, else 0; empty until one can tell."""
-        if self.untold(scope):
-            return np.zeros(0)
-        own = self._scopes[scope]
-        return np.where(own.distance > _CERTAIN, own.correlation, 0.0)
+        own = self._telling(scope)
+        return np.zeros(0) if own is None else np.where(own.distance > _CERTAIN, own.correlation, 0.0)

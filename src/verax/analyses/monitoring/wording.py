@@ -55,7 +55,7 @@ def _kind(ledger: Ledger, targets: Sequence[Target], ways: Mapping[Target, str])
     """What the claims that failed say together; nothing about those that did not fail."""
     whole = [target for target in targets if not target[0]]
     if not whole:
-        return "These claims are about subgroups; none about all rows has failed"
+        return "No claim about all rows together has failed"
     events = [name for _, _, name in whole if name != OF_LOSS]
     if not events:
         return "No miscalibration is found: harder cases or less informative forecasts look like this"
