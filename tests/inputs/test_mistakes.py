@@ -113,6 +113,15 @@ def test_the_classes_of_new_rows_are_those_fitted(what):
         made.save(None)
 
 
+def test_ordered_sets_of_a_handle_have_the_classes_fitted():
+    made = vx.conformal(np.array(NAMES)[Y], P, classes=NAMES, score="rps")
+    table = pd.DataFrame({"y": np.array(NAMES)[Y], **{f"p_{name}": P[:, k] for k, name in enumerate(NAMES)}})
+    found = vx.sets(made.apply(vx.scan(table, target="y", probs="p_*", classes=NAMES)), ordered=True)
+    assert found.gapless.value == 1
+    with pytest.raises(vx.InputError, match="in the same order"):
+        made.apply(vx.scan(table, target="y", probs="p_*", classes=NAMES[::-1]))
+
+
 MISTAKES = {
     "columns of a handle are not labels": (lambda: vx.sets(scanned(by="site"), level=0.9, by=SITE), "by"),
     "nor a mapping": (lambda: vx.sets(scanned(by="site"), level=0.9, by={"site": SITE}), "by"),

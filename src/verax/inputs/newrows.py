@@ -24,14 +24,7 @@ def new_rows(
     raw, _ = to_array(p, "p")
     names = None if classes is None else class_names(classes)
     known = None if fitted is None else fitted[1]
-    if names is not None and known is not None and names != known:
-        raise InputError(
-            "must be those of the rows that this was fitted to, in the same order",
-            argument="classes",
-            kind="label",
-            found=f"these are {show(list(names))}, those {show(list(known))}",
-            remedies=[Remedy("Leave `classes` out, and pass the columns in that order.", python_only=True)],
-        )
+    check_same_classes(names, known)
     names = known if names is None else names
     # Any outcome will do.
     first = names[0] if names else 0
@@ -42,6 +35,18 @@ def new_rows(
         raise other_classes(fitted[0], rows.n_classes)
     rows.check()
     return rows
+
+
+def check_same_classes(names: tuple[Hashable, ...] | None, fitted: tuple[Hashable, ...] | None) -> None:
+    """Refuse other names of classes than those of what was fitted, or another order."""
+    if names is not None and fitted is not None and names != fitted:
+        raise InputError(
+            "must be those of the rows that this was fitted to, in the same order",
+            argument="classes",
+            kind="label",
+            found=f"these are {show(list(names))}, those {show(list(fitted))}",
+            remedies=[Remedy("Leave `classes` out, and pass the columns in that order.", python_only=True)],
+        )
 
 
 def other_classes(fitted: int, given: int) -> InputError:

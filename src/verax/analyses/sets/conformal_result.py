@@ -16,7 +16,7 @@ from verax.common.strictjson import number
 from verax.display.tables import Tabled
 from verax.inputs.arrays import Bools, Floats
 from verax.inputs.handles import Handle, refuse_lists
-from verax.inputs.newrows import new_rows, other_classes
+from verax.inputs.newrows import check_same_classes, new_rows, other_classes
 from verax.inputs.options import Written, reads
 from verax.inputs.setparts import SetHandle
 from verax.inputs.sets.sets import sets_made_by
@@ -116,6 +116,8 @@ class Conformal(StoredAsJson, Tabled, MaySkip):
             refuse_lists(p)
             if p.n_classes != self.n_classes:
                 raise other_classes(self.n_classes, p.n_classes)
+            if self.score.ordinal:
+                check_same_classes(p.classes, self.classes)
             return SetHandle(p.in_order() if self.score.ordinal else p, self)
         return sets_made_by(self, new_rows(p, fitted=(self.n_classes, self.classes), **read))
 
