@@ -95,6 +95,72 @@ class Deciding:
         return found
 
 
+@dataclass(frozen=True)
+class Choosing(Deciding):
+    """The same, with a threshold that is chosen on the rows.
+
+    Attributes
+    ----------
+    aim : str
+        What it is chosen for.
+    costs : tuple or None
+        For "cost": the costs of decisions.
+    noise : bool
+        Whether forecasts tell nothing.
+    """
+
+    aim: str = "youden"
+    costs: tuple[tuple[float, float], tuple[float, float]] | None = None
+    noise: bool = False
+
+    def rows(
+        self, rng: np.random.Generator, n: int, groups: int
+    ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+        """Outcomes, forecasts of one model, and weights and groups."""
+        y, models, own = super().rows(rng, n, groups)
+        return y, {"a": rng.random(n) if self.noise else models["a"]}, own
+
+    @cache  # noqa: B019
+    def everywhere(self) -> tuple[Any, Any]:
+        """Sorted forecasts of many rows, and how many events and other rows have at least each of them."""
+        rng = np.random.default_rng(12345)
+        y, models, _ = self.rows(rng, 400_000, 400_000 if self.groups else 0)
+        order = np.argsort(models["a"])
+        counts = np.cumsum(np.stack([y, 1 - y])[:, order[::-1]], axis=1)[:, ::-1]
+        return models["a"][order], np.append(counts, [[0], [0]], axis=1)
+
+    def at(self, threshold: float) -> dict[str, float]:
+        """The true rates at a threshold."""
+        forecasts, counts = self.everywhere()
+        tp, fp = counts[:, np.searchsorted(forecasts, threshold)]
+        events, others = counts[:, 0]
+        sens, spec = tp / events, 1 - fp / others
+        found = {"sensitivity": sens, "specificity": spec, "youden": sens + spec - 1}
+        found["ppv"] = tp / (tp + fp) if tp + fp else np.nan
+        return {**found, "f1": 2 * tp / (tp + fp + events)}
+
+    @cache  # noqa: B019
+    def hits(self, replications: int, seed: int) -> dict[str, list[bool]]:
+        """What covers the rates of the threshold that is shown, and whether it keeps what it promises."""
+        rate, _, least = self.aim.partition(">=")
+        found: dict[str, list[bool]] = {}
+        for i in range(replications):
+            y, models, own = self.rows(np.random.default_rng([seed, i]), self.n, self.groups)
+            point = vx.operating_points(
+                y, models["a"], threshold=self.aim, costs=self.costs, seed=i, **own
+            ).points[0]
+            if np.isnan(point.threshold):
+                continue
+            truth = self.at(point.threshold)
+            if least:
+                found.setdefault("promise", []).append(bool(truth[rate] >= float(least)))
+            for name, value in truth.items():
+                low, high = point.rate(name).interval
+                if not np.isnan([low, value]).any():
+                    found.setdefault(name, []).append(bool(low <= value <= high))
+        return found
+
+
 def claims_of_rates() -> None:
     """Coverage of rates at a threshold, their differences, and the bands of their curves."""
     designs = {
@@ -123,4 +189,42 @@ def claims_of_rates() -> None:
             claim(f"rates: {what}, {label}", *wanted.get(what, (0.925, 0.98)), measure, 1000)
 
 
+def claims_of_choices() -> None:
+    """Promises of thresholds that are chosen on the rows, and coverage of the rates at them."""
+    reach, spare = "sensitivity>=0.9", "specificity>=0.95"
+    promises = {
+        "sensitivity, 200 rows": Choosing(0.0, 200, aim=reach),
+        "sensitivity, rare event, 1000 rows": Choosing(-3.5, 1000, aim=reach),
+        "specificity, 200 rows": Choosing(0.0, 200, aim=spare),
+        "sensitivity, 1000 rows in 20 groups": Choosing(0.0, 1000, groups=20, aim=reach),
+        "sensitivity, 1000 rows in 100 groups": Choosing(0.0, 1000, groups=100, aim=reach),
+        "sensitivity, 1000 rows with weights": Choosing(0.0, 1000, weighted=True, aim=reach),
+    }
+    best = {
+        "youden, 200 rows": Choosing(0.0, 200),
+        "youden, rare event, 1000 rows": Choosing(-3.5, 1000),
+        "youden, 1000 rows in 20 groups": Choosing(0.0, 1000, groups=20),
+        "youden, 500 rows with weights": Choosing(0.0, 500, weighted=True),
+        "youden, 60 rows, forecasts without information": Choosing(0.0, 60, noise=True),
+        "f1, rare event, 1000 rows": Choosing(-3.5, 1000, aim="f1"),
+        "cost, 200 rows": Choosing(0.0, 200, aim="cost", costs=((0, 1), (5, 0))),
+        "ppv>=0.7, 500 rows": Choosing(-1.0, 500, aim="ppv>=0.7"),
+    }
+    kinds = ("sensitivity", "specificity", "ppv", "youden", "f1")
+    for designs, names in ((promises, ("promise", *kinds)), (best, kinds)):
+        for label, design in designs.items():
+            for what in names:
+
+                def measure(
+                    replications: int, seed: int, design: Choosing = design, what: str = what
+                ) -> tuple[float, float]:
+                    return share_of(design.hits(replications, seed).get(what, []))
+
+                # With few groups, promises and the rates they are about are wider than they need be.
+                wanted = (0.94 if what == "promise" else 0.925, 1.0 if designs is promises else 0.99)
+                said = "is kept" if what == "promise" else "at the threshold shown"
+                claim(f"chosen thresholds: {what} {said}, {label}", *wanted, measure, 400)
+
+
 claims_of_rates()
+claims_of_choices()

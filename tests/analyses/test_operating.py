@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import verax as vx
 from verax.analyses.operating.rates import COMPARED, RATES
@@ -219,13 +220,93 @@ def every_threshold(y, p):
         yield t, tp, fp, fn, tn
 
 
+def order_statistic(n, least, confidence):
+    """The largest k at which Beta(n - k + 1, k) is at least a value with some confidence."""
+    kept = [k for k in range(1, n + 1) if stats.beta.sf(least, n - k + 1, k) >= confidence]
+    return max(kept, default=None)
+
+
+@pytest.mark.parametrize("confidence", [0.95, 0.8])
 @pytest.mark.parametrize(("aim", "least"), [("sensitivity>=0.9", 0.9), ("sensitivity>=75%", 0.75)])
-def test_the_threshold_for_a_sensitivity_is_the_most_specific_one(aim, least):
-    point = vx.operating_points(Y, P, threshold=aim).points[0]
-    best = max(tn / (tn + fp) for _, tp, fp, fn, tn in every_threshold(Y, P) if tp / (tp + fn) >= least)
-    acts = point.threshold <= P
-    assert acts[Y == 1].mean() >= least
-    assert 1 - acts[Y == 0].mean() == pytest.approx(best)
+def test_the_threshold_for_a_sensitivity_is_an_order_statistic_of_the_events(aim, least, confidence):
+    p = RNG.permutation(N) / N
+    events = np.sort(p[Y == 1])
+    n, k = len(events), order_statistic(len(events), least, confidence)
+    point = vx.operating_points(Y, p, threshold=aim, confidence=confidence).points[0]
+    assert point.threshold == events[k - 1]
+    tails = (1 - confidence) / 2, (1 + confidence) / 2
+    rate = point.rate("sensitivity")
+    assert tuple(rate.interval) == pytest.approx(stats.beta.ppf(tails, n - k + 1, k), rel=1e-9)
+    assert rate.value == pytest.approx(stats.beta.mean(n - k + 1, k))
+    acts = p[Y == 0] >= point.threshold
+    z = stats.norm.isf(tails[0])
+    assert tuple(point.rate("specificity").interval) == pytest.approx(
+        wilson((~acts).sum(), len(acts), z), abs=1e-9
+    )
+    assert "exact" in point.note
+
+
+def test_a_promised_specificity_mirrors_a_promised_sensitivity():
+    p = RNG.permutation(N) / N
+    point = vx.operating_points(Y, p, threshold="specificity>=0.8").points[0]
+    mirrored = vx.operating_points(1 - Y, 1 - p, threshold="sensitivity>=0.8").points[0]
+    np.testing.assert_array_equal(p >= point.threshold, ~(1 - p >= mirrored.threshold))
+    assert tuple(point.rate("specificity").interval) == pytest.approx(
+        tuple(mirrored.rate("sensitivity").interval)
+    )
+    assert point["sensitivity"] == pytest.approx(mirrored["specificity"])
+
+
+def test_promises_are_kept():
+    """Forecasts of events are normal: the empirical quantile reaches 0.9 in half of all samples."""
+    kept, covered = 0, 0
+    for i in range(40):
+        rng = np.random.default_rng([11, i])
+        y = np.repeat([0, 1], 60)
+        score = rng.normal(size=120) + 1.5 * y
+        point = vx.operating_points(y, stats.norm.cdf(score), threshold="sensitivity>=0.9").points[0]
+        at = stats.norm.ppf(point.threshold)
+        kept += stats.norm.sf(at - 1.5) >= 0.9
+        low, high = point.rate("specificity").interval
+        covered += low <= stats.norm.cdf(at) <= high
+    assert kept >= 35
+    assert covered >= 34
+
+
+def test_too_few_events_promise_nothing():
+    p = np.linspace(0, 1, 100)
+    for n, found in ((28, False), (29, True)):
+        y = (np.arange(100) < n).astype(int)
+        points = vx.operating_points(y, p, threshold="sensitivity>=0.9")
+        assert math.isfinite(points.points[0].threshold) == found
+        assert points["sensitivity"] >= 0.9 if found else math.isnan(points["sensitivity"])
+    assert points.to_dict()["points"][0]["note"] == points.points[0].note
+    few = vx.operating_points(
+        (np.arange(100) < 28).astype(int), {"a": p, "b": p[::-1]}, threshold="sensitivity>=0.9"
+    )
+    assert "that takes 29 events, and there are 28 events" in repr(few)
+    assert not few.points[0].rate("specificity").interval.defined
+    assert math.isnan(few.difference("a", "b", "accuracy").p_value)
+    everything = vx.operating_points(np.tile([0, 1], 50), p, threshold="sensitivity>=1")
+    assert "however many rows" in everything.points[0].note
+
+
+def test_groups_and_weights_promise_by_effective_numbers():
+    p = RNG.permutation(N) / N
+    plain = vx.operating_points(Y, p, threshold="sensitivity>=0.8").points[0]
+    copies = vx.operating_points(
+        np.repeat(Y, 3), np.repeat(p, 3), threshold="sensitivity>=0.8", groups=np.repeat(np.arange(N), 3)
+    ).points[0]
+    apart = vx.operating_points(np.repeat(Y, 3), np.repeat(p, 3), threshold="sensitivity>=0.8").points[0]
+    rank = np.searchsorted(np.sort(p[Y == 1]), [copies.threshold, plain.threshold, apart.threshold])
+    assert rank[1] - 2 <= rank[0] <= rank[1] < rank[2]
+    assert "approximate" in copies.note
+    weighted = vx.operating_points(Y, p, threshold="sensitivity>=0.8", weights=WEIGHTS).points[0]
+    hits = WEIGHTS * (p >= weighted.threshold)
+    n = WEIGHTS[Y == 1].sum() ** 2 / (WEIGHTS[Y == 1] ** 2).sum()
+    share = hits[Y == 1].sum() / WEIGHTS[Y == 1].sum()
+    # Clopper and Pearson's lower limit of the effective number of events (Korn and Graubard 1998).
+    assert stats.beta.ppf(0.05, n * share, n * (1 - share) + 1) == pytest.approx(0.8, abs=0.02)
 
 
 @pytest.mark.parametrize("aim", ["youden", "f1", "accuracy", "cost"])
@@ -248,14 +329,22 @@ def test_the_best_threshold_is_that_of_brute_force(aim):
     )
 
 
-def test_rates_of_chosen_thresholds_are_those_of_folds_that_were_not_used():
-    rng = np.random.default_rng(3)
-    y, p = rng.integers(0, 2, 60), rng.random(60)
-    honest = vx.operating_points(y, p, threshold="youden")
-    in_sample = vx.operating_points(y, p, threshold=honest.points[0].threshold)
-    assert honest["youden"] < in_sample["youden"]
-    assert len(honest.points[0].per_fold) == 5
-    assert "cross-validated" in repr(honest)
+def test_rates_of_chosen_thresholds_are_those_of_the_threshold_that_is_shown():
+    """Forecasts without information: at a threshold t the sensitivity is 1 - t, and Youden's J is 0."""
+    covered, honest, in_sample = [], [], []
+    for i in range(12):
+        rng = np.random.default_rng([3, i])
+        y, p = rng.integers(0, 2, 60), rng.random(60)
+        point = vx.operating_points(y, p, threshold="youden").points[0]
+        truths = {"sensitivity": 1 - point.threshold, "specificity": point.threshold, "youden": 0.0}
+        for name, truth in truths.items():
+            low, high = point.rate(name).interval
+            covered.append(low <= min(max(truth, 0), 1) <= high)
+        honest.append(point["youden"])
+        in_sample.append(vx.operating_points(y, p, threshold=min(point.threshold, 1))["youden"])
+    assert np.mean(covered) > 0.9
+    assert abs(np.mean(honest)) < 0.5 * np.mean(in_sample)
+    assert len(point.per_fold) == 5
 
 
 def test_a_rate_that_no_threshold_reaches_gets_the_nearest_threshold():
@@ -263,6 +352,7 @@ def test_a_rate_that_no_threshold_reaches_gets_the_nearest_threshold():
     point = vx.operating_points(y, p, threshold="ppv>=0.9").points[0]
     assert 0 <= point.threshold <= 0.2
     assert point["ppv"] == pytest.approx(0.4)
+    assert "no threshold reaches ppv of 0.9" in point.note
 
 
 @pytest.mark.parametrize(

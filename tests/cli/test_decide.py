@@ -48,7 +48,7 @@ def test_decide_says_what_the_library_says(rows):
 
 def test_thresholds_are_chosen_for_rates_and_costs(rows):
     text = verax("decide", rows, "--threshold", "sensitivity>=0.8").stdout
-    assert "chosen for sensitivity>=0.8; the rates at them are cross-validated" in text
+    assert "promises a sensitivity of at least 0.8 with 95% confidence" in text
     dear = as_json("decide", rows, "--threshold", "cost", "--miss", "5", "--defer", "0.2")
     wanted = vx.operating_points(Y, P, threshold="cost", costs=[[0, 1], [5, 0]]).points[0]
     assert dear["points"]["points"][0]["threshold"] == pytest.approx(wanted.threshold)

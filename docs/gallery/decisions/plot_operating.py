@@ -3,8 +3,8 @@ Which threshold, and what happens there?
 ========================================
 
 A screening test should miss few cases. The threshold for a sensitivity of at least 90 % is chosen on
-the data, and cross-validation shows what to expect of it: sensitivity, specificity and predictive
-values with confidence intervals.
+the data so that new cases reach it with 95 % confidence. Specificity and predictive values at this
+threshold have confidence intervals.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ curves.plot()
 print(curves)
 
 # %%
-# At the threshold that finds nine of ten fast cases, the ten measurements raise fewer false alarms.
+# At thresholds that promise to find nine of ten fast cases, the ten measurements raise fewer false alarms.
 
 points = vx.operating_points(y, forecasts, threshold="sensitivity>=0.9", classes=["other", "fast"])
 print(points)

@@ -50,7 +50,10 @@ def decide(
             help="What deferring a case costs, where a false alarm or a wrong class costs 1. May be repeated."
         ),
     ] = None,
-    folds: Annotated[int, typer.Option(help="Number of folds; groups stay together.")] = 5,
+    folds: Annotated[
+        int,
+        typer.Option(help="Number of folds that show how a chosen threshold varies; groups stay together."),
+    ] = 5,
     plot: Annotated[Path | None, typer.Option(help="Draw the decision curves to this file.")] = None,
     confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
@@ -60,7 +63,8 @@ def decide(
 
     A row is acted on where the probability of the event is at least the threshold. Of two classes the event
     is the second class; others have one event per class, or with --ordered one for each class above which
-    one might act. Rates of a threshold that is chosen on the rows are cross-validated.
+    one might act. A threshold for a sensitivity or specificity promises it with the given confidence. Rates
+    of other thresholds chosen on the rows are corrected for the choice by resampling.
     """
     from verax.analyses.decisions.deferral import deferral
     from verax.analyses.decisions.net_benefit import net_benefit

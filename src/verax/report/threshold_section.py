@@ -17,7 +17,7 @@ from verax.report.words import number, part_of, percent, probability, span
 # The rates of the table, and those of the folded one.
 _COLUMNS = ("sensitivity", "specificity", "ppv", "npv", "f1")
 COLUMN_TITLES = ("Sensitivity", "Specificity", "PPV", "NPV", "F1")
-_PURPOSES = {"sensitivity>=0.9": "for a sensitivity of 90%", "youden": "largest Youden index"}
+_YOUDEN = "largest Youden index, corrected for the choice"
 _CONFIDENCES = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 
@@ -96,16 +96,21 @@ def _points(found: TwoClassCurves, m: int) -> list[dict[str, Any]]:
     n_given = len(found.points.points) // n_models
     own = found.points.points[m * n_given : (m + 1) * n_given]
     lines = [_line(point, "") for point in own if point.threshold in SHOWN]
-    return [*lines, *(_line(each.points[m], _PURPOSES[each.aim or ""]) for each in found.chosen)]
+    return [
+        *lines,
+        *(_line(point, point.note or _YOUDEN) for point in (own.points[m] for own in found.chosen)),
+    ]
 
 
 def _line(point: OperatingPoint, purpose: str) -> dict[str, Any]:
-    acted = sum(point.shares[:2])
+    if math.isnan(point.threshold):
+        cells = [("", "")] * len(_COLUMNS)
+        return {"threshold": "none", "purpose": purpose, "acted": "", "cells": cells}
     rates = [point.rate(name) for name in _COLUMNS]
     return {
         "threshold": f"{point.threshold:.3g}",
-        "purpose": f"{purpose}, cross-validated" if purpose else "",
-        "acted": part_of(acted),
+        "purpose": purpose,
+        "acted": part_of(sum(point.shares[:2])),
         "cells": [(_percent(rate.value), _percents(rate.interval)) for rate in rates],
     }
 

@@ -57,7 +57,7 @@ class TwoClassCurves:
     points : OperatingPoints
         Rates at given thresholds.
     chosen : tuple of OperatingPoints
-        Rates at thresholds chosen for a purpose, cross-validated; empty where there is one row.
+        Rates at thresholds chosen for a purpose, corrected for the choice; empty where there is one row.
     """
 
     roc: RateCurves

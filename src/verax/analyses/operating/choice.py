@@ -1,8 +1,4 @@
-"""Thresholds chosen on rows: by a rate to reach, by the best value of a rate, or by costs.
-
-A threshold is chosen without each fold and used on it, so the rates of these decisions are those of a
-threshold on held-out rows.
-"""
+"""What a threshold is chosen for: a rate to reach, the best value of a rate, or the lowest cost."""
 
 from __future__ import annotations
 
@@ -15,17 +11,21 @@ from typing import Any
 import numpy as np
 
 from verax.errors import InputError, join, show
-from verax.inputs.arrays import Bools, Floats, Ints
+from verax.inputs.arrays import Bools, Floats
 from verax.scores.metrics import cost_matrix
 
 # Rates that may be asked for at least.
 _REACHED = ("sensitivity", "specificity", "ppv", "npv")
+# Those that fall or rise with the threshold, whatever the rows, so that it can be promised.
+PROMISED = ("sensitivity", "specificity")
 # Rates that may be maximised.
 _BEST = ("youden", "f1", "balanced_accuracy", "accuracy")
 COST = "cost"
 _FORM = re.compile(r"\s*(\w+)\s*>=\s*([0-9.]+)\s*(%?)\s*")
 # Differences that are smaller are rounding.
 _NOTHING = 1e-12
+# True alarms, false alarms, misses, and rows rightly left alone.
+Counts = tuple[Floats, Floats, Floats, Floats]
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,11 @@ class Aim:
     least: float | None
     costs: Floats | None
 
+    @property
+    def promise(self) -> float | None:
+        """The sensitivity or specificity that the threshold promises; None where it promises nothing."""
+        return self.least if self.rate in PROMISED else None
+
     @classmethod
     def of(cls, text: str, costs: object | None) -> Aim:
         """What a text such as "sensitivity>=0.9", "youden" or "cost" asks for."""
@@ -67,62 +72,61 @@ class Aim:
             raise _unknown(text)
         return cls(text, found[1], least, None)
 
-    def goodness(self, tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> tuple[Floats, Floats]:
+    def goodness(self, counts: Counts) -> tuple[Floats, Floats]:
         """How good each threshold is, (C,), higher is better, and the rate to reach, (C,)."""
+        tp, fp, fn, tn = counts
         with np.errstate(invalid="ignore", divide="ignore"):
-            sens, spec = tp / (tp + fn), tn / (tn + fp)
-            rates = {
-                "sensitivity": sens,
-                "specificity": spec,
-                "ppv": tp / (tp + fp),
-                "npv": tn / (tn + fn),
-                "youden": sens + spec,
-                "balanced_accuracy": sens + spec,
-                "f1": 2 * tp / (2 * tp + fp + fn),
-                "accuracy": tp + tn,
-            }
             if self.costs is not None:
                 (a, b), (c, d) = self.costs
-                return -(a * tn + b * fp + c * fn + d * tp), np.zeros(len(tp))
-            if self.least is None:
-                return rates[self.rate], rates[self.rate]
-            # Of all thresholds that reach it, the one with most of the other side.
-            other = spec if self.rate in ("sensitivity", "npv") else sens
-            reached = rates[self.rate]
-        return np.where(reached >= self.least - _NOTHING, other, -np.inf), reached
+                best = -(a * tn + b * fp + c * fn + d * tp)
+            elif self.rate == "f1":
+                best = 2 * tp / (2 * tp + fp + fn)
+            elif self.rate == "accuracy":
+                best = tp + tn
+            elif self.least is None:
+                best = tp / (tp + fn) + tn / (tn + fp)
+            else:
+                # Of all thresholds that reach it, the one that gets most of the other outcomes right.
+                reached, other = (tp / (tp + fp), tp) if self.rate == "ppv" else (tn / (tn + fn), tn)
+                return np.where(reached >= self.least - _NOTHING, other, -np.inf), reached
+        return best, best
 
-    def choose(self, given: Floats, happened: Bools, weights: Floats) -> float:
-        """The best threshold for these rows; of equally good ones the nearest to one half."""
+
+class Candidates:
+    """The thresholds that tell the rows of one event apart.
+
+    Attributes
+    ----------
+    thresholds : array of shape (C,)
+        Between the different forecasts, below and above all of them; increasing.
+    """
+
+    def __init__(self, given: Floats, happened: Bools) -> None:
         values, place = np.unique(given, return_inverse=True)
-        hits, others = (
-            np.bincount(place.ravel(), weights * side, len(values)) for side in (happened, ~happened)
-        )
+        self._place, self._happened, self._n = place.ravel(), happened, len(values)
+        between = (values[1:] + values[:-1]) / 2
+        # A middle that rounds to the lower of two neighbours would act on it.
+        between = np.where(between > values[:-1], between, values[1:])
+        self.thresholds: Floats = np.concatenate([[0.0], between, [np.nextafter(values[-1], 2.0)]])
+
+    def counts(self, weights: Floats) -> Counts:
+        """The weights of true alarms, false alarms, misses, and rows rightly left alone, each (C,)."""
+        sides = (weights * side for side in (self._happened, ~self._happened))
+        hits, others = (np.bincount(self._place, side, self._n) for side in sides)
         # At threshold i, rows with at least the i-th value are acted on; at the last one, none.
         tp, fp = (np.append(np.cumsum(side[::-1])[::-1], 0.0) for side in (hits, others))
-        tp, fp = (np.maximum(side, 0.0) for side in (tp, fp))
-        good, reached = self.goodness(tp, fp, hits.sum() - tp, others.sum() - fp)
-        tried = np.concatenate([[0.0], (values[1:] + values[:-1]) / 2, [np.nextafter(values[-1], 2.0)]])
-        # A middle that rounds to the lower of two neighbours would act on it.
-        tried[1:-1] = np.where(tried[1:-1] > values[:-1], tried[1:-1], values[1:])
+        return tp, fp, np.maximum(tp[0] - tp, 0.0), np.maximum(fp[0] - fp, 0.0)
+
+    def best(self, aim: Aim, counts: Counts) -> int:
+        """Which threshold is best for the aim; of equally good ones the nearest to one half."""
+        good, reached = aim.goodness(counts)
         good = np.where(np.isnan(good), -np.inf, good)
         if not np.isfinite(good).any():
             # Nothing reaches it: the nearest.
             good = np.where(np.isnan(reached), -np.inf, reached)
         scale = max(1.0, float(np.abs(good[np.isfinite(good)]).max(initial=0.0)))
         ties = np.flatnonzero(good >= good.max() - _NOTHING * scale)
-        return float(tried[ties[np.argmin(np.abs(tried[ties] - 0.5))]])
-
-    def chosen(
-        self, given: Floats, happened: Bools, weights: Floats, folds: Ints
-    ) -> tuple[float, Floats, Bools]:
-        """The threshold of all rows, those without each fold, and which rows the latter act on."""
-        per_fold = np.array(
-            [
-                self.choose(given[kept], happened[kept], weights[kept])
-                for kept in (folds != i for i in range(int(folds.max()) + 1))
-            ]
-        )
-        return self.choose(given, happened, weights), per_fold, given >= per_fold[folds]
+        return int(ties[np.argmin(np.abs(self.thresholds[ties] - 0.5))])
 
 
 def _unknown(text: str, *, no_costs: bool = False) -> InputError:

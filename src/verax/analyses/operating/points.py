@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Unpack
@@ -12,8 +13,9 @@ import numpy as np
 from verax.analyses.binary import EventRows, ScannedRows, event_names
 from verax.analyses.dealing import dealt
 from verax.analyses.decisions.bands import States
-from verax.analyses.decisions.cells import Counted, cell_sums
+from verax.analyses.decisions.cells import Counted
 from verax.analyses.operating.choice import Aim, check_thresholds
+from verax.analyses.operating.chosen import Chosen, Draws, promised, resampled, states_of
 from verax.analyses.operating.rates import COMPARED, RATES, Gaps, Rates, quantile_of
 from verax.analyses.operating.result import OperatingPoint, OperatingPoints, RateDifference, rate_of
 from verax.analyses.sampled import sampled_rows
@@ -46,13 +48,20 @@ def operating_points(
 
     A row is acted on where the probability of the event is at least the threshold. Thresholds are given, or
     chosen on the rows: for a rate to reach (`"sensitivity>=0.9"`), for the best value of a rate (`"youden"`,
-    `"f1"`, `"balanced_accuracy"`, `"accuracy"`), or for the lowest cost (`"cost"`). The rates of a threshold
-    that was chosen are cross-validated: each row is decided by a threshold that was chosen without its fold.
+    `"f1"`, `"balanced_accuracy"`, `"accuracy"`), or for the lowest cost (`"cost"`).
+
+    A threshold for a sensitivity is a promise: the highest one at which the lower confidence limit of the
+    sensitivity is at least the value asked for. On new rows it is reached with the given confidence, which is
+    exact for independent rows without weights (order statistics of the events). With weights or groups it
+    holds for the effective number of events. Too few events promise nothing: the threshold is NaN, and `note`
+    gives the number needed. A specificity is promised likewise.
+
+    Other chosen thresholds promise nothing. Their rates are those of the threshold that is shown: the rates
+    in these rows minus their optimism, from 200 resamples of rows or groups that choose their own thresholds.
 
     Rates that are shares of rows have Wilson's intervals. Youden's J, likelihood ratios and the paired
     differences of models combine these limits (MOVER). With weights or groups they are those of the number of
-    independent rows that would give the same variance. An interval of a threshold that was chosen takes the
-    thresholds of the folds as they are.
+    independent rows that would give the same variance. A promised rate has the limits of its order statistic.
 
     Parameters
     ----------
@@ -65,7 +74,8 @@ def operating_points(
         enough. Or the forecasts of several models, by name, for paired differences.
     threshold : float, sequence of floats, or str, default 0.5
         Probabilities from 0 to 1, or what to choose one for: a rate to reach, such as "sensitivity>=0.9",
-        "specificity>=0.95", "ppv>=0.5" or "npv>=0.99"; a rate to maximise; or "cost".
+        "specificity>=0.95", "ppv>=0.5" or "npv>=0.99"; a rate to maximise; or "cost". Sensitivity and
+        specificity are promised; "ppv" and "npv" are reached in these rows only.
     costs : array_like of shape (2, 2), optional
         For "cost": what leaving alone and acting (columns) cost without and with the event (rows), such as
         [[0, 1], [5, 0]] where a miss costs five false alarms.
@@ -73,10 +83,11 @@ def operating_points(
         Whether events are thresholds of ordered classes, Y > class, instead of classes. Two classes have one
         event, class 1.
     folds : int, default 5
-        Number of folds of the cross-validation; rows of a group are in one fold.
+        Number of folds for `per_fold`, which shows how much a chosen threshold varies; rows of a group are in
+        one fold.
     confidence
     seed : int, default 0
-        Random seed of the folds.
+        Random seed of the folds and the resamples.
     **read
 
     Returns
@@ -92,7 +103,8 @@ def operating_points(
 
     References
     ----------
-    Wilson (1927), doi:10.1080/01621459.1927.10502953; Zou and Donner (2008), doi:10.1002/sim.3095
+    Wilson (1927), doi:10.1080/01621459.1927.10502953; Zou and Donner (2008), doi:10.1002/sim.3095; Korn and
+    Graubard (1998), Survey Methodology 24, 193-201; Efron (1983), doi:10.1080/01621459.1983.10477973
 
     Examples
     --------
@@ -105,7 +117,7 @@ def operating_points(
     (0.948, 0.495, 0.675)
     >>> chosen = vx.operating_points(y, p, threshold="sensitivity>=0.9").points[0]
     >>> round(chosen.threshold, 3), f"{chosen.rate('sensitivity').interval:.2f}"
-    (0.395, '0.85 to 0.93')
+    (0.32, '0.90 to 0.96')
     """
     check_confidence(confidence)
     check_seed(seed)
@@ -138,25 +150,25 @@ def operating_points(
 
 @dataclass(frozen=True)
 class _Known:
-    """The states of the rows for one model and event at thresholds."""
+    """The states of the rows for one model and event at thresholds that are given, or at a chosen one."""
 
     states: States
     event: str
     grid: Any
-    per_fold: Any = None
+    chosen: Chosen | None = None
 
     def point(self, model: str, t: int, confidence: float) -> OperatingPoint:
         """The rates at one of the thresholds."""
-        states = self.states
-        rates, quantile = Rates(states), quantile_of(states, confidence)
-        method, caution = _method(states), _caution(states)
+        states, chosen = self.states, self.chosen
+        rates, quantile = Rates(states, choice=chosen), quantile_of(states, confidence)
+        caution = _caution(states) if chosen is None or chosen.found else chosen.note
         found = tuple(
             rate_of(
                 name,
                 float(rates.value(name)[t]),
                 rates.limits(name, quantile)[:, t],
                 confidence,
-                method,
+                _method(states) if chosen is None else chosen.method(name, _method(states)),
                 caution,
             )
             for name in RATES
@@ -164,7 +176,10 @@ class _Known:
         acts, happened = states.acts[0], states.happened
         kinds = (acts & happened, acts & ~happened, ~acts & happened, ~acts & ~happened)
         tp, fp, fn, tn = (float((states.share * kind).sum(axis=0)[t]) for kind in kinds)
-        return OperatingPoint(model, self.event, float(self.grid[t]), found, (tp, fp, fn, tn), self.per_fold)
+        threshold = float(self.grid[t])
+        shares = (math.nan,) * 4 if math.isnan(threshold) else (tp, fp, fn, tn)
+        own = (None, "") if chosen is None else (chosen.per_fold, chosen.note)
+        return OperatingPoint(model, self.event, threshold, found, shares, *own)
 
 
 def _method(states: States) -> str:
@@ -178,12 +193,18 @@ def _caution(states: States) -> str:
 
 
 def _differences(
-    both: dict[tuple[str, str], States], event: str, at: dict[str, Any], confidence: float
+    both: dict[tuple[str, str], States],
+    event: str,
+    at: dict[str, Any],
+    confidence: float,
+    chosen: Mapping[str, Chosen] | None = None,
 ) -> list[RateDifference]:
     """The paired differences of all rates at the thresholds of each model."""
     if not both:
         return []
-    gaps, found = {pair: Gaps(states) for pair, states in both.items()}, []
+    own = chosen or {}
+    gaps = {(a, b): Gaps(states, (own.get(a), own.get(b))) for (a, b), states in both.items()}
+    found = []
     first = next(iter(both.values()))
     quantile, method, caution = quantile_of(first, confidence), _method(first), _caution(first)
     for name in COMPARED:
@@ -212,7 +233,7 @@ def _chosen(
         tables[name], decimals = RowTable.of(forecasts, []).weighty(), forecasts.unity.decimals
     first = next(iter(tables.values()))
     w = np.ones(len(first.y)) if first.weights is None else first.weights / first.weights.max()
-    units = SamplingUnits(w, first.groups)
+    units = SamplingUnits(w / w.sum(), first.groups)
     fold = dealt(len(first.y), first.groups, folds, seed)
     labels = tuple(map(str, range(handle.n_classes)))
     names, pairs = handle.models, list(combinations(handle.models, 2))
@@ -221,17 +242,23 @@ def _chosen(
         for name, table in tables.items()
     }
     points, gaps = [], []
+    drawn = Draws(w, first.groups, seed)
     for i, event in enumerate(event_names(handle.class_names, ordered=ordered)):
-        happened = events[names[0]][i].happened
-        chosen = {name: aim.chosen(events[name][i].ranked, happened, w, fold) for name in names}
-        acts = {name: own[2].astype(np.int64) for name, own in chosen.items()}
-        at = {name: [own[0]] for name, own in chosen.items()}
-        for name, (threshold, per_fold, _) in chosen.items():
-            states = _states([acts[name]], happened, units)
-            points.append(_Known(states, event, [threshold], per_fold).point(name, 0, confidence))
-        both = {(a, b): _states([acts[a], acts[b]], happened, units) for a, b in pairs}
-        gaps += _differences(both, event, at, confidence)
-    counted = _states([acts[names[0]]], happened, units).cells.units
+        own = {name: events[name][i] for name in names}
+        happened = own[names[0]].happened
+        if aim.promise is None:
+            chosen = resampled(aim, own, drawn, fold)
+        else:
+            chosen = {name: promised(aim, each, units, confidence) for name, each in own.items()}
+        at = {name: [each.threshold] for name, each in chosen.items()}
+        # Where there is no threshold, no row is acted on.
+        acts = {name: own[name].ranked >= at[name][0] for name in names}
+        for name in names:
+            states = states_of([acts[name]], happened, units)
+            points.append(_Known(states, event, at[name], chosen[name]).point(name, 0, confidence))
+        both = {(a, b): states_of([acts[a], acts[b]], happened, units) for a, b in pairs}
+        gaps += _differences(both, event, at, confidence, chosen)
+    counted = states.cells.units
     rows = ScannedRows(
         len(first.y), counted.n if counted.grouped else None, handle.n_classes, ordered, counted
     )
@@ -239,9 +266,3 @@ def _chosen(
     if len(kept.y) < found.n_rows:
         result = result.with_sample(len(kept.y), found.n_rows)
     return result.with_skipped(found.skipped)
-
-
-def _states(acts: list[Any], happened: Any, units: SamplingUnits) -> States:
-    """The states of rows whose decisions are known."""
-    sums = cell_sums(acts, happened, units, 2, float(units.share.sum()))
-    return States(sums.as_cells(len(acts), 2), 1)

@@ -40,7 +40,7 @@ RATES: dict[str, DecisionMetric] = {name: METRICS[name] for name in _NAMES.split
 COMPARED = tuple(name for name, kind in RATES.items() if math.isfinite(kind.bounds(2)[1]))
 # The states that a share counts, and the others it is among: does the model act, did the event happen?
 _Mask = Callable[[Bools, Bools], Bools]
-_SHARES: dict[str, tuple[_Mask, _Mask]] = {
+SHARES: dict[str, tuple[_Mask, _Mask]] = {
     "sensitivity": (lambda a, y: a & y, lambda a, y: ~a & y),
     "specificity": (lambda a, y: ~a & ~y, lambda a, y: a & ~y),
     "ppv": (lambda a, y: a & y, lambda a, y: a & ~y),
@@ -60,7 +60,7 @@ def quantile_of(states: States, confidence: float) -> float:
 
 
 @dataclass(frozen=True)
-class _Share:
+class Share:
     """A share among some rows at T thresholds.
 
     Attributes
@@ -89,6 +89,10 @@ class _Share:
         return np.where(np.isnan(self.value), np.nan, ends)
 
 
+# What the choice of a threshold on the same rows makes of a share, given by its name.
+Choice = Callable[[str, Share], Share]
+
+
 class Rates:
     """All rates of one model at T thresholds, from the states of the rows.
 
@@ -98,21 +102,24 @@ class Rates:
         The shares of the rows in each state.
     model : int
         Which of the models of the states.
+    choice : callable, optional
+        Corrects shares for the choice of the threshold on the same rows.
     """
 
-    def __init__(self, states: States, model: int = 0) -> None:
+    def __init__(self, states: States, model: int = 0, choice: Choice | None = None) -> None:
         self.states: States = states
+        self._choice = choice
         self._acts, self._happened = states.acts[model], states.happened
-        self._found: dict[str, _Share] = {}
+        self._found: dict[str, Share] = {}
 
     def value(self, name: str) -> Floats:
         """The values, (T,); NaN where a rate is undefined."""
-        if name in _SHARES:
-            return self._share(name).value
+        if name in SHARES:
+            return self.share(name).value
         sens, spec = self.value("sensitivity"), self.value("specificity")
         with np.errstate(invalid="ignore", divide="ignore"):
             if name == "f1":
-                return _f1(self._share("jaccard").value)
+                return _f1(self.share("jaccard").value)
             if name == "youden":
                 return sens + spec - 1
             if name == "balanced_accuracy":
@@ -122,10 +129,10 @@ class Rates:
 
     def slopes(self, name: str) -> Floats:
         """Derivatives by the shares of the states, (S, T)."""
-        if name in _SHARES:
-            return self._share(name).slopes
+        if name in SHARES:
+            return self.share(name).slopes
         if name == "f1":
-            jaccard = self._share("jaccard")
+            jaccard = self.share("jaccard")
             return jaccard.slopes * 2 / (1 + jaccard.value) ** 2
         both = self.slopes("sensitivity") + self.slopes("specificity")
         return both / 2 if name == "balanced_accuracy" else both
@@ -134,11 +141,11 @@ class Rates:
         """Confidence limits, (2, T)."""
         if self.states.cells.units.n < 2:
             return np.full((2, self.states.n_thresholds), np.nan)
-        if name in _SHARES:
-            return self._share(name).limits(quantile)
+        if name in SHARES:
+            return self.share(name).limits(quantile)
         if name == "f1":
-            return _f1(self._share("jaccard").limits(quantile))
-        sens, spec = self._share("sensitivity"), self._share("specificity")
+            return _f1(self.share("jaccard").limits(quantile))
+        sens, spec = self.share("sensitivity"), self.share("specificity")
         ends = sens.limits(quantile), spec.limits(quantile)
         if name in ("youden", "balanced_accuracy"):
             found = _sum_limits((sens.value, spec.value), ends, self._correlation) - 1
@@ -156,12 +163,14 @@ class Rates:
             return np.zeros(self.states.n_thresholds)
         return correlation(self.states, self.slopes("sensitivity"), self.slopes("specificity"))
 
-    def _share(self, name: str) -> _Share:
+    def share(self, name: str) -> Share:
+        """A share of rows with the number of independent rows that tell about it."""
         if name not in self._found:
-            self._found[name] = self._counted(*(mask(self._acts, self._happened) for mask in _SHARES[name]))
+            found = self._counted(*(mask(self._acts, self._happened) for mask in SHARES[name]))
+            self._found[name] = found if self._choice is None else self._choice(name, found)
         return self._found[name]
 
-    def _counted(self, hit: Bools, miss: Bools) -> _Share:
+    def _counted(self, hit: Bools, miss: Bools) -> Share:
         states = self.states
         among = hit | miss
         total = (states.share * among).sum(axis=0)
@@ -178,7 +187,7 @@ class Rates:
         n = kish / _shrunk(own, np.ones(len(kish)), value, kish)
         if states.cells.units.grouped and states.cells.units.n > 1:
             n = n / self._effect(value, n, kish, slopes, among)
-        return _Share(value, n, slopes)
+        return Share(value, n, slopes)
 
     def _effect(self, value: Floats, n: Floats, kish: Floats, slopes: Floats, among: Bools) -> Floats:
         """The design effect of groups, (T,): how many rows tell as much as one independent row.
@@ -217,9 +226,9 @@ def correlation(states: States, first: Floats, second: Floats) -> Floats:
 class Gaps:
     """Paired differences of rates between the two models of states."""
 
-    def __init__(self, states: States) -> None:
+    def __init__(self, states: States, choices: tuple[Choice | None, Choice | None] = (None, None)) -> None:
         self._states = states
-        self._first, self._second = Rates(states, 0), Rates(states, 1)
+        self._first, self._second = (Rates(states, i, choice) for i, choice in enumerate(choices))
 
     def value(self, name: str) -> Floats:
         """The differences, (T,)."""

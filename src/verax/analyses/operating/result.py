@@ -51,13 +51,18 @@ class OperatingPoint(Result):
     event : str
         The class, or "> class".
     threshold : float
-        Rows with at least this probability of the event are acted on.
+        Rows with at least this probability of the event are acted on. NaN where no threshold can promise what
+        was asked for.
     rates : tuple of Rate
-        All rates with their intervals. Those of a threshold that was chosen are cross-validated.
+        All rates with their intervals: those of this threshold, corrected for its choice where it was chosen
+        on these rows.
     shares : tuple of four floats
-        The shares of true alarms, false alarms, misses, and rows rightly left alone.
+        The shares of true alarms, false alarms, misses, and rows rightly left alone among these rows.
     per_fold : array of shape (folds,) or None
-        The thresholds chosen without each fold: how much they vary. None for a threshold that was given.
+        The thresholds chosen without each fold: how much they vary. None for a threshold that was given, or
+        that promises a rate.
+    note : str
+        What a chosen threshold promises, or why there is none; empty for others.
 
     Examples
     --------
@@ -73,6 +78,7 @@ class OperatingPoint(Result):
     rates: tuple[Rate, ...]
     shares: tuple[float, float, float, float]
     per_fold: Floats | None = None
+    note: str = ""
 
     def __getitem__(self, name: str) -> float:
         return self.rate(name).value
@@ -103,6 +109,7 @@ class OperatingPoint(Result):
             **{each.name: {"value": each.value, "interval": list(each.interval)} for each in self.rates},
             "shares": dict(zip(("tp", "fp", "fn", "tn"), self.shares, strict=True)),
             "per_fold": None if self.per_fold is None else self.per_fold.tolist(),
+            "note": self.note,
         }
 
 
@@ -302,16 +309,24 @@ class OperatingPoints(Tabled, MaySkip):
         """What a point is, in words."""
         event = f"y {point.event}" if self.rows.ordered else f"class {point.event}"
         model = "" if point.model == "forecast" else f"{point.model}, "
-        return f"{model}{event} at a probability of at least {point.threshold:.4g}"
+        if math.isnan(point.threshold):
+            return f"{model}{event}: no threshold"
+        digits = ".6g" if self.aim else ".4g"
+        return f"{model}{event} at a probability of at least {point.threshold:{digits}}"
 
     def _notes(self) -> list[str]:
         notes = []
-        if self.aim:
-            notes.append(f"Thresholds were chosen for {self.aim}; the rates at them are cross-validated.")
-            for point in self.points[:_SIDE_BY_SIDE]:
-                if point.per_fold is not None:
-                    low, high = float(point.per_fold.min()), float(point.per_fold.max())
-                    notes.append(f"Thresholds of the folds: {low:.4g} to {high:.4g}.")
+        if any(point.per_fold is not None for point in self.points):
+            of_shown = "rates are those of the thresholds shown, corrected for the choice by resampling"
+            notes.append(f"Thresholds were chosen for {self.aim}; {of_shown}.")
+        for point in self.points[:_SIDE_BY_SIDE]:
+            # Why there is no threshold is a caution.
+            if point.note and not math.isnan(point.threshold):
+                notes.append(f"{point.note[0].upper()}{point.note[1:]}.")
+            if point.per_fold is not None:
+                low, high = float(point.per_fold.min()), float(point.per_fold.max())
+                notes.append(f"Thresholds chosen without one fold: {low:.4g} to {high:.4g}.")
+        notes = list(dict.fromkeys(notes))
         notes += self.cautions
         return [*notes, *self._said()]
 

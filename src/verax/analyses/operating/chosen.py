@@ -1,0 +1,349 @@
+"""Rates of a threshold that was chosen on the same rows.
+
+A promised sensitivity (or specificity): with n events, the share that a threshold at the k-th smallest of
+their forecasts acts on has the distribution Beta(n - k + 1, k), whatever that of the forecasts. Its lower
+quantile is the limit of Clopper and Pearson for the observed share. So the highest threshold with a lower
+limit of at least the promised value keeps the promise with the confidence of the limit: a threshold that is
+too high can be chosen only if the limit is wrong at the first one that is. The same holds with weights and
+groups, where the limit is that of as many independent events as have the same variance (Korn and Graubard
+1998, Survey Methodology 24, 193-201). The other outcomes did not choose the threshold, so their share is that
+of a given one.
+
+Other aims look at all rows, and a threshold that is best for them is less good for others. Resampled rows
+choose thresholds of their own; how much better these are for the resampled rows than for all rows is the
+optimism, which is subtracted, and how much that varies tells how sure rates are.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.binary import BinaryEvent
+from verax.analyses.decisions.bands import States
+from verax.analyses.decisions.cells import cell_sums
+from verax.analyses.operating.choice import Aim, Candidates, Counts
+from verax.analyses.operating.rates import SHARES, Rates, Share
+from verax.analyses.units import SamplingUnits
+from verax.inputs.arrays import Bools, Floats, Ints
+from verax.inputs.groups import Groups
+
+# Resamples that tell the optimism.
+DRAWS = 200
+# Thresholds whose limits are computed at a time.
+_AT_ONCE = 64
+_NOTHING = 1e-12
+
+
+def states_of(acts: Sequence[Any], happened: Bools, units: SamplingUnits, thresholds: int = 1) -> States:
+    """The states of rows, from the number of thresholds at which each model acts on each row."""
+    places = [each.astype(np.int64) for each in acts]
+    sums = cell_sums(places, happened, units, thresholds + 1, float(units.share.sum()))
+    return States(sums.as_cells(len(places), thresholds + 1), thresholds)
+
+
+@dataclass(frozen=True)
+class Chosen(ABC):
+    """A threshold that was chosen on rows, and what that makes of the shares of these rows.
+
+    Attributes
+    ----------
+    threshold : float
+        The threshold; NaN where there is none.
+    note : str
+        What the threshold holds, or why there is none, in words.
+    per_fold : array of shape (folds,) or None
+        The thresholds chosen without each fold; None for a promise.
+    """
+
+    threshold: float
+    note: str
+    per_fold: Floats | None
+
+    @abstractmethod
+    def __call__(self, name: str, share: Share) -> Share:
+        """A share, from that of the rows."""
+
+    @abstractmethod
+    def method(self, name: str, usual: str) -> str:
+        """How the interval of a rate is computed, in words, where at a given threshold it is as usual."""
+
+    @property
+    def found(self) -> bool:
+        """Whether there is a threshold."""
+        return not math.isnan(self.threshold)
+
+
+# ---- promised rates ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Promised(Share):
+    """A share that the threshold was chosen for: mean and quantiles of its Beta distribution.
+
+    Attributes
+    ----------
+    seen : array of shape (T,)
+        The share of the rows.
+    freedom : float
+        Degrees of freedom of the variance over groups; infinite for independent rows.
+    """
+
+    seen: Floats
+    freedom: float
+
+    @classmethod
+    def of(cls, share: Share, freedom: float) -> _Promised:
+        """From the share of the rows."""
+        return cls(share.value * share.n / (share.n + 1), share.n, share.slopes, share.value, freedom)
+
+    def limits(self, quantile: float | Floats) -> Floats:
+        """Limits at a given number of standard errors, (2, T)."""
+        from scipy.special import stdtr
+
+        tail = stdtr(self.freedom, -np.asarray(quantile))
+        return np.stack([self.at(tail, tail), self.at(tail, 1 - tail)])
+
+    def at(self, tail: Any, probability: Any) -> Floats:
+        """A quantile, (T,), as far in the tails as this share of samples."""
+        from scipy.special import betaincinv
+
+        n = self.rows(tail)
+        return np.asarray(betaincinv(n * self.seen, n * (1 - self.seen) + 1, probability))
+
+    def rows(self, tail: Any) -> Floats:
+        """The number of independent rows, (T,): fewer where the variance over groups is less certain."""
+        from scipy.special import ndtri, stdtrit
+
+        far = stdtrit(self.freedom, tail)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(self.n * np.where(np.abs(far) > _NOTHING, (ndtri(tail) / far) ** 2, 1.0))
+
+
+@dataclass(frozen=True)
+class Promise(Chosen):
+    """A threshold with a promised sensitivity or specificity.
+
+    Attributes
+    ----------
+    rate : str
+        Which of the two.
+    exact : bool
+        Whether rows are independent and count alike.
+    freedom : float
+        Degrees of freedom of the variance over groups; infinite for independent rows.
+    """
+
+    rate: str
+    exact: bool
+    freedom: float
+
+    def __call__(self, name: str, share: Share) -> Share:
+        """A share, from that of the rows."""
+        if not self.found:
+            return replace(share, value=np.full_like(share.value, np.nan))
+        return _Promised.of(share, self.freedom) if name == self.rate else share
+
+    def method(self, name: str, usual: str) -> str:
+        """How the interval of a rate is computed, in words."""
+        if name != self.rate:
+            return usual
+        return "order statistics" if self.exact else "order statistics of effective rows"
+
+
+def promised(aim: Aim, event: BinaryEvent, units: SamplingUnits, confidence: float) -> Promise:
+    """The threshold that promises a sensitivity with most specificity, or the other way round."""
+    assert aim.promise is not None
+    least, given = aim.promise, event.ranked
+    if aim.rate == "sensitivity":
+        tried = np.unique(given[event.happened])
+    else:
+        # Above each forecast without the event, half way to the next one, the safest first.
+        values = np.unique(given)
+        above = Candidates(given, event.happened).thresholds[1:]
+        tried = above[np.searchsorted(values, np.unique(given[~event.happened]))][::-1]
+    freedom, tail = units.freedom if units.grouped else math.inf, 1 - confidence
+    exact = not units.grouped and bool((units.share == units.share[0]).all())
+
+    def limits(at: Ints) -> tuple[Floats, Floats]:
+        grid, back = np.unique(tried[at], return_inverse=True)
+        acts = np.searchsorted(grid, given, side="right")
+        share = Rates(states_of([acts], event.happened, units, len(grid))).share(aim.rate)
+        found = _Promised.of(share, freedom)
+        return found.at(tail, tail)[back], found.rows(tail)[back]
+
+    # The limit holds at `safe`, and at no tried threshold beyond it.
+    safe, beyond, n = -1, len(tried), 0.0
+    while beyond - safe > 1:
+        at = np.unique(np.linspace(safe + 1, beyond - 1, min(_AT_ONCE, beyond - safe - 1)).astype(np.int64))
+        limit, rows = limits(at)
+        n = n or float(rows[0])
+        kept = int((limit >= least - _NOTHING).nonzero()[0].max(initial=-1))
+        beyond = int(at[kept + 1]) if kept + 1 < len(at) else beyond
+        safe = int(at[kept]) if kept >= 0 else safe
+    threshold = float(tried[safe]) if safe >= 0 else math.nan
+    note = _promise(aim.rate, least, confidence, n, kept=safe >= 0, exact=exact)
+    return Promise(threshold, note, None, aim.rate, exact, freedom)
+
+
+def _promise(rate: str, least: float, confidence: float, n: float, *, kept: bool, exact: bool) -> str:
+    """What is promised, or why it cannot be, in words."""
+    rows = "events" if rate == "sensitivity" else "non-events"
+    seen = f"{n:,.0f} {rows}" if exact else f"in effect {n:,.1f} independent {rows}"
+    what = f"a {rate} of at least {least:g} with {100 * confidence:g}% confidence"
+    if kept:
+        return f"the threshold promises {what} ({'exact' if exact else 'approximate'}, from {seen})"
+    if least >= 1:
+        return f"no threshold can promise {what}, however many rows there are"
+    enough = max(1, math.ceil(math.log(1 - confidence) / math.log(least) - _NOTHING))
+    return f"no threshold can promise {what}: that takes {enough:,} {rows}, and there are {seen}"
+
+
+# ---- other aims --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Corrected(Chosen):
+    """A threshold that is best for the rows, with the optimism of their shares.
+
+    Attributes
+    ----------
+    optimism, inflation : dict of str to float
+        By the name of a share, how much too good it is, and how much larger its variance is than at a
+        threshold that was given.
+    """
+
+    optimism: Mapping[str, float]
+    inflation: Mapping[str, float]
+
+    def __call__(self, name: str, share: Share) -> Share:
+        """A share, from that of the rows."""
+        value = np.clip(share.value - self.optimism[name], 0.0, 1.0)
+        return _Lowered(value, share.n / self.inflation[name], share.slopes, share.value)
+
+    def method(self, name: str, usual: str) -> str:
+        """How the interval of a rate is computed, in words."""
+        return f"{usual}, corrected by {DRAWS} resamples"
+
+
+@dataclass(frozen=True)
+class _Lowered(Share):
+    """A share without its optimism.
+
+    Attributes
+    ----------
+    seen : array of shape (T,)
+        The share of the rows.
+    """
+
+    seen: Floats
+
+    def limits(self, quantile: float | Floats) -> Floats:
+        """Wilson's limits, (2, T). A share of 0 or 1 of the rows may be that of all others as well."""
+        low, high = super().limits(quantile)
+        low = np.where(self.seen <= _NOTHING, 0.0, low)
+        return np.stack([low, np.where(self.seen >= 1 - _NOTHING, 1.0, high)])
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Resamples of rows, or of whole groups, the same for all models and events.
+
+    Attributes
+    ----------
+    weights : array of shape (N,)
+        The weights of the rows.
+    groups : Groups or None
+        Which rows belong together.
+    seed : int
+        The random seed.
+    """
+
+    weights: Floats
+    groups: Groups | None
+    seed: int
+
+    def __iter__(self) -> Iterator[Floats]:
+        """The weights of the rows in each resample, (N,)."""
+        rng = np.random.default_rng(self.seed)
+        n = len(self.weights) if self.groups is None else len(self.groups.labels)
+        for _ in range(DRAWS):
+            times = np.bincount(rng.integers(0, n, n), minlength=n)
+            yield self.weights * (times if self.groups is None else times[self.groups.codes])
+
+
+def resampled(aim: Aim, events: Mapping[str, BinaryEvent], draws: Draws, folds: Ints) -> dict[str, Chosen]:
+    """The best threshold for each model, given by name with its forecasts of one event."""
+    models = {name: _Resampled(aim, event, draws.weights) for name, event in events.items()}
+    for weights in draws:
+        for model in models.values():
+            model.add(weights)
+    kept = [draws.weights * (folds != i) for i in range(int(folds.max()) + 1)]
+    return {
+        name: model.corrected(np.array([model.without(w) for w in kept])) for name, model in models.items()
+    }
+
+
+class _Resampled:
+    """The optimism of one model's shares for one event, from resamples of its rows."""
+
+    def __init__(self, aim: Aim, event: BinaryEvent, weights: Floats) -> None:
+        self._aim, self._candidates = aim, Candidates(event.ranked, event.happened)
+        self._counts = self._candidates.counts(weights)
+        self._place = self._candidates.best(aim, self._counts)
+        self._errors: list[tuple[Floats, Floats]] = []
+
+    def without(self, weights: Floats) -> float:
+        """The threshold of the rows that have weight."""
+        place = self._candidates.best(self._aim, self._candidates.counts(weights))
+        return float(self._candidates.thresholds[place])
+
+    def add(self, weights: Floats) -> None:
+        """Add a resample, given by the weights of the rows in it."""
+        counts = self._candidates.counts(weights)
+        place = self._candidates.best(self._aim, counts)
+        chosen, kept = (_shares(counts, i) - _shares(self._counts, i) for i in (place, self._place))
+        self._errors.append((chosen, kept))
+
+    def corrected(self, per_fold: Floats) -> Corrected:
+        """What the resamples say."""
+        chosen, kept = (np.ma.masked_invalid(np.stack(each)) for each in zip(*self._errors, strict=True))
+        optimism = np.ma.filled(chosen.mean(axis=0), 0.0)
+        if self._place in (0, len(self._candidates.thresholds) - 1):
+            # All rows are acted on, or none: nothing depends on the forecasts.
+            optimism = np.zeros(len(SHARES))
+        spread, usual = (np.ma.filled(each.var(axis=0), 0.0) for each in (chosen, kept))
+        inflation = np.divide(spread, usual, out=np.ones(len(SHARES)), where=(spread > usual) & (usual > 0))
+        threshold = float(self._candidates.thresholds[self._place])
+        by_name = (dict(zip(SHARES, each.tolist(), strict=True)) for each in (optimism, inflation))
+        return Corrected(threshold, self._note, per_fold, *by_name)
+
+    @property
+    def _note(self) -> str:
+        rate, least = self._aim.rate, self._aim.least
+        if least is None:
+            return ""
+        reached = _shares(self._counts, self._place)[list(SHARES).index(rate)]
+        if reached >= least - _NOTHING:
+            return f"{rate} is at least {least:g} in these rows, which promises nothing for others"
+        return f"no threshold reaches {rate} of {least:g} in these rows; this one is nearest"
+
+
+def _shares(counts: Counts, place: int) -> Floats:
+    """The shares that rates are made of at one threshold, in the order of their names."""
+    tp, fp, fn, tn = (float(each[place]) for each in counts)
+    by_name = {
+        "sensitivity": (tp, fn),
+        "specificity": (tn, fp),
+        "ppv": (tp, fp),
+        "npv": (tn, fn),
+        "accuracy": (tp + tn, fp + fn),
+        "jaccard": (tp, fp + fn),
+    }
+    pairs = (by_name[name] for name in SHARES)
+    return np.array([hit / (hit + miss) if hit + miss > 0 else math.nan for hit, miss in pairs])
