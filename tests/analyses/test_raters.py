@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import verax as vx
 from verax.analyses.raters.raters import fieller
@@ -124,3 +125,99 @@ def test_results_come_back_and_are_drawn():
     assert list(found.to_frame().name[:4]) == ["loss", "disagreement", "excess", "worth"]
     assert {case.source.partition(":")[0] for case in found.cases} <= {"raters disagree", "model is off"}
     assert found.plot().axes[0].get_ylabel().startswith("brier")
+
+
+# ---- what the worth speaks for -------------------------------------------------------------------
+
+
+def panel(n, n_raters, spread, seed, noise=0.5):
+    """Labels of raters with leanings of their own, forecasts, and the worth among all such raters."""
+    rng = np.random.default_rng(seed)
+
+    def softmax(z):
+        z = np.exp(z - z.max(axis=-1, keepdims=True))
+        return z / z.sum(axis=-1, keepdims=True)
+
+    z = 1.5 * rng.normal(size=(n, 3))
+    p = softmax(z + noise * rng.normal(size=(n, 3)))
+    q = softmax(z[:, None] + spread * rng.normal(size=(n_raters, 3)))
+    y = (rng.random((n, n_raters, 1)) > np.cumsum(q, axis=2)).sum(axis=2).clip(0, 2)
+    return y.astype(float), p
+
+
+def worth_in_population(spread):
+    """From 5,000 cases and 100 raters: the share of each class is nearly known."""
+    y, p = panel(5_000, 100, spread, 99)
+    q = np.stack([(y == k).mean(axis=1) for k in range(3)], axis=1)
+    h = 100 / 99 * (1 - (q**2).sum(axis=1)).mean()
+    return h / (((p - q) ** 2).sum(axis=1).mean() - h / 100)
+
+
+def test_the_interval_for_raters_in_general_covers_where_that_of_the_panel_does_not():
+    truth = worth_in_population(1.0)
+    covered = {"worth": 0, "general": 0}
+    for seed in range(16):
+        y, p = panel(200, 6, 1.0, seed)
+        found = vx.raters(y, p, raters="columns", classes=[0, 1, 2], n=1)
+        for name in covered:
+            low, high = getattr(found, name).interval
+            covered[name] += low <= truth <= high
+    assert covered["worth"] <= 12
+    assert covered["general"] >= 14
+
+
+def test_the_variance_between_raters_is_that_of_a_jackknife_over_raters():
+    """Leave each rater out; subtract the noise of the cases, from the deviations of each of them."""
+    y, p = panel(80, 6, 1.0, 3)
+    found = vx.raters(y, p, raters="columns", classes=[0, 1, 2], n=1)
+
+    def by_case(labels):
+        m = labels.shape[1]
+        g = np.stack([(labels == k).mean(axis=1) for k in range(3)], axis=1)
+        h = m / (m - 1) * (1 - (g**2).sum(axis=1))
+        return h, 1 - 2 * (g * p).sum(axis=1) + (p**2).sum(axis=1) - h
+
+    h, excess = by_case(y)
+    t = excess.mean() / h.mean()
+    cases = (excess - t * h).var(ddof=1) / len(h)
+    between = 0.0
+    for j in range(6):
+        less_h, less_excess = by_case(np.delete(y, j, axis=1))
+        deviation = (less_excess - t * less_h) - (excess - t * h)
+        between += 5 / 6 * (deviation.mean() ** 2 - deviation.var(ddof=1) / len(h))
+    degrees = (cases + between) ** 2 / (cases**2 / 79 + between**2 / 5)
+    # The limits of 1 / worth are where a t test of excess - ratio * disagreement does not reject.
+    for limit in found.general.interval:
+        spread = (excess - h / limit).var(ddof=1) / len(h) * (cases + between) / cases
+        statistic = (excess.mean() - h.mean() / limit) / math.sqrt(spread)
+        assert abs(statistic) == pytest.approx(stats.t.isf(0.025, degrees), rel=1e-6)
+
+
+def test_results_say_what_the_worth_assumes_and_for_whom_it_speaks():
+    y, p = panel(60, 3, 0.5, 0)
+    named = vx.raters(y, p, raters="columns", classes=[0, 1, 2])
+    assert "label independently given the case and are interchangeable" in repr(named)
+    assert "for this panel of 3 raters" in named.verdict
+    assert "for raters in general" in named.verdict
+    assert "only 3 raters tell of raters in general" in repr(named)
+    assert named.to_dict()["general"]["name"] == "general"
+    pair = vx.raters(y[:, :2], p, raters="columns", classes=[0, 1, 2])
+    assert not pair.general.interval.defined
+    counts = np.stack([(y == k).sum(axis=1) for k in range(3)], axis=1)
+    unnamed = vx.raters(counts, p, raters="counts")
+    assert unnamed.general is None
+    assert "panel" not in unnamed.verdict
+    assert "interchangeable" in repr(unnamed)
+
+
+def test_an_excess_that_hangs_on_a_rare_class_has_a_caution():
+    rng = np.random.default_rng(0)
+    q = np.tile([0.5, 0.5, 0.0], (60, 1))
+    q[:2] = [0.1, 0.1, 0.8]
+    p = np.where(q[:, 2:] > 0, [0.45, 0.45, 0.1], [0.48, 0.48, 0.04])
+    found = vx.raters(rng.multinomial(20, q), p, raters="counts", classes=["a", "b", "rare"])
+    assert "rare class: raters chose rare in 2 of 60 cases" in found.excess.interval.caution
+    assert "rare class" in found.worth.interval.caution
+    assert "rare class" in repr(found)
+    common = rng.multinomial(20, np.tile([0.3, 0.3, 0.4], (60, 1)))
+    assert not vx.raters(common, p, raters="counts").excess.interval.caution

@@ -379,7 +379,8 @@ class _Conclusion:
         found: PairedSums | None = self.found.found.get(f"{model}/raters")
         if found is None:
             return None
-        return read_raters(found, self.problem.calibrated_by, self.found.n_rows, (), self.plan.confidence)
+        rule, names = self.problem.calibrated_by, self.problem.names
+        return read_raters(found, rule, self.found.n_rows, (), self.plan.confidence, names)
 
     def _thresholds(self) -> ThresholdCurves | None:
         if self.problem.lists:

@@ -95,7 +95,9 @@ def methods_of(contents: Contents) -> list[str]:
         lines.append(
             "Rater disagreement is corrected for the number of raters. A panel of r raters used as a "
             "forecast has an expected loss of (1 + 1/r) times the disagreement, so the worth in raters is "
-            "disagreement over excess, with Fieller's confidence interval."
+            "disagreement over excess, with Fieller's confidence interval. This assumes raters who label "
+            "independently given the case and are interchangeable. Raters with names are a panel that the "
+            "interval speaks for; the one for raters in general adds the variance between them."
         )
     if problem.time_ordered:
         lines.append(

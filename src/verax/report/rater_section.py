@@ -89,9 +89,14 @@ def _about(study: RaterStudy) -> str:
 
 def _model(study: RaterStudy) -> dict[str, Any]:
     lines = [(title, *_cells(getattr(study, name))) for name, title in _LINES.items()]
+    worth = [("Worth in raters", *_cells(study.worth, 2))]
+    if study.general is not None:
+        worth.append(("Worth, raters in general", *_cells(study.general, 2)))
     return {
-        "words": " ".join(filter(None, [study.verdict or _NO_WORTH, _better(study.raters)])),
-        "lines": [*lines, ("Worth in raters", *_cells(study.worth, 2))],
+        "words": " ".join(
+            filter(None, [study.verdict or _NO_WORTH, study.assumption, _better(study.raters)])
+        ),
+        "lines": [*lines, *worth],
         "raters": [_rater(rater) for rater in study.raters],
     }
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Unpack
 
 import numpy as np
@@ -10,7 +12,7 @@ import numpy as np
 from verax.analyses.cases import Case
 from verax.analyses.comparison.paired import PairedSums
 from verax.analyses.raters.result import RatedMean, Rater, RaterStudy
-from verax.analyses.raters.summaries import AGAINST, LOSS, OTHERS, RATED, RaterRecipe
+from verax.analyses.raters.summaries import ADDED, AGAINST, LOSS, OTHERS, RATED, SEEN, RaterRecipe
 from verax.analyses.worst import find
 from verax.common.checks import check_count, check_flag
 from verax.engines.differences import PairedTally
@@ -27,6 +29,8 @@ from verax.scores.rules import RPS, Brier
 
 _FEW = "no case has two raters or more"
 _NO_WORTH = "only the Brier score and RPS have an unbiased disagreement"
+# A class that fewer cases than this have a label of may be rare; fewer raters than this stand for few others.
+_RARE, _FEW_RATERS = 10, 5
 
 
 @reads
@@ -46,6 +50,10 @@ def raters(
     The mean loss over the raters of a case is their disagreement, which no forecast avoids, plus the excess
     of the forecast. A panel of r raters used as a forecast has the excess H / r under the Brier score and
     RPS, so a forecast with disagreement H and excess E is worth H / E raters.
+
+    The worth assumes raters who label independently given the case, and who are interchangeable. Raters who
+    copy each other disagree too little, which makes the worth too small. Raters with names are a panel: the
+    interval of `worth` speaks for this panel, and that of `general` for raters in general.
 
     Parameters
     ----------
@@ -78,7 +86,9 @@ def raters(
     the Brier score and RPS. Other rules have no such correction: their disagreement is that of the raters
     present, and there is no worth. Cases with one rater enter the loss only. Shares without the number of
     raters are treated as exact. The interval of the worth is Fieller's, with errors over cases or groups; it
-    has no upper end where the excess is not significantly positive.
+    has no upper end where the excess is not significantly positive. The interval for raters in general treats
+    raters as a second kind of group: it adds the variance between raters, from what each adds to disagreement
+    and loss. It needs cases with three raters or more, and fewer than five raters have a caution.
 
     Examples
     --------
@@ -109,7 +119,8 @@ def study(handle: Handle, rule: Rule, n: int, confidence: float) -> RaterStudy:
         )
     found = handle.summarise({"raters": recipe_of(handle.one_model(), rule)})
     cases = find(handle, [rule], n).cases
-    return read_raters(found["raters"], rule, found.n_rows, cases, confidence).with_skipped(found.skipped)
+    read = read_raters(found["raters"], rule, found.n_rows, cases, confidence, handle.class_names)
+    return read.with_skipped(found.skipped)
 
 
 def recipe_of(model: str, rule: Rule) -> RaterRecipe:
@@ -118,12 +129,27 @@ def recipe_of(model: str, rule: Rule) -> RaterRecipe:
 
 
 def read_raters(
-    sums: PairedSums, rule: Rule, n_rows: int, cases: tuple[Case, ...], confidence: float
+    sums: PairedSums,
+    rule: Rule,
+    n_rows: int,
+    cases: tuple[Case, ...],
+    confidence: float,
+    classes: Sequence[str],
 ) -> RaterStudy:
     """What the sums of `recipe_of` say, beside the worst cases."""
     unbiased = isinstance(rule, (Brier, RPS))
     rated, whole = sums[RATED], sums[LOSS]
     names = [name.removeprefix(AGAINST.format("")) for name in sums.tallies if name.startswith("against:")]
+    excess = RatedMean("excess", *_negated(_estimates(rated, confidence)[2]))
+    rare = _rare(sums, rule, excess.interval, classes)
+    if rare:
+        own = excess.interval
+        excess = replace(excess, interval=own.by(own.method, "; ".join(filter(None, [own.caution, rare]))))
+    worth, general = _no_worth(confidence), None
+    if unbiased:
+        worth = worth_of(rated, confidence, excess.interval.caution)
+        added = [sums[ADDED.format(name)] for name in names if ADDED.format(name) in sums.tallies]
+        general = in_general(rated, added, confidence, worth[1].caution) if added else None
     return RaterStudy(
         rule=name_of(rule),
         n_rows=n_rows,
@@ -132,13 +158,27 @@ def read_raters(
         mean_raters=float(whole.means[1]) or None,
         loss=RatedMean("loss", *_estimates(whole, confidence)[0]),
         disagreement=RatedMean("disagreement", *_estimates(rated, confidence)[0]),
-        excess=RatedMean("excess", *_negated(_estimates(rated, confidence)[2])),
-        worth=RatedMean("worth", *(worth_of(rated, confidence) if unbiased else _no_worth(confidence))),
+        excess=excess,
+        worth=RatedMean("worth", *worth),
         unbiased=unbiased,
         raters=tuple(_rater(name, sums, confidence) for name in names),
         cases=cases,
         confidence=confidence,
+        general=None if general is None else RatedMean("general", *general),
     )
+
+
+def _rare(sums: PairedSums, rule: Rule, interval: Interval, classes: Sequence[str]) -> str:
+    """The caution about a class of few cases, where a few more would move the excess beyond its limits."""
+    seen = sums.tallies.get(SEEN)
+    if seen is None or not seen.n_rows or not interval.defined:
+        return ""
+    k = int(np.argmin(seen.means))
+    n = round(float(seen.means[k]) * seen.n_rows)
+    moved = math.sqrt(n + 1) / seen.n_rows * rule.bounds(len(seen.means))[1]
+    if n >= _RARE or moved <= (interval.high - interval.low) / 2:
+        return ""
+    return f"rare class: raters chose {classes[k]} in {n} of {seen.n_rows:,} cases"
 
 
 def _estimates(tally: PairedTally, confidence: float) -> list[tuple[float, Interval]]:
@@ -158,30 +198,82 @@ def _no_worth(confidence: float) -> tuple[float, Interval]:
     return math.nan, Interval.undefined(_NO_WORTH, confidence=confidence)
 
 
-def worth_of(rated: PairedTally, confidence: float) -> tuple[float, Interval]:
+@dataclass(frozen=True)
+class _Errors:
+    """Disagreement and excess, with their variances over cases or groups."""
+
+    h: float
+    excess: float
+    of_h: float
+    of_excess: float
+    covariance: float
+    degrees: float
+
+    @classmethod
+    def of(cls, tally: PairedTally) -> _Errors:
+        """From the sums of disagreement and loss."""
+        h, loss = (float(mean) for mean in tally.means[:2])
+        errors, freedom = tally.standard_errors()
+        of_h, of_loss, of_excess = (float(error) ** 2 for error in errors[:3])
+        # The difference of disagreement and loss is minus the excess.
+        covariance = (of_h + of_loss - of_excess) / 2 - of_h
+        return cls(h, loss - h, of_h, of_excess, covariance, float(np.min(freedom)))
+
+    def variance(self, ratio: float) -> float:
+        """That of the excess minus a ratio times the disagreement."""
+        return self.of_excess - 2 * ratio * self.covariance + ratio**2 * self.of_h
+
+    def worth(self, confidence: float, factor: float, degrees: float, caution: str) -> Interval:
+        """The interval of the worth, with all variances times a factor."""
+        quantile = t_quantile(degrees, confidence)
+        of_excess, of_h, covariance = (factor * each for each in (self.of_excess, self.of_h, self.covariance))
+        low, high = fieller(self.excess, self.h, of_excess, of_h, covariance, quantile)
+        ends = (1 / high if high > 0 else math.inf), (1 / low if low > 0 else math.inf)
+        return Interval(*ends, method="Fieller", confidence=confidence, caution=caution)
+
+
+def worth_of(rated: PairedTally, confidence: float, caution: str = "") -> tuple[float, Interval]:
     """The worth in raters, with Fieller's interval, from the sums of disagreement and loss."""
-    method = "Fieller"
     if not rated.n_rows:
-        return math.nan, Interval.undefined(_FEW, method=method, confidence=confidence)
-    h, loss = (float(mean) for mean in rated.means[:2])
-    excess = loss - h
-    errors, freedom = rated.standard_errors()
-    of_h, of_loss, of_excess = (float(error) ** 2 for error in errors[:3])
-    # The difference of disagreement and loss is minus the excess.
-    covariance = (of_h + of_loss - of_excess) / 2 - of_h
-    degrees = float(np.min(freedom))
-    worth = h / excess if excess > 0 else math.inf
-    if not h > 0 or not degrees > 0 or not math.isfinite(of_h + of_excess):
-        return worth if h > 0 else math.nan, Interval.undefined(
-            "the raters never disagree" if not h > 0 else "there are too few cases",
-            method=method,
+        return math.nan, Interval.undefined(_FEW, method="Fieller", confidence=confidence)
+    own = _Errors.of(rated)
+    worth = own.h / own.excess if own.excess > 0 else math.inf
+    if not own.h > 0 or not own.degrees > 0 or not math.isfinite(own.of_h + own.of_excess):
+        return worth if own.h > 0 else math.nan, Interval.undefined(
+            "the raters never disagree" if not own.h > 0 else "there are too few cases",
+            method="Fieller",
             confidence=confidence,
         )
-    quantile = t_quantile(degrees, confidence)
-    low, high = fieller(excess, h, of_excess, of_h, covariance, quantile)
-    ends = (1 / high if high > 0 else math.inf), (1 / low if low > 0 else math.inf)
-    caution = few(degrees + 1, "case", "cases") if rated.n_groups is None else few_groups(rated.n_groups)
-    return worth, Interval(*ends, method=method, confidence=confidence, caution=caution)
+    few_units = (
+        few(own.degrees + 1, "case", "cases") if rated.n_groups is None else few_groups(rated.n_groups)
+    )
+    return worth, own.worth(confidence, 1.0, own.degrees, caution or few_units)
+
+
+def in_general(
+    rated: PairedTally, added: Sequence[PairedTally], confidence: float, caution: str
+) -> tuple[float, Interval]:
+    """The worth with an interval for raters in general, from what each rater adds to disagreement and loss.
+
+    The variance between raters is that of what they add, minus the part that is due to the cases.
+    """
+    worth, interval = worth_of(rated, confidence)
+    n, three = len(added), added[0].n_rows
+    if not interval.defined:
+        return worth, interval
+    if n < 3 or 2 * three < rated.n_rows:
+        why = "most cases have fewer than three raters" if n > 2 else f"there are only {n} raters"
+        return worth, Interval.undefined(why, method="Fieller", confidence=confidence)
+    own, ratio = _Errors.of(rated), 1 / worth
+    each = [_Errors.of(tally) for tally in added]
+    extra = sum((one.excess - ratio * one.h) ** 2 - one.variance(ratio) for one in each) * n / (n - 1)
+    extra, cases = max(float(extra), 0.0), own.variance(ratio)
+    factor = (cases + extra) / cases if cases > 0 else 1.0
+    degrees = (
+        (cases + extra) ** 2 / (cases**2 / own.degrees + extra**2 / (n - 1)) if cases > 0 else own.degrees
+    )
+    few_raters = f"only {n} raters tell of raters in general" if n < _FEW_RATERS else ""
+    return worth, own.worth(confidence, factor, degrees, "; ".join(filter(None, [caution, few_raters])))
 
 
 def fieller(

@@ -94,7 +94,9 @@ class RaterStudy(Tabled, MaySkip):
     excess : RatedMean
         The rest of the loss, over the same cases.
     worth : RatedMean
-        The number of raters whose shares would forecast as well; infinite where there is no excess.
+        The number of raters whose shares would forecast as well; infinite where there is no excess. It
+        assumes raters who label independently given the case and are interchangeable. The interval of raters
+        with names speaks for this panel.
     unbiased : bool
         Whether the disagreement is corrected for the number of raters.
     raters : tuple of Rater
@@ -103,6 +105,9 @@ class RaterStudy(Tabled, MaySkip):
         The worst cases, with the disagreement and the excess of each.
     confidence : float
         Confidence level of the intervals.
+    general : RatedMean or None
+        The worth with an interval for raters in general, of whom those with names are a sample; None where
+        raters have no names.
 
     Examples
     --------
@@ -126,21 +131,32 @@ class RaterStudy(Tabled, MaySkip):
     raters: tuple[Rater, ...]
     cases: tuple[Case, ...]
     confidence: float
+    general: RatedMean | None = None
 
     @property
     def verdict(self) -> str:
         """The worth in one sentence; empty where there is none."""
-        value, (low, high) = self.worth.value, self.worth.interval
+        value = self.worth.value
         if math.isnan(value):
             return ""
-        if not self.worth.interval.defined:
-            return f"The forecasts are worth {_raters(value)}."
-        if math.isinf(high):
-            return f"The forecasts are worth {_raters(value)} (at least {low:.2f}; no upper limit)."
-        return f"The forecasts are worth {_raters(value)} ({low:.2f} to {high:.2f})."
+        whose = f" for this panel of {len(self.raters)} raters" if self.raters else ""
+        spread = f" ({_span(self.worth.interval)}{whose})" if self.worth.interval.defined else ""
+        if self.general is not None and self.general.interval.defined:
+            spread += f", and {_span(self.general.interval)} for raters in general"
+        return f"The forecasts are worth {_raters(value)}{spread}."
+
+    @property
+    def assumption(self) -> str:
+        """What the worth assumes, in words; empty where there is none."""
+        if math.isnan(self.worth.value):
+            return ""
+        return (
+            "The worth assumes that raters label independently given the case and are interchangeable; "
+            "raters who copy each other make it too small."
+        )
 
     def _as_dict(self) -> dict[str, Any]:
-        shown = {name: fields_as_dict(getattr(self, name)) for name in _LINES}
+        shown = {line.name: fields_as_dict(line) for line in self._lines if line.name != "general"}
         return {
             "rule": self.rule,
             "n_rows": self.n_rows,
@@ -152,12 +168,19 @@ class RaterStudy(Tabled, MaySkip):
             "raters": [rater.to_dict() for rater in self.raters],
             "cases": [case.to_dict() for case in self.cases],
             "confidence": self.confidence,
+            "general": None if self.general is None else fields_as_dict(self.general),
             **self._noted(),
         }
 
+    @property
+    def _lines(self) -> list[RatedMean]:
+        """The numbers that there are."""
+        found = (getattr(self, name) for name in _LINES)
+        return [line for line in found if line is not None]
+
     def _frame(self) -> Table:
         """One line per number, then one per rater, with the ends of their intervals."""
-        lines = [getattr(self, name) for name in _LINES]
+        lines = self._lines
         for rater in self.raters:
             lines += [
                 RatedMean(f"{name}:{rater.name}", own.value, own.interval)
@@ -167,7 +190,7 @@ class RaterStudy(Tabled, MaySkip):
         return Table([*columns, Column("low high", value="interval")], lines)
 
     def _tables(self) -> list[Table]:
-        lines = [getattr(self, name) for name in _LINES if not math.isnan(getattr(self, name).value)]
+        lines = [line for line in self._lines if not math.isnan(line.value)]
         found = [
             Table(
                 [
@@ -205,7 +228,7 @@ class RaterStudy(Tabled, MaySkip):
         return f"verax raters: {self.n_rows:,} cases{groups}{each}"
 
     def _notes(self) -> list[str]:
-        notes = [self.verdict] if self.verdict else []
+        notes = [text for text in (self.verdict, self.assumption) if text]
         single = self.n_rows - self.n_rated
         if single:
             cases = "1 case has" if single == 1 else f"{single:,} cases have"
@@ -217,7 +240,7 @@ class RaterStudy(Tabled, MaySkip):
                 f"The disagreement by {self.rule} is that of the raters present, which is too small with few "
                 "raters. Only the Brier score and RPS have a correction and a worth in raters."
             )
-        cautions = dict.fromkeys(getattr(self, name).interval.caution for name in _LINES)
+        cautions = dict.fromkeys(line.interval.caution for line in self._lines)
         return [*notes, *(f"Caution: {text}." for text in cautions if text and self.unbiased), *self._said()]
 
     def _renumbered(self, rows: Ints, n_given: int) -> Self:
@@ -246,13 +269,22 @@ _LINES = {
     "disagreement": "rater disagreement",
     "excess": "excess of the forecasts",
     "worth": "worth in raters",
+    "general": "worth, raters in general",
 }
+
+
+_WORTHS = ("worth", "general")
 
 
 def _text(line: RatedMean) -> str:
     if math.isnan(line.value):
         return ""
-    return value_with_interval(line.value, line.interval, ".4f" if line.name != "worth" else ".2f")
+    return value_with_interval(line.value, line.interval, ".2f" if line.name in _WORTHS else ".4f")
+
+
+def _span(interval: Interval) -> str:
+    low, high = interval
+    return f"at least {low:.2f}; no upper limit" if math.isinf(high) else f"{low:.2f} to {high:.2f}"
 
 
 def _raters(value: float) -> str:

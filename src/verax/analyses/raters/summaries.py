@@ -20,8 +20,10 @@ from verax.inputs.shares import Shares
 from verax.scores.base import Rule, losses_by_outcome, losses_of
 
 # The sums: the loss of all cases with the number of raters; disagreement and loss of cases with two raters
-# or more; the loss against each rater; the losses of the rater and of the forecast against all others.
-LOSS, RATED, AGAINST, OTHERS = "loss", "rated", "against:{}", "others:{}"
+# or more; whether any of their raters chose each class; the loss against each rater; the losses of the rater
+# and of the forecast against all others; what each rater adds to the disagreement and loss of cases with
+# three raters or more.
+LOSS, RATED, SEEN, AGAINST, OTHERS, ADDED = "loss", "rated", "seen", "against:{}", "others:{}", "added:{}"
 
 
 @dataclass(frozen=True)
@@ -65,10 +67,14 @@ class RaterRecipe(Recipe[PairedSums], cases=True):
         found = {
             LOSS: _tally(np.column_stack([losses, known]), weights, rows.groups),
             RATED: _tally(np.column_stack([disagreement, losses]), weights, rows.groups, size >= 2),
+            SEEN: _tally((shares > 0).astype(float), None, None, size >= 2, pairs=0),
         }
         codes = rows.outcomes.codes_of(everything)
         if codes is not None and counts is not None and rows.outcomes.raters is not None:
             found |= self._by_rater(rows, rows.outcomes.raters, codes, counts, weights)
+            if self.unbiased:
+                both = np.column_stack([disagreement, losses])
+                found |= self._added(rows, rows.outcomes.raters, codes, counts, both, weights)
         return PairedSums(found)
 
     def _by_rater(
@@ -96,20 +102,50 @@ class RaterRecipe(Recipe[PairedSums], cases=True):
             )
         return found
 
+    def _added(
+        self,
+        rows: Forecasts,
+        names: tuple[str, ...],
+        codes: Ints,
+        counts: Floats,
+        both: Floats,
+        weights: Floats | None,
+    ) -> Mapping[str, PairedTally]:
+        """What each rater adds to disagreement and loss, from those without the rater, (m - 1) / m times."""
+        p = np.asarray(to_host(widen(rows.batch(0, rows.n_rows).p)), float)
+        of_forecast = losses_by_outcome(self.rule, p)
+        size = counts.sum(axis=1)
+        found = {}
+        for name, own in zip(names, codes.T, strict=True):
+            at = np.flatnonzero((own >= 0) & (size >= 3))
+            columns = np.zeros((len(own), 2))
+            if len(at):
+                m, label = size[at], own[at]
+                others = counts[at]
+                others[np.arange(len(at)), label] -= 1
+                others /= (m - 1)[:, None]
+                without = np.asarray(self.rule.entropy(others), float) * (m - 1) / (m - 2)
+                columns[at, 0] = (both[at, 0] - without) * (m - 1) / m
+                columns[at, 1] = (of_forecast[at, label] - both[at, 1]) / m
+            found[ADDED.format(name)] = _tally(columns, weights, rows.groups, size >= 3)
+        return found
+
 
 def _mean(shares: Floats, losses: Floats) -> Floats:
     """The mean of losses by class; a class without a share costs nothing."""
     return np.asarray(np.where(shares > 0, shares * np.where(shares > 0, losses, 0.0), 0.0).sum(axis=1))
 
 
-def _tally(columns: Floats, weights: Floats | None, groups: Groups | None, rows: Any = None) -> PairedTally:
-    """The sums of columns over all rows, or over some."""
+def _tally(
+    columns: Floats, weights: Floats | None, groups: Groups | None, rows: Any = None, pairs: int = 1
+) -> PairedTally:
+    """The sums of columns, and of their differences, over all rows, or over some."""
     if rows is not None:
         at = np.flatnonzero(rows)
         columns = columns[at]
         weights = None if weights is None else weights[at]
         groups = None if groups is None or not len(at) else groups.at(at)
-    tally = PairedTally(columns.shape[1])
+    tally = PairedTally(columns.shape[1], pairs=pairs)
     return tally.update(columns, weights, groups) if len(columns) else tally
 
 

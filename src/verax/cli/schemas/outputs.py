@@ -174,10 +174,11 @@ def _decide() -> Schema:
     point = record(
         model=TEXT,
         event=TEXT,
-        threshold=FINITE,
+        threshold=NUMBER,
         **dict.fromkeys(RATES, rate),
-        shares=record(tp=FINITE, fp=FINITE, fn=FINITE, tn=FINITE),
+        shares=record(tp=NUMBER, fp=NUMBER, fn=NUMBER, tn=NUMBER),
         per_fold=or_none(listed(FINITE)),
+        note=TEXT,
     )
     about: dict[str, Schema | Maybe] = {"n_rows": COUNT, "n_groups": N_GROUPS, "ordered": TRUTH}
     about["confidence"] = SHARE
@@ -279,6 +280,7 @@ def _raters() -> Schema:
         raters=listed(rater),
         cases=listed(_rated_case()),
         confidence=SHARE,
+        general=or_none(mean),
         **NOTED,
     )
     return output(
