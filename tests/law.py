@@ -206,6 +206,9 @@ TABLE = {
     "operating_points of thresholds": Asked(
         vx.operating_points, {"threshold": "youden", "ordered": True}, models=2, takes=DENSE
     ),
+    "operating_points that promise a rate": Asked(
+        vx.operating_points, {"threshold": "sensitivity>=0.6"}, models=2, takes=DENSE
+    ),
     "precision_recall_curve": Asked(vx.precision_recall_curve, {"points": 20}, models=2, takes=DENSE),
     "over_time": Asked(vx.over_time, named={"time": "site"}, called={"time": "by"}),
     "plan": Asked(vx.plan, {"difference": 0.01}, models=2),
@@ -234,20 +237,36 @@ TABLE = {
 }
 
 
-def equal(found: Any, exact: Any, where: str = "", ignored: Collection[str] = ()) -> list[str]:
+def weighing(given: Given, weights: Any) -> Given:
+    """The same rows with other weights, or none, and without groups."""
+    own = {name: v for name, v in given.per_row.items() if name not in ("weights", "groups")}
+    return given.changed(per_row=own if weights is None else {"weights": weights, **own})
+
+
+# What is a sum of weights, in their own unit.
+WEIGHTS = ("weight", "class_counts", "confusion")
+
+
+def equal(
+    found: Any, exact: Any, where: str = "", ignored: Collection[str] = (), within: float = 1e-12
+) -> list[str]:
     """Where two results differ by more than 1e-12."""
     if isinstance(exact, dict):
         keys = [key for key in exact if key not in ignored]
         if not isinstance(found, dict) or [key for key in found if key not in ignored] != keys:
             return [f"{where}: {found} and {exact}"[:200]]
-        return [text for key in keys for text in equal(found[key], exact[key], f"{where}.{key}", ignored)]
+        pairs = ((key, (found[key], exact[key])) for key in keys)
+        return [text for key, pair in pairs for text in equal(*pair, f"{where}.{key}", ignored, within)]
     if isinstance(exact, (list, tuple)):
         if not isinstance(found, (list, tuple)) or len(found) != len(exact):
             return [f"{where}: {found} and {exact}"[:200]]
         pairs = zip(found, exact, strict=True)
-        return [text for i, pair in enumerate(pairs) for text in equal(*pair, f"{where}[{i}]", ignored)]
+        return [
+            text for i, pair in enumerate(pairs) for text in equal(*pair, f"{where}[{i}]", ignored, within)
+        ]
     if isinstance(exact, float) and isinstance(found, float) and math.isfinite(exact):
-        return [] if abs(found - exact) <= 1e-12 * max(1.0, abs(exact)) else [f"{where}: {found} and {exact}"]
+        near = abs(found - exact) <= within * max(1.0, abs(exact))
+        return [] if near else [f"{where}: {found} and {exact}"]
     return [] if found == exact else [f"{where}: {found!r} and {exact!r}"]
 
 
@@ -295,7 +314,7 @@ class AskedOfGrades(Asked):
     """A function of graded answers, of which some were not graded."""
 
     def in_memory(self, given: Given, **options: Any) -> Any:
-        own = {name: given.per_row[name] for name in ("weights", "groups", "ids")}
+        own = {name: given.per_row.get(name) for name in ("weights", "groups", "ids")}
         if "task" in self.named:
             own["task"] = given.per_row["by"].to_numpy()
         grades = given.models if self.models > 1 else given.models["a"]

@@ -283,7 +283,7 @@ def test_undefined_values(undefined, expected):
         ("costs", {"metric": "ec", "costs": [[0, 1]]}),
         ("costs", {"metric": "ec", "costs": "cubic"}),
         ("normalize", {"metric": "ec", "cost_scale": "min"}),
-        ("weights", {"metric": qwk, "weights": np.full(30, 0.5)}),
+        ("weights", {"metric": qwk, "weights": np.linspace(1, 2**0.5, 30)}),
         ("groups", {"groups": [1, 2]}),
     ],
 )
@@ -519,7 +519,7 @@ def test_replicates_of_bins_vary_as_those_of_rows():
     bins.sums = bins.crossed = np.bincount(rank, values)[:, None]
     bins.second = bins.crossed_second = np.bincount(rank, values**2)[:, None]
     bins.infinite = np.zeros((4, 1))
-    bins.rank, bins.counts, bins.n_cells, bins.whole = np.arange(4), bins.weights, 0, True
+    bins.rank, bins.counts, bins.n_cells, bins.unit = np.arange(4), bins.weights, 0, 1.0
     drawn = np.array([own.sums[:, 0] for own in bins.drawn(4000, 0, copies=True)])
     # Rows drawn with replacement: the sum of a bin is a sum of 300 values that are zero elsewhere.
     spread = 300 * np.array([np.where(rank == b, values, 0.0).var() for b in range(4)])

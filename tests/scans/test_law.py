@@ -14,7 +14,7 @@ import pytest
 import law
 import verax as vx
 from law import TABLE, WAYS, equal, refusal
-from scattered import Scattered, open_cuts
+from scattered import Cut, Scattered, open_cuts
 from verax.report import Report
 
 # What saved summaries refuse: it needs another pass over the rows.
@@ -143,6 +143,48 @@ def test_graded_answers_are_refused_where_forecasts_are_needed():
         vx.evaluate_grades(forecasts)
     with pytest.raises(vx.InputError, match="must be a column that `scan` was told of"):
         vx.evaluate_grades(handle, by="truth")
+
+
+# ---- weights -------------------------------------------------------------------------------------
+
+FACTORS = (0.5, 3.0, 1e-200, 1e200)
+# Fits end where steps are small, and rounding moves where that is.
+FITTED = {"fit_pool": 1e-7}
+# With weights, calibrated outcomes are drawn in another way.
+DRAWN_ANEW = {"reliability": ("band", "expected_miscalibration", "p_value")}
+WEIGHED = [(name, kind) for name, asked in TABLE.items() for kind in asked.takes if name != "Report.of"]
+WEIGHED += [(name, "graded") for name in law.GRADED]
+
+
+def weighed(name, kind, weights):
+    """What a function says of 60 rows with these weights."""
+    asked, rows = (law.GRADED[name], law.graded) if kind == "graded" else (TABLE[name], law.ROWS[kind])
+    return asked.in_memory(law.weighing(rows(60), weights))
+
+
+@pytest.mark.parametrize(("name", "kind"), WEIGHED)
+def test_only_ratios_of_weights_matter(name, kind, request):
+    if name.startswith("sets"):
+        request.applymarker(pytest.mark.xfail(strict=False, reason="shares of classes are sums of weights"))
+    weights, within = np.arange(60) % 3 + 1.0, FITTED.get(name, 1e-11)
+    exact = weighed(name, kind, weights)
+    for factor in FACTORS:
+        found = weighed(name, kind, factor * weights)
+        assert not equal(found, exact, ignored=law.WEIGHTS, within=within), factor
+
+
+@pytest.mark.parametrize(("name", "kind"), WEIGHED)
+def test_weights_that_are_all_the_same_are_none(name, kind):
+    ignored, within = (*law.WEIGHTS, *DRAWN_ANEW.get(name, ())), FITTED.get(name, 1e-11)
+    found, exact = weighed(name, kind, np.full(60, 0.3)), weighed(name, kind, None)
+    assert not equal(found, exact, ignored=ignored, within=within)
+
+
+def test_extreme_weights_of_parts_are_refused_where_their_squares_vanish():
+    asked, given = TABLE["decompose"], law.dense(60)
+    tiny = law.weighing(given, np.full(60, 1e-200))
+    with pytest.raises(vx.InputError, match="only ratios matter"):
+        asked.of_handle(asked.open(Cut(tiny.table, 1, 3), tiny))
 
 
 # ---- refusals ------------------------------------------------------------------------------------

@@ -20,6 +20,29 @@ from verax.scores.base import losses_of
 from verax.scores.decisions import cheapest
 from verax.scores.metrics import CostsLike
 
+# The smallest weight is at most this number of units; ratios are whole but for this rounding.
+_MOST_UNITS, _ROUNDING = 100, 1e-7
+
+
+def common_unit(weights: Floats) -> float | None:
+    """The largest number that all weights are whole multiples of; None where there is none.
+
+    >>> common_unit(np.array([1.0, 1.5, 0.0])), common_unit(np.array([1.0, 2**0.5]))
+    (0.5, None)
+    """
+    least = float(np.min(weights, where=weights > 0, initial=np.inf))
+    with np.errstate(over="ignore", invalid="ignore"):
+        relative = weights / least
+        for n in range(1, _MOST_UNITS + 1):
+            # Most weights without a unit show it in a few rows.
+            if _whole(n * relative[:64]) and _whole(n * relative):
+                return least / n
+    return None
+
+
+def _whole(numbers: Floats) -> bool:
+    return bool((np.abs(numbers - np.rint(numbers)) <= _ROUNDING).all())
+
 
 @dataclass(frozen=True)
 class RowTable:
@@ -102,9 +125,15 @@ class RowTable:
         found += self.decisions.astype(found.dtype, copy=False)
         return found
 
+    def in_units(self) -> RowTable:
+        """With weights that have a common unit in this unit, so that only their ratios matter."""
+        if self.weights is None or (unit := common_unit(self.weights)) is None:
+            return self
+        return replace(self, weights=np.rint(self.weights / unit))
+
     @cached_property
     def whole(self) -> bool:
-        """Whether all weights are whole numbers, so that they are numbers of copies."""
+        """Whether all weights are whole numbers, so that cuts remove whole rows."""
         return self.weights is None or bool((self.weights == np.floor(self.weights)).all())
 
     @property

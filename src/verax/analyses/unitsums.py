@@ -29,6 +29,7 @@ from verax.errors import InputError
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups, check_one_way
 from verax.inputs.handles import Handle, Part, Recipe, Summaries
+from verax.inputs.memory import LEAST_WEIGHT, MOST_WEIGHT
 
 # Shares of the weight that differ from one by less are all of it.
 _ROUNDING = 1e-15
@@ -321,6 +322,12 @@ def means_of(handle: Handle, recipe: PieceRecipe, also: Mapping[str, Recipe[Any]
 
 
 def check_weight(total: float) -> None:
-    """Refuse rows that have no weight at all."""
+    """Refuse rows that have no weight at all, and parts with weights whose squares are no numbers."""
     if not total > 0:
         raise InputError("must not all be zero", argument="weights")
+    if not LEAST_WEIGHT <= total <= MOST_WEIGHT:
+        raise InputError(
+            f"must sum to a number between {LEAST_WEIGHT:g} and {MOST_WEIGHT:g}",
+            argument="weights",
+            found=f"the sum is {total:.3g}; only ratios matter, so they can be multiplied by a number",
+        )

@@ -8,6 +8,7 @@ what one pass has made of the rows (`Part.once`) is still there for the next.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping
 from typing import Any
 
@@ -35,6 +36,8 @@ from verax.inputs.setparts import refuse_sets
 from verax.inputs.sets.rows import SetRows
 from verax.inputs.skipping import Skipped
 
+# Weights whose squares and sums are numbers, in any number of rows.
+LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100
 # What a single model is called.
 ONLY = "forecast"
 
@@ -163,6 +166,8 @@ def open_rows(
             refuse_lists(y)
         return y.in_order() if ordered else y
     own: dict[str, Any] = {"ordered": ordered, **read}
+    if not read.get("part"):
+        own["weights"] = usual_weights(read.get("weights"))
     if named and not isinstance(p, Mapping):
         raise InputError(
             "must be a mapping from the names of models to their forecasts",
@@ -204,6 +209,19 @@ def open_rows(
             )
     n_rows = models[first].n_rows
     return InMemory(models, several=True, **_beside(n_rows, ids, by), numbers=numbers, skipped=skipped)
+
+
+def usual_weights(weights: object) -> object:
+    """The weights of all rows; extreme ones in units of a power of two, so that their squares are numbers."""
+    if weights is None:
+        return None
+    raw, _ = to_array(weights, "weights")
+    if not isinstance(raw, np.ndarray) or raw.dtype.kind != "f" or not raw.size:
+        return weights
+    largest = float(raw.max())
+    if not largest > 0 or LEAST_WEIGHT <= largest <= MOST_WEIGHT or math.isinf(largest):
+        return weights
+    return np.ldexp(raw, -math.frexp(largest)[1])
 
 
 def _beside(n_rows: int, ids: object | None, by: Mapping[str, object] | None) -> dict[str, Any]:

@@ -36,7 +36,7 @@ class LengthComparison(Tabled, MaySkip):
     means : dict of str to tuple of float
         Under the name of each inner rule the mean loss of every prediction.
     infinite : dict of str to tuple of float
-        Likewise the weight of the rows whose loss is infinite.
+        Likewise the number of rows whose loss is infinite; with weights of a mean of one.
     lengths : tuple of int
         The lengths of the lists between "hard" and the last.
     n_rows : int

@@ -117,12 +117,14 @@ def read_lengths(
 ) -> LengthComparison:
     """The comparison from sums over rows."""
     names = [name_of(rule.rule) for rule in recipe.rules]
+    # In rows: weights with a mean of one.
+    infinite = sums.infinite.high * (found.n_rows / sums.total)
     return (
         LengthComparison(
             names_of(recipe.lengths, lists=handle.lists),
             recipe.rules,
             {name: tuple(row.tolist()) for name, row in zip(names, sums.mean, strict=True)},
-            {name: tuple(row.tolist()) for name, row in zip(names, sums.infinite.high, strict=True)},
+            {name: tuple(row.tolist()) for name, row in zip(names, infinite, strict=True)},
             recipe.lengths,
             found.n_rows,
             handle.n_classes,

@@ -10,6 +10,8 @@ from verax.inputs.groups import GroupCount, each_count
 
 # The power that more rows are to have.
 POWER = 0.9
+# A smaller difference is rounding.
+_NOTHING = 1e-12
 # A smaller pilot says little about how many rows are needed.
 _LEAST_FREEDOM = 19
 # Where this many times as many rows are needed, the difference is none for practical purposes.
@@ -20,7 +22,7 @@ def rows_to_decide(
     gap: Difference, n_rows: int, n_groups: GroupCount | None, confidence: float
 ) -> float | None:
     """How many rows in all would show a difference of the size seen; None where that is not known."""
-    if not (gap.standard_error > 0 and gap.difference != 0 and gap.freedom >= _LEAST_FREEDOM):
+    if not (gap.standard_error > 0 and abs(gap.difference) > _NOTHING and gap.freedom >= _LEAST_FREEDOM):
         return None
     units = n_rows if n_groups is None else min(each_count(n_groups))
     goal = Goal(abs(gap.difference), 1 - confidence, POWER)

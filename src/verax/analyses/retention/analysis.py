@@ -109,6 +109,8 @@ def _curves_of_rows(
 ) -> RetentionCurves:
     """The same of rows; `ranks` is empty in the end."""
     rows = kept.table(metrics, n_classes)
+    if not options.copies:
+        rows = rows.in_units()
     measures = [CurveMetric(rows, metric) for metric in metrics]
     orders = {name: RowOrder(ranks.pop(name), options.ties) for name in list(ranks)}
     counting = any(measure.counts is not None for measure in measures)

@@ -58,7 +58,6 @@ class Bins:
     counts: Floats
     cell_squares: Floats
     n_cells: int
-    whole: bool
 
     def __init__(self, found: Histogram) -> None:
         bins, cells = found.bins.total, found.cells.total
@@ -72,7 +71,17 @@ class Bins:
         number, self.cell = np.divmod(cells.keys, max(found.n_cells, 1))
         self.rank: Ints = len(columns) - 1 - np.searchsorted(bins.keys, number)
         self.counts, self.cell_squares = cells.sums.high[:, 0], cells.sums.high[:, 1]
-        self.n_cells, self.whole = found.n_cells, found.whole
+        self.n_cells = found.n_cells
+        # What whole rows weigh: one, or the weight of all rows where these are the same.
+        each = self.squares / self.weights if len(self.weights) else np.ones(1)
+        even = bool(0 < each.min() and each.max() <= each.min() * (1 + 1e-9))
+        self.unit: float | None = float(each[0]) if even else 1.0 if found.whole else None
+
+    def alike(self, replicate: Histogram) -> Bins:
+        """The bins of a replicate of whole groups, whose rows weigh what they weigh here."""
+        found = Bins(replicate)
+        found.unit = self.unit
+        return found
 
     def drawn(self, n: int, seed: int, *, copies: bool) -> Iterator[Bins]:
         """Bootstrap replicates of independent rows.
@@ -102,7 +111,7 @@ class Bins:
             here = (w > 0)[:, None]
             drawn.sums = mean * w[:, None] + noise
             drawn.infinite = np.where(here, self.infinite, 0.0)
-            drawn.whole = self.whole and (even or copies)
+            drawn.unit = self.unit if even or copies else None
             yield drawn
 
 
@@ -123,7 +132,7 @@ class BinCuts:
         self._bins = bins
         cumulative = np.cumsum(bins.weights)
         total = float(cumulative[-1])
-        taken = options.taken(total, bins.whole)
+        taken = options.taken(total, bins.unit)
         # A replicate without weight has no values.
         self.kept: Floats = total - taken if total else taken + np.nan
         self.at: Ints = np.minimum(np.searchsorted(cumulative, taken, side="right"), len(cumulative) - 1)
@@ -255,7 +264,7 @@ def _replicates(
     groups = found.replicates[order]
     if groups:
         base = Bins(found.orders[order].coarser(max(0, groups[0].level - found.orders[order].level)))
-        draws: Iterator[Bins] = (Bins(each) for each in groups if len(each.bins.total.keys))
+        draws: Iterator[Bins] = (base.alike(each) for each in groups if len(each.bins.total.keys))
     else:
         base = Bins(found.orders[order].at_most(_DRAWN_FROM))
         draws = base.drawn(options.bootstrap, options.seed, copies=options.copies)

@@ -56,7 +56,7 @@ def retention(
     construction, and for kappa did best or nearly so in simulations.
     `selective` is the sibling whose order uses the forecasts alone.
 
-    Weights that are whole numbers are numbers of copies; otherwise shares of the weight are removed.
+    Cuts remove whole rows where the weights are whole multiples of a number; otherwise shares of the weight.
     Metrics and rules that depend on the order of the classes refuse labels without `classes`. Beyond
     1,024 classes no tables of counts are kept: only metrics that are means over rows are available
     ("accuracy", "ec", "mae", "off_by_one"), and rules.

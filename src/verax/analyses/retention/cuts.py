@@ -67,7 +67,7 @@ class Options:
     ) -> None:
         self.removed: tuple[Fraction, ...] = _shares(removed)
         self.shares: Floats = np.array([float(r) for r in self.removed])
-        self._taken: dict[float, Floats] = {}
+        self._taken: dict[int, Floats] = {}
         check_choice("area", area, ("mean", "steps"))
         check_choice("undefined", undefined, ("nan", "one", "zero", "omit"))
         check_choice("ties", ties, ("share", "order"))
@@ -79,16 +79,15 @@ class Options:
         self.bootstrap, self.seed, self.confidence = bootstrap, seed, confidence
         self.copies: bool = weights_are == "counts"
 
-    def taken(self, total: float, whole: bool) -> Floats:
-        """How much of a total weight is removed at each cut: whole rows where the weights are whole."""
-        if not whole:
+    def taken(self, total: float, unit: float | None) -> Floats:
+        """How much of a total weight is removed at each cut: whole rows where all have the same weight."""
+        if unit is None:
             return np.asarray(total * self.shares)
-        if total not in self._taken:
+        n = round(total / unit)
+        if n not in self._taken:
             # Exact: a tenth of 30 rows is three, whatever 0.1 * 30 is in floating point.
-            self._taken[total] = np.array(
-                [float(r.numerator * int(total) // r.denominator) for r in self.removed]
-            )
-        return self._taken[total]
+            self._taken[n] = np.array([float(r.numerator * n // r.denominator) for r in self.removed])
+        return unit * self._taken[n]
 
     def fill(self, values: Floats) -> Floats:
         """Undefined values as asked for."""
@@ -168,7 +167,7 @@ class RowWeights:
     def __init__(self, rows: RowTable, weights: Any, options: Options, *, counting: bool) -> None:
         self.weights = weights
         self.total: float = float(weights.sum())
-        self.taken: Floats = options.taken(self.total, rows.whole)
+        self.taken: Floats = options.taken(self.total, 1.0 if rows.whole else None)
         self.counts: Floats = np.zeros(0)
         if counting:
             # Some rows at a time: all of them would be copied for it.
@@ -364,7 +363,8 @@ class CurveMetric:
             self.name = getattr(metric, "__name__", repr(metric))
             if not rows.whole:
                 raise InputError(
-                    "must be whole numbers where the metric is a function of rows", argument="weights"
+                    "must be whole multiples of a number where the metric is a function of rows",
+                    argument="weights",
                 )
         if self._values is not None:
             self._finite = bool(np.isfinite(self._values).all())
