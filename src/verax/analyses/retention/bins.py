@@ -74,7 +74,7 @@ class Bins:
         self.n_cells = found.n_cells
         # What whole rows weigh: one, or the weight of all rows where these are the same.
         each = self.squares / self.weights if len(self.weights) else np.ones(1)
-        even = bool(0 < each.min() and each.max() <= each.min() * (1 + 1e-9))
+        even = bool(each.min() > 0 and each.max() <= each.min() * (1 + 1e-9))
         self.unit: float | None = float(each[0]) if even else 1.0 if found.whole else None
 
     def alike(self, replicate: Histogram) -> Bins:
