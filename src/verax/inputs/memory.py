@@ -166,7 +166,7 @@ def open_rows(
             refuse_lists(y)
         return y.in_order() if ordered else y
     own: dict[str, Any] = {"ordered": ordered, **read}
-    if not read.get("part"):
+    if "part" not in read:
         own["weights"] = usual_weights(read.get("weights"))
     if named and not isinstance(p, Mapping):
         raise InputError(
@@ -212,7 +212,10 @@ def open_rows(
 
 
 def usual_weights(weights: object) -> object:
-    """The weights of all rows; extreme ones in units of a power of two, so that their squares are numbers."""
+    """The weights of all rows; extreme ones in units of a power of two, so that their squares are numbers.
+
+    Weights of rows that may be part of more stay as they are, because the unit of the others is not known.
+    """
     if weights is None:
         return None
     raw, _ = to_array(weights, "weights")

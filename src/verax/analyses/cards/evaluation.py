@@ -10,7 +10,7 @@ from verax.analyses.cards.recipes import CardRecipe, card_of
 from verax.analyses.cards.scorecard import Scorecard
 from verax.common.checks import check_flag
 from verax.inference.intervals import Resampling, WeightsAre
-from verax.inputs.memory import holds_lists, open_rows
+from verax.inputs.memory import holds_lists, open_rows, usual_weights
 from verax.inputs.options import Reading, reads
 from verax.scores.base import Rule
 from verax.scores.metrics import (
@@ -101,7 +101,13 @@ def score(
     card = card_of(handle, recipe, part=part)
     # A card that is kept must not keep very many rows in memory.
     small = not handle.whole or card.n_rows * card.n_classes <= _HELD
-    return card.with_rows(RowMeasures(handle, ordered, plan)) if small and not part and not lists else card
+    if not small or part or lists:
+        return card
+    weights = read.get("weights")
+    if usual_weights(weights) is not weights:
+        # Cards merge, so they keep the unit of their weights; other measures do not.
+        handle = open_rows(y, p, ordered=in_order, single=True, **read)
+    return card.with_rows(RowMeasures(handle, ordered, plan))
 
 
 def fitting_rules(rules: Sequence[Rule | str] | None, ordered: bool) -> list[Rule]:
