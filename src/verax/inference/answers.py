@@ -37,7 +37,7 @@ def mean_in_range(
     loss, most = float(estimate.mean[column]), bounds[1]
     if not in_time and _right_or_wrong(tally, column, most):
         z = NormalDist().inv_cdf((1 + confidence) / 2)
-        low, high = wilson(loss / most, tally.n_rows, z, confidence)
+        low, high = wilson(loss / most, tally.n_positive, z, confidence)
         return Interval(low * most, high * most, method="Wilson", confidence=confidence)
     like = estimate.intervals(confidence)[column]
     if not like.defined or not bounds[0] <= loss <= most:
@@ -49,10 +49,10 @@ def mean_in_range(
 
 
 def _right_or_wrong(tally: PairedTally, column: int, most: float) -> bool:
-    """Whether all losses of a model are zero or the greatest one, over rows without groups and weights."""
-    # Weights of 1 are none; their sum and that of their squares are the number of rows.
-    sums = [float(own.weight.high[0]) for own in (tally.moments, tally.squares)]
-    if tally.labels is not None or sums != [tally.n_rows, tally.n_rows]:
+    """Whether all losses are zero or the greatest one, over rows without groups that count alike."""
+    weight, squares = (float(own.weight.high[0]) for own in (tally.moments, tally.squares))
+    alike = math.isclose(weight * weight, tally.n_positive * squares, rel_tol=1e-9)
+    if tally.labels is not None or not alike:
         return False
     share, std = tally.means[column] / most, float(tally.moments.std[1 + column]) / most
     return math.isclose(std * std, share * (1 - share), rel_tol=1e-9, abs_tol=1e-12)
@@ -92,12 +92,12 @@ class Discordant:
         found: list[Discordant | None] = []
         for c, (a, b) in enumerate(all_pairs(tally.n_models), tally.n_models):
             mean, std = float(tally.means[c]) / most, float(tally.moments.std[1 + c]) / most
-            differ = tally.n_rows * (std * std + mean * mean) if plain[a] and plain[b] else math.inf
+            differ = tally.n_positive * (std * std + mean * mean) if plain[a] and plain[b] else math.inf
             if not differ < _FEW_DIFFER - 0.5:
                 found.append(None)
                 continue
-            gap = tally.n_rows * mean
-            found.append(cls(round((differ + gap) / 2), round((differ - gap) / 2), tally.n_rows, most))
+            gap = tally.n_positive * mean
+            found.append(cls(round((differ + gap) / 2), round((differ - gap) / 2), tally.n_positive, most))
         return found
 
     @property
