@@ -28,7 +28,7 @@ from verax.analyses.binary import BinaryEvent
 from verax.analyses.decisions.bands import States
 from verax.analyses.decisions.cells import cell_sums
 from verax.analyses.operating.choice import Aim, Candidates, Counts
-from verax.analyses.operating.rates import SHARES, Rates, Share
+from verax.analyses.operating.rates import SHARES, Rates, RateShare
 from verax.analyses.units import SamplingUnits
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.inputs.groups import Groups
@@ -66,7 +66,7 @@ class Chosen(ABC):
     per_fold: Floats | None
 
     @abstractmethod
-    def __call__(self, name: str, share: Share) -> Share:
+    def __call__(self, name: str, share: RateShare) -> RateShare:
         """A share, from that of the rows."""
 
     @abstractmethod
@@ -83,7 +83,7 @@ class Chosen(ABC):
 
 
 @dataclass(frozen=True)
-class _Promised(Share):
+class _Promised(RateShare):
     """A share that the threshold was chosen for: mean and quantiles of its Beta distribution.
 
     Attributes
@@ -98,7 +98,7 @@ class _Promised(Share):
     freedom: float
 
     @classmethod
-    def of(cls, share: Share, freedom: float) -> _Promised:
+    def of(cls, share: RateShare, freedom: float) -> _Promised:
         """From the share of the rows."""
         return cls(share.value * share.n / (share.n + 1), share.n, share.slopes, share.value, freedom)
 
@@ -143,7 +143,7 @@ class Promise(Chosen):
     exact: bool
     freedom: float
 
-    def __call__(self, name: str, share: Share) -> Share:
+    def __call__(self, name: str, share: RateShare) -> RateShare:
         """A share, from that of the rows."""
         if not self.found:
             return replace(share, value=np.full_like(share.value, np.nan))
@@ -221,7 +221,7 @@ class Corrected(Chosen):
     optimism: Mapping[str, float]
     inflation: Mapping[str, float]
 
-    def __call__(self, name: str, share: Share) -> Share:
+    def __call__(self, name: str, share: RateShare) -> RateShare:
         """A share, from that of the rows."""
         value = np.clip(share.value - self.optimism[name], 0.0, 1.0)
         return _Lowered(value, share.n / self.inflation[name], share.slopes, share.value)
@@ -232,7 +232,7 @@ class Corrected(Chosen):
 
 
 @dataclass(frozen=True)
-class _Lowered(Share):
+class _Lowered(RateShare):
     """A share without its optimism.
 
     Attributes

@@ -60,7 +60,7 @@ def quantile_of(states: States, confidence: float) -> float:
 
 
 @dataclass(frozen=True)
-class Share:
+class RateShare:
     """A share among some rows at T thresholds.
 
     Attributes
@@ -90,7 +90,7 @@ class Share:
 
 
 # What the choice of a threshold on the same rows makes of a share, given by its name.
-Choice = Callable[[str, Share], Share]
+Choice = Callable[[str, RateShare], RateShare]
 
 
 class Rates:
@@ -110,7 +110,7 @@ class Rates:
         self.states: States = states
         self._choice = choice
         self._acts, self._happened = states.acts[model], states.happened
-        self._found: dict[str, Share] = {}
+        self._found: dict[str, RateShare] = {}
 
     def value(self, name: str) -> Floats:
         """The values, (T,); NaN where a rate is undefined."""
@@ -163,14 +163,14 @@ class Rates:
             return np.zeros(self.states.n_thresholds)
         return correlation(self.states, self.slopes("sensitivity"), self.slopes("specificity"))
 
-    def share(self, name: str) -> Share:
+    def share(self, name: str) -> RateShare:
         """A share of rows with the number of independent rows that tell about it."""
         if name not in self._found:
             found = self._counted(*(mask(self._acts, self._happened) for mask in SHARES[name]))
             self._found[name] = found if self._choice is None else self._choice(name, found)
         return self._found[name]
 
-    def _counted(self, hit: Bools, miss: Bools) -> Share:
+    def _counted(self, hit: Bools, miss: Bools) -> RateShare:
         states = self.states
         among = hit | miss
         total = (states.share * among).sum(axis=0)
@@ -187,7 +187,7 @@ class Rates:
         n = kish / _shrunk(own, np.ones(len(kish)), value, kish)
         if states.cells.units.grouped and states.cells.units.n > 1:
             n = n / self._effect(value, n, kish, slopes, among)
-        return Share(value, n, slopes)
+        return RateShare(value, n, slopes)
 
     def _effect(self, value: Floats, n: Floats, kish: Floats, slopes: Floats, among: Bools) -> Floats:
         """The design effect of groups, (T,): how many rows tell as much as one independent row.
