@@ -672,6 +672,19 @@ def test_a_subgroup_that_has_always_been_harder_raises_no_alarm():
     assert monitor.alarm is None
 
 
+def test_a_subgroup_that_appears_late_need_not_wait_for_steps_of_its_own():
+    rng, monitor = np.random.default_rng(6), vx.Monitor(by="site")
+    for day in range(20):
+        y, p = draw(rng, 200)
+        new = (np.arange(200) < 60) & (day >= 12)
+        y = np.where(new & (rng.random(200) < 0.6), 0, y)
+        if monitor.update(y, p, time=day, by={"site": np.where(new, "new", "old")}) is not None:
+            break
+    assert 12 <= day < 18
+    assert ("site", "new") in {target[:2] for target in monitor.alarm.targets}
+    assert ("site", "old") not in {target[:2] for target in monitor.alarm.targets}
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_shift_of_class_frequencies_is_not_called_a_change_of_one_class(seed):
     rng, monitor = np.random.default_rng([3, seed]), vx.Monitor(unit="row")
