@@ -161,3 +161,17 @@ def test_retinopathy_grades_are_too_timid():
     data = load("dr-aptos", "dr_aptos5.npz")
     found = vx.calibration_slope(data["labels"], data["probs"], ordered=True)
     assert [line.slope_interval.low > 1 for line in found] == [True] * 4
+
+
+def test_slopes_are_corrected_for_having_looked_at_all_events():
+    rng = np.random.default_rng(3)
+    p = rng.dirichlet(np.ones(4), 300)
+    y = (rng.random((300, 1)) > np.cumsum(p, axis=1)).sum(axis=1).clip(0, 3)
+    slopes = vx.calibration_slope(y, p)
+    raw = np.sort([line.p_value for line in slopes])
+    holm = np.minimum(np.maximum.accumulate(raw * [4, 3, 2, 1]), 1)
+    assert np.sort(slopes.adjusted) == pytest.approx(holm)
+    assert [line["p_adjusted"] for line in slopes.to_dict()["lines"]] == slopes.adjusted
+    line, p_value = slopes.farthest
+    assert (line.p_value, p_value) == (raw[0], pytest.approx(holm[0]))
+    assert "corrected for having looked at all 4 events" in repr(slopes)

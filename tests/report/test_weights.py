@@ -7,6 +7,7 @@ import pytest
 
 import verax as vx
 from reports import light
+from verax.report import Report
 
 
 @pytest.mark.parametrize("weights_are", ["importance", "counts"])
@@ -33,3 +34,17 @@ def test_the_two_meanings_differ():
         for kind in ("importance", "counts")
     }
     assert low["counts"] > low["importance"]
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3])
+def test_weights_and_groups_have_bands_and_subgroup_tests(scale):
+    """Of whatever size the weights are: only their ratios matter."""
+    rng = np.random.default_rng(2)
+    p = rng.dirichlet(np.ones(3), 200)
+    y = (rng.random((200, 1)) > np.cumsum(p, axis=1)).sum(axis=1).clip(0, 2)
+    own = {"weights": scale * rng.exponential(size=200), "groups": np.arange(200) % 40}
+    report = Report.of(y, p, by={"site": np.arange(200) % 2}, **own)
+    (model,) = report.to_dict()["models"].values()
+    assert all(low is not None for panel in model["reliability"] for _, _, low, *_ in panel["points"])
+    lines = report.contents.parts.shown["site"].lines
+    assert [line.p_value is not None for line in lines] == [True, True]

@@ -259,6 +259,18 @@ def test_draws_are_the_same_wherever_rows_are(rule, k, n, units, tmp_path):
         assert merged.corrected == pytest.approx(exact.corrected, abs=1e-12)
 
 
+def test_a_p_value_below_all_draws_is_a_bound():
+    rng = np.random.default_rng(0)
+    q = rng.random(2000)
+    wrong = vx.decompose(rng.random(2000) < q, q**3, bootstrap=None)
+    assert (wrong.p_value, wrong.whole.p_is_bound) == (1 / 1001, True)
+    assert "p <= 0.001 from 1,000 draws." in repr(wrong)
+    assert wrong.to_dict()["whole"]["p_is_bound"]
+    right = vx.decompose(rng.random(2000) < q, q, bootstrap=50)
+    assert not right.whole.p_is_bound
+    assert f"p = {right.p_value:.2g} from 50 draws." in repr(right)
+
+
 def test_a_curve_has_the_p_value_of_its_part():
     _, y, p = problem(500, 3, 6)
     for own in ({}, {"groups": np.arange(500) % 50}):

@@ -87,9 +87,11 @@ def _largest(handle: Handle, problem: Problem, parts: Breakdown) -> tuple[list[A
     kept: list[Any] = []
     left: list[Any] = []
     most = most_subgroups(problem.n_classes, len(problem.models))
+    # One copy of one row says nothing about a variance. Of other weights only the ratios matter.
+    lightest = 1 if problem.weighted and problem.weights_are == "counts" else 0
     cards = {label: parts[label][f"card:{handle.models[0]}"] for label in parts.labels}
     for label, card in sorted(cards.items(), key=lambda pair: -pair[1].n_rows):
         units = card.n_rows if card.n_groups is None else card.n_groups
-        enough = card.n_rows >= LEAST and units >= 2 and (card.weight > 1 or not problem.weighted)
+        enough = card.n_rows >= LEAST and units >= 2 and card.weight > lightest
         (kept if enough and len(kept) < most else left).append(label)
     return kept, left

@@ -41,7 +41,8 @@ def _confident(contents: Contents, found: ThresholdCurves, names: Sequence[str])
     lowest = min((row[key] for row in rows for key in ("y", "low") if row[key] is not None), default=0.0)
     upward = (min(least, math.floor(10 * lowest) / 10), 1.0)
     drawing = rate_chart(len(names), "least confidence", "accuracy", (least, 1.0), upward, "linear")
-    return with_labels(line_rows(drawing, [(least, least), (1, 1)]), rows, step=None)
+    # No diagonal: rows from a confidence on claim more than it, so even overconfident ones may lie above.
+    return with_labels(line_rows(drawing, []), rows, step=None)
 
 
 def _two_class(found: TwoClassCurves, names: Sequence[str]) -> dict[str, Spec]:
