@@ -59,6 +59,14 @@ def test_one_row_and_one_outcome_have_a_page():
     assert "all rows have the same outcome" in light([0] * 4, [0.2, 0.4, 0.1, 0.3]).to_html()
 
 
+def test_too_few_events_promise_nothing_on_the_page():
+    y, p = sample(40, 2)
+    section = thresholds_exhibit(light(y, p).contents)
+    promise = section["points"][0][-2]
+    assert promise["threshold"] == "none"
+    assert "that takes 29 events" in promise["purpose"]
+
+
 def test_rows_elsewhere_have_the_section_and_many_rows_a_note(monkeypatch):
     pl = pytest.importorskip("polars")
     y, p = sample(120, 2)

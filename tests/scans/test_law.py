@@ -148,8 +148,8 @@ def test_graded_answers_are_refused_where_forecasts_are_needed():
 # ---- weights -------------------------------------------------------------------------------------
 
 FACTORS = (0.5, 3.0, 1e-200, 1e200)
-# Fits end where steps are small, and rounding moves where that is.
-FITTED = {"fit_pool": 1e-7}
+# Fits end where steps are small, and refits to drawn outcomes pool what ties: rounding moves both.
+FITTED = {"fit_pool": 1e-7, "decompose with intervals": 0.1}
 # With weights, calibrated outcomes are drawn in another way.
 DRAWN_ANEW = {"reliability": ("band", "expected_miscalibration", "p_value")}
 WEIGHED = [(name, kind) for name, asked in TABLE.items() for kind in asked.takes if name != "Report.of"]
