@@ -28,8 +28,9 @@ def check_margin(margin: float | None, rules: Sequence[Rule]) -> float | None:
 
 def check_among(handle: Handle, reference: object) -> None:
     """Refuse too few models, and a reference that is none of them."""
-    check_models(handle, reference if isinstance(reference, str) and reference in handle.models else None)
-    if reference is not None and reference not in handle.models:
+    known = isinstance(reference, str) and reference in handle.models
+    check_models(handle, reference if known else None)
+    if reference is not None and not known:
         raise InputError(
             f"must be the name of a model, not {show(reference)}", argument="reference", values=[reference]
         )

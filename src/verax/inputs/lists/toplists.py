@@ -11,7 +11,7 @@ import numpy as np
 from verax.common.checks import check_count, check_flag, check_number
 from verax.common.sizes import as_float, in_digits
 from verax.errors import InputError, Remedy, RuleError, show
-from verax.inputs.arrays import Bools, Floats, Ints
+from verax.inputs.arrays import Bools, Floats, Ints, to_array, to_host
 from verax.inputs.lists import making
 from verax.inputs.lists.labelsets import LabelSets
 from verax.inputs.lists.ragged import Ragged
@@ -102,7 +102,7 @@ class TopLists:
         slack: float | None = None,
         choices: Ints | None = None,
     ) -> None:
-        self.choices = None if choices is None else np.asarray(choices, np.int64)
+        self.choices = None if choices is None else _numbers_of_choices(choices)
         if vocabulary is not None and not isinstance(vocabulary, ClassVocabulary):
             raise InputError("must be a ClassVocabulary or None", argument="vocabulary", kind="type")
         self.n_classes: int = check_size(n_classes, vocabulary)
@@ -660,6 +660,19 @@ class TopLists:
         made._lists = lists
         made._survey = lists.survey(self.n_classes, self.slack)
         return made
+
+
+def _numbers_of_choices(choices: object) -> Ints:
+    """The number of classes that each row can have."""
+    found = to_host(to_array(choices, "choices")[0])
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise InputError(
+            "must be a whole number for each row",
+            argument="choices",
+            kind="type",
+            found=f"its shape is {found.shape} and its type {found.dtype}",
+        )
+    return found.astype(np.int64)
 
 
 def _amount(argument: str, value: object) -> float:
