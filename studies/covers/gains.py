@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, softmax, xlogy
@@ -98,6 +99,114 @@ def claims_of_gains() -> None:
 
 
 claims_of_gains()
+
+
+@cache
+def calibrated_gains(
+    method: str, k: int, n: int, kind: str, replications: int, seed: int, factor: float
+) -> dict[str, list[bool]]:
+    """In which samples of k classes a method is chosen, its gain is claimed, and the interval covers it.
+
+    Logits are this factor times the true ones. The truth is the gain of the fit on many new rows. Rows of a
+    group share half of the variance of their logits and, three in ten, the number that draws the outcome.
+    """
+    z = np.random.default_rng(99).normal(size=(20_000, k))
+    chance, given = softmax(z, axis=1), softmax(factor * z, axis=1)
+    found: dict[str, list[bool]] = {"chosen": [], "claimed": [], "covered": []}
+    for i in range(replications):
+        rng = np.random.default_rng([seed, i])
+        z, draws, by, options = rng.normal(size=(n, k)), rng.random(n), np.arange(n) % 50, {}
+        if kind == "groups":
+            z = np.sqrt(0.5) * (z + rng.normal(size=(50, k))[by])
+            draws = np.where(rng.random(n) < 0.3, rng.random(50)[by], draws)
+            options = {"groups": by}
+        elif kind == "weights":
+            options = {"weights": rng.exponential(size=n)}
+        y = np.minimum((draws[:, None] > np.cumsum(softmax(z, axis=1), axis=1)).sum(axis=1), k - 1)
+        p = softmax(factor * z, axis=1)
+        fitted = vx.recalibrate(y, p, rule="log_score", method=method, seed=i, **options)
+        before, after = (-xlogy(chance, q).sum(axis=1).mean() for q in (given, fitted.apply(given)))
+        low, high = fitted.gain.interval
+        found["chosen"].append(fitted.method != "none")
+        found["claimed"].append(fitted.method != "none" and low > 0)
+        found["covered"].append(low - 1e-12 <= before - after <= high + 1e-12)
+    return found
+
+
+def claims_of_calibrated_gains() -> None:
+    """Choices, claims and coverage where there is nothing to gain; and that claims remain where there is."""
+    sizes = ((2, 300, 60), (5, 300, 60), (5, 3000, 10), (40, 600, 20))
+    designs = [("best", k, n, "", replications) for k, n, replications in sizes]
+    designs += [("best", 3, 600, kind, 30) for kind in ("groups", "weights")]
+    designs += [(m, k, 300, "", 60) for k in (2, 5) for m in ("temperature", "bcts", "isotonic", "blend")]
+    designs += [("spline", 2, 300, "", 60), ("smatrix", 5, 300, "", 60)]
+    designs += [("bcts", 3, 600, kind, 60) for kind in ("groups", "weights")]
+    for *of, replications in designs:
+        method, k, n, kind = of
+        where = f"{method}, {k} classes, {n} rows{' with ' if kind else ''}{kind}"
+        wanted = {"claimed": (0.0, 0.025), "covered": (0.93, 1.0)}
+        if method == "best":
+            wanted["chosen"] = (0.0, 0.05)
+        for name, between in wanted.items():
+            claim(f"calibrated forecasts: {name}, {where}", *between, _gains(name, of), replications)
+    for k, n, factor in ((2, 1000, 1.6), (5, 1000, 1.4), (40, 600, 1.6)):
+        where = f"{k} classes, {n} rows, logits times {factor:g}"
+        for name, low in (("claimed", 0.8), ("covered", 0.92)):
+            measure = _gains(name, ["best", k, n, ""], factor)
+            claim(f"overconfident forecasts: {name}, {where}", low, 1.0, measure, 10 if k == 40 else 30)
+
+
+def _gains(name: str, of: list[Any], factor: float = 1.0) -> Measure:
+    return lambda replications, seed: share_of(calibrated_gains(*of, replications, seed, factor)[name])
+
+
+claims_of_calibrated_gains()
+
+
+@cache
+def pools(design: str, n: int, replications: int, seed: int) -> dict[str, list[bool]]:
+    """In which samples the difference of a fitted pool covers that of its weights on many new rows.
+
+    Three forecasters of five classes. In "one knows" the first is right, and the others see the truth through
+    noise; in "alike" all three see it through noise, so that equal weights are best.
+    """
+
+    def drawn(rng: np.random.Generator, n: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        z = rng.normal(size=(n, 5))
+        noise = [0.0 if design == "one knows" else 0.8, 0.8, 0.8]
+        seen = [softmax(z + scale * rng.normal(size=z.shape), axis=1) for scale in noise]
+        return softmax(z, axis=1), dict(zip("abc", seen, strict=True))
+
+    chance, given = drawn(np.random.default_rng(5), 20_000)
+    found: dict[str, list[bool]] = {"covered": [], "claimed": []}
+    for i in range(replications):
+        rng = np.random.default_rng([seed, i])
+        q, models = drawn(rng, n)
+        y = np.minimum((rng.random((n, 1)) > np.cumsum(q, axis=1)).sum(axis=1), 4)
+        fitted = vx.fit_pool(y, models, rule="brier", seed=i)
+        other = given["a"] if design == "one knows" else sum(given.values()) / 3
+        gap = fitted.against("a" if design == "one knows" else "equal weights")
+        mine, theirs = (((p - chance) ** 2).sum(axis=1).mean() for p in (fitted.apply(given), other))
+        found["covered"].append(gap.interval.low <= mine - theirs <= gap.interval.high)
+        found["claimed"].append(gap.interval.high < 0)
+    return found
+
+
+def claims_of_pools() -> None:
+    """Coverage of the gain of fitted weights where the first forecaster, or equal weights, are best."""
+    for design in ("one knows", "alike"):
+        for n in (300, 1000):
+            for name, wanted in (("covered", (0.93, 1.0)), ("claimed", (0.0, 0.025))):
+
+                def measure(
+                    replications: int, seed: int, of: tuple[str, int] = (design, n), name: str = name
+                ) -> tuple[float, float]:
+                    return share_of(pools(*of, replications, seed)[name])
+
+                claim(f"pools: gain {name}, {design}, {n} rows", *wanted, measure, 40)
+
+
+claims_of_pools()
 
 
 @cache

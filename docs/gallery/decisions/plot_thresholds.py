@@ -24,7 +24,7 @@ costs = [[0, 1, 1, 2], [3, 0, 1, 1], [8, 3, 0, 1], [20, 8, 3, 0]]
 
 # %%
 # Deciding by expected cost halves the cost. Thresholds tuned on these patients look better still.
-# Cross-validated (``honest``), half of that gain is gone, and its confidence interval includes
+# Cross-validated (``honest``), most of that gain is gone, and its confidence interval includes
 # zero.
 
 chosen = vx.choose_thresholds(y, p, metric="ec", costs=costs, classes=stages)

@@ -15,8 +15,8 @@ from verax.inference.intervals import Interval
 from verax.inputs.groups import GroupCount, each_count, in_words
 from verax.inputs.skipping import MaySkip
 
-# With fewer rows, or groups, the gain of a method is skewed: 95 % intervals covered 84 % at 100 rows and 92 %
-# at 300.
+# With fewer rows, or groups, the gain of a method is skewed: 95 % intervals covered 91 to 95 % at 100 rows of
+# overconfident forecasts.
 _FEW = 1000
 _SKEWED = "only {} rows or groups: the calibration part is skewed"
 _UNGAINED = "no method gains significantly; the interval includes that of the closest method"
