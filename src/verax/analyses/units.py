@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,28 +130,6 @@ class SamplingUnits(IndependentUnits):
     def n(self) -> int:
         """The number of units that have rows."""
         return int(np.count_nonzero(self.sums(self.share)))
-
-    def squares(self, pools: Ints, n_pools: int) -> Floats:
-        """The sum of squared weights in each pool of rows; rows of a group in a pool count as one row."""
-        if self.groups is None:
-            return sums_at(pools, self.share**2, n_pools)
-        n_groups = len(self.groups.labels)
-        together, place = np.unique(pools * n_groups + self.groups.codes, return_inverse=True)
-        return sums_at(together // n_groups, sums_at(place, self.share, len(together)) ** 2, n_pools)
-
-    def influence(self, columns: Iterable[Floats], n_columns: int | None = None) -> Floats:
-        """What each unit adds to the deviations of the weighted means of columns, (n, C)."""
-        if n_columns is None:
-            columns = list(columns)
-            n_columns = len(columns)
-        n_units = len(self.share) if self.groups is None else len(self.groups.labels)
-        found = np.empty((n_columns, n_units))
-        with np.errstate(invalid="ignore"):
-            for row, column in zip(found, columns, strict=True):
-                deviation = column - dot(self.share, column)
-                deviation *= self.share
-                row[:] = self.sums(deviation)
-        return found.T
 
     def variances(self, influence: Floats) -> Floats:
         """The sandwich variances of weighted means, with each unit's square over one minus its weight."""

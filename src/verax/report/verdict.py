@@ -10,6 +10,7 @@ import numpy as np
 
 from verax.analyses.calibration.components import Components
 from verax.analyses.calibration.list_results import Claim
+from verax.analyses.calibration.slope_result import CalibrationLine
 from verax.analyses.recalibration.records import METHOD_TITLES
 from verax.errors import join
 from verax.inputs.groups import each_count, in_words
@@ -76,7 +77,8 @@ def _what_is_off(contents: Contents, found: Findings, off: Mapping[str, bool]) -
     # The curve of two classes is that of one of them: what it shows on average comes first.
     if off.get("top") and abs(sure.gap) >= _NARROW and not (leans and contents.problem.n_classes == 2):
         return f"{side_of(sure.gap)} ({claimed_and_right(found.dense)})"
-    if off.get("slope") and found.dense.slope is not None:
+    line = found.dense.slope
+    if off.get("slope") and line is not None and not (leans and _includes_one(line)):
         told = f"miscalibrated: {_slope_words(contents, found.dense)}"
         return f"{told}; {leans}" if leans else told
     if leans:
@@ -96,9 +98,15 @@ def _slope_words(contents: Contents, dense: Distributions) -> str:
     of = "" if len(slopes) == 1 else f", the least likely of {len(slopes):,}"
     ends = f"{level(contents.confidence)} {span(line.slope_interval, 2)}"
     told = f"calibration slope {number(line.slope, 2)}, {ends}{of}"
-    if line.slope_interval.defined and line.slope_interval.low <= 1 <= line.slope_interval.high:
+    if _includes_one(line):
         return f"{whose} are off on average ({told})"
     return f"{whose} are {'too extreme' if line.slope < 1 else 'not extreme enough'} ({told})"
+
+
+def _includes_one(line: CalibrationLine) -> bool:
+    """Whether the slope may be 1, so that the line is off on average and not by its slope."""
+    ends = line.slope_interval
+    return ends.defined and ends.low <= 1 <= ends.high
 
 
 def remedy_words(found: Findings) -> str:

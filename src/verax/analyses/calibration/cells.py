@@ -440,8 +440,8 @@ def joint_gains(sample: Keyed, how: Split, n_rows: float, n: int, seed: int) -> 
     run = sample.total
     mass = np.cumsum(run.sums.high[:, 0])
     m = int(min(KEPT, n_rows))
-    # Rows that are like many others are drawn several times.
-    places = np.searchsorted(mass, (np.arange(m) + 0.5) / m * mass[-1])
+    # Rows that are like many others are drawn several times. Rounding must not decide which row it is.
+    places = np.searchsorted(mass, (np.arange(m) + 0.5 - 1e-6) / m * mass[-1])
     p = run.least[np.minimum(places, len(mass) - 1)]
     keys = draw_keys(n, seed, _JOINT)
     uniform = (mixed(np.arange(m, dtype=np.uint64)[:, None] ^ keys) >> np.uint64(11)) * 2.0**-53
