@@ -195,7 +195,7 @@ class Estimate:
 def _quantiles(freedom: Floats | float, confidence: float) -> Floats:
     """The upper ends of the central intervals of Student's t distributions; NaN without any freedom."""
     freedoms = np.asarray(freedom, float)
-    known = {own: t_quantile(own, confidence) for own in np.unique(freedoms).tolist()}
+    known = {own: t_quantile(own, confidence) for own in np.unique(freedoms).tolist() if own > 0}
     return np.asarray(np.vectorize(lambda own: known.get(own, np.nan), otypes=[float])(freedoms))
 
 
