@@ -30,9 +30,13 @@ def plain_texts(draw: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(draw)
     def drawn(*args: P.args, **kwargs: P.kwargs) -> T:
-        plt = pyplot()
-        with plt.rc_context({"text.parse_math": False}):
+        # One setting alone: a context of all would set the backend again, and notebooks lose their figures.
+        settings = pyplot().rcParams
+        before, settings["text.parse_math"] = settings["text.parse_math"], False
+        try:
             found = draw(*args, **kwargs)
+        finally:
+            settings["text.parse_math"] = before
         for root in found if isinstance(found, (list, tuple, np.ndarray)) else [found]:
             _as_they_are(root)
         return found
