@@ -212,4 +212,4 @@ def test_numbers_and_texts_name_the_same_groups(question):
     assert _ask(question, y, p, groups.astype(str), weak) == first
     if question != "handle":
         assert _ask(question, y, p, groups.astype(float), weak) == first
-        assert _ask(question, y, p, np.array([f"{100 - g}" for g in groups]), weak) == first
+    assert _ask(question, y, p, np.array([f"{100 - g}" for g in groups]), weak) == first

@@ -277,6 +277,11 @@ def test_a_curve_has_the_p_value_of_its_part():
         parts = vx.decompose(y, p, rule="brier", bootstrap=60, seed=2, **own).parts
         curves = vx.reliability(y, p, resamples=60, seed=2, **own)
         assert [curve.components.p_value for curve in curves] == [part.p_value for part in parts]
+        # Of two classes only one has a curve.
+        y2, p2 = np.minimum(y, 1), 1 - p[:, 0]
+        parts = vx.decompose(y2, p2, rule="brier", bootstrap=60, seed=2, **own).parts
+        (curve,) = vx.reliability(y2, p2, resamples=60, seed=2, **own)
+        assert curve.components.p_value == parts[1].p_value
 
 
 def test_rows_that_are_alike_count_in_the_sample_by_their_number():

@@ -33,6 +33,8 @@ from verax.inputs.handles import Handle, Part, Recipe
 _MOST, _SLOTS, _CELLS = 2**20, 512, 128
 # So many rows of a part are looked at together that their columns have this many numbers.
 _NUMBERS = 2**20
+# Sums of groups that differ by less, as a share of the largest, are equal but for rounding.
+_TIED = 1e-9
 
 
 def n_wide(n_events: int) -> int:
@@ -110,9 +112,25 @@ class SecondLook(Summary, kind="second look at events"):
         return n_wide(self.expected.high.size)
 
     def random_signs(self, n: int, seed: list[int]) -> Floats:
-        """One sign for each slot of groups in each of n draws, the same for all events."""
-        rng = np.random.default_rng(seed)
-        return np.array([rng.choice([-1.0, 1.0], len(self.signed.high)) for _ in range(n)])
+        """One sign for each slot of groups in each of n draws, the same for all events.
+
+        Slots have their signs by their deviations from the forecast, not by the names of groups. The last
+        event is looked at first, so the curve of one of two classes has the signs of the score of both.
+        """
+        rng, gaps = np.random.default_rng(seed), self.signed.high[..., 1]
+        level = np.zeros(len(gaps), np.int64)
+        for some in (gaps[:, -1], gaps.reshape(len(gaps), -1)):
+            # A sum in which no two cells count alike.
+            place = np.einsum("sc,c->s", some, np.cos(np.arange(some.shape[1])))
+            order = np.lexsort((place, level))
+            # Rounding must not decide between sums that are equal.
+            rises = np.diff(place[order]) > _TIED * np.abs(place).max(initial=0.0)
+            level[order[1:]] = np.cumsum(rises | (np.diff(level[order]) > 0))
+        # What is equal even then is in the order of names, as slots are.
+        order = np.argsort(level, kind="stable")
+        signs = np.empty((n, len(gaps)))
+        signs[:, order] = [rng.choice([-1.0, 1.0], len(gaps)) for _ in range(n)]
+        return signs
 
     def wild(self, signs: Floats, i: int, kind: int, n_cells: int) -> Floats:
         """Deviations of an event from its recalibration or its forecast, by weight in wide cells: (n, C)."""
