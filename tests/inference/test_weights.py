@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import t
 
 import verax as vx
 from verax.engines.differences import PairedTally
@@ -196,7 +197,21 @@ def test_decompose_with_counts_is_that_of_the_repeated_rows():
         for kind in ("counts", "importance")
     ]
     assert grouped[0] == grouped[1]
-    for weights in (w + 0.5, np.full(80, 1e9)):
-        with pytest.raises(vx.InputError, match="whole numbers"):
-            vx.decompose(y, p, weights=weights, weights_are="counts", **options)
+    with pytest.raises(vx.InputError, match="whole numbers"):
+        vx.decompose(y, p, weights=w + 0.5, weights_are="counts", **options)
     assert vx.decompose(y, p, weights=w + 0.5, weights_are="counts", rule="rps").intervals is None
+
+
+def test_counts_may_be_large_because_no_row_is_repeated():
+    """By Student's interval: squares of m copies of a row add up to m times as much, over m squared."""
+    rng, m = np.random.default_rng(0), 1e9
+    p, y = rng.dirichlet(np.ones(3), 80), rng.integers(0, 3, 80)
+    options = {"rule": "rps", "bootstrap": 30}
+    once, often = (
+        vx.decompose(y, p, weights=np.full(80, times), weights_are="counts", **options) for times in (1.0, m)
+    )
+    assert often.miscalibration == pytest.approx(once.miscalibration, rel=1e-9)
+    widths = [np.diff(list(each.intervals["score"]))[0] for each in (once, often)]
+    quantiles = t.ppf(0.975, [79, 80 * m - 1])
+    expected = quantiles[1] / quantiles[0] * np.sqrt(79 / (80 * m - 1))
+    assert widths[1] / widths[0] == pytest.approx(expected, rel=1e-6)

@@ -111,8 +111,8 @@ def decompose(
     seed
     confidence
     weights_are
-        With "counts" every number is that of the repeated rows; for intervals the weights must be whole
-        numbers, because the rows are repeated.
+        With "counts" every number is that of the repeated rows; for draws and intervals the weights must be
+        whole numbers.
     **read
 
     Returns
