@@ -33,6 +33,9 @@ OUTDATED = ("auc", "ap", "c index")
 LACKING = "lacks summaries that this analysis needs; none was made by FitRecipe with these settings"
 # Rows are numbered within files; the accuracy of lists has another definition than in 0.2.0, and its remark.
 SKIPPED = ("row", "accuracy", "caution")
+# 0.2.0 kept no sample of rows, which tells how the events depend on each other. So outcomes of its files are
+# drawn event by event, in cells, and not for all events of a row together: what is random has other values.
+DRAWN = ("expected_miscalibration", "p_value", "p_adjusted", "p_is_bound")
 # 0.2.0 counted all rows in bins for these; rows that are kept now are counted likewise here.
 BINNED = ("retention", "qwk", "risk")
 # Reports on distributions take seconds: one is made of what was saved, the others by the long tests.
@@ -81,24 +84,24 @@ def shards(folder, name):
     return [folder / f"{name}{shard}.verax" for shard in range(making.SHARDS)]
 
 
-def numbers(result):
+def numbers(result, skipped):
     """All numbers in a result, in order."""
     if hasattr(result, "to_dict"):
         result = result.to_dict(stored=False)
     if isinstance(result, dict):
-        return [x for key, inner in result.items() if key not in SKIPPED for x in numbers(inner)]
+        return [x for key, inner in result.items() if key not in skipped for x in numbers(inner, skipped)]
     if isinstance(result, (list, tuple)):
-        return [x for inner in result for x in numbers(inner)]
+        return [x for inner in result for x in numbers(inner, skipped)]
     return [float(result)] if isinstance(result, (int, float)) else []
 
 
-def same(found, expected):
+def same(found, expected, skipped=SKIPPED):
     if isinstance(found, Report):
         # Earlier versions saved no sample of lists, so they say nothing of recalibration.
         more = expected.verdict.removeprefix(found.verdict)
         assert not more or (found.contents.problem.lists and more.startswith(" No recalibration method"))
         return
-    found, expected = numbers(found), numbers(expected)
+    found, expected = numbers(found, skipped), numbers(expected, skipped)
     assert len(found) > 0
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
@@ -122,7 +125,8 @@ def test_saved_rows_give_the_same_numbers(version, name, what, folders, now, mon
         if (what, version) != ("slope", "0.2.0") or LACKING not in str(error):
             raise
     else:
-        same(found, expected)
+        drawn = DRAWN if (what, version) == ("subgroups", "0.2.0") else ()
+        same(found, expected, SKIPPED + drawn)
 
 
 @pytest.mark.parametrize("name", ["dense", "weighted", "lists", "grouped lists"])
