@@ -22,6 +22,7 @@ from verax.analyses.retention.bins import Bins
 from verax.analyses.retention.cuts import Cuts, Options, RowOrder, RowWeights
 from verax.analyses.retention.uncertainty_scores import doubt, expected_of_itself
 from verax.analyses.table import RowTable
+from verax.engines.histograms import Histogram
 from verax.inference.bootstrap import multiplicities
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Part, collectors_for
@@ -371,6 +372,42 @@ def test_rows_in_parts_make_the_curves_of_all(extra):
     assert doubtful.to_dict() == vx.selective(y, p, **shared, **columns).to_dict()
 
 
+UNITS = {
+    "even": lambda rng: 2.0 * rng.integers(0, 4, 2000),
+    "halves": lambda rng: rng.integers(0, 4, 2000) / 2,
+    "thirds": lambda rng: rng.integers(1, 4, 2000) / 3,
+    "the same": lambda _: np.full(2000, 0.3),
+    "too many": lambda rng: 7.0 * rng.permutation(2000),
+    "no unit": lambda rng: rng.exponential(size=2000),
+}
+
+
+@pytest.mark.parametrize("name", UNITS)
+@pytest.mark.parametrize("counts", [False, True])
+def test_rows_in_bins_are_cut_where_rows_in_memory_are(name, counts, monkeypatch):
+    monkeypatch.setattr(summaries, "MOST_ROWS", 0)
+    rng = np.random.default_rng(3)
+    # Rows of a bin tie, so that bins are exact.
+    y, p = rng.integers(0, 3, 2000), rng.dirichlet(np.ones(3), 5)[rng.integers(0, 5, 2000)]
+    w = UNITS[name](rng)
+    asked = {"by": "entropy", "metric": ["accuracy", vx.brier], "removed": [0, 0.0707, 0.3, 0.3333]}
+    asked["weights_are"] = "counts" if counts else "importance"
+    exact = vx.selective(y, p, weights=w, **asked)
+    for n_parts in (1, 4):
+        found = vx.selective(Scattered(y, p, n_parts=n_parts, seed=n_parts, weights=w), **asked)
+        for key in exact:
+            assert not found[key].within.any()
+            assert found[key].values == pytest.approx(exact[key].values, rel=1e-12)
+
+
+def test_histograms_of_earlier_versions_have_the_unit_that_they_had():
+    ranks = np.arange(6.0)
+    for weights, unit in ((None, 1.0), (np.array([2.0, 4, 2, 4, 2, 4]), 1.0), (np.full(6, 0.5), None)):
+        values = summaries.Histograms({"a": Histogram.of(ranks, [ranks], weights)}, {"a": ()}).to_values()
+        old = summaries.Histograms.from_values({k: v for k, v in values.items() if k != "weights"})
+        assert old.unit == old.merge(old).unit == unit
+
+
 @pytest.mark.parametrize(("kind", "off"), [(np.float32, 2e-5), (np.float16, 2e-3)])
 def test_doubts_of_rows_within_the_tolerance_of_their_precision(kind, off):
     rng = np.random.default_rng(5)
@@ -519,7 +556,7 @@ def test_replicates_of_bins_vary_as_those_of_rows():
     bins.sums = bins.crossed = np.bincount(rank, values)[:, None]
     bins.second = bins.crossed_second = np.bincount(rank, values**2)[:, None]
     bins.infinite = np.zeros((4, 1))
-    bins.rank, bins.counts, bins.n_cells, bins.unit = np.arange(4), bins.weights, 0, 1.0
+    bins.rank, bins.counts, bins.n_cells = np.arange(4), bins.weights, 0
     drawn = np.array([own.sums[:, 0] for own in bins.drawn(4000, 0, copies=True)])
     # Rows drawn with replacement: the sum of a bin is a sum of 300 values that are zero elsewhere.
     spread = 300 * np.array([np.where(rank == b, values, 0.0).var() for b in range(4)])

@@ -22,20 +22,41 @@ from verax.scores.metrics import CostsLike
 
 # The smallest weight is at most this number of units; ratios are whole but for this rounding.
 _MOST_UNITS, _ROUNDING = 100, 1e-7
+# More different weights than this are not kept, and have no unit.
+_MOST_WEIGHTS = 1024
+# How many rows are looked at together.
+_BLOCK = 2**16
+
+
+def different(*weights: Floats) -> Floats:
+    """The different weights of rows, without zero; infinity alone where they are too many.
+
+    >>> different(np.array([1.0, 1.5, 0.0]), np.array([0.5, 1.0]))
+    array([0.5, 1. , 1.5])
+    """
+    found = np.zeros(0)
+    for own in weights:
+        for start in range(0, len(own), _BLOCK):
+            block = own[start : start + _BLOCK]
+            found = np.union1d(found, block[block > 0])
+            if len(found) > _MOST_WEIGHTS or np.inf in found[-1:]:
+                return np.array([np.inf])
+    return found
 
 
 def common_unit(weights: Floats) -> float | None:
-    """The largest number that all weights are whole multiples of; None where there is none.
+    """The largest number that all of some different weights are whole multiples of; None where there is none.
 
-    >>> common_unit(np.array([1.0, 1.5, 0.0])), common_unit(np.array([1.0, 2**0.5]))
+    >>> common_unit(np.array([1.0, 1.5])), common_unit(np.array([1.0, 2**0.5]))
     (0.5, None)
     """
-    least = float(np.min(weights, where=weights > 0, initial=np.inf))
+    if not len(weights):
+        return None
+    least = float(weights.min())
     with np.errstate(over="ignore", invalid="ignore"):
         relative = weights / least
         for n in range(1, _MOST_UNITS + 1):
-            # Most weights without a unit show it in a few rows.
-            if _whole(n * relative[:64]) and _whole(n * relative):
+            if _whole(n * relative):
                 return least / n
     return None
 
@@ -127,13 +148,18 @@ class RowTable:
 
     def in_units(self) -> RowTable:
         """With weights that have a common unit in this unit, so that only their ratios matter."""
-        if self.weights is None or (unit := common_unit(self.weights)) is None:
+        if self.weights is None or (unit := self.unit) is None:
             return self
         return replace(self, weights=np.rint(self.weights / unit))
 
     @cached_property
+    def unit(self) -> float | None:
+        """The number that all weights are whole multiples of."""
+        return 1.0 if self.weights is None else common_unit(different(self.weights))
+
+    @cached_property
     def whole(self) -> bool:
-        """Whether all weights are whole numbers, so that cuts remove whole rows."""
+        """Whether all weights are whole numbers."""
         return self.weights is None or bool((self.weights == np.floor(self.weights)).all())
 
     @property

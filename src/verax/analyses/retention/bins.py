@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -72,16 +73,6 @@ class Bins:
         self.rank: Ints = len(columns) - 1 - np.searchsorted(bins.keys, number)
         self.counts, self.cell_squares = cells.sums.high[:, 0], cells.sums.high[:, 1]
         self.n_cells = found.n_cells
-        # What whole rows weigh: one, or the weight of all rows where these are the same.
-        each = self.squares / self.weights if len(self.weights) else np.ones(1)
-        even = bool(each.min() > 0 and each.max() <= each.min() * (1 + 1e-9))
-        self.unit: float | None = float(each[0]) if even else 1.0 if found.whole else None
-
-    def alike(self, replicate: Histogram) -> Bins:
-        """The bins of a replicate of whole groups, whose rows weigh what they weigh here."""
-        found = Bins(replicate)
-        found.unit = self.unit
-        return found
 
     def drawn(self, n: int, seed: int, *, copies: bool) -> Iterator[Bins]:
         """Bootstrap replicates of independent rows.
@@ -111,7 +102,6 @@ class Bins:
             here = (w > 0)[:, None]
             drawn.sums = mean * w[:, None] + noise
             drawn.infinite = np.where(here, self.infinite, 0.0)
-            drawn.unit = self.unit if even or copies else None
             yield drawn
 
 
@@ -128,11 +118,11 @@ class BinCuts:
         Whether it is unknown which rows of the bin are removed.
     """
 
-    def __init__(self, bins: Bins, options: Options) -> None:
+    def __init__(self, bins: Bins, options: Options, unit: float | None) -> None:
         self._bins = bins
         cumulative = np.cumsum(bins.weights)
         total = float(cumulative[-1])
-        taken = options.taken(total, bins.unit)
+        taken = options.taken(total, unit)
         # A replicate without weight has no values.
         self.kept: Floats = total - taken if total else taken + np.nan
         self.at: Ints = np.minimum(np.searchsorted(cumulative, taken, side="right"), len(cumulative) - 1)
@@ -205,6 +195,7 @@ def binned_curves(
     names, measures = [named(metric) for metric in metrics], recipe.measures
     about = {named(m): (named(m), higher_is_better(m), bounds_of(m, n_classes)) for m in metrics}
     by_outcome = {named(key) for key in recipe.keys if isinstance(key, Rule)}
+    unit = options.unit(found)
 
     def drawn(order: str) -> dict[str, Floats]:
         return _replicates(found, order, measures, options, n_classes) if options.bootstrap else {}
@@ -214,7 +205,7 @@ def binned_curves(
     draws = side_by_side(drawn, list(found.orders), n_bins)
     curves: dict[Any, RetentionCurve] = {}
     for (order, histogram), deviations in zip(found.orders.items(), draws, strict=True):
-        values, bounds = _measured(Bins(histogram), measures, options, n_classes)
+        values, bounds = _measured(BinCuts(Bins(histogram), options, unit), measures, n_classes)
         for name in names:
             exact = options.fill(values[name])
             replicates = np.zeros((0, len(exact)))
@@ -237,10 +228,9 @@ def effective_groups(histogram: Histogram, drawn: Sequence[Histogram]) -> float:
 
 
 def _measured(
-    bins: Bins, measures: Measures, options: Options, n_classes: int, *, bounded: bool = True
+    cuts: BinCuts, measures: Measures, n_classes: int, *, bounded: bool = True
 ) -> tuple[dict[str, Floats], dict[str, Floats]]:
     """Each metric at each cut, and how far it can be from that of the rows."""
-    cuts = BinCuts(bins, options)
     values: dict[str, Floats] = {}
     bounds: dict[str, Floats] = {}
     for i, measure in enumerate(measures.values):
@@ -264,11 +254,14 @@ def _replicates(
     groups = found.replicates[order]
     if groups:
         base = Bins(found.orders[order].coarser(max(0, groups[0].level - found.orders[order].level)))
-        draws: Iterator[Bins] = (base.alike(each) for each in groups if len(each.bins.total.keys))
+        draws: Iterator[Bins] = (Bins(each) for each in groups if len(each.bins.total.keys))
     else:
         base = Bins(found.orders[order].at_most(_DRAWN_FROM))
         draws = base.drawn(options.bootstrap, options.seed, copies=options.copies)
-    observed = _measured(base, measures, options, n_classes, bounded=False)[0]
-    drawn = [_measured(each, measures, options, n_classes, bounded=False)[0] for each in draws]
+    unit = options.unit(found)
+    observed, *drawn = (
+        _measured(BinCuts(each, options, unit), measures, n_classes, bounded=False)[0]
+        for each in chain([base], draws)
+    )
     with np.errstate(invalid="ignore"):
         return {name: np.array([each[name] for each in drawn]) - observed[name] for name in observed}

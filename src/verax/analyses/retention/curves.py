@@ -56,7 +56,8 @@ def retention(
     construction, and for kappa did best or nearly so in simulations.
     `selective` is the sibling whose order uses the forecasts alone.
 
-    Cuts remove whole rows where the weights are whole multiples of a number; otherwise shares of the weight.
+    Cuts remove whole rows where the weights are whole multiples of a number and at most 1,024 of them differ;
+    otherwise shares of the weight.
     Metrics and rules that depend on the order of the classes refuse labels without `classes`. Beyond
     1,024 classes no tables of counts are kept: only metrics that are means over rows are available
     ("accuracy", "ec", "mae", "off_by_one"), and rules.

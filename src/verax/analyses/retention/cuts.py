@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
@@ -44,6 +44,16 @@ _TABLES_OF_MEANS = 64
 _ROWS = 2**16
 # How many rows a function of rows may be given, where tied rows are repeated to count in part.
 _REPEATED = 2**24
+
+
+class _Weights(Protocol):
+    """Rows that know of their weights whether all are whole, and their common unit."""
+
+    @property
+    def whole(self) -> bool: ...
+
+    @property
+    def unit(self) -> float | None: ...
 
 
 class Options:
@@ -80,7 +90,7 @@ class Options:
         self.copies: bool = weights_are == "counts"
 
     def taken(self, total: float, unit: float | None) -> Floats:
-        """How much of a total weight is removed at each cut: whole rows where all have the same weight."""
+        """How much of a total weight is removed at each cut: whole units where weights have one."""
         if unit is None:
             return np.asarray(total * self.shares)
         n = round(total / unit)
@@ -88,6 +98,12 @@ class Options:
             # Exact: a tenth of 30 rows is three, whatever 0.1 * 30 is in floating point.
             self._taken[n] = np.array([float(r.numerator * n // r.denominator) for r in self.removed])
         return unit * self._taken[n]
+
+    def unit(self, weights: _Weights) -> float | None:
+        """What cuts remove whole numbers of: copies, or the common unit of weights."""
+        if self.copies:
+            return 1.0 if weights.whole else None
+        return weights.unit
 
     def fill(self, values: Floats) -> Floats:
         """Undefined values as asked for."""
@@ -167,7 +183,7 @@ class RowWeights:
     def __init__(self, rows: RowTable, weights: Any, options: Options, *, counting: bool) -> None:
         self.weights = weights
         self.total: float = float(weights.sum())
-        self.taken: Floats = options.taken(self.total, 1.0 if rows.whole else None)
+        self.taken: Floats = options.taken(self.total, options.unit(rows))
         self.counts: Floats = np.zeros(0)
         if counting:
             # Some rows at a time: all of them would be copied for it.

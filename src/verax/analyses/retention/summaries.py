@@ -18,7 +18,7 @@ from verax.analyses.parts import RowPass, losses_of_cases, probabilities, seen
 from verax.analyses.replicates import poisson_copies
 from verax.analyses.retention.cuts import Metric
 from verax.analyses.retention.uncertainty_scores import UncertaintyScore
-from verax.analyses.table import RowTable
+from verax.analyses.table import RowTable, common_unit, different
 from verax.analyses.worst_ranks import rank_in
 from verax.common.memory import give_back
 from verax.common.packing import UnreadableError
@@ -287,21 +287,54 @@ class _EitherRows(Valued):
         return f"either(self.{name}, other.{name})"
 
 
-class Histograms(Summary, kind="loss histograms", version=2):
+class _Different(Array):
+    """Different weights of the rows of both."""
+
+    names: Mapping[str, Any] = MappingProxyType({"different": different})
+
+    def before(self, name: str) -> list[str]:
+        return []
+
+    def merged(self, name: str) -> str:
+        return "different(self.known_weights, other.known_weights)"
+
+
+class Histograms(Summary, kind="loss histograms", version=3):
     """Rows, or histograms by what ranks them, with bootstrap replicates where rows belong to groups.
 
     Parts may lack some histograms. Where there are both, the rows are others than those in the histograms.
+    `weights` are the different weights of the rows in histograms, which say together what their unit is; None
+    where rows have no weights.
     """
 
     orders: Mapping[str, Histogram] = merges(Each(Valued(Histogram), "union"))
     replicates: Mapping[str, tuple[Histogram, ...]] = merges(_Replicates(Several(Valued(Histogram))))
     rows: CurveRows | None = merges(_EitherRows(CurveRows, optional=True), default=None)
     recipe: CurveRecipe | None = field(default=None, repr=False, compare=False)
+    weights: Floats | None = merges(_Different("f8", "weights", least=0, optional=True), default=None)
 
     @classmethod
     def _named(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        # Version 1 had histograms only.
-        return {"rows": None, **values}
+        # Version 1 had histograms only, and version 2 no weights.
+        return {"rows": None, "weights": None, **values}
+
+    @property
+    def known_weights(self) -> Floats:
+        """The different weights of the rows in histograms."""
+        if self.weights is not None or not self.orders:
+            return np.zeros(0) if self.weights is None else self.weights
+        # Of weights, version 2 kept whether they are whole.
+        return np.array([1.0 if self.whole else np.inf])
+
+    @property
+    def whole(self) -> bool:
+        """Whether all weights in histograms are whole numbers."""
+        return all(own.whole for own in self.orders.values())
+
+    @property
+    def unit(self) -> float | None:
+        """The number that all weights in histograms are whole multiples of."""
+        return common_unit(self.known_weights)
 
     def rank(self, name: str, loss: float) -> tuple[int, int]:
         """The smallest rank of a row of this loss in an order, and by how much it can be larger."""
@@ -452,6 +485,7 @@ class CurveRecipe(Recipe[Histograms]):
                 )
                 for name, own in rows.ranks.items()
             },
+            weights=None if rows.weights is None else different(rows.weights),
         )
 
     def copies(self, groups: Groups) -> Floats:
@@ -484,6 +518,7 @@ class _Gathered:
         self._kinds: _Kinds | None = None
         self._tables: dict[str, RankTable] = {}
         self._weighted: dict[str, WeightedRankTable] = {}
+        self._weights = np.zeros(0)
         self._drawn: dict[str, ReplicateTable] = {}
         self._others: Histograms | None = None
 
@@ -523,6 +558,8 @@ class _Gathered:
         codes = coded(rows.y, rows.decisions, rows.n_classes, kinds.codes)
         size = len(values), kinds.n
         ranks = {name: np.ascontiguousarray(own) for name, own in rows.ranks.items()}
+        if rows.weights is not None:
+            self._weights = different(self._weights, rows.weights)
         for name, own in ranks.items():
             if rows.weights is None:
                 self._tables.setdefault(name, RankTable(*size)).add(own, values, codes)
@@ -544,7 +581,8 @@ class _Gathered:
             if self._kinds is not None and tables:
                 asked = self._kinds.values, self._kinds.n_cells
                 orders = {name: table.histogram(*asked) for name, table in tables.items()}
-                found.append(Histograms(orders, dict.fromkeys(orders, ())))
+                weights = self._weights if tables is self._weighted else None
+                found.append(Histograms(orders, dict.fromkeys(orders, ()), weights=weights))
         if self._kinds is not None and self._drawn:
             asked = self._kinds.values, self._kinds.n_cells
             drawn = {name: table.histograms(*asked) for name, table in self._drawn.items()}
