@@ -294,6 +294,7 @@ def know_summaries() -> None:
     import verax.analyses.decisions.cells
     import verax.analyses.grades.summaries
     import verax.analyses.list_samples
+    import verax.analyses.monitoring.rownames
     import verax.analyses.monitoring.steps
     import verax.analyses.retention.summaries
     import verax.analyses.sets.quantiles
