@@ -77,7 +77,7 @@ class Discordant:
     --------
     >>> found = Discordant(5, 0, 100, 1.0)
     >>> found.p_value, found.mid_p, f"{found.interval(0.9):.3f}"
-    (0.0625, 0.03125, '0.000 to 0.105')
+    (0.0625, 0.03125, '0.022 to 0.099')
     """
 
     only_a: int

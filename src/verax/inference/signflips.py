@@ -40,7 +40,7 @@ def few_differing(labels: np.ndarray[Any, Any], sums: Floats, n_models: int) -> 
     >>> sums = np.ones((1000, 4))
     >>> sums[2:, 3] = 0
     >>> few_differing(np.arange(1000), sums, 2)
-    (array([[2.e+00, 0.e+00, 1.e+03, 1.e+00]]), array([0.5]))
+    (array([[   2.,    0., 1000.,    1.]]), array([0.5]))
     """
     found = []
     for own in [sums_by_code(code, sums) for _, code in by_kind(labels)] or [sums]:

@@ -243,7 +243,7 @@ class RefinementScore(Metric):
     >>> metric = RefinementScore("brier", logits=True)
     >>> metric.update(torch.tensor([[4.0, 0.0], [0.0, 1.0], [3.0, 0.0]] * 20), torch.tensor([0, 1, 1] * 20))
     >>> round(metric.compute().item(), 3)
-    0.484
+    0.485
     """
 
     full_state_update: bool | None = False
