@@ -185,7 +185,7 @@ TABLE = {
     "compare with class frequencies": Asked(
         vx.compare, {"reference": "frequencies", "ordered": True}, models=2, takes=DENSE
     ),
-    "compare with a margin": Asked(vx.compare, {"rule": "brier", "margin": 0.05}, models=2, takes=DENSE),
+    "compare with a margin": Asked(vx.compare, {"rule": "brier", "margin": 0.05}, models=2),
     "compare_folds": Asked(vx.compare_folds, models=2, named={"folds": "site"}, called={"folds": "by"}),
     "compare_lengths": Asked(vx.compare_lengths, {"k": [1, 2]}),
     "conformal": Asked(vx.conformal, {"level": 0.8, "score": "aps"}, takes=DENSE),
