@@ -402,7 +402,7 @@ def test_rows_in_bins_are_cut_where_rows_in_memory_are(name, counts, monkeypatch
 
 def test_histograms_of_earlier_versions_have_the_unit_that_they_had():
     ranks = np.arange(6.0)
-    for weights, unit in ((None, 1.0), (np.array([2.0, 4, 2, 4, 2, 4]), 1.0), (np.full(6, 0.5), None)):
+    for weights, unit in ((None, 1.0), (np.array([2.0, 4, 2, 4, 2, 4]), 1.0), (np.full(6, 0.5), 0.5)):
         values = summaries.Histograms({"a": Histogram.of(ranks, [ranks], weights)}, {"a": ()}).to_values()
         old = summaries.Histograms.from_values({k: v for k, v in values.items() if k != "weights"})
         assert old.unit == old.merge(old).unit == unit

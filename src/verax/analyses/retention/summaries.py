@@ -299,6 +299,10 @@ class _Different(Array):
         return "different(self.known_weights, other.known_weights)"
 
 
+def _weights(found: Histogram) -> Floats:
+    return np.asarray(found.bins.total.sums.high[:, 1])
+
+
 class Histograms(Summary, kind="loss histograms", version=3):
     """Rows, or histograms by what ranks them, with bootstrap replicates where rows belong to groups.
 
@@ -323,8 +327,8 @@ class Histograms(Summary, kind="loss histograms", version=3):
         """The different weights of the rows in histograms."""
         if self.weights is not None or not self.orders:
             return np.zeros(0) if self.weights is None else self.weights
-        # Of weights, version 2 kept whether they are whole.
-        return np.array([1.0 if self.whole else np.inf])
+        # Version 2 kept whether weights are whole. If not, sums of bins mostly have the same unit.
+        return np.ones(1) if self.whole else different(*(_weights(own) for own in self.orders.values()))
 
     @property
     def whole(self) -> bool:
