@@ -329,12 +329,18 @@ def test_covariances_are_those_of_the_rows(grouped, weighted):
     rows = factors[of_row, np.arange(len(grid))]
     units, _ = SamplingUnits.of(90, own["weights"], Groups.of(own["groups"], 90) if grouped else None)
     assert mixture.mean == pytest.approx(units.share @ rows)
-    influence = units.influence(list(rows.T))
+
+    def influences(columns):
+        """What each unit adds to the deviations of the weighted means."""
+        deviations = units.share[:, None] * (columns - units.share @ columns)
+        return np.column_stack([units.sums(column) for column in deviations.T])
+
+    influence = influences(rows)
     rest = 1 - units.sums(units.share)
     assert mixture.covariance == pytest.approx((influence / rest[:, None]).T @ influence, rel=1e-10)
     for t in range(len(grid)):
         of_states = np.eye(8)[of_row[:, t]]
-        influence = units.influence(list(of_states.T))
+        influence = influences(of_states)
         wanted = (influence / rest[:, None]).T @ influence
         assert states.covariance[:, :, t] == pytest.approx(wanted, rel=1e-9, abs=1e-15)
 

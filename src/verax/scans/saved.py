@@ -238,7 +238,7 @@ class SavedHandle(Handle):
             for path, stored in self._stored
         ]
         lacking = [path for path, found in pieces if not found]
-        if lacking and recipe.follows:
+        if lacking and recipe.follows and len(self._stored) > 1:
             raise InputError(
                 f"{lacking[0]} lacks summaries that depend on the rows of the other files",
                 argument="source",

@@ -119,7 +119,7 @@ class SecondLook(Summary, kind="second look at events"):
         """
         rng, gaps = np.random.default_rng(seed), self.signed.high[..., 1]
         level = np.zeros(len(gaps), np.int64)
-        for some in (gaps[:, -1], gaps.reshape(len(gaps), -1)):
+        for some in (gaps[:, -1], gaps.reshape(len(gaps), math.prod(gaps.shape[1:]))):
             # A sum in which no two cells count alike.
             place = np.einsum("sc,c->s", some, np.cos(np.arange(some.shape[1])))
             order = np.lexsort((place, level))

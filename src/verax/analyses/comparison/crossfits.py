@@ -17,6 +17,9 @@ from verax.inference.intervals import Interval
 from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups
 
+# P-values below this are zero but for rounding.
+_NO_CHANCE = 1e-12
+
 
 def allowing_for_fits(
     found: Comparison,
@@ -101,10 +104,14 @@ def _less_certain(gap: Difference, factor: float) -> Difference:
     if factor == 1 or not math.isfinite(gap.p_value):
         return gap
     freedom = gap.freedom if math.isfinite(gap.freedom) else 1e9
+    # The quantile of a p-value near zero is lost in rounding.
+    t = abs(stdtrit(freedom, gap.p_value / 2))
+    if gap.p_value < _NO_CHANCE:
+        t = abs(gap.difference) / gap.standard_error if gap.standard_error > 0 else math.inf
     return replace(
         gap,
         interval=_widened(gap.interval, gap.difference, factor),
-        p_value=float(2 * stdtr(freedom, -abs(stdtrit(freedom, gap.p_value / 2)) / factor)),
+        p_value=float(2 * stdtr(freedom, -t / factor)),
         standard_error=gap.standard_error * factor,
     )
 
