@@ -84,7 +84,8 @@ class TableHandle(LocalHandle):
         width = self.n_classes * len(self.models)
         dense = not self.lists and self.graded is None
         self.fits: bool = dense and rows_fit(self.n_rows, width, table.n_bytes)
-        self.ids, self.distinct = asked.ids, asked.distinct
+        self.ids: tuple[str, ...] = asked.ids
+        self.distinct: bool = asked.distinct
         self._same: SameRows | None = None
         files = table.reader
         if asked.may_be_two_models and isinstance(files, Files) and isinstance(self._reader, PartReader):
@@ -194,7 +195,8 @@ class ArrayHandle(LocalHandle):
         self.weighted: bool = first.roles.weights is not None
         self.taken = taken_by({model: source.taken for model, source in self._sources.items()})
         self.fits: bool = rows_fit(self.n_rows, self.n_classes * len(self.models), 0)
-        self.ids, self.distinct = asked.ids, asked.distinct
+        self.ids: tuple[str, ...] = asked.ids
+        self.distinct: bool = asked.distinct
         same = TwoModels(len(paths), first.roles.id_name)
         for head in first.heads(head_rows(len(paths))) if asked.may_be_two_models else ():
             same.add(*head)

@@ -75,7 +75,8 @@ class ListFilesHandle(LocalHandle):
         # Of every part that was read, by its first record: how many lists, what was counted, what questions.
         self._read: dict[int, tuple[int, Mapping[str, float], Any]] = {}
         self._places = Places()
-        self.ids, self.distinct = asked.ids, asked.distinct
+        self.ids: tuple[str, ...] = asked.ids
+        self.distinct: bool = asked.distinct
 
     def place_of(self, row: int) -> str:
         return self._places.of(row)
