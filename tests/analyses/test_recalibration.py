@@ -11,8 +11,11 @@ from scipy.optimize import isotonic_regression, minimize_scalar
 from scipy.stats import norm, ttest_1samp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_digits
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_predict
+from sklearn.naive_bayes import GaussianNB
 
 import verax as vx
 from recalibrations import METHODS, drawn, softmax
@@ -25,6 +28,7 @@ from verax.analyses.recalibration.records import Gain, _p_of, of_nothing
 from verax.analyses.recalibration.rows import Configuration, FittingRows
 from verax.inference.intervals import Interval
 from verax.inputs.groups import Groups
+from verax.selection import RefinementLoss
 
 
 class Given(ClassifierMixin, BaseEstimator):
@@ -625,3 +629,44 @@ def test_the_p_value_of_an_interval_is_that_of_its_test(shift):
     assert _p_of(gains.mean(), interval, 24) == pytest.approx(found.pvalue, rel=1e-9)
     nothing = vx.results.Interval(0.0, 0.0, method="t", confidence=0.9)
     assert _p_of(0.0, nothing, 24) == 1
+
+
+# ---- saturated probabilities ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", ["log_score", "brier"])
+def test_saturated_noise_does_not_set_the_temperature(rule):
+    """Naive Bayes multiplies features that depend on each other: its small probabilities mean little."""
+    x, y = load_digits(return_X_y=True)
+    p = cross_val_predict(GaussianNB(), x, y, method="predict_proba")
+    clipped = np.maximum(p, 1e-16)
+    clipped /= clipped.sum(axis=1, keepdims=True)
+    found, simple = (vx.recalibrate(y, q, method="temperature", rule=rule) for q in (p, clipped))
+    # About as good as clipping by hand, on rows that no fit has seen.
+    assert found.trials[-1].loss < 1.01 * simple.trials[-1].loss
+    assert vx.brier(y, found.held_out) < 0.85 * vx.brier(y, p)
+    assert "Probabilities reach 1e-300" in repr(found)
+    assert RefinementLoss(rule)(y, p) == pytest.approx(found.trials[-1].loss, rel=0.02)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_logits_that_are_merely_too_large_keep_their_differences(kind):
+    y, _, q = drawn(1500, 3, seed=3)
+    p = softmax((30 * np.log(q)).astype(kind)).astype(kind)
+    found = vx.recalibrate(y, p, method="temperature", rule="brier")
+    assert found.trials[-1].loss == pytest.approx(vx.brier(y, q), rel=0.01)
+    assert 1 / float(found.form.slopes) == pytest.approx(30, rel=0.1)
+
+
+def test_a_method_by_name_reports_a_worse_headline_score():
+    """Rows that are far out make the log score flatten all forecasts, which costs Brier."""
+    rng = np.random.default_rng(0)
+    q = rng.uniform(0.02, 0.98, size=1000)
+    y = (rng.random(1000) < q).astype(int)
+    p = np.where(rng.random(1000) < 0.02, np.where(y == 1, 1e-9, 1 - 1e-9), q)
+    found = vx.recalibrate(y, p, method="temperature", rule="log_score")
+    before, after = vx.brier(y, p), vx.brier(y, found.held_out)
+    assert after > before
+    said = f"On held-out rows brier rises from {before:.4g} to {after:.4g}"
+    assert any(note.startswith(said) and 'rule="brier"' in note for note in found.notes)
+    assert not any("rises" in note for note in vx.recalibrate(y, p, method="temperature", rule="brier").notes)

@@ -10,10 +10,11 @@ import numpy as np
 
 from verax.analyses.dealing import dealt
 from verax.analyses.list_samples import ListSample
-from verax.analyses.recalibration.choosing import FoldedRows
+from verax.analyses.recalibration.choosing import FoldedRows, mean_loss
 from verax.analyses.recalibration.list_fitting import FoldedLists
 from verax.analyses.recalibration.records import BEST, BLEND, TITLES, TITLES_OF_LISTS
 from verax.analyses.recalibration.result import ListRecalibration, Recalibration
+from verax.analyses.recalibration.rows import SMALLEST
 from verax.analyses.recalibration.study import Study, has_strengths, notes_on_fits
 from verax.analyses.sampled import rows_to_fit, sampled_lists
 from verax.common.checks import check_choice, check_count, check_flag
@@ -29,7 +30,7 @@ from verax.scores.base import Rule, losses_of
 from verax.scores.combinators import Padded, padded
 from verax.scores.gradients.logits import check_trainable
 from verax.scores.metrics import needs_order
-from verax.scores.registry import RULES, each_of, parse
+from verax.scores.registry import RULES, each_of, name_of, parse
 
 _ONE_WAY = (
     "Of two kinds of groups, the one with fewer groups stays together in folds, and intervals allow for it "
@@ -166,12 +167,13 @@ def recalibrate(
     nested = len(methods) > 1 or has_strengths(methods)
     dealt_to = dealt(forecasts.n_rows, groups, folds, seed, weights, nested=nested)
     sample = FoldedRows(outcomes, weights, groups, chosen, dealt_to, seed, rows, ordered)
+    facts = Study(sample, methods, asked, confidence).facts()
     found = Recalibration(
-        **Study(sample, methods, asked, confidence).facts(),
+        **facts,
         classes=forecasts.classes,
         ordered=ordered,
         frequencies=_frequencies(sample),
-        notes=_notes(sample, methods, forecasts.classes),
+        notes=(*_notes(sample, methods, forecasts.classes), *_worse(sample, facts["held_out"], asked)),
     )
     return tell(found)
 
@@ -272,7 +274,12 @@ def _default(y: Ints, p: Floats, weights: Floats | None, ordered: bool) -> Rule:
     impossible = p[np.arange(len(y)), y] <= 0
     if weights is not None:
         impossible &= weights > 0
-    return RULES["log_score"] if not impossible.any() else RULES["rps" if ordered else "brier"]
+    return _headline(ordered) if impossible.any() else RULES["log_score"]
+
+
+def _headline(ordered: bool) -> Rule:
+    """The rule that is always finite, by which cards and reports judge."""
+    return RULES["rps" if ordered else "brier"]
 
 
 def _default_of_lists(rows: ListRows) -> Rule:
@@ -291,7 +298,35 @@ def _notes(sample: FoldedRows, methods: Sequence[str], classes: Sequence[Hashabl
             f"Classes that never happened in these rows: {', '.join(named)}{more}. Their numbers rest on the "
             "penalty alone; add rows in which they happened, or merge them with other classes."
         ]
-    return (*notes_on_fits(sample, set(methods) - {"none", "isotonic"}), *gone)
+    fitted = set(methods) - {"none", "isotonic"}
+    return (*notes_on_fits(sample, fitted), *gone, *(_saturated(sample.p) if fitted else []))
+
+
+def _saturated(p: Floats) -> list[str]:
+    if not ((p > 0) & (p < SMALLEST)).any():
+        return []
+    return [
+        f"Probabilities reach {SMALLEST:g}, where double precision ends: smaller ones are zero, and their "
+        "logarithms are lost. Divide the model's logits by 10 before the softmax, and recalibrate the result."
+    ]
+
+
+def _worse(sample: FoldedRows, held_out: Floats, asked: list[str]) -> list[str]:
+    """That a method taken by name makes the headline score worse, although it was fitted by another rule."""
+    rule = _headline(sample.ordered)
+    if len(asked) > 1 or asked == [BEST] or sample.rule == rule:
+        return []
+    before, after = (
+        mean_loss(np.asarray(losses_of([rule], Forecasts(sample.y, p))[0], dtype=float), sample.weights)
+        for p in (sample.p, held_out)
+    )
+    if not after > before:
+        return []
+    name = name_of(rule)
+    return [
+        f"On held-out rows {name} rises from {before:.4g} to {after:.4g}, "
+        f'because the fit minimises {name_of(sample.rule)}. Pass rule="{name}" to fit by {name}.'
+    ]
 
 
 def _frequencies(sample: FoldedRows) -> Floats:

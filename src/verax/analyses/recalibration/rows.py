@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +23,10 @@ _BLOCK, _ROWS = 2**16, 1024
 # Larger products of matrices are made in several threads by some libraries. These wait for each other, which
 # takes many times as long where processors are busy, and the sums depend on their number.
 _ONE_THREAD, _FEWEST_COLUMNS = 2**18, 8
+# Smaller probabilities have lost digits, or are zero.
+SMALLEST = 1e-300
+# What saturated probabilities may count as; the last is the precision of a probability near one.
+_FLOORS = (1e-64, 1e-32, 1e-16)
 
 T = TypeVar("T")
 
@@ -43,6 +47,8 @@ class FittingRows:
     ----------
     part_of : tuple, optional
         The rows that these are some of, and their numbers there.
+    floor : float
+        What smaller probabilities count as; zero where no method has asked yet.
     made : dict
         What several methods need, made by the first of them.
     """
@@ -51,6 +57,7 @@ class FittingRows:
     p: Floats
     weights: Floats
     part_of: tuple[FittingRows, Ints] | None = None
+    floor: float = 0.0
     made: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -88,10 +95,9 @@ class FittingRows:
     def n_classes(self) -> int:
         return int(self.p.shape[1])
 
-    @property
-    def floor(self) -> float:
-        """What a probability of zero counts as."""
-        return self.once("floor", lambda: zero_counts_as(self.p))
+    def with_floor(self, floor: float) -> FittingRows:
+        """The same rows, where smaller probabilities count as `floor`."""
+        return replace(self, floor=floor, made={})
 
     @property
     def logs(self) -> LogRows:
@@ -242,4 +248,14 @@ def drawn(n: int, most: int, seed: int) -> Ints:
 def zero_counts_as(p: Floats) -> float:
     """Half the smallest positive probability: what a zero counts as."""
     positive = p[p > 0]
-    return float(min(max(positive.min() / 2, 1e-300), 0.1 / p.shape[1]))
+    return float(min(max(positive.min() / 2, SMALLEST), 0.1 / p.shape[1]))
+
+
+def floors_of(p: Floats) -> list[float]:
+    """What zeros and smaller probabilities may count as, the smallest first; the fit chooses among them.
+
+    Logits that are too large keep their differences in probabilities of 1e-100. Those of a model that assumes
+    too much, such as naive Bayes, are noise: one row of 1e-300 would set the temperature of all.
+    """
+    least = zero_counts_as(p)
+    return [least, *(floor for floor in _FLOORS if floor > least)]

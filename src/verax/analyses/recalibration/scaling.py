@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from verax.analyses.recalibration.forms import LogLinear
-from verax.analyses.recalibration.rows import CURVATURE_ROWS, Configuration, FittingRows, LogRows
+from verax.analyses.recalibration.rows import CURVATURE_ROWS, Configuration, FittingRows, LogRows, floors_of
 from verax.analyses.recalibration.searching import FIRST, RIDGE, WIDEST, inverse_of, smallest
 from verax.inputs.arrays import Floats, Ints
 from verax.scores.base import Rule
@@ -94,6 +94,20 @@ def _numbers_of(method: str, k: int) -> _Numbers:
         "dirichlet": _Numbers(k, "matrix", True),
     }
     return kinds[method]
+
+
+def with_best_floor(rows: FittingRows, rule: Rule) -> FittingRows:
+    """The rows with the floor for small probabilities by which temperature scaling loses least."""
+
+    def loss(some: FittingRows) -> float:
+        form = fit_temperature(some, rule, None)
+        return some.logs.sums(rule, form.slopes, form.offsets)[0]
+
+    def chosen() -> FittingRows:
+        candidates = [rows.with_floor(floor) for floor in floors_of(rows.p)]
+        return candidates[0] if len(candidates) == 1 else min(candidates, key=loss)
+
+    return rows.once(("floor", rule), chosen)
 
 
 def fit_temperature(rows: FittingRows, rule: Rule, near: float | None) -> LogLinear:

@@ -10,7 +10,7 @@ import numpy as np
 from verax.analyses.dealing import dealt
 from verax.analyses.recalibration.choosing import mean_loss
 from verax.analyses.recalibration.recalibration import rows_of
-from verax.analyses.recalibration.rows import relative, zero_counts_as
+from verax.analyses.recalibration.rows import floors_of, relative
 from verax.analyses.refinement.refinement import refinement
 from verax.analyses.refinement.scaling import held_out_losses
 from verax.common.checks import check_count
@@ -95,10 +95,14 @@ class RefinementLoss:
         losses_of([_PASS], forecasts)
         outcomes, rows, weights = rows_of(forecasts)
         folds = dealt(len(outcomes), forecasts.groups, self.folds, self.seed, weights)
-        z = np.ascontiguousarray(np.log(np.maximum(rows, zero_counts_as(rows))).T)
         w = relative(weights, len(outcomes))
-        losses, self._start = held_out_losses(self.rule, z, outcomes, w, folds, self._start)
-        return mean_loss(losses, weights)
+        found = []
+        for floor in floors_of(rows):
+            z = np.ascontiguousarray(np.log(np.maximum(rows, floor)).T)
+            losses, t = held_out_losses(self.rule, z, outcomes, w, folds, self._start)
+            found.append((mean_loss(losses, weights), t))
+        loss, self._start = min(found)
+        return loss
 
     def __repr__(self) -> str:
         return f"RefinementLoss({name_of(self.rule)!r}, method={self.method!r})"
