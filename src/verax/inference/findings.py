@@ -1,0 +1,309 @@
+"""Findings and verdicts: what a result claims, the test behind each claim, and what to do next.
+
+An analysis makes the findings of its result once. The terminal, the page, JSON and notebooks show them and
+write no sentence about a result of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Self
+
+import numpy as np
+
+from verax.common.strictjson import plain
+from verax.inference.estimates import holm
+from verax.inference.intervals import Interval
+
+# The level of claims after a question that stayed open, as a share of the level before.
+_AFTER_OPEN = 0.2
+
+
+class Claim(StrEnum):
+    """Everything that a verdict can claim."""
+
+    # Which model.
+    BETTER = "better_than_reference"
+    WORSE = "worse_than_reference"
+    NOT_BETTER = "not_better_than_reference"
+    BEST = "best_model"
+    LEAD_OPEN = "lead_open"
+    EQUIVALENT = "equivalent"
+    RULES_DISAGREE = "rules_disagree"
+    INFINITE = "infinite_loss"
+    SCORE = "score"
+    # Calibration.
+    TOO_HIGH = "risks_too_high"
+    TOO_LOW = "risks_too_low"
+    TOO_EXTREME = "too_extreme"
+    TOO_TIMID = "too_timid"
+    OVERCONFIDENT = "overconfident"
+    UNDERCONFIDENT = "underconfident"
+    MISCALIBRATED = "miscalibrated"
+    NOT_SEEN = "no_miscalibration_seen"
+    TOO_FEW = "too_few_rows"
+    UNTESTED = "calibration_untested"
+    SUBGROUP = "subgroup_miscalibrated"
+    NO_SUBGROUP = "no_subgroup_miscalibrated"
+    # Recalibration.
+    HELPS = "recalibration_helps"
+    NO_GAIN = "no_recalibration_gain"
+    HARMS = "recalibration_harms"
+    # Prediction sets.
+    COVERS = "coverage_reached"
+    TOO_NARROW = "coverage_too_low"
+    COVERAGE_OPEN = "coverage_open"
+    # Raters.
+    BETTER_THAN_RATER = "better_than_a_rater"
+    WORSE_THAN_RATER = "worse_than_a_rater"
+    RATER_OPEN = "rater_comparison_open"
+    # Monitoring.
+    ALARM = "alarm"
+    NO_ALARM = "no_alarm"
+    # Planning.
+    ROWS_NEEDED = "rows_needed"
+
+    @property
+    def asserts(self) -> bool:
+        """Whether the claim can be false: it says what is so, and not that something stays open."""
+        return self not in _OPEN
+
+
+# Claims that assert nothing of the population: statements of what was computed, and of what stays open.
+_OPEN = frozenset(
+    {
+        *(Claim.NOT_BETTER, Claim.LEAD_OPEN, Claim.INFINITE, Claim.SCORE, Claim.NOT_SEEN, Claim.TOO_FEW),
+        *(Claim.UNTESTED, Claim.NO_SUBGROUP, Claim.NO_GAIN, Claim.COVERAGE_OPEN, Claim.RATER_OPEN),
+        *(Claim.NO_ALARM, Claim.ROWS_NEEDED),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What to do next.
+
+    Attributes
+    ----------
+    text : str
+        What to do, as a sentence without a full stop.
+    call : str
+        The call in Python, with `y` and `p` for outcomes and forecasts.
+    command : str
+        The command; `{source}` in it stands for the files and the options that say how they are read.
+    """
+
+    text: str
+    call: str = ""
+    command: str = ""
+
+    def with_source(self, source: str) -> Step:
+        """The same step with a command that runs as printed."""
+        return replace(self, command=self.command.replace("{source}", source))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The step as plain Python values; a command without its files is none."""
+        known = "" if "{source}" in self.command else self.command
+        return {"text": self.text, "call": self.call or None, "command": known or None}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One claim with its sentence, its numbers and the test that licenses it.
+
+    Attributes
+    ----------
+    claim : Claim
+        What is claimed.
+    text : str
+        The sentence.
+    about : tuple of str
+        The models, classes, thresholds or subgroups that it is about, by name.
+    numbers : mapping of str to float or (float, Interval)
+        The numbers of the sentence by name, with their intervals where they have one.
+    p_value : float or None
+        The p-value behind the claim, corrected for what was tested together; None where there is no test.
+    level : float or None
+        The level that it was held to.
+    caution : str
+        Why the claim may be unreliable; empty otherwise.
+    step : Step or None
+        What follows from it.
+    """
+
+    claim: Claim
+    text: str
+    about: tuple[str, ...] = ()
+    numbers: Mapping[str, float | tuple[float, Interval]] = field(default_factory=dict)
+    p_value: float | None = None
+    level: float | None = None
+    caution: str = ""
+    step: Step | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The finding as strict JSON."""
+        numbers = {}
+        for name, known in self.numbers.items():
+            value, interval = known if isinstance(known, tuple) else (known, None)
+            numbers[name] = {"value": value, "interval": None if interval is None else list(interval)}
+        found = {
+            "claim": str(self.claim),
+            "text": self.text,
+            "about": list(self.about),
+            "numbers": numbers,
+            "p_value": self.p_value,
+            "level": self.level,
+            "caution": self.caution,
+            "next_step": None if self.step is None else self.step.to_dict(),
+        }
+        shown = plain(found)
+        assert isinstance(shown, dict)
+        return shown
+
+
+class Verdict(str):
+    """What a result claims: a text, with the findings that it is made of.
+
+    Parameters
+    ----------
+    findings : iterable of Finding
+        The findings, in the order in which they are told.
+    tested : str, default ""
+        How the claims were tested together, in a sentence.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+        Each claim with its sentence, numbers, test, caution and next step.
+    tested : str
+        How the claims were tested together.
+
+    Examples
+    --------
+    >>> verdict = Verdict([Finding(Claim.NO_GAIN, "No recalibration method helps significantly.")])
+    >>> verdict.claims, verdict.startswith("No recalibration")
+    (('no_recalibration_gain',), True)
+    """
+
+    findings: tuple[Finding, ...]
+    tested: str
+
+    def __new__(cls, findings: Iterable[Finding], tested: str = "") -> Self:
+        """A verdict whose text is made of the sentences of its findings."""
+        known = tuple(findings)
+        self = super().__new__(cls, " ".join(each.text for each in known if each.text))
+        self.findings, self.tested = known, tested
+        return self
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return self.findings, self.tested
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """The claims, in the order of the findings."""
+        return tuple(str(each.claim) for each in self.findings)
+
+    @property
+    def next_step(self) -> Step | None:
+        """The one step that helps most; None where no finding has one."""
+        steps = [each for each in self.findings if each.step is not None]
+        return min(steps, key=lambda each: _URGENCY.get(each.claim, len(_URGENCY))).step if steps else None
+
+    def about(self, claim: str) -> tuple[str, ...]:
+        """The names that a claim is made of, over all findings.
+
+        Parameters
+        ----------
+        claim : str
+            The claim.
+
+        Returns
+        -------
+        tuple of str
+            Models, classes, thresholds or subgroups; empty where the claim is not made.
+        """
+        return tuple(name for each in self.findings if each.claim == claim for name in each.about)
+
+    def with_source(self, source: str) -> Self:
+        """The same with commands that run as printed.
+
+        Parameters
+        ----------
+        source : str
+            The files and the options that say how they are read, as they were typed.
+
+        Returns
+        -------
+        Verdict
+            A new verdict.
+        """
+        findings = (
+            replace(each, step=None if each.step is None else each.step.with_source(source))
+            for each in self.findings
+        )
+        return type(self)(findings, self.tested)
+
+    def and_(self, more: Iterable[Finding]) -> Self:
+        """The same with further findings."""
+        return type(self)((*self.findings, *more), self.tested)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The text, the findings and the next step as strict JSON."""
+        step = self.next_step
+        return {
+            "text": str(self),
+            "findings": [each.to_dict() for each in self.findings],
+            "tested": self.tested,
+            "next_step": None if step is None else step.to_dict(),
+        }
+
+
+# Which step comes first where several findings have one.
+_URGENCY = {
+    claim: i
+    for i, claim in enumerate(
+        (
+            *(Claim.ALARM, Claim.WORSE, Claim.HELPS, Claim.SUBGROUP, Claim.TOO_NARROW),
+            Claim.WORSE_THAN_RATER,
+            *(Claim.TOO_HIGH, Claim.TOO_LOW, Claim.TOO_EXTREME, Claim.TOO_TIMID),
+            *(Claim.OVERCONFIDENT, Claim.UNDERCONFIDENT, Claim.MISCALIBRATED),
+            *(Claim.LEAD_OPEN, Claim.NOT_BETTER, Claim.TOO_FEW, Claim.ROWS_NEEDED),
+        )
+    )
+}
+
+
+@dataclass(frozen=True)
+class Level:
+    """The level that the next question of a verdict is tested at.
+
+    Questions are tested in a fixed order. Each is tested at the whole level until one stays open, and at a
+    fifth of it from there on. So all claims together are false with a probability of at most 1.2 levels.
+    """
+
+    level: float
+
+    @classmethod
+    def at(cls, confidence: float) -> Level:
+        """The level of the first question."""
+        return cls(round(1 - confidence, 12))
+
+    def after(self, *, answered: bool, whole: float | None = None) -> Level:
+        """The level of the next question; `whole` is that of the first, by default this one."""
+        return self if answered else Level(_AFTER_OPEN * (self.level if whole is None else whole))
+
+    def together(self, p_values: Mapping[str, float]) -> dict[str, float]:
+        """The p-values of one question after Holm's correction; those that are NaN stay so.
+
+        >>> Level(0.05).together({"a": 0.01, "b": 0.04, "c": math.nan})
+        {'a': 0.02, 'b': 0.04, 'c': nan}
+        """
+        adjusted = holm(np.array(list(p_values.values()), dtype=float)).tolist()
+        return dict(zip(p_values, adjusted, strict=True))
+
+    def holds(self, p: float | None) -> bool:
+        """Whether a p-value licenses a claim."""
+        return p is not None and not math.isnan(p) and p <= self.level
