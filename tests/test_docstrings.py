@@ -36,7 +36,7 @@ PLACES = {
 RESULTS = {
     "verax.adapters.boosting.catboost": ["CatBoostMetric", "CatBoostObjective"],
     "verax.adapters.boosting.trees": ["Metric", "Objective"],
-    "verax.analyses.calibration.list_results": ["Claim"],
+    "verax.analyses.calibration.list_results": ["ListClaim"],
     "verax.analyses.calibration.score_map": ["MappedModel"],
     "verax.analyses.cards.lines": ["CardLine"],
     "verax.analyses.cases": ["Case", "ListCase", "ShareCase"],
@@ -60,7 +60,7 @@ RESULTS = {
     "verax.inference.signedranks": ["Friedman"],
     "verax.inputs.handles": ["Handle"],
     "verax.inputs.skipping": ["Skipped"],
-    "verax.scores.certificates.certify": ["Counterexample", "Finding", "Resolution"],
+    "verax.scores.certificates.certify": ["Counterexample", "PropertyCheck", "Resolution"],
     "verax.scores.landscape": ["Lowest"],
 }
 # Left out: ES01 and SA01 ask for text and links where there may be nothing to say; SS05 takes every word that

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from verax.cli.require import Bound, Verdict, check_direction, is_met, parts_of, read_bounds, refusal
+from verax.cli.require import Bound, BoundCheck, check_direction, is_met, parts_of, read_bounds, refusal
 from verax.errors import Remedy
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ GRADE, ACCURACY, UNGRADED = "grade", "accuracy", "ungraded"
 class GradeBound(Bound):
     """A requirement of graded answers."""
 
-    def of(self, card: GradeCard) -> Verdict:
+    def of(self, card: GradeCard) -> BoundCheck:
         """Whether a card meets it. A bound on an undefined value fails."""
         if self.name == UNGRADED:
             value = card.answers.share
         else:
             value = {"mean": card.mean, "low": card.interval[0], "high": card.interval[1]}[self.end]
-        return Verdict(self, value, is_met(self, value))
+        return BoundCheck(self, value, is_met(self, value))
 
 
 def grade_bounds(texts: Sequence[str] | None, *, strictly: bool, ends: tuple[float, float]) -> list[Bound]:
@@ -53,7 +53,7 @@ def grade_bounds(texts: Sequence[str] | None, *, strictly: bool, ends: tuple[flo
 
 def hold_grades(
     bounds: Sequence[Bound], card: GradeCard, calibration: CalibrationSummary | None
-) -> list[Verdict]:
+) -> list[BoundCheck]:
     """Whether a card meets bounds."""
     found = []
     for bound in bounds:

@@ -14,7 +14,7 @@ from verax.cli.grading import Grading
 from verax.cli.opening import cut
 from verax.cli.options import Reading
 from verax.cli.output import command_line, show
-from verax.cli.require import Verdict
+from verax.cli.require import BoundCheck
 from verax.common.paths import Files, called
 from verax.errors import InputError, Remedy
 
@@ -129,5 +129,5 @@ def evaluated(
     return card, found
 
 
-def _of_verdicts(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+def _of_verdicts(verdicts: Sequence[BoundCheck]) -> dict[str, Any]:
     return {"require": [own.to_dict() for own in verdicts], "met": all(own.met for own in verdicts)}

@@ -77,7 +77,7 @@ class Bound:
         """Whether it is about a measure that needs all rows."""
         return self.rule is None and self.name in MEASURES
 
-    def hold(self, card: Scorecard, calibration: CalibrationSummary | None = None) -> Verdict:
+    def hold(self, card: Scorecard, calibration: CalibrationSummary | None = None) -> BoundCheck:
         """Whether a card meets it. A bound on an undefined value fails."""
         score: CardLine | Measure
         if self.on_calibration:
@@ -86,7 +86,7 @@ class Bound:
         else:
             score = self._line(card)
         value = {"mean": score.mean, "low": score.interval[0], "high": score.interval[1]}[self.end]
-        return Verdict(self, value, is_met(self, value))
+        return BoundCheck(self, value, is_met(self, value))
 
     def _line(self, card: Scorecard) -> CardLine:
         """The line of the card that it is about."""
@@ -119,11 +119,11 @@ class DifferenceBound(Bound):
 
     models: tuple[str, str] = ("", "")
 
-    def hold(self, found: Compared) -> Verdict:  # type: ignore[override]
+    def hold(self, found: Compared) -> BoundCheck:  # type: ignore[override]
         """Whether a comparison meets it, by its first rule. A bound on an undefined value fails."""
         gap = found.difference(*self.models)
         value = {"mean": gap.difference, "low": gap.interval[0], "high": gap.interval[1]}[self.end]
-        return Verdict(self, value, is_met(self, value))
+        return BoundCheck(self, value, is_met(self, value))
 
 
 def bounds_on_difference(texts: Sequence[str] | None, models: Sequence[str]) -> list[DifferenceBound]:
@@ -147,7 +147,7 @@ def is_met(bound: Bound, value: float) -> bool:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class BoundCheck:
     """A requirement with the value that was found."""
 
     bound: Bound

@@ -15,7 +15,7 @@ _CLASSES = {
     "verax.analyses.binary": ("EventRows", "ScannedRows"),
     "verax.analyses.calibration.components": ("Components", "Decomposition"),
     "verax.analyses.calibration.curves": ("Reliability", "ReliabilityCurve"),
-    "verax.analyses.calibration.list_results": ("Claim", "ListDecomposition", "ListReliability"),
+    "verax.analyses.calibration.list_results": ("ListClaim", "ListDecomposition", "ListReliability"),
     "verax.analyses.calibration.optimism": ("Uncertainty",),
     "verax.analyses.calibration.score_map": ("MappedModel", "ScoreMap"),
     "verax.analyses.calibration.slope_result": ("CalibrationLine", "CalibrationSlopes"),
@@ -68,11 +68,16 @@ _CLASSES = {
     "verax.inputs.groups": ("Groups",),
     "verax.inputs.lists.rows": ("ListFaults",),
     "verax.inputs.skipping": ("Skipped",),
-    "verax.scores.certificates.certify": ("Certificate", "Counterexample", "Finding", "Resolution"),
+    "verax.scores.certificates.certify": ("Certificate", "Counterexample", "PropertyCheck", "Resolution"),
     "verax.selection.choice": ("Best", "Correlation", "Selection"),
     "verax.selection.history": ("History",),
 }
-RECORDS: dict[str, str] = {name: module for module, names in _CLASSES.items() for name in names}
+# The names that classes had when files with them were first written.
+_STORED_AS = {"ListClaim": "Claim", "PropertyCheck": "Finding"}
+# The class of each stored name, as a module and a name.
+RECORDS: dict[str, str] = {
+    _STORED_AS.get(name, name): f"{module}:{name}" for module, names in _CLASSES.items() for name in names
+}
 
 
 class Special(NamedTuple):
@@ -118,8 +123,13 @@ def special_of(value: object) -> str | None:
 
 def is_record(value: object) -> bool:
     """Whether a value is stored as its fields."""
-    name = type(value).__name__
-    return RECORDS.get(name) == type(value).__module__
+    cls = type(value)
+    return RECORDS.get(stored_name(cls)) == f"{cls.__module__}:{cls.__name__}"
+
+
+def stored_name(cls: type) -> str:
+    """The name that a class is stored under."""
+    return _STORED_AS.get(cls.__name__, cls.__name__)
 
 
 def named(place: str) -> Any:
@@ -130,4 +140,4 @@ def named(place: str) -> Any:
 
 def record_class(name: str) -> Any:
     """The class that is stored under this name."""
-    return named(f"{RECORDS[name]}:{name}")
+    return named(RECORDS[name])

@@ -18,7 +18,7 @@ import numpy as np
 
 from verax._version import __version__
 from verax.common.fitting import check_fields
-from verax.common.kinds import RECORDS, SPECIAL, is_record, named, record_class, special_of
+from verax.common.kinds import RECORDS, SPECIAL, is_record, named, record_class, special_of, stored_name
 from verax.common.packing import Reader, Writer
 from verax.common.strictjson import plain
 from verax.errors import InputError, show
@@ -196,7 +196,7 @@ class _Fields(Writer):
         beside = value._kept_beside() if isinstance(value, Result) else {}
         given = {**given_to(value), **{f"{name}:": known for name, known in beside.items()}}
         own = {name: self.plain(known) for name, known in given.items()}
-        return {"$": _RECORD, "kind": type(value).__name__, "of": own}
+        return {"$": _RECORD, "kind": stored_name(type(value)), "of": own}
 
     def _push(self, piece: bytes) -> str:
         return base64.b64encode(piece).decode("ascii")

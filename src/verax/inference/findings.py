@@ -83,7 +83,7 @@ _OPEN = frozenset(
 
 
 @dataclass(frozen=True)
-class Step:
+class NextStep:
     """What to do next.
 
     Attributes
@@ -100,7 +100,7 @@ class Step:
     call: str = ""
     command: str = ""
 
-    def with_source(self, source: str) -> Step:
+    def with_source(self, source: str) -> NextStep:
         """The same step with a command that runs as printed."""
         return replace(self, command=self.command.replace("{source}", source))
 
@@ -130,7 +130,7 @@ class Finding:
         The level that it was held to.
     caution : str
         Why the claim may be unreliable; empty otherwise.
-    step : Step or None
+    step : NextStep or None
         What follows from it.
     """
 
@@ -141,7 +141,7 @@ class Finding:
     p_value: float | None = None
     level: float | None = None
     caution: str = ""
-    step: Step | None = None
+    step: NextStep | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The finding as strict JSON."""
@@ -207,7 +207,7 @@ class Verdict(str):
         return tuple(str(each.claim) for each in self.findings)
 
     @property
-    def next_step(self) -> Step | None:
+    def next_step(self) -> NextStep | None:
         """The one step that helps most; None where no finding has one."""
         steps = [each for each in self.findings if each.step is not None]
         return min(steps, key=lambda each: _URGENCY.get(each.claim, len(_URGENCY))).step if steps else None

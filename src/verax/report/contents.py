@@ -7,7 +7,7 @@ from typing import Any
 
 from verax.analyses.calibration.components import Decomposition
 from verax.analyses.calibration.list_events import ANY, WHOLE
-from verax.analyses.calibration.list_results import Claim, ListReliability
+from verax.analyses.calibration.list_results import ListClaim, ListReliability
 from verax.analyses.calibration.overconfidence import Overconfidence
 from verax.analyses.calibration.slope_result import CalibrationLine, CalibrationSlopes
 from verax.analyses.cards.lines import CardLine
@@ -95,19 +95,19 @@ class ListFindings:
     """What only top lists tell: the claims of the first places and of the whole list, and shorter lists."""
 
     curves: ListReliability
-    claims: tuple[Claim, ...]
+    claims: tuple[ListClaim, ...]
     lengths: LengthComparison | None
     remedy: RecalibrationBenefit
     retained: list[RetentionCurve]
     selected: list[RetentionCurve]
 
     @property
-    def whole(self) -> Claim:
+    def whole(self) -> ListClaim:
         """The sum of the list against coverage."""
         return self.claims[-1]
 
     @property
-    def first(self) -> Claim | None:
+    def first(self) -> ListClaim | None:
         """The claim of the first place; None where all lists are empty."""
         return self.claims[0] if self.claims[0].name != WHOLE else None
 

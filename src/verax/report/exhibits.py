@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.list_results import Claim
+from verax.analyses.calibration.list_results import ListClaim
 from verax.analyses.comparison.length_result import LengthComparison
 from verax.analyses.retention.result import SEES_THE_OUTCOME, RetentionCurve
 from verax.analyses.subgroups.result import WITHIN_GROUPS, Subgroup, Subgroups, score_of
@@ -146,7 +146,7 @@ def _slope_verdict(contents: Contents, dense: Distributions) -> str:
     return f" Calibration slope{of}{which} {number(line.slope, 2)} ({ends}; {_p(p)}{corrected})."
 
 
-def _claim(claim: Claim) -> dict[str, str]:
+def _claim(claim: ListClaim) -> dict[str, str]:
     return {
         "name": claim.name,
         "n": f"{claim.n_lists:,}",

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from verax.analyses.calibration.components import Components
-from verax.analyses.calibration.list_results import Claim
+from verax.analyses.calibration.list_results import ListClaim
 from verax.analyses.calibration.slope_result import CalibrationLine
 from verax.analyses.recalibration.records import METHOD_TITLES
 from verax.errors import join
@@ -241,7 +241,7 @@ def _claims(contents: Contents, found: ListFindings) -> str:
     return f"{words} The class listed first: {shares}, {told}."
 
 
-def claim_words(claim: Claim, confidence: float) -> str:
+def claim_words(claim: ListClaim, confidence: float) -> str:
     """Whether a claim differs significantly from what happened, in words."""
     if claim.p_adjusted is None:
         return "which was not tested"

@@ -19,7 +19,7 @@ Found = tuple[int, float, float, float, float | None]
 
 
 @dataclass(frozen=True)
-class Claim:
+class ListClaim:
     """What was claimed of an event on average, and how often it happened.
 
     Attributes
@@ -57,7 +57,7 @@ class Claim:
         return {**vars(self), "gap": self.gap}
 
 
-def corrected(found: dict[str, Found]) -> tuple[Claim, ...]:
+def corrected(found: dict[str, Found]) -> tuple[ListClaim, ...]:
     """Claims by name (lists, share, claimed, happened, p-value), with Holm's correction over all tests."""
     # Any place is the whole list in other units, so it is no test of its own.
     p_values = {name: np.nan if p is None else p for name, (*_, p) in found.items() if name != ANY}
@@ -67,7 +67,7 @@ def corrected(found: dict[str, Found]) -> tuple[Claim, ...]:
         test = WHOLE if name == ANY else name
         known = not np.isnan(p_values[test])
         tested = (p_values[test], adjusted[test]) if known else (None, None)
-        claims.append(Claim(name, n_lists, share, claimed, happened, *tested))
+        claims.append(ListClaim(name, n_lists, share, claimed, happened, *tested))
     return tuple(claims)
 
 
@@ -77,7 +77,7 @@ class ListReliability(Reliability):
 
     Attributes
     ----------
-    claims : tuple of Claim
+    claims : tuple of ListClaim
         For each curve what was claimed on average, how often it happened, and a test of the difference.
     longest : int
         The length of the longest list.
@@ -99,12 +99,12 @@ class ListReliability(Reliability):
     0.833
     """
 
-    claims: tuple[Claim, ...]
+    claims: tuple[ListClaim, ...]
     longest: int
     n_invalid: int
     in_cells: bool = False
 
-    def claim(self, name: str) -> Claim:
+    def claim(self, name: str) -> ListClaim:
         """What was claimed of one event, and how often it happened.
 
         Parameters
@@ -114,7 +114,7 @@ class ListReliability(Reliability):
 
         Returns
         -------
-        Claim
+        ListClaim
             The claim, with a test.
         """
         names = [claim.name for claim in self.claims]

@@ -20,7 +20,7 @@ from verax.analyses.calibration.list_events import (
     list_event_names,
     refuse_places,
 )
-from verax.analyses.calibration.list_results import Claim, Found, ListReliability, corrected
+from verax.analyses.calibration.list_results import Found, ListClaim, ListReliability, corrected
 from verax.analyses.calibration.listsums import WEIGHT, ListEventRecipe, ListSums
 from verax.analyses.calibration.overconfidence import p_value_of
 from verax.analyses.calibration.sources import EventSource, ListSource, RowEvents
@@ -202,7 +202,7 @@ def read_reliability(
     )
 
 
-def read_claims(found: ListSums, places: int) -> tuple[Claim, ...]:
+def read_claims(found: ListSums, places: int) -> tuple[ListClaim, ...]:
     """What was claimed of each event of lists on average and what happened, with tests."""
     return corrected({name: _claim(found, name) for name in list_event_names(found.longest, places)})
 

@@ -119,7 +119,7 @@ class Counterexample:
 
 
 @dataclass(frozen=True)
-class Finding:
+class PropertyCheck:
     """Result of the search for one property.
 
     Attributes
@@ -193,7 +193,7 @@ class Certificate(Tabled, Result):
         The name of the rule or function.
     n_classes : int
         The number of classes.
-    findings : mapping of str to Finding
+    findings : mapping of str to PropertyCheck
         Every property by name.
     notes : tuple of str
         Remarks for the reader.
@@ -210,7 +210,7 @@ class Certificate(Tabled, Result):
 
     rule: str
     n_classes: int
-    findings: Mapping[str, Finding] = field(hash=False)
+    findings: Mapping[str, PropertyCheck] = field(hash=False)
     notes: tuple[str, ...] = ()
     resolution: Resolution | None = None
 
@@ -677,7 +677,7 @@ def certify(
         panel = ForecastPanel.of(probes(k, seed), losses)
         panel = panel.with_floor(noise_floor(losses, k))
         hunts = _Hunts(panel, seed, _local(panel)[0] is None)
-        findings: dict[str, Finding] = {}
+        findings: dict[str, PropertyCheck] = {}
         for name, (scan, names) in _SEARCHES.items():
             if name == "strictly_proper" and not findings["proper"].holds:
                 findings[name] = findings["proper"]
@@ -686,7 +686,7 @@ def certify(
             if found is None:
                 small = chain.from_iterable(map(hunts.panels, names))
                 found = next(filter(None, (scan(few)[0] for few in small)), None)
-            findings[name] = Finding(found is None, checked, found)
+            findings[name] = PropertyCheck(found is None, checked, found)
         proper = findings["proper"].holds
         notes = () if proper else _orientation(panel)
         if isinstance(known := parse(rule) if isinstance(rule, str) else rule, SetRule):
@@ -711,7 +711,7 @@ def _of_raters(rule: object, n_classes: int, raters: int, seed: int) -> Certific
             forecast, truth, losses = found
             both = panel.probes.fractions(forecast), panel.probes.fractions(truth)
             example = Counterexample(both, losses, reason, truth=both[1])
-        findings[name] = Finding(example is None, panel.checked, example)
+        findings[name] = PropertyCheck(example is None, panel.checked, example)
     drawn = "one rater is" if raters == 1 else f"{raters} raters are"
     straight = "It is linear in the shares: the mean loss over the raters."
     return Certificate(
