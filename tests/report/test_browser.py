@@ -13,9 +13,9 @@ import pytest
 import verax as vx
 from browsers import CHROMIUM, DRIVER
 from reports import EVIL, GRADES, graded, light, lighten, sample, two_class
+from verax.analyses.words import short_of
 from verax.report import Report
 from verax.report.monitoring import save_monitor_page
-from verax.report.words import short_of
 
 pytestmark = [
     pytest.mark.browser,

@@ -12,13 +12,13 @@ import pytest
 import verax as vx
 from browsers import CHROMIUM, DRIVER
 from reports import EVIL, light
+from verax.analyses.words import number
 from verax.inference.intervals import Resampling
 from verax.inputs.memory import open_rows
 from verax.report import Report
 from verax.report.analysis import recipes_of
 from verax.report.problem import Problem
 from verax.report.sections import context_of
-from verax.report.words import number
 
 
 @cache

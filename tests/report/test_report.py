@@ -10,7 +10,7 @@ import pytest
 
 import verax as vx
 from reports import Page, light, sample
-from verax.report.words import abbreviated
+from verax.analyses.words import abbreviated
 
 
 def test_every_number_is_the_library_s(ordered):

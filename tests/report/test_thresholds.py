@@ -8,8 +8,8 @@ import pytest
 import verax as vx
 from reports import light, sample, two_class
 from scattered import Scattered
+from verax.analyses.words import number, percent
 from verax.report.threshold_section import thresholds_exhibit
-from verax.report.words import number, percent
 
 
 @pytest.fixture(scope="module")

@@ -18,13 +18,13 @@ import verax as vx
 from covers import calibration_tests
 from reports import Page, answer, light, sample
 from verax.analyses.calibration.overconfidence import overconfidence_of
+from verax.analyses.words import percent
 from verax.inference.intervals import Interval
 from verax.inputs.forecasts import Forecasts
 from verax.report import Report, limits
 from verax.report.bundle import bundle
 from verax.report.exhibits import comparison_exhibit
 from verax.report.verdict import miscalibrated, remedy_words
-from verax.report.words import percent
 
 
 def verdict(y, p, **options):

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from verax.analyses.words import count, part_of, percent
 from verax.inputs.arrays import Floats
 from verax.report.contents import Contents, Distributions
 from verax.report.limits import CLASSES
 from verax.report.problem import Problem
-from verax.report.words import count, part_of, percent
 
 
 def balance_exhibit(contents: Contents) -> dict[str, Any]:

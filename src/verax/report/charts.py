@@ -14,10 +14,10 @@ from functools import lru_cache
 from typing import Any
 
 from verax.analyses.retention.result import RetentionCurve
+from verax.analyses.words import abbreviated, clean, short_of
 from verax.common.packages import needed
 from verax.report.contents import Contents, Distributions, ListFindings, inner_name
 from verax.report.reliability import ReliabilityPanel
-from verax.report.words import abbreviated, clean, short_of
 from verax.scores.registry import name_of
 
 Spec = dict[str, Any]

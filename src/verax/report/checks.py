@@ -11,13 +11,13 @@ import numpy as np
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.samples import Sketch
+from verax.analyses.words import clean, count, number, percent
 from verax.errors import join
 from verax.inputs.skipping import Skipped
 from verax.report.breakdowns import Breakdowns
 from verax.report.limits import MOST_VALUES
 from verax.report.problem import Problem
 from verax.report.survey import NAMED, OFF, ListCounts, ListSurvey, Survey
-from verax.report.words import clean, count, number, percent
 
 Kind = Literal["fine", "note", "look"]
 

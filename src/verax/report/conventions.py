@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from verax._version import __version__
+from verax.analyses.words import clean, count, large, percent, title_of, within
 from verax.errors import join
 from verax.inputs.groups import in_words
 from verax.report.contents import Contents, inner_name
 from verax.report.definitions import ERRATA, Definition, definitions, of_rule
 from verax.report.limits import COUNTED
-from verax.report.words import clean, count, large, percent, title_of, within
 from verax.scores.registry import name_of
 
 # The scores that a page shows if there are more than a few; the others are folded.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.cards.scorecard import Scorecard
-from verax.report.words import number, title_of, within
+from verax.analyses.words import number, title_of, within
 from verax.scores.base import Rule
 from verax.scores.combinators import Penalized
 from verax.scores.metrics import DecisionMetric

@@ -11,6 +11,18 @@ from verax.analyses.calibration.list_results import ListClaim
 from verax.analyses.comparison.length_result import LengthComparison
 from verax.analyses.retention.result import SEES_THE_OUTCOME, RetentionCurve
 from verax.analyses.subgroups.result import WITHIN_GROUPS, Subgroup, Subgroups, score_of
+from verax.analyses.words import (
+    clean,
+    count,
+    number,
+    p_of,
+    part_of,
+    percent,
+    probability,
+    short_of,
+    span,
+    title_of,
+)
 from verax.errors import join
 from verax.report.contents import Contents, Distributions, Findings, ListFindings
 from verax.report.limits import LEAST, PANELS
@@ -22,18 +34,6 @@ from verax.report.verdict import (
     miscalibrated,
     side_of,
     two_shares,
-)
-from verax.report.words import (
-    clean,
-    count,
-    number,
-    p_of,
-    part_of,
-    percent,
-    probability,
-    short_of,
-    span,
-    title_of,
 )
 from verax.scores.metrics import HIGHER, LOWER, cost_matrix
 from verax.scores.registry import name_of

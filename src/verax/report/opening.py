@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from verax.analyses.comparison.result import Comparison
+from verax.analyses.words import number, percent, percent_span, said, span
 from verax.errors import join
-from verax.report.words import number, percent, percent_span, said, span
 from verax.scores.base import Rule
 from verax.scores.registry import name_of
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from verax.analyses.cards.scorecard import Scorecard, check_whole
+from verax.analyses.words import distinct
 from verax.common.checks import check_flag
 from verax.common.sizes import READ_AGAIN
 from verax.errors import InputError
@@ -19,7 +20,6 @@ from verax.inputs.lists.toplists import TopLists
 from verax.inputs.memory import open_rows
 from verax.inputs.rows import Rows
 from verax.inputs.skipping import Skipped, without_invalid
-from verax.report.words import distinct
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded
 from verax.scores.metrics import CostsLike, cost_range, needs_order

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.raters.result import RatedMean, Rater, RaterStudy
+from verax.analyses.words import clean, number, said, short_of, span
 from verax.report.charts import Spec, labelled
 from verax.report.contents import Contents
 from verax.report.rate_charts import line_points, line_rows, rate_chart
-from verax.report.words import clean, number, said, short_of, span
 
 # Panels of raters that are drawn: at least, and at most.
 _FEWEST, _MOST = 5, 30

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.recalibration.records import BEST, METHOD_TITLES, Trial
+from verax.analyses.words import clean, number, percent, probability, title_of, within
 from verax.report.contents import Contents
 from verax.report.remedies import Curve, RecalibrationBenefit
-from verax.report.words import clean, number, percent, probability, title_of, within
 
 _SKIPPED = (
     "Recalibration was not tried: there are too few rows, or too many classes, or they were summed up by an "

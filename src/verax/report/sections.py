@@ -13,6 +13,19 @@ from verax._version import __version__
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.cases import Case, ListCase, ShareCase, text_of
 from verax.analyses.operating.rates import RATES
+from verax.analyses.words import (
+    chance,
+    clean,
+    count,
+    large,
+    number,
+    p_of,
+    part_of,
+    percent,
+    span,
+    title_of,
+    within,
+)
 from verax.errors import join
 from verax.inputs.groups import in_words
 from verax.report.balance import balance_exhibit
@@ -33,19 +46,6 @@ from verax.report.remedy_section import remedy_exhibit
 from verax.report.threshold_section import confidence_exhibit, thresholds_exhibit
 from verax.report.thresholds import TwoClassCurves
 from verax.report.verdict import verdict_of
-from verax.report.words import (
-    chance,
-    clean,
-    count,
-    large,
-    number,
-    p_of,
-    part_of,
-    percent,
-    span,
-    title_of,
-    within,
-)
 from verax.scores.metrics import HIGHER
 from verax.scores.registry import name_of
 

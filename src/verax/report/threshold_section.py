@@ -9,10 +9,10 @@ import numpy as np
 
 from verax.analyses.operating.curve_result import RateCurve
 from verax.analyses.operating.result import OperatingPoint
+from verax.analyses.words import number, part_of, percent, probability, span
 from verax.report.contents import Contents
 from verax.report.opening import level
 from verax.report.thresholds import SHOWN, TwoClassCurves
-from verax.report.words import number, part_of, percent, probability, span
 
 # The rates of the table, and those of the folded one.
 _COLUMNS = ("sensitivity", "specificity", "ppv", "npv", "f1")

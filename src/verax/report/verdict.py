@@ -12,11 +12,11 @@ from verax.analyses.calibration.components import Components
 from verax.analyses.calibration.list_results import ListClaim
 from verax.analyses.calibration.slope_result import CalibrationLine
 from verax.analyses.recalibration.records import METHOD_TITLES
+from verax.analyses.words import clean, number, percent, percent_span, probability, span
 from verax.errors import join
 from verax.inputs.groups import each_count, in_words
 from verax.report.contents import Contents, Distributions, Findings, ListFindings
 from verax.report.opening import level, opening_of
-from verax.report.words import clean, number, percent, percent_span, probability, span
 
 # Below this share of the loss, a recalibration gain hardly matters.
 _SLIGHT = 0.02
