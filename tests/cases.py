@@ -14,9 +14,13 @@ import pytest
 
 import references
 import verax as vx
+from verax._settings import settings
 
 # Of tests that call kernels themselves.
 needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="needs numba")
+
+# Probabilities from which inputs are compiled, unless a test changes it.
+COMPILED_FROM = settings.compiled_from
 
 # The registered rules and one or more of every other parametrisation.
 RULES = [

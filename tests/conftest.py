@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 # Before NumPy and PyTorch are imported: their threads would wait busily for cores that other workers use.
@@ -32,6 +33,7 @@ from timing import (  # noqa: F401
     pytest_runtest_setup,
     pytest_terminal_summary,
 )
+from verax._settings import changed
 
 # Keras takes TensorFlow unless told otherwise, and the tests have PyTorch.
 os.environ.setdefault("KERAS_BACKEND", "torch")
@@ -53,9 +55,18 @@ def pytest_collection_finish():
 
 
 @pytest.fixture(autouse=True)
-def compiled_at_once(monkeypatch):
-    """Large inputs are compiled in the first call already, as they are in later calls of a process."""
-    monkeypatch.setattr("verax.kernels.limits.COMPILED_AT_ONCE", 0)
+def change():
+    """Settings of this test, as `change(compiled_from=0)`.
+
+    Large inputs are compiled in the first call already, as they are in later calls of a process.
+    """
+    with ExitStack() as changes:
+
+        def change(**values):
+            changes.enter_context(changed(**values))
+
+        change(compiled_at_once=0)
+        yield change
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from verax.engines.cuda import driver, places, sums
+from verax.engines.cuda import driver, places
 from verax.engines.cuda.driver import Args
 from verax.engines.cuda.places import Place, Scratch, View
 
@@ -148,9 +148,9 @@ def emulated(pytestconfig, tmp_path_factory):
 
 
 @pytest.fixture(params=["emulated", "cuda"])
-def gpu(request, monkeypatch):
+def gpu(request, change, monkeypatch):
     launches = []
-    monkeypatch.setattr(sums, "COMPILED_FROM", 0)
+    change(gpu_from=0)
     if request.param == "emulated":
         device = request.getfixturevalue("emulated")
         monkeypatch.setattr(device, "launches", launches)

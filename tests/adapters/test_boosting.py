@@ -13,7 +13,6 @@ from sklearn.model_selection import KFold, cross_val_score
 import verax as vx
 from verax.adapters.sklearn import scorer
 from verax.errors import passing
-from verax.kernels import limits
 from verax.scores.rules import OrdinalRule
 from verax.selection import RefinementLoss
 
@@ -535,7 +534,7 @@ def test_metrics_know_probabilities_from_raw_scores(make):
 
 @pytest.mark.parametrize("make", [xgboost_objective, lightgbm_objective])
 @pytest.mark.parametrize(("rule", "k"), [(vx.rps, 2), (Precise(), 4)], ids=repr)
-def test_large_data_go_through_a_compiled_loop(make, rule, k, monkeypatch):
+def test_large_data_go_through_a_compiled_loop(make, rule, k, change, monkeypatch):
     pytest.importorskip("numba")
     rng = np.random.default_rng(0)
     n, objective = 500, told(make, rule, k)
@@ -544,8 +543,7 @@ def test_large_data_go_through_a_compiled_loop(make, rule, k, monkeypatch):
     # One class after the other, as LightGBM had it before 4.0, and weights are another two forms.
     forms = [(margins, None), (margins, w), (margins.ravel(order="F"), w)]
     by_arrays = [objective(y, z, weights) for z, weights in forms]
-    monkeypatch.setattr(limits, "COMPILED_FROM", 0)
-    monkeypatch.setattr(limits, "COMPILED_AT_ONCE", 0)
+    change(compiled_from=0)
     monkeypatch.setattr("verax.scores.gradients.logits._run", lambda *_: pytest.fail("not compiled"))
     for (z, weights), expected in zip(forms, by_arrays, strict=True):
         for ours, theirs in zip(objective(y, z, weights), expected, strict=True):

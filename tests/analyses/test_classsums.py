@@ -8,7 +8,6 @@ import pytest
 
 import verax as vx
 from cases import needs_numba
-from verax.analyses import classsums
 from verax.analyses.classsums import ClassRecipe
 from verax.inputs.memory import open_rows
 
@@ -32,8 +31,8 @@ def rows(n=60, k=3):
 
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=needs_numba)])
 @pytest.mark.parametrize("loose", [False, True])
-def test_sums_of_weighted_rows_are_those_of_a_loop(compiled, loose, monkeypatch):
-    monkeypatch.setattr(classsums, "compiled", lambda n_rows: compiled)
+def test_sums_of_weighted_rows_are_those_of_a_loop(compiled, loose, change):
+    change(compiled_from=0, kernels=compiled)
     y, p, w = rows()
     y[y == 2] = 0 if loose else 2
     found = summed(y, p, weights=w)
@@ -52,8 +51,8 @@ def test_sums_of_weighted_rows_are_those_of_a_loop(compiled, loose, monkeypatch)
 
 
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=needs_numba)])
-def test_infinite_losses_are_counted_and_rows_without_weight_are_not(compiled, monkeypatch):
-    monkeypatch.setattr(classsums, "compiled", lambda n_rows: compiled)
+def test_infinite_losses_are_counted_and_rows_without_weight_are_not(compiled, change):
+    change(compiled_from=0, kernels=compiled)
     y = np.array([0, 0, 1, 1])
     p = np.array([[0.0, 1.0], [0.5, 0.5], [1.0, 0.0], [0.25, 0.75]])
     found = summed(y, p, weights=np.array([2.0, 1.0, 0.0, 4.0]))

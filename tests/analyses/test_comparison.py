@@ -31,7 +31,6 @@ from verax.inference.intervals import Resampling
 from verax.inference.series import LongRun
 from verax.inputs.groups import Groups
 from verax.inputs.handles import Part
-from verax.kernels import limits
 
 
 def models(n=300, k=3, seed=0, noise=(0.2, 0.5, 0.5)):
@@ -778,7 +777,7 @@ def test_paired_tallies_of_extreme_weights(power, grouped):
 
 @pytest.mark.parametrize("lost", [False, True])
 @pytest.mark.parametrize("weights", ["none", "some", "zero"])
-def test_pairs_of_many_models_are_summed_alike_by_a_compiled_loop(weights, lost, monkeypatch):
+def test_pairs_of_many_models_are_summed_alike_by_a_compiled_loop(weights, lost, change, monkeypatch):
     pytest.importorskip("numba")
     rng = np.random.default_rng(0)
     # Nearly equal losses: a variance from sums of squares and products would lose its digits.
@@ -789,8 +788,7 @@ def test_pairs_of_many_models_are_summed_alike_by_a_compiled_loop(weights, lost,
         losses[3, [1, 2]], losses[3, 5], losses[690, 7] = np.inf, np.nan, np.inf
     w = {"none": None, "some": rng.integers(0, 3, 700) * 0.7, "zero": np.zeros(700)}[weights]
     plain = PairedTally(8).update(losses, w)
-    monkeypatch.setattr(limits, "COMPILED_FROM", 0)
-    monkeypatch.setattr(limits, "COMPILED_AT_ONCE", 0)
+    change(compiled_from=0)
     monkeypatch.setattr(pieces, "_CHUNK", 300)
     found = PairedTally(8).update(losses, w)
     for ours, theirs in ((found.moments, plain.moments), (found.squares, plain.squares)):
@@ -798,12 +796,12 @@ def test_pairs_of_many_models_are_summed_alike_by_a_compiled_loop(weights, lost,
         np.testing.assert_allclose(ours.total.high, theirs.total.high, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(ours.m2, theirs.m2, rtol=1e-12)
         assert ours.n_infinite.tolist() == theirs.n_infinite.tolist()
-    monkeypatch.setattr(pieces, "n_cores", lambda: 3)
+    change(cores=3)
     again = PairedTally(8).update(losses, w)
     assert again.moments.to_values().tobytes() == found.moments.to_values().tobytes()
 
 
-def test_models_are_compared_alike_by_pieces_of_rows(monkeypatch):
+def test_models_are_compared_alike_by_pieces_of_rows(change, monkeypatch):
     pytest.importorskip("numba")
     rng = np.random.default_rng(0)
     y, q = rng.integers(0, 3, 700), rng.dirichlet(np.ones(3), (7, 700))
@@ -814,8 +812,7 @@ def test_models_are_compared_alike_by_pieces_of_rows(monkeypatch):
     w = rng.integers(0, 3, 700) * 0.5
     asked = [{}, {"weights": w, "reference": "frequencies"}]
     plain = [vx.compare(y, models, ordered=True, **more) for more in asked]
-    for name in ("COMPILED_FROM", "COMPILED_AT_ONCE"):
-        monkeypatch.setattr(limits, name, 0)
+    change(compiled_from=0)
     monkeypatch.setattr(pieces, "_CHUNK", 300)
     for more, expected in zip(asked, plain, strict=True):
         found = vx.compare(y, models, ordered=True, **more)
@@ -898,10 +895,9 @@ def test_outcomes_are_ruled_out_below_the_limit_only():
     assert FORMULAS[3].formula(RowStats(np, 2, p_true=p_true)).tolist() == [1, 1, 1, 0, 0, 0]
 
 
-def test_compiled_sums_of_columns_and_pairs_are_exact(monkeypatch):
+def test_compiled_sums_of_columns_and_pairs_are_exact(change):
     """Far from zero, in order of size, with weights, against sums of 30 digits."""
-    monkeypatch.setattr("verax.kernels.limits.COMPILED_FROM", 1)
-    monkeypatch.setattr("verax.kernels.limits.COMPILED_AT_ONCE", 1)
+    change(compiled_from=1, compiled_at_once=1)
     rng = np.random.default_rng(0)
     losses = np.sort(rng.exponential(1, (3000, 3)), axis=0) + np.array([0, 1000, 5])
     weights = rng.random(3000)

@@ -21,7 +21,7 @@ from cases import NAMESPACES, forecasts, needs_numba, number
 from covers import calibration_tests
 from covers import decomposition as promises
 from realdata import load
-from verax.analyses.calibration import cells, decomposition, walks
+from verax.analyses.calibration import decomposition, walks
 from verax.analyses.calibration.components import COMPONENTS
 from verax.analyses.calibration.event_recipe import EventRecipe
 from verax.analyses.calibration.events import recalibrate, split
@@ -31,6 +31,7 @@ from verax.analyses.calibration.sources import RowEvents
 from verax.inference.intervals import Interval
 from verax.inputs.memory import InMemory, open_rows
 from verax.kernels import walking
+from verax.kernels.ledger import spend
 
 VECTORS = [
     pytest.param(entry, id=entry["id"])
@@ -562,14 +563,13 @@ def test_refusals_of_rules_and_rows():
 @pytest.mark.parametrize(
     ("decimals", "rule"), [(12, "brier"), (1, "brier"), (12, "rps"), (12, "log_score"), (1, "ranked_log")]
 )
-def test_a_compiled_pass_gives_the_numbers_of_array_calls(decimals, rule, monkeypatch):
+def test_a_compiled_pass_gives_the_numbers_of_array_calls(decimals, rule, change):
     y, p = simulated(1100, 1)
     p = np.maximum(np.round(p, decimals), 0.05)
     p /= p.sum(axis=1, keepdims=True)
     found = []
     for compiled in (True, False):
-        for module in (walks, cells):
-            monkeypatch.setattr(module, "compiles", lambda *_, compiled=compiled: compiled)
+        change(compiled_from=0, kernels=compiled)
         found.append(vx.decompose(y, p, rule=rule, bootstrap=30))
     for a, b in zip(*((each.whole, *each.parts) for each in found), strict=True):
         assert a.observed == pytest.approx(b.observed, abs=1e-12)
@@ -579,15 +579,15 @@ def test_a_compiled_pass_gives_the_numbers_of_array_calls(decimals, rule, monkey
 
 
 @needs_numba
-def test_events_before_and_after_kernels_are_loaded_add_up(monkeypatch):
+def test_events_before_and_after_kernels_are_loaded_add_up(change):
     """Array calls answer until kernels are worth loading, which may be in the middle of the events."""
     y, p = simulated(1100, 1)
-    found = []
-    for by_arrays in (0, 1):
-        waits = [True] * by_arrays
-        monkeypatch.setattr(walks, "compiles", lambda *_, waits=waits: not (waits and waits.pop()))
-        found.append(vx.decompose(y, p, rule="brier", bootstrap=30).whole)
-    assert found[0].accuracy.variance == pytest.approx(found[1].accuracy.variance, rel=1e-12, abs=0)
+    change(compiled_from=0)
+    compiled = vx.decompose(y, p, rule="brier", bootstrap=30).whole
+    # One more row than the first event has.
+    change(compiled_at_once=spend("draws in cells", 0) + walks._WORK * 1101)
+    partly = vx.decompose(y, p, rule="brier", bootstrap=30).whole
+    assert compiled.accuracy.variance == pytest.approx(partly.accuracy.variance, rel=1e-12, abs=0)
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=60), st.integers(1, 20))
@@ -620,8 +620,8 @@ def test_every_forecast_finds_its_cell(width):
 
 @needs_numba
 @pytest.mark.parametrize("ties", [False, True])
-def test_bins_of_rows_that_the_pass_has_sorted_are_those_of_the_rows(ties, monkeypatch):
-    monkeypatch.setattr(walks, "compiles", lambda *_: True)
+def test_bins_of_rows_that_the_pass_has_sorted_are_those_of_the_rows(ties, change):
+    change(compiled_from=0)
     y, p = forecasts(3000, 3, ties=ties)
     handle = open_rows(y, p)
     model = handle.one_model()

@@ -41,7 +41,7 @@ assert not any(name.partition(".")[0] in ("scipy", "sklearn", "matplotlib") for 
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_compiled_fits_to_cells_are_those_of_arrays(monkeypatch):
+def test_compiled_fits_to_cells_are_those_of_arrays(change):
     pytest.importorskip("numba")
     rng = np.random.default_rng(0)
     happened = np.round(rng.normal(np.linspace(1, 3, 60), 2, (7, 60)), 1)
@@ -50,8 +50,7 @@ def test_compiled_fits_to_cells_are_those_of_arrays(monkeypatch):
     cells[:, 70] = 0.0
     first = refits.first_of_each((7, 60))
     plain = refits.isotonic_fits(cells, first)
-    monkeypatch.setattr("verax.kernels.limits.COMPILED_FROM", 0)
-    monkeypatch.setattr("verax.kernels.limits.COMPILED_AT_ONCE", 0)
+    change(compiled_from=0)
     found = refits.isotonic_fits(cells, first)
     for ours, theirs in zip(found, plain, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
@@ -59,9 +58,9 @@ def test_compiled_fits_to_cells_are_those_of_arrays(monkeypatch):
 
 @needs_numba
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_compiled_fit_to_pools_is_the_same(weighted, monkeypatch):
+def test_a_compiled_fit_to_pools_is_the_same(weighted, change):
     """Pools without weight take no part, and so do blocks of equal frequencies that follow each other."""
-    monkeypatch.setattr(events, "compiles", lambda *_: True)
+    change(compiled_from=0)
     rng = np.random.default_rng(5)
     for n in (1, 2, 7, 400):
         cells = rng.integers(0, 4, (n, 2)).astype(float) * (rng.random((n, 1)) if weighted else 1.0)

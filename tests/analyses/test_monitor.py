@@ -243,14 +243,14 @@ def test_top_lists_are_monitored_by_their_answers():
     assert set(monitor.history.lines[0].events) == {"most likely class", "any listed class"}
 
 
-def test_compiled_sums_are_those_of_array_calls(monkeypatch):
+def test_compiled_sums_are_those_of_array_calls(change):
     rng = np.random.default_rng(10)
     y, p = draw(rng, 5000)
     by = {"site": rng.integers(0, 3, 5000)}
     w = rng.random(5000)
     found = []
     for limit in (2**60, 1):
-        monkeypatch.setattr("verax.kernels.limits.COMPILED_FROM", limit)
+        change(compiled_from=limit)
         for more in ({}, {"weights": w}):
             monitor = vx.Monitor(0.5, by="site")
             monitor.update(y, p, time=0, by=by, **more)
@@ -261,14 +261,14 @@ def test_compiled_sums_are_those_of_array_calls(monkeypatch):
 
 
 @pytest.mark.parametrize("ordered", [False, True])
-def test_days_that_follow_each_other_are_summed_as_they_are_one_by_one(monkeypatch, ordered):
-    monkeypatch.setattr("verax.kernels.limits.COMPILED_AT_ONCE", 1)
+def test_days_that_follow_each_other_are_summed_as_they_are_one_by_one(change, ordered):
+    change(compiled_at_once=1)
     rng = np.random.default_rng(25)
     y, p = draw(rng, 3000, k=4)
     day = np.repeat([1, 2, 5], [700, 1300, 1000])
     found = []
     for limit in (2**60, 1):
-        monkeypatch.setattr("verax.kernels.limits.COMPILED_FROM", limit)
+        change(compiled_from=limit)
         monitor = vx.Monitor(0.2, ordered=ordered)
         monitor.update(y, p, time=day)
         found.append(monitor)

@@ -15,7 +15,7 @@ from sklearn.isotonic import IsotonicRegression
 import verax as vx
 from cases import forecasts, needs_numba
 from scattered import Scattered
-from verax.analyses.calibration import cells, refits
+from verax.analyses.calibration import cells
 
 
 def calibrated(n, seed=0):
@@ -345,7 +345,7 @@ def test_groups_change_their_signs_together():
 
 @needs_numba
 @pytest.mark.parametrize("units", ["weights", "groups", "both"])
-def test_compiled_bands_are_those_of_array_calls(units, monkeypatch):
+def test_compiled_bands_are_those_of_array_calls(units, change):
     rng = np.random.default_rng(3)
     p = rng.random(3000)
     y = (rng.random(3000) < p).astype(int)
@@ -353,8 +353,7 @@ def test_compiled_bands_are_those_of_array_calls(units, monkeypatch):
     options = options if units == "both" else {units: options[units]}
     found = []
     for compiled in (True, False):
-        for module in (cells, refits):
-            monkeypatch.setattr(module, "compiles", lambda *_, compiled=compiled: compiled)
+        change(compiled_from=0, kernels=compiled)
         found.append(vx.reliability(y, p, resamples=20, **options)["1"])
     assert found[0].band == pytest.approx(found[1].band, abs=1e-14)
     assert found[0].components.calibrated == pytest.approx(found[1].components.calibrated, abs=1e-14)

@@ -15,7 +15,7 @@ from cases import forecasts
 from scattered import Scattered
 from verax.analyses.subgroups.chance import Chance
 from verax.inputs import breakdown
-from verax.scans import local, parts
+from verax.scans import parts
 
 
 def calibrated(n, seed=0):
@@ -348,7 +348,7 @@ def test_subgroups_of_parts_share_the_number_of_forecasts_that_are_told_apart(mo
         assert abs(parts[0].miscalibration - parts[2].miscalibration) <= parts[0].within + 1e-12
 
 
-def test_subgroups_of_files_do_not_depend_on_the_number_of_threads(tmp_path, monkeypatch):
+def test_subgroups_of_files_do_not_depend_on_the_number_of_threads(tmp_path, change, monkeypatch):
     """Threads share the subgroups of a part, and each subgroup is gathered in one place."""
     y, p = forecasts(600, 3, ties=False)
     rows = pd.DataFrame(p, columns=["p_0", "p_1", "p_2"]).assign(label=y, site=np.arange(600) % 7)
@@ -365,7 +365,7 @@ def test_subgroups_of_files_do_not_depend_on_the_number_of_threads(tmp_path, mon
     monkeypatch.setattr(breakdown, "_bound", noting)
     for threads in (1, 4):
         seen.clear()
-        monkeypatch.setattr(local, "n_cores", lambda threads=threads: threads)
+        change(cores=threads)
         handle = vx.scan(tmp_path / "rows.parquet", target="label", by="site")
         found.append(vx.subgroups(handle, by="site", bootstrap=30))
         assert len(seen) > 2 or threads == 1

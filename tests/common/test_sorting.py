@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from verax.common import sorting
 from verax.common.sorting import distinct_values, n_distinct, stable_order
 
 
@@ -19,10 +18,10 @@ def test_the_order_is_that_of_a_stable_sort(n, values):
 
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint64, np.float64, "U3", np.bool_])
-def test_distinct_values_are_those_of_numpy(dtype, compiled, monkeypatch):
+def test_distinct_values_are_those_of_numpy(dtype, compiled, change):
     if compiled:
         pytest.importorskip("numba")
-    monkeypatch.setattr(sorting, "compiles", lambda *_: compiled)
+    change(compiled_from=0, kernels=compiled)
     # Once all up to the greatest have occurred, greater ones may follow, and one that is outside.
     long = [*range(100)] * 25 + [102, 3], [*range(100)] * 25 + [-1], [*range(100)] * 25 + [101, 100]
     several = (
@@ -48,10 +47,10 @@ def test_distinct_values_are_those_of_numpy(dtype, compiled, monkeypatch):
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_places_are_a_copy_and_labels_may_lie_anywhere(compiled, monkeypatch):
+def test_places_are_a_copy_and_labels_may_lie_anywhere(compiled, change):
     if compiled:
         pytest.importorskip("numba")
-    monkeypatch.setattr(sorting, "compiles", lambda *_: compiled)
+    change(compiled_from=0, kernels=compiled)
     given = np.array([[0, 9], [1, 9], [0, 9], [2, 9]])[:, 0]
     labels, codes = distinct_values(given)
     given[:] = 9

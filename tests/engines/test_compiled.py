@@ -18,16 +18,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import verax as vx
-from cases import forecasts
+from cases import COMPILED_FROM, forecasts
 from verax.engines import fusion, plans
 from verax.engines.arrays import compute
 from verax.engines.scan import scan_rows
 from verax.engines.stats import RowStatistic
 from verax.engines.tally import RuleSums
 from verax.engines.tracing import OPERATIONS, record
-from verax.kernels import functions, ledger, limits
+from verax.kernels import functions, ledger
 from verax.kernels.fewclasses import FEW
-from verax.kernels.limits import COMPILED_FROM
 from verax.kernels.statistics import PLACE, STATISTICS
 from verax.kernels.texts import Lines, compile_text
 from verax.scores.base import losses_of
@@ -79,11 +78,8 @@ def test_the_default_call_uses_the_fused_kernel(k, monkeypatch):
     assert again.to_dict(stored=False) == expected.to_dict(stored=False)
 
 
-def test_array_calls_answer_until_compiling_pays(monkeypatch):
-    monkeypatch.setattr(limits, "COMPILED_FROM", 100)
-    monkeypatch.setattr(limits, "COMPILED_AT_ONCE", 1000)
-    monkeypatch.setattr(limits, "COMPILED_IN_PARTS_FROM", 80)
-    monkeypatch.setattr(ledger, "_LEDGER", ledger._Ledger())
+def test_array_calls_answer_until_compiling_pays(change):
+    change(compiled_from=100, compiled_at_once=1000, compiled_in_parts_from=80)
 
     def compiled(n, work="work"):
         y, p = forecasts(n, 4)
@@ -150,7 +146,7 @@ def test_both_paths_give_the_same_statistics(k, dtype, layout):
 
 
 @pytest.mark.parametrize("k", [129, 140, 1024, 1025])
-def test_any_number_of_classes_by_one_kernel(monkeypatch, k):
+def test_any_number_of_classes_by_one_kernel(change, k):
     """Ordered classes are taken by blocks of eight, which need not come out even; 1,025 are too many."""
     y, p = forecasts(COMPILED_FROM // k + 1, k)
     # Outcomes that were ruled out, and sides of thresholds that are tiny or have a subnormal probability.
@@ -167,7 +163,7 @@ def test_any_number_of_classes_by_one_kernel(monkeypatch, k):
             RuleSums(rules, k).update(vx.Forecasts(y, p, weights=w))
             for rules, w in ((ordinal, None), ([vx.brier], weights))
         ]
-        monkeypatch.setattr(limits, "COMPILED_FROM", 2**60)
+        change(compiled_from=2**60)
     for own, other in zip(*found.values(), strict=True):
         for name in ("finite_mean", "std", "n_infinite"):
             expected = getattr(other.moments, name)
@@ -178,7 +174,7 @@ def test_any_number_of_classes_by_one_kernel(monkeypatch, k):
 
 
 @pytest.mark.parametrize(("n_groups", "noted"), [(1, 0), (3, 2**23), (53, 0), (53, 2**23)])
-def test_groups_by_one_kernel(monkeypatch, n_groups, noted):
+def test_groups_by_one_kernel(change, monkeypatch, n_groups, noted):
     """Large groups fill the counters of their cells many times, in a thread and where threads are merged.
 
     Cells of rows are noted and counted late, or counted at once.
@@ -190,8 +186,7 @@ def test_groups_by_one_kernel(monkeypatch, n_groups, noted):
     groups = np.random.default_rng(0).integers(7, 7 + n_groups, len(y)) ** 2
     found = []
     for threads in (1, 2, 0):
-        monkeypatch.setattr("verax.engines.scan.n_cores", lambda threads=threads: threads)
-        monkeypatch.setattr(limits, "COMPILED_FROM", COMPILED_FROM if threads else 2**60)
+        change(cores=threads, compiled_from=COMPILED_FROM if threads else 2**60)
         rows = vx.Forecasts(y, p, groups=groups)
         rules = [vx.brier, vx.pbs, vx.log_score, vx.zero_one]
         found.append(RuleSums(rules, k).update(rows).clusters)
@@ -366,9 +361,9 @@ def test_kernels_are_kept_between_processes(tmp_path):
     code = """
 import numpy as np, verax as vx
 from verax.engines.fusion import Layout, fuse_rows
-from verax.kernels import limits
-limits.COMPILED_AT_ONCE = 0
-p = np.full((limits.COMPILED_FROM // 5 + 1, 5), 0.2)
+from verax._settings import settings
+settings.compiled_at_once = 0
+p = np.full((settings.compiled_from // 5 + 1, 5), 0.2)
 vx.evaluate(np.zeros(len(p), int), p, rules=["brier", "zero_one"])
 rules = tuple(map(vx.parse, ["brier", "zero_one"]))
 kernel = fuse_rows(rules, Layout(5, False, "probabilities", False, False, True))[0]

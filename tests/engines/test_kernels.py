@@ -353,7 +353,7 @@ def test_exact_vectors(gpu):
             assert close(tally.moments.mean[distinct.index(rule)], entry["expected"]), entry
 
 
-def test_small_inputs_and_formulas_without_a_trace_take_array_calls(gpu, monkeypatch):
+def test_small_inputs_and_formulas_without_a_trace_take_array_calls(gpu, change):
     y, p = forecasts(100, 5)
 
     class Compares(Sharp):
@@ -362,7 +362,7 @@ def test_small_inputs_and_formulas_without_a_trace_take_array_calls(gpu, monkeyp
 
     rule = Compares()
     assert rule(gpu.put(y), gpu.put(p)) == pytest.approx(rule(y, p), rel=1e-13)
-    monkeypatch.setattr(sums, "COMPILED_FROM", 10**6)
+    change(gpu_from=10**6)
     assert vx.rps(gpu.put(y), gpu.put(p)) == pytest.approx(vx.rps(y, p), rel=1e-13)
     assert gpu.launches == []
 

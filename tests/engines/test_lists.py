@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import verax as vx
+from cases import COMPILED_FROM
 from verax.engines import lists as engine
 from verax.engines.arrays import compute
 from verax.engines.scan import scan_rows
 from verax.inputs.lists import ragged
 from verax.inputs.lists.ragged import Ragged, frozen
-from verax.kernels.limits import COMPILED_FROM
 from verax.kernels.statistics import PLACE
 from verax.scores.properties import Holds, Properties
 
@@ -51,12 +51,8 @@ def random_lists(n_entries=COMPILED_FROM, m=60, longest=40, seed=0):
     return classes, t, offsets, rng.integers(0, m, n)
 
 
-def without_compiler(monkeypatch):
-    monkeypatch.setattr("verax.kernels.ledger.kernels", lambda: None)
-
-
 @pytest.mark.parametrize("m", [60, 128_256, 2**40])
-def test_both_paths_give_the_same_lists_and_statistics(m, monkeypatch):
+def test_both_paths_give_the_same_lists_and_statistics(m, change):
     classes, t, offsets, y = random_lists()
     seen = {}
 
@@ -69,7 +65,7 @@ def test_both_paths_give_the_same_lists_and_statistics(m, monkeypatch):
     assert not compiled.valid.all()
     assert compiled.valid.any()
     scan_rows(compiled.with_outcomes(y), SUPPLIED, Keep)
-    without_compiler(monkeypatch)
+    change(kernels=False)
     plain = vx.TopLists.from_arrays(classes, t, n_classes=m, offsets=offsets)
     assert (plain.classes == compiled.classes).all()
     assert (plain.confidences == compiled.confidences).all()
@@ -84,7 +80,7 @@ def test_both_paths_give_the_same_lists_and_statistics(m, monkeypatch):
     assert sum(len(values["hit"]) for values in seen.values()) == len(y)
 
 
-def test_scores_agree_and_the_default_call_is_fused(monkeypatch):
+def test_scores_agree_and_the_default_call_is_fused(change, monkeypatch):
     classes, t, offsets, y = random_lists()
     lists = vx.TopLists.from_arrays(classes, t, n_classes=60, offsets=offsets)
     w = np.random.default_rng(1).exponential(size=len(y))
@@ -97,7 +93,7 @@ def test_scores_agree_and_the_default_call_is_fused(monkeypatch):
             )
             fused[weights is None] = vx.evaluate(y, lists, weights=weights, rules=rules)
     samples = vx.padded(vx.log_score).samples(y, lists)
-    without_compiler(monkeypatch)
+    change(kernels=False)
     for weights in (None, w):
         plain = vx.evaluate(y, lists, weights=weights, rules=rules)
         for name in (*rules, *plain.metrics):
@@ -105,12 +101,11 @@ def test_scores_agree_and_the_default_call_is_fused(monkeypatch):
     np.testing.assert_allclose(samples, vx.padded(vx.log_score).samples(y, lists), rtol=1e-12)
 
 
-def test_threads_do_not_change_the_numbers(monkeypatch):
+def test_threads_do_not_change_the_numbers(change):
     classes, t, offsets, y = random_lists()
     results = set()
     for n_threads in (1, 2, 5):
-        monkeypatch.setattr("verax.inputs.lists.ragged.n_cores", lambda n=n_threads: n)
-        monkeypatch.setattr("verax.engines.scan.n_cores", lambda n=n_threads: n)
+        change(cores=n_threads)
         lists = vx.TopLists.from_arrays(classes, t, n_classes=60, offsets=offsets)
         results.add((vx.padded(vx.brier)(y, lists), lists.n_invalid, float(lists.unaccounted.sum())))
     assert len(results) == 1
@@ -144,7 +139,7 @@ def test_rules_one_after_the_other_read_the_lists_once(monkeypatch):
     assert rules[2](y, copied) == expected
 
 
-def test_long_lists_are_sorted_and_searched_for_repeats(monkeypatch):
+def test_long_lists_are_sorted_and_searched_for_repeats(change):
     rng = np.random.default_rng(2)
     n, k = COMPILED_FROM // 64, 64
     classes = np.argsort(rng.random((n, 200)), axis=1)[:, :k]
@@ -157,17 +152,17 @@ def test_long_lists_are_sorted_and_searched_for_repeats(monkeypatch):
     for _ in range(2):
         with pytest.raises(vx.InputError, match=f"row 77 lists again {classes[77, 3]}"):
             vx.TopLists.from_arrays(classes, t, n_classes=200)
-        without_compiler(monkeypatch)
+        change(kernels=False)
 
 
-def test_short_lists_with_repeats_are_named_on_both_paths(monkeypatch):
+def test_short_lists_with_repeats_are_named_on_both_paths(change):
     classes, t, offsets, _ = random_lists()
     row = int(np.flatnonzero(np.diff(offsets) > 5)[3])
     classes[offsets[row] + 4] = classes[offsets[row]]
     for _ in range(2):
         with pytest.raises(vx.InputError, match=f"row {row} lists again {classes[offsets[row]]}"):
             vx.TopLists.from_arrays(classes, t, n_classes=60, offsets=offsets)
-        without_compiler(monkeypatch)
+        change(kernels=False)
 
 
 @dataclass(frozen=True, repr=False)

@@ -15,7 +15,7 @@ CODE = """
 import numpy as np
 from numba.core import config, event
 import verax as vx
-from verax.kernels import limits
+from verax._settings import settings
 
 class Count(event.Listener):
     compiled = 0
@@ -24,7 +24,7 @@ class Count(event.Listener):
 
 count = Count()
 event.register("numba:compile", count)
-limits.COMPILED_AT_ONCE, limits.COMPILED_FROM = 0, 2**16
+settings.compiled_at_once, settings.compiled_from = 0, 2**16
 rng = np.random.default_rng(0)
 
 
@@ -53,10 +53,10 @@ def numbers(found):
     return [float(found)] if isinstance(found, (int, float)) else []
 
 
-data = {k: rows(k, limits.COMPILED_FROM // k + 7) for k in (3, 12, 200)}
+data = {k: rows(k, settings.compiled_from // k + 7) for k in (3, 12, 200)}
 fast = {name: numbers(found) for name, found in results()}
 print(int(config.OPT), count.compiled)
-limits.COMPILED_FROM = 2**62
+settings.compiled_from = 2**62
 for name, found in results():
     assert fast[name], name
     np.testing.assert_allclose(fast[name], numbers(found), rtol=1e-12, atol=1e-15, err_msg=name)

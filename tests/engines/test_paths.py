@@ -13,7 +13,6 @@ import verax as vx
 from verax.engines.tally import RuleSums
 from verax.inputs.columns import Columns
 from verax.inputs.rows import pair
-from verax.kernels import limits
 from verax.kernels.loading import kernels
 from verax.scores.base import losses_of
 
@@ -116,9 +115,9 @@ STORED = [columns, separate, single, column_logits, binary, binary_logits]
 EVERY_STATISTIC = [vx.brier, vx.log_score, vx.rps, vx.sa_rps, vx.ranked_log, vx.penalized(vx.rps, "minimal")]
 
 
-def by_path(monkeypatch, threshold, call):
+def by_path(change, threshold, call):
     """The result of a call in which inputs of at least `threshold` probabilities are compiled."""
-    monkeypatch.setattr(limits, "COMPILED_FROM", threshold)
+    change(compiled_from=threshold)
     return call()
 
 
@@ -147,7 +146,7 @@ def assert_same(compiled, plain):
 @pytest.mark.skipif(kernels() is None, reason="numba is not installed")
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_compiled_and_array_paths_agree(kind, weighted, monkeypatch):
+def test_compiled_and_array_paths_agree(kind, weighted, change):
     rng = np.random.default_rng(3)
     p, options = kind(rng)
     n_classes = p.n_classes if kind is lists else 2 if p.ndim == 1 else p.shape[1]
@@ -160,14 +159,14 @@ def test_compiled_and_array_paths_agree(kind, weighted, monkeypatch):
         if refused(kind, rule):
             for threshold in (0, 2**40):
                 with pytest.raises(vx.errors.RuleError):
-                    by_path(monkeypatch, threshold, lambda rule=rule: rule(y, p))
+                    by_path(change, threshold, lambda rule=rule: rule(y, p))
     compiled, plain = (
-        by_path(monkeypatch, threshold, lambda: tally(y, p, rules, options)) for threshold in (0, 2**40)
+        by_path(change, threshold, lambda: tally(y, p, rules, options)) for threshold in (0, 2**40)
     )
     assert_same(compiled, plain)
     options.pop("weights", None)
     compiled, plain = (
-        by_path(monkeypatch, threshold, lambda: losses_of(rules, pair(y, p, **options)))
+        by_path(change, threshold, lambda: losses_of(rules, pair(y, p, **options)))
         for threshold in (0, 2**40)
     )
     np.testing.assert_allclose(compiled, plain, rtol=1e-12, atol=1e-15)
@@ -175,25 +174,25 @@ def test_compiled_and_array_paths_agree(kind, weighted, monkeypatch):
 
 @pytest.mark.skipif(kernels() is None, reason="numba is not installed")
 @pytest.mark.parametrize("k", [2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 100, 136, 1000, 1025])
-def test_any_number_of_classes(k, monkeypatch):
+def test_any_number_of_classes(k, change):
     rng = np.random.default_rng(k)
     p = extremes(rng, 1500, k)
     y = rng.integers(0, k, len(p))
     found = [
-        by_path(monkeypatch, threshold, lambda: tally(y, p, list(vx.rules.RULES.values()), {}))
+        by_path(change, threshold, lambda: tally(y, p, list(vx.rules.RULES.values()), {}))
         for threshold in (0, 2**40)
     ]
     assert_same(*found)
 
 
 @pytest.mark.skipif(kernels() is None, reason="numba is not installed")
-def test_light_rows_among_heavy_ones(monkeypatch):
+def test_light_rows_among_heavy_ones(change):
     rng = np.random.default_rng(2)
     p, y = rng.dirichlet(np.ones(3), 600), rng.integers(0, 3, 600)
     weights = np.where(rng.random(600) < 0.5, 1e300, 1e-300)
     weights[:5] = 0.0
     found = [
-        by_path(monkeypatch, threshold, lambda: tally(y, p, [vx.brier, vx.rps], {"weights": weights}))
+        by_path(change, threshold, lambda: tally(y, p, [vx.brier, vx.rps], {"weights": weights}))
         for threshold in (0, 2**40)
     ]
     assert_same(*found)
@@ -214,7 +213,7 @@ def extremes(rng, n, k):
 @pytest.mark.skipif(kernels() is None, reason="numba is not installed")
 @given(data=st.data())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
-def test_the_compiled_path_is_exact(data, monkeypatch):
+def test_the_compiled_path_is_exact(data, change):
     """Against sums in rational numbers, of ordinary and of extreme rows."""
     k = 4
     numbers = st.one_of(st.integers(0, 9), st.sampled_from([10**12, 10**16]))
@@ -223,7 +222,7 @@ def test_the_compiled_path_is_exact(data, monkeypatch):
     p /= p.sum(axis=1, keepdims=True)
     y = np.array(data.draw(st.lists(st.integers(0, k - 1), min_size=len(p), max_size=len(p))))
     rules = [vx.brier, vx.RPS(normalized=False), vx.zero_one]
-    found = by_path(monkeypatch, 0, lambda: tally(y, p, rules, {}))
+    found = by_path(change, 0, lambda: tally(y, p, rules, {}))
     exact = [[Fraction(v) for v in row] for row in p.tolist()]
     expected = [
         sum(_brier(row, o) for row, o in zip(exact, y.tolist(), strict=True)),

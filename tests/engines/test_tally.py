@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 import verax as vx
 from cases import RULES, forecasts
-from verax.engines import scan
 from verax.engines.counts import CONFUSION_UP_TO, ROWS_KEPT
 from verax.engines.sums import Moments, Sum
 from verax.engines.tally import RuleSums
@@ -199,14 +198,14 @@ def test_beyond_many_classes_only_totals_are_counted():
 
 
 @pytest.mark.parametrize("grouped", [False, True])
-def test_threads_do_not_change_the_numbers(monkeypatch, grouped):
+def test_threads_do_not_change_the_numbers(change, grouped):
     y, p = forecasts(300_000, 4, ties=False)
     rng = np.random.default_rng(0)
     w = rng.exponential(size=len(y))
     groups = rng.integers(0, 50, len(y)) if grouped else None
     results = []
     for n_threads in (1, 2, 5):
-        monkeypatch.setattr(scan, "n_cores", lambda n=n_threads: n)
+        change(cores=n_threads)
         results.append(tally(y, p, w, rules=[vx.brier, vx.pll, vx.rps], groups=groups))
     for other in results[1:]:
         assert other.moments.mean.tolist() == results[0].moments.mean.tolist()
@@ -344,7 +343,7 @@ def test_a_light_finite_row_beside_a_heavy_infinite_one_has_its_mean(apart):
     assert result.moments.finite_mean[0] == pytest.approx(-math.log(0.9), rel=1e-13)
 
 
-def test_a_large_table_is_shared_by_the_threads(monkeypatch):
+def test_a_large_table_is_shared_by_the_threads(change):
     rng = np.random.default_rng(0)
     k, n = 120, 6000
     p, y, w = rng.dirichlet(np.ones(k), n), rng.integers(0, k, n), rng.exponential(size=n)
@@ -352,7 +351,7 @@ def test_a_large_table_is_shared_by_the_threads(monkeypatch):
     np.add.at(expected, (y, p.argmax(axis=1)), w)
     tables = []
     for n_threads in (1, 4):
-        monkeypatch.setattr(scan, "n_cores", lambda n=n_threads: n)
+        change(cores=n_threads)
         tables.append(tally(y, p, w, rules=[vx.brier]).counts.confusion)
         assert tally(y, p, rules=[vx.brier]).counts.per_class.tolist() == np.bincount(y, minlength=k).tolist()
     assert tables[0].tolist() == tables[1].tolist()

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 import verax as vx
-from verax.kernels import limits
+from verax._settings import changed
 
 # The tolerances that the library documents, and how far around them either answer is right.
 ABOVE_ONE, MASS, SMALLEST = Fraction(1e-6 * (1 + 1e-6)), Fraction(1e-6 + 1e-12), Fraction(1, 2**52)
@@ -143,16 +142,6 @@ def _same(given: dict[str, float], wanted: dict[str, float]) -> bool:
 # ---- one call --------------------------------------------------------------------------------------
 
 
-@contextmanager
-def _compiled_from(n: int) -> Iterator[None]:
-    before = limits.COMPILED_FROM, limits.COMPILED_FROM
-    limits.COMPILED_FROM = limits.COMPILED_FROM = n
-    try:
-        yield
-    finally:
-        limits.COMPILED_FROM, limits.COMPILED_FROM = before
-
-
 def _make(classes: list[list[int]], t: list[list[float]], m: int, rng: np.random.Generator) -> vx.TopLists:
     if m < 10**6 and rng.random() < 0.4:
         return _from_flat(classes, t, m, rng)
@@ -192,7 +181,7 @@ def attempt(rng: np.random.Generator) -> None:
     said = f"m={m}, classes={classes}, confidences={t}, y={y}"
     refused = [_problems(c, x, m) for c, x in zip(classes, exact, strict=True)]
     error: Exception | None = None
-    with _compiled_from(1 if rng.random() < 0.5 else 2**40):
+    with changed(compiled_from=1 if rng.random() < 0.5 else 2**40):
         try:
             lists = _make(classes, t, m, rng)
             given: Any = {name: rule.samples(y, lists).tolist() for name, rule in RULES.items()}

@@ -11,8 +11,8 @@ from itertools import pairwise
 import numpy as np
 
 import verax as vx
+from verax._settings import changed
 from verax.engines.tally import RuleSums
-from verax.kernels import limits
 
 RULES = (vx.log_score, vx.brier, vx.zero_one, vx.rps)
 # From this many numbers on, the tests compile loops over rows; long runs do so from as many as users' calls.
@@ -137,16 +137,12 @@ def check_means(tally: RuleSums, wanted: list[tuple[Fraction, Fraction, bool]], 
 
 
 def attempt(rng: np.random.Generator) -> None:
-    saved = limits.COMPILED_FROM
-    limits.COMPILED_FROM = saved if THOROUGH else MANY
-    with warnings.catch_warnings():
+    with changed(**({} if THOROUGH else {"compiled_from": MANY})), warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
             check(rng)
         except RuntimeWarning as warning:
             raise AssertionError(f"warning: {warning}") from warning
-        finally:
-            limits.COMPILED_FROM = saved
 
 
 def check(rng: np.random.Generator) -> None:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 import verax as vx
-from verax.kernels import limits
+from verax._settings import changed, settings
 
 # Up to 10 classes, each type and order in memory has a kernel of its own, which takes a second to compile.
 # So the tests try one of them for each number of classes, and long runs all.
@@ -39,15 +39,10 @@ def attempt(rng: np.random.Generator) -> None:
     if any(abs(each - limit) <= 2.0**-51 for each in off):
         return
     invalid = [i for i, each in enumerate(off) if each > limit]
-    saved, at_once = limits.COMPILED_FROM, limits.COMPILED_AT_ONCE
-    limits.COMPILED_AT_ONCE = 0
-    try:
-        # Small inputs go through the array calls; with no threshold, the same rows are compiled.
-        for threshold in (saved, 0):
-            limits.COMPILED_FROM = threshold
+    # Small inputs go through the array calls; with no threshold, the same rows are compiled.
+    for threshold in (settings.compiled_from, 0):
+        with changed(compiled_at_once=0, compiled_from=threshold):
             _check(y, p, invalid, f"{k=} {n=} {dtype=} {threshold=}")
-    finally:
-        limits.COMPILED_FROM, limits.COMPILED_AT_ONCE = saved, at_once
 
 
 def _check(y: np.ndarray, p: np.ndarray, invalid: list[int], case: str) -> None:

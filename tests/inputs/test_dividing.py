@@ -7,7 +7,7 @@ import pytest
 
 import verax as vx
 from cases import forecasts, needs_numba
-from verax.inputs import breakdown, dividing
+from verax.inputs import breakdown
 from verax.inputs.breakdown import parts_by
 from verax.inputs.columns import Columns
 from verax.inputs.dividing import divides
@@ -18,8 +18,8 @@ pytestmark = needs_numba
 
 
 @pytest.fixture(autouse=True)
-def compiled(monkeypatch):
-    monkeypatch.setattr(dividing, "compiles", lambda *_: True)
+def compiled(change):
+    change(compiled_from=0)
 
 
 def both_ways(part, labels, monkeypatch):

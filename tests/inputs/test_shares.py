@@ -53,7 +53,7 @@ def test_the_loss_in_rationals():
 
 @pytest.mark.parametrize("n_classes", [5, 12])
 @pytest.mark.parametrize("form", ["shares", "counts"])
-def test_engines_agree(monkeypatch, n_classes, form):
+def test_engines_agree(change, n_classes, form):
     pytest.importorskip("numba")
     rng = np.random.default_rng(n_classes)
     p = rng.dirichlet(np.full(n_classes, 0.5), 3000)
@@ -67,7 +67,7 @@ def test_engines_agree(monkeypatch, n_classes, form):
     for more in ({}, {"weights": w}, {"weights": w, "groups": groups}):
         found = []
         for compiled in (True, False):
-            monkeypatch.setattr("verax.engines.plans.compiles", lambda *_, compiled=compiled: compiled)
+            change(compiled_from=0, kernels=compiled)
             found.append(RuleSums(rules, n_classes).update(vx.Forecasts(y, p, raters=form, **more)))
         one, other = found
         means = [np.average(brute(rule, counts / 4, p), weights=more.get("weights")) for rule in rules]

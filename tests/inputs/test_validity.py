@@ -214,8 +214,8 @@ _LARGE = """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         import verax as vx
-        from verax.kernels import limits
-        limits.COMPILED_AT_ONCE = 0
+        from verax._settings import settings
+        settings.compiled_at_once = 0
         p = np.tile([0.25, 0.75], (300_000, 1))
         assert vx.brier(np.zeros(300_000, int), p) == 1.125
         vx.brier(np.zeros(300_000, int), p)

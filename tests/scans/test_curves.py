@@ -192,7 +192,7 @@ def test_what_needs_all_rows_is_refused(monkeypatch):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_compiled_histograms_are_those_of_array_calls(weighted, monkeypatch):
+def test_compiled_histograms_are_those_of_array_calls(weighted, change):
     pytest.importorskip("numba")
     rng = np.random.default_rng(0)
     ranks = np.concatenate([rng.exponential(size=3000), [0.0, -0.0, np.inf, 1e30, -2.5, 1e-14]])
@@ -202,7 +202,7 @@ def test_compiled_histograms_are_those_of_array_calls(weighted, monkeypatch):
     chances = np.concatenate([rng.random(n), [0.0, 0.5, 1.0, 1 + 1e-9]])
     found = []
     for compiled in (False, True):
-        monkeypatch.setattr(histograms, "compiled", lambda n, compiled=compiled: compiled)
+        change(compiled_from=0, kernels=compiled)
         histogram = histograms.Histogram.of(ranks, values, weights, rng.integers(0, 1, n), 1)
         found.append((histogram.bins.total, histogram.cells.total, histograms.share_numbers(chances, 2**15)))
     for ours, theirs in zip(*found, strict=True):
@@ -215,7 +215,7 @@ def test_compiled_histograms_are_those_of_array_calls(weighted, monkeypatch):
         np.testing.assert_array_equal(ours.most, theirs.most)
 
 
-def test_compiled_runs_merge_to_the_same_sums(monkeypatch):
+def test_compiled_runs_merge_to_the_same_sums(change):
     pytest.importorskip("numba")
     rng = np.random.default_rng(0)
     runs = [
@@ -224,7 +224,7 @@ def test_compiled_runs_merge_to_the_same_sums(monkeypatch):
     ]
     found = {}
     for compiled in (False, True):
-        monkeypatch.setattr(histograms, "compiled", lambda n, compiled=compiled: compiled)
+        change(compiled_from=0, kernels=compiled)
         found[compiled] = histograms.Run.merged(runs)
     for name in ("keys", "least", "most"):
         np.testing.assert_array_equal(getattr(found[True], name), getattr(found[False], name))

@@ -149,8 +149,8 @@ def test_errors_name_the_partition_of_a_frame_of_which_few_columns_are_read(comp
         vx.evaluate(vx.scan(frame, probs="p_*", id="number", **COLUMNS))
 
 
-def test_a_partition_is_scored_by_the_threads_that_would_have_none(tmp_path, monkeypatch):
-    monkeypatch.setattr("verax.scans.dask.n_cores", lambda: 4)
+def test_a_partition_is_scored_by_the_threads_that_would_have_none(tmp_path, change, monkeypatch):
+    change(cores=4)
     given = []
     score = PartitionTask.score
     monkeypatch.setattr(PartitionTask, "score", lambda *args: given.append(args[-1]) or score(*args))

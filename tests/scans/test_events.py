@@ -12,11 +12,10 @@ import verax as vx
 from scanned import alike
 from scannedlists import OWN, in_memory
 from scattered import Scattered, problem
-from verax.analyses.calibration import accuracy, event_recipe, eventsums
+from verax.analyses.calibration import accuracy, eventsums
 from verax.analyses.calibration.class_bias import read_class_biases
 from verax.analyses.calibration.event_recipe import EventRecipe
 from verax.analyses.calibration.overconfidence import read_overconfidence
-from verax.engines import histograms
 from verax.inputs.memory import InMemory
 
 
@@ -79,14 +78,13 @@ def test_bounds_of_many_rows_are_small_and_the_test_of_calibration_is_that_of_th
     assert vx.decompose(Scattered(y[some], bent[some]), rule="brier", bootstrap=100).p_value < 0.02
 
 
-def test_compiled_events_are_those_of_array_calls(monkeypatch, binned):
+def test_compiled_events_are_those_of_array_calls(change, binned):
     pytest.importorskip("numba")
     _, y, p = problem(2000, 3, 8)
     p[:3] = np.eye(3)
     found = []
     for compiled in (False, True):
-        monkeypatch.setattr(histograms, "compiled", lambda n, compiled=compiled: compiled)
-        monkeypatch.setattr(event_recipe, "compiled", lambda n, compiled=compiled: compiled)
+        change(compiled_from=0, kernels=compiled)
         found.append(EventRecipe("model", False).take(Scattered(y, p).part(np.arange(2000))))
     ours, theirs = found
     np.testing.assert_array_equal(ours.bins.total.keys, theirs.bins.total.keys)

@@ -25,7 +25,6 @@ from verax.engines.histograms import Run
 from verax.engines.tally import RuleSums
 from verax.inference.intervals import Resampling
 from verax.inputs.handles import Collector
-from verax.kernels import limits
 from verax.report.analysis import DecisionRecipe
 from verax.report.survey import SurveyRecipe
 from verax.scores.registry import parse
@@ -34,9 +33,8 @@ pytest.importorskip("numba")
 
 
 @pytest.fixture(autouse=True)
-def kernels_at_once(monkeypatch):
-    monkeypatch.setattr(limits, "COMPILED_FROM", 0)
-    monkeypatch.setattr(limits, "COMPILED_AT_ONCE", 0)
+def kernels_at_once(change, monkeypatch):
+    change(compiled_from=0)
     # Sums are moved several times.
     monkeypatch.setattr(tables, "_SETTLED", 500)
 
@@ -172,7 +170,7 @@ RECIPES = [
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: type(recipe).__name__)
-def test_what_kernels_and_earlier_parts_leave_out_does_not_matter(recipe, monkeypatch):
+def test_what_kernels_and_earlier_parts_leave_out_does_not_matter(recipe, change, monkeypatch):
     monkeypatch.setattr(samples, "KEPT", 100)
     _, y, p = problem(2000, 4, seed=3, decimals=2)
     y[300:310], p[300:310] = y[0], p[0]
@@ -180,7 +178,7 @@ def test_what_kernels_and_earlier_parts_leave_out_does_not_matter(recipe, monkey
     parts = np.split(np.arange(len(y)), range(200, len(y), 200))
     ours, _ = both_ways(recipe, handle, parts)
     # Without kernels, and each part on its own.
-    monkeypatch.setattr(limits, "COMPILED_FROM", 2**60)
+    change(compiled_from=2**60)
     _, theirs = both_ways(recipe, handle, parts)
     alike(ours, theirs)
 

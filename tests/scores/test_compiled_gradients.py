@@ -9,8 +9,8 @@ import pytest
 
 import verax as vx
 from cases import GRADIENTS, RULES, SMOOTH, number
-from verax.kernels import ledger, limits
 from verax.kernels.fewclasses import FEW
+from verax.kernels.limits import FAR
 from verax.scores.gradients import compiled as slopes
 from verax.scores.gradients.compiled import Scaling, run_compiled, run_with_losses
 from verax.scores.gradients.logits import _losses_with_gradient, derivatives, losses_with_gradient
@@ -63,15 +63,14 @@ class Untraced(OwnRule):
 
 
 @pytest.fixture
-def compiled(monkeypatch):
+def compiled(change):
     """Derivatives by the compiled loop and by array calls, however few rows there are."""
 
     def both(rule, y, z, floor=0.1, scaling=None):
         scaling = scaling or Scaling(weights=np.ones(len(y)))
         found = []
         for most in (0, 2**60):
-            monkeypatch.setattr(limits, "COMPILED_FROM", most)
-            monkeypatch.setattr(limits, "COMPILED_AT_ONCE", 0)
+            change(compiled_from=most)
             assert (run_compiled(rule, np.asarray(z), y, floor, scaling) is None) == (most > 0)
             found.append(derivatives(rule, y, z, floor=floor, scaling=scaling))
         return found
@@ -158,11 +157,10 @@ def test_rows_of_many_parts(compiled):
     same(compiled(vx.rps, y, z, scaling=Scaling(weights=w)), vx.rps)
 
 
-def test_only_rows_out_of_range_are_left_to_array_calls(monkeypatch):
-    monkeypatch.setattr(limits, "COMPILED_FROM", 0)
-    monkeypatch.setattr(limits, "COMPILED_AT_ONCE", 0)
+def test_only_rows_out_of_range_are_left_to_array_calls(change):
+    change(compiled_from=0)
     y, z, w = logits(3)
-    far = z.min(axis=1) - z.max(axis=1) < limits.FAR
+    far = z.min(axis=1) - z.max(axis=1) < FAR
     assert 0 < far.sum() < len(z) / 2
     for rule, expected in ((vx.rps, np.zeros_like(far)), (vx.log_score, 0 & far), (vx.ranked_log, far)):
         left = run_compiled(rule, z, y, 0.1, Scaling(weights=w))[2]
@@ -175,27 +173,24 @@ def test_equal_operands_of_extremes_have_the_slope_of_the_first(compiled):
 
 
 @pytest.mark.parametrize("rule", [Untraced(), OfTheTop(), vx.zero_one], ids=repr)
-def test_other_formulas_are_left_to_array_calls(rule, monkeypatch):
-    monkeypatch.setattr(limits, "COMPILED_FROM", 0)
-    monkeypatch.setattr(limits, "COMPILED_AT_ONCE", 0)
+def test_other_formulas_are_left_to_array_calls(rule, change):
+    change(compiled_from=0)
     y, z, w = logits(3)
     assert run_compiled(rule, z, y, 0.1, Scaling(weights=w)) is None
 
 
-def test_few_rows_and_many_classes_are_left_to_array_calls(monkeypatch):
+def test_few_rows_and_many_classes_are_left_to_array_calls(change):
     y, z, w = logits(3)
     assert run_compiled(vx.rps, z, y, 0.1, Scaling(weights=w)) is None
-    monkeypatch.setattr(limits, "COMPILED_FROM", 0)
-    monkeypatch.setattr(limits, "COMPILED_AT_ONCE", 0)
+    change(compiled_from=0)
     assert run_compiled(vx.rps, z, y, 0.1, Scaling(weights=w)) is not None
     assert run_compiled(vx.rps, np.zeros((5, FEW + 1)), np.zeros(5, int), 0.1, Scaling()) is None
-    monkeypatch.setattr(ledger, "kernels", lambda: None)
+    change(kernels=False)
     assert run_compiled(vx.rps, z, y, 0.1, Scaling(weights=w)) is None
 
 
-def test_every_registered_rule_that_trains_is_compiled(monkeypatch):
-    monkeypatch.setattr(limits, "COMPILED_FROM", 0)
-    monkeypatch.setattr(limits, "COMPILED_AT_ONCE", 0)
+def test_every_registered_rule_that_trains_is_compiled(change):
+    change(compiled_from=0)
     y, z, w = logits(3)
     scaling = Scaling(weights=w)
     for rule in RULES:
@@ -223,7 +218,7 @@ def test_losses_with_gradients_are_those_of_array_calls(rule, k, monkeypatch):
     np.testing.assert_allclose(g, by_arrays, rtol=1e-12, atol=1e-14)
 
 
-def test_where_losses_with_gradients_are_left_to_array_calls(monkeypatch):
+def test_where_losses_with_gradients_are_left_to_array_calls(change, monkeypatch):
     y, z, _ = logits(3)
     z = np.ascontiguousarray(z.T)
     assert run_with_losses(vx.rps, z, y) is None
@@ -232,5 +227,5 @@ def test_where_losses_with_gradients_are_left_to_array_calls(monkeypatch):
     for rule in (Untraced(), OfTheTop(), vx.zero_one, vx.pbs):
         assert run_with_losses(rule, z, y) is None
     assert run_with_losses(vx.rps, np.zeros((FEW + 1, 5)), np.zeros(5, int)) is None
-    monkeypatch.setattr(slopes, "kernels", lambda: None)
+    change(kernels=False)
     assert run_with_losses(vx.rps, z, y) is None

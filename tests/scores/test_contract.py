@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 
 import verax as vx
-from cases import NAMESPACES, RULES, forecasts
+from cases import COMPILED_FROM, NAMESPACES, RULES, forecasts
 from verax.inputs.arrays import to_host
 from verax.inputs.validity import Unity
-from verax.kernels import limits
-from verax.kernels.limits import COMPILED_FROM
 
 
 def test_every_registered_rule_is_held_to_the_laws():
@@ -56,9 +54,9 @@ def test_rows_that_sum_to_a_little_more_than_one_lose_within_the_bounds(rule, to
 
 
 # Every set of rules has a kernel of its own, which takes a second to compile; one has them all.
-def test_so_they_do_when_compiled(monkeypatch):
+def test_so_they_do_when_compiled(change):
     pytest.importorskip("numba")
-    monkeypatch.setattr(limits, "COMPILED_FROM", 0)
+    change(compiled_from=0)
     for k in (3, 12):
         for outcome in (0, k - 1):
             for column in (0, k - 1):

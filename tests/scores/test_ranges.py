@@ -9,7 +9,6 @@ import pytest
 from scipy.integrate import trapezoid
 
 import verax as vx
-from verax.kernels import limits
 
 RANGE = vx.rules.ThresholdBrier(0.1, 0.3)
 
@@ -72,11 +71,11 @@ def test_what_it_promises_is_what_a_search_finds(ends):
         assert getattr(rule.properties, name).at(2) == getattr(found, name), name
 
 
-def test_every_way_to_the_mean_gives_the_same(tmp_path, monkeypatch):
+def test_every_way_to_the_mean_gives_the_same(tmp_path, change):
     y, p = drawn()
     rows = np.stack([1 - p, p], axis=1)
     expected = RANGE.samples(y, p).mean()
-    monkeypatch.setattr(limits, "COMPILED_FROM", 0)
+    change(compiled_from=0)
     assert RANGE(y, p) == pytest.approx(expected, rel=1e-14)
     card = vx.evaluate(y, rows, rules=["threshold_brier(0.1, 0.3)"])
     assert card.scores["threshold_brier(low=0.1, high=0.3)"].mean == pytest.approx(expected, rel=1e-14)

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from verax.kernels import limits
+from verax._settings import settings
 from verax.kernels.loading import kernels
 
 # Number of kinds of work that are counted before all counts restart.
@@ -45,12 +45,12 @@ def spend(kind: Hashable, numbers: int) -> int:
 def compiles(numbers: int, kind: Hashable) -> bool:
     """Whether kernels that do this kind of work exist and are worth loading, or are loaded. Counts it."""
     expected = _LEDGER.expected
-    small = numbers < limits.COMPILED_FROM
-    if small and (not expected or numbers < limits.COMPILED_IN_PARTS_FROM):
+    small = numbers < settings.compiled_from
+    if small and (not expected or numbers < settings.compiled_in_parts_from):
         return False
     # Small parts, such as partitions of a frame, do not load kernels before they have taken that long.
     spent = _LEDGER.spend(kind, numbers) + (0 if small else expected)
-    return spent >= limits.COMPILED_AT_ONCE and kernels() is not None
+    return spent >= settings.compiled_at_once and kernels() is not None
 
 
 @contextmanager

@@ -10,13 +10,5 @@ GRID = 2.0**26
 FAR = -600.0
 # A statistic below this counts as this in derivatives: those of its logarithm and its root are then finite.
 TINY = 1e-300
-
-
-# Fewer probabilities than this are always scored by array calls; in parts of many, fewer than the second.
-COMPILED_FROM = 2**19
-COMPILED_IN_PARTS_FROM = 2**12
-# So many take array calls about as long as it takes to load a compiled kernel.
-COMPILED_AT_ONCE = 2**23
-
 # Cells of groups count rows in 8 bits: at this number they start again, and it is noted that they were full.
 FULL = 2**8

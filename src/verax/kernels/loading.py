@@ -6,10 +6,16 @@ import warnings
 from functools import cache
 from types import ModuleType
 
+from verax._settings import settings
 
-@cache
+
 def kernels() -> ModuleType | None:
     """The compiled kernels, or None where numba is missing or told not to compile."""
+    return _loaded() if settings.kernels else None
+
+
+@cache
+def _loaded() -> ModuleType | None:
     try:
         import numba
 
@@ -17,7 +23,7 @@ def kernels() -> ModuleType | None:
             warnings.warn(
                 "NUMBA_DISABLE_JIT is set: large inputs are scored by array calls, which are slower.",
                 RuntimeWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
             return None
         from verax.kernels import dense
@@ -25,7 +31,7 @@ def kernels() -> ModuleType | None:
         warnings.warn(
             "numba is not installed: large inputs are scored by array calls, which are slower.",
             RuntimeWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
         return None
     return dense

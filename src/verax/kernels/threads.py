@@ -9,6 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
+from verax._settings import settings
+
 # From this size on, work pays for threads.
 _LARGE = 2**16
 
@@ -18,7 +20,9 @@ C = TypeVar("C")
 
 
 def n_cores() -> int:
-    """How many cores this process may use."""
+    """How many cores this process may use, or `settings.cores`."""
+    if settings.cores is not None:
+        return settings.cores
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any, Self
 
+from verax._settings import settings
 from verax.common.packing import dump, load
 from verax.errors import InputError, Remedy, RuleError, show
 from verax.files.formats.tables import SourceTable, runs_of
 from verax.inputs.handles import Collector, Handle, Recipe, Summaries, collectors_for, first_row
 from verax.inputs.lists.rows import NO_ORDER
-from verax.kernels import limits
 from verax.kernels.ledger import expecting
 from verax.kernels.threads import by_turns
 from verax.scans.distinct import summarised
@@ -45,7 +45,7 @@ class PartitionTask:
         collectors = collectors_for(self.recipes, threads)
         runs = runs_of(batches, self.reader.rows_at_a_time)
         # Frames on several machines are large, so kernels pay from the first rows on.
-        with expecting(limits.COMPILED_AT_ONCE):
+        with expecting(settings.compiled_at_once):
             if len(collectors) == 1:
                 for run in runs:
                     self._run(partition, run, collectors[0])

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from verax._settings import settings
 from verax.engines.arrays import compute
 from verax.engines.cuda import places
 from verax.engines.cuda.driver import Args, Device, Room
@@ -31,7 +32,6 @@ from verax.errors import VeraxError
 from verax.inputs.arrays import Array, Floats, move_like, to_host, widen
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.outcomes import Outcomes
-from verax.kernels.limits import COMPILED_FROM
 
 # Rows that are not in standard form are brought to it at once, up to this many numbers.
 _MOST_COPIED = 2**28
@@ -99,7 +99,7 @@ def sums_on_gpu(
     """
     if not isinstance(rows, Forecasts) or rows.groups is not None or rows.xp is np or rows.shared:
         return None
-    if rows.n_rows * rows.n_classes < COMPILED_FROM:
+    if rows.n_rows * rows.n_classes < settings.gpu_from:
         return None
     read = _read(rows)
     if read is None:
