@@ -222,6 +222,25 @@ def test_a_comparison_says_what_would_decide_it():
     assert vx.compare(Y, {"p": P, "same": P}, rule="brier").undecided == []
 
 
+@pytest.mark.parametrize("rule", ["brier", "log_score"])
+def test_models_within_the_practical_size_are_equal_for_all_purposes(rule):
+    """No number of rows is worth a gap in the seventh digit."""
+    noise = np.random.default_rng(5).normal(size=P.shape)
+    for size, said in (
+        (1e-6, "equal for all purposes"),
+        (1e-3, "the gap seen is below 0.01% of the mean loss"),
+    ):
+        again = P * np.exp(size * noise)
+        found = vx.compare(Y, {"p": P, "again": again / again.sum(axis=1, keepdims=True)}, rule=rule)
+        gap, mean = found.difference("p", "again"), found.models[rule][0].mean
+        assert 1e-12 < abs(gap.difference) < 1e-4 * mean
+        assert gap.p_value > 0.05
+        (sentence,) = found.undecided
+        assert said in sentence
+        assert "more rows" not in sentence
+        assert (max(map(abs, gap.interval)) < 1e-4 * mean) == ("equal" in sentence)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

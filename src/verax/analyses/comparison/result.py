@@ -126,13 +126,17 @@ class Comparison(RankedModels, Tabled, MaySkip):
 
     @property
     def undecided(self) -> list[str]:
-        """Under the first rule, how many more rows would tell the best two models apart, in words."""
+        """Under the first rule, how many more rows would tell the best two models apart, in words.
+
+        If their mean losses differ by less than 0.01 %, they are equal for all purposes, and no number of
+        rows is named.
+        """
         rule, models = next(iter(self.models.items()))
         # Pairs of models have rows of their own.
         if len(models) < 2 or self.missing == "pairwise":
             return []
         gap = self.difference(models[0].name, models[1].name, rule)
-        return what_would_decide(rule, gap, self.n_rows, self.n_groups, self.confidence)
+        return what_would_decide(rule, models[0].mean, gap, self.n_rows, self.n_groups, self.confidence)
 
     @property
     def disagreements(self) -> list[str]:

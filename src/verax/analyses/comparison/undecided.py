@@ -12,6 +12,8 @@ from verax.inputs.groups import GroupCount, each_count
 POWER = 0.9
 # A smaller difference is rounding.
 _NOTHING = 1e-12
+# The practical size: models whose mean losses differ by a smaller share are equal for all purposes.
+PRACTICAL = 1e-4
 # A smaller pilot says little about how many rows are needed.
 _LEAST_FREEDOM = 19
 # Where this many times as many rows are needed, the difference is none for practical purposes.
@@ -30,11 +32,30 @@ def rows_to_decide(
 
 
 def what_would_decide(
-    rule: str, gap: Difference, n_rows: int, n_groups: GroupCount | None, confidence: float
+    rule: str, mean: float, gap: Difference, n_rows: int, n_groups: GroupCount | None, confidence: float
 ) -> list[str]:
-    """The sentence about a difference that is not significant; none where it is, or little is known."""
+    """The sentence about a difference that is not significant; none where it is, or little is known.
+
+    Parameters
+    ----------
+    rule : str
+        The name of the rule.
+    mean : float
+        The smaller mean loss, of which `PRACTICAL` is the practical size.
+    gap : Difference
+        The difference.
+    n_rows, n_groups, confidence
+        As in a comparison.
+    """
     if not gap.p_adjusted > 1 - confidence:
         return []
+    size, share = PRACTICAL * mean, f"{100 * PRACTICAL:g}% of the mean loss"
+    if _NOTHING < abs(gap.difference) < size:
+        if gap.interval.defined and max(-gap.interval.low, gap.interval.high) < size:
+            return [
+                f"{rule}: {gap.a} and {gap.b} are equal for all purposes: they differ by less than {share}."
+            ]
+        return [f"{rule}: {gap.a} and {gap.b} are not told apart, and the gap seen is below {share}."]
     rows = rows_to_decide(gap, n_rows, n_groups, confidence)
     if rows is None or rows <= n_rows:
         return []
