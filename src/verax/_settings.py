@@ -31,6 +31,29 @@ class _Settings:
     # Threads that share a computation; None: one for each core that this process may use.
     cores: int | None = None
 
+    # ---- exact or in bins, in memory or in parts -----------------------------------------------------
+
+    # Distinct values, or rows, that a summary of parts keeps. It is exact up to here, in tens of megabytes.
+    exact_up_to: int = 2**20
+    # Bins of a summary of more values; neighbours are joined where there would be more.
+    bins_up_to: int = 2**20
+    # Rows that are not in memory and are read again, for what one pass cannot give: a short second pass.
+    read_again_up_to: int = 2**17
+    # Probabilities of a file that are held in memory. A report on this number takes about 0.8 GB, and
+    # histograms give the same within small bounds, in a fraction of the time.
+    held_up_to: int = 2**23
+    # Bytes on disk of a file of unknown length that is held: about the same number of probabilities.
+    held_bytes_up_to: int = 2**27
+    # Rows of a Parquet file of lists. More are read in batches of columns, several times as fast as records.
+    lists_held_up_to: int = 2**17
+    # Hashes of rows that a sketch keeps. Fewer distinct rows are counted exactly.
+    hashes_kept: int = 2**14
+    # Rows that a method is fitted to where the rows are not in memory. Of more, these are drawn at random.
+    sampled_rows: int = 100_000
+    # Probabilities of a card for which the command line computes calibration without being asked: every
+    # class is fitted on its own.
+    calibration_up_to: int = 2**21
+
 
 settings = _Settings()
 

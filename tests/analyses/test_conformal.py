@@ -162,8 +162,8 @@ def test_rows_elsewhere_give_the_same_sets():
     assert judged.level == 0.9
 
 
-def test_very_many_scores_are_counted_in_bins(monkeypatch):
-    monkeypatch.setattr("verax.analyses.sets.quantiles.EXACT_UP_TO", 100)
+def test_very_many_scores_are_counted_in_bins(change):
+    change(exact_up_to=100)
     scores, ones = RNG.random(1000), np.ones(1000)
     found = ScoreCounts.of(scores, ones, bounded=True)
     threshold, within = found.quantile(0.9, 1.0)

@@ -384,8 +384,8 @@ UNITS = {
 
 @pytest.mark.parametrize("name", UNITS)
 @pytest.mark.parametrize("counts", [False, True])
-def test_rows_in_bins_are_cut_where_rows_in_memory_are(name, counts, monkeypatch):
-    monkeypatch.setattr(summaries, "MOST_ROWS", 0)
+def test_rows_in_bins_are_cut_where_rows_in_memory_are(name, counts, change):
+    change(exact_up_to=0)
     rng = np.random.default_rng(3)
     # Rows of a bin tie, so that bins are exact.
     y, p = rng.integers(0, 3, 2000), rng.dirichlet(np.ones(3), 5)[rng.integers(0, 5, 2000)]
@@ -564,8 +564,8 @@ def test_replicates_of_bins_vary_as_those_of_rows():
     assert drawn.sum(axis=1).var() == pytest.approx(300 * values.var(), rel=0.1)
 
 
-def test_rows_are_counted_once_all_collectors_have_seen_too_many(monkeypatch):
-    monkeypatch.setattr(summaries, "MOST_ROWS", 100)
+def test_rows_are_counted_once_all_collectors_have_seen_too_many(change):
+    change(exact_up_to=100)
     y, p = forecasts(120, 3, seed=4)
     recipe = summaries.CurveRecipe("m", (vx.brier,), summaries.Measures.of([vx.brier], 3), None, 0, 0)
 

@@ -332,12 +332,12 @@ def test_invalid_rows_of_subgroups_have_their_numbers_in_the_whole():
         assert caught.value.rows == (77,)
 
 
-def test_subgroups_of_parts_share_the_number_of_forecasts_that_are_told_apart(monkeypatch):
+def test_subgroups_of_parts_share_the_number_of_forecasts_that_are_told_apart(change):
     rng = np.random.default_rng(0)
     q = rng.dirichlet(np.ones(3), 900)
     y, site = rng.integers(0, 3, 900), rng.integers(0, 3, 900)
     exact = vx.subgroups(y, q, by=site, bootstrap=0)
-    monkeypatch.setattr(breakdown, "EXACT_UP_TO", 1500)
+    change(exact_up_to=1500)
     found = [
         vx.subgroups(Scattered(y, q, by=site, n_parts=n, seed=n), by="by", bootstrap=0).lines for n in (1, 6)
     ]

@@ -170,8 +170,8 @@ def test_two_kinds_of_groups_have_no_interval_of_miscalibration(folder):
 # ---- files that are too large ----------------------------------------------------------------------
 
 
-def test_a_large_file_says_that_it_was_not_computed(folder, monkeypatch):
-    monkeypatch.setattr("verax.cli.cards.MOST", 100)
+def test_a_large_file_says_that_it_was_not_computed(folder, change):
+    change(calibration_up_to=100)
     result = verax("evaluate", folder / "preds.parquet")
     assert result.returncode == 0
     assert "calibration by" not in result.stdout

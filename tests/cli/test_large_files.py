@@ -31,9 +31,9 @@ def run(*arguments):
     return json.loads(found.stdout)
 
 
-def test_the_report_has_the_card_and_says_within_what_it_is_exact(path, monkeypatch, tmp_path):
+def test_the_report_has_the_card_and_says_within_what_it_is_exact(path, change, tmp_path):
     exact = run("evaluate", path, "--by", "site")
-    monkeypatch.setattr("verax.scans.held.MOST_IN_MEMORY", 1000)
+    change(held_up_to=1000)
     found = run("evaluate", path, "--by", "site", "--html", tmp_path / "report.html")
     alike(found["card"]["scores"], exact["card"]["scores"])
     assert any("computed by streaming" in note for note in found["notes"])
@@ -52,11 +52,10 @@ def test_the_report_has_the_card_and_says_within_what_it_is_exact(path, monkeypa
     ("command", "columns"),
     [("evaluate", []), ("compare", ["--probs", "a=p_0,p_1,p_2", "--probs", "b=p_0,p_1,p_2"])],
 )
-def test_card_and_report_are_made_in_one_pass(path, command, columns, monkeypatch, tmp_path):
-    monkeypatch.setattr("verax.scans.held.MOST_IN_MEMORY", 1000)
+def test_card_and_report_are_made_in_one_pass(path, command, columns, change, monkeypatch, tmp_path):
+    change(held_up_to=1000)
     # As for many rows: no calibration beside the card, no second pass for the ranks of the worst rows.
-    monkeypatch.setattr("verax.report.problem.READ_AGAIN", 0)
-    monkeypatch.setattr("verax.cli.cards.MOST", 0)
+    change(read_again_up_to=0, calibration_up_to=0)
     passes, summarise = [], LocalHandle._summarise
     monkeypatch.setattr(LocalHandle, "_summarise", lambda *given: (passes.append(1), summarise(*given))[1])
     run(command, path, *columns, "--target", "y", "--html", tmp_path / "report.html")
@@ -65,11 +64,10 @@ def test_card_and_report_are_made_in_one_pass(path, command, columns, monkeypatc
 
 
 @pytest.mark.parametrize("command", ["retain", "decompose"])
-def test_numbers_are_within_their_bounds(path, command, monkeypatch):
+def test_numbers_are_within_their_bounds(path, command, change):
     arguments = [command, path, "--ordered", "--bootstrap", 0]
     exact = run(*arguments)
-    monkeypatch.setattr("verax.scans.held.MOST_IN_MEMORY", 1000)
-    monkeypatch.setattr("verax.analyses.retention.summaries.MOST_ROWS", 1000)
+    change(held_up_to=1000, exact_up_to=1000)
     found = run(*arguments)
     assert found["taken"] == exact["taken"]
     if command == "retain":
@@ -86,7 +84,7 @@ def test_numbers_are_within_their_bounds(path, command, monkeypatch):
 
 
 @pytest.mark.long
-def test_models_in_one_large_file_are_compared_without_holding_them(path, monkeypatch, tmp_path):
+def test_models_in_one_large_file_are_compared_without_holding_them(path, change, tmp_path):
     rows = papq.read_table(path)
     other = {f"q_{i}": rows["p_0"] if i == 1 else rows["p_1" if i == 0 else "p_2"] for i in range(3)}
     papq.write_table(
@@ -97,7 +95,7 @@ def test_models_in_one_large_file_are_compared_without_holding_them(path, monkey
     )
     columns = ("--probs", "p=p_*", "--probs", "q=q_*", "--classes", "0,1,2", "--target", "y", "--by", "site")
     exact = run("compare", tmp_path / "two.parquet", *columns)
-    monkeypatch.setattr("verax.scans.held.MOST_IN_MEMORY", 1000)
+    change(held_up_to=1000)
     found = run("compare", tmp_path / "two.parquet", *columns, "--html", tmp_path / "two.html")
     for rule, lines in exact["comparison"]["differences"].items():
         alike(found["comparison"]["differences"][rule], lines)
@@ -105,7 +103,7 @@ def test_models_in_one_large_file_are_compared_without_holding_them(path, monkey
     assert (tmp_path / "two.html").exists()
 
 
-def test_many_lists_in_columns_are_read_in_batches(tmp_path, monkeypatch):
+def test_many_lists_in_columns_are_read_in_batches(tmp_path, change, monkeypatch):
     rng = np.random.default_rng(5)
     t = -np.sort(-rng.dirichlet(np.ones(4), 60)[:, :3], axis=1)
     columns = {"classes": [[0, 1, 2], [3, 1, 4]] * 30, "probs": t.tolist(), "outcome": rng.integers(0, 5, 60)}
@@ -113,7 +111,7 @@ def test_many_lists_in_columns_are_read_in_batches(tmp_path, monkeypatch):
     papq.write_table(pa.table(columns), path)
     ask = ("evaluate", path, "--classes", 5, "--json")
     held = json.loads(verax(*ask).stdout)
-    monkeypatch.setattr("verax.scans.listfiles.MANY_ROWS", 10)
+    change(lists_held_up_to=10)
     # Records are not looked at.
     monkeypatch.setattr("verax.scans.listfiles.read_lists", None)
     batches = json.loads(verax(*ask).stdout)

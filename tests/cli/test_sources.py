@@ -189,9 +189,9 @@ def test_errors_about_lists_name_the_file_of_the_row(files, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["evaluate", "decompose", "worst", "retain"])
-def test_files_of_lists_that_are_too_large_are_streamed(files, command, monkeypatch):
+def test_files_of_lists_that_are_too_large_are_streamed(files, command, change):
     held = json.loads(asked(command, files, ["{}/*{}"], "lists").stdout)
-    monkeypatch.setattr("verax.scans.held.MOST_BYTES", 100)
+    change(held_bytes_up_to=100)
     streamed = json.loads(asked(command, files, ["{}/*{}"], "lists").stdout)
     key = {"evaluate": "card", "decompose": "decomposition", "worst": "cases", "retain": "curves"}[command]
     assert [*numbers(streamed[key])] == pytest.approx([*numbers(held[key])], abs=0.02)
@@ -210,12 +210,11 @@ def numbers(value):
             yield from numbers(inner)
 
 
-def test_text_files_of_a_pattern_are_streamed_by_their_size_together(files, monkeypatch):
-    from verax.scans import held
+def test_text_files_of_a_pattern_are_streamed_by_their_size_together(files, change):
 
     pattern = f"{files}/m-dense/*.csv"
     n_bytes = sum(path.stat().st_size for path in (files / "m-dense").glob("*.csv"))
-    monkeypatch.setattr(held, "MOST_BYTES", n_bytes)
+    change(held_bytes_up_to=n_bytes)
     assert vx.scan(pattern).fits
-    monkeypatch.setattr(held, "MOST_BYTES", n_bytes - 1)
+    change(held_bytes_up_to=n_bytes - 1)
     assert not vx.scan(pattern).fits

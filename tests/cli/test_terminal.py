@@ -89,7 +89,7 @@ def test_percentages_of_several_columns(tmp_path):
     assert found["card"]["scores"]["brier"]["mean"] == pytest.approx((0.08 + 0.18) / 2)
 
 
-def test_numbers_are_cut_into_subgroups(percents, tmp_path, monkeypatch):
+def test_numbers_are_cut_into_subgroups(percents, tmp_path, change):
     options = ("--percent", "--least", 1, "--bootstrap", 0)
     found = json.loads(verax("evaluate", percents, *options, "--by", "age:3", "--json").stdout)
     lines = found["subgroups"]["age"]["subgroups"]
@@ -100,7 +100,7 @@ def test_numbers_are_cut_into_subgroups(percents, tmp_path, monkeypatch):
     other.write_text(ROWS.replace("age", "name").replace(",20", ",x"))
     refused = verax("evaluate", other, *options, "--by", "name:3")
     assert "must be a column of numbers to be cut into groups" in refused.stderr
-    monkeypatch.setattr("verax.scans.held.MOST_BYTES", 1)
+    change(held_bytes_up_to=1)
     refused = verax("evaluate", percents, *options, "--by", "age:3")
     assert "too large to be held in memory" in refused.stderr
 

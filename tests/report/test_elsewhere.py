@@ -9,7 +9,7 @@ import pytest
 import verax as vx
 from reports import light, lighten
 from scattered import Scattered, problem
-from verax.analyses import samples
+from verax._settings import changed
 from verax.analyses.samples import Sketch
 from verax.analyses.worst_ranks import LossCounts
 from verax.analyses.worst_rows import WorstRecipe
@@ -80,8 +80,7 @@ def test_the_report_is_that_of_the_rows(kind, several, ordered, monkeypatch):
     lighten(monkeypatch)
     found = Report.of(handle, ordered=ordered)
     handle.passes = 0
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("verax.report.problem.READ_AGAIN", 0)
+    with changed(read_again_up_to=0):
         assert light(handle, ordered=ordered).contents.findings[0].dense.slopes is None
     # Many rows are read once.
     assert handle.passes == 1
@@ -125,8 +124,8 @@ def test_the_report_is_that_of_the_rows(kind, several, ordered, monkeypatch):
     assert ("too many different values" in page) == (kind == "plain")
 
 
-def test_sketches_count_rows_that_are_there_twice(monkeypatch):
-    monkeypatch.setattr(samples, "KEPT", 500)
+def test_sketches_count_rows_that_are_there_twice(change):
+    change(hashes_kept=500)
     rng = np.random.default_rng(0)
     values = rng.integers(0, 2**63, 20_000).astype(np.uint64)
     rows = np.concatenate([values, values[:4000]])

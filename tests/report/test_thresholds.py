@@ -67,14 +67,14 @@ def test_too_few_events_promise_nothing_on_the_page():
     assert "that takes 29 events" in promise["purpose"]
 
 
-def test_rows_elsewhere_have_the_section_and_many_rows_a_note(monkeypatch):
+def test_rows_elsewhere_have_the_section_and_many_rows_a_note(change):
     pl = pytest.importorskip("polars")
     y, p = sample(120, 2)
     frame = pl.DataFrame({"y": y, "a": p[:, 0], "b": p[:, 1]})
     handle = vx.scan(frame, target="y", probs=["a", "b"])
     held = light(y, p, classes=["a", "b"]).contents.thresholds.two
     assert light(handle).contents.thresholds.two.roc.curves[0].area == held.roc.curves[0].area
-    monkeypatch.setattr("verax.report.problem.READ_AGAIN", 0)
+    change(read_again_up_to=0)
     report = light(Scattered(y, p))
     assert report.contents.thresholds is None
     assert "take further passes" in report.to_html()

@@ -14,7 +14,6 @@ import verax as vx
 from reports import lighten
 from verax.analyses.calibration import slope_fit
 from verax.analyses.cards.saved import merge_files
-from verax.analyses.retention import summaries
 from verax.report import Report
 from verax.scans.saved import merge_saved
 
@@ -108,10 +107,10 @@ def same(found, expected, skipped=SKIPPED):
 
 @pytest.mark.parametrize(("name", "what"), CASES)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_saved_rows_give_the_same_numbers(version, name, what, folders, now, monkeypatch):
+def test_saved_rows_give_the_same_numbers(version, name, what, folders, now, change):
     analyse = making.analyses(name)[what]
     if what in BINNED:
-        monkeypatch.setattr(summaries, "MOST_ROWS", 0)
+        change(exact_up_to=0)
     some = slice(1 if what in TWO_PASSES else None)
     old = vx.scan(shards(folders[version], name)[some])
     if what in OUTDATED:

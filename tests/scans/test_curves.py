@@ -8,7 +8,6 @@ import pytest
 import verax as vx
 from scattered import Scattered, problem
 from verax.analyses.replicates import poisson_copies
-from verax.analyses.retention import summaries
 from verax.engines import histograms
 from verax.errors import InputError
 from verax.inputs.groups import Groups
@@ -21,9 +20,9 @@ RATES = [name for name, metric in REGISTERED.items() if metric.for_two]
 
 
 @pytest.fixture
-def binned(monkeypatch):
+def binned(change):
     """Count rows in bins, however few they are."""
-    monkeypatch.setattr(summaries, "MOST_ROWS", 0)
+    change(exact_up_to=0)
 
 
 @pytest.mark.long
@@ -46,11 +45,11 @@ def test_curves_are_those_of_the_rows(kind):
             assert found.to_dict() == exact.to_dict()
 
 
-def test_saved_rows_merge_to_the_curves_of_all(tmp_path, monkeypatch):
+def test_saved_rows_merge_to_the_curves_of_all(tmp_path, change):
     _, y, p = problem(300, 3, 1)
     kinds, halves = [], (slice(0, 150), slice(150, 300))
     for most in (2**20, 200):
-        monkeypatch.setattr(summaries, "MOST_ROWS", most)
+        change(exact_up_to=most)
         for i, rows in enumerate(halves):
             shard = Recorded(Scattered(y[rows], p[rows]), model="m")
             vx.evaluate(shard)
@@ -161,8 +160,8 @@ def test_groups_are_drawn_by_name():
 
 
 @pytest.mark.usefixtures("binned")
-def test_histograms_fit_into_memory_and_do_not_depend_on_the_parts(monkeypatch):
-    monkeypatch.setattr(histograms, "_MOST_KEYS", 300)
+def test_histograms_fit_into_memory_and_do_not_depend_on_the_parts(change):
+    change(bins_up_to=150)
     _, y, p = problem(4000, 4, 2)
     shared = {"rule": "rps", "metric": ["qwk", "accuracy"]}
     exact = vx.retention(y, p, **shared)
@@ -173,7 +172,7 @@ def test_histograms_fit_into_memory_and_do_not_depend_on_the_parts(monkeypatch):
     assert found[0]["rps", "qwk"].within.max() > 1e-4
 
 
-def test_what_needs_all_rows_is_refused(monkeypatch):
+def test_what_needs_all_rows_is_refused(change):
     _, y, p = problem(50, 3, 0)
     handle = Scattered(y, p)
     for options, said in (
@@ -182,7 +181,7 @@ def test_what_needs_all_rows_is_refused(monkeypatch):
     ):
         with pytest.raises(InputError, match=said):
             vx.retention(handle, rule="brier", **options)
-    monkeypatch.setattr(summaries, "MOST_ROWS", 49)
+    change(exact_up_to=49)
     for options, said in (
         ({"ties": "order"}, "their order is not kept"),
         ({"metric": "ec", "cost_scale": "naive"}, "no known bound"),

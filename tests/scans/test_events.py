@@ -12,7 +12,7 @@ import verax as vx
 from scanned import alike
 from scannedlists import OWN, in_memory
 from scattered import Scattered, problem
-from verax.analyses.calibration import accuracy, eventsums
+from verax.analyses.calibration import accuracy
 from verax.analyses.calibration.class_bias import read_class_biases
 from verax.analyses.calibration.event_recipe import EventRecipe
 from verax.analyses.calibration.overconfidence import read_overconfidence
@@ -33,9 +33,9 @@ def test_components_are_those_of_the_rows(kind, rule):
 
 
 @pytest.fixture
-def binned(monkeypatch):
+def binned(change):
     """Rows are counted in bins, as where there are very many distinct forecasts."""
-    monkeypatch.setattr(eventsums, "MOST_VALUES", 0)
+    change(exact_up_to=0)
 
 
 @pytest.mark.long
@@ -145,9 +145,8 @@ def test_calibration_errors_are_those_of_the_rows(kind, norm):
         vx.ece(Scattered(y, p), binning="mass")
 
 
-def test_event_sums_fit_into_memory_and_do_not_depend_on_the_parts(monkeypatch):
-    monkeypatch.setattr(eventsums, "_MOST", 400)
-    monkeypatch.setattr(eventsums, "MOST_VALUES", 400)
+def test_event_sums_fit_into_memory_and_do_not_depend_on_the_parts(change):
+    change(bins_up_to=400, exact_up_to=400)
     _, y, p = problem(3000, 3, 2)
     exact = vx.decompose(y, p, rule="brier")
     found = [vx.decompose(Scattered(y, p, n_parts=n, seed=n), rule="brier") for n in (2, 12)]

@@ -9,7 +9,6 @@ import verax as vx
 from scanned import alike
 from scannedlists import OWN, in_memory
 from scattered import Scattered, problem
-from verax.analyses.retention import summaries
 from verax.inputs.memory import open_rows
 
 KINDS = ["rows", "weights", "groups", "both"]
@@ -107,8 +106,8 @@ def test_risk_is_that_of_the_rows(lists, kind):
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("lists", [False, True])
-def test_risk_lies_within_its_bounds_of_that_of_the_rows(lists, kind, monkeypatch):
-    monkeypatch.setattr(summaries, "MOST_ROWS", 0)
+def test_risk_lies_within_its_bounds_of_that_of_the_rows(lists, kind, change):
+    change(exact_up_to=0)
     y, p, own = list_case(kind) if lists else case(kind)
     more = {"rule": "brier"} if lists else {"rule": "rps", "by": "entropy"}
     for options in [{}, more, {"rule": "log_score"}, {} if lists else {"costs": "quadratic"}]:
@@ -128,8 +127,8 @@ def test_risk_lies_within_its_bounds_of_that_of_the_rows(lists, kind, monkeypatc
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
-def test_risk_of_few_doubts_is_exact_and_has_the_intervals_of_the_rows(kind, monkeypatch):
-    monkeypatch.setattr(summaries, "MOST_ROWS", 0)
+def test_risk_of_few_doubts_is_exact_and_has_the_intervals_of_the_rows(kind, change):
+    change(exact_up_to=0)
     y, p, own = case(kind, n=900)
     p = np.round(p, 1)
     p[:, 0] = np.round(1 - p[:, 1:].sum(axis=1), 1)
@@ -160,7 +159,7 @@ FITS = {
 
 @pytest.mark.parametrize("kind", ["rows", "both"])
 @pytest.mark.parametrize("name", FITS)
-def test_fits_are_those_of_a_sample_that_does_not_depend_on_the_parts(name, kind, monkeypatch):
+def test_fits_are_those_of_a_sample_that_does_not_depend_on_the_parts(name, kind, change):
     y, p, own = case(kind, n=600)
     models = {"a": p, "b": problem(600, 3, 1)[2]} if name == "fit_pool" else p
     fit = FITS[name]
@@ -175,7 +174,7 @@ def test_fits_are_those_of_a_sample_that_does_not_depend_on_the_parts(name, kind
         "fit_pool": lambda result: [round(weight, 3) for weight in result.weights.values()],
     }[name]
     assert fitted(found[0]) == fitted(fit(y, models, **own))
-    monkeypatch.setattr("verax.analyses.sampled._ROWS", 200)
+    change(sampled_rows=200)
     some = fit(Scattered(y, models, **own))
     assert some.n_rows <= 200
     assert some.sampled == (some.n_rows, 600)
@@ -194,8 +193,8 @@ RANKS = {
 
 
 @pytest.mark.parametrize("name", RANKS)
-def test_rankings_by_bins_lie_within_their_bounds(name, monkeypatch):
-    monkeypatch.setattr("verax.analyses.discrimination.counts.MOST_VALUES", 100)
+def test_rankings_by_bins_lie_within_their_bounds(name, change):
+    change(exact_up_to=100)
     function, every = RANKS[name]
     y, p, own = case("both", n=400)
     other = problem(400, 3, 1)[2]
@@ -212,8 +211,8 @@ def test_rankings_by_bins_lie_within_their_bounds(name, monkeypatch):
 
 
 @pytest.mark.parametrize("function", [vx.roc_auc, vx.average_precision])
-def test_rankings_of_sure_forecasts_by_bins_are_near_those_of_the_rows(function, monkeypatch):
-    monkeypatch.setattr("verax.analyses.discrimination.counts.MOST_VALUES", 100)
+def test_rankings_of_sure_forecasts_by_bins_are_near_those_of_the_rows(function, change):
+    change(exact_up_to=100)
     rng = np.random.default_rng(4)
     logit = rng.normal(0, 60, 700)
     y = (rng.random(700) < 1 / (1 + np.exp(-logit / 20))).astype(int)

@@ -9,12 +9,10 @@ import pytest
 
 import verax as vx
 from scattered import Scattered, problem
-from verax.analyses import samples
-from verax.analyses.calibration import event_keys, eventsums
+from verax.analyses.calibration import event_keys
 from verax.analyses.calibration.event_recipe import EventRecipe
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.classsums import ClassRecipe
-from verax.analyses.retention import summaries
 from verax.analyses.retention.curves import as_metrics
 from verax.analyses.retention.summaries import CurveRecipe, Measures
 from verax.analyses.retention.uncertainty_scores import doubt
@@ -73,9 +71,9 @@ PARTS = np.split(np.arange(2000), [700, 701])
         (4, [vx.brier, vx.rps], True, False),
     ],
 )
-def test_curves(k, metrics, weighted, grouped, monkeypatch):
+def test_curves(k, metrics, weighted, grouped, change):
     # Most rows are added in place, those of the first part once the second is there.
-    monkeypatch.setattr(summaries, "MOST_ROWS", 700)
+    change(exact_up_to=700)
     rng, y, p = problem(2000, k, seed=k)
     # Outcomes of probability zero have infinite losses: those parts are no longer added in place.
     p[700] = np.eye(k)[(y[700] + 1) % k]
@@ -98,8 +96,8 @@ def test_curves(k, metrics, weighted, grouped, monkeypatch):
 @pytest.mark.parametrize("thresholds", [False, True])
 @pytest.mark.parametrize("k", [2, 4])
 @pytest.mark.parametrize("kind", ["plain", "weights", "groups", "weights and groups"])
-def test_events(k, thresholds, kind, monkeypatch):
-    monkeypatch.setattr(eventsums, "MOST_VALUES", 0)
+def test_events(k, thresholds, kind, change):
+    change(exact_up_to=0)
     rng, y, p = problem(2000, k, seed=k)
     weights = np.where(rng.random(2000) < 0.1, 0.0, rng.random(2000)) if "weights" in kind else None
     # The third part has a group that has no weight.
@@ -122,10 +120,10 @@ def test_events(k, thresholds, kind, monkeypatch):
 
 
 @pytest.mark.parametrize("in_tables", [False, True])
-def test_events_without_the_most_likely_class(in_tables, monkeypatch):
+def test_events_without_the_most_likely_class(in_tables, change):
     """The other events are the same, and merge with sums that have it."""
     if in_tables:
-        monkeypatch.setattr(eventsums, "MOST_VALUES", 0)
+        change(exact_up_to=0)
     rng, y, p = problem(2000, 4, seed=3)
     handle = Scattered(y, p, groups=rng.integers(0, 9, 2000))
     every, fewer = EventRecipe("model", False), EventRecipe("model", False, with_top=False)
@@ -171,7 +169,7 @@ RECIPES = [
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: type(recipe).__name__)
 def test_what_kernels_and_earlier_parts_leave_out_does_not_matter(recipe, change, monkeypatch):
-    monkeypatch.setattr(samples, "KEPT", 100)
+    change(hashes_kept=100)
     _, y, p = problem(2000, 4, seed=3, decimals=2)
     y[300:310], p[300:310] = y[0], p[0]
     handle = Scattered(y, p, ids=np.arange(len(y)) // 2)

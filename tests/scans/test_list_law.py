@@ -8,7 +8,6 @@ import pytest
 import verax as vx
 from scanned import alike
 from scattered import Scattered
-from verax.analyses.retention import summaries
 
 N, M = 1500, 40
 RULES = ["brier", "log_score", "spherical", "pbs", "padded(brier, 0)"]
@@ -52,9 +51,9 @@ def test_rules_and_calibration_errors_are_exact(own):
 
 @pytest.mark.parametrize("own", [{}, WEIGHTED], ids=["rows", "weights and groups"])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_curves_are_those_of_the_rows_or_within_their_bounds(own, seed, monkeypatch):
+def test_curves_are_those_of_the_rows_or_within_their_bounds(own, seed, change):
     # With other seeds, rows are counted in bins.
-    monkeypatch.setattr(summaries, "MOST_ROWS", 0 if seed else 2**20)
+    change(exact_up_to=0 if seed else 2**20)
     handle = Scattered(Y, LISTS, n_parts=6, seed=seed, **own)
     asked = {"metric": ["accuracy", "coverage", "top_3_error", vx.brier], "removed": [0, 0.05, 0.2, 0.5]}
     asked["bootstrap"] = 20

@@ -107,10 +107,9 @@ def test_ids_that_repeat_in_one_source(tmp_path):
     assert vx.evaluate(vx.scan(visits, id=["id", "visit"])).n_rows == N
 
 
-def test_ids_that_repeat_in_a_stream(tmp_path, monkeypatch):
-    from verax.scans import held
+def test_ids_that_repeat_in_a_stream(tmp_path, change):
 
-    monkeypatch.setattr(held, "MOST_IN_MEMORY", 10)
+    change(held_up_to=10)
     a = predictions(tmp_path / "a.parquet", TEXTS)
     b = predictions(tmp_path / "b.parquet", TEXTS, seed=2)
     with pytest.raises(vx.InputError, match=r"row 60, .*b\.parquet .*has the id of row 0, .*a\.parquet"):

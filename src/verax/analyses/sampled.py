@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from verax._settings import settings
 from verax.analyses.list_samples import ListSample, ListSampleRecipe
 from verax.analyses.samples import Sample, SampleRecipe
 from verax.inputs.handles import Handle, Summaries
@@ -17,8 +18,8 @@ from verax.inputs.memory import open_rows
 from verax.inputs.skipping import MaySkip
 
 R = TypeVar("R", bound=MaySkip)
-# So many rows, and so many probabilities, are kept at most.
-_ROWS, _NUMBERS = 100_000, 2**23
+# Probabilities that are kept at most.
+_NUMBERS = 2**23
 
 
 def rows_to_fit(
@@ -49,12 +50,12 @@ def rows_to_fit(
 
 def sampled_rows(handle: Handle) -> tuple[Sample, Summaries]:
     """A sample of the rows, all of them in their order where they are few or in memory."""
-    most = max(1, min(_ROWS, _NUMBERS // (len(handle.models) * handle.n_classes)))
+    most = max(1, min(settings.sampled_rows, _NUMBERS // (len(handle.models) * handle.n_classes)))
     found = handle.summarise({"sample": SampleRecipe(most)})
     return found["sample"].whole_groups().in_order(), found
 
 
 def sampled_lists(handle: Handle) -> tuple[ListSample, Summaries]:
     """A sample of the lists of the only model, all of them in their order where they are few or in memory."""
-    found = handle.summarise({"sample": ListSampleRecipe(handle.one_model(), _ROWS)})
+    found = handle.summarise({"sample": ListSampleRecipe(handle.one_model(), settings.sampled_rows)})
     return found["sample"].whole_groups().in_order(), found

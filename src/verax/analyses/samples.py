@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from verax._settings import settings
 from verax.analyses.parts import in_columns, probabilities, seen
 from verax.common.hashing import mixed, name_hash
 from verax.common.packing import UnreadableError
@@ -23,8 +24,6 @@ from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups
 from verax.inputs.handles import Gathering, Part, Recipe
 
-# Number of hashes that a sketch keeps: fewer distinct rows are counted exactly.
-KEPT = 2**14
 # So many rows are hashed at a time: a cache holds them.
 _BLOCK = 2**14
 # The columns of a sample.
@@ -94,7 +93,7 @@ class Sketch(Summary):
     alone: int = field(default=0)
 
     def _check(self) -> None:
-        if not 0 < len(self.counts) <= KEPT or self.counts.sum(dtype=float) > self.n_rows:
+        if not 0 < len(self.counts) <= settings.hashes_kept or self.counts.sum(dtype=float) > self.n_rows:
             raise UnreadableError("has no rows, or more than there were", "counts")
 
     @classmethod
@@ -102,10 +101,13 @@ class Sketch(Summary):
         return {"rows": None, **values}
 
     @classmethod
-    def of(cls, hashes: Any, numbers: Ints, found: Sketch | None = None, *, most: int = KEPT) -> Sketch:
+    def of(
+        cls, hashes: Any, numbers: Ints, found: Sketch | None = None, *, most: int | None = None
+    ) -> Sketch:
         """Of rows with these hashes and numbers; those that cannot matter beside others found before are
         left out.
         """
+        most = settings.hashes_kept if most is None else most
         near = np.arange(len(hashes))
         if found is not None and len(found.hashes) == most:
             near = np.flatnonzero(hashes <= found.hashes[-1])
@@ -141,14 +143,14 @@ class Sketch(Summary):
         places = np.searchsorted(self.hashes, other.hashes)
         known = self.hashes[np.minimum(places, len(self.hashes) - 1)] == other.hashes
         at, new = places[known], places[~known]
-        counts, rows = self.counts.copy(), None
+        counts, rows, most = self.counts.copy(), None, settings.hashes_kept
         counts[at] += other.counts[known]
         if self.rows is not None and other.rows is not None:
             rows = self.rows.copy()
             rows[at] = np.sort(np.concatenate([rows[at], other.rows[known]], axis=1), axis=1)[:, :2]
-            rows = np.insert(rows, new, other.rows[~known], axis=0)[:KEPT]
-        hashes = np.insert(self.hashes, new, other.hashes[~known])[:KEPT]
-        counts = np.insert(counts, new, other.counts[~known])[:KEPT]
+            rows = np.insert(rows, new, other.rows[~known], axis=0)[:most]
+        hashes = np.insert(self.hashes, new, other.hashes[~known])[:most]
+        counts = np.insert(counts, new, other.counts[~known])[:most]
         return Sketch(self.n_rows + other.n_rows, hashes, counts, rows)
 
     @property

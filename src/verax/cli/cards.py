@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from verax._settings import settings
 from verax.analyses.cards.listcard import ListCard
 from verax.cli.app import FAILED, words
 from verax.cli.opening import GivenRows
@@ -22,9 +23,8 @@ if TYPE_CHECKING:
     from verax.analyses.cards.tally import Tally
     from verax.report import Report
 
-# Beyond this many probabilities, or classes, skill and calibration are computed only if asked for: every
-# class is fitted on its own.
-MOST, MOST_CLASSES = 2**21, 1024
+# Beyond this number of classes, skill and calibration are computed only if asked for.
+MOST_CLASSES = 1024
 
 
 def show_card(
@@ -146,8 +146,8 @@ def _primary(asked: list[str] | None, ordered: bool) -> Rule:
 
 def _is_small(card: Scorecard) -> bool:
     if isinstance(card, ListCard):
-        return card.n_rows * card.longest <= MOST
-    return card.n_classes <= MOST_CLASSES and card.n_rows * card.n_classes <= MOST
+        return card.n_rows * card.longest <= settings.calibration_up_to
+    return card.n_classes <= MOST_CLASSES and card.n_rows * card.n_classes <= settings.calibration_up_to
 
 
 def _notes(rows: GivenRows, card: Scorecard, *, computed: bool) -> list[str]:

@@ -1,13 +1,9 @@
-"""Sizes: up to where analyses are exact, and numbers of classes, which may be larger than any float."""
+"""Numbers of classes, which may be larger than any float."""
 
 from __future__ import annotations
 
 import math
 
-# Analyses keep up to this number of distinct values, or of rows, and are exact; of more there are bins.
-EXACT_UP_TO = 2**20
-# Up to this number of rows, rows that are not in memory are read again, for what a first pass cannot give.
-READ_AGAIN = 2**17
 # Label sets have 2**L classes. With more classes than these, an even share of the probability comes near the
 # smallest double. In sums, more classes count as this number: their shares are nothing beside the rest.
 MOST_CLASSES = 2**900

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from verax._settings import settings
 from verax.common.caching import cached_property
 from verax.common.packing import UnreadableError
 from verax.common.sorting import DECIMALS as DECIMALS
@@ -35,8 +36,6 @@ _INFINITE = _TOP + (1 << 10)
 LAYOUT = (_NEAR, _SHIFT, _FIRST, _TOP, _INFINITE)
 # So many times may neighbouring bins be joined.
 _LEVELS = 10
-# How many keys are kept; where there would be more, neighbouring bins are joined.
-_MOST_KEYS = 2**21
 # Up to this range, compiled loops have a table of all keys; what a row takes, against a probability of a
 # pass.
 _DENSE, _WORK = 2**20, 8
@@ -440,9 +439,9 @@ class Histogram(Summary):
         """With as few bins joined as fit into memory: that depends on all rows, not on how they are
         divided.
         """
-        found = self
-        while found.level < _LEVELS and sum(len(run.keys) for run in found.cells.runs) > _MOST_KEYS:
-            if len(found.cells.total.keys) <= _MOST_KEYS:
+        found, most = self, 2 * settings.bins_up_to
+        while found.level < _LEVELS and sum(len(run.keys) for run in found.cells.runs) > most:
+            if len(found.cells.total.keys) <= most:
                 return Histogram(
                     found.level,
                     found.n_values,

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from verax._settings import settings
 from verax.common.memory import give_back
 from verax.common.packing import UnreadableError
-from verax.common.sizes import EXACT_UP_TO
 from verax.common.specs import Each, Label, Several, Spec
 from verax.common.stored import Sizes
 from verax.common.summaries import KnownSummary, Summary, fields_of, merges, same_names
@@ -165,7 +165,7 @@ def _bound(gathered: Any, most: int) -> None:
 
 def _keys_each(n_labels: int) -> int:
     """How many keys the summary of each subgroup may have: all together have as many as one of all rows."""
-    return EXACT_UP_TO // max(1, n_labels)
+    return settings.exact_up_to // max(1, n_labels)
 
 
 class _Gathered:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from verax._settings import settings
 from verax.analyses.cards.scorecard import Scorecard, check_whole
 from verax.analyses.words import distinct
 from verax.common.checks import check_flag
-from verax.common.sizes import READ_AGAIN
 from verax.errors import InputError
 from verax.inference.intervals import WeightsAre
 from verax.inputs.arrays import to_array
@@ -133,7 +133,7 @@ class Problem:
             logits=getattr(survey, "logits", False),
             rated=getattr(survey, "rated", False),
             skipped=found.skipped,
-            again=handle.kept is not None or (handle.has_rows and found.n_rows <= READ_AGAIN),
+            again=handle.kept is not None or (handle.has_rows and found.n_rows <= settings.read_again_up_to),
         )
 
     @property

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from verax._settings import settings
 from verax.analyses.parts import dense, in_columns, probabilities
-from verax.analyses.samples import KEPT, Sketch, row_hashes
+from verax.analyses.samples import Sketch, row_hashes
 from verax.common.hashing import label_hash, mixed, text_hashes
 from verax.common.specs import Array, Each, Number, RowNumbers, Truth, Valued, Whole
 from verax.common.stored import Size, Sizes, only_counts
@@ -132,7 +133,7 @@ class SurveyRecipe(Recipe[Survey], cases=True):
 
 def sketch_of(part: Part, hashes: Any, found: Sketch | None = None) -> Sketch:
     """A sketch of the rows of a part; of rows in memory, all of them."""
-    if part.whole and len(hashes) > KEPT:
+    if part.whole and len(hashes) > settings.hashes_kept:
         return Sketch.of_all(hashes, part.row_numbers)
     return Sketch.of(hashes, part.row_numbers, found)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from verax._settings import settings
 from verax.common.paths import UnchangedFiles
 from verax.errors import InputError, RuleError
 from verax.files.lists.listfile import ListFile
@@ -19,21 +20,15 @@ from verax.scans.lists import part_of_lists
 from verax.scans.local import LocalHandle, Work
 from verax.scans.parts import part_of
 
-# More probabilities than this are not held in memory unless that is asked for. A report on that many takes
-# about 0.8 GB, and histograms give the same within small bounds, in a fraction of the time.
-MOST_IN_MEMORY = 2**23
-# The largest size on disk of files of unknown length that are held.
-MOST_BYTES = 2**27
-
 
 def rows_fit(n_rows: int | None, width: int, n_bytes: int) -> bool:
     """Whether rows of full distributions may be held at once."""
-    return n_bytes <= MOST_BYTES if n_rows is None else n_rows * width <= MOST_IN_MEMORY
+    return n_bytes <= settings.held_bytes_up_to if n_rows is None else n_rows * width <= settings.held_up_to
 
 
 def files_fit(paths: Iterable[Path]) -> bool:
     """Whether the lists of files may be held at once."""
-    return UnchangedFiles(paths).n_bytes <= MOST_BYTES
+    return UnchangedFiles(paths).n_bytes <= settings.held_bytes_up_to
 
 
 class Held(LocalHandle):

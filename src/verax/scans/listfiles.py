@@ -40,8 +40,6 @@ from verax.scans.parts import default_name
 
 # How many records a part has.
 _RECORDS = 2**12
-# From this many rows on, a Parquet file is read in batches of columns, even where it would fit in memory.
-MANY_ROWS = 2**17
 
 
 class ListFilesHandle(LocalHandle):
@@ -170,7 +168,7 @@ def _has_many_rows(paths: Sequence[Path], settings: ListSettings) -> bool:
         return False
     import pyarrow.parquet as papq
 
-    return bool(papq.read_metadata(paths[0]).num_rows > MANY_ROWS)
+    return bool(papq.read_metadata(paths[0]).num_rows > settings.lists_held_up_to)
 
 
 def _read(paths: Sequence[Path], name: str, asked: ScanOptions) -> Held:

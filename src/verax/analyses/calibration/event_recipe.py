@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from verax._settings import settings
 from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.dependence import sample_of
 from verax.analyses.calibration.event_keys import EXACT, NO_BINS, ONE, counted, run_of
@@ -17,7 +18,6 @@ from verax.analyses.calibration.events import Split, n_events, split
 from verax.analyses.calibration.eventsums import (
     INFINITE,
     LEVELS,
-    MOST_VALUES,
     EventBins,
     EventSums,
     SummedEvent,
@@ -310,7 +310,7 @@ class _Gathered:
         self._groups: tuple[Any, Floats] | None = None
         self._sample: Keyed | None = None
         self._others: EventSums | None = None
-        self._most, self._n_rows, self._counted, self._n_events = MOST_VALUES, 0, 0, 0
+        self._most, self._n_rows, self._counted, self._n_events = settings.exact_up_to, 0, 0, 0
 
     def add(self, part: Part) -> None:
         exact = not self._tables and (self._others is None or self._others.level == EXACT)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from verax._settings import settings
 from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.dependence import check_sample, trimmed
 from verax.analyses.calibration.event_keys import (
@@ -25,7 +26,6 @@ from verax.analyses.calibration.sources import PartEvents
 from verax.analyses.calibration.walks import Walk, sorted_rows, squared_error
 from verax.common.caching import cached_property
 from verax.common.packing import UnreadableError
-from verax.common.sizes import EXACT_UP_TO
 from verax.common.sorting import n_distinct
 from verax.common.specs import Each, Truth, Valued, Whole
 from verax.common.stored import only_weights, within
@@ -37,9 +37,9 @@ from verax.engines.ranks import MOST_KEY, values_of
 from verax.engines.sums import Sum, Sums
 from verax.inputs.arrays import Floats, Ints
 
-# The number of distinct forecasts of all events together that are told apart. Beyond it rows are counted in
-# bins, whose neighbours are joined where there would be too many.
-MOST_VALUES, _MOST, LEVELS = EXACT_UP_TO, 2**20, 10
+# Distinct forecasts of all events together are told apart. Many of them are counted in bins, whose neighbours
+# are joined up to this number of times.
+LEVELS = 10
 # The sums over all rows of each event.
 CLAIM, HIT, VARIANCE, LOSS, INFINITE = range(5)
 
@@ -157,12 +157,13 @@ class EventSums(Summary, kind="event histograms", version=3):
     def fitting(self) -> EventSums:
         """With as few bins joined as fit into memory, whatever the order of merging."""
         if self.level == EXACT:
-            if self.n_keys <= MOST_VALUES:
+            if self.n_keys <= settings.exact_up_to:
                 return self
-            return self._with_runs_added() if self._n_values <= MOST_VALUES else self._at(0).fitting()
-        found = self
-        while found.level < LEVELS and sum(len(run.keys) for run in found.bins.runs) > _MOST:
-            if len(found.bins.total.keys) <= _MOST:
+            few = self._n_values <= settings.exact_up_to
+            return self._with_runs_added() if few else self._at(0).fitting()
+        found, most = self, settings.bins_up_to
+        while found.level < LEVELS and sum(len(run.keys) for run in found.bins.runs) > most:
+            if len(found.bins.total.keys) <= most:
                 return replace(found, bins=Keyed((found.bins.total,)))
             found = found._at(found.level + 1)
         return found

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from verax._settings import settings
 from verax.analyses.binary import EventRows, rows_of_part
 from verax.analyses.discrimination.statistics import Estimated, average_precision_of, placed
 from verax.analyses.units import sums_at
 from verax.analyses.unitsums import check_weight
 from verax.common.packing import UnreadableError
-from verax.common.sizes import EXACT_UP_TO
 from verax.common.specs import Each, Truth, Valued, Whole
 from verax.common.stored import only_weights, whole, within
 from verax.common.summaries import Summary, merges
@@ -25,11 +25,6 @@ from verax.engines.histograms import Keyed, Run, places
 from verax.engines.ranks import MOST_RANKS, distinct, exact_keys, rank_bins, values_of
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.inputs.handles import Part, Recipe
-
-# The number of distinct values that are kept, of one event and of all; beyond that, rows are counted in bins.
-MOST_VALUES, _MOST_OF_ALL = EXACT_UP_TO, 2 * EXACT_UP_TO
-# The number of bins of all events together.
-_MOST_BINS = 2**20
 
 
 @dataclass(frozen=True)
@@ -79,7 +74,9 @@ class RankSource:
     @property
     def level(self) -> int:
         """How often neighbouring bins are joined, so that those of all events fit."""
-        return max(0, math.ceil(math.log2(self.n_events * self.n_outcomes * MOST_RANKS / _MOST_BINS)))
+        return max(
+            0, math.ceil(math.log2(self.n_events * self.n_outcomes * MOST_RANKS / settings.bins_up_to))
+        )
 
     def rows(self, part: Part) -> EventRows:
         """The rows of a part that have weight."""
@@ -156,7 +153,8 @@ class RankCounts(Summary, kind="counts of ranks"):
         for code, runs in self.cells.items():
             event = code // self.n_outcomes
             sizes[event] = sizes.get(event, 0) + sum(len(run.keys) for run in runs.runs)
-        if max(sizes.values(), default=0) <= MOST_VALUES and sum(sizes.values()) <= _MOST_OF_ALL:
+        most = settings.exact_up_to
+        if max(sizes.values(), default=0) <= most and sum(sizes.values()) <= 2 * most:
             return self
         if any(len(runs.runs) > 1 for runs in self.cells.values()):
             # Keys that several runs have were counted several times.

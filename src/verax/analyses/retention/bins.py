@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from verax._settings import settings
 from verax.analyses.replicates import drawn_groups
 from verax.analyses.retention.bounds import RANGES, removed_sums, table_bounds
 from verax.analyses.retention.cuts import Metric, Options, bounds_of, higher_is_better
 from verax.analyses.retention.result import RetentionCurve, RetentionCurves, curve_of
-from verax.analyses.retention.summaries import MOST_ROWS, CurveRecipe, Histograms, Measures, named
+from verax.analyses.retention.summaries import CurveRecipe, Histograms, Measures, named
 from verax.engines.histograms import Histogram
 from verax.errors import InputError
 from verax.inference.bootstrap import widened_over_groups
@@ -181,13 +182,14 @@ def binned_curves(
     """The curves of every metric in every order."""
     if options.ties == "order":
         raise InputError(
-            f"must be 'share' beyond {MOST_ROWS:,} rows that are not in memory: their order is not kept",
+            f"must be 'share' beyond {settings.exact_up_to:,} rows that are not in memory: "
+            "their order is not kept",
             argument="ties",
         )
     for metric in recipe.measures.tables:
         if metric.name not in RANGES or metric.of != METRICS[metric.name].of:
             raise InputError(
-                f"must be another one beyond {MOST_ROWS:,} rows that are not in memory",
+                f"must be another one beyond {settings.exact_up_to:,} rows that are not in memory",
                 argument="metric",
                 found=f"the error of {metric.summary} in bins of rows has no known bound",
                 values=[metric.name],

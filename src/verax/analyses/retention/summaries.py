@@ -1,7 +1,7 @@
 """What curves are read from: the rows, as far as curves need them, or histograms of what ranks them.
 
-Up to `MOST_ROWS` rows are kept, so that curves are exact wherever the rows are. Beyond that, rows are counted
-in bins. Rows in memory are never binned.
+Up to `settings.exact_up_to` rows are kept, so curves are exact wherever the rows are. Beyond that, rows are
+counted in bins. Rows in memory are never binned.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from verax._settings import settings
 from verax.analyses.parts import RowPass, losses_of_cases, probabilities, seen
 from verax.analyses.replicates import poisson_copies
 from verax.analyses.retention.cuts import Metric
@@ -22,7 +23,6 @@ from verax.analyses.table import RowTable, common_unit, different
 from verax.analyses.worst_ranks import rank_in
 from verax.common.memory import give_back
 from verax.common.packing import UnreadableError
-from verax.common.sizes import EXACT_UP_TO
 from verax.common.sorting import DECIMALS
 from verax.common.specs import Array, Each, Names, Several, Spec, Valued, Whole
 from verax.common.summaries import Summary, merges
@@ -42,8 +42,6 @@ from verax.scores.decisions import cheapest
 from verax.scores.metrics import METRICS, CostsLike, DecisionMetric
 from verax.scores.registry import name_of
 
-# The number of rows that are kept; of more, there are histograms.
-MOST_ROWS = EXACT_UP_TO
 # Fewer rows in memory are read by array calls alone, which start sooner.
 _FEW = 2**11
 # By how much bins are joined in replicates of groups, which every row adds to.
@@ -413,7 +411,8 @@ class CurveRecipe(Recipe[Histograms]):
     def fitting(self, found: Histograms) -> Histograms:
         """The same with its rows in bins if there are too many, or if there are bins already."""
         rows = found.rows
-        if rows is not None and self.bounded and rows.bounded and (found.orders or len(rows) > MOST_ROWS):
+        many = rows is not None and (found.orders or len(rows) > settings.exact_up_to)
+        if rows is not None and self.bounded and rows.bounded and many:
             binned = self.binned(rows)
             found = binned if not found.orders else _MERGED(replace(found, rows=None), binned)
         return found if found.recipe is self else replace(found, recipe=self)
@@ -533,7 +532,7 @@ class _Gathered:
     def add(self, part: Part) -> None:
         self._rows.append(self._recipe.rows(part))
         self._n_rows += part.n_rows
-        if not self._recipe.bounded or max(self._n_rows, self._seen.n_rows) <= MOST_ROWS:
+        if not self._recipe.bounded or max(self._n_rows, self._seen.n_rows) <= settings.exact_up_to:
             return
         kept = len(self._rows) > 1
         while self._rows:

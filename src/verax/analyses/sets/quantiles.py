@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from verax._settings import settings
 from verax.analyses.parts import dense, probabilities, scaled, seen
 from verax.analyses.sets.nonconformity import Nonconformity
 from verax.common.packing import UnreadableError
-from verax.common.sizes import EXACT_UP_TO
 from verax.common.specs import Number, Truth, Valued, Whole
 from verax.common.stored import only_weights
 from verax.common.summaries import Summary, merges
@@ -85,9 +85,9 @@ class ScoreCounts(Summary, kind="nonconformity scores"):
         """The same, in bins where there are too many scores."""
         if not (self.exact and self.bounded):
             return self
-        if sum(len(run.keys) for run in self.scores.runs) <= EXACT_UP_TO:
+        if sum(len(run.keys) for run in self.scores.runs) <= settings.exact_up_to:
             return self
-        return self if len(self.scores.total.keys) <= EXACT_UP_TO else self.in_bins()
+        return self if len(self.scores.total.keys) <= settings.exact_up_to else self.in_bins()
 
     def in_bins(self) -> ScoreCounts:
         """The same, in bins."""

@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from verax._settings import settings
 from verax.analyses.calibration.cells import MOST_DRAWS, default_draws
 from verax.analyses.listfaults import faults_in, with_fault_recipes
 from verax.analyses.subgroups.analysis import (
@@ -19,7 +20,6 @@ from verax.analyses.subgroups.analysis import (
 )
 from verax.analyses.subgroups.result import Subgroups
 from verax.common.checks import check_count, check_flag
-from verax.common.sizes import READ_AGAIN
 from verax.errors import InputError, Remedy, join
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.breakdown import BreakdownRecipe, breakdowns
@@ -134,7 +134,7 @@ def subgroups(
         sums = handle.summarise({"by": replace(recipe, grouped=False)})["by"]
     if bootstrap is None:
         plan = replace(plan, replicates=default_draws(handle.n_classes, len(cards)))
-    again = handle.whole or found.n_rows <= READ_AGAIN
+    again = handle.whole or found.n_rows <= settings.read_again_up_to
     result = read_subgroups(sums, column, handle, asked, plan, again=again, within_groups=within)
     if time_ordered:
         result = in_order_of_time(result, handle, asked, plan)
