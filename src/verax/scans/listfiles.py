@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from verax._settings import settings
 from verax.common.paths import files_named
 from verax.errors import InputError, RuleError
 from verax.files.formats.several import Places
@@ -157,14 +158,14 @@ def _are_read(paths: Sequence[Path], asked: ScanOptions) -> bool:
     return not known and files_fit(paths)
 
 
-def _has_many_rows(paths: Sequence[Path], settings: ListSettings) -> bool:
+def _has_many_rows(paths: Sequence[Path], asked: ListSettings) -> bool:
     """Whether a file has too many rows to be read one by one.
 
     Columns of lists are then read in batches, without a record per row.
     """
     if len(paths) != 1 or not paths[0].is_file() or FORMATS.get(ending(paths[0])) != "Parquet":
         return False
-    if not _are_tables(paths[0], settings):
+    if not _are_tables(paths[0], asked):
         return False
     import pyarrow.parquet as papq
 

@@ -310,7 +310,8 @@ class _Gathered:
         self._groups: tuple[Any, Floats] | None = None
         self._sample: Keyed | None = None
         self._others: EventSums | None = None
-        self._most, self._n_rows, self._counted, self._n_events = settings.exact_up_to, 0, 0, 0
+        self._most, self._most_bins = settings.exact_up_to, settings.bins_up_to
+        self._n_rows, self._counted, self._n_events = 0, 0, 0
 
     def add(self, part: Part) -> None:
         exact = not self._tables and (self._others is None or self._others.level == EXACT)
@@ -320,8 +321,8 @@ class _Gathered:
 
     def at_most(self, keys: int) -> None:
         """Keep no more keys than that, from now on. Tables are counted when they have four times the rows."""
-        settled = keys == self._most and self._n_rows < 4 * self._counted
-        self._most = keys
+        settled = keys == self._most_bins and self._n_rows < 4 * self._counted
+        self._most = self._most_bins = keys
         if self._others is not None:
             self._others = self._others.at_most(keys)
         if not settled:
@@ -331,7 +332,7 @@ class _Gathered:
         """Join neighbouring bins of the tables until there are no more than may be kept."""
         self._counted = self._n_rows
         while self._tables and self._tables[0].level < LEVELS:
-            if sum(table.n_used for table in self._tables) <= self._most:
+            if sum(table.n_used for table in self._tables) <= self._most_bins:
                 break
             for table in self._tables:
                 table.join()
