@@ -12,7 +12,7 @@ from verax._settings import settings
 from verax.analyses.cards.listcard import ListCard
 from verax.cli.app import FAILED, words
 from verax.cli.opening import GivenRows
-from verax.cli.output import command_line, show
+from verax.cli.output import as_typed, command_line, show, told, verdict_lines
 from verax.cli.require import Bound
 from verax.cli.shards import report_on_shard
 from verax.scores.base import Rule
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from verax.analyses.calibration.summary import CalibrationSummary
     from verax.analyses.cards.scorecard import Scorecard
     from verax.analyses.cards.tally import Tally
+    from verax.inference.findings import Verdict
     from verax.report import Report
 
 # Beyond this number of classes, skill and calibration are computed only if asked for.
@@ -74,7 +75,8 @@ def show_card(
     else:
         tally = scored(rows)
     card = tally.card(part=save is not None)
-    calibration, verdict, small = None, None, _is_small(card)
+    calibration, small = None, _is_small(card)
+    verdict: Verdict | None = None
     if card.weight and (small or any(bound.on_calibration for bound in bounds)):
         calibration = _calibration(rows, asked, bounds, bootstrap, **settings)
     parts = {}
@@ -101,11 +103,12 @@ def show_card(
             )
     elif save is not None:
         card.save(save)
-    if report is None and (small or not dense):
-        verdict = rows.verdict([_primary(asked, ordered)], ordered=ordered, **plan)
+    if report is None and card.weight and (small or not dense):
+        verdict = rows.verdict(asked, ordered=ordered, **plan)
+    verdict = None if verdict is None else verdict.with_source(as_typed())
     file = next(iter(rows.files.values()))
     found, by = card.to_dict(stored=False), {name: part.to_dict(stored=False) for name, part in parts.items()}
-    result: dict[str, Any] = {"command": command, "file": file, "verdict": verdict}
+    result: dict[str, Any] = {"command": command, "file": file, **told(verdict)}
     measures = None if calibration is None else calibration.to_dict(stored=False)
     if dense:
         scale = {name: rows.options.get(name, False) for name in ("normalize", "logits")}
@@ -122,7 +125,7 @@ def show_card(
         "save": None if save is None else str(save),
         "notes": notes,
     }
-    texts = [] if verdict is None else [f"{verdict}\n"]
+    texts = verdict_lines(verdict)
     texts += [f"{file}: {'; '.join(rows.handle.taken)}", str(card)]
     texts += [] if calibration is None else [f"\n{calibration}"]
     texts += [f"Note: {note}" for note in notes]
@@ -133,15 +136,6 @@ def show_card(
     show(result, texts, as_json=as_json)
     if not result["met"]:
         raise typer.Exit(FAILED)
-
-
-def _primary(asked: list[str] | None, ordered: bool) -> Rule:
-    """The rule of the verdict: the first that was asked for, or the usual one."""
-    from verax.scores.combinators import Padded
-    from verax.scores.registry import default_rules, parse
-
-    rule = parse(asked[0] if asked else default_rules(ordered=ordered)[0])
-    return rule.rule if isinstance(rule, Padded) else rule
 
 
 def _is_small(card: Scorecard) -> bool:

@@ -13,7 +13,7 @@ from verax.cli.app import FAILED, app
 from verax.cli.grading import GradedFiles, Grading, reads_grades
 from verax.cli.models import OwnRows, open_models, own_rows, paths_of, short_name
 from verax.cli.options import Reading, reads_files
-from verax.cli.output import Json, command_line, draw_to, show
+from verax.cli.output import Json, as_typed, command_line, draw_to, show, told, verdict_lines
 from verax.cli.require import DifferenceBound, bounds_on_difference
 from verax.common.paths import called
 from verax.errors import InputError, passing
@@ -207,12 +207,14 @@ def compare(
         held = [(f"{each.bound.text} ({each.value:.4g})", each.met) for each in verdicts]
         report.with_command(command_line("compare"), held).save(html)
         parts = report.subgroups or parts
-    verdict = rows.verdict(rules, found, ordered=order_matters, time_ordered=time_ordered, **plan)
     if report is not None:
         verdict = report.verdict
+    else:
+        verdict = rows.verdict(rule, found=found, ordered=reading.ordered, time_ordered=time_ordered, **plan)
+    verdict = verdict.with_source(as_typed())
     result = {
         "command": "compare",
-        "verdict": verdict,
+        **told(verdict),
         "files": {name: called(path) for name, path in paths.items()},
         "matched": about.matched,
         "left_out": {name: vars(left) for name, left in about.left_out.items()},
@@ -224,7 +226,7 @@ def compare(
         "html": None if html is None else str(html),
         "plot": None if plot is None else str(plot),
     }
-    texts = [] if verdict is None else [f"{verdict}\n"]
+    texts = verdict_lines(verdict)
     texts += [f"{name}: {'; '.join(lines)}" for name, lines in about.said.items()]
     texts += [f"Rows were matched {about.matched}."]
     texts += [

@@ -99,7 +99,7 @@ def evaluate(
 
 def _rules(asked: list[str] | None, bounds: list[Bound], ordered: bool, *, lists: bool) -> list[Rule]:
     """The requested rules or all applicable ones, and those that bounds are about."""
-    from verax.analyses.cards.evaluation import fitting_rules
+    from verax.scores.registry import fitting_rules
 
     if lists:
         from verax.scores.registry import padded_rules

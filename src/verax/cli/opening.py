@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from verax.common.paths import called
-from verax.errors import InputError, Remedy, RuleError, VeraxError
+from verax.errors import InputError, Remedy, RuleError
 
 if TYPE_CHECKING:
-    from verax.analyses.comparison.result import Comparison
     from verax.analyses.sets.conformal_result import Conformal
     from verax.analyses.subgroups.result import Subgroups
     from verax.cli.options import Reading
+    from verax.inference.findings import Verdict
     from verax.inputs.skipping import MaySkip, Skipped
     from verax.report import Report
     from verax.scores.base import Rule
@@ -201,34 +201,15 @@ class GivenRows:
             return self
         return replace(self, options={**self.options, "groups": Groups.of(groups, len(self.first)).fewest})
 
-    def verdict(self, rules: Sequence[Rule], found: Comparison | None = None, **how: Any) -> str | None:
-        """How the report's verdict begins, for rows in memory; None where there is nothing to compare with.
-
-        `found` compares several models by all `rules`; one is compared with class frequencies alone, or with
-        empty lists, by the first.
-        """
-        from verax.analyses.comparison.compare import compare
-        from verax.report.opening import opening_of
+    def verdict(self, rules: Sequence[Rule | str] | None, **how: Any) -> Verdict:
+        """What there is to claim of the models, the same as on the page."""
+        from verax.analyses.verdicts.rows import verdict_of
 
         if not self.held:
-            return None
-        lists = all(hasattr(part, "places") for part in self.parts.values())
-        (y, p), reference = self.given, "uniform" if lists else "frequencies"
+            return self.ask(verdict_of, rules=rules, **how)
+        y, p = self.given
         models = p if isinstance(p, dict) else {next(iter(self.files)): p}
-        try:
-            known = replace(self, given=(y, models)).ask(compare, rule=rules[0], reference=reference, **how)
-        except VeraxError:
-            # Results say what speaks against the rows.
-            return None
-        first = self.first
-        return opening_of(
-            known if found is None else found,
-            rules,
-            lists=lists,
-            confidence=known.confidence,
-            n_classes=first.lists.n_classes if hasattr(first, "places") else first.p.shape[1],
-            skills=known,
-        )[0]
+        return replace(self, given=(y, models)).ask(verdict_of, rules=rules, **how)
 
     def report(self, **how: Any) -> Report:
         """The report on all models, with subgroups where it finds them itself (`reports_subgroups`)."""

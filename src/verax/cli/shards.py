@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from verax.analyses.cards.evaluation import fitting_rules
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.scorecard import Scorecard, check_whole
 from verax.errors import InputError, Remedy
 from verax.scores.base import Rule
-from verax.scores.registry import padded_rules
+from verax.scores.registry import fitting_rules, padded_rules
 
 if TYPE_CHECKING:
     from verax.analyses.subgroups.result import Subgroups

@@ -97,6 +97,11 @@ SPECIAL = {
         "verax.inference.intervals:Interval.to_dict",
         "verax.inference.intervals:Interval.from_dict",
     ),
+    "verdict": Special(
+        "verax.inference.findings:Verdict",
+        "verax.inference.findings:Verdict.to_dict",
+        "verax.inference.findings:Verdict.from_dict",
+    ),
     "fraction": Special("fractions:Fraction", "builtins:str", "fractions:Fraction"),
     "rule": Special(
         "verax.scores.base:Rule", "verax.scores.storing:rule_name", "verax.scores.registry:stored_rule"

@@ -28,7 +28,7 @@ VERSION = 1
 # What a result may know that is not one of its fields.
 _BESIDE = ("skipped", "faults", "sampled")
 # What a result may bring along that two equal ones need not share.
-_MEASURED = ("known",)
+_MEASURED = ("known", "judged")
 _RECORD, _SET = "record", "set"
 
 

@@ -318,6 +318,24 @@ def permuted(flips: SignFlips, estimate: Estimate, confidence: float) -> tuple[l
     return intervals, p_values
 
 
+def weighted_holm(p: Floats, weights: Floats) -> Floats:
+    """Holm's adjusted p-values of tests that share the level by their weights; NaN stays NaN.
+
+    Reference: Holm (1979), https://www.jstor.org/stable/4615733
+
+    >>> weighted_holm(np.array([0.01, 0.04, np.nan]), np.array([1.0, 1.0, 1.0]))
+    array([0.02, 0.04,  nan])
+    >>> weighted_holm(np.array([0.01, 0.04, 0.9]), np.array([2.0, 1.0, 1.0]))
+    array([0.02, 0.08, 0.9 ])
+    """
+    result = np.full(len(p), np.nan)
+    known = np.flatnonzero(~np.isnan(p))
+    order = known[np.argsort(p[known] / weights[known], kind="stable")]
+    left = np.cumsum(weights[order][::-1])[::-1]
+    result[order] = np.minimum(np.maximum.accumulate(p[order] * left / weights[order]), 1.0)
+    return result
+
+
 def holm(p: Floats, among: int = 0) -> Floats:
     """Holm's adjusted p-values; NaN stays NaN and does not count.
 

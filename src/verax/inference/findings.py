@@ -12,10 +12,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Self
 
-import numpy as np
-
-from verax.common.strictjson import plain
-from verax.inference.estimates import holm
+from verax.common.stored import mapping, text
+from verax.common.strictjson import number, plain
 from verax.inference.intervals import Interval
 
 # The level of claims after a question that stayed open, as a share of the level before.
@@ -105,9 +103,14 @@ class NextStep:
         return replace(self, command=self.command.replace("{source}", source))
 
     def to_dict(self) -> dict[str, Any]:
-        """The step as plain Python values; a command without its files is none."""
-        known = "" if "{source}" in self.command else self.command
-        return {"text": self.text, "call": self.call or None, "command": known or None}
+        """The step as plain Python values."""
+        return {"text": self.text, "call": self.call, "command": self.command}
+
+    @classmethod
+    def from_dict(cls, values: Any) -> NextStep:
+        """The step that `to_dict` gave."""
+        given = mapping(values)
+        return cls(*(text(given[name]) for name in ("text", "call", "command")))
 
 
 @dataclass(frozen=True)
@@ -163,6 +166,27 @@ class Finding:
         assert isinstance(shown, dict)
         return shown
 
+    @classmethod
+    def from_dict(cls, values: Any) -> Finding:
+        """The finding that `to_dict` gave."""
+        given = mapping(values)
+        numbers: dict[str, Any] = {}
+        for name, known in mapping(given["numbers"]).items():
+            own = mapping(known)
+            value, ends = number(own["value"]), own["interval"]
+            numbers[text(name)] = value if ends is None else (value, Interval(*map(number, ends)))
+        p, level, step = (given[name] for name in ("p_value", "level", "next_step"))
+        return cls(
+            Claim(given["claim"]),
+            text(given["text"]),
+            tuple(map(text, given["about"])),
+            numbers,
+            None if p is None else number(p),
+            None if level is None else number(level),
+            text(given["caution"]),
+            None if step is None else NextStep.from_dict(step),
+        )
+
 
 class Verdict(str):
     """What a result claims: a text, with the findings that it is made of.
@@ -194,7 +218,9 @@ class Verdict(str):
     def __new__(cls, findings: Iterable[Finding], tested: str = "") -> Self:
         """A verdict whose text is made of the sentences of its findings."""
         known = tuple(findings)
-        self = super().__new__(cls, " ".join(each.text for each in known if each.text))
+        step = _most_urgent(known)
+        texts = [each.text for each in known if each.text]
+        self = super().__new__(cls, " ".join(texts if step is None else [*texts, f"Next: {step.text}."]))
         self.findings, self.tested = known, tested
         return self
 
@@ -209,8 +235,7 @@ class Verdict(str):
     @property
     def next_step(self) -> NextStep | None:
         """The one step that helps most; None where no finding has one."""
-        steps = [each for each in self.findings if each.step is not None]
-        return min(steps, key=lambda each: _URGENCY.get(each.claim, len(_URGENCY))).step if steps else None
+        return _most_urgent(self.findings)
 
     def about(self, claim: str) -> tuple[str, ...]:
         """The names that a claim is made of, over all findings.
@@ -246,9 +271,24 @@ class Verdict(str):
         )
         return type(self)(findings, self.tested)
 
-    def and_(self, more: Iterable[Finding]) -> Self:
-        """The same with further findings."""
-        return type(self)((*self.findings, *more), self.tested)
+    def with_remedy(self, findings: Iterable[Finding]) -> Self:
+        """The same with what was found about recalibration, which then says what to do about calibration.
+
+        Parameters
+        ----------
+        findings : iterable of Finding
+            The findings about recalibration; none where it was not tried.
+
+        Returns
+        -------
+        Verdict
+            A new verdict.
+        """
+        more = tuple(findings)
+        if not more:
+            return self
+        kept = (replace(each, step=None) if each.claim in _CURABLE else each for each in self.findings)
+        return type(self)((*kept, *more), self.tested)
 
     def to_dict(self) -> dict[str, Any]:
         """The text, the findings and the next step as strict JSON."""
@@ -260,7 +300,31 @@ class Verdict(str):
             "next_step": None if step is None else step.to_dict(),
         }
 
+    @classmethod
+    def from_dict(cls, values: Any) -> Self:
+        """The verdict that `to_dict` gave.
 
+        Parameters
+        ----------
+        values : mapping of str to value
+            What `to_dict` gave.
+
+        Returns
+        -------
+        Verdict
+            An equal one.
+        """
+        given = mapping(values)
+        return cls(map(Finding.from_dict, given["findings"]), text(given["tested"]))
+
+
+# What recalibration may cure.
+_CURABLE = frozenset(
+    {
+        *(Claim.TOO_HIGH, Claim.TOO_LOW, Claim.TOO_EXTREME, Claim.TOO_TIMID),
+        *(Claim.OVERCONFIDENT, Claim.UNDERCONFIDENT, Claim.MISCALIBRATED),
+    }
+)
 # Which step comes first where several findings have one.
 _URGENCY = {
     claim: i
@@ -268,12 +332,17 @@ _URGENCY = {
         (
             *(Claim.ALARM, Claim.WORSE, Claim.HELPS, Claim.SUBGROUP, Claim.TOO_NARROW),
             Claim.WORSE_THAN_RATER,
-            *(Claim.TOO_HIGH, Claim.TOO_LOW, Claim.TOO_EXTREME, Claim.TOO_TIMID),
-            *(Claim.OVERCONFIDENT, Claim.UNDERCONFIDENT, Claim.MISCALIBRATED),
+            *sorted(_CURABLE),
             *(Claim.LEAD_OPEN, Claim.NOT_BETTER, Claim.TOO_FEW, Claim.ROWS_NEEDED),
         )
     )
 }
+
+
+def _most_urgent(findings: Iterable[Finding]) -> NextStep | None:
+    """The step of the most urgent finding that has one."""
+    steps = [each for each in findings if each.step is not None]
+    return min(steps, key=lambda each: _URGENCY.get(each.claim, len(_URGENCY))).step if steps else None
 
 
 @dataclass(frozen=True)
@@ -295,15 +364,10 @@ class Level:
         """The level of the next question; `whole` is that of the first, by default this one."""
         return self if answered else Level(_AFTER_OPEN * (self.level if whole is None else whole))
 
-    def together(self, p_values: Mapping[str, float]) -> dict[str, float]:
-        """The p-values of one question after Holm's correction; those that are NaN stay so.
-
-        >>> Level(0.05).together({"a": 0.01, "b": 0.04, "c": math.nan})
-        {'a': 0.02, 'b': 0.04, 'c': nan}
-        """
-        adjusted = holm(np.array(list(p_values.values()), dtype=float)).tolist()
-        return dict(zip(p_values, adjusted, strict=True))
-
     def holds(self, p: float | None) -> bool:
         """Whether a p-value licenses a claim."""
         return p is not None and not math.isnan(p) and p <= self.level
+
+
+# What is claimed where there is nothing to test.
+NOTHING = Verdict(())

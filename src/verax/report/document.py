@@ -15,6 +15,7 @@ from verax.common.checks import check_choice
 from verax.common.strictjson import plain
 from verax.display.writing import written
 from verax.errors import MissingPackageError
+from verax.inference.findings import Verdict
 from verax.inference.intervals import WeightsAre, check_confidence
 from verax.inputs.arrays import Ints
 from verax.inputs.shares import Raters
@@ -196,8 +197,8 @@ class Report:
         return cls(look_at(handle, problem, confidence=confidence, seed=seed, full=full), title, source)
 
     @property
-    def verdict(self) -> str:
-        """The verdict: what to keep, by how much it is better, and how sure that is."""
+    def verdict(self) -> Verdict:
+        """What is claimed: which model to keep, how sure that is, whether it is calibrated, what helps."""
         return verdict_of(self.contents)
 
     @property

@@ -11,6 +11,7 @@ from verax.analyses.calibration.list_results import ListClaim
 from verax.analyses.comparison.length_result import LengthComparison
 from verax.analyses.retention.result import SEES_THE_OUTCOME, RetentionCurve
 from verax.analyses.subgroups.result import WITHIN_GROUPS, Subgroup, Subgroups, score_of
+from verax.analyses.verdicts.calibration import claim_words, two_shares
 from verax.analyses.words import (
     clean,
     count,
@@ -24,17 +25,11 @@ from verax.analyses.words import (
     title_of,
 )
 from verax.errors import join
-from verax.report.contents import Contents, Distributions, Findings, ListFindings
+from verax.inference.findings import Level
+from verax.report.contents import Contents, Findings, ListFindings
 from verax.report.limits import LEAST, PANELS
 from verax.report.reliability import n_events
-from verax.report.verdict import (
-    claim_words,
-    claimed_and_right,
-    lean_words,
-    miscalibrated,
-    side_of,
-    two_shares,
-)
+from verax.report.verdict import calibration_of
 from verax.scores.metrics import HIGHER, LOWER, cost_matrix
 from verax.scores.registry import name_of
 
@@ -98,52 +93,22 @@ def _bins(points: Any) -> list[tuple[str, str, str, str]]:
 
 
 def _calibration_verdict(contents: Contents, found: Findings) -> str:
-    """What all tests of calibration say."""
+    """The claims about the calibration of a model, and the numbers behind them."""
     if found.places is not None:
         return _claims_verdict(contents, found.places)
     assert found.dense is not None
-    off = miscalibrated(found, contents.confidence)
-    kind = "thresholds" if contents.problem.ordered else "classes"
-    if "parts" not in off:
-        says = f"The {kind} were not tested: with this many rows and classes it would take too long."
-    elif off["parts"]:
-        says = f"The {kind} are significantly miscalibrated{_tested(found)}."
-    else:
-        says = f"No significant miscalibration of the {kind}{_tested(found)}."
-    leans = lean_words(contents, found, most=6)
-    leans = f" On average, {leans}." if leans else ""
-    return f"{says}{leans} {_top_verdict(found.dense, off.get('top'))}{_slope_verdict(contents, found.dense)}"
-
-
-def _tested(found: Findings) -> str:
+    sure, line = found.dense.overconfidence, found.dense.slope
+    facts = [f"Most likely class: {two_shares(sure.claimed, 'claimed', sure.right, 'correct')}"]
+    if line is not None and found.dense.slopes is not None:
+        of = f" of {clean(found.dense.slopes.prefix + line.name)}" if len(found.dense.slopes) > 1 else ""
+        ends = f"{100 * contents.confidence:g}% CI {span(line.slope_interval, 2)}"
+        facts.append(f"calibration slope{of} {number(line.slope, 2)} ({ends})")
     whole = found.decomposition.whole
-    return "" if whole.p_value is None else f" ({p_of(whole)})"
-
-
-def _p(p: float) -> str:
-    shown = probability(p)
-    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
-
-
-def _top_verdict(dense: Distributions, top: bool | None) -> str:
-    sure = dense.overconfidence
-    says = f"Its most likely class: {claimed_and_right(dense)}"
-    if top is None or sure.p_value is None:
-        return f"{says}."
-    if top:
-        return f"{says}; significantly {side_of(sure.gap)} ({_p(sure.p_value)})."
-    return f"{says}, which may be chance ({_p(sure.p_value)})."
-
-
-def _slope_verdict(contents: Contents, dense: Distributions) -> str:
-    line, slopes, p = dense.slope, dense.slopes, dense.slope_p
-    if line is None or slopes is None or p is None:
-        return ""
-    of = f" of {clean(slopes.prefix + line.name)}" if len(slopes) > 1 else ""
-    which = ", the least likely of calibrated forecasts," if len(slopes) > 1 else ""
-    corrected = f", corrected for {len(slopes):,} events" if len(slopes) > 1 else ""
-    ends = f"{100 * contents.confidence:g}% CI {span(line.slope_interval, 2)}"
-    return f" Calibration slope{of}{which} {number(line.slope, 2)} ({ends}; {_p(p)}{corrected})."
+    if whole.p_value is not None:
+        kind = "thresholds" if contents.problem.ordered else "classes"
+        facts.append(f"miscalibration of all {kind}, {p_of(whole)}")
+    claims = " ".join(each.text for each in calibration_of(contents, found))
+    return f"{claims} {'; '.join(facts)}."
 
 
 def _claim(claim: ListClaim) -> dict[str, str]:
@@ -182,7 +147,7 @@ def coverage_exhibit(contents: Contents) -> list[dict[str, Any]]:
         rows = [(f"{k}", percent(a, 1), percent(b, 1)) for k, a, b in each.places.so_far()]
         words = (
             f"The outcome is listed in {percent(whole.happened, 1)} of the rows; the lists claim "
-            f"{percent(whole.claimed, 1)}, {claim_words(whole, contents.confidence)}."
+            f"{percent(whole.claimed, 1)}, {claim_words(whole, Level.at(contents.confidence))}."
         )
         found.append({"rows": rows, "words": words})
     return found

@@ -23,7 +23,7 @@ from verax.inputs.skipping import Skipped, without_invalid
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded
 from verax.scores.metrics import CostsLike, cost_range, needs_order
-from verax.scores.registry import RULES, as_rules, name_of
+from verax.scores.registry import RULES, as_rules, compared_rules, fitting_rules, headline_first
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +50,8 @@ class Problem:
         The invalid rows that were left out; None unless that was asked for.
     again : bool
         Whether rows can be read again at little cost.
+    compared : tuple of rules
+        The rules that models are compared by in words; the first is that which ranks models.
     """
 
     models: dict[str, str]
@@ -73,6 +75,7 @@ class Problem:
     rated: bool = False
     skipped: Skipped | None = None
     again: bool = False
+    compared: tuple[Rule, ...] = ()
 
     @classmethod
     def of(
@@ -92,10 +95,10 @@ class Problem:
                 if given:
                     raise InputError("cannot be used in a report on top lists", argument=name)
             chosen = rules_of_lists(rules)
+            compared: Sequence[Rule] = chosen
         else:
-            chosen = by_merit(
-                as_rules(rules) if rules is not None else fitting(ordered), handle.n_classes, ordered
-            )
+            chosen = headline_first(rules, ordered=ordered)
+            compared = compared_rules(rules, ordered=ordered)
         if costs is not None:
             cost_range(costs, None, handle.n_classes)
         if check_flag("time_ordered", time_ordered) and handle.kept is None:
@@ -115,6 +118,7 @@ class Problem:
             weights_are=weights_are,
             time_ordered=time_ordered,
             full=tuple(shown[name] for name in full),
+            compared=chosen[:1] if handle.lists and rules is None else tuple(compared),
         )
 
     def counted(self, handle: Handle, found: Summaries) -> Problem:
@@ -152,34 +156,11 @@ class Problem:
         return RULES["rps" if self.ordered else "brier"]
 
 
-def fitting(ordered: bool) -> list[Rule]:
-    """The rules applicable to the classes, ordered or not."""
-    return [rule for rule in RULES.values() if ordered or not rule.ordinal]
-
-
 def rules_of_lists(rules: Sequence[Rule | str] | None) -> tuple[Rule, ...]:
     """The rules on the page of lists, without what pads them; the first ranks models and rows."""
     if rules is None:
         return tuple(RULES[name] for name in ("brier", "log_score", "spherical", "pbs"))
     return tuple(r.rule if isinstance(r, Padded) else r for r in as_rules(rules))
-
-
-def by_merit(rules: list[Rule], n_classes: int, ordered: bool) -> tuple[Rule, ...]:
-    """The rule to go by first: RPS for ordered classes, else Brier, else strictly proper, else bounded."""
-
-    def demerits(rule: Rule) -> tuple[bool, ...]:
-        holds = rule.properties.at(n_classes)
-        name = name_of(rule)
-        return (
-            not (ordered and name == "rps"),
-            name != "brier",
-            not holds["strictly_proper"],
-            not holds["proper"],
-            not holds["bounded"],
-        )
-
-    first = min(rules, key=demerits)
-    return (first, *(rule for rule in rules if rule != first))
 
 
 # ---- rows in memory --------------------------------------------------------------------------------
@@ -199,7 +180,7 @@ def open_given(
     **read: Any,
 ) -> tuple[Handle, dict[str, Rows]]:
     """A handle on what was given, and the rows of the models that were full distributions beside lists."""
-    chosen = as_rules(rules) if rules is not None else fitting(ordered)
+    chosen = fitting_rules(rules, ordered=ordered)
     in_order = needs_order(chosen, costs=costs, ordered=ordered)
     own: dict[str, Any] = {"skipped": skipped, "numbers": numbers, **read}
     if p is None:

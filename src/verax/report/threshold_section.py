@@ -9,9 +9,9 @@ import numpy as np
 
 from verax.analyses.operating.curve_result import RateCurve
 from verax.analyses.operating.result import OperatingPoint
+from verax.analyses.verdicts.which import level_words
 from verax.analyses.words import number, part_of, percent, probability, span
 from verax.report.contents import Contents
-from verax.report.opening import level
 from verax.report.thresholds import SHOWN, TwoClassCurves
 
 # The rates of the table, and those of the folded one.
@@ -61,7 +61,7 @@ def thresholds_exhibit(contents: Contents) -> dict[str, Any] | None:
 
 def _areas(contents: Contents, found: TwoClassCurves, m: int) -> str:
     ranked, precise = found.roc.curves[m], found.precision_recall.curves[m]
-    ends = level(contents.confidence)
+    ends = level_words(contents.confidence)
     if math.isnan(ranked.area):
         return "There is no ROC curve: all rows have the same outcome."
     rate = found.net_benefit.curves[m].prevalence
@@ -81,7 +81,7 @@ def _gaps(contents: Contents, found: TwoClassCurves, names: list[str]) -> list[s
         shown = f"p {p}" if p.startswith("<") else f"p = {p}"
         texts.append(
             f"{given[gap.a]} minus {given[gap.b]}: {number(gap.difference, 3)} "
-            f"({level(contents.confidence)} {span(gap.interval, 3)}; {shown}, Holm)"
+            f"({level_words(contents.confidence)} {span(gap.interval, 3)}; {shown}, Holm)"
         )
     return texts
 

@@ -109,6 +109,29 @@ def default_rules(*, ordered: bool) -> tuple[str, ...]:
     return ("rps", "log_score") if check_flag("ordered", ordered) else ("brier", "log_score")
 
 
+def fitting_rules(rules: Sequence[Rule | str] | None, ordered: bool) -> list[Rule]:
+    """The requested rules; if there are none, all applicable ones."""
+    ordered = check_flag("ordered", ordered)
+    if rules is None:
+        return [rule for rule in RULES.values() if ordered or not rule.ordinal]
+    return as_rules(rules, "rules")
+
+
+def headline_first(rules: Sequence[Rule | str] | None, *, ordered: bool) -> tuple[Rule, ...]:
+    """The rules of a result, the one that it leads with first.
+
+    That is the first one that was asked for. If none was, it is RPS for ordered classes, else Brier.
+    """
+    known = fitting_rules(rules, ordered=ordered)
+    first = known[0] if rules is not None else RULES[default_rules(ordered=ordered)[0]]
+    return (first, *(rule for rule in known if rule != first))
+
+
+def compared_rules(rules: Sequence[Rule | str] | None, *, ordered: bool) -> list[Rule]:
+    """The rules that models are compared by: the requested ones, or the usual two."""
+    return as_rules(default_rules(ordered=ordered) if rules is None else rules)
+
+
 def padded_rules(invalid_penalty: float = FINE) -> list[Padded]:
     """Every registered rule that top lists can be scored by, with the fine for invalid lists."""
     return [

@@ -17,7 +17,6 @@ from torchmetrics.utilities import dim_zero_cat
 from verax.adapters.torch.batches import BatchSums, add_by_kernel, batch_sums
 from verax.adapters.torch.rows import check_ignore_index, flatten
 from verax.adapters.training import is_differentiable
-from verax.analyses.cards.evaluation import fitting_rules
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.refinement.epochs import RefinementLoss
 from verax.common.checks import check_flag, check_n_classes
@@ -31,7 +30,7 @@ from verax.kernels.compensation import two_sum
 from verax.scores.base import Rule
 from verax.scores.cells import EXTREME
 from verax.scores.metrics import CostsLike, fitting_metrics
-from verax.scores.registry import name_of, parse
+from verax.scores.registry import fitting_rules, name_of, parse
 
 # A card keeps some numbers of each class.
 _MOST_CLASSES = 10**7

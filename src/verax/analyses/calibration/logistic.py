@@ -181,12 +181,13 @@ def line_of(
     `large` is the intercept if the slope is 1, with its variance; `both` are intercept and slope, None where
     there is no slope.
     """
-    fits, p_value = [large], math.nan
+    fits, p_value, slope_p = [large], math.nan, math.nan
     if both is None:
         fits += [(math.nan, math.nan)] * 2
     else:
         fits += [(float(both[i]), float(covariance[i, i])) for i in range(2)]
         p_value = wald(both - [0.0, 1.0], covariance, min(units.freedom, overlap.freedom))
+        slope_p = units.p_value(fits[2][0] - 1, fits[2][1])
     cautions = ["", overlap.slope_problem, overlap.slope_problem]
     intervals = [
         units.interval(value, variance, confidence, caution=caution)
@@ -194,7 +195,7 @@ def line_of(
     ]
     (level, _), (intercept, _), (slope, _) = fits
     shown = intervals[2], intervals[1], intervals[0]
-    return CalibrationLine(name, slope, intercept, level, *shown, p_value, overlap.certain)
+    return CalibrationLine(name, slope, intercept, level, *shown, p_value, overlap.certain, slope_p)
 
 
 def undefined_line(

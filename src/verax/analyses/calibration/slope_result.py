@@ -41,6 +41,9 @@ class CalibrationLine(Tabled, Result):
         The p-value of slope 1 and intercept 0 together (Wald test), of this event alone.
     certain : int
         How many rows with a forecast of 0 or 1, which was right, were left out.
+    slope_p : float
+        The p-value of slope 1, whatever the intercept is: it is small where the interval excludes 1. NaN in
+        results of older versions.
 
     Examples
     --------
@@ -59,6 +62,7 @@ class CalibrationLine(Tabled, Result):
     in_the_large_interval: Interval
     p_value: float
     certain: int
+    slope_p: float = math.nan
 
     def _as_dict(self) -> dict[str, Any]:
         return fields_as_dict(self)

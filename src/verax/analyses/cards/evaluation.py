@@ -8,7 +8,6 @@ from typing import Unpack
 from verax.analyses.cards.measures import RowMeasures
 from verax.analyses.cards.recipes import CardRecipe, card_of
 from verax.analyses.cards.scorecard import Scorecard
-from verax.common.checks import check_flag
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.memory import holds_lists, open_rows, usual_weights
 from verax.inputs.options import Reading, reads
@@ -17,7 +16,7 @@ from verax.scores.metrics import (
     CostsLike,
     needs_order,
 )
-from verax.scores.registry import RULES, as_rules, padded_rules
+from verax.scores.registry import fitting_rules, padded_rules
 
 # Cards refer to so many probabilities in memory.
 _HELD = 2**21
@@ -91,7 +90,7 @@ def score(
     **read: Unpack[Reading],
 ) -> Scorecard:
     """The card of all rows, or of a part of them, which may have no rows, no weight or a single group."""
-    chosen = fitting_rules(rules, ordered)
+    chosen = fitting_rules(rules, ordered=ordered)
     # Top lists refuse all costs, whether these need an order or not.
     lists = holds_lists(y, p)
     in_order = needs_order(chosen, costs=None if lists else costs, ordered=ordered)
@@ -99,20 +98,15 @@ def score(
     on_card = padded_rules() if lists and rules is None else chosen
     recipe = CardRecipe(handle.one_model(), tuple(on_card), ordered, costs, plan)
     card = card_of(handle, recipe, part=part)
+    asked = None if rules is None else tuple(chosen)
     # A card that is kept must not keep very many rows in memory.
     small = not handle.whole or card.n_rows * card.n_classes <= _HELD
-    if not small or part or lists:
+    if not small or part:
         return card
+    if lists:
+        return card.with_rows(None, RowMeasures(handle, ordered, plan, asked))
     weights = read.get("weights")
     if usual_weights(weights) is not weights:
         # Cards merge, so they keep the unit of their weights; other measures do not.
         handle = open_rows(y, p, ordered=in_order, single=True, **read)
-    return card.with_rows(RowMeasures(handle, ordered, plan))
-
-
-def fitting_rules(rules: Sequence[Rule | str] | None, ordered: bool) -> list[Rule]:
-    """The requested rules; if there are none, all applicable ones."""
-    ordered = check_flag("ordered", ordered)
-    if rules is None:
-        return [rule for rule in RULES.values() if ordered or not rule.ordinal]
-    return as_rules(rules, "rules")
+    return card.with_rows(RowMeasures(handle, ordered, plan, asked))

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from verax.analyses.measures import MEASURES
 from verax.common.packing import UnreadableError
-from verax.common.stored import mapping, text
+from verax.common.stored import inside, mapping, text
+from verax.common.strictjson import parse
 from verax.errors import InputError
+from verax.inference.findings import NOTHING, Verdict
 from verax.inference.intervals import Interval, with_ends
 from verax.scores.base import Rule
+
+# The verdict among stored measures.
+_VERDICT = "verdict"
 
 
 @dataclass(frozen=True)
@@ -62,14 +68,17 @@ class CardMeasures(Protocol):
 
     @property
     def lines(self) -> dict[str, CardLine]: ...
+    @property
+    def verdict(self) -> Verdict: ...
     def line(self, name: str) -> CardLine: ...
 
 
 @dataclass(frozen=True)
 class KnownMeasures:
-    """Measures that were computed where the rows were."""
+    """Measures and the verdict, which were computed where the rows were."""
 
     lines: dict[str, CardLine]
+    verdict: Verdict = NOTHING
 
     def line(self, name: str) -> CardLine:
         """One measure; only those that were kept are known."""
@@ -83,18 +92,25 @@ class KnownMeasures:
 
     def to_values(self) -> dict[str, Any]:
         """The values and intervals; the rest follows from the names."""
-        found = {}
+        found: dict[str, Any] = {}
         for name, line in self.lines.items():
             interval = line.interval
             numbers = float(line.mean), *interval, interval.confidence
             found[name] = (*numbers, interval.method, interval.caution)
+        if self.verdict.findings:
+            found[_VERDICT] = json.dumps(self.verdict.to_dict())
         return found
 
     @classmethod
     def from_values(cls, values: Any) -> KnownMeasures:
         """Those that `to_values` wrote and this version knows."""
         lines = {}
-        for name, own in mapping(values).items():
+        stored = dict(mapping(values))
+        judged = NOTHING
+        if _VERDICT in stored:
+            with inside(_VERDICT):
+                judged = Verdict.from_dict(parse(text(stored.pop(_VERDICT))))
+        for name, own in stored.items():
             *numbers, method, caution = own
             if len(numbers) != 4 or any(type(each) is not float for each in numbers):
                 raise UnreadableError("should be four numbers and two texts", str(name))
@@ -102,7 +118,7 @@ class KnownMeasures:
             interval = Interval(low, high, method=text(method), confidence=confidence, caution=text(caution))
             if name in MEASURES:
                 lines[name] = CardLine(name, mean, interval, (-math.inf, math.inf), *MEASURES[name])
-        return cls(lines)
+        return cls(lines, judged)
 
 
 def range_of(score: CardLine) -> str:

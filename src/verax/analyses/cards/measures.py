@@ -9,8 +9,10 @@ from verax.analyses.calibration.summary import Measure, measure_of, summarize
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.measures import OF_ALL
 from verax.common.caching import cached_property
+from verax.inference.findings import Verdict
 from verax.inference.intervals import Resampling
 from verax.inputs.handles import Handle
+from verax.scores.base import Rule
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,11 +27,14 @@ class RowMeasures:
         Whether the classes have an order.
     plan : Resampling
         Confidence, seed and what weights are.
+    rules : tuple of Rule or None
+        The rules that were asked for.
     """
 
     handle: Handle
     ordered: bool
     plan: Resampling
+    rules: tuple[Rule, ...] | None = None
 
     @cached_property
     def lines(self) -> dict[str, CardLine]:
@@ -43,6 +48,14 @@ class RowMeasures:
             weights_are=plan.weights_are,
         )
         return {name: _line(measure) for name, measure in found.measures.items()}
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What there is to claim of the rows."""
+        # Imported here: it imports SciPy, which takes longer than scoring a small file.
+        from verax.analyses.verdicts.rows import judge
+
+        return judge(self.handle, self.rules, ordered=self.ordered, plan=self.plan)
 
     def line(self, name: str) -> CardLine:
         """One measure; those that are not shown are computed alone."""

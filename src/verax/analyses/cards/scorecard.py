@@ -34,6 +34,7 @@ from verax.display.tables import Column, Table, Tabled, interval_head
 from verax.engines.counts import CONFUSION_UP_TO, Counts
 from verax.engines.tally import RuleSums
 from verax.errors import InputError, ParseError, Remedy, VeraxError, join
+from verax.inference.findings import NOTHING, Verdict
 from verax.inference.intervals import Resampling, few_groups, t_quantile, with_ends
 from verax.inputs.arrays import Ints
 from verax.inputs.forecasts import Forecasts
@@ -200,8 +201,9 @@ class Scorecard(Tabled, MaySkip):
             if "measures" in values:
                 with inside("measures"):
                     known = KnownMeasures.from_values(values["measures"])
-                # Not a field, so bypass the frozen check.
+                # Not fields, so bypass the frozen check.
                 object.__setattr__(card, "known", tuple(known.lines.values()))
+                object.__setattr__(card, "judged", known.verdict)
             return card if skipped is None else card.with_skipped(Skipped.from_values(skipped))
 
     def save(self, path: str | Path) -> None:
@@ -215,7 +217,7 @@ class Scorecard(Tabled, MaySkip):
             The file; `.verax` is the usual ending.
         """
         known = self.known_measures
-        measures = {"measures": KnownMeasures(known).to_values()} if known else {}
+        measures = {"measures": KnownMeasures(known, self.verdict).to_values()} if known else {}
         write_summaries(path, {CARD: dump(self.kind, {**self._values(), **measures})})
 
     def _values(self) -> dict[str, Any]:
@@ -254,7 +256,9 @@ class Scorecard(Tabled, MaySkip):
         return [metric_values(metric) for metric in self.count_metrics]
 
     def _renumbered(self, rows: Ints, n_given: int) -> Self:
-        return replace(self, tally=self.tally.renumbered(rows, n_given)).with_rows(self._of_rows)
+        return replace(self, tally=self.tally.renumbered(rows, n_given)).with_rows(
+            self._of_rows, vars(self).get("_judge")
+        )
 
     # ---- what needs the rows ---------------------------------------------------------------
 
@@ -262,28 +266,55 @@ class Scorecard(Tabled, MaySkip):
     def _of_rows(self) -> CardMeasures | None:
         """What computes measures from the rows, or kept them; None where these are not known."""
         kept = vars(self).get("known")
-        return vars(self).get("_measures") if kept is None else KnownMeasures({m.name: m for m in kept})
+        if kept is None:
+            return vars(self).get("_measures")
+        return KnownMeasures({m.name: m for m in kept}, vars(self).get("judged", NOTHING))
 
-    def with_rows(self, measures: CardMeasures | None) -> Self:
+    @property
+    def verdict(self) -> Verdict:
+        """What there is to claim: whether the model beats class frequencies, whether it is calibrated, and
+        what to do next.
+
+        Each claim is licensed by a test (`verdict.findings`). The text is the same in the terminal, on the
+        page and in JSON. It is computed when it is first asked for. Merged cards, and those of very many
+        rows, hold sums only: they claim nothing.
+
+        Examples
+        --------
+        >>> import verax as vx
+        >>> verdict = vx.evaluate([0, 1, 1, 0] * 30, [0.2, 0.9, 0.6, 0.3] * 30).verdict
+        >>> verdict.claims[0], verdict.partition(":")[0]
+        ('better_than_reference', 'The model beats predicting class frequencies')
+        """
+        known = vars(self).get("_judge") or self._of_rows
+        if known is None or not self.weight or isinstance(self.n_groups, tuple):
+            return NOTHING
+        verdict: Verdict = known.verdict
+        return verdict
+
+    def with_rows(self, measures: CardMeasures | None, judge: CardMeasures | None = None) -> Self:
         """The same card, which refers to its rows for measures that need them.
 
         Parameters
         ----------
         measures : CardMeasures or None
             What computes them.
+        judge : CardMeasures, optional
+            What computes the verdict; by default the same.
 
         Returns
         -------
         Scorecard
             The card itself.
         """
-        # Not a field, so bypass the frozen check: it is no part of what the card says.
+        # Not fields, so bypass the frozen check: they are no part of what the card says.
         object.__setattr__(self, "_measures", measures)
+        object.__setattr__(self, "_judge", judge)
         return self
 
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: not the rows."""
-        return {name: value for name, value in vars(self).items() if name != "_measures"}
+        return {name: value for name, value in vars(self).items() if name not in ("_measures", "_judge")}
 
     def __copy__(self) -> Self:
         """A copy refers to the same rows."""
@@ -594,12 +625,19 @@ class Scorecard(Tabled, MaySkip):
 
     def _measured(self) -> dict[str, Any]:
         known = {name: line_values(line) for name, line in self.known_measures.items()}
-        return {"measures": known} if known else {}
+        if not known:
+            return {}
+        verdict = self.verdict
+        return {
+            "measures": known,
+            "verdict": str(verdict),
+            "findings": [each.to_dict() for each in verdict.findings],
+        }
 
     def _kept_beside(self) -> dict[str, Any]:
         """What `to_dict` stores beside the fields: measures, which need the rows."""
         known = self.known_measures
-        return {"known": tuple(known.values())} if known else {}
+        return {"known": tuple(known.values()), "judged": self.verdict} if known else {}
 
     def flat(self, prefix: str = "") -> dict[str, float]:
         """All numbers as one flat dict of floats, for loggers of metrics.

@@ -9,6 +9,7 @@ from typing import Any
 from verax.analyses.recalibration.records import BEST, METHOD_TITLES, Gain, Trial
 from verax.common.sizes import in_digits
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, interval_head
+from verax.inference.findings import Claim, Finding, NextStep, Verdict
 from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.skipping import MaySkip
 
@@ -44,31 +45,53 @@ class ShownRecalibration(Tabled, MaySkip):
         return "rows"
 
     @property
-    def verdict(self) -> str:
-        """What to do, in a sentence or two."""
+    def verdict(self) -> Verdict:
+        """Whether recalibration helps, by how much, and how sure that is."""
         if self.method == "none" and self.asked != "none":
-            return self._undone()
+            return Verdict([self._undone()])
         # Of a choice, what choosing gains: the winner's own trial is the best of several, so it flatters.
         title, gain, trial = _capital(METHOD_TITLES[self.method]), self.gain, self.trials[-1]
         how = "nested cross-validation" if self.picks else "cross-validation"
+        numbers: dict[str, Any] = {"gain": (gain.share, gain.share_interval), "loss": trial.loss}
+        about, p = (self.method,), None if math.isnan(gain.p_value) else gain.p_value
         if math.isnan(gain.share):
             before, after = self.trials[0].loss, trial.loss
-            return f"{title}: the loss falls from {before:.4g} to {after:.4g} in {how}."
+            text = f"{title}: the loss falls from {before:.4g} to {after:.4g} in {how}."
+            return Verdict([Finding(Claim.NO_GAIN, text, about, numbers)])
         said = f"{gain} of {self.rule} in {how}"
+        tested: dict[str, Any] = {
+            "p_value": p,
+            "level": 1 - self.confidence,
+            "caution": gain.interval.caution,
+        }
         if gain.share < 0:
-            sure = " and is significantly worse" if gain.interval.high < 0 else ""
-            return f"{title} gains nothing{sure}: {said}."
-        sure = "" if gain.certain else ", which may be chance"
-        return f"{title} gains {said}{sure}."
+            worse = gain.interval.high < 0
+            sure = " and is significantly worse" if worse else ""
+            claim = Claim.HARMS if worse else Claim.NO_GAIN
+            return Verdict(
+                [Finding(claim, f"{title} gains nothing{sure}: {said}.", about, numbers, **tested)]
+            )
+        if not gain.certain:
+            text = f"{title} gains {said}, which may be chance."
+            return Verdict([Finding(Claim.NO_GAIN, text, about, numbers, **tested)])
+        step = NextStep(
+            f"recalibrate with {METHOD_TITLES[self.method]}",
+            f"vx.recalibrate(y, p, method={self.method!r}).apply(p)",
+            "verax recalibrate {source}",
+        )
+        text = f"{title} gains {said}."
+        return Verdict([Finding(Claim.HELPS, text, about, numbers, **tested, step=step)])
 
-    def _undone(self) -> str:
+    def _undone(self) -> Finding:
         """Why nothing is to be done, or that too few of all rows were used to tell."""
         best = min(self.trials[1:-1], key=lambda trial: (math.isnan(trial.loss), trial.loss))
         closest = f"Closest: {METHOD_TITLES[best.method]}, {best.gain} in cross-validation."
-        if self.sampled is None:
-            return f"Do nothing: no significant gain. {closest}"
-        used, rows = self.sampled
-        return f"Undecided on {used:,} of {rows:,} rows: no significant gain. {closest}"
+        why = "No recalibration method gains significantly."
+        if self.sampled is not None:
+            used, rows = self.sampled
+            why = f"Undecided on {used:,} of {rows:,} rows: no recalibration method gains significantly."
+        numbers = {"gain": (best.gain.share, best.gain.share_interval)}
+        return Finding(Claim.NO_GAIN, f"{why} {closest}", (best.method,), numbers)
 
     def _heading(self) -> str:
         kind = "ordered classes" if self.ordered else "classes"
@@ -114,7 +137,7 @@ class ShownRecalibration(Tabled, MaySkip):
         return [Table(columns, self.trials)]
 
     def _notes(self) -> list[str]:
-        remarks = [self.verdict]
+        remarks = [str(self.verdict)]
         caution = self.gain.interval.caution
         if caution and self.method != "none":
             remarks.append(f"Caution: {caution}.")

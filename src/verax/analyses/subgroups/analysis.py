@@ -9,7 +9,6 @@ from typing import Any
 
 from verax.analyses.calibration.accuracy import SecondLook, SecondRecipe
 from verax.analyses.calibration.decomposition import Fitted, event_recipe, fitted
-from verax.analyses.cards.evaluation import fitting_rules
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.cards.scorecard import Scorecard, check_whole
 from verax.analyses.comparison.compare import compare
@@ -29,7 +28,7 @@ from verax.kernels.ledger import expecting
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded
 from verax.scores.metrics import CostsLike
-from verax.scores.registry import name_of, padded_rules
+from verax.scores.registry import fitting_rules, name_of, padded_rules
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,332 @@
+"""Whether probabilities are calibrated, and in which way they are not.
+
+Two classes: too high or too low on average, then too extreme or too timid, then any other shape. Ordered
+classes: the same for each threshold. Several classes: confidence against accuracy, then each class, then any
+other shape. All tests of one model share the level by Holm's method. Each of these kinds of test has the same
+weight.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verax.analyses.calibration.class_bias import ClassBias
+from verax.analyses.calibration.components import Components
+from verax.analyses.calibration.list_results import ListClaim
+from verax.analyses.calibration.overconfidence import Overconfidence
+from verax.analyses.calibration.slope_result import CalibrationLine, CalibrationSlopes
+from verax.analyses.words import number, percent, probability, span
+from verax.inference.estimates import weighted_holm
+from verax.inference.findings import Claim, Finding, Level, NextStep
+from verax.inputs.groups import GroupCount, each_count, in_words
+
+# Gaps and slopes that are significant and smaller than these are called slight.
+SLIGHT_GAP, _SLIGHT_SLOPE = 0.01, 0.05
+# What a test of calibration should be able to see: a gap of claims, a slope this far from 1, and this share
+# of the score as miscalibration, each with a power of about 80 %.
+_GAP, _SLOPE, _SHARE = 0.05, 0.25, 0.05
+_POWER = 2.8
+# How many thresholds or classes are named.
+_NAMED = 2
+
+
+@dataclass(frozen=True)
+class CalibrationEvidence:
+    """What the rows of one model say of its calibration.
+
+    Attributes
+    ----------
+    names : sequence of str
+        What the classes are called.
+    ordered : bool
+        Whether they have an order.
+    n_rows : int
+        The number of rows.
+    n_groups : GroupCount or None
+        The number of groups.
+    overconfidence : Overconfidence
+        The most likely class: what it claims and how often it is right.
+    biases : sequence of ClassBias
+        What every class or threshold claims and how often it happens; of two classes, the second.
+    slopes : CalibrationSlopes or None
+        Of two classes, or of thresholds; None where they were not fitted.
+    whole : Components
+        The miscalibration of all events together, with its test.
+    confidence : float
+        The confidence level of intervals.
+    """
+
+    names: Sequence[str]
+    ordered: bool
+    n_rows: int
+    n_groups: GroupCount | None
+    overconfidence: Overconfidence
+    biases: Sequence[ClassBias]
+    slopes: CalibrationSlopes | None
+    whole: Components
+    confidence: float
+
+    @property
+    def lines(self) -> list[CalibrationLine]:
+        """The slopes that are tested: of two classes and of thresholds."""
+        fitted = self.slopes is not None and (self.ordered or len(self.names) == 2)
+        return list(self.slopes.lines) if fitted and self.slopes is not None else []
+
+    def event(self, i: int) -> str:
+        """What an event is called: the second of two classes, a class or higher, or a class."""
+        if self.ordered:
+            return f"{self.names[i + 1]} or higher" if i + 2 < len(self.names) else self.names[-1]
+        return self.names[i]
+
+    def adjusted(self) -> dict[str, float]:
+        """The p-value of every test, corrected for all of them; by the kind of test and its place."""
+        kinds: dict[str, list[float]] = {}
+        if not self.ordered and len(self.names) > 2:
+            kinds["top"] = [self.overconfidence.p_value]  # type: ignore[list-item]
+        kinds["large"] = [bias.p_value for bias in self.biases]
+        kinds["slope"] = [line.slope_p for line in self.lines]
+        kinds["shape"] = [math.nan if self.whole.p_value is None else self.whole.p_value]
+        known = {kind: _numbers(values) for kind, values in kinds.items()}
+        known = {kind: values for kind, values in known.items() if any(not math.isnan(p) for p in values)}
+        p = {f"{kind} {i}": value for kind, values in known.items() for i, value in enumerate(values)}
+        share = {
+            f"{kind} {i}": 1 / sum(not math.isnan(p) for p in values)
+            for kind, values in known.items()
+            for i in range(len(values))
+        }
+        found = weighted_holm(np.array(list(p.values()), float), np.array(list(share.values()), float))
+        return dict(zip(p, found.tolist(), strict=True))
+
+
+def _numbers(values: Sequence[float | None]) -> list[float]:
+    return [math.nan if value is None else float(value) for value in values]
+
+
+def calibration_findings(
+    evidence: CalibrationEvidence, level: Level, whose: str, *, skilled: bool = False
+) -> list[Finding]:
+    """What there is to say of the calibration of a model.
+
+    `whose` is "The model", or its name; `skilled` says whether it is known to beat the reference.
+    """
+    p = evidence.adjusted()
+    if all(math.isnan(value) for value in p.values()):
+        return [Finding(Claim.UNTESTED, f"The calibration of {_mid(whose)} was not tested.")]
+    judge = _Judge(evidence, level, p, whose)
+    large = judge.large()
+    found = [*judge.top(), *large, *judge.slopes({name for each in large for name in each.about})]
+    found = found or judge.shape()
+    if found:
+        return found
+    if _could_see(evidence, p):
+        use = ": nothing speaks against using its probabilities on rows like these" if skilled else ""
+        text = f"No significant miscalibration of {_mid(whose)}{use}."
+        return [
+            Finding(Claim.NOT_SEEN, text, p_value=min(v for v in p.values() if v == v), level=level.level)
+        ]
+    groups = "" if evidence.n_groups is None else f" in {in_words(evidence.n_groups)}"
+    text = f"Too few rows to tell whether {_mid(whose)} is calibrated ({evidence.n_rows:,}{groups})."
+    enough = _enough(evidence.overconfidence.claimed)
+    step = NextStep(f"collect about {enough:,} {'rows' if evidence.n_groups is None else 'groups'}")
+    numbers = {"rows": evidence.n_rows, "enough": enough}
+    return [Finding(Claim.TOO_FEW, text, numbers=numbers, level=level.level, step=step)]
+
+
+def _mid(whose: str) -> str:
+    return "the model" if whose == "The model" else whose
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """The claims that tests license."""
+
+    evidence: CalibrationEvidence
+    level: Level
+    p: dict[str, float]
+    whose: str
+
+    def _holds(self, test: str) -> bool:
+        return self.level.holds(self.p.get(test))
+
+    def _finding(
+        self, claim: Claim, text: str, test: str, numbers: Mapping[str, Any], about: str = ""
+    ) -> Finding:
+        return Finding(
+            claim,
+            text,
+            (about,) if about else (),
+            numbers,
+            p_value=self.p[test],
+            level=self.level.level,
+            step=_RECALIBRATE,
+        )
+
+    def top(self) -> list[Finding]:
+        """Confidence against accuracy."""
+        sure = self.evidence.overconfidence
+        if not self._holds("top 0"):
+            return []
+        slightly = "slightly " if abs(sure.gap) < SLIGHT_GAP else ""
+        shares = two_shares(sure.claimed, "claimed", sure.right, "correct")
+        claim = Claim.OVERCONFIDENT if sure.gap > 0 else Claim.UNDERCONFIDENT
+        text = f"{self.whose} is {slightly}{side_of(sure.gap)} ({shares})."
+        return [self._finding(claim, text, "top 0", {"claimed": sure.claimed, "correct": sure.right})]
+
+    def large(self) -> list[Finding]:
+        """Which events are forecast too high or too low on average."""
+        evidence = self.evidence
+        off = [(i, bias) for i, bias in enumerate(evidence.biases) if self._holds(f"large {i}")]
+        off.sort(key=lambda each: -abs(each[1].gap))
+        found = []
+        for i, bias in off[:_NAMED]:
+            event, claimed, happened = evidence.event(bias.position), bias.claimed, bias.happened
+            if evidence.ordered:
+                # Sums are of "at most" events.
+                claimed, happened = 1 - claimed, 1 - happened
+            high = claimed > happened
+            slightly = "slightly " if abs(bias.gap) < SLIGHT_GAP else ""
+            shares = two_shares(claimed, "forecast", happened, "observed")
+            ratio = f", O:E {number(happened / claimed, 2)}" if claimed > 0 else ""
+            side = f"{slightly}too {'high' if high else 'low'}"
+            if len(evidence.names) == 2:
+                text = f"{self._its} probabilities of {event} are {side} on average ({shares}{ratio})."
+            else:
+                text = f"{event} is forecast {slightly}too {'often' if high else 'rarely'} ({shares})."
+                text = f"{self._by}{text}"
+            numbers = {"forecast": claimed, "observed": happened}
+            if claimed > 0:
+                numbers["observed_to_expected"] = happened / claimed
+            claim = Claim.TOO_HIGH if high else Claim.TOO_LOW
+            found.append(self._finding(claim, text, f"large {i}", numbers, event))
+        return found
+
+    def slopes(self, told: Set[str]) -> list[Finding]:
+        """Which event is forecast too extremely or too timidly; `told` are those of the sentences before."""
+        evidence = self.evidence
+        off = [(i, line) for i, line in enumerate(evidence.lines) if self._holds(f"slope {i}")]
+        off.sort(key=lambda each: self.p[f"slope {each[0]}"])
+        found = []
+        for i, line in off[:1]:
+            event = evidence.event(i if evidence.ordered else 1)
+            ends = f"{100 * evidence.confidence:g}% CI {span(line.slope_interval, 2)}"
+            size = f"calibration slope {number(line.slope, 2)}, {ends}"
+            slightly = "slightly " if abs(line.slope - 1) < _SLIGHT_SLOPE else ""
+            side = "too extreme" if line.slope < 1 else "too timid"
+            which = f"{self._its} probabilities of {event} are"
+            which = "They are also" if told == {event} else which
+            text = f"{which} {slightly}{side} ({size})."
+            claim = Claim.TOO_EXTREME if line.slope < 1 else Claim.TOO_TIMID
+            numbers = {"slope": (line.slope, line.slope_interval)}
+            found.append(self._finding(claim, text, f"slope {i}", numbers, event))
+        return found
+
+    def shape(self) -> list[Finding]:
+        """Miscalibration of another kind."""
+        if not self._holds("shape 0"):
+            return []
+        whole = self.evidence.whole
+        expected = whole.expected_miscalibration
+        sign = "≤" if whole.p_is_bound else "="
+        p = f"p {sign} {probability(whole.p_value)}"
+        share = whole.miscalibration - (expected or 0.0)
+        much = f", {percent(share / whole.score)} of the loss" if whole.score > 0 and share > 0 else ""
+        text = f"{self._its} probabilities are miscalibrated ({p}{much}); the reliability curves show where."
+        numbers = {"miscalibration": whole.miscalibration}
+        return [self._finding(Claim.MISCALIBRATED, text, "shape 0", numbers)]
+
+    @property
+    def _its(self) -> str:
+        return "Its" if self.whose == "The model" else f"{self.whose}'s"
+
+    @property
+    def _by(self) -> str:
+        return "" if self.whose == "The model" else f"{self.whose}: "
+
+
+_RECALIBRATE = NextStep("try recalibration", "vx.recalibrate(y, p)", "verax recalibrate {source}")
+
+
+def _enough(claimed: float) -> int:
+    """How many rows could show a relevant gap of claims, with two digits."""
+    n = (_POWER / _GAP) ** 2 * max(claimed * (1 - claimed), 0.01)
+    return math.ceil(n / 10) * 10 if n < 100 else math.ceil(n / 50) * 50
+
+
+def _could_see(evidence: CalibrationEvidence, tested: dict[str, float]) -> bool:
+    """Whether a test of calibration could have seen a relevant size."""
+    claimed, count = evidence.overconfidence.claimed, evidence.n_groups
+    n = evidence.n_rows if count is None else min(each_count(count))
+    error = math.sqrt(max(claimed * (1 - claimed), 1e-12) / max(n, 1))
+    able = [_POWER * error <= _GAP]
+    ends = [line.slope_interval for line in evidence.lines if line.slope_interval.defined]
+    able += [_POWER / 1.96 * (end.high - end.low) / 2 <= _SLOPE for end in ends]
+    able.append("shape 0" in tested and _spread(evidence.whole) <= _SHARE)
+    return any(able)
+
+
+def _spread(whole: Components) -> float:
+    """How much more miscalibration than by chance a test would see, as a share of the score."""
+    drawn = whole.calibrated
+    if len(drawn) < 20 or not math.isfinite(whole.score) or whole.score <= 0:
+        return math.inf
+    return float(_POWER * np.std(drawn) / whole.score)
+
+
+def side_of(gap: float) -> str:
+    """Overconfident, or underconfident."""
+    return "overconfident" if gap > 0 else "underconfident"
+
+
+def two_shares(a: float, first: str, b: float, second: str) -> str:
+    """Two shares with as many digits as it takes to tell them apart.
+
+    >>> two_shares(0.1604, "claimed", 0.1623, "correct")
+    '16.0% claimed, 16.2% correct'
+    """
+    digits = next((d for d in range(4) if percent(a, d) != percent(b, d)), 4)
+    return f"{percent(a, digits)} {first}, {percent(b, digits)} {second}"
+
+
+# ---- lists -------------------------------------------------------------------------------------
+
+
+def list_findings(claims: Sequence[ListClaim], level: Level, whose: str) -> list[Finding]:
+    """What the lists of a model claim: the whole list against coverage, and the class listed first."""
+    whole = claims[-1]
+    its = "Its" if whose == "The model" else f"{whose}'s"
+    text = (
+        f"{its} lists hold the outcome in {percent(whole.happened, 1)} of the rows and claim "
+        f"{percent(whole.claimed, 1)}, {claim_words(whole, level)}."
+    )
+    found = [_of_claim(whole, text, level)]
+    if claims[0] is not whole:
+        shares = two_shares(claims[0].claimed, "claimed", claims[0].happened, "correct")
+        text = f"The class listed first: {shares}, {claim_words(claims[0], level)}."
+        found.append(_of_claim(claims[0], text, level))
+    return found
+
+
+def _of_claim(claim: ListClaim, text: str, level: Level) -> Finding:
+    kind = Claim.UNTESTED if claim.p_adjusted is None else Claim.NOT_SEEN
+    if level.holds(claim.p_adjusted):
+        kind = Claim.OVERCONFIDENT if claim.gap > 0 else Claim.UNDERCONFIDENT
+    numbers = {"claimed": claim.claimed, "happened": claim.happened}
+    step = _RECALIBRATE if kind.asserts else None
+    return Finding(kind, text, (claim.name,), numbers, claim.p_adjusted, level.level, step=step)
+
+
+def claim_words(claim: ListClaim, level: Level) -> str:
+    """Whether a claim differs significantly from what happened, in words."""
+    if claim.p_adjusted is None:
+        return "which was not tested"
+    if not level.holds(claim.p_adjusted):
+        return "which may be chance"
+    p = probability(claim.p_adjusted)
+    shown = f"p {p}" if p.startswith("<") else f"p = {p}"
+    much = "slightly " if abs(claim.gap) < SLIGHT_GAP else ""
+    return f"{much}{side_of(claim.gap)} ({shown})"

@@ -1,0 +1,249 @@
+"""Which model to keep: against the reference, and against each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from verax.analyses.comparison.records import Model
+from verax.analyses.comparison.result import Comparison
+from verax.analyses.words import number, percent, percent_span, said, span
+from verax.errors import join
+from verax.inference.findings import Claim, Finding, Level, NextStep
+from verax.scores.base import Rule
+from verax.scores.registry import name_of
+
+# Half of the Brier score of two classes is the mean squared error of one class, which many know it by.
+_SUMMED = "summed over both classes"
+
+
+@dataclass(frozen=True)
+class Question:
+    """The models that are compared, and how.
+
+    Attributes
+    ----------
+    comparison : Comparison
+        All models by all rules; it may be one model.
+    rules : sequence of Rule
+        The rules that models are compared by; the first ranks them. Of a page with all rules, the usual two.
+    lists : bool
+        Whether the forecasts are top lists.
+    n_classes : int
+        The number of classes.
+    skills : Comparison
+        The same with skill against the reference.
+    """
+
+    comparison: Comparison
+    rules: Sequence[Rule]
+    lists: bool
+    n_classes: int
+    skills: Comparison
+
+    @property
+    def primary(self) -> str:
+        """The name of the rule that ranks models."""
+        return name_of(self.rules[0])
+
+    @property
+    def against(self) -> str:
+        """What the reference is called."""
+        return "a uniform guess over all classes" if self.lists else "predicting class frequencies"
+
+    @property
+    def confidence(self) -> float:
+        """The confidence level of all intervals."""
+        return self.comparison.confidence
+
+    @property
+    def ranked(self) -> list[Model]:
+        """The models, the best first."""
+        return self.comparison.models[self.primary]
+
+    def skill(self, name: str) -> Model:
+        """A model with its skill."""
+        return next(model for model in self.skills.models[self.primary] if model.name == name)
+
+    @property
+    def called(self) -> str:
+        """What an interval is called."""
+        return level_words(self.confidence)
+
+    def value(self, mean: float) -> str:
+        """The mean of the rule in a sentence; of two classes the Brier score in both conventions."""
+        if self.doubled and math.isfinite(mean):
+            return f"{said(self.primary)} of {number(mean / 2)} ({number(mean)} {_SUMMED})"
+        return f"{said(self.primary)} of {number(mean)}"
+
+    @property
+    def doubled(self) -> bool:
+        """Whether the rule is the Brier score of two classes, which many know as half of it."""
+        return self.primary == "brier" and self.n_classes == 2 and not self.lists
+
+
+def level_words(confidence: float) -> str:
+    """What an interval is called."""
+    return f"{100 * confidence:g}% CI"
+
+
+def which_findings(question: Question) -> tuple[list[Finding], Level]:
+    """What there is to say of which model is better, and the level that the next question is tested at.
+
+    Skill is tested first. If it stays open, leads are not claimed; calibration is then tested at a smaller
+    level, as it is if a lead stays open.
+    """
+    best, *others = question.ranked
+    whole = Level.at(question.confidence)
+    first = _alone(question, best) if not others else _among(question, best)
+    answered = first.claim in (Claim.BETTER, Claim.WORSE)
+    findings = [first]
+    if others and math.isfinite(best.mean):
+        lead, decided = _lead(question, tested=answered)
+        findings += [lead, *_disagreement(question)]
+        answered = answered and decided
+    return findings, whole.after(answered=answered)
+
+
+def _alone(question: Question, model: Model) -> Finding:
+    """How one model does against the simplest forecast."""
+    skill = question.skill(model.name)
+    low, high = skill.skill_interval
+    against = question.against
+    numbers: dict[str, Any] = {question.primary: (model.mean, model.interval)}
+    if not math.isfinite(model.mean):
+        return _infinite(question, model)
+    if math.isnan(low):
+        return Finding(Claim.SCORE, f"The model has a {question.value(model.mean)}.", numbers=numbers)
+    numbers["skill"] = (skill.skill, skill.skill_interval)
+    its = f"its {question.value(model.mean)} is"
+    how: dict[str, Any] = {"numbers": numbers, "level": round(1 - question.confidence, 12)}
+    how["caution"] = skill.skill_interval.caution
+    if low > 0:
+        spread = percent_span(low, min(high, 1.0))
+        text = f"The model beats {against}: {its} {percent(skill.skill)} lower ({question.called} {spread})."
+        return Finding(Claim.BETTER, text, **how)
+    if high < 0:
+        more, spread = f"{percent(-skill.skill)} higher", percent_span(-high, -low)
+        if skill.skill <= -1:
+            more, spread = (
+                f"{1 - skill.skill:,.1f} times as high",
+                f"{1 - high:,.1f} to {1 - low:,.1f} times",
+            )
+        text = f"The model is worse than {against}: {its} {more} ({question.called} {spread})."
+        return Finding(Claim.WORSE, text, step=_do_not_use(), **how)
+    apart = f"{percent(abs(skill.skill))} {'lower' if skill.skill >= 0 else 'higher'}"
+    spread = f"{percent(-low)} higher to {percent(min(high, 1.0))} lower"
+    text = (
+        f"The model is not significantly better than {against}: its {question.value(model.mean)} is "
+        f"{apart} ({question.called} {spread})."
+    )
+    return Finding(Claim.NOT_BETTER, text, **how)
+
+
+def _do_not_use() -> NextStep:
+    return NextStep(
+        "do not use these probabilities as they are",
+        "vx.recalibrate(y, p)",
+        "verax recalibrate {source}",
+    )
+
+
+def _infinite(question: Question, model: Model) -> Finding:
+    """A loss that one row with probability zero makes infinite."""
+    rows = f"{model.infinite_rows:,} {'outcome' if model.infinite_rows == 1 else 'outcomes'} that occurred"
+    rest = f"; without {'it' if model.infinite_rows == 1 else 'them'} it is {number(model.finite_mean)}"
+    if not math.isfinite(model.finite_mean):
+        rest = ""
+    name = said(question.primary)
+    subject = "The model" if len(question.ranked) == 1 else "Every model"
+    text = f"{subject} gave probability zero to {rows}: its {name} is infinite{rest}."
+    if len(question.ranked) > 1:
+        text = f"Every model gave probability zero to an outcome that occurred: every {name} is infinite."
+    step = NextStep(
+        "look at the rows with probability zero", "vx.worst(y, p, rule='log_score')", "verax worst {source}"
+    )
+    return Finding(Claim.INFINITE, text, (model.name,), {question.primary: model.mean}, step=step)
+
+
+def _among(question: Question, best: Model) -> Finding:
+    """Which of several models to keep."""
+    if not math.isfinite(best.mean):
+        return _infinite(question, best)
+    skill = question.skill(best.name)
+    low, high = skill.skill_interval
+    against = question.against
+    told = question.value(best.mean)
+    numbers = {
+        question.primary: (best.mean, best.interval),
+        "skill": (skill.skill, skill.skill_interval),
+    }
+    how: dict[str, Any] = {"about": (best.name,), "numbers": numbers}
+    how |= {"level": round(1 - question.confidence, 12), "caution": skill.skill_interval.caution}
+    if math.isnan(low):
+        return Finding(Claim.SCORE, f"{best.name} has the lowest {told}.", **how)
+    if low > 0:
+        less = f"{percent(skill.skill)} lower than {against}"
+        spread = f"{question.called} {percent_span(low, min(high, 1.0))}"
+        return Finding(Claim.BETTER, f"Keep {best.name}: {told}, {less} ({spread}).", **how)
+    if high < 0:
+        text = f"None of the models beats {against}. {best.name} has the lowest {told}."
+        return Finding(Claim.WORSE, text, step=_do_not_use(), **how)
+    text = f"No model is significantly better than {against}. {best.name} has the lowest {told}."
+    return Finding(Claim.NOT_BETTER, text, **how)
+
+
+def _lead(question: Question, *, tested: bool) -> tuple[Finding, bool]:
+    """Whether the best model's lead is significant, after the correction for all pairs of models."""
+    best, *others = question.ranked
+    gaps = {m.name: question.comparison.difference(m.name, best.name, question.primary) for m in others}
+    level = round(1 - question.confidence, 12)
+    tied = [name for name, gap in gaps.items() if not (tested and gap.p_adjusted <= level)]
+    runner = gaps[others[0].name]
+    unit = f" {_SUMMED}" if question.doubled else ""
+    size = f"{number(runner.difference)}{unit}, {question.called} {span(runner.interval)}"
+    if not math.isfinite(runner.difference):
+        infinite = others[0].infinite_rows
+        rows = "one row" if infinite == 1 else f"{infinite:,} rows"
+        size = f"{runner.a} gave probability zero to the outcome of {rows}"
+        if math.isfinite(runner.finite_difference):
+            ahead = "behind" if runner.finite_difference < 0 else "ahead"
+            size += f"; without them {best.name} is {ahead} by {number(abs(runner.finite_difference))}"
+    p = max((gap.p_adjusted for gap in gaps.values()), default=math.nan)
+    how: dict[str, Any] = {"p_value": None if math.isnan(p) else float(p), "level": level}
+    how["numbers"] = {"lead": (runner.difference, runner.interval)}
+    how["caution"] = runner.interval.caution
+    if tied:
+        shown = tied if len(tied) <= 3 else [*tied[:2], f"{len(tied) - 2} others"]
+        tail = f" ({size})" if len(others) == 1 else ""
+        text = f"The lead of {best.name} over {join(shown)} is not significant{tail}."
+        return Finding(Claim.LEAD_OPEN, text, (best.name, *tied), **how), False
+    whom = runner.a if len(others) == 1 else "all others"
+    over = size if len(others) == 1 else f"over {runner.a} {size}"
+    text = f"The lead of {best.name} over {whom} is significant ({over})."
+    return Finding(Claim.BEST, text, (best.name,), **how), True
+
+
+def _disagreement(question: Question) -> list[Finding]:
+    """Which strictly proper rules put another model first, where its lead there is significant.
+
+    The level is shared by all these rules.
+    """
+    best = question.comparison.best(question.primary)
+    at = question.n_classes
+    others = [rule for rule in question.rules[1:] if rule.properties.at(at)["strictly_proper"]]
+    level = (1 - question.confidence) / max(1, len(others))
+    other: dict[str, list[str]] = {}
+    for name in map(name_of, others):
+        first = question.comparison.best(name)
+        if first == best:
+            continue
+        gap = question.comparison.difference(first, best, name)
+        if gap.p_adjusted <= level:
+            other.setdefault(first, []).append(said(name))
+    texts = [f"{name} is significantly better by {join(scores)}" for name, scores in other.items()]
+    if not texts:
+        return []
+    return [Finding(Claim.RULES_DISAGREE, f"The scores disagree: {join(texts)}.", tuple(other), level=level)]
