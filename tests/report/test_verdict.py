@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import re
 from functools import cache
@@ -11,7 +10,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from scipy.special import stdtr
+from scipy.special import stdtr, stdtrit
 from scipy.stats import norm
 
 import verax as vx
@@ -19,12 +18,10 @@ from covers import calibration_tests
 from reports import Page, answer, light, sample
 from verax.analyses.calibration.overconfidence import overconfidence_of
 from verax.analyses.words import percent
-from verax.inference.intervals import Interval
 from verax.inputs.forecasts import Forecasts
 from verax.report import Report, limits
 from verax.report.bundle import bundle
 from verax.report.exhibits import comparison_exhibit
-from verax.report.verdict import miscalibrated, remedy_words
 
 
 def verdict(y, p, **options):
@@ -48,34 +45,20 @@ def test_verdict_on_one_model():
         r"The model beats predicting class frequencies: its Brier score of 0\.\d+ is \d+% lower \(95% CI ",
         honest,
     )
-    assert honest.endswith("No miscalibration is seen.")
+    assert honest.claims == ("better_than_reference", "no_miscalibration_seen", "no_recalibration_gain")
+    assert "No significant miscalibration of the model: nothing speaks against using" in honest
     y, sure = sample(1500, sharpness=3)
-    assert re.search(
-        r"It is overconfident \(\d+% claimed, \d+% correct\), and temperature scaling lowers the loss by "
-        r"\d+% \(95% CI \d+% to \d+%, cross-validated\)\.$",
-        Report.of(y, sure).verdict,
-    )
+    told = Report.of(y, sure).verdict
+    assert re.search(r"The model is overconfident \(\d+% claimed, \d+% correct\)\. ", told)
+    assert told.claims == ("better_than_reference", "overconfident", "recalibration_helps")
+    assert told.next_step.call.startswith("vx.recalibrate(y, p, method='temperature'")
     y, timid = sample(1500, sharpness=0.4)
-    assert "It is underconfident" in verdict(y, timid)
+    assert "The model is underconfident" in verdict(y, timid)
     shuffled = np.random.default_rng(0).permutation(y)
     assert verdict(shuffled, sure).startswith("The model is worse than predicting class frequencies")
     few = verdict(*sample(40))
     assert few.startswith("The model is not significantly better than predicting class frequencies")
-    assert few.endswith("Too few rows to tell whether it is calibrated (40).")
-
-
-@pytest.mark.long
-def test_a_gain_whose_interval_contains_zero_may_be_one():
-    found = sharpened()[-1].contents.best
-    better = found.dense.remedy.recalibration
-    assert "lowers the loss by" in remedy_words(found)
-    best = better.trials[-1]
-    wide = dataclasses.replace(best.gain, share_interval=Interval(-0.008, 0.325))
-    trials = (*better.trials[:-1], dataclasses.replace(best, gain=wide))
-    remedy = dataclasses.replace(found.dense.remedy, recalibration=dataclasses.replace(better, trials=trials))
-    open_ = dataclasses.replace(found, dense=dataclasses.replace(found.dense, remedy=remedy))
-    assert "may lower the loss (by" in remedy_words(open_)
-    assert "95% CI −0.8% to 32%" in remedy_words(open_)
+    assert "Too few rows to tell whether the model is calibrated (40)." in few
 
 
 def test_the_slope_is_tested_as_well():
@@ -86,21 +69,43 @@ def test_the_slope_is_tested_as_well():
     report = light(y, 1 / (1 + np.exp(-1.9 * z)))
     found = report.contents.best.dense
     line = vx.calibration_slope(y, 1 / (1 + np.exp(-1.9 * z)))["1"]
-    assert (found.slope.slope, found.slope_p) == (line.slope, line.p_value)
-    assert miscalibrated(report.contents.best, 0.95)["slope"]
-    assert "No miscalibration" not in report.verdict
+    assert found.slope.slope == line.slope
+    # The test of the slope alone, whatever the intercept: by its own interval.
+    half = (line.slope_interval.high - line.slope_interval.low) / 2
+    assert line.slope_p == pytest.approx(2 * stdtr(259, -abs(line.slope - 1) / (half / stdtrit(259, 0.975))))
+    assert report.verdict.claims[1] == "too_extreme"
+    assert f"calibration slope {line.slope:.2f}, 95% CI {line.slope_interval:.2f}" in report.verdict
+
+
+def test_a_shift_is_not_called_too_extreme():
+    """A joint test of slope and intercept rejects here, though the slope is 1."""
+    rng = np.random.default_rng(5)
+    z = rng.normal(size=1000) - 1
+    y = (rng.random(1000) < 1 / (1 + np.exp(-z))).astype(int)
+    p = 1 / (1 + np.exp(-z - 0.8))
+    line = vx.calibration_slope(y, p)["1"]
+    assert line.p_value < 1e-6
+    assert line.slope_interval.low < 1 < line.slope_interval.high
+    told = vx.evaluate(y, p).verdict
+    assert told.claims[1:] == ("risks_too_high",)
+    said = f"too high on average ({percent(p.mean())} forecast, {percent(y.mean())} observed"
+    assert f"Its probabilities of 1 are {said}, O:E {y.mean() / p.mean():.2f})." in told
 
 
 def test_verdict_among_models():
     y, p = sample(1500)
     worse = 0.7 * p + 0.3 / 4
     text = verdict(y, {"sharp": p, "blunt": worse}, ordered=True)
-    assert re.match(r"Keep sharp: RPS 0\.\d+, \d+% lower than predicting class frequencies\. ", text)
-    assert "Its lead over blunt is significant (0." in text
+    assert re.match(
+        r"Keep sharp: RPS of 0\.\d+, \d+% lower than predicting class frequencies \(95% CI ", text
+    )
+    assert "The lead of sharp over blunt is significant (0." in text
     twin = np.roll(p, 0) * (1 + 1e-4 * np.random.default_rng(1).normal(size=p.shape))
     twin /= twin.sum(axis=1, keepdims=True)
-    assert re.search("Its lead over [ab] is not significant.", verdict(y, {"a": p, "b": twin, "c": worse}))
-    assert "Its lead over all others is significant (over b 0." in verdict(
+    assert re.search(
+        "The lead of [ab] over [ab] is not significant.", verdict(y, {"a": p, "b": twin, "c": worse})
+    )
+    assert "The lead of a over all others is significant (over b 0." in verdict(
         y, {"a": p, "b": worse, "c": worse**2 / (worse**2).sum(1, keepdims=True) * 0.2 + 0.2}
     )
 
@@ -114,7 +119,7 @@ def test_the_verdict_says_where_proper_scores_disagree():
     shy = np.where(y == 1, 0.7, 0.3)
     text = verdict(y, {"bold": bold, "shy": shy})
     assert text.startswith("Keep bold: Brier score")
-    assert "The scores disagree: shy is best by log score" in text
+    assert "The scores disagree: shy is significantly better by log score" in text
 
 
 @pytest.mark.long
@@ -134,16 +139,9 @@ def test_the_verdict_does_not_overlook_the_most_likely_class():
     assert found.dense.overconfidence.gap == pytest.approx(top.mean() - right.mean())
     assert 2 * found.dense.overconfidence.p_value < 0.05
     said = f"{100 * top.mean():.0f}% claimed, {100 * right.mean():.0f}% correct"
-    assert f"It is overconfident ({said}), but no recalibration method helps" in report.verdict
-    text = Page(report.to_html()).text
-    assert "No significant miscalibration of the thresholds (p = " in text
-    assert "significantly overconfident (p = " in text
-    assert "after Holm's correction over these tests" in text
-    # One of two tests gets half of the level: a gap that one test alone would call real may be chance.
-    shy = dataclasses.replace(
-        found.dense, overconfidence=dataclasses.replace(found.dense.overconfidence, p_value=0.04), slopes=None
-    )
-    assert miscalibrated(dataclasses.replace(found, dense=shy), 0.95) == {"parts": False, "top": False}
+    assert f"The model is overconfident ({said})." in report.verdict
+    assert report.verdict.claims[-1] == "no_recalibration_gain"
+    assert "miscalibration of all thresholds, p = " in Page(report.to_html()).text
 
 
 def test_hits_are_counted_as_draws_with_the_probabilities_claimed():
@@ -202,7 +200,7 @@ def test_with_groups_too_much_confidence_is_detected():
     found = report.contents.best
     assert found.decomposition.p_value < 0.05
     assert found.dense.overconfidence.p_value < 0.05
-    assert "It is overconfident" in report.verdict
+    assert "The model is overconfident" in report.verdict
     # The gain is that of a method in cross-validation, not what an isotonic fit promises in sample.
     whole = found.decomposition.whole
     assert found.dense.remedy.recalibration.n_groups == 50
@@ -246,11 +244,10 @@ def test_the_verdict_names_a_method_and_its_nested_gain():
     # What choosing gains: the winner's own trial is the best of several.
     gain, ends = found.gain, found.gain.share_interval
     assert gain.share <= found.trial("temperature").gain.share
-    spread = f"95% CI {percent(ends.low)} to {percent(ends.high)}"
-    said = f"temperature scaling lowers the loss by {percent(gain.share)} ({spread}, cross-validated)"
-    assert said in report.verdict
+    assert found.verdict.findings[0] in report.verdict.findings
+    assert report.verdict.findings[-1].numbers["gain"] == (gain.share, ends)
     page = report.to_html()
-    assert found.verdict in page
+    assert found.verdict.findings[0].text in page
     assert "Before and after in numbers" in page
     stored = report.to_dict()["models"]["model"]["recalibration"]
     losses = [trial["loss"] for trial in stored["recalibration"]["trials"]]
@@ -267,7 +264,7 @@ def test_calibrated_forecasts_are_not_to_be_recalibrated(all_methods):
     report = Report.of(y, p)
     assert report.contents.best.dense.remedy.recalibration.method == "none"
     page = report.to_html()
-    assert "Do nothing: no significant gain." in page
+    assert "No recalibration method gains significantly." in page
     assert "Before and after in numbers" not in page
 
 
@@ -277,10 +274,7 @@ def test_a_gain_that_a_part_of_the_rows_does_not_show_is_undecided(monkeypatch, 
     report = Report.of(y, p)
     remedy = report.contents.best.dense.remedy
     assert (remedy.recalibration.method, remedy.undecided) == ("none", (600, 800))
-    assert "Undecided on 600 of 800 rows: no significant gain." in report.to_html()
-    words = remedy_words(report.contents.best)
-    assert words == "it is unclear whether recalibration helps, from 600 of 800 rows"
-    assert "Do nothing" not in report.to_html()
+    assert "Undecided on 600 of 800 rows: no recalibration method gains significantly." in report.verdict
 
 
 def test_events_that_are_too_high_or_too_low_are_named_with_evidence():
@@ -292,12 +286,11 @@ def test_events_that_are_too_high_or_too_low_are_named_with_evidence():
     # The test of a sum of independent draws with these probabilities, by its normal approximation.
     error = np.sqrt((raised[:, 3] * (1 - raised[:, 3])).sum()) / 1500
     assert off.p_value == pytest.approx(2 * norm.sf(off.gap / error), rel=1e-6)
-    said = f"d is too high ({percent(raised[:, 3].mean())} forecast, {percent((y == 3).mean())} observed)"
-    assert said in report.to_html()
+    shares = f"{percent(raised[:, 3].mean())} forecast, {percent((y == 3).mean())} observed"
+    assert f"d is forecast too often ({shares})" in report.verdict
     honest = light(y, p, classes=["a", "b", "c", "d"])
     assert not [each for each in honest.contents.best.dense.remedy.class_biases if each.p_value < 0.01]
-    assert "too high" not in honest.verdict
-    assert "too low" not in honest.verdict
+    assert not {"risks_too_high", "risks_too_low"} & set(honest.verdict.claims)
 
 
 def test_very_many_rows_are_recalibrated_in_part_and_very_many_classes_not_at_all(monkeypatch):

@@ -1,9 +1,9 @@
 """Whether probabilities are calibrated, and in which way they are not.
 
-Two classes: too high or too low on average, then too extreme or too timid, then any other shape. Ordered
-classes: the same for each threshold. Several classes: confidence against accuracy, then each class, then any
-other shape. All tests of one model share the level by Holm's method. Each of these kinds of test has the same
-weight.
+Two classes: too high or too low on average, then too extreme or too timid, then any other shape. Several
+classes: confidence against accuracy, then each class on average, then any other shape. Ordered classes: the
+thresholds in place of classes, on average and by their slopes. All tests of one model share the level by
+Holm's method. Each of these kinds of test has the same weight.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class CalibrationEvidence:
     def adjusted(self) -> dict[str, float]:
         """The p-value of every test, corrected for all of them; by the kind of test and its place."""
         kinds: dict[str, list[float]] = {}
-        if not self.ordered and len(self.names) > 2:
+        if len(self.names) > 2:
             kinds["top"] = [self.overconfidence.p_value]  # type: ignore[list-item]
         kinds["large"] = [bias.p_value for bias in self.biases]
         kinds["slope"] = [line.slope_p for line in self.lines]
