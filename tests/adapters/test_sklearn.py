@@ -10,15 +10,18 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import sklearn
-from sklearn.base import clone
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_iris, make_classification
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import brier_score_loss, f1_score, get_scorer, make_scorer
+from sklearn.metrics import brier_score_loss, cohen_kappa_score, f1_score, get_scorer, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
     KFold,
     StratifiedKFold,
+    TunedThresholdClassifierCV,
     cross_val_predict,
     cross_val_score,
     cross_validate,
@@ -27,11 +30,13 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import verax as vx
 from verax.adapters.sklearn import MissingClassWarning, Recalibrated, scorer, scores
+from verax.analyses.measures import MEASURES
+from verax.scores.metrics import METRICS
 from verax.selection import HBlockSplit
 
 NAMES = np.array(["low", "medium", "high"])  # not in alphabetical order
@@ -89,9 +94,8 @@ def test_any_rule_with_columns_matched_by_name(data, rule):
 
 def test_an_order_is_never_guessed(data):
     x, y = data
-    for labels in (NAMES, np.array([0.0, 1.0, 2.0])):
-        with pytest.raises(vx.InputError, match=r"`classes` must list the classes in order.*rps is ordinal"):
-            scorer("rps")(model().fit(x, labels[y]), x, labels[y])
+    with pytest.raises(vx.InputError, match=r"`classes` must list the classes in order.*rps is ordinal"):
+        scorer("rps")(model().fit(x, NAMES[y]), x, NAMES[y])
     right, wrong = (
         cross_val_score(model(), x, NAMES[y], scoring=scorer("rps", classes=classes))
         for classes in (["low", "medium", "high"], ["medium", "low", "high"])
@@ -100,9 +104,9 @@ def test_an_order_is_never_guessed(data):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("labels", [[0, 1, 2], [-5, 1, 30], [True, False, True]], ids=str)
+@pytest.mark.parametrize("labels", [[0, 1, 2], [-5, 1, 30], [0.0, 1.0, 2.0], [True, False, True]], ids=str)
 @pytest.mark.parametrize("rule", ["rps", "sa_rps", "penalized(rps)"])
-def test_integers_are_an_order(data, rule, labels):
+def test_numbers_are_an_order(data, rule, labels):
     x, y = data
     named = np.array(labels)[y]
     order = sorted(set(labels))
@@ -189,6 +193,54 @@ def test_a_rule_is_a_metric_of_scikit_learn(data):
     assert "brier" in repr(made)
     model = LogisticRegression(max_iter=500).fit(x, y)
     assert made(model, x, y) == pytest.approx(scorer("brier")(model, x, y), rel=1e-12)
+
+
+@pytest.mark.parametrize("rule", [vx.brier, vx.rps, vx.penalized(vx.brier), Quartic()], ids=repr)
+def test_a_rule_is_a_scorer_as_it_is(data, rule):
+    """Scikit-learn passes a fitted estimator, features and outcomes, which no other call of a rule has."""
+    x, y = data
+    direct, made = (cross_val_score(model(), x, y.astype(float), scoring=s) for s in (rule, scorer(rule)))
+    np.testing.assert_array_equal(direct, made)
+    assert (direct < 0).all()
+    fitted, w = model().fit(x, y), np.arange(len(y))
+    assert rule(fitted, x, y, sample_weight=w) == scorer(rule)(fitted, x, y, sample_weight=w)
+    search = GridSearchCV(model(), {"var_smoothing": [1e-9, 10.0]}, scoring={"it": rule}, refit="it").fit(
+        x, y
+    )
+    assert search.best_params_ == {"var_smoothing": 1e-9}
+    with pytest.raises(TypeError, match="takes at most"):
+        rule(y, fitted.predict_proba(x), y)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [("zero_one", "accuracy"), ("balanced_accuracy", "balanced_accuracy"), ("f1", "f1"), ("kappa", None)],
+)
+def test_thresholds_are_tuned_by_metrics_of_decisions(ours, theirs):
+    x, y = make_classification(300, 4, flip_y=0.2, weights=[0.8], random_state=1)
+    own = make_scorer(cohen_kappa_score) if theirs is None else theirs
+    found, expected = (
+        TunedThresholdClassifierCV(model(), scoring=s, cv=3).fit(x, y) for s in (scorer(ours), own)
+    )
+    assert found.best_threshold_ == expected.best_threshold_
+    w = np.random.default_rng(0).uniform(size=len(y))
+    with sklearn.config_context(enable_metadata_routing=True):
+        requested = [s.set_score_request(sample_weight=True) for s in (scorer(ours), get_scorer(own))]
+        routed = [
+            TunedThresholdClassifierCV(model().set_fit_request(sample_weight=False), scoring=s, cv=3)
+            .fit(x, y, sample_weight=w)
+            .best_score_
+            for s in requested
+        ]
+    # The zero-one loss is one minus the accuracy.
+    assert routed[0] == pytest.approx(routed[1] - (ours == "zero_one"), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["brier", "auc", "ece"])
+def test_thresholds_are_not_tuned_by_probabilities(name):
+    x, y = make_classification(100, 4, random_state=1)
+    with pytest.raises(vx.errors.RuleError, match="scores probabilities, which no threshold changes"):
+        TunedThresholdClassifierCV(model(), scoring=scorer(name)).fit(x, y)
 
 
 def test_copies_are_the_same(data):
@@ -407,6 +459,48 @@ def test_a_model_that_is_fitted_already(correlated):
     np.testing.assert_allclose(model.predict_proba(x), expected.apply(fitted.predict_proba(x)), atol=1e-12)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_decision_values_are_logits(correlated, n_classes):
+    x, y = (values[correlated[1] < n_classes] for values in correlated)
+    svm = LinearSVC(dual=False)
+    held_out = cross_val_predict(svm, x, y, method="decision_function")
+    z = np.column_stack([np.zeros(len(y)), held_out]) if n_classes == 2 else held_out
+    # An independent fit of the temperature, by the log score of all held-out rows.
+    loss = minimize_scalar(lambda t: -log_softmax(np.exp(t) * z, axis=1)[np.arange(len(y)), y].mean())
+    found = Recalibrated(svm, method="temperature", rule="log_score").fit(x, y)
+    assert float(found.recalibration_.form.slopes) == pytest.approx(np.exp(loss.x), rel=1e-3)
+    for method in ("bcts", "isotonic", "best"):
+        fitted = Recalibrated(svm, method=method).fit(x, y)
+        p = fitted.predict_proba(x)
+        assert p.shape == (len(y), n_classes)
+        assert vx.brier(y, p) < 0.9 * vx.brier(y, np.full(p.shape, 1 / n_classes))
+
+
+def test_decision_values_that_cannot_be_recalibrated_are_refused(correlated):
+    x, y = (values[:90] for values in correlated)
+    pairs = SVC(decision_function_shape="ovo")
+    more = np.where(x[:, 0] > 0, y, y + 3) % 4
+    for estimator, options, said in (
+        (LinearSVC(dual=False), {"method": "none"}, "decision values are no probabilities"),
+        (LabelsAlone(), {}, "must have predict_proba or decision_function"),
+        (pairs, {"method": "temperature"}, 'decision_function_shape="ovr"'),
+    ):
+        with pytest.raises(vx.InputError, match=said) as caught:
+            Recalibrated(estimator, **options).fit(x, more)
+        assert caught.value.argument == "estimator"
+
+
+class LabelsAlone(ClassifierMixin, BaseEstimator):
+    """A classifier that predicts labels alone."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.classes_[0])
+
+
 def test_ordered_classes_that_are_texts_need_their_order(correlated):
     x, y = correlated
     model = Recalibrated(too_sure(), method="isotonic", ordered=True, classes=NAMES).fit(x, NAMES[y])
@@ -435,8 +529,8 @@ def test_groups_and_weights_are_handed_on(correlated):
 def test_scikit_learns_own_checks():
     from sklearn.utils.estimator_checks import check_estimator
 
-    # Weights do not change the folds, so a row of weight two is not two rows; see the class's notes.
-    reason = "folds are made of rows, whatever their weights"
+    # Twice the weights give the same classifier, and twice the rows do not; see the class's notes.
+    reason = "weights are relative, and rows are counted"
     expected = {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
     model = Recalibrated(LogisticRegression(C=10), method=["temperature", "isotonic"], cv=3, folds=3)
     with warnings.catch_warnings():
@@ -461,6 +555,25 @@ def irises():
         model,
         {order: vx.evaluate(y, model.predict_proba(x), ordered=order) for order in (True, False)},
     )
+
+
+@pytest.mark.parametrize("name", [*METRICS, *MEASURES])
+def test_everything_that_a_card_knows_is_a_scorer(name):
+    x, y = make_classification(120, 4, flip_y=0.2, random_state=2)
+    fitted = LogisticRegression().fit(x, y)
+    ordinal = {"qwk", "ec", "linear_kappa", "mae", "macro_mae", "off_by_one", "c_index"}
+    value = vx.evaluate(y, fitted.predict_proba(x), ordered=name in ordinal)[name]
+    best = {"slope": 1.0, "intercept": 0.0, "in_the_large": 0.0}
+    lower = {"ec", "mae", "macro_mae", "lr_negative", "miscalibration", "ece", "smooth_ece"}
+    expected = -abs(value - best[name]) if name in best else -value if name in lower else value
+    assert scorer(name)(fitted, x, y) == pytest.approx(expected, rel=1e-12)
+
+
+def test_names_of_scikit_learn_are_known():
+    x, y = make_classification(120, 4, flip_y=0.2, random_state=2)
+    fitted = LogisticRegression().fit(x, y)
+    for name in ("roc_auc", "average_precision", "precision", "recall", "f1_macro", "recall_macro"):
+        assert scorer(name)(fitted, x, y) == pytest.approx(get_scorer(name)(fitted, x, y), rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["qwk", "balanced_accuracy", "auc", "skill", "ece", "mae"])

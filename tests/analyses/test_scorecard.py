@@ -118,6 +118,34 @@ def test_the_table():
     assert repr(card) == str(card)
 
 
+@pytest.mark.parametrize("kind", ["ordered", "two", "lists", "merged"])
+def test_cards_are_read_like_mappings(kind):
+    y, p = [0, 1, 2, 1], [[0.5, 0.3, 0.2], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6], [0.4, 0.3, 0.3]]
+    if kind == "two":
+        card = vx.evaluate([0, 1, 1], [0.2, 0.7, 0.4])
+    elif kind == "lists":
+        card = vx.evaluate(y, vx.TopLists.from_probabilities(p, 2))
+    else:
+        card = vx.evaluate(y, p, ordered=True)
+        card = card if kind == "ordered" else card + card
+    assert list(card) == card.keys() == [*card.scores, *card.metrics]
+    assert len(card) == len(card.keys())
+    assert dict(card) == dict(card.items()) == {name: card[name] for name in card}
+    assert list(dict(card).values()) == card.values()
+    assert all(name in card for name in card)
+    assert "accuracy" in card
+    assert "nonsense" not in card
+    assert 0 not in card
+    assert (card.get("accuracy"), card.get("nonsense"), card.get("nonsense", 7)) == (
+        card["accuracy"],
+        None,
+        7,
+    )
+    # Known beyond what is shown, where the card refers to its rows.
+    assert ("ece" in card) == (kind in ("ordered", "two"))
+    assert bool(card)
+
+
 def test_weights_show():
     y, p = forecasts(10, 3, ties=False)
     assert "10 rows, 3 classes, total weight 5" in str(vx.evaluate(y, p, weights=np.full(10, 0.5)))

@@ -432,7 +432,10 @@ def test_a_history_of_keras(tmp_path):
         (lambda d: History.from_columns(3), "a mapping of names to lists or a data frame, not 3"),
         (lambda d: History.from_keras([1]), "what model.fit returns, or its history dictionary, not a list"),
         (lambda d: History.from_csv(d / "none.csv"), "There is no file"),
-        (lambda d: History.read(d / "a.txt"), "must end in .csv, .jsonl, .ndjson and .json; a.txt does not"),
+        (
+            lambda d: History.read(d / "a.txt"),
+            "must end in .csv, .jsonl, .ndjson and .json, or be event files of TensorBoard; a.txt does not",
+        ),
         (lambda d: History.read(d / "ragged.csv"), "row 3 has more or fewer"),
         (lambda d: History.read(d / "empty.csv"), "empty.csv is empty"),
         (lambda d: History.read(d / "bad.jsonl"), "line 2 is not"),
@@ -471,7 +474,7 @@ def by_definition(values, sign, patience, min_delta, warmup):
             best, best_epoch, waited = value, i, 0
         else:
             waited += 1
-        if waited >= patience and stop is None:
+        if waited and waited >= patience and stop is None:
             stop = i
     return best, best_epoch, stop
 
@@ -479,7 +482,7 @@ def by_definition(values, sign, patience, min_delta, warmup):
 @given(
     st.lists(st.sampled_from([0.0, 0.1, 0.2, 0.5, 1.0, NAN, INF, -INF]), max_size=20),
     st.sampled_from(["min", "max"]),
-    st.integers(1, 4),
+    st.integers(0, 4),
     st.sampled_from([0.0, 0.15]),
     st.integers(0, 3),
     st.integers(0, 20),
@@ -515,6 +518,27 @@ def test_a_rule_is_a_loss():
         repr(EarlyStopping(mode="max"))
         == "EarlyStopping(mode='max', patience=10): best nothing yet, waited 0"
     )
+
+
+def test_metrics_of_cards_have_a_direction_and_are_computed():
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=60)
+    epochs = [rng.dirichlet(np.ones(3), 60) for _ in range(4)]
+    higher = {"accuracy": True, "qwk": True, "auc": True, "ece": False, "mae": False, "skill": True}
+    for name, larger in higher.items():
+        stopping = EarlyStopping(name, patience=0)
+        values = [vx.evaluate(y, p, ordered=name in ("qwk", "mae"))[name] for p in epochs]
+        stops = [stopping.step(y=y, p=p) for p in epochs]
+        best = [values[i] == (max if larger else min)(values[: i + 1]) for i in range(4)]
+        assert stops == [not new for new in best]
+        assert stopping.best == pytest.approx((max if larger else min)(values))
+        assert (stopping.mode, stopping.metric) == ("max" if larger else "min", name)
+        again = EarlyStopping(name)
+        again.load_state_dict(stopping.state_dict())
+        assert again.best == stopping.best
+        assert repr(again).startswith(f"EarlyStopping({name!r}, patience=10): best ")
+    with pytest.raises(vx.InputError, match="the same rule; it has 'skill', this has 'brier'"):
+        EarlyStopping("brier").load_state_dict(stopping.state_dict() | {"mode": "min"})
 
 
 def test_states_are_copied_and_read_only_when_they_improve():
@@ -566,7 +590,12 @@ def test_torch_models_are_restored():
         (lambda: EarlyStopping("pbs", mode="max"), "only then.*never guessed"),
         (lambda: EarlyStopping(mode="auto"), "`mode` must be 'min' or 'max', not 'auto'"),
         (lambda: EarlyStopping("val_pbs"), "no rule called 'val_pbs'"),
-        (lambda: EarlyStopping("pbs", patience=0), "`patience` must be a whole number of at least 1, not 0"),
+        (
+            lambda: EarlyStopping("pbs", patience=-1),
+            "`patience` must be a whole number of at least 0, not -1",
+        ),
+        (lambda: EarlyStopping("accuracy", mode="max"), "only then.*never guessed"),
+        (lambda: EarlyStopping("slope"), "of slope, nearest to 1 is best. Pass rule='log_score'"),
         (lambda: EarlyStopping("pbs", warmup=-1), "`warmup` must be a whole number of at least 0, not -1"),
         (lambda: EarlyStopping("pbs", min_delta=-0.1), "`min_delta` must be a finite number"),
         (lambda: EarlyStopping("pbs").step("low"), "`value` must be one number, not 'low'"),
@@ -645,7 +674,7 @@ def test_stopping_takes_values_or_rows():
     assert by_rows.best == by_value.best
     with pytest.raises(vx.InputError, match="beside `y` and `p`"):
         by_rows.step(0.5, y=y, p=p)
-    with pytest.raises(vx.InputError, match="only rules are computed"):
+    with pytest.raises(vx.InputError, match="only rules and metrics of a card are computed"):
         EarlyStopping(mode="min").step(y=y, p=p)
     with pytest.raises(vx.InputError, match="must be one of 'refinement', not 'loss'"):
         EarlyStopping(monitor="loss")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -353,3 +354,43 @@ def test_notes_name_the_option_of_whoever_asks(tmp_path):
     assert "directions=" not in result.stdout
     notes = json.loads(verax("select", path, "--json").stdout)["notes"]
     assert "--direction" in " ".join(notes)
+
+
+# ---- event files -----------------------------------------------------------------------------------
+
+
+def test_event_files_of_tensorboard_are_read(tmp_path):
+    """Written by TensorBoard itself: scalars of two parts of the data, and a text."""
+    writing = pytest.importorskip("tensorboard.summary.writer.event_file_writer")
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.plugins.text.summary_v2 import text_pb
+
+    for part, shift in (("train", 0.0), ("validation", 0.25)):
+        writer = writing.EventFileWriter(str(tmp_path / part))
+        for step, value in enumerate([0.75, 0.5, 0.625]):
+            scalar = Summary.Value(tag="epoch_rps", simple_value=value + shift)
+            writer.add_event(Event(step=10 * step, summary=Summary(value=[scalar])))
+        writer.add_event(Event(step=0, summary=text_pb("note", "began")))
+        writer.close()
+    history = History.read(tmp_path)
+    assert history.counter == "step"
+    assert history.epochs.tolist() == [0, 10, 20]
+    assert history.values["validation/epoch_rps"].tolist() == [1.0, 0.75, 0.875]
+    assert history.best("rps").epoch == 10
+    (file,) = (tmp_path / "train").iterdir()
+    assert History.read(file).values["epoch_rps"].tolist() == [0.75, 0.5, 0.625]
+
+
+def test_folders_without_event_files_are_refused(tmp_path):
+    with pytest.raises(vx.InputError, match="must hold event files of TensorBoard"):
+        History.read(tmp_path)
+
+
+def test_event_files_need_tensorboard(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    (tmp_path / "events.out.tfevents.1").write_bytes(b"0")
+    with pytest.raises(
+        vx.errors.MissingPackageError, match=r"needs tensorboard: pip install 'verax-scores\[tensorboard\]'"
+    ):
+        History.read(tmp_path)

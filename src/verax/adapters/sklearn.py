@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from verax.analyses.cards.evaluation import evaluate
-from verax.analyses.measures import MEASURES
+from verax.analyses.cards.evaluation import card_value
+from verax.analyses.measures import ORIENTATIONS, as_loss, is_ordinal
 from verax.analyses.recalibration.recalibration import recalibrate
 from verax.analyses.recalibration.result import Recalibration
 from verax.engines.tally import RuleSums
-from verax.errors import InputError, ParseError, Remedy, join, passing, show
+from verax.errors import InputError, ParseError, Remedy, RuleError, join, passing, show
 from verax.inputs.arrays import to_array, to_host
-from verax.inputs.forecasts import Forecasts
+from verax.inputs.forecasts import Forecasts, softmax
 from verax.inputs.outcomes import check_classes
 from verax.scores.base import Rule
-from verax.scores.metrics import HIGHER, LOWER, METRICS
-from verax.scores.naming import suggestions
+from verax.scores.metrics import METRICS
+from verax.scores.naming import METRICS_ELSEWHERE, suggestions
 from verax.scores.registry import RULES, as_rules, name_of, parse
 
 if TYPE_CHECKING:
@@ -31,13 +32,6 @@ else:
 
     class _Classifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """A classifier around another, as scikit-learn knows it."""
-
-
-# What cards know beside rules, with the sign that makes greater better; slopes are best in between.
-_SIGNS = {
-    **{name: 1.0 if metric.higher_is_better else -1.0 for name, metric in METRICS.items()},
-    **{name: -1.0 if way == LOWER else 1.0 for name, (way, _) in MEASURES.items() if way in (LOWER, HIGHER)},
-}
 
 
 class MissingClassWarning(UserWarning):
@@ -59,10 +53,11 @@ def scorer(rule: Rule | str, *, classes: Sequence[Hashable] | None = None) -> Ru
     ----------
     rule : Rule or str
         The scoring rule, or its name. Or the name of anything else that a card knows, such as "qwk",
-        "balanced_accuracy", "auc", "skill" or "ece", with its sign changed if lower is better.
+        "balanced_accuracy", "auc" (also "roc_auc"), "skill" or "ece", with its sign changed if lower is
+        better. The calibration slope, which is best near 1, is scored by minus its distance from 1.
     classes : sequence of labels, optional
         All classes; for ordered classes lowest first. Ordinal rules need it for text labels, because
-        scikit-learn sorts them alphabetically; integers are already ordered. Without it, the classes are
+        scikit-learn sorts them alphabetically; numbers are already ordered. Without it, the classes are
         those of the estimator and of the scored rows, so rules that depend on the number of classes may
         differ between folds that lack a class.
 
@@ -77,6 +72,9 @@ def scorer(rule: Rule | str, *, classes: Sequence[Hashable] | None = None) -> Ru
     the estimator has not seen in training have probability zero: the warning `MissingClassWarning` names
     them and counts the rows whose outcome they are. Such a row has the largest loss the rule gives, and
     a score of -inf if that is infinite, as it is for the log score.
+
+    `TunedThresholdClassifierCV` judges thresholds by their decisions. It takes scorers of decisions, such as
+    "balanced_accuracy", "f1" or "zero_one"; rules of probabilities do not depend on a threshold.
 
     `sample_weight` is routed as in scikit-learn's own scorers: with
     ``sklearn.set_config(enable_metadata_routing=True)``, call `set_score_request(sample_weight=True)`.
@@ -95,15 +93,16 @@ def scorer(rule: Rule | str, *, classes: Sequence[Hashable] | None = None) -> Ru
     >>> scorer("rps")(model, x, y) == scorer("rps", classes=[0, 1, 2])(model, x, y)
     True
     """
-    if isinstance(rule, str) and rule in _SIGNS:
-        return MetricScorer(rule, classes)
+    name = METRICS_ELSEWHERE.get(rule, rule) if isinstance(rule, str) else ""
+    if name in ORIENTATIONS:
+        return MetricScorer(name, classes)
     try:
         return RuleScorer(parse(rule), classes)
     except ParseError:
         if not isinstance(rule, str) or "(" in rule:
             raise
         raise ParseError(
-            " ".join([f"There is no score called {show(rule)}.", *suggestions(rule, [*RULES, *_SIGNS])])
+            " ".join([f"There is no score called {show(rule)}.", *suggestions(rule, [*RULES, *ORIENTATIONS])])
         ) from None
 
 
@@ -188,9 +187,9 @@ class _Scorer:
         ordinal = self._ordinal
         if ordinal is None:
             return found
-        if not all(isinstance(label, int) for label in found):
+        if not all(isinstance(label, (int, float)) for label in found):
             raise InputError(
-                "must list the classes in order, lowest first, unless they are integers: "
+                "must list the classes in order, lowest first, unless they are numbers: "
                 f"{ordinal} is ordinal, and an order is never guessed",
                 argument="classes",
                 kind="order",
@@ -223,6 +222,17 @@ class _Scorer:
         request = MetadataRequest(owner=repr(self))
         request.score.add_request(param="sample_weight", alias=self._weighted)
         return request
+
+    # ---- scikit-learn's search for a threshold, which reads these -------------------------------
+
+    _sign, _kwargs = 1, MappingProxyType[str, Any]({})
+
+    @property
+    def _score_func(self) -> Callable[..., float]:
+        raise RuleError(
+            f"{self!r} scores probabilities, which no threshold changes. Choose a threshold by a metric of "
+            'decisions, such as scorer("balanced_accuracy"), scorer("f1") or scorer("zero_one").'
+        )
 
     def _of_classes(self) -> str:
         return "" if self.classes is None else f", classes={list(self.classes)!r}"
@@ -274,6 +284,14 @@ class RuleScorer(_Scorer):
         """
         return self._means(estimator, X, y, sample_weight)[0]
 
+    @property
+    def _score_func(self) -> Callable[..., float]:
+        if not self.rule.answer_alone:
+            return super()._score_func
+        return lambda y, decisions, sample_weight=None: (
+            -float(np.average(np.asarray(y) != decisions, weights=sample_weight))
+        )
+
     def __repr__(self) -> str:
         return f"scorer({name_of(self.rule)!r}{self._of_classes()})"
 
@@ -301,8 +319,24 @@ class MetricScorer(_Scorer):
 
     @property
     def _ordinal(self) -> str | None:
-        ordinal = self.name == "c_index" or (self.name in METRICS and METRICS[self.name].ordinal)
-        return self.name if ordinal else None
+        return self.name if is_ordinal(self.name) else None
+
+    @property
+    def _score_func(self) -> Callable[..., float]:
+        if self.name not in METRICS:
+            return super()._score_func
+
+        def score(y: Any, decisions: Any, sample_weight: Any = None) -> float:
+            classes, codes = np.unique(np.concatenate([y, decisions]), return_inverse=True)
+            if self.classes is not None:
+                codes = np.array([self.classes.index(label) for label in classes.tolist()])[codes]
+            k = len(classes if self.classes is None else self.classes)
+            cells = codes[: len(y)] * k + codes[len(y) :]
+            counts = np.bincount(cells, sample_weight, k * k).reshape(k, k).astype(float)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                return -as_loss(self.name, float(METRICS[self.name].of(counts)))
+
+        return score
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The number of the estimator's forecasts for `X` when `y` happened.
@@ -321,14 +355,11 @@ class MetricScorer(_Scorer):
         Returns
         -------
         float
-            The number, with its sign changed if lower is better.
+            The number, with its sign changed if lower is better; minus its distance from a best value.
         """
         outcomes, p, classes, missing = self._aligned(estimator, X, y)
-        ordered = self._ordinal is not None
-        card = evaluate(
-            outcomes, p, classes=classes, weights=sample_weight, ordered=ordered, rules=["zero_one"]
-        )
-        found = _SIGNS[self.name] * card[self.name]
+        value = card_value(self.name, outcomes, p, classes=classes, weights=sample_weight)
+        found = -as_loss(self.name, value)
         if missing:
             _report(missing, outcomes, found)
         return found
@@ -399,6 +430,23 @@ def _forecasts(estimator: Any, X: Any) -> tuple[np.ndarray[Any, Any], list[Any]]
     return to_host(to_array(p, "p")[0]), np.asarray(estimator.classes_).tolist()
 
 
+def _response_of(estimator: Any, method: str | Sequence[str]) -> str:
+    """The method of an estimator that is recalibrated: `predict_proba` where it has one."""
+    for name in ("predict_proba", "decision_function"):
+        if hasattr(estimator, name):
+            break
+    else:
+        advice = Remedy("Wrap a classifier, such as LogisticRegression or LinearSVC.", python_only=True)
+        raise _refusal("must have predict_proba or decision_function", estimator, advice)
+    if name == "decision_function" and method == "none":
+        raise _refusal(
+            "must have predict_proba for method 'none', because decision values are no probabilities",
+            estimator,
+            passing(method="temperature"),
+        )
+    return name
+
+
 def _refusal(requirement: str, estimator: Any, remedy: Remedy) -> InputError:
     found = f"{type(estimator).__name__} does not"
     return InputError(requirement, argument="estimator", kind="type", found=found, remedies=[remedy])
@@ -426,8 +474,10 @@ class Recalibrated(_Classifier):
     Parameters
     ----------
     estimator : classifier
-        A classifier with `predict_proba`. Pass a fitted one as `sklearn.frozen.FrozenEstimator(model)`, with
-        rows it was not trained on.
+        A classifier with `predict_proba`, or with `decision_function` alone, such as `LinearSVC`. Decision
+        values are read as logits: "temperature" divides them by one number, "bcts" is Platt scaling of two
+        classes, and "isotonic" depends on their order alone. Pass a fitted classifier as
+        `sklearn.frozen.FrozenEstimator(model)`, with rows it was not trained on.
     method : str or sequence of str, default "best"
         The method, as for `verax.recalibrate`. "best" may leave forecasts unchanged.
     rule : Rule or str, optional
@@ -455,8 +505,9 @@ class Recalibrated(_Classifier):
 
     Notes
     -----
-    Weights are importance weights. They do not affect the folds, so a row of weight two is not the same as
-    two rows, which may be in different folds.
+    Weights are importance weights: twice the weights give the same classifier. So a row of weight two is not
+    the same as two rows, which say more about what a method gains, and may be in different folds. A row of
+    weight zero is as if absent from the recalibration.
 
     Examples
     --------
@@ -524,12 +575,13 @@ class Recalibrated(_Classifier):
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
+        response = _response_of(self.estimator_, self.method)
         held_out = cross_val_predict(
-            self.estimator, X, outcomes, groups=groups, cv=self.cv, method="predict_proba", params=weighted
+            self.estimator, X, outcomes, groups=groups, cv=self.cv, method=response, params=weighted
         )
         self.recalibration_: Recalibration = recalibrate(
             outcomes,
-            held_out[:, order],
+            self._probabilities(held_out, response)[:, order],
             method=self.method,
             rule=self.rule,
             ordered=self.ordered,
@@ -579,11 +631,27 @@ class Recalibrated(_Classifier):
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)
-        order = self._order()
-        p = np.asarray(self.estimator_.predict_proba(X))[:, order]
+        order, response = self._order(), _response_of(self.estimator_, self.method)
+        p = self._probabilities(getattr(self.estimator_, response)(X), response)[:, order]
         better = np.empty(p.shape)
         better[:, order] = self.recalibration_.apply(p)
         return better
+
+    def _probabilities(self, values: Any, response: str) -> np.ndarray[Any, Any]:
+        """What the estimator predicts, as probabilities in the order of `classes_`."""
+        p, k = np.asarray(values, float), len(self.classes_)
+        if response == "predict_proba":
+            return p
+        z = np.column_stack([np.zeros(len(p)), p]) if p.ndim == 1 else p
+        if z.shape[1] != k:
+            raise InputError(
+                f"must have a decision value for each of the {k} classes",
+                argument="estimator",
+                kind="length",
+                found=f"there are {z.shape[1]}",
+                remedies=[Remedy('Pass decision_function_shape="ovr" to it.', python_only=True)],
+            )
+        return np.asarray(softmax(z, np))
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """The most likely class by the recalibrated probabilities.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from verax.engines.stats import Formula
 from verax.scores.combinators import Padded
 from verax.scores.coverage import ListMetric, TopKError
-from verax.scores.metrics import HIGHER, LOWER
+from verax.scores.metrics import HIGHER, LOWER, METRICS
 from verax.scores.rules import ZeroOne
 
 # Where the best value is in between.
@@ -23,6 +23,11 @@ MEASURES = {
     "slope": (NEAR_ONE, "calibration slope: below 1 overconfident, above 1 underconfident"),
     "intercept": (NEAR_ZERO, "intercept of the calibration line"),
     "in_the_large": (NEAR_ZERO, "calibration in the large: above 0 forecasts are too low"),
+}
+# Which way is better, of everything that a card knows beside rules.
+ORIENTATIONS: dict[str, str] = {
+    **{name: metric.orientation for name, metric in METRICS.items()},
+    **{name: way for name, (way, _) in MEASURES.items()},
 }
 # What some of them are of top lists, where the first listed class is the answer.
 MEASURES_OF_LISTS = MEASURES | {
@@ -42,6 +47,19 @@ OF_LISTS = (*OF_ALL, "smooth_ece")
 FOR_TWO = ("auc", "average_precision", "slope", "intercept", "in_the_large")
 # Measures that an interval is known for.
 WITH_INTERVAL = ("skill", "miscalibration", "discrimination", *FOR_TWO, "c_index")
+
+
+def as_loss(name: str, value: float) -> float:
+    """A metric or measure as a number of which lower is better: its distance from the best value."""
+    way = ORIENTATIONS[name]
+    if way in (LOWER, HIGHER):
+        return value if way == LOWER else -value
+    return abs(value - 1) if way == NEAR_ONE else abs(value)
+
+
+def is_ordinal(name: str) -> bool:
+    """Whether a metric or measure depends on the order of the classes."""
+    return name == "c_index" or (name in METRICS and METRICS[name].ordinal)
 
 
 def is_share(measure: Formula) -> bool:

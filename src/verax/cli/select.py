@@ -37,7 +37,8 @@ def select(
         typer.Argument(
             metavar="FILE...",
             help="The values of metrics by epoch or step: .csv (also of Keras, Lightning, TensorBoard and "
-            "Weights & Biases), .jsonl or .json (also Hugging Face's trainer_state.json). Or the validation "
+            "Weights & Biases), .jsonl or .json (also Hugging Face's trainer_state.json), or TensorBoard's "
+            "event files or a folder of them (with the tensorboard package). Or the validation "
             "predictions of several epochs, a file each, numbered by the last number in its name.",
         ),
     ],

@@ -181,7 +181,7 @@ def _reading(
             if name not in known:
                 raise TypeError(_unexpected(function.__name__, name, known))
         if len(args) > most:
-            raise TypeError(_too_many(function.__name__, args, at, most))
+            raise TypeError(_too_many(function.__name__, len(args), most))
         if isinstance(kwargs.get("confidence"), Fraction):
             # Results keep it, and neither JSON nor special functions know fractions.
             kwargs["confidence"] = float(kwargs["confidence"])  # type: ignore[arg-type]
@@ -300,12 +300,10 @@ def _documented(text: str | None, bundle: dict[str, Any]) -> str | None:
     return "\n".join([*lines[:end], *around, *lines[end:]])
 
 
-def _too_many(function: str, args: tuple[Any, ...], at: int, most: int) -> str:
+def _too_many(function: str, given: int, most: int) -> str:
     """The error of Python about too many arguments, with the line that was probably meant."""
-    if hasattr(args[at], "fit"):
-        return "A rule is not a scikit-learn scorer. Pass scoring=verax.adapters.sklearn.scorer(rule)."
     hint = '. Name the models: compare(y, {"a": p, "b": q})' if function == "compare" else ""
-    return f"{function}() takes at most {most} positional arguments, not {len(args)}{hint}"
+    return f"{function}() takes at most {most} positional arguments, not {given}{hint}"
 
 
 def _unexpected(function: str, name: str, known: set[str]) -> str:

@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
-from typing import Any, ClassVar, Unpack
+from importlib import import_module
+from typing import Any, ClassVar, ParamSpec, Unpack
 
 import numpy as np
 
@@ -30,6 +31,23 @@ from verax.scores.properties import Properties
 _MOST_OUTCOMES = 2**16
 # Up to this many probabilities the number of calls decides how long they take, not the number of rows.
 _FEW_NUMBERS = 2**12
+
+
+P = ParamSpec("P")
+
+
+def _scores_estimators(call: Callable[P, float]) -> Callable[P, float]:
+    """A rule that is also a scikit-learn scorer: three arguments, of which the first is an estimator."""
+
+    @wraps(call)
+    def called(*args: P.args, **kwargs: P.kwargs) -> float:
+        if len(args) == 4 and hasattr(args[1], "fit"):
+            # By its name, because adapters build on rules.
+            scorer = import_module("verax.adapters.sklearn").scorer
+            return float(scorer(args[0])(*args[1:], **kwargs))
+        return call(*args, **kwargs)
+
+    return called
 
 
 class Rule(ABC):
@@ -183,9 +201,13 @@ class Rule(ABC):
 
     # ---- use -------------------------------------------------------------------------------
 
+    @_scores_estimators
     @reads
     def __call__(self, y: object, p: object = None, **read: Unpack[Weighted]) -> float:
         """Compute the weighted mean loss of forecasts `p` for outcomes `y`.
+
+        Called as scikit-learn calls scorers, with a fitted estimator, features and outcomes, it returns minus
+        the mean loss: `scoring=vx.brier` is `scoring=vx.adapters.sklearn.scorer("brier")`.
 
         Parameters
         ----------

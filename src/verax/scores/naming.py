@@ -16,7 +16,7 @@ _RULES_ELSEWHERE = {
     "brier_score_loss": "brier",
 }
 # What they call metrics of decisions and measures of probabilities.
-_METRICS_ELSEWHERE = {
+METRICS_ELSEWHERE = {
     "recall": "sensitivity",
     "tpr": "sensitivity",
     "tnr": "specificity",
@@ -39,7 +39,7 @@ _METRICS_ELSEWHERE = {
     "calibration_slope": "slope",
     "calibration_intercept": "intercept",
 }
-_ELSEWHERE = _RULES_ELSEWHERE | _METRICS_ELSEWHERE
+_ELSEWHERE = _RULES_ELSEWHERE | METRICS_ELSEWHERE
 
 
 def suggestions(name: object, known: Iterable[str]) -> list[str]:

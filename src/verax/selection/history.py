@@ -17,6 +17,7 @@ from verax.scores.base import Rule
 from verax.scores.directions import Direction, Name
 from verax.selection.choice import Best, Selection
 from verax.selection.epochs import Epochs
+from verax.selection.events import are_events, read_events
 from verax.selection.logs import EPOCH, merge, read_csv, read_json, read_json_lines, records_of
 from verax.selection.trainers import Record, log_history, name_of_file
 
@@ -258,14 +259,15 @@ class History(Tabled, Result, Epochs):
     def read(
         cls, path: str | Path, *, directions: Directions | None = None, run: str | None = None
     ) -> History:
-        """Read a history from a file, by extension: .csv, .jsonl, .ndjson or .json.
+        """Read a history from a file, by extension: .csv, .jsonl, .ndjson or .json; or TensorBoard's events.
 
-        JSON is a list of records, an object of columns, or Hugging Face's `trainer_state.json`.
+        JSON is a list of records, an object of columns, or Hugging Face's `trainer_state.json`. Event files
+        (`events.out.tfevents...`) are read by the tensorboard package; a folder of them is read as a whole.
 
         Parameters
         ----------
         path : str or path
-            The file.
+            The file, or a folder of event files.
         directions : mapping of str to {"min", "max"}, optional
             Better direction of metrics unknown to verax.
         run : str, optional
@@ -276,10 +278,12 @@ class History(Tabled, Result, Epochs):
         History
             The history.
         """
+        if are_events(as_path(path)):
+            return cls._of(read_events(as_path(path)), "history", directions, run)
         ending = as_path(path).suffix.lower()
         if ending not in _READERS:
             raise InputError(
-                f"must end in {join(_READERS)}",
+                f"must end in {join(_READERS)}, or be event files of TensorBoard",
                 argument="path",
                 kind="file",
                 found=f"{Path(path).name} does not",

@@ -7,11 +7,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
+from verax.analyses.cards.evaluation import card_value
+from verax.analyses.measures import ORIENTATIONS
 from verax.common.checks import check_choice, check_count, check_flag, check_number
 from verax.errors import InputError, ParseError, Remedy, VeraxError, passing, show
 from verax.inputs.options import Reading
 from verax.scores.base import Rule
 from verax.scores.directions import Direction
+from verax.scores.metrics import HIGHER, LOWER
 from verax.scores.registry import name_of, parse
 
 if TYPE_CHECKING:
@@ -26,8 +29,9 @@ class EarlyStopping:
     Parameters
     ----------
     rule : Rule or str, optional
-        The rule behind the values; rules are losses, so lower is better. For any other metric pass `mode`
-        instead. One of the two is required; the direction is never guessed.
+        The rule behind the values; rules are losses, so lower is better. Or a metric of a card by its name,
+        such as "accuracy", "qwk" or "auc". For any other metric pass `mode` instead. One of the two is
+        required; the direction is never guessed.
     monitor : {"refinement"}, optional
         Stop by the refinement: the loss by the rule after recalibration, cross-validated (see
         `RefinementLoss`). Pass outcomes and forecasts of the validation rows to `step`, which computes it, or
@@ -37,7 +41,8 @@ class EarlyStopping:
     mode : {"min", "max"}, optional
         Whether lower or higher is better.
     patience : int, default 10
-        Number of consecutive epochs without improvement before stopping.
+        Number of consecutive epochs without improvement before stopping. The first one stops with 1, and also
+        with 0, as in Keras and Lightning.
     min_delta : float, default 0.0
         Minimum improvement.
     warmup : int, default 0
@@ -103,11 +108,12 @@ class EarlyStopping:
     ) -> None:
         self._loss = _loss_of(monitor, rule, method)
         self.monitor: str | None = monitor
-        self.rule: Rule | None = None if rule is None else _rule(rule)
+        self.metric: str | None = rule if isinstance(rule, str) and rule in ORIENTATIONS else None
+        self.rule: Rule | None = None if rule is None or self.metric is not None else _rule(rule)
         if self._loss is not None:
             self.rule = self._loss.rule
-        self.mode = _direction(self.rule, mode)
-        check_count("patience", patience)
+        self.mode = _direction(self.rule, self.metric, mode)
+        check_count("patience", patience, least=0)
         check_count("warmup", warmup, least=0)
         wanted = "must be a finite number that is not negative"
         self.min_delta: float = float(check_number("min_delta", min_delta, wanted, lambda d: d >= 0))
@@ -170,9 +176,11 @@ class EarlyStopping:
     def _measured(self, value: Any, y: object, p: object, read: Reading) -> float:
         if value is not None:
             raise InputError("must not be given beside `y` and `p`", argument="value", values=[value])
+        if self.metric is not None:
+            return card_value(self.metric, y, p, **read)
         if self.rule is None:
             raise InputError(
-                "must be given: only rules are computed from `y` and `p`",
+                "must be given: only rules and metrics of a card are computed from `y` and `p`",
                 argument="value",
                 kind="missing",
                 remedies=[passing("or another rule, to EarlyStopping", rule="brier")],
@@ -202,8 +210,8 @@ class EarlyStopping:
 
     @property
     def should_stop(self) -> bool:
-        """Whether the last `patience` epochs brought no improvement."""
-        return self.waited >= self.patience
+        """Whether the last `patience` epochs, at least one, brought no improvement."""
+        return self.waited >= max(self.patience, 1)
 
     @property
     def best_state(self) -> Any:
@@ -239,13 +247,18 @@ class EarlyStopping:
                 remedies=[Remedy("Pass its state_dict.")],
             )
 
+    @property
+    def _named(self) -> str | None:
+        """The name of the rule or metric behind the values, if it is known."""
+        return self.metric if self.rule is None else name_of(self.rule)
+
     # ---- to be continued -------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything needed to resume: counters, best value and its state."""
         return {
             "mode": self.mode,
-            "rule": None if self.rule is None else name_of(self.rule),
+            "rule": self._named,
             **({} if self.monitor is None else {"monitor": self.monitor}),
             **{name: getattr(self, name) for name in _COUNTERS},
             "state": copy.deepcopy(self._state),
@@ -284,7 +297,7 @@ class EarlyStopping:
         self._state = copy.deepcopy(saved["state"])
 
     def __repr__(self) -> str:
-        what = f"mode={self.mode!r}" if self.rule is None else f"{name_of(self.rule)!r}"
+        what = f"mode={self.mode!r}" if self._named is None else f"{self._named!r}"
         if self.monitor is not None:
             what += f", monitor={self.monitor!r}"
         best = "nothing yet" if self.best is None else f"{self.best:.6g} in epoch {self.best_epoch}"
@@ -296,7 +309,8 @@ def _rule(rule: Rule | str) -> Rule:
         return parse(rule)
     except ParseError as error:
         raise ParseError(
-            f"{error} For a metric that is no rule, leave it out and say mode='min' or mode='max'."
+            f"{error} For a metric that is neither a rule nor on a card, leave it out and say mode='min' or "
+            "mode='max'."
         ) from None
 
 
@@ -312,8 +326,8 @@ def _loss_of(
     return RefinementLoss("log_score" if rule is None else _rule(rule), method=method)
 
 
-def _direction(rule: Rule | None, mode: Direction | None) -> Direction:
-    if (rule is None) == (mode is None):
+def _direction(rule: Rule | None, metric: str | None, mode: Direction | None) -> Direction:
+    if (rule is None and metric is None) == (mode is None):
         raise InputError(
             "must be given for a metric that is no rule, and only then: a direction is never guessed",
             argument="mode",
@@ -322,6 +336,16 @@ def _direction(rule: Rule | None, mode: Direction | None) -> Direction:
         )
     if rule is not None:
         return "min"
+    if metric is not None:
+        if ORIENTATIONS[metric] not in (LOWER, HIGHER):
+            raise InputError(
+                "must be a metric of which lower or higher is better",
+                argument="rule",
+                found=f"of {metric}, {ORIENTATIONS[metric]}",
+                values=[metric],
+                remedies=[passing("to stop by calibration and discrimination together", rule="log_score")],
+            )
+        return "max" if ORIENTATIONS[metric] == HIGHER else "min"
     if not isinstance(mode, str) or mode not in ("min", "max"):
         raise InputError(f"must be 'min' or 'max', not {show(mode)}", argument="mode", values=[mode])
     return mode

@@ -8,6 +8,7 @@ from typing import Unpack
 from verax.analyses.cards.measures import RowMeasures
 from verax.analyses.cards.recipes import CardRecipe, card_of
 from verax.analyses.cards.scorecard import Scorecard
+from verax.analyses.measures import is_ordinal
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.memory import holds_lists, open_rows, usual_weights
 from verax.inputs.options import Reading, reads
@@ -76,6 +77,11 @@ def evaluate(
     """
     plan = Resampling.checked(confidence, bootstrap, seed, weights_are=weights_are)
     return score(y, p, plan, ordered=ordered, costs=costs, rules=rules, **read)
+
+
+def card_value(name: str, y: object, p: object, **read: Unpack[Reading]) -> float:
+    """A metric or measure of a card by its name, without the rest of the card."""
+    return evaluate(y, p, ordered=is_ordinal(name), rules=["zero_one"], **read)[name]
 
 
 def score(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from operator import add
@@ -380,6 +380,49 @@ class Scorecard(Tabled, MaySkip):
             if score.rule == rule:
                 return score.mean
         raise KeyError(f"{name!r} is not on this card; it has {', '.join(known)}")
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the rules and metrics on the card."""
+        return iter((*self.scores, *self.metrics))
+
+    def __len__(self) -> int:
+        return len(self.scores) + len(self.metrics)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether `card[name]` has a value: a rule or metric on the card, or one that it can compute."""
+        return self.get(name) is not None
+
+    def keys(self) -> list[str]:
+        """The names of the rules and metrics on the card."""
+        return list(self)
+
+    def values(self) -> list[float]:
+        """Their values, without intervals."""
+        return [self[name] for name in self]
+
+    def items(self) -> list[tuple[str, float]]:
+        """Names with values, without intervals; `dict(card)` takes them."""
+        return [(name, self[name]) for name in self]
+
+    def get(self, name: Any, default: Any = None) -> Any:
+        """`card[name]`, or a default where the card has no such value.
+
+        Parameters
+        ----------
+        name : str or Rule
+            A rule or a metric.
+        default : object, default None
+            What to return instead.
+
+        Returns
+        -------
+        float or object
+            The value.
+        """
+        try:
+            return self[name]
+        except (KeyError, VeraxError):
+            return default
 
     def _is_known(self, name: str) -> bool:
         """Whether the card knows a metric of decisions, on it or not."""
