@@ -114,6 +114,10 @@ class Tabled:
         """Text above the tables; nothing where it is empty."""
         return ""
 
+    def _told(self) -> Sequence[str]:
+        """Lines of the verdict, below the heading; none where there is no verdict."""
+        return ()
+
     def _tables(self) -> Sequence[Table]:
         """What readers see; none where the notes say everything."""
         return ()
@@ -143,8 +147,12 @@ class Tabled:
         return found.frame(kind) if isinstance(found, Table) else data_frame(found, kind)
 
     def __repr__(self) -> str:
+        return self._text(self._told())
+
+    def _text(self, told: Sequence[str] = ()) -> str:
+        """The heading, lines below it, the tables and the notes."""
         heading = self._heading()
-        lines = [heading] if heading else []
+        lines = [*([heading] if heading else []), *told]
         for i, table in enumerate(self._tables()):
             lines += [""] if i or table.title else []
             lines += [*([table.title] if table.title else []), *table.text(closed=not self._notes_apart)]
@@ -152,11 +160,12 @@ class Tabled:
         return "\n".join([*lines, *([""] if notes and self._notes_apart else []), *notes])
 
     def _repr_html_(self) -> str:
-        tables, heading, notes = self._tables(), self._heading(), self._notes()
+        tables, heading, notes, told = self._tables(), self._heading(), self._notes(), self._told()
         if not tables:
             return f"<pre>{html.escape(repr(self))}</pre>"
         # A table with a title has it in place of the heading, which then stands above.
         above = f"<p>{html.escape(heading)}</p>" if tables[0].title else ""
+        above += f"<p>{'<br>'.join(map(html.escape, told))}</p>" if told else ""
         captions = [tables[0].title or heading, *(table.title for table in tables[1:])]
         last = len(tables) - 1
         drawn = [

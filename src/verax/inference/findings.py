@@ -30,6 +30,7 @@ class Claim(StrEnum):
     BEST = "best_model"
     LEAD_OPEN = "lead_open"
     EQUIVALENT = "equivalent"
+    NOT_INFERIOR = "not_inferior"
     RULES_DISAGREE = "rules_disagree"
     INFINITE = "infinite_loss"
     SCORE = "score"

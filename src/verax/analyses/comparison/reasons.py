@@ -21,10 +21,10 @@ def disagreements(
     traits: dict[str, Traits],
     claims: Claims | None,
     level: float,
-) -> list[str]:
-    """A sentence for each pair of models with known traits that the rules order differently.
+) -> list[tuple[tuple[str, str], float, str]]:
+    """Pairs of models with known traits that the rules order differently: the p-value and a sentence.
 
-    A rule that prefers the model that is right less often counts as well. One rule cannot disagree.
+    The p-value is the largest of the rules that prefer one of them. A rule that prefers the model that is right less often counts as well. One rule cannot disagree.
     """
     if len(differences) < 2:
         return []
@@ -32,7 +32,7 @@ def disagreements(
     for rule, found in differences.items():
         for d in found:
             by_pair.setdefault((d.a, d.b), {})[rule] = d
-    sentences = []
+    found_pairs = []
     for (a, b), rules in by_pair.items():
         if a not in traits or b not in traits:
             continue
@@ -43,8 +43,9 @@ def disagreements(
         accurate = a if traits[a].accuracy > traits[b].accuracy else b
         against = (for_b if accurate == a else for_a) if more_right else []
         if (for_a and for_b) or against:
-            sentences.append(_sentence(a, b, for_a, for_b, undecided, traits, claims))
-    return sentences
+            p = max(rules[rule].p_adjusted for rule in (*for_a, *for_b))
+            found_pairs.append(((a, b), p, _sentence(a, b, for_a, for_b, undecided, traits, claims)))
+    return found_pairs
 
 
 def _sentence(

@@ -7,21 +7,22 @@ from typing import Any
 
 from verax.analyses.comparison.answers import GapBounds, ModelAnswers
 from verax.analyses.comparison.claims import Claims
+from verax.analyses.comparison.findings import TESTED, findings_of
 from verax.analyses.comparison.ranked import RankedModels
-from verax.analyses.comparison.reasons import disagreements
 from verax.analyses.comparison.records import Difference, MarginTest, Model, margin_tests
-from verax.analyses.comparison.tables import grade_named, headline_of, in_grades, tables_of
+from verax.analyses.comparison.tables import grade_named, in_grades, tables_of
 from verax.analyses.comparison.traits import Traits
-from verax.analyses.comparison.undecided import what_would_decide
 from verax.display.tables import Table, Tabled
+from verax.inference.findings import Claim, Finding
 from verax.inference.intervals import Interval
+from verax.inference.judged import Judged
 from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.skipping import MaySkip
 from verax.scores.registry import constant_bounds
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Comparison(RankedModels, Tabled, MaySkip):
+class Comparison(Judged, RankedModels, Tabled, MaySkip):
     """Models compared under one or several rules.
 
     Attributes
@@ -113,11 +114,6 @@ class Comparison(RankedModels, Tabled, MaySkip):
         return next((own for rule, own in found.items() if grade_named(rule) is not None), [])
 
     @property
-    def headline(self) -> str:
-        """Which model is best under the first rule, and how sure that is, in a sentence."""
-        return headline_of(self)
-
-    @property
     def margin_tests(self) -> list[MarginTest]:
         """For both directions of each pair of models, whether one is worse by less than the margin."""
         if self.margin is None:
@@ -126,25 +122,27 @@ class Comparison(RankedModels, Tabled, MaySkip):
 
     @property
     def undecided(self) -> list[str]:
-        """Under the first rule, how many more rows would tell the best two models apart, in words.
-
-        If their mean losses differ by less than 0.01 %, they are equal for all purposes, and no number of
-        rows is named.
-        """
-        rule, models = next(iter(self.models.items()))
-        # Pairs of models have rows of their own.
-        if len(models) < 2 or self.missing == "pairwise":
-            return []
-        gap = self.difference(models[0].name, models[1].name, rule)
-        return what_would_decide(rule, models[0].mean, gap, self.n_rows, self.n_groups, self.confidence)
+        """Under the first rule, what would decide between the best two models, in words."""
+        found = self._findings()
+        open_ = [each for each in found if each.claim in (Claim.LEAD_OPEN, Claim.EQUIVALENT)]
+        equal = [each.text for each in open_ if each.claim is Claim.EQUIVALENT and self.margin is None]
+        steps = [each.step.text for each in open_ if each.step is not None]
+        return equal or [f"{text[0].upper()}{text[1:]}." for text in steps]
 
     @property
     def disagreements(self) -> list[str]:
         """Where the rules order two models differently, and why, in words."""
-        return disagreements(self.differences, self.traits, self.claims, 1 - self.confidence)
+        return [each.text for each in self._findings() if each.claim is Claim.RULES_DISAGREE]
+
+    def _findings(self) -> list[Finding]:
+        return findings_of(self)
+
+    def _tested_together(self) -> str:
+        return TESTED
 
     def _as_dict(self) -> dict[str, Any]:
         return {
+            **self._concluded(),
             "n_rows": self.n_rows,
             "n_groups": self.n_groups,
             "method": self.method,
@@ -198,4 +196,4 @@ class Comparison(RankedModels, Tabled, MaySkip):
         return f"verax comparison: {len(self.names)} models, {self.n_rows:,} rows{groups}; {self.method}"
 
     def _notes(self) -> list[str]:
-        return [*self.disagreements, *self.undecided, *self.notes, *self._said()]
+        return [*self.notes, *self._said()]

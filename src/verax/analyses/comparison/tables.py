@@ -62,28 +62,6 @@ def tables_of(found: Compared) -> list[Table]:
     return tables + _task_tables(shown)
 
 
-def headline_of(found: Compared) -> str:
-    """Which model is best under the first rule, by how much, and how sure that is."""
-    found = in_grades(found)
-    rule, models = next(iter(found.models.items()))
-    graded, best = grade_named(rule) is not None, models[0]
-    value = f"mean {'grade' if graded else rule} {best.mean:.4g}"
-    if len(models) < 2:
-        return f"{best.name}: {value}."
-    other = models[1]
-    ahead = (best, other) if graded else (other, best)
-    gap = found.difference(*(model.name for model in ahead))
-    size = f"{100 * found.confidence:g}% CI {gap.interval[0]:.3g} to {gap.interval[1]:.3g}"
-    if found.leader() is not None:
-        return f"{best.name} is best: {value}, {gap.difference:.3g} ahead of {other.name} ({size})."
-    if math.isnan(gap.difference):
-        return f"{best.name} ranks first ({value}); it shares no question with {other.name}."
-    return (
-        f"No model is significantly better than all others. {best.name} ranks first ({value}); its lead over "
-        f"{other.name} is {gap.difference:.3g} ({size})."
-    )
-
-
 def _of_rule(found: Compared, rule: str) -> list[Table]:
     head, against, scale = interval_head(found.confidence), found.reference, grade_named(rule)
     ranking = [

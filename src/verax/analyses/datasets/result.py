@@ -8,7 +8,9 @@ from typing import Any, Literal
 from verax.analyses.comparison.tables import shown_p, signed
 from verax.common.checks import check_choice
 from verax.display.tables import Column, FrameKind, Table, Tabled, interval_head
+from verax.inference.findings import Claim, Finding, NextStep
 from verax.inference.intervals import Interval
+from verax.inference.judged import Judged, in_brackets, listed
 from verax.inference.signedranks import Friedman
 from verax.inputs.arrays import Floats
 from verax.inputs.skipping import MaySkip
@@ -108,7 +110,7 @@ class DatasetDifference:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class DatasetComparison(Tabled, MaySkip):
+class DatasetComparison(Judged, Tabled, MaySkip):
     """Models compared over several data sets.
 
     Attributes
@@ -212,25 +214,37 @@ class DatasetComparison(Tabled, MaySkip):
                 return d.turned
         raise KeyError(f"there is no pair of {a!r} and {b!r}; the models are {', '.join(self.names)}")
 
-    @property
-    def headline(self) -> str:
-        """Which model ranks first, and how sure that is, in a sentence."""
+    def _findings(self) -> list[Finding]:
         best, other = self.models[:2]
-        where = f"{len(self.datasets)} data sets"
-        ranks = f"mean rank {best.mean_rank:.2f} of {len(self.models)} over {where}"
+        n = len(self.datasets)
+        ranks = f"mean rank {best.mean_rank:.2f}{in_brackets(best.interval)} of {len(self.models)}"
+        ranks += f" over {n} data sets"
+        numbers = {"mean_rank": (best.mean_rank, best.interval)}
         if not self.tested:
-            return f"{best.name} ranks first ({ranks}). With fewer than six data sets there is no test."
-        gap = self.difference(best.name, other.name)
-        won = f"better than {other.name} on {gap.wins} of {len(self.datasets)}"
-        beside = f"{won}, p (Holm) {shown_p(gap.p_adjusted)}"
-        if self.leader() is not None:
-            return f"{best.name} is best: {ranks}; {beside}."
-        return (
-            f"No model is significantly better than all others. {best.name} ranks first ({ranks}; {beside})."
+            text = f"{best.name} ranks first, with {ranks}. With fewer than six data sets there is no test."
+            step = NextStep("compare the models on at least six data sets")
+            return [Finding(Claim.TOO_FEW, text, (best.name,), numbers, step=step)]
+        gap, level = self.difference(best.name, other.name), round(1 - self.confidence, 12)
+        p = {name: self.difference(best.name, name).p_adjusted for name in self.columns if name != best.name}
+        known: dict[str, Any] = {"numbers": numbers, "p_value": max(p.values()), "level": level}
+        won = f"better than {other.name} on {gap.wins} of {n} (p {shown_p(gap.p_adjusted)}, Holm)"
+        near = [name for name, own in p.items() if own > level]
+        if not near:
+            others = other.name if len(p) == 1 else f"the {len(p)} other models"
+            text = f"{best.name} is significantly better than {others}: {ranks}, {won}."
+            return [Finding(Claim.BEST, text, (best.name,), **known)]
+        text = (
+            f"No model is significantly better than all others. {best.name} ranks first, with {ranks}, {won}, "
+            f"but is not significantly different from {listed(near)}."
         )
+        return [Finding(Claim.LEAD_OPEN, text, (best.name, *near), **known)]
+
+    def _tested_together(self) -> str:
+        return "All pairs of models are tested together (Holm's correction)."
 
     def _as_dict(self) -> dict[str, Any]:
         return {
+            **self._concluded(),
             "score": self.score,
             "n_datasets": len(self.datasets),
             "datasets": list(self.datasets),

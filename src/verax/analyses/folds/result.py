@@ -5,18 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from verax.analyses.comparison.findings import TESTED, Ranking
 from verax.analyses.comparison.ranked import RankedModels
 from verax.analyses.comparison.records import Difference, Model
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.comparison.tables import shown_p, signed
 from verax.display.tables import Column, Table, Tabled, interval_head
+from verax.inference.findings import Finding
+from verax.inference.judged import Judged
 from verax.inference.repeated import Practical
 from verax.inputs.arrays import Floats
 from verax.inputs.skipping import MaySkip
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class FoldComparison(RankedModels, Tabled, MaySkip):
+class FoldComparison(Judged, RankedModels, Tabled, MaySkip):
     """Methods compared over folds of cross-validation, and their fitted models over the test rows.
 
     Attributes
@@ -77,24 +80,25 @@ class FoldComparison(RankedModels, Tabled, MaySkip):
 
     _notes_apart = True
 
-    @property
-    def headline(self) -> str:
-        """Which method is best by the first score, and how sure that is, in a sentence."""
+    def _findings(self) -> list[Finding]:
         score, models = next(iter(self.models.items()))
-        best, other = models[0], models[1]
-        gap = self.difference(best.name, other.name)
-        size = f"{100 * self.confidence:g}% CI {gap.interval:.3g}" if gap.interval.defined else "no interval"
-        where = f"over {len(self.folds)} folds"
-        lead = f"the difference from {other.name} is {gap.difference:+.3g} ({size})"
-        if self.leader() is not None:
-            return f"{best.name} is the best method: mean {score} {best.mean:.4g} {where}; {lead}."
-        return (
-            f"No method is significantly better than all others {where}. {best.name} ranks first "
-            f"(mean {score} {best.mean:.4g}); {lead}."
+        ranking = Ranking(
+            models,
+            lambda a, b: self.difference(a, b, score),
+            score,
+            self.confidence,
+            higher=self.higher_is_better,
+            noun="method",
+            where=f" over {len(self.folds)} folds",
         )
+        return ranking.findings(lambda *_: None)
+
+    def _tested_together(self) -> str:
+        return TESTED
 
     def _as_dict(self) -> dict[str, Any]:
         return {
+            **self._concluded(),
             "n_folds": len(self.folds),
             "folds": list(self.folds),
             "repeats": self.repeats,

@@ -1,0 +1,278 @@
+"""What a comparison of models claims: which is best, whether rules agree, and what would decide the rest."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from verax.analyses.comparison.reasons import disagreements
+from verax.analyses.comparison.records import Difference, Model
+from verax.analyses.comparison.tables import grade_named, in_grades, shown_p
+from verax.inference.findings import Claim, Finding, NextStep
+from verax.inference.judged import in_brackets, listed
+from verax.inference.sizes import Goal, MeanSpread
+from verax.inputs.groups import GroupCount, each_count
+
+TESTED = "All pairs of models are tested together under each rule (Holm's correction)."
+# The power that more rows are to have.
+POWER = 0.9
+# A smaller difference is rounding.
+_NOTHING = 1e-12
+# A smaller pilot says little about how many rows are needed.
+_LEAST_FREEDOM = 19
+# Where this many times as many rows are needed, the difference is none for practical purposes.
+_FAR = 100
+# The practical size: models whose mean losses differ by a smaller share are equal for all purposes.
+PRACTICAL = 1e-4
+_SHARE = f"{100 * PRACTICAL:g}% of the mean loss"
+
+# A `Comparison` or a `FoldComparison`, which take their findings from here.
+Compared = Any
+
+
+def findings_of(found: Compared) -> list[Finding]:
+    """The findings of a comparison: the first rule, then margins, then rules that disagree."""
+    shown = in_grades(found)
+    rule = next(iter(found.models))
+    graded = grade_named(rule) is not None
+    ranking = Ranking(
+        shown.models[rule],
+        lambda a, b: shown.difference(a, b, rule),
+        "grade" if graded else rule,
+        found.confidence,
+        higher=graded,
+    )
+    leads = ranking.findings(lambda a, b: _deciding(found, rule, found.difference(a, b, rule)))
+    return [*leads, *(_equal(found, rule) or _margins(found)), *_disagreements(found)]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Models in order under one rule, with the difference of each pair.
+
+    Attributes
+    ----------
+    models : sequence of Model
+        The models, the best first.
+    difference : callable
+        The difference of two models by name.
+    score : str
+        What the mean is a mean of.
+    confidence : float
+        Confidence level.
+    higher : bool
+        Whether higher means are better.
+    noun : str
+        What is compared.
+    where : str
+        What the means are over, such as " over 5 folds".
+    """
+
+    models: Sequence[Model]
+    difference: Callable[[str, str], Difference]
+    score: str
+    confidence: float
+    higher: bool = False
+    noun: str = "model"
+    where: str = ""
+
+    def findings(self, decide: Callable[[str, str], NextStep | None]) -> list[Finding]:
+        """Which model is best, or what stays open; `decide` says what would decide between two."""
+        infinite = [model for model in self.models if model.infinite_rows]
+        finite = [model for model in self.models if not model.infinite_rows]
+        found = [self._infinite(infinite)] if infinite else []
+        if len(finite) == 1:
+            return [*found, self._alone(finite[0])]
+        return [*found, self._lead(finite, decide)] if finite else found
+
+    def _value(self, model: Model) -> str:
+        return f"mean {self.score} {model.mean:.4g}{in_brackets(model.interval, 4)}{self.where}"
+
+    def _ahead(self, best: Model, other: Model) -> Difference:
+        """The difference, positive where the first is better."""
+        a, b = (best.name, other.name) if self.higher else (other.name, best.name)
+        return self.difference(a, b)
+
+    def _alone(self, model: Model) -> Finding:
+        numbers = {"mean": (model.mean, model.interval)}
+        return Finding(Claim.SCORE, f"{model.name} has {self._value(model)}.", (model.name,), numbers)
+
+    def _infinite(self, models: Sequence[Model]) -> Finding:
+        """Models whose mean is infinite: no interval, no test, and a rank that a few rows decide."""
+        rows = [f"{m.name} ({m.infinite_rows:,} row{'s' * (m.infinite_rows > 1)})" for m in models]
+        which = "this row" if sum(m.infinite_rows for m in models) == 1 else "these rows"
+        others = [f"{m.finite_mean:.4g} for {m.name}" for m in models if math.isfinite(m.finite_mean)]
+        rest = f" Over the other rows, the mean is {listed(others)}." if others else ""
+        step = NextStep(
+            "look at the rows with an infinite loss, or compare by a bounded rule such as brier",
+            f"vx.worst(y, p, rule={self.score!r})",
+        )
+        return Finding(
+            Claim.INFINITE,
+            f"The mean {self.score} is infinite for {listed(rows)}: the ranking rests on {which} alone.{rest}",
+            tuple(m.name for m in models),
+            {m.name: m.finite_mean for m in models},
+            step=step,
+        )
+
+    def _lead(self, models: Sequence[Model], decide: Callable[[str, str], NextStep | None]) -> Finding:
+        best, second, *_ = models
+        gaps = {other.name: self._ahead(best, other) for other in models[1:]}
+        near, level = gaps[second.name], round(1 - self.confidence, 12)
+        p = [gap.p_adjusted for gap in gaps.values()]
+        # A p-value that is undefined licenses nothing.
+        open_ = [name for name, gap in gaps.items() if not gap.p_adjusted <= level]
+        numbers = {"mean": (best.mean, best.interval), "lead": (near.difference, near.interval)}
+        facts: dict[str, Any] = {"level": level, "caution": near.interval.caution, "numbers": numbers}
+        facts["p_value"] = math.nan if any(map(math.isnan, p)) else max(p)
+        lead = f"{near.difference:.3g} ahead of {second.name}{in_brackets(near.interval)}"
+        if not open_:
+            others = second.name if len(gaps) == 1 else f"the {len(gaps)} other {self.noun}s"
+            text = f"{best.name} is significantly better than {others}: {self._value(best)}, {lead}."
+            return Finding(Claim.BEST, text, (best.name,), **facts)
+        alone = ""
+        if (
+            near.p_adjusted > level
+            and near.interval.defined
+            and not near.interval[0] <= 0 <= near.interval[1]
+        ):
+            alone = f" This interval is for the pair alone; corrected for all pairs, p is {shown_p(near.p_adjusted)}."
+        about = (best.name, *open_)
+        if len(gaps) == 1:
+            return Finding(
+                Claim.LEAD_OPEN,
+                f"{self._of_two(best, second, near)}{alone}",
+                about,
+                **facts,
+                step=decide(best.name, second.name),
+            )
+        return Finding(
+            Claim.LEAD_OPEN,
+            f"No {self.noun} is significantly better than all others. {best.name} ranks first, with "
+            f"{self._value(best)}, but is not significantly different from {listed(open_)}. "
+            f"{self._distance(best, second, near, lead)}{alone}",
+            about,
+            **facts,
+            step=decide(best.name, open_[0]),
+        )
+
+    def _of_two(self, best: Model, other: Model, gap: Difference) -> str:
+        means = f"mean {self.score} {best.mean:.4g} and {other.mean:.4g}{self.where}"
+        if math.isnan(gap.difference):
+            return f"{best.name} and {other.name} cannot be compared, as they share no question: {means}."
+        if math.isnan(gap.p_adjusted):
+            return f"{best.name} and {other.name} cannot be tested: {means}, difference {gap.difference:.3g}."
+        return (
+            f"{best.name} and {other.name} are not significantly different: {means}, difference "
+            f"{gap.difference:z.3g}{in_brackets(gap.interval)}."
+        )
+
+    def _distance(self, best: Model, other: Model, gap: Difference, lead: str) -> str:
+        if math.isnan(gap.difference):
+            return f"{best.name} and {other.name} share no question."
+        return f"{best.name} is {lead}."
+
+
+def rows_to_decide(
+    gap: Difference, n_rows: int, n_groups: GroupCount | None, confidence: float
+) -> float | None:
+    """How many rows in all would show a difference of the size seen; None where that is not known."""
+    if not (gap.standard_error > 0 and abs(gap.difference) > _NOTHING and gap.freedom >= _LEAST_FREEDOM):
+        return None
+    units = n_rows if n_groups is None else min(each_count(n_groups))
+    goal = Goal(abs(gap.difference), 1 - confidence, POWER)
+    return goal.units(MeanSpread(gap.standard_error, gap.freedom, units)) * n_rows / units
+
+
+def _deciding(found: Compared, rule: str, gap: Difference) -> NextStep | None:
+    """What would decide between two models that are not significantly different; None where little is known."""
+    # Pairs of models have rows of their own.
+    if found.missing == "pairwise" or not gap.p_adjusted > 1 - found.confidence:
+        return None
+    if _NOTHING < abs(gap.difference) < _practical_size(found, rule):
+        # Models that are shown to be equal have a finding of their own.
+        seen = "" if _is_equal(found, rule, gap) else f": the gap seen is below {_SHARE}"
+        return NextStep(f"keep the simpler of {gap.a} and {gap.b}{seen}")
+    rows = rows_to_decide(gap, found.n_rows, found.n_groups, found.confidence)
+    if rows is None or rows <= found.n_rows:
+        return None
+    keep = f"keep the simpler of {gap.a} and {gap.b}"
+    if rows > _FAR * found.n_rows:
+        return NextStep(
+            f"{keep}: it would take more than {_FAR} times as many rows to show a gap of this size"
+        )
+    if found.margin is not None and abs(gap.difference) < found.margin:
+        return NextStep(f"{keep}: the gap is below the margin of {found.margin:g}")
+    more = rows - found.n_rows
+    digits = 10 ** max(0, math.floor(math.log10(more)) - 1)
+    said = f"{math.ceil(more / digits) * digits:,}"
+    # Grades and questions are planned for by their comparison, which knows their rows.
+    pilot = "y, p" if found.missing is None else "comparison"
+    pair = f"models=({gap.a!r}, {gap.b!r}), rule={rule!r}"
+    names = shlex.quote(f"{gap.a},{gap.b}")
+    return NextStep(
+        f"collect about {said} more rows, which would show a gap of this size with {100 * POWER:g}% power",
+        f"vx.plan({pilot}, {pair})",
+        f"verax plan {{source}} --models {names}" + ("" if found.missing else f" --rule {shlex.quote(rule)}"),
+    )
+
+
+def _practical_size(found: Compared, rule: str) -> float:
+    return float(PRACTICAL * found.models[rule][0].mean)
+
+
+def _is_equal(found: Compared, rule: str, gap: Difference) -> bool:
+    size = _practical_size(found, rule)
+    differ = abs(gap.difference) > _NOTHING and gap.p_adjusted > 1 - found.confidence
+    return differ and gap.interval.defined and max(-gap.interval.low, gap.interval.high) < size
+
+
+def _equal(found: Compared, rule: str) -> list[Finding]:
+    """The best two models, where their whole interval is within the practical size."""
+    models = found.models[rule]
+    if len(models) < 2 or found.missing == "pairwise":
+        return []
+    gap = found.difference(models[0].name, models[1].name, rule)
+    if not _is_equal(found, rule, gap):
+        return []
+    text = f"{gap.a} and {gap.b} are equal for all purposes: they differ by less than {_SHARE}."
+    numbers = {"difference": (gap.difference, gap.interval), "size": _practical_size(found, rule)}
+    return [Finding(Claim.EQUIVALENT, text, (gap.a, gap.b), numbers, level=round(1 - found.confidence, 12))]
+
+
+def _margins(found: Compared) -> list[Finding]:
+    """Pairs of models of which one is shown to be worse by less than the margin."""
+    level = round(1 - found.confidence, 12)
+    shown = {(t.model, t.against): t for t in found.margin_tests if t.p_adjusted <= level}
+    findings = []
+    for (model, against), test in shown.items():
+        other = shown.get((against, model))
+        if other is not None and model > against:
+            continue
+        numbers = {"margin": found.margin, "upper_bound": test.bound}
+        facts: dict[str, Any] = {"about": (model, against), "numbers": numbers, "level": level}
+        if other is None:
+            text = f"{model} is worse than {against} by less than {found.margin:g}"
+            claim, p = Claim.NOT_INFERIOR, test.p_adjusted
+        else:
+            text = f"{model} and {against} differ by less than {found.margin:g}"
+            claim, p = Claim.EQUIVALENT, max(test.p_adjusted, other.p_adjusted)
+        findings.append(Finding(claim, f"{text} (p {_p(p)}).", p_value=p, **facts))
+    return findings
+
+
+def _p(value: float) -> str:
+    shown = shown_p(value)
+    return shown if shown.startswith("<") else f"= {shown}"
+
+
+def _disagreements(found: Compared) -> list[Finding]:
+    """Pairs of models that rules order differently. Both orders are significant, so none is one by chance."""
+    level = round(1 - found.confidence, 12)
+    return [
+        Finding(Claim.RULES_DISAGREE, text, pair, level=level, p_value=p)
+        for pair, p, text in disagreements(found.differences, found.traits, found.claims, level)
+    ]
