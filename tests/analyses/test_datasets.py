@@ -185,7 +185,7 @@ def test_fewer_than_six_data_sets_are_not_tested():
     assert few.leader() is None
     assert few.models[0].letters == ""
     assert "No test: with 5 data sets" in repr(few)
-    assert "there is no test" in few.headline
+    assert "there is no test" in few.verdict
     assert vx.compare_datasets(V[:6], models=NAMES, better="lower").tested
 
 

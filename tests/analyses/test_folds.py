@@ -91,7 +91,7 @@ def test_rows_give_both_answers():
     assert found.difference("a", "b").interval == pytest.approx(method.interval)
     whole = vx.compare(Y, MODELS, rule="brier")
     assert not equal(found.rows.to_dict(stored=False), whole.to_dict(stored=False))
-    assert "a is the best method" in found.headline
+    assert found.verdict.startswith("a is significantly better than b: mean brier")
     shown = repr(found)
     assert "The method, trained on other data: corrected t test" in shown
     assert "These fitted models, on other rows: paired t test" in shown

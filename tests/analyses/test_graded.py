@@ -540,7 +540,7 @@ def test_grades_have_one_orientation_everywhere(tmp_path):
     assert list(gap.interval) == pytest.approx(
         [-end for end in reversed(found.difference("a", "b").interval)]
     )
-    assert f"{gap.difference:.3g} ahead of b" in found.headline
+    assert f"{gap.difference:.3g} ahead of b" in found.verdict
     table = found._tables()[0]
     assert table.cells()[1][2] == f"{40 / 60:.5f}"
     low, high = found.grades["a"]

@@ -214,10 +214,10 @@ def test_a_comparison_says_what_would_decide_it():
     found = vx.compare(Y, near, rule="brier")
     (said,) = found.undecided
     rows = vx.plan(found).rows
-    assert float(said.split("About ")[1].split(" more")[0].replace(",", "")) == pytest.approx(
+    assert float(said.split("about ")[1].split(" more")[0].replace(",", "")) == pytest.approx(
         rows - N, rel=0.1
     )
-    assert said in repr(found)
+    assert f"Next: {said[0].lower()}{said[1:]}" in repr(found)
     assert vx.compare(Y, {"p": P, "flat": np.full((N, 3), 1 / 3)}, rule="brier").undecided == []
     assert vx.compare(Y, {"p": P, "same": P}, rule="brier").undecided == []
 

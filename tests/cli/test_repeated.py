@@ -43,7 +43,7 @@ def test_a_column_of_folds(folder, tmp_path):
     assert found["folds"]["practical"]["brier"][0]["better"] == pytest.approx(
         wanted.practical["brier"][0].better
     )
-    assert found["verdict"] == wanted.headline
+    assert found["verdict"] == wanted.verdict
     plot = tmp_path / "folds.png"
     text = verax("compare", path, *MODELS, *how, "--id", "case", "--plot", plot).stdout
     assert "The method, trained on other data" in text

@@ -259,10 +259,10 @@ def _show_questions(
         save_question_page(found, html, source="; ".join(rows.files.values()))
     if plot is not None:
         draw_to(plot, found.plot())
-    verdict = found.headline
+    verdict = found.verdict.with_source(as_typed())
     result = {
         "command": "compare",
-        "verdict": verdict,
+        **told(verdict),
         "files": dict(rows.files),
         "matched": rows.matched,
         "left_out": {},
@@ -274,8 +274,8 @@ def _show_questions(
         "html": None if html is None else str(html),
         "plot": None if plot is None else str(plot),
     }
-    texts = [f"{verdict}\n", *(f"{name}: {'; '.join(lines)}" for name, lines in rows.said.items())]
-    texts += [f"Rows were matched {rows.matched}.", "", repr(found), *map(str, verdicts)]
+    texts = [*verdict_lines(verdict), *(f"{name}: {'; '.join(lines)}" for name, lines in rows.said.items())]
+    texts += [f"Rows were matched {rows.matched}.", "", found._text(), *map(str, verdicts)]
     texts += [] if html is None else [f"The page is in {html}."]
     show(result, texts, as_json=as_json)
     if not result["met"]:

@@ -13,7 +13,7 @@ from verax.cli.grade_bounds import grade_bounds, hold_grades
 from verax.cli.grading import Grading
 from verax.cli.opening import cut
 from verax.cli.options import Reading
-from verax.cli.output import command_line, show
+from verax.cli.output import as_typed, command_line, show, told, verdict_lines
 from verax.cli.require import BoundCheck
 from verax.common.paths import Files, called
 from verax.errors import InputError, Remedy
@@ -51,7 +51,7 @@ def show_grades(
     answers = grading.read_one(paths, reading, named=named)
     card, calibration = evaluated(answers, grading, reading, confidence, bounds)
     verdicts = hold_grades(bounds, card, calibration)
-    file = called(paths)
+    file, verdict = called(paths), card.verdict.with_source(as_typed())
     if html is not None:
         from verax.report.questions import save_grade_page
 
@@ -63,7 +63,7 @@ def show_grades(
     result = {
         "command": "evaluate",
         "file": file,
-        "verdict": card.headline,
+        **told(verdict),
         "taken": list(answers.taken),
         "grades": card.to_dict(stored=False),
         "calibration": None if calibration is None else calibration.to_dict(stored=False),
@@ -72,7 +72,7 @@ def show_grades(
         "save": None if save is None else str(save),
         "notes": card.notes,
     }
-    texts = [f"{model}: {card.headline}\n", f"{file}: {'; '.join(answers.taken)}", *card_texts(card)]
+    texts = [*verdict_lines(verdict, model), f"{file}: {'; '.join(answers.taken)}", *card_texts(card)]
     texts += map(str, verdicts)
     texts += [] if html is None else [f"The page is in {html}."]
     texts += [] if save is None else [f"Saved results are in {save}."]
@@ -88,7 +88,7 @@ def card_texts(card: GradeCard) -> list[str]:
     below = (
         [] if card.card is None else ["\nConfidences as forecasts of being right (class 1):", str(card.card)]
     )
-    return [str(card), *below, *([] if card.card is None else [NOT_THE_ACCURACY])]
+    return [card._text(), *below, *([] if card.card is None else [NOT_THE_ACCURACY])]
 
 
 def evaluated(

@@ -17,7 +17,7 @@ from verax.cli import options
 from verax.cli.app import FAILED, app
 from verax.cli.grade_bounds import GradeBound, grade_bounds, hold_grades
 from verax.cli.grade_cards import card_texts
-from verax.cli.output import Json, show
+from verax.cli.output import Json, show, told, verdict_lines
 from verax.cli.require import Bound, Require, Strictly, read_bounds
 from verax.cli.shards import report_on_all, save_merged
 from verax.errors import InputError, Remedy
@@ -102,6 +102,7 @@ def _show_grades(
         save_grade_page(card, html, source=", ".join(map(str, files)), held=[str(own) for own in verdicts])
     result: dict[str, Any] = {
         "command": "merge",
+        **told(card.verdict),
         "files": [str(file) for file in files],
         "grades": card.to_dict(stored=False),
         "require": [verdict.to_dict() for verdict in verdicts],
@@ -110,7 +111,7 @@ def _show_grades(
         "save": None if save is None else str(save),
         "notes": card.notes,
     }
-    texts = [f"{card.headline}\n", *card_texts(card), *map(str, verdicts)]
+    texts = [*verdict_lines(card.verdict), *card_texts(card), *map(str, verdicts)]
     texts += [] if html is None else [f"The page is in {html}."]
     texts += [] if save is None else [f"Saved results are in {save}."]
     show(result, texts, as_json=as_json)

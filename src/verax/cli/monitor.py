@@ -13,7 +13,7 @@ import typer
 from verax.cli import options
 from verax.cli.app import FAILED, app
 from verax.cli.options import Reading, reads_files, split
-from verax.cli.output import Json, show
+from verax.cli.output import Json, show, verdict_lines
 from verax.errors import InputError
 from verax.errors import show as quote
 
@@ -137,7 +137,7 @@ def monitor(
         "html": None if html is None else str(html),
         **{name: value for name, value in found.to_dict().items() if name != "verax"},
     }
-    lines = [found.verdict]
+    lines = verdict_lines(found.verdict)
     if found.alarm is not None and len(found.alarm.reasons) > 1:
         lines += [f"- {reason}" for reason in found.alarm.reasons]
     lines += [*found.cautions, *([found.lateness] if found.lateness else [])]

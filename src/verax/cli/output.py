@@ -145,13 +145,13 @@ def told(verdict: Verdict | None) -> dict[str, Any]:
     return {"verdict": found["text"], "findings": found["findings"], "next_step": found["next_step"]}
 
 
-def verdict_lines(verdict: Verdict | None) -> list[str]:
+def verdict_lines(verdict: Verdict | None, model: str = "") -> list[str]:
     """A verdict in the terminal: its text, and the command of the next step."""
     if not verdict:
         return []
     step = verdict.next_step
     command = f"\n  {step.command}" if step is not None and step.command else ""
-    return [f"{verdict}{command}\n"]
+    return [f"{model}{': ' * bool(model)}{verdict}{command}\n"]
 
 
 def draw_to(path: Path, figure: Any) -> None:

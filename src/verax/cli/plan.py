@@ -12,7 +12,7 @@ from verax.cli.app import app
 from verax.cli.grading import GradedFiles, Grading, reads_grades
 from verax.cli.models import OwnRows, own_rows
 from verax.cli.options import Reading, reads_files, split
-from verax.cli.output import Json, draw_to, show
+from verax.cli.output import Json, as_typed, draw_to, show, told, verdict_lines
 from verax.common.paths import called
 from verax.errors import InputError
 
@@ -116,14 +116,17 @@ def plan(
         found = size(**how)
     if plot is not None:
         draw_to(plot, found.plot().figure)
+    verdict = found.verdict.with_source(as_typed())
     result = {
         "command": "plan",
+        **told(verdict),
         "files": files,
         "plan": found.to_dict(stored=False),
         "plot": None if plot is None else str(plot),
     }
     drawn = [] if plot is None else [f"The figure is in {plot}."]
-    show(result, [*said, *([""] if said else []), repr(found), *drawn], as_json=as_json)
+    texts = [*verdict_lines(verdict), *said, *([""] if said else []), found._text(), *drawn]
+    show(result, texts, as_json=as_json)
 
 
 def _graded(given: list[str], grading: Grading, reading: Reading) -> bool:

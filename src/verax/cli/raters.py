@@ -10,7 +10,7 @@ import typer
 from verax.cli import options
 from verax.cli.app import app
 from verax.cli.options import Reading, reads_files
-from verax.cli.output import Json, draw_to, show
+from verax.cli.output import Json, as_typed, draw_to, show, told, verdict_lines
 from verax.errors import InputError, passing
 
 _EXAMPLES = """Examples: `verax raters rated.csv --raters ann,bob,cy`,
@@ -67,7 +67,8 @@ def raters(
     ids = {"ids": rows.first.ids} if rows.held else {}
     how = {"rule": chosen, "ordered": reading.ordered, "n": n, "confidence": confidence}
     found = rows.marked(rows.ask(study, **how, **ids))
-    texts = [*rows.said(), repr(found)]
+    verdict = found.verdict.with_source(as_typed())
+    texts = [*verdict_lines(verdict), *rows.said(), found._text()]
     if plot is not None:
         draw_to(plot, found.plot())
         texts.append(f"The drawing is in {plot}.")
@@ -76,7 +77,7 @@ def raters(
         "file": opened.file,
         "taken": rows.taken(),
         **reading.scale,
-        "verdict": found.verdict,
+        **told(verdict),
         "raters": found.to_dict(stored=False),
         "plot": None if plot is None else str(plot),
     }

@@ -11,7 +11,7 @@ import typer
 
 from verax.cli.app import FAILED
 from verax.cli.models import AboutFiles, open_models, paths_of
-from verax.cli.output import draw_to, show
+from verax.cli.output import as_typed, draw_to, show, told, verdict_lines
 from verax.cli.require import bounds_on_difference
 from verax.common.paths import called
 from verax.errors import InputError, Remedy, passing
@@ -125,10 +125,11 @@ def show_repeated(
     if plot is not None:
         drawn = found.plot()
         draw_to(plot, getattr(drawn, "figure", drawn))
+    verdict = found.verdict.with_source(as_typed())
     over = "folds" if asked.folds is not None else "datasets"
     result = {
         "command": "compare",
-        "verdict": found.headline,
+        **told(verdict),
         "files": files,
         "matched": about.matched,
         "taken": about.taken,
@@ -137,8 +138,9 @@ def show_repeated(
         "met": all(held.met for held in verdicts),
         "plot": None if plot is None else str(plot),
     }
-    texts = [f"{found.headline}\n", *(f"{name}: {'; '.join(lines)}" for name, lines in about.said.items())]
-    texts += [*([""] if about.said else []), repr(found), *map(str, verdicts)]
+    texts = [f"{name}: {'; '.join(lines)}" for name, lines in about.said.items()]
+    texts = [*verdict_lines(verdict), *texts, *([""] if about.said else []), found._text()]
+    texts += map(str, verdicts)
     show(result, texts, as_json=as_json)
     if not result["met"]:
         raise typer.Exit(FAILED)

@@ -10,13 +10,13 @@ import typer
 
 from verax.cli.app import app, words
 from verax.cli.options import Reading, reads_files
-from verax.cli.output import Json, draw_to, show
+from verax.cli.output import Json, draw_to, show, verdict_lines
 from verax.common.paths import matching
-from verax.errors import InputError, Remedy, join
+from verax.errors import InputError, Remedy
 from verax.errors import show as quote
 
 if TYPE_CHECKING:
-    from verax.selection import History, Selection
+    from verax.selection import History
 
 
 @app.command(
@@ -85,7 +85,7 @@ def select(
     if plot is not None:
         draw_to(plot, selection.plot())
     result = {"command": "select", "file": " ".join(given), **selection.to_dict(stored=False)}
-    show(result, [_verdict(selection), "", str(selection)], as_json=as_json)
+    show(result, [*verdict_lines(selection.verdict), selection._text()], as_json=as_json)
 
 
 def _of_predictions(paths: list[Path], reading: Reading, rules: list[str] | None, method: str) -> History:
@@ -121,19 +121,6 @@ def _refuse(**given: object) -> None:
     for name, value in given.items():
         if value:
             raise InputError("is for histories, not for predictions", argument=name, values=[value])
-
-
-def _verdict(selection: Selection) -> str:
-    """Which epoch to keep, by the first rule, and which others keep another."""
-    counter = selection.history.counter
-    first, *others = [selection.best[name] for name in selection.rules or selection.against]
-    best = "lowest" if first.direction == "min" else "highest"
-    text = f"Keep {counter} {first.epoch}: {best} {first.metric}, {first.value:.4g}."
-    if not others:
-        return text
-    apart = [f"{other.metric} ({counter} {other.epoch})" for other in others if other.epoch != first.epoch]
-    agreed = f"All {len(others) + 1} rules agree." if not apart else f"Another is best by {join(apart)}."
-    return f"{text} {agreed}"
 
 
 def _directions(given: list[str]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import typer
 from verax.cli import options
 from verax.cli.app import app
 from verax.cli.options import Reading, reads_files
-from verax.cli.output import Json, draw_to, show
+from verax.cli.output import Json, as_typed, draw_to, show, told, verdict_lines
 from verax.errors import InputError
 
 _EXAMPLES = """Examples: `verax sets preds.parquet --level 0.9`,
@@ -84,7 +84,8 @@ def sets(
     if made is not None:
         rows = rows.with_sets(made)
     found = rows.marked(rows.ask(judge, by=by or None, **how))
-    texts = [*rows.said(), *([] if made is None else [repr(made)]), repr(found)]
+    verdict = found.verdict.with_source(as_typed())
+    texts = [*verdict_lines(verdict), *rows.said(), *([] if made is None else [made._text()]), found._text()]
     if made is not None and save is not None:
         made.save(save)
         texts.append(f"The conformal predictor is in {save}.")
@@ -98,6 +99,7 @@ def sets(
         texts.append(f"The page is in {html}.")
     result = {
         "command": "sets",
+        **told(verdict),
         "file": opened.file,
         "taken": rows.taken(),
         "conformal": None if made is None else made.to_dict(stored=False),

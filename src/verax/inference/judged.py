@@ -79,14 +79,13 @@ def listed(names: Sequence[str], most: int = 6) -> str:
 
 
 def in_json(verdict: Verdict) -> dict[str, Any]:
-    """The text of a verdict and its findings, as JSON holds them."""
-    return {"verdict": str(verdict), "findings": [each.to_dict() for each in verdict.findings]}
+    """The text of a verdict, its findings and the next step, as JSON holds them."""
+    found = verdict.to_dict()
+    return {"verdict": found["text"], "findings": found["findings"], "next_step": found["next_step"]}
 
 
 def lines_of(verdict: Verdict) -> list[str]:
-    """The verdict as lines: its text, and how to take the next step."""
+    """The verdict as lines: its text, and the call that takes the next step."""
     step = verdict.next_step
-    if step is None:
-        return [str(verdict)] if verdict else []
-    how = step.call if "{source}" in step.command or not step.command else step.command
-    return [str(verdict), *([f"  {how}"] if how else [])]
+    call = [] if step is None or not step.call else [f"  {step.call}"]
+    return [str(verdict), *call] if verdict else []

@@ -25,7 +25,7 @@ from verax.analyses.words import (
     title_of,
 )
 from verax.errors import join
-from verax.inference.findings import Level
+from verax.inference.findings import Claim, Level
 from verax.report.contents import Contents, Findings, ListFindings
 from verax.report.limits import LEAST, PANELS
 from verax.report.reliability import n_events
@@ -349,6 +349,10 @@ def by_class_exhibit(contents: Contents) -> dict[str, Any]:
     }
 
 
+# Findings about models in subgroups, which stand below those about calibration.
+_OF_MODELS = frozenset({Claim.BEST, Claim.LEAD_OPEN})
+
+
 def subgroups_exhibit(contents: Contents, name: str) -> dict[str, Any]:
     """The losses and the calibration of the subgroups of one breakdown."""
     if name in contents.parts.too_many:
@@ -367,7 +371,7 @@ def subgroups_exhibit(contents: Contents, name: str) -> dict[str, Any]:
         words = f"No subgroup is large enough: it takes {enough}."
         return {"name": name, "lines": [], "words": words, "flagged": ""}
     lines = subgroup_lines(found, several=len(contents.findings) > 1)
-    verdict = found.verdict(lambda label: clean(label, 40))
+    verdict = " ".join(each.text for each in found.verdict.findings if each.claim not in _OF_MODELS)
     if found.untested and not contents.problem.grouped:
         verdict = "Calibration was not tested: with this many rows and classes it would take too long."
     if found.within_groups:
@@ -379,7 +383,7 @@ def subgroups_exhibit(contents: Contents, name: str) -> dict[str, Any]:
         "words": words,
         "flagged": verdict,
         "any_flagged": any(line.stands_out for line in found.lines),
-        "leaders": found.leaders(lambda label: clean(label, 40), rule),
+        "leaders": found.leaders,
         "rule": rule,
     }
 

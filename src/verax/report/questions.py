@@ -38,11 +38,10 @@ def question_page(found: Comparison, *, title: str = "Which model is better?", s
         HTML that needs nothing else.
     """
     lines = [
-        f'<p class="verdict">{escape(found.headline)}</p>',
+        f'<p class="verdict">{escape(found.verdict)}</p>',
         f'<p class="soft">{escape(found._heading().removeprefix("verax comparison: "))}</p>',
     ]
-    notes = [*found.undecided, *found.notes]
-    lines += [f"<p>{escape(note)}</p>" for note in notes]
+    lines += [f"<p>{escape(note)}</p>" for note in found.notes]
     for rule in found.models:
         lines.append(_models(found, rule))
     lines += [table_of(table, table.title or "Differences") for table in found._tables()]
@@ -88,7 +87,7 @@ def grade_page(
         HTML that needs nothing else.
     """
     heading = card._heading().removeprefix("verax grades: ")
-    lines = [f'<p class="verdict">{escape(card.headline)}</p>', f'<p class="soft">{escape(heading)}</p>']
+    lines = [f'<p class="verdict">{escape(card.verdict)}</p>', f'<p class="soft">{escape(heading)}</p>']
     lines += [f"<p>{escape(note)}</p>" for note in card.notes]
     lines += [f"<p>{escape(line)}</p>" for line in held]
     level = f"{100 * card.confidence:g}%"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -93,9 +92,7 @@ def _model(study: RaterStudy) -> dict[str, Any]:
     if study.general is not None:
         worth.append(("Worth, raters in general", *_cells(study.general, 2)))
     return {
-        "words": " ".join(
-            filter(None, [study.verdict or _NO_WORTH, study.assumption, _better(study.raters)])
-        ),
+        "words": " ".join(filter(None, [study.verdict or _NO_WORTH, study.assumption])),
         "lines": [*lines, *worth],
         "raters": [_rater(rater) for rater in study.raters],
     }
@@ -117,15 +114,3 @@ def _rater(rater: Rater) -> dict[str, Any]:
         "n": f"{rater.n_rows:,}",
         "cells": [_cells(mean) for mean in (rater.against, rater.own, rater.gain)],
     }
-
-
-def _better(raters: Sequence[Rater]) -> str:
-    """How many raters the forecasts beat, and how many beat them."""
-    if not raters:
-        return ""
-    known = [rater.gain.interval for rater in raters if rater.gain.interval.defined]
-    beaten, better = sum(high < 0 for _, high in known), sum(low > 0 for low, _ in known)
-    return (
-        f"Against the labels of the others, the forecasts are significantly better than {beaten} of "
-        f"{len(raters)} raters and significantly worse than {better or 'none'}."
-    )

@@ -14,6 +14,8 @@ from verax.common.results import Result
 from verax.common.strictjson import fields_as_dict
 from verax.display.tables import Column, Table, Tabled
 from verax.errors import PYTHON, InputError, Vocabulary, join, show
+from verax.inference.findings import Claim, Finding
+from verax.inference.judged import Judged, listed
 from verax.inputs.arrays import Floats
 from verax.scores.base import Rule
 from verax.scores.directions import Direction, unknown_direction
@@ -192,7 +194,7 @@ class Correlation:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Selection(Tabled, Result):
+class Selection(Judged, Tabled, Result):
     """The epoch that each rule would keep.
 
     Attributes
@@ -319,6 +321,22 @@ class Selection(Tabled, Result):
 
         return draw_selection(self, **options)
 
+    def _findings(self) -> list[Finding]:
+        counter = self.history.counter
+        first, *others = [self.best[name] for name in self.rules or self.against]
+        best = "lowest" if first.direction == "min" else "highest"
+        text = f"Keep {counter} {first.epoch}: {best} {first.metric}, {first.value:.4g}."
+        keep = Finding(Claim.SCORE, text, (str(first.epoch),), {first.metric: first.value})
+        if not others:
+            return [keep]
+        apart = [other for other in others if other.epoch != first.epoch]
+        text = f"All {len(others) + 1} rules agree."
+        if apart:
+            named = listed([f"{other.metric} ({counter} {other.epoch})" for other in apart])
+            text = f"Another {counter} is best by {named}."
+        numbers = {other.metric: other.value for other in apart}
+        return [keep, Finding(Claim.SCORE, text, tuple(str(other.epoch) for other in apart), numbers)]
+
     # ---- out -------------------------------------------------------------------------------
 
     def _as_dict(self) -> dict[str, Any]:
@@ -330,6 +348,7 @@ class Selection(Tabled, Result):
             "best": {name: fields_as_dict(best, without=("metric",)) for name, best in self.best.items()},
             "correlations": [fields_as_dict(each) for each in self.correlations],
             "notes": list(self.notes),
+            **self._concluded(),
         }
 
     def _frame(self) -> Table:

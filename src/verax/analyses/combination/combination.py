@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Unpack, get_args
 
 import numpy as np
 
 from verax.analyses.combination.fitting import PoolSample, cross_fitted, valid_lists
 from verax.analyses.comparison.compare import compare_losses
+from verax.analyses.comparison.findings import TESTED
 from verax.analyses.comparison.records import Difference
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.dealing import dealt
@@ -18,7 +19,9 @@ from verax.analyses.sampled import rows_to_fit
 from verax.common.checks import check_choice, check_count
 from verax.display.tables import Column, Table, Tabled
 from verax.errors import InputError, RuleError, join, show
+from verax.inference.findings import Claim, Finding, NextStep
 from verax.inference.intervals import check_confidence, check_seed
+from verax.inference.judged import Judged, VerdictOnceCalled, listed
 from verax.inputs.arrays import Floats, to_host
 from verax.inputs.lists.pooling import Pool, PoolKind, as_lists, shares
 from verax.inputs.lists.toplists import TopLists
@@ -184,7 +187,7 @@ def _as_lists(models: Mapping[str, object], form: Mapping[str, Any]) -> list[Top
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Combination(Tabled, MaySkip):
+class Combination(Judged, Tabled, MaySkip):
     """The weights of a pool of forecasters, and what it loses on rows that no fit has seen.
 
     Attributes
@@ -281,19 +284,53 @@ class Combination(Tabled, MaySkip):
         gap = self.against(name)
         return gap.difference < 0 and gap.p_adjusted <= 1 - self.comparison.confidence
 
-    def verdict(self) -> str:
-        """Whether the combination beats its parts, in words."""
+    @property
+    def verdict(self) -> VerdictOnceCalled:
+        """Whether the combination beats its parts and equal weights, as a verdict."""
+        return VerdictOnceCalled(self._findings(), TESTED)
+
+    def _findings(self) -> list[Finding]:
         beaten = [name for name in self.weights if self._beats(name)]
         others = [name for name in self.weights if name not in beaten]
         if not others:
-            said = "The combination is significantly better than each of its parts."
+            found = [
+                self._gaps(
+                    Claim.BETTER, "The combination is significantly better than each of its parts.", beaten
+                )
+            ]
         elif beaten:
-            said = f"The combination is significantly better than {join(beaten)} "
-            said += f"but not significantly better than {join(others)}."
+            text = f"The combination is significantly better than {listed(beaten)} "
+            found = [
+                self._gaps(Claim.BETTER, f"{text}but not significantly better than {listed(others)}.", beaten)
+            ]
         else:
-            said = "The combination is not significantly better than any of its parts."
-        fitted = "better" if self._beats(EQUAL) else "not significantly better"
-        return f"{said} Fitted weights are {fitted} than equal ones."
+            found = [
+                self._gaps(
+                    Claim.NOT_BETTER,
+                    "The combination is not significantly better than any of its parts.",
+                    others,
+                )
+            ]
+        if self._beats(EQUAL):
+            text = "Fitted weights are significantly better than equal ones."
+            return [*found, self._gaps(Claim.BETTER, text, [EQUAL])]
+        text = "Fitted weights are not significantly better than equal ones."
+        return [
+            *found,
+            replace(self._gaps(Claim.NOT_BETTER, text, [EQUAL]), step=NextStep("use equal weights")),
+        ]
+
+    def _gaps(self, claim: Claim, text: str, names: Sequence[str]) -> Finding:
+        """A finding about the differences of the combination from some forecasters."""
+        gaps = {name: self.against(name) for name in names}
+        return Finding(
+            claim,
+            text,
+            tuple(names),
+            {name: (gap.difference, gap.interval) for name, gap in gaps.items()},
+            p_value=max(gap.p_adjusted for gap in gaps.values()),
+            level=round(1 - self.comparison.confidence, 12),
+        )
 
     def _as_dict(self) -> dict[str, Any]:
         return {
@@ -305,7 +342,7 @@ class Combination(Tabled, MaySkip):
             "weights": dict(self.weights),
             "fold_weights": self.fold_weights.tolist(),
             "beats_all": self.beats_all,
-            "verdict": self.verdict(),
+            **self._concluded(),
             "comparison": self.comparison._as_dict(),
             **self._noted(),
         }
@@ -343,7 +380,7 @@ class Combination(Tabled, MaySkip):
         return [Table(columns, [*self.weights, EQUAL, POOL])]
 
     def _notes(self) -> list[str]:
-        return [self.verdict(), *self._said()]
+        return self._said()
 
     def _heading(self) -> str:
         return (

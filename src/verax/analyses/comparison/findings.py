@@ -112,7 +112,8 @@ class Ranking:
         )
         return Finding(
             Claim.INFINITE,
-            f"The mean {self.score} is infinite for {listed(rows)}: the ranking rests on {which} alone.{rest}",
+            f"The mean {self.score} is infinite for {listed(rows)}: the ranking rests on {which} alone."
+            f"{rest}",
             tuple(m.name for m in models),
             {m.name: m.finite_mean for m in models},
             step=step,
@@ -139,7 +140,8 @@ class Ranking:
             and near.interval.defined
             and not near.interval[0] <= 0 <= near.interval[1]
         ):
-            alone = f" This interval is for the pair alone; corrected for all pairs, p is {shown_p(near.p_adjusted)}."
+            p_of_all = shown_p(near.p_adjusted)
+            alone = f" This interval is for the pair alone; corrected for all pairs, p is {p_of_all}."
         about = (best.name, *open_)
         if len(gaps) == 1:
             return Finding(
@@ -188,7 +190,7 @@ def rows_to_decide(
 
 
 def _deciding(found: Compared, rule: str, gap: Difference) -> NextStep | None:
-    """What would decide between two models that are not significantly different; None where little is known."""
+    """What would decide between two models that do not differ significantly; None where little is known."""
     # Pairs of models have rows of their own.
     if found.missing == "pairwise" or not gap.p_adjusted > 1 - found.confidence:
         return None
@@ -239,7 +241,10 @@ def _equal(found: Compared, rule: str) -> list[Finding]:
     if not _is_equal(found, rule, gap):
         return []
     text = f"{gap.a} and {gap.b} are equal for all purposes: they differ by less than {_SHARE}."
-    numbers = {"difference": (gap.difference, gap.interval), "size": _practical_size(found, rule)}
+    numbers: dict[str, Any] = {
+        "difference": (gap.difference, gap.interval),
+        "size": _practical_size(found, rule),
+    }
     return [Finding(Claim.EQUIVALENT, text, (gap.a, gap.b), numbers, level=round(1 - found.confidence, 12))]
 
 

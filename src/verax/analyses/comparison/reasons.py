@@ -24,7 +24,8 @@ def disagreements(
 ) -> list[tuple[tuple[str, str], float, str]]:
     """Pairs of models with known traits that the rules order differently: the p-value and a sentence.
 
-    The p-value is the largest of the rules that prefer one of them. A rule that prefers the model that is right less often counts as well. One rule cannot disagree.
+    The p-value is the largest of the rules that prefer one of them. A rule that prefers the model that is
+    right less often counts as well. One rule cannot disagree.
     """
     if len(differences) < 2:
         return []

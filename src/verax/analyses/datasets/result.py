@@ -234,8 +234,8 @@ class DatasetComparison(Judged, Tabled, MaySkip):
             text = f"{best.name} is significantly better than {others}: {ranks}, {won}."
             return [Finding(Claim.BEST, text, (best.name,), **known)]
         text = (
-            f"No model is significantly better than all others. {best.name} ranks first, with {ranks}, {won}, "
-            f"but is not significantly different from {listed(near)}."
+            f"No model is significantly better than all others. {best.name} ranks first, with {ranks}, "
+            f"{won}, but is not significantly different from {listed(near)}."
         )
         return [Finding(Claim.LEAD_OPEN, text, (best.name, *near), **known)]
 

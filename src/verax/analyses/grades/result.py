@@ -15,7 +15,9 @@ from verax.analyses.grades.conclusions import facts_of
 from verax.analyses.grades.summaries import CONFIDENCES, SUMS, TASK, GradeSums, GradeTally
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, interval_head
 from verax.errors import InputError, VeraxError
+from verax.inference.findings import Claim, Finding
 from verax.inference.intervals import Interval, Resampling, with_ends
+from verax.inference.judged import Judged, in_brackets
 from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.skipping import MaySkip
 from verax.inputs.validity import MANY
@@ -26,7 +28,7 @@ NOT_THE_ACCURACY = "Its accuracy is that of decisions by confidence; that of the
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class GradeCard(Tabled, MaySkip):
+class GradeCard(Judged, Tabled, MaySkip):
     """The grades of one model.
 
     Attributes
@@ -169,16 +171,18 @@ class GradeCard(Tabled, MaySkip):
         """The mean grade of all answers, if every ungraded one had the worst and the best grade."""
         return self.rule.high - self.answers.high, self.rule.high - self.answers.low
 
-    @property
-    def headline(self) -> str:
-        """The mean grade and how sure it is, in a sentence."""
-        level = f"{100 * self.confidence:g}% CI"
-        shown = f"{level} {self.interval:.4f}" if self.interval.defined else f"no {level}"
+    def _findings(self) -> list[Finding]:
+        if math.isnan(self.mean):
+            return [Finding(Claim.TOO_FEW, "No answer was graded.")]
         scale = "" if (self.rule.low, self.rule.high) == (0, 1) else f" of {self.rule.high:g}"
-        return f"Mean grade {self.mean:.4f}{scale} ({shown}), {self.n_rows:,} graded answers."
+        ends = in_brackets(self.interval, 4) or f" (no {100 * self.confidence:g}% CI)"
+        text = f"Mean grade {self.mean:.4f}{scale}{ends}, {self.n_rows:,} graded answers."
+        numbers = {"mean": (self.mean, self.interval)}
+        return [Finding(Claim.SCORE, text, numbers=numbers, caution=self.interval.caution)]
 
     def _as_dict(self) -> dict[str, Any]:
         return {
+            **self._concluded(),
             "n_rows": self.n_rows,
             "n_groups": self.n_groups,
             "confidence": self.confidence,
@@ -279,8 +283,6 @@ class GradeCard(Tabled, MaySkip):
             )
         if self.card is not None and self.card.n_rows < self.n_rows:
             said.append(f"{self.card.n_rows:,} of {self.n_rows:,} graded answers have a confidence.")
-        if math.isnan(self.mean):
-            said.append("No answer was graded.")
         return said
 
     def _notes(self) -> list[str]:

@@ -44,9 +44,9 @@ from verax.analyses.monitoring.wording import (
     alarm_at,
     cautions_of,
     evidence_of,
+    findings_of,
     lateness_of,
     onset_at,
-    verdict_of,
 )
 from verax.analyses.parts import probabilities
 from verax.analyses.retention.uncertainty_scores import expected_of_itself, expected_of_lists
@@ -55,6 +55,8 @@ from verax.common.locking import locked
 from verax.common.paths import as_path, check_regular
 from verax.display.writing import written
 from verax.errors import InputError, Remedy
+from verax.inference.findings import Finding
+from verax.inference.judged import Judged
 from verax.inputs.arrays import to_array, to_host
 from verax.inputs.breakdown import Breakdown
 from verax.inputs.handles import Handle
@@ -79,7 +81,7 @@ def _in_turn(method: F) -> F:
     return taking_turns  # type: ignore[return-value]
 
 
-class Monitor:
+class Monitor(Judged):
     """Watch the losses and the calibration of a model over time, with alarms that keep their word.
 
     Every batch is a bet against two claims: the mean loss is at most `reference` plus `tolerance`, and the
@@ -563,10 +565,11 @@ class Monitor:
         check_count("most", most)
         return self._state.history(most)
 
-    @property
-    def verdict(self) -> str:
-        """What there is to say, in one or two sentences."""
-        return verdict_of(self._state)
+    def _findings(self) -> list[Finding]:
+        return findings_of(self._state)
+
+    def _tested_together(self) -> str:
+        return "All claims share the probability of a false alarm."
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -622,7 +625,7 @@ class Monitor:
             "threshold": self.threshold,
             "alarm": None if alarm is None else alarm.to_dict(),
             "began": None if began is None else [str(each) for each in began],
-            "verdict": self.verdict,
+            **self._concluded(),
             "cautions": list(self.cautions),
             "pending": self.pending,
             "expected_loss": None if math.isnan(expected) else expected,

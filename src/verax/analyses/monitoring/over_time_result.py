@@ -8,7 +8,9 @@ from typing import Any, Literal
 from verax.common.checks import check_choice
 from verax.common.strictjson import fields_as_dict
 from verax.display.tables import Column, FrameKind, Table, Tabled, data_frame, interval_head
+from verax.inference.findings import Claim, Finding, NextStep
 from verax.inference.intervals import Interval
+from verax.inference.judged import Judged, in_brackets
 from verax.inputs.skipping import MaySkip
 
 # How many periods readers see; data frames and JSON have all.
@@ -56,7 +58,7 @@ class PeriodLine:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class OverTime(Tabled, MaySkip):
+class OverTime(Judged, Tabled, MaySkip):
     """Losses, calibration and class frequencies by period.
 
     Attributes
@@ -133,6 +135,24 @@ class OverTime(Tabled, MaySkip):
                     column.append(value)
         return data_frame(columns, kind)
 
+    def _findings(self) -> list[Finding]:
+        low, high = (pick(self.lines, key=lambda line: line.loss) for pick in (min, max))
+        if low is high:
+            text = f"Mean {self.rule} {low.loss:.4g}{in_brackets(low.interval)} in {low.period}."
+        else:
+            best, worst = (
+                f"{each.period}, {each.loss:.4g}{in_brackets(each.interval)}" for each in (low, high)
+            )
+            text = f"Mean {self.rule} is lowest in {best}, and highest in {worst}."
+            text += f" The {len(self.lines):,} periods are not tested against each other."
+        numbers = {"lowest": (low.loss, low.interval), "highest": (high.loss, high.interval)}
+        step = NextStep(
+            "watch new rows with a monitor, whose false alarms have a bounded probability",
+            "vx.Monitor(reference)",
+        )
+        about = tuple(dict.fromkeys((str(low.period), str(high.period))))
+        return [Finding(Claim.SCORE, text, about, numbers, step=step)]
+
     def _as_dict(self) -> dict[str, Any]:
         lines = [{**fields_as_dict(line), "period": str(line.period)} for line in self.lines]
         return {
@@ -142,6 +162,7 @@ class OverTime(Tabled, MaySkip):
             "n_rows": self.n_rows,
             "confidence": self.confidence,
             "lines": lines,
+            **self._concluded(),
             **self._noted(),
         }
 

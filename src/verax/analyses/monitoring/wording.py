@@ -15,6 +15,7 @@ from verax.analyses.monitoring.settings import Settings
 from verax.analyses.monitoring.state import State
 from verax.analyses.monitoring.steps import TOP
 from verax.errors import join
+from verax.inference.findings import Claim, Finding, NextStep
 from verax.scores.registry import name_of
 
 # How many events a sentence names.
@@ -125,17 +126,24 @@ def cautions_of(state: State) -> tuple[str, ...]:
     return tuple(found)
 
 
-def verdict_of(state: State) -> str:
-    """What there is to say, in one or two sentences."""
+def findings_of(state: State) -> list[Finding]:
+    """Whether there is an alarm, since when, of what kind, and what to look at."""
     periods, alarm = state.periods, state.alarm
+    caution = " ".join(cautions_of(state))
     if not periods:
-        return "Nothing has been monitored yet."
+        return [Finding(Claim.NO_ALARM, "Nothing has been monitored yet.", caution=caution)]
     first, last = periods[0].time, periods[-1].time
     n_rows = sum(period.whole.n_rows for period in periods)
     what = f"{n_rows:,} rows " + (f"at {last}" if len(periods) == 1 else f"from {first} to {last}")
+    now, needed = evidence_of(periods), 1 / state.settings.level
+    facts: dict[str, Any] = {
+        "numbers": {"evidence": now, "threshold": needed},
+        "level": state.settings.level,
+        "caution": caution,
+    }
     if alarm is None:
-        now, needed = evidence_of(periods), 1 / state.settings.level
-        return f"No alarm in {what}: evidence {now:.3g}, alarm at {needed:.3g}."
+        text = f"No alarm in {what}: the evidence of a change is {now:.3g}, and {needed:.3g} raises an alarm."
+        return [Finding(Claim.NO_ALARM, text, **facts)]
     onset = onset_at(state)
     assert onset is not None
     likeliest, low, high = onset
@@ -144,10 +152,17 @@ def verdict_of(state: State) -> str:
     also = f", and {more} more" if more > 0 else ""
     # Earlier versions stored it without a capital.
     kind = alarm.kind[0].upper() + alarm.kind[1:]
-    return (
+    text = (
         f"Alarm at {alarm.time} in {what}: {alarm.reasons[0]}{also}. "
-        f"It began at about {likeliest}{plausible}. {kind}."
+        f"The change began at about {likeliest}{plausible}. {kind}."
     )
+    column, label, _ = alarm.targets[0]
+    where = f" where {column} is {label}" if column else ""
+    step = NextStep(
+        f"look at the rows since {low}{where}, recalibrate or retrain, and start again",
+        "monitor.acknowledge()",
+    )
+    return [Finding(Claim.ALARM, text, tuple(alarm.reasons), **facts, step=step)]
 
 
 def evidence_of(periods: Sequence[Period]) -> float:

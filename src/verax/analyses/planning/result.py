@@ -9,7 +9,9 @@ from typing import Any, Literal
 from verax.analyses.planning.pilots import Pilot
 from verax.common.strictjson import fields_as_dict
 from verax.display.tables import Column, Table, Tabled
-from verax.inference.intervals import few, few_groups
+from verax.inference.findings import Claim, Finding, NextStep
+from verax.inference.intervals import Interval, few, few_groups
+from verax.inference.judged import Judged
 from verax.inference.sizes import Goal
 from verax.inputs.skipping import MaySkip
 
@@ -49,7 +51,7 @@ class SizeLine:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class SamplePlan(Tabled, MaySkip):
+class SamplePlan(Judged, Tabled, MaySkip):
     """How many rows or groups would be enough.
 
     Attributes
@@ -180,17 +182,27 @@ class SamplePlan(Tabled, MaySkip):
             "rows_until_decided": self.rows_until_decided,
             "lines": [fields_as_dict(line) for line in self.lines],
             "notes": self._own_notes(),
+            **self._concluded(),
             **self._noted(),
         }
 
     # ---- in words ------------------------------------------------------------------------------
 
     def _heading(self) -> str:
-        return f"verax plan: {self.pilot.what}\n{self.sentence}"
+        return f"verax plan: {self.pilot.what}"
 
-    @property
-    def sentence(self) -> str:
-        """The plan in one sentence."""
+    def _findings(self) -> list[Finding]:
+        line, step = self.line, None
+        if self.pilot.n_rows and 0 < self.more_rows < math.inf:
+            step = NextStep(f"collect {self.more_rows:,.0f} more rows")
+        numbers: dict[str, Any] = {"rows": line.rows, "more_rows": self.more_rows, "size": self.goal.size}
+        if self.pilot.n_rows and line.rows_low < line.rows_high:
+            ends = Interval(line.rows_low, line.rows_high, confidence=1 - self.goal.level)
+            numbers["rows"] = (line.rows, ends)
+        caution = self.pilot.caution
+        return [Finding(Claim.ROWS_NEEDED, self._sentence(), numbers=numbers, caution=caution, step=step)]
+
+    def _sentence(self) -> str:
         goal, line = self.goal, self.line
         confidence = f"{100 * (1 - goal.level):g}% confidence"
         if self.kind == "width":

@@ -17,7 +17,7 @@ from verax.analyses.worst import find
 from verax.common.checks import check_count, check_flag
 from verax.engines.differences import PairedTally
 from verax.errors import InputError
-from verax.inference.estimates import Estimate, Units
+from verax.inference.estimates import Estimate, Units, holm
 from verax.inference.intervals import Interval, check_confidence, few, few_groups, t_quantile
 from verax.inputs.handles import Handle
 from verax.inputs.memory import open_rows
@@ -161,7 +161,7 @@ def read_raters(
         excess=excess,
         worth=RatedMean("worth", *worth),
         unbiased=unbiased,
-        raters=tuple(_rater(name, sums, confidence) for name in names),
+        raters=_corrected([_rater(name, sums, confidence) for name in names]),
         cases=cases,
         confidence=confidence,
         general=None if general is None else RatedMean("general", *general),
@@ -185,9 +185,13 @@ def _estimates(tally: PairedTally, confidence: float) -> list[tuple[float, Inter
     """The mean of every column with its interval."""
     if not tally.n_rows:
         return [(math.nan, Interval.undefined(_FEW, confidence=confidence))] * tally.n_columns
-    units = Units("rows" if tally.labels is None else "groups")
-    estimate = Estimate.of(tally, np.zeros((0, 0)), units)
+    estimate = _estimate(tally)
     return list(zip(estimate.mean.tolist(), estimate.intervals(confidence), strict=True))
+
+
+def _estimate(tally: PairedTally) -> Estimate:
+    units = Units("rows" if tally.labels is None else "groups")
+    return Estimate.of(tally, np.zeros((0, 0)), units)
 
 
 def _negated(found: tuple[float, Interval]) -> tuple[float, Interval]:
@@ -298,4 +302,11 @@ def _rater(name: str, sums: PairedSums, confidence: float) -> Rater:
         RatedMean("own", *own),
         RatedMean("forecast", *forecast),
         RatedMean("gain", *_negated(difference)),
+        float(_estimate(others).p_values()[2]) if others.n_rows else math.nan,
     )
+
+
+def _corrected(raters: Sequence[Rater]) -> tuple[Rater, ...]:
+    """The same with p-values corrected for all raters."""
+    adjusted = holm(np.array([rater.p_value for rater in raters], dtype=float)).tolist()
+    return tuple(replace(rater, p_adjusted=p) for rater, p in zip(raters, adjusted, strict=True))

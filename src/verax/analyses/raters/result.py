@@ -9,7 +9,9 @@ from typing import Any, Self
 from verax.analyses.cases import Case, text_of
 from verax.common.strictjson import fields_as_dict
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
+from verax.inference.findings import Claim, Finding
 from verax.inference.intervals import Interval
+from verax.inference.judged import Judged, listed
 from verax.inputs.arrays import Ints
 from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.skipping import MaySkip
@@ -52,6 +54,10 @@ class Rater:
         The mean loss of the forecasts against the other raters, on the same cases.
     gain : RatedMean
         The loss of the forecasts minus that of the rater: negative where the forecasts are better.
+    p_value : float, default NaN
+        The two-sided p-value of the gain; NaN where it is not known.
+    p_adjusted : float, default NaN
+        The same, corrected for all raters (Holm).
     """
 
     name: str
@@ -60,6 +66,8 @@ class Rater:
     own: RatedMean
     forecast: RatedMean
     gain: RatedMean
+    p_value: float = math.nan
+    p_adjusted: float = math.nan
 
     def to_dict(self) -> dict[str, Any]:
         """As plain Python values."""
@@ -68,11 +76,13 @@ class Rater:
             "name": self.name,
             "n_rows": self.n_rows,
             **{name: fields_as_dict(own) for name, own in means.items()},
+            "p_value": self.p_value,
+            "p_adjusted": self.p_adjusted,
         }
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class RaterStudy(Tabled, MaySkip):
+class RaterStudy(Judged, Tabled, MaySkip):
     """What several raters tell of forecasts.
 
     Attributes
@@ -133,17 +143,53 @@ class RaterStudy(Tabled, MaySkip):
     confidence: float
     general: RatedMean | None = None
 
-    @property
-    def verdict(self) -> str:
-        """The worth in one sentence; empty where there is none."""
+    def _findings(self) -> list[Finding]:
+        return [*self._worth(), *self._against_raters()]
+
+    def _tested_together(self) -> str:
+        return "Raters are tested together (Holm's correction)."
+
+    def _worth(self) -> list[Finding]:
+        """The worth; nothing where there is none."""
         value = self.worth.value
         if math.isnan(value):
-            return ""
+            return []
         whose = f" for this panel of {len(self.raters)} raters" if self.raters else ""
         spread = f" ({_span(self.worth.interval)}{whose})" if self.worth.interval.defined else ""
+        numbers = {"worth": (value, self.worth.interval)}
         if self.general is not None and self.general.interval.defined:
             spread += f", and {_span(self.general.interval)} for raters in general"
-        return f"The forecasts are worth {_raters(value)}{spread}."
+            numbers["general"] = (self.general.value, self.general.interval)
+        text = f"The forecasts are worth {_raters(value)}{spread}."
+        return [Finding(Claim.SCORE, text, numbers=numbers, caution=self.worth.interval.caution)]
+
+    def _against_raters(self) -> list[Finding]:
+        """Which raters the forecasts beat against the labels of the others, and which beat them."""
+        level = round(1 - self.confidence, 12)
+        sides: dict[Claim, list[Rater]] = {}
+        for rater in self.raters:
+            claim = Claim.RATER_OPEN
+            if rater.p_adjusted <= level:
+                claim = Claim.BETTER_THAN_RATER if rater.gain.value < 0 else Claim.WORSE_THAN_RATER
+            if not math.isnan(rater.p_adjusted):
+                sides.setdefault(claim, []).append(rater)
+        findings = []
+        for claim, verb in _SIDES.items():
+            found = sides.get(claim, [])
+            if not found:
+                continue
+            named = listed([f"{each.name} ({each.gain.value:+z.3g})" for each in found])
+            findings.append(
+                Finding(
+                    claim,
+                    f"Against the labels of the others, the forecasts {verb} {named}.",
+                    tuple(each.name for each in found),
+                    {each.name: (each.gain.value, each.gain.interval) for each in found},
+                    p_value=max(each.p_adjusted for each in found),
+                    level=level,
+                )
+            )
+        return findings
 
     @property
     def assumption(self) -> str:
@@ -169,6 +215,7 @@ class RaterStudy(Tabled, MaySkip):
             "cases": [case.to_dict() for case in self.cases],
             "confidence": self.confidence,
             "general": None if self.general is None else fields_as_dict(self.general),
+            **self._concluded(),
             **self._noted(),
         }
 
@@ -228,7 +275,7 @@ class RaterStudy(Tabled, MaySkip):
         return f"verax raters: {self.n_rows:,} cases{groups}{each}"
 
     def _notes(self) -> list[str]:
-        notes = [text for text in (self.verdict, self.assumption) if text]
+        notes = [self.assumption] if self.assumption else []
         single = self.n_rows - self.n_rated
         if single:
             cases = "1 case has" if single == 1 else f"{single:,} cases have"
@@ -273,6 +320,11 @@ _LINES = {
 }
 
 
+_SIDES = {
+    Claim.BETTER_THAN_RATER: "lose significantly less than",
+    Claim.WORSE_THAN_RATER: "lose significantly more than",
+    Claim.RATER_OPEN: "are not significantly different from",
+}
 _WORTHS = ("worth", "general")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +12,9 @@ from verax.analyses.recalibration.result import Recalibration
 from verax.common.sizes import in_digits
 from verax.common.strictjson import fields_as_dict
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
+from verax.inference.findings import Claim, Finding, NextStep
 from verax.inference.intervals import Interval
+from verax.inference.judged import Judged
 from verax.inputs.groups import GroupCount, each_count, in_words
 from verax.inputs.skipping import MaySkip
 
@@ -48,7 +51,7 @@ class LossPart:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Refinement(Tabled, MaySkip):
+class Refinement(Judged, Tabled, MaySkip):
     """The mean loss, split into what recalibration removes and what remains.
 
     Attributes
@@ -163,16 +166,31 @@ class Refinement(Tabled, MaySkip):
         """The loss, the refinement and the calibration part."""
         return (self.loss, self.refinement, self.calibration)
 
-    @property
-    def verdict(self) -> str:
-        """How much of the loss recalibration removes, in a sentence or two."""
+    def _findings(self) -> list[Finding]:
+        gain = self.gain
         left = f"Refinement: {self.rule} {value_with_interval(self.refinement.value, self._ends, '.4f')}"
         after = f"{left} after {METHOD_TITLES[self.method]}."
-        if math.isnan(self.gain.share):
-            return f"{after} The loss before it is {self.loss.value:.4g}."
-        if self.gain.certain:
-            return f"{after} Recalibration removes {self.gain} of the loss."
-        return f"{left}. No significant miscalibration: recalibration removes {self.gain} of the loss."
+        numbers = {
+            "refinement": (self.refinement.value, self.refinement.interval),
+            "calibration": (self.calibration.value, self.calibration.interval),
+        }
+        facts: dict[str, Any] = {"numbers": numbers, "caution": self.calibration.interval.caution}
+        facts |= {"p_value": gain.p_value, "level": round(1 - self.confidence, 12)}
+        if math.isnan(gain.share):
+            return [Finding(Claim.SCORE, f"{after} The loss before it is {self.loss.value:.4g}.", **facts)]
+        if gain.certain:
+            step = NextStep(
+                "recalibrate",
+                f"vx.recalibrate(y, p, rule={self.rule!r}, method={self.method!r})",
+                f"verax recalibrate {{source}} --rule {shlex.quote(self.rule)} --method {self.method}",
+            )
+            text = f"{after} Recalibration removes {gain} of the loss."
+            return [Finding(Claim.HELPS, text, (self.method,), **facts, step=step)]
+        if gain.interval.high < 0:
+            text = f"{after} Recalibration makes the loss worse: it removes {gain} of it."
+            return [Finding(Claim.HARMS, text, (self.method,), **facts)]
+        text = f"{left}. No significant miscalibration: recalibration removes {gain} of the loss."
+        return [Finding(Claim.NO_GAIN, text, **facts)]
 
     @property
     def _ends(self) -> Interval:
@@ -195,7 +213,7 @@ class Refinement(Tabled, MaySkip):
             "confidence": self.confidence,
             "picks": list(self.picks),
             "notes": list(self.notes),
-            "verdict": self.verdict,
+            **self._concluded(),
             **self._noted(),
         }
 
@@ -219,7 +237,7 @@ class Refinement(Tabled, MaySkip):
 
     def _notes(self) -> list[str]:
         cautions = dict.fromkeys(filter(None, (part.interval.caution for part in self.parts)))
-        return [self.verdict, *(f"Caution: {text}." for text in cautions), *self.notes, *self._said()]
+        return [*(f"Caution: {text}." for text in cautions), *self.notes, *self._said()]
 
 
 def _not_below(gain: Gain, closest: Gain) -> Gain:

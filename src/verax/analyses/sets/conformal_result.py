@@ -14,6 +14,9 @@ from verax.analyses.stored import StoredAsJson, read_stored
 from verax.common.paths import as_path
 from verax.common.strictjson import number
 from verax.display.tables import Tabled
+from verax.inference.findings import Claim, Finding, NextStep
+from verax.inference.intervals import Interval
+from verax.inference.judged import Judged
 from verax.inputs.arrays import Bools, Floats
 from verax.inputs.handles import Handle, refuse_lists
 from verax.inputs.newrows import check_same_classes, new_rows, other_classes
@@ -26,7 +29,7 @@ FORMAT, VERSION = "verax conformal", 1
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Conformal(StoredAsJson, Tabled, MaySkip):
+class Conformal(StoredAsJson, Judged, Tabled, MaySkip):
     """A threshold on a nonconformity score: a class is in the set if its score is at most the threshold.
 
     Made by `conformal`, or by `Conformal.load` from a file.
@@ -137,6 +140,22 @@ class Conformal(StoredAsJson, Tabled, MaySkip):
         low, high = (float(betaincinv(rank, n + 1 - rank, tail)) for tail in (0.025, 0.975))
         return low, high
 
+    def _findings(self) -> list[Finding]:
+        rows = f"the {self.n_rows:,} calibration rows"
+        if math.isinf(self.threshold):
+            text = (
+                f"With {rows}, no threshold promises coverage of {self.level:.1%}: every set has all classes."
+            )
+            return [Finding(Claim.TOO_FEW, text, step=NextStep("calibrate on more rows"))]
+        low, high = self.expected_coverage
+        text = (
+            f"The sets cover new rows with a probability of at least {self.level:.1%}, if these are "
+            f"exchangeable with {rows}; 95% of such samples give a coverage of {low:.1%} to {high:.1%}."
+        )
+        ends = Interval(low, high, method="beta")
+        step = NextStep("judge the sets on other rows", "vx.sets(y_new, conformal.apply(p_new))")
+        return [Finding(Claim.COVERS, text, numbers={"coverage": (self.level, ends)}, step=step)]
+
     # ---- out ---------------------------------------------------------------------------------
 
     def _as_dict(self) -> dict[str, Any]:
@@ -153,6 +172,7 @@ class Conformal(StoredAsJson, Tabled, MaySkip):
             "classes": None if self.classes is None else list(self.classes),
             "within": self.within,
             "notes": list(self.notes),
+            **self._concluded(),
             **self._noted(),
         }
 

@@ -9,7 +9,9 @@ from typing import Any
 from verax.common.strictjson import fields_as_dict
 from verax.display.tables import Column, Table, Tabled, interval_head
 from verax.errors import InputError, passing
+from verax.inference.findings import Claim, Finding, NextStep
 from verax.inference.intervals import Interval
+from verax.inference.judged import Judged, in_brackets, listed
 from verax.inputs.skipping import MaySkip
 
 # Of more lines, those that are flagged and the first are shown.
@@ -110,7 +112,7 @@ class Span:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class SetEvaluation(Tabled, MaySkip):
+class SetEvaluation(Judged, Tabled, MaySkip):
     """How good prediction sets are.
 
     Attributes
@@ -208,23 +210,57 @@ class SetEvaluation(Tabled, MaySkip):
         found = {name: [line for line in lines if line.flagged] for name, lines in parts.items()}
         return {name: lines for name, lines in found.items() if lines}
 
-    @property
-    def verdict(self) -> str:
-        """What to conclude, in two sentences."""
-        covers = f"The sets cover {self.coverage.value:.1%} of the outcomes ({_percent(self.coverage)})"
-        if self.excess is None or self.claimed is None:
-            told = "."
-        elif self.excess.interval.defined and self.excess.interval.high < 0:
-            told = f", significantly less than the claimed {self.claimed:.1%}: they are too small."
-        elif self.excess.interval.defined and self.excess.interval.low > 0:
-            told = f", significantly more than the claimed {self.claimed:.1%}."
-        else:
-            told = f", in line with the claimed {self.claimed:.1%}."
-        size = f"They have {self.size.value:.2f} of {self.n_classes:,} classes on average"
+    def _findings(self) -> list[Finding]:
+        return [self._coverage(), self._sizes(), *self._breakdowns()]
+
+    def _coverage(self) -> Finding:
+        share = f"{self.coverage.value:.1%}{in_brackets(self.coverage.interval, percent=True)}"
+        covers, excess = f"The sets cover {share} of the outcomes", self.excess
+        numbers = {"coverage": (self.coverage.value, self.coverage.interval)}
+        facts: dict[str, Any] = {"numbers": numbers, "caution": self.coverage.interval.caution}
+        if excess is None or self.claimed is None:
+            return Finding(Claim.SCORE, f"{covers}.", **facts)
+        numbers["excess"] = (excess.value, excess.interval)
+        facts["level"] = round(1 - self.confidence, 12)
+        claimed, low, high = f"the claimed {self.claimed:.1%}", *excess.interval
+        if high < 0:
+            level = self.claimed if self.level is None else self.level
+            step = NextStep(
+                "calibrate the sets on rows of their own",
+                f"vx.conformal(y, p, level={level:.4g}).apply(p_new)",
+            )
+            text = f"{covers}, significantly less than {claimed}: they are too small."
+            return Finding(Claim.TOO_NARROW, text, step=step, **facts)
+        if low > 0:
+            return Finding(Claim.COVERS, f"{covers}, significantly more than {claimed}.", **facts)
+        return Finding(Claim.COVERAGE_OPEN, f"{covers}, not significantly different from {claimed}.", **facts)
+
+    def _sizes(self) -> Finding:
         constant = ""
         if self.constant_size is not None and self.constant_size < self.n_classes:
             constant = f"; the {self.constant_size} most frequent classes alone would reach the level"
-        return f"{covers}{told} {size}{constant}."
+        size = f"{self.size.value:.2f}{in_brackets(self.size.interval)}"
+        text = f"They have {size} of {self.n_classes:,} classes on average{constant}."
+        return Finding(Claim.SCORE, text, numbers={"size": (self.size.value, self.size.interval)})
+
+    def _breakdowns(self) -> list[Finding]:
+        findings = []
+        for name, lines in self.flagged.items():
+            some = listed([f"{line.label} ({line.coverage:.1%})" for line in lines], 5)
+            findings.append(
+                Finding(
+                    Claim.SUBGROUP,
+                    f"Coverage differs significantly by {name}: {some}.",
+                    tuple(str(line.label) for line in lines),
+                    {str(line.label): (line.coverage, line.interval) for line in lines},
+                    p_value=max(line.p_adjusted for line in lines),
+                    level=round(1 - self.confidence, 12),
+                )
+            )
+        return findings
+
+    def _tested_together(self) -> str:
+        return "The lines of each breakdown are tested together (Holm's correction)."
 
     def plot(self) -> Any:
         """Draw the sizes of the sets, and the coverage by size, class and subgroup.
@@ -260,7 +296,7 @@ class SetEvaluation(Tabled, MaySkip):
         facts = fields_as_dict(self, without=("sizes", "by_class", "by_size", "by", "spans"))
         return {
             **facts,
-            "verdict": self.verdict,
+            **self._concluded(),
             "sizes": [{"size": size, "share": share} for size, share in self.sizes.items()],
             "by_class": [fields_as_dict(line) for line in self.by_class],
             "by_size": [fields_as_dict(line) for line in self.by_size],
@@ -272,7 +308,7 @@ class SetEvaluation(Tabled, MaySkip):
     def _heading(self) -> str:
         groups = "" if self.n_groups is None else f", {self.n_groups:,} groups"
         kind = "ordered classes" if self.ordered else "classes"
-        return f"verax sets: {self.n_rows:,} sets{groups}, {self.n_classes:,} {kind}\n{self.verdict}"
+        return f"verax sets: {self.n_rows:,} sets{groups}, {self.n_classes:,} {kind}"
 
     def _tables(self) -> list[Table]:
         rows = [
@@ -304,19 +340,7 @@ class SetEvaluation(Tabled, MaySkip):
         return [Table(columns, shown), *(_lines(name, own, self) for name, own in parts.items() if own)]
 
     def _notes(self) -> list[str]:
-        notes = [f"caution: {caution}" for caution in self.cautions]
-        for name, lines in self.flagged.items():
-            some = ", ".join(f"{line.label} ({line.coverage:.1%})" for line in lines[:5])
-            more = f" and {len(lines) - 5} more" if len(lines) > 5 else ""
-            notes.append(f"Coverage differs significantly by {name}: {some}{more} (Holm).")
-        return [*notes, *self._said()]
-
-
-def _percent(measured: SetMeasure) -> str:
-    interval = measured.interval
-    if not interval.defined:
-        return "no interval"
-    return f"{100 * interval.confidence:g}% CI {100 * interval.low:.1f} to {100 * interval.high:.1f}%"
+        return [*(f"caution: {caution}" for caution in self.cautions), *self._said()]
 
 
 def _lines(name: str, lines: tuple[CoverageLine, ...], found: SetEvaluation) -> Table:

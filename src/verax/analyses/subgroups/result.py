@@ -10,14 +10,19 @@ from verax.analyses.calibration.components import Decomposition
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.result import Comparison
+from verax.analyses.words import clean
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
-from verax.errors import join
+from verax.inference.findings import Claim, Finding, NextStep
+from verax.inference.judged import Judged, VerdictOnceCalled, listed
 from verax.inputs.skipping import MaySkip
 from verax.scores.combinators import padded
 from verax.scores.registry import name_of, stored_rule
 
 # How many subgroups without a best model are named.
 _NAMED = 12
+_TESTED = (
+    "Subgroups are tested together for calibration, and pairs of models in all of them (Holm's correction)."
+)
 WITHIN_GROUPS = "Each subgroup is one group: rows within it are assumed independent."
 TIME_ORDERED = (
     "Models are compared on the rows of a subgroup in order of time; scores and calibration tests assume "
@@ -59,7 +64,7 @@ class Subgroup:
     undecided: bool = False
 
 
-class Subgroups(Tabled, MaySkip, Mapping[Any, Any]):
+class Subgroups(Judged, Tabled, MaySkip, Mapping[Any, Any]):
     """Subgroups by label; (label, model) where there are several models, whose comparisons are beside.
 
     Parameters
@@ -138,38 +143,71 @@ class Subgroups(Tabled, MaySkip, Mapping[Any, Any]):
         found = "" if first.decomposition.intervals is None else "; use the interval of the miscalibration"
         return f"No p-values of calibration: {why}{found}."
 
-    def verdict(self, name: Callable[[object], str] = str) -> str:
-        """Which subgroups are miscalibrated beyond chance, in words.
+    @property
+    def verdict(self) -> VerdictOnceCalled:
+        """The subgroups that are significantly miscalibrated, and the best model of each, as a verdict."""
+        return VerdictOnceCalled(self._findings(), _TESTED)
 
-        Parameters
-        ----------
-        name : callable, default str
-            What writes a label as a text.
-
-        Returns
-        -------
-        str
-            A sentence.
-        """
+    def _findings(self) -> list[Finding]:
         if self.untested:
-            return self.untested
-        undecided = [line for line in self.lines if line.undecided]
-        found = []
+            return [Finding(Claim.UNTESTED, self.untested), *self._leads()]
+        found, level = [], round(1 - self._score(self.lines[0]).interval.confidence, 12)
         if self.flagged:
-            found.append(f"Significantly miscalibrated: {self._names(self.flagged, name)}.")
+            names = self._names(self.flagged)
+            p = [line.p_adjusted for line in self.flagged if line.p_adjusted is not None]
+            step = NextStep(
+                f"recalibrate on the rows of {listed(names)} alone, or do not use the probabilities there"
+            )
+            found.append(
+                Finding(
+                    Claim.SUBGROUP,
+                    f"Significantly miscalibrated: {listed(names, _NAMED)}.",
+                    tuple(names),
+                    {
+                        name: line.decomposition.whole.miscalibration
+                        for name, line in zip(names, self.flagged, strict=True)
+                    },
+                    p_value=max(p, default=None),
+                    level=level,
+                    step=step,
+                )
+            )
+        undecided = [line for line in self.lines if line.undecided]
         if undecided:
-            found.append(f"Undecided, because it would take too many draws: {self._names(undecided, name)}.")
-        return " ".join(found) or "No subgroup is significantly miscalibrated."
+            names = self._names(undecided)
+            text = f"Undecided, because it would take too many draws: {listed(names, _NAMED)}."
+            found.append(Finding(Claim.UNTESTED, text, tuple(names)))
+        none = Finding(Claim.NO_SUBGROUP, "No subgroup is significantly miscalibrated.", level=level)
+        return [*(found or [none]), *self._leads()]
 
-    def _names(self, lines: list[Subgroup], name: Callable[[object], str]) -> str:
-        return join(name(line.label) + (f" ({line.model})" if self._several else "") for line in lines)
+    def _names(self, lines: list[Subgroup]) -> list[str]:
+        return [clean(line.label, 40) + (f" ({line.model})" if self._several else "") for line in lines]
+
+    def _leads(self) -> list[Finding]:
+        """The best model of each subgroup, and the subgroups without one."""
+        found, undecided = [], []
+        for label, comparison in self.comparisons.items():
+            leader, name = comparison.leader(self.rule), clean(label, 40)
+            if leader is None:
+                undecided.append(name)
+                continue
+            others = [other for other in comparison.names if other != leader]
+            p = max(comparison.difference(leader, other, self.rule).p_adjusted for other in others)
+            shown = "< 0.0001" if p < 1e-4 else f"= {p:.4f}"
+            text = f"{name}: {leader} is significantly best by {self.rule} (p {shown}, Holm)."
+            level = round(1 - comparison.confidence, 12)
+            found.append(Finding(Claim.BEST, text, (name, leader), p_value=p, level=level))
+        if undecided:
+            text = f"No model is significantly best by {self.rule} in {listed(undecided, _NAMED)}."
+            found.append(Finding(Claim.LEAD_OPEN, text, tuple(undecided)))
+        return found
 
     def _as_dict(self) -> dict[str, Any]:
         return {
             "by": self.by,
             "rule": self.rule,
             "untested": self.untested,
-            "verdict": self.verdict(),
+            **self._concluded(),
             "within_groups": self.within_groups,
             "time_ordered": self.time_ordered,
             "subgroups": [
@@ -247,42 +285,12 @@ class Subgroups(Tabled, MaySkip, Mapping[Any, Any]):
     def _notes(self) -> list[str]:
         notes = [WITHIN_GROUPS] if self.within_groups else []
         notes += [TIME_ORDERED] if self.time_ordered else []
-        notes.append(self.verdict())
-        return [*notes, *self.leaders(), *self._said()]
+        return [*notes, *self._said()]
 
-    def leaders(self, name: Callable[[object], str] = str, rule: str = "") -> list[str]:
-        """Which model is significantly best in each subgroup, in words.
-
-        Parameters
-        ----------
-        name : callable, default str
-            What writes a label as a text.
-        rule : str, default ""
-            What the rule is called; by default its name.
-
-        Returns
-        -------
-        list of str
-            A sentence for each subgroup with a best model, one for all others, and one about the correction;
-            none for one model.
-        """
-        found, undecided, by = [], [], rule or self.rule
-        for label, comparison in self.comparisons.items():
-            leader = comparison.leader(self.rule)
-            if leader is None:
-                undecided.append(name(label))
-                continue
-            others = [other for other in comparison.names if other != leader]
-            p = max(comparison.difference(leader, other, self.rule).p_adjusted for other in others)
-            shown = "< 0.0001" if p < 1e-4 else f"= {p:.4f}"
-            found.append(f"{name(label)}: {leader} is best by {by} (Holm p {shown}).")
-        if undecided:
-            rest = len(undecided) - _NAMED
-            named = join(undecided if rest <= 0 else [*undecided[:_NAMED], f"{rest:,} more"])
-            found.append(f"No model is significantly best by {by} in {named}.")
-        if len(self.comparisons) > 1:
-            found.append("The p-values of differences between models are corrected for all subgroups (Holm).")
-        return found
+    @property
+    def leaders(self) -> list[str]:
+        """The best model of each subgroup, a sentence each; empty for one model."""
+        return [each.text for each in self._leads()]
 
 
 def score_of(card: Scorecard, rule: str) -> CardLine:

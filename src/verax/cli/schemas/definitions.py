@@ -27,6 +27,7 @@ from verax.cli.schemas.building import (
     record,
     ref,
 )
+from verax.inference.findings import Claim
 
 N_GROUPS = either(COUNT, listed(COUNT, 2), {"type": "null"})
 NOTED: dict[str, Schema | Maybe] = {
@@ -43,6 +44,12 @@ COLUMN_FILE: dict[str, Schema | Maybe] = {
 }
 ANY_FILE: dict[str, Schema | Maybe] = {"file": TEXT, "taken": either(ref("columns"), ref("list_file"))}
 WEIGHTS_ARE: Schema = {"enum": ["importance", "counts"]}
+# What results and commands conclude.
+CONCLUDED: dict[str, Schema | Maybe] = {
+    "verdict": TEXT,
+    "findings": listed(ref("finding")),
+    "next_step": or_none(ref("next_step")),
+}
 
 _CARD: dict[str, Schema | Maybe] = {
     "verax": TEXT,
@@ -64,6 +71,17 @@ _FAULTS = record(n_lists=COUNT, n_invalid=COUNT, unmatched=TEXT)
 DEFINITIONS: dict[str, Schema] = {
     "skipped": record(n_given=COUNT, count=COUNT, rows=listed(COUNT), reasons=mapped(COUNT), caution=TEXT),
     "faults": either(_FAULTS, mapped(_FAULTS)),
+    "finding": record(
+        claim={"enum": [str(claim) for claim in Claim]},
+        text=TEXT,
+        about=TEXTS,
+        numbers=mapped(record(value=NUMBER, interval=or_none(INTERVAL))),
+        p_value=NUMBER,
+        level=NUMBER,
+        caution=TEXT,
+        next_step=or_none(ref("next_step")),
+    ),
+    "next_step": record(text=TEXT, call=TEXT, command=TEXT),
     "line": record(
         mean=NUMBER,
         interval=INTERVAL,
@@ -136,6 +154,7 @@ DEFINITIONS: dict[str, Schema] = {
         **NOTED,
     ),
     "comparison": record(
+        **CONCLUDED,
         n_rows=COUNT,
         n_groups=N_GROUPS,
         method=TEXT,
@@ -160,6 +179,7 @@ DEFINITIONS: dict[str, Schema] = {
         **NOTED,
     ),
     "grade_card": record(
+        **CONCLUDED,
         n_rows=COUNT,
         n_groups=N_GROUPS,
         confidence=SHARE,
@@ -179,7 +199,7 @@ DEFINITIONS: dict[str, Schema] = {
         by=TEXT,
         rule=TEXT,
         untested=TEXT,
-        verdict=TEXT,
+        **CONCLUDED,
         within_groups=TRUTH,
         time_ordered=TRUTH,
         subgroups=listed(

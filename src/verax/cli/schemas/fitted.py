@@ -28,7 +28,7 @@ from verax.cli.schemas.building import (
     record,
     ref,
 )
-from verax.cli.schemas.definitions import ANY_FILE, N_GROUPS, NOTED
+from verax.cli.schemas.definitions import ANY_FILE, CONCLUDED, N_GROUPS, NOTED
 
 
 def recalibrate() -> Schema:
@@ -103,7 +103,7 @@ def sets() -> Schema:
         classes=TEXTS,
         confidence=SHARE,
         cautions=TEXTS,
-        verdict=TEXT,
+        **CONCLUDED,
         sizes=listed(record(size=COUNT, share=FINITE)),
         by_class=listed(line),
         by_size=listed(line),
@@ -124,10 +124,11 @@ def sets() -> Schema:
         classes=or_none(listed(LABEL)),
         within=FINITE,
         notes=TEXTS,
+        **CONCLUDED,
         **NOTED,
     )
     own: dict[str, Schema | Maybe] = {"conformal": or_none(made), "sets": found}
-    return output("sets", **ANY_FILE, **own, plot=PATH, html=PATH, save=PATH)
+    return output("sets", **ANY_FILE, **CONCLUDED, **own, plot=PATH, html=PATH, save=PATH)
 
 
 def monitor() -> Schema:
@@ -163,7 +164,7 @@ def monitor() -> Schema:
         threshold=FINITE,
         alarm=or_none(alarm),
         began=or_none(listed(TEXT, 3)),
-        verdict=TEXT,
+        **CONCLUDED,
         cautions=TEXTS,
         pending=COUNT,
         expected_loss=NUMBER,

@@ -33,7 +33,15 @@ from verax.cli.schemas.building import (
     record,
     ref,
 )
-from verax.cli.schemas.definitions import ANY_FILE, COLUMN_FILE, DEFINITIONS, LIST_CARD, N_GROUPS, NOTED
+from verax.cli.schemas.definitions import (
+    ANY_FILE,
+    COLUMN_FILE,
+    CONCLUDED,
+    DEFINITIONS,
+    LIST_CARD,
+    N_GROUPS,
+    NOTED,
+)
 from verax.cli.schemas.fitted import monitor, recalibrate, sets
 from verax.inference.repeated import Practical
 from verax.inference.signedranks import Friedman
@@ -61,7 +69,7 @@ def _evaluate() -> Schema:
     graded = output(
         "evaluate",
         file=TEXT,
-        verdict=TEXT,
+        **CONCLUDED,
         taken=TEXTS,
         grades=ref("grade_card"),
         calibration=or_none(ref("calibration")),
@@ -83,11 +91,12 @@ def _toplist() -> Schema:
 def _merge() -> Schema:
     card = either(ref("card"), ref("list_card"))
     own: dict[str, Schema | Maybe] = {"files": TEXTS, "notes": TEXTS, **_HELD, **_KEPT}
-    return either(output("merge", card=card, **own), output("merge", grades=ref("grade_card"), **own))
+    grades = output("merge", grades=ref("grade_card"), **CONCLUDED, **own)
+    return either(output("merge", card=card, **own), grades)
 
 
 def _compare() -> Schema:
-    about: dict[str, Schema | Maybe] = {"verdict": or_none(TEXT), "files": mapped(TEXT), "matched": TEXT}
+    about: dict[str, Schema | Maybe] = {**CONCLUDED, "files": mapped(TEXT), "matched": TEXT}
     about |= {"taken": mapped(either(ref("columns"), TEXTS)), **_HELD, "plot": PATH}
     rows = output(
         "compare",
@@ -101,6 +110,7 @@ def _compare() -> Schema:
     scores["notes"] = TEXTS
     by_model = mapped(NUMBERS)
     folds = record(
+        **CONCLUDED,
         **scores,
         n_folds=COUNT,
         folds=listed(LABEL),
@@ -114,6 +124,7 @@ def _compare() -> Schema:
         **NOTED,
     )
     datasets = record(
+        **CONCLUDED,
         **scores,
         score=TEXT,
         n_datasets=COUNT,
@@ -152,9 +163,10 @@ def _plan() -> Schema:
         rows_until_decided=NUMBER,
         lines=listed(line),
         notes=TEXTS,
+        **CONCLUDED,
         **NOTED,
     )
-    return output("plan", files=mapped(TEXT), plan=plan, plot=PATH)
+    return output("plan", **CONCLUDED, files=mapped(TEXT), plan=plan, plot=PATH)
 
 
 def _decompose() -> Schema:
@@ -281,12 +293,13 @@ def _raters() -> Schema:
         cases=listed(_rated_case()),
         confidence=SHARE,
         general=or_none(mean),
+        **CONCLUDED,
         **NOTED,
     )
     return output(
         "raters",
         **COLUMN_FILE,
-        verdict=TEXT,
+        **CONCLUDED,
         raters=found,
         plot=PATH,
     )
@@ -296,6 +309,7 @@ def _select() -> Schema:
     best = of_fields(Best, without=("metric",), epoch=FINITE, value=FINITE)
     return output(
         "select",
+        **CONCLUDED,
         file=TEXT,
         n_epochs=COUNT,
         counter={"enum": ["epoch", "step"]},
