@@ -97,6 +97,9 @@ def _merge() -> Schema:
 
 def _compare() -> Schema:
     about: dict[str, Schema | Maybe] = {**CONCLUDED, "files": mapped(TEXT), "matched": TEXT}
+    # Rows that do not fit into memory have no verdict of their own.
+    about |= {"verdict": or_none(TEXT), "findings": Maybe(listed(ref("finding")))}
+    about["next_step"] = Maybe(or_none(ref("next_step")))
     about |= {"taken": mapped(either(ref("columns"), TEXTS)), **_HELD, "plot": PATH}
     rows = output(
         "compare",
@@ -280,7 +283,8 @@ def _retain() -> Schema:
 
 def _raters() -> Schema:
     mean = record(name=TEXT, value=NUMBER, interval=ref("interval"))
-    rater = record(name=TEXT, n_rows=COUNT, **dict.fromkeys(("against", "own", "forecast", "gain"), mean))
+    tested = {"p_value": NUMBER, "p_adjusted": NUMBER}
+    rater = record(name=TEXT, n_rows=COUNT, **tested, **dict.fromkeys(("against", "own", "forecast", "gain"), mean))
     found = record(
         rule=TEXT,
         n_rows=COUNT,
