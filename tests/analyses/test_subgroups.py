@@ -47,7 +47,7 @@ def test_only_what_is_miscalibrated_stands_out():
     assert [line.label for line in found.flagged] == ["two"]
     assert found["two"].p_adjusted >= found["two"].p_value
     text = repr(found)
-    assert text.startswith("verax subgroups by site\nsite")
+    assert text.startswith("verax subgroups by site\nSignificantly miscalibrated: two.")
     assert text.count("stands out") == 1
 
 
@@ -73,7 +73,8 @@ def test_several_models_are_compared_in_each_subgroup():
     assert north.difference == pytest.approx(vx.brier(y[rows], q[rows]) - vx.brier(y[rows], noisy[rows]))
     assert found.comparisons["south"].difference("good", "noisy").difference == 0
     p = found.comparisons["north"].difference("good", "noisy").p_adjusted
-    assert f"north: good is best by brier (Holm p {'< 0.0001' if p < 1e-4 else f'= {p:.4f}'})." in repr(found)
+    shown = "< 0.0001" if p < 1e-4 else f"= {p:.4f}"
+    assert f"north: good is significantly best by brier (p {shown}, Holm)." in repr(found)
     assert "No model is significantly best by brier in south." in repr(found)
 
 
@@ -116,8 +117,12 @@ def test_any_number_of_subgroups_can_be_flagged(m):
     y[wrong] = rng.random(80) < q[wrong] ** 4
     found = vx.subgroups(y, q, by=site, rules=["brier"], bootstrap=20)
     assert [line.label for line in found.flagged] == [7]
-    assert found.verdict() == "Significantly miscalibrated: 7."
-    assert found.verdict() in repr(found)
+    assert found.verdict.startswith(
+        "Significantly miscalibrated: 7. Next: recalibrate on the rows of 7 alone"
+    )
+    assert found.verdict in repr(found)
+    with pytest.warns(DeprecationWarning, match="a property now"):
+        assert found.verdict() == found.verdict
     assert not any(line.undecided for line in found.lines)
 
 
@@ -126,7 +131,7 @@ def test_what_cannot_be_decided_is_not_called_calibrated(monkeypatch):
     y, q, _ = calibrated(20 * 40)
     found = vx.subgroups(y, q, by=np.repeat(np.arange(40), 20), bootstrap=10, rules=["brier"])
     assert any(line.undecided for line in found.lines)
-    assert found.verdict().startswith("Undecided")
+    assert found.verdict.startswith("Undecided")
 
 
 def test_p_values_far_beyond_the_draws_are_not_too_small():
@@ -171,12 +176,12 @@ def test_labels_classes_and_groups():
     line = untested[0]
     assert (line.p_value, line.p_adjusted, line.stands_out) == (None, None, False)
     assert "rows of a group belong together" in untested.untested
-    assert repr(untested).endswith(untested.untested)
+    assert untested.verdict == untested.untested
     low, high = line.decomposition.intervals["miscalibration"]
     assert f", {low:.4f} to {high:.4f})" in repr(untested)
     without = vx.subgroups(y, p, by=np.arange(200) // 100, bootstrap=0)
     assert without.untested
-    assert repr(without).endswith(without.untested)
+    assert without.verdict == without.untested
     assert vx.subgroups(y, p, by=np.arange(200) // 100, bootstrap=5).untested == ""
     text = vx.subgroups(
         ["lo", "hi"] * 50, p[:100, :2], by=[0, 1] * 50, classes=["lo", "hi"], normalize=True, bootstrap=5

@@ -102,7 +102,7 @@ def test_stacked_models_with_different_questions(folder, tmp_path):
             wanted.difference("new", "old", rule).standard_error
         )
     assert "not graded" in page.read_text()
-    assert wanted.headline in page.read_text()
+    assert wanted.verdict in page.read_text()
     assert as_json(*options, "--missing", "pairwise")["missing"] == "pairwise"
 
 

@@ -40,10 +40,10 @@ def log(tmp_path):
 def test_it_prints_it_all(log):
     result = verax(log)
     assert result.returncode == 0, result.stderr
-    expected = f"{History.read(log).select()}\n"
+    expected = f"{History.read(log).select()._text()}\n"
     verdict, _, rest = result.stdout.partition("\n\n")
     assert rest == expected.replace("directions={'val_utility': 'min'}", "--direction val_utility=min")
-    assert verdict == "Keep epoch 1: lowest val_log, 0.5. Another is best by val_pbs (epoch 2)."
+    assert verdict == "Keep epoch 1: lowest val_log, 0.5. Another epoch is best by val_pbs (epoch 2)."
 
 
 def test_what_was_asked_for_as_json_with_a_plot(log, tmp_path):

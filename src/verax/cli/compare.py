@@ -234,7 +234,7 @@ def compare(
         for name, left in about.left_out.items()
         if left.count
     ]
-    texts += ["", repr(found), *(f"\n{part}" for part in parts.values())]
+    texts += ["", found._text(), *(f"\n{part}" for part in parts.values())]
     texts += map(str, verdicts)
     texts += [] if html is None else [f"The report is in {html}."]
     show(result, texts, as_json=as_json)

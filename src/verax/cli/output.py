@@ -23,6 +23,7 @@ from verax.common.limits import LONGEST_SHOWN
 from verax.common.texts import shortened, visible
 from verax.display.writing import written
 from verax.errors import InputError
+from verax.inference.judged import in_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -141,8 +142,7 @@ def told(verdict: Verdict | None) -> dict[str, Any]:
     """A verdict in JSON: its text, and the findings that it is made of."""
     if verdict is None:
         return {"verdict": None, "findings": [], "next_step": None}
-    found = verdict.to_dict()
-    return {"verdict": found["text"], "findings": found["findings"], "next_step": found["next_step"]}
+    return in_json(verdict)
 
 
 def verdict_lines(verdict: Verdict | None, model: str = "") -> list[str]:

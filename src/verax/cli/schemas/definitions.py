@@ -44,8 +44,9 @@ COLUMN_FILE: dict[str, Schema | Maybe] = {
 }
 ANY_FILE: dict[str, Schema | Maybe] = {"file": TEXT, "taken": either(ref("columns"), ref("list_file"))}
 WEIGHTS_ARE: Schema = {"enum": ["importance", "counts"]}
-# What results and commands conclude.
-CONCLUDED: dict[str, Schema | Maybe] = {
+
+# What is claimed: the text, the findings that it is made of, and what to do next.
+TOLD: dict[str, Schema | Maybe] = {
     "verdict": TEXT,
     "findings": listed(ref("finding")),
     "next_step": or_none(ref("next_step")),
@@ -61,6 +62,8 @@ _CARD: dict[str, Schema | Maybe] = {
     "scores": mapped(ref("line")),
     "metrics": mapped(ref("line")),
     "measures": Maybe(mapped(ref("line"))),
+    "verdict": Maybe(TEXT),
+    "findings": Maybe(listed(ref("finding"))),
     "zero_probability": record(count=COUNT, rows=listed(COUNT)),
     **NOTED,
 }
@@ -71,17 +74,6 @@ _FAULTS = record(n_lists=COUNT, n_invalid=COUNT, unmatched=TEXT)
 DEFINITIONS: dict[str, Schema] = {
     "skipped": record(n_given=COUNT, count=COUNT, rows=listed(COUNT), reasons=mapped(COUNT), caution=TEXT),
     "faults": either(_FAULTS, mapped(_FAULTS)),
-    "finding": record(
-        claim={"enum": [str(claim) for claim in Claim]},
-        text=TEXT,
-        about=TEXTS,
-        numbers=mapped(record(value=NUMBER, interval=or_none(INTERVAL))),
-        p_value=NUMBER,
-        level=NUMBER,
-        caution=TEXT,
-        next_step=or_none(ref("next_step")),
-    ),
-    "next_step": record(text=TEXT, call=TEXT, command=TEXT),
     "line": record(
         mean=NUMBER,
         interval=INTERVAL,
@@ -154,7 +146,7 @@ DEFINITIONS: dict[str, Schema] = {
         **NOTED,
     ),
     "comparison": record(
-        **CONCLUDED,
+        **TOLD,
         n_rows=COUNT,
         n_groups=N_GROUPS,
         method=TEXT,
@@ -179,7 +171,7 @@ DEFINITIONS: dict[str, Schema] = {
         **NOTED,
     ),
     "grade_card": record(
-        **CONCLUDED,
+        **TOLD,
         n_rows=COUNT,
         n_groups=N_GROUPS,
         confidence=SHARE,
@@ -199,7 +191,7 @@ DEFINITIONS: dict[str, Schema] = {
         by=TEXT,
         rule=TEXT,
         untested=TEXT,
-        **CONCLUDED,
+        **TOLD,
         within_groups=TRUTH,
         time_ordered=TRUTH,
         subgroups=listed(
@@ -255,6 +247,17 @@ DEFINITIONS: dict[str, Schema] = {
     "list_file": record(
         shape=TEXT, taken=TEXTS, counts=mapped(LABEL), skipped=or_none(ref("skipped")), notes=TEXTS
     ),
+    "finding": record(
+        claim={"enum": [str(claim) for claim in Claim]},
+        text=TEXT,
+        about=TEXTS,
+        numbers=mapped(record(value=NUMBER, interval=or_none(listed(NUMBER, 2)))),
+        p_value=or_none(NUMBER),
+        level=or_none(SHARE),
+        caution=TEXT,
+        next_step=or_none(ref("next_step")),
+    ),
+    "next_step": record(text=TEXT, call=TEXT, command=TEXT),
     "interval": record(low=NUMBER, high=NUMBER, method=TEXT, confidence=SHARE, caution=TEXT),
     "bound": record(
         require=TEXT,

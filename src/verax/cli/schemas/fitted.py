@@ -28,7 +28,7 @@ from verax.cli.schemas.building import (
     record,
     ref,
 )
-from verax.cli.schemas.definitions import ANY_FILE, CONCLUDED, N_GROUPS, NOTED
+from verax.cli.schemas.definitions import ANY_FILE, N_GROUPS, NOTED, TOLD
 
 
 def recalibrate() -> Schema:
@@ -76,7 +76,7 @@ def recalibrate() -> Schema:
         file=PATH,
         taken=or_none(either(ref("columns"), ref("list_file"))),
         recalibration=found,
-        verdict=TEXT,
+        **TOLD,
         applied=or_none(record(file=TEXT, out=TEXT, n_rows=COUNT)),
         save=PATH,
     )
@@ -103,7 +103,7 @@ def sets() -> Schema:
         classes=TEXTS,
         confidence=SHARE,
         cautions=TEXTS,
-        **CONCLUDED,
+        **TOLD,
         sizes=listed(record(size=COUNT, share=FINITE)),
         by_class=listed(line),
         by_size=listed(line),
@@ -124,11 +124,11 @@ def sets() -> Schema:
         classes=or_none(listed(LABEL)),
         within=FINITE,
         notes=TEXTS,
-        **CONCLUDED,
+        **TOLD,
         **NOTED,
     )
     own: dict[str, Schema | Maybe] = {"conformal": or_none(made), "sets": found}
-    return output("sets", **ANY_FILE, **CONCLUDED, **own, plot=PATH, html=PATH, save=PATH)
+    return output("sets", **ANY_FILE, **TOLD, **own, plot=PATH, html=PATH, save=PATH)
 
 
 def monitor() -> Schema:
@@ -164,7 +164,7 @@ def monitor() -> Schema:
         threshold=FINITE,
         alarm=or_none(alarm),
         began=or_none(listed(TEXT, 3)),
-        **CONCLUDED,
+        **TOLD,
         cautions=TEXTS,
         pending=COUNT,
         expected_loss=NUMBER,

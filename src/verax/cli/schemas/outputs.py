@@ -33,15 +33,7 @@ from verax.cli.schemas.building import (
     record,
     ref,
 )
-from verax.cli.schemas.definitions import (
-    ANY_FILE,
-    COLUMN_FILE,
-    CONCLUDED,
-    DEFINITIONS,
-    LIST_CARD,
-    N_GROUPS,
-    NOTED,
-)
+from verax.cli.schemas.definitions import ANY_FILE, COLUMN_FILE, DEFINITIONS, LIST_CARD, N_GROUPS, NOTED, TOLD
 from verax.cli.schemas.fitted import monitor, recalibrate, sets
 from verax.inference.repeated import Practical
 from verax.inference.signedranks import Friedman
@@ -51,10 +43,12 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 _HELD: dict[str, Schema | Maybe] = {"require": listed(ref("bound")), "met": TRUTH}
 _KEPT: dict[str, Schema | Maybe] = {"html": PATH, "save": PATH}
+# Of very many rows nothing is claimed.
+_MAYBE_TOLD = {**TOLD, "verdict": or_none(TEXT)}
 
 
 def _evaluate() -> Schema:
-    own: dict[str, Schema | Maybe] = {"verdict": or_none(TEXT), "notes": TEXTS, **_HELD, **_KEPT}
+    own: dict[str, Schema | Maybe] = {**_MAYBE_TOLD, "notes": TEXTS, **_HELD, **_KEPT}
     dense = output(
         "evaluate",
         **own,
@@ -69,7 +63,7 @@ def _evaluate() -> Schema:
     graded = output(
         "evaluate",
         file=TEXT,
-        **CONCLUDED,
+        **TOLD,
         taken=TEXTS,
         grades=ref("grade_card"),
         calibration=or_none(ref("calibration")),
@@ -85,24 +79,22 @@ def _toplist() -> Schema:
     by = Maybe(mapped(ref("subgroups")))
     more = {**_HELD, **_KEPT, "lists": ref("list_file"), "subgroups": by}
     more["calibration"] = or_none(ref("calibration"))
-    return output("toplist", file=TEXT, verdict=or_none(TEXT), notes=TEXTS, **own, **more)
+    return output("toplist", file=TEXT, notes=TEXTS, **{**own, **more, **_MAYBE_TOLD})
 
 
 def _merge() -> Schema:
     card = either(ref("card"), ref("list_card"))
     own: dict[str, Schema | Maybe] = {"files": TEXTS, "notes": TEXTS, **_HELD, **_KEPT}
-    grades = output("merge", grades=ref("grade_card"), **CONCLUDED, **own)
+    grades = output("merge", **TOLD, grades=ref("grade_card"), **own)
     return either(output("merge", card=card, **own), grades)
 
 
 def _compare() -> Schema:
-    about: dict[str, Schema | Maybe] = {**CONCLUDED, "files": mapped(TEXT), "matched": TEXT}
-    # Rows that do not fit into memory have no verdict of their own.
-    about |= {"verdict": or_none(TEXT), "findings": Maybe(listed(ref("finding")))}
-    about["next_step"] = Maybe(or_none(ref("next_step")))
+    about: dict[str, Schema | Maybe] = {"files": mapped(TEXT), "matched": TEXT}
     about |= {"taken": mapped(either(ref("columns"), TEXTS)), **_HELD, "plot": PATH}
     rows = output(
         "compare",
+        **TOLD,
         **about,
         left_out=mapped(record(count=COUNT, ids=TEXTS)),
         comparison=ref("comparison"),
@@ -113,7 +105,7 @@ def _compare() -> Schema:
     scores["notes"] = TEXTS
     by_model = mapped(NUMBERS)
     folds = record(
-        **CONCLUDED,
+        **TOLD,
         **scores,
         n_folds=COUNT,
         folds=listed(LABEL),
@@ -127,7 +119,7 @@ def _compare() -> Schema:
         **NOTED,
     )
     datasets = record(
-        **CONCLUDED,
+        **TOLD,
         **scores,
         score=TEXT,
         n_datasets=COUNT,
@@ -140,7 +132,9 @@ def _compare() -> Schema:
         values=by_model,
     )
     return either(
-        rows, output("compare", **about, folds=folds), output("compare", **about, datasets=datasets)
+        rows,
+        output("compare", **TOLD, **about, folds=folds),
+        output("compare", **TOLD, **about, datasets=datasets),
     )
 
 
@@ -166,10 +160,10 @@ def _plan() -> Schema:
         rows_until_decided=NUMBER,
         lines=listed(line),
         notes=TEXTS,
-        **CONCLUDED,
+        **TOLD,
         **NOTED,
     )
-    return output("plan", **CONCLUDED, files=mapped(TEXT), plan=plan, plot=PATH)
+    return output("plan", **TOLD, files=mapped(TEXT), plan=plan, plot=PATH)
 
 
 def _decompose() -> Schema:
@@ -283,8 +277,8 @@ def _retain() -> Schema:
 
 def _raters() -> Schema:
     mean = record(name=TEXT, value=NUMBER, interval=ref("interval"))
-    tested = {"p_value": NUMBER, "p_adjusted": NUMBER}
-    rater = record(name=TEXT, n_rows=COUNT, **tested, **dict.fromkeys(("against", "own", "forecast", "gain"), mean))
+    means = dict.fromkeys(("against", "own", "forecast", "gain"), mean)
+    rater = record(name=TEXT, n_rows=COUNT, **means, p_value=NUMBER, p_adjusted=NUMBER)
     found = record(
         rule=TEXT,
         n_rows=COUNT,
@@ -297,13 +291,13 @@ def _raters() -> Schema:
         cases=listed(_rated_case()),
         confidence=SHARE,
         general=or_none(mean),
-        **CONCLUDED,
+        **TOLD,
         **NOTED,
     )
     return output(
         "raters",
         **COLUMN_FILE,
-        **CONCLUDED,
+        **TOLD,
         raters=found,
         plot=PATH,
     )
@@ -313,7 +307,7 @@ def _select() -> Schema:
     best = of_fields(Best, without=("metric",), epoch=FINITE, value=FINITE)
     return output(
         "select",
-        **CONCLUDED,
+        **TOLD,
         file=TEXT,
         n_epochs=COUNT,
         counter={"enum": ["epoch", "step"]},
