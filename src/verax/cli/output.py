@@ -23,7 +23,7 @@ from verax.common.limits import LONGEST_SHOWN
 from verax.common.texts import shortened, visible
 from verax.display.writing import written
 from verax.errors import InputError
-from verax.inference.judged import in_json
+from verax.inference.verdicts import in_json
 
 if TYPE_CHECKING:
     from rich.table import Table

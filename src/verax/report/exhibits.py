@@ -25,7 +25,7 @@ from verax.analyses.words import (
     title_of,
 )
 from verax.errors import join
-from verax.inference.findings import Claim, Level
+from verax.inference.findings import Claim, Level, Verdict
 from verax.report.contents import Contents, Findings, ListFindings
 from verax.report.limits import LEAST, PANELS
 from verax.report.reliability import n_events
@@ -371,7 +371,7 @@ def subgroups_exhibit(contents: Contents, name: str) -> dict[str, Any]:
         words = f"No subgroup is large enough: it takes {enough}."
         return {"name": name, "lines": [], "words": words, "flagged": ""}
     lines = subgroup_lines(found, several=len(contents.findings) > 1)
-    verdict = " ".join(each.text for each in found.verdict.findings if each.claim not in _OF_MODELS)
+    verdict = str(Verdict(each for each in found.verdict.findings if each.claim not in _OF_MODELS))
     if found.untested and not contents.problem.grouped:
         verdict = "Calibration was not tested: with this many rows and classes it would take too long."
     if found.within_groups:

@@ -15,7 +15,7 @@ from verax.common.strictjson import fields_as_dict
 from verax.display.tables import Column, Table, Tabled
 from verax.errors import PYTHON, InputError, Vocabulary, join, show
 from verax.inference.findings import Claim, Finding
-from verax.inference.judged import Judged, listed
+from verax.inference.verdicts import WithVerdict, listed
 from verax.inputs.arrays import Floats
 from verax.scores.base import Rule
 from verax.scores.directions import Direction, unknown_direction
@@ -194,7 +194,7 @@ class Correlation:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Selection(Judged, Tabled, Result):
+class Selection(WithVerdict, Tabled, Result):
     """The epoch that each rule would keep.
 
     Attributes

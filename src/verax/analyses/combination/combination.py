@@ -21,7 +21,7 @@ from verax.display.tables import Column, Table, Tabled
 from verax.errors import InputError, RuleError, join, show
 from verax.inference.findings import Claim, Finding, NextStep
 from verax.inference.intervals import check_confidence, check_seed
-from verax.inference.judged import Judged, VerdictOnceCalled, listed
+from verax.inference.verdicts import VerdictOnceCalled, WithVerdict, listed
 from verax.inputs.arrays import Floats, to_host
 from verax.inputs.lists.pooling import Pool, PoolKind, as_lists, shares
 from verax.inputs.lists.toplists import TopLists
@@ -187,7 +187,7 @@ def _as_lists(models: Mapping[str, object], form: Mapping[str, Any]) -> list[Top
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Combination(Judged, Tabled, MaySkip):
+class Combination(WithVerdict, Tabled, MaySkip):
     """The weights of a pool of forecasters, and what it loses on rows that no fit has seen.
 
     Attributes

@@ -12,8 +12,8 @@ from verax.analyses.comparison.reasons import disagreements
 from verax.analyses.comparison.records import Difference, Model
 from verax.analyses.comparison.tables import grade_named, in_grades, shown_p
 from verax.inference.findings import Claim, Finding, NextStep
-from verax.inference.judged import in_brackets, listed
 from verax.inference.sizes import Goal, MeanSpread
+from verax.inference.verdicts import in_brackets, listed
 from verax.inputs.groups import GroupCount, each_count
 
 TESTED = "All pairs of models are tested together under each rule (Holm's correction)."
@@ -38,7 +38,7 @@ def findings_of(found: Compared) -> list[Finding]:
     shown = in_grades(found)
     rule = next(iter(found.models))
     graded = grade_named(rule) is not None
-    ranking = Ranking(
+    ranking = Standings(
         shown.models[rule],
         lambda a, b: shown.difference(a, b, rule),
         "grade" if graded else rule,
@@ -50,7 +50,7 @@ def findings_of(found: Compared) -> list[Finding]:
 
 
 @dataclass(frozen=True)
-class Ranking:
+class Standings:
     """Models in order under one rule, with the difference of each pair.
 
     Attributes

@@ -15,14 +15,14 @@ from verax.analyses.comparison.traits import Traits
 from verax.display.tables import Table, Tabled
 from verax.inference.findings import Claim, Finding
 from verax.inference.intervals import Interval
-from verax.inference.judged import Judged
+from verax.inference.verdicts import WithVerdict
 from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.skipping import MaySkip
 from verax.scores.registry import constant_bounds
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Comparison(Judged, RankedModels, Tabled, MaySkip):
+class Comparison(WithVerdict, RankedModels, Tabled, MaySkip):
     """Models compared under one or several rules.
 
     Attributes

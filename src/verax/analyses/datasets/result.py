@@ -10,8 +10,8 @@ from verax.common.checks import check_choice
 from verax.display.tables import Column, FrameKind, Table, Tabled, interval_head
 from verax.inference.findings import Claim, Finding, NextStep
 from verax.inference.intervals import Interval
-from verax.inference.judged import Judged, in_brackets, listed
 from verax.inference.signedranks import Friedman
+from verax.inference.verdicts import WithVerdict, in_brackets, listed
 from verax.inputs.arrays import Floats
 from verax.inputs.skipping import MaySkip
 
@@ -110,7 +110,7 @@ class DatasetDifference:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class DatasetComparison(Judged, Tabled, MaySkip):
+class DatasetComparison(WithVerdict, Tabled, MaySkip):
     """Models compared over several data sets.
 
     Attributes

@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from verax.analyses.comparison.findings import TESTED, Ranking
+from verax.analyses.comparison.findings import TESTED, Standings
 from verax.analyses.comparison.ranked import RankedModels
 from verax.analyses.comparison.records import Difference, Model
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.comparison.tables import shown_p, signed
 from verax.display.tables import Column, Table, Tabled, interval_head
 from verax.inference.findings import Finding
-from verax.inference.judged import Judged
 from verax.inference.repeated import Practical
+from verax.inference.verdicts import WithVerdict
 from verax.inputs.arrays import Floats
 from verax.inputs.skipping import MaySkip
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class FoldComparison(Judged, RankedModels, Tabled, MaySkip):
+class FoldComparison(WithVerdict, RankedModels, Tabled, MaySkip):
     """Methods compared over folds of cross-validation, and their fitted models over the test rows.
 
     Attributes
@@ -82,7 +82,7 @@ class FoldComparison(Judged, RankedModels, Tabled, MaySkip):
 
     def _findings(self) -> list[Finding]:
         score, models = next(iter(self.models.items()))
-        ranking = Ranking(
+        ranking = Standings(
             models,
             lambda a, b: self.difference(a, b, score),
             score,

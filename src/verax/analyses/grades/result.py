@@ -17,7 +17,7 @@ from verax.display.tables import NO_HEADING, Column, Table, Tabled, interval_hea
 from verax.errors import InputError, VeraxError
 from verax.inference.findings import Claim, Finding
 from verax.inference.intervals import Interval, Resampling, with_ends
-from verax.inference.judged import Judged, in_brackets
+from verax.inference.verdicts import WithVerdict, in_brackets
 from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.skipping import MaySkip
 from verax.inputs.validity import MANY
@@ -28,7 +28,7 @@ NOT_THE_ACCURACY = "Its accuracy is that of decisions by confidence; that of the
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class GradeCard(Judged, Tabled, MaySkip):
+class GradeCard(WithVerdict, Tabled, MaySkip):
     """The grades of one model.
 
     Attributes

@@ -56,7 +56,7 @@ from verax.common.paths import as_path, check_regular
 from verax.display.writing import written
 from verax.errors import InputError, Remedy
 from verax.inference.findings import Finding
-from verax.inference.judged import Judged
+from verax.inference.verdicts import WithVerdict
 from verax.inputs.arrays import to_array, to_host
 from verax.inputs.breakdown import Breakdown
 from verax.inputs.handles import Handle
@@ -81,7 +81,7 @@ def _in_turn(method: F) -> F:
     return taking_turns  # type: ignore[return-value]
 
 
-class Monitor(Judged):
+class Monitor(WithVerdict):
     """Watch the losses and the calibration of a model over time, with alarms that keep their word.
 
     Every batch is a bet against two claims: the mean loss is at most `reference` plus `tolerance`, and the

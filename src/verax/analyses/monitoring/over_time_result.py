@@ -10,7 +10,7 @@ from verax.common.strictjson import fields_as_dict
 from verax.display.tables import Column, FrameKind, Table, Tabled, data_frame, interval_head
 from verax.inference.findings import Claim, Finding, NextStep
 from verax.inference.intervals import Interval
-from verax.inference.judged import Judged, in_brackets
+from verax.inference.verdicts import WithVerdict, in_brackets
 from verax.inputs.skipping import MaySkip
 
 # How many periods readers see; data frames and JSON have all.
@@ -58,7 +58,7 @@ class PeriodLine:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class OverTime(Judged, Tabled, MaySkip):
+class OverTime(WithVerdict, Tabled, MaySkip):
     """Losses, calibration and class frequencies by period.
 
     Attributes

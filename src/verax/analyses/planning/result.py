@@ -11,8 +11,8 @@ from verax.common.strictjson import fields_as_dict
 from verax.display.tables import Column, Table, Tabled
 from verax.inference.findings import Claim, Finding, NextStep
 from verax.inference.intervals import Interval, few, few_groups
-from verax.inference.judged import Judged
 from verax.inference.sizes import Goal
+from verax.inference.verdicts import WithVerdict
 from verax.inputs.skipping import MaySkip
 
 
@@ -51,7 +51,7 @@ class SizeLine:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class SamplePlan(Judged, Tabled, MaySkip):
+class SamplePlan(WithVerdict, Tabled, MaySkip):
     """How many rows or groups would be enough.
 
     Attributes

@@ -11,7 +11,7 @@ from verax.common.strictjson import fields_as_dict
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
 from verax.inference.findings import Claim, Finding
 from verax.inference.intervals import Interval
-from verax.inference.judged import Judged, listed
+from verax.inference.verdicts import WithVerdict, listed
 from verax.inputs.arrays import Ints
 from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.skipping import MaySkip
@@ -82,7 +82,7 @@ class Rater:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class RaterStudy(Judged, Tabled, MaySkip):
+class RaterStudy(WithVerdict, Tabled, MaySkip):
     """What several raters tell of forecasts.
 
     Attributes

@@ -14,7 +14,7 @@ from verax.common.strictjson import fields_as_dict
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
 from verax.inference.findings import Claim, Finding, NextStep
 from verax.inference.intervals import Interval
-from verax.inference.judged import Judged
+from verax.inference.verdicts import WithVerdict
 from verax.inputs.groups import GroupCount, each_count, in_words
 from verax.inputs.skipping import MaySkip
 
@@ -51,7 +51,7 @@ class LossPart:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Refinement(Judged, Tabled, MaySkip):
+class Refinement(WithVerdict, Tabled, MaySkip):
     """The mean loss, split into what recalibration removes and what remains.
 
     Attributes

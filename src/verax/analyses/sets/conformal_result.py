@@ -16,7 +16,7 @@ from verax.common.strictjson import number
 from verax.display.tables import Tabled
 from verax.inference.findings import Claim, Finding, NextStep
 from verax.inference.intervals import Interval
-from verax.inference.judged import Judged
+from verax.inference.verdicts import WithVerdict
 from verax.inputs.arrays import Bools, Floats
 from verax.inputs.handles import Handle, refuse_lists
 from verax.inputs.newrows import check_same_classes, new_rows, other_classes
@@ -29,7 +29,7 @@ FORMAT, VERSION = "verax conformal", 1
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Conformal(StoredAsJson, Judged, Tabled, MaySkip):
+class Conformal(StoredAsJson, WithVerdict, Tabled, MaySkip):
     """A threshold on a nonconformity score: a class is in the set if its score is at most the threshold.
 
     Made by `conformal`, or by `Conformal.load` from a file.

@@ -11,7 +11,7 @@ from verax.display.tables import Column, Table, Tabled, interval_head
 from verax.errors import InputError, passing
 from verax.inference.findings import Claim, Finding, NextStep
 from verax.inference.intervals import Interval
-from verax.inference.judged import Judged, in_brackets, listed
+from verax.inference.verdicts import WithVerdict, in_brackets, listed
 from verax.inputs.skipping import MaySkip
 
 # Of more lines, those that are flagged and the first are shown.
@@ -112,7 +112,7 @@ class Span:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class SetEvaluation(Judged, Tabled, MaySkip):
+class SetEvaluation(WithVerdict, Tabled, MaySkip):
     """How good prediction sets are.
 
     Attributes

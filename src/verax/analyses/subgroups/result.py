@@ -13,7 +13,7 @@ from verax.analyses.comparison.result import Comparison
 from verax.analyses.words import clean
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
 from verax.inference.findings import Claim, Finding, NextStep
-from verax.inference.judged import Judged, VerdictOnceCalled, listed
+from verax.inference.verdicts import VerdictOnceCalled, WithVerdict, listed
 from verax.inputs.skipping import MaySkip
 from verax.scores.combinators import padded
 from verax.scores.registry import name_of, stored_rule
@@ -64,7 +64,7 @@ class Subgroup:
     undecided: bool = False
 
 
-class Subgroups(Judged, Tabled, MaySkip, Mapping[Any, Any]):
+class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
     """Subgroups by label; (label, model) where there are several models, whose comparisons are beside.
 
     Parameters

@@ -11,7 +11,7 @@ from verax.inference.findings import Finding, Verdict
 from verax.inference.intervals import Interval
 
 
-class Judged:
+class WithVerdict:
     """A result with a verdict; a base of results.
 
     Every text about a verdict is made here: `repr`, notebooks, JSON, the terminal and pages show it.
