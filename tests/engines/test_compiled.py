@@ -145,9 +145,9 @@ def test_both_paths_give_the_same_statistics(k, dtype, layout):
             np.testing.assert_allclose(values, getattr(plain, name), rtol=2e-13, err_msg=name)
 
 
-@pytest.mark.parametrize("k", [129, 140, 1024, 1025])
+@pytest.mark.parametrize("k", [11, 14, 129, 1024])
 def test_any_number_of_classes_by_one_kernel(change, k):
-    """Ordered classes are taken by blocks of eight, which need not come out even; 1,025 are too many."""
+    """Products of probabilities are taken by fours, which need not come out even."""
     y, p = forecasts(COMPILED_FROM // k + 1, k)
     # Outcomes that were ruled out, and sides of thresholds that are tiny or have a subnormal probability.
     p[:9, :] = 0.0

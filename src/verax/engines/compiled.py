@@ -49,15 +49,10 @@ class _DenseReduction(Reduction):
         assert module is not None
         self._kernel = module.row_stats(needs)
         self._clear = forecasts.unity.clear(forecasts.n_classes)
-        # Columns one after the other, as files have them, cost a short row nothing.
-        self._short = forecasts.n_classes <= module.SHORT_ROWS
 
     def __call__(self, batch: Batch) -> tuple[RowStats, int]:
-        p = batch.p
-        if not self._short or p.strides[0] != p.itemsize:
-            p = np.ascontiguousarray(p)
         # One type for the compiler, whether or not the caller's arrays are writeable.
-        p = p.view()
+        p = np.ascontiguousarray(batch.p).view()
         p.flags.writeable = False
         n_unclear = self._kernel(p, batch.y, self._clear, self._buffer, self._decision)
         if "answered" in self.needs:

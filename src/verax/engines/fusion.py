@@ -23,11 +23,18 @@ from verax.engines.meanlosses import write_mean_losses, write_shares
 from verax.engines.stats import Formula
 from verax.engines.tracing import Trace, record
 from verax.inputs.arrays import Floats
-from verax.kernels.dense import ROOM, STRIP, strip_statistics
-from verax.kernels.fewclasses import FEW, KNOWN, strip_rows, write_probabilities, write_statistics
+from verax.kernels.dense import STRIP, asked, strip_statistics
+from verax.kernels.fewclasses import (
+    FEW,
+    KNOWN,
+    STRIP_ROWS,
+    write_columns,
+    write_probabilities,
+    write_statistics,
+)
 from verax.kernels.functions import texts_of
 from verax.kernels.limits import FULL
-from verax.kernels.statistics import CUMULATIVE, PLACE, Form
+from verax.kernels.statistics import PLACE, Form
 from verax.kernels.texts import Kernel, Lines, compile_text
 
 # A shift may be this many times the mean loss: each factor of two costs the sum a binary digit.
@@ -37,8 +44,6 @@ _FAR = 128.0
 _SPREAD, _CLOSE = 0.99, 1e-6
 # How many rows are held at a time where results of each row are written.
 _WRITTEN = 64
-# Fewer where losses are held too, until they are added to the sums of groups.
-_GROUPED = 128
 # How many rows ahead the sums of groups are asked for.
 _AHEAD = 16
 # Rows are counted into so many tables by turns: rows of one cell then need not wait for each other.
@@ -124,11 +129,6 @@ class Layout:
         return self.n_classes > FEW
 
     @property
-    def strip(self) -> int:
-        """How many rows are held at a time."""
-        return _GROUPED if self.grouped else strip_rows(self.n_classes * (2 if self.shared else 1))
-
-    @property
     def n_given(self) -> int:
         """How many numbers a row has."""
         return 1 if self.binary else self.n_classes
@@ -161,7 +161,7 @@ _OF_GROUPS = ", codes, totals, counts, full, keys"
 
 
 def _row_loop(trace: Trace, layout: Layout) -> str:
-    k, n, size = layout.n_classes, len(trace.losses), layout.strip
+    k, n, size = layout.n_classes, len(trace.losses), STRIP_ROWS
     head = Lines(4)
     _write_parameters(head, trace)
     head.add(f"out = np.zeros(({n + 1}, {4 if layout.weighted else 2}))")
@@ -226,23 +226,20 @@ def _row_loop(trace: Trace, layout: Layout) -> str:
 
 def _many_loop(trace: Trace, layout: Layout) -> str:
     """The same for any number of classes: statistics come from the loops of `kernels.dense`."""
-    n, size = len(trace.losses), layout.strip
+    n, size = len(trace.losses), STRIP
     head = Lines(4)
     _write_parameters(head, trace)
     head.add(f"out = np.zeros(({n + 1}, {4 if layout.weighted else 2}))")
     head.add(f"s = np.empty(({len(PLACE)}, {size}))")
-    head.add(f"chosen = np.empty({size}, np.int64)")
+    head.add(f"chosen = np.zeros({size}, np.int64)")
     head.add(f"valid = np.empty({size})")
-    head.add(f"held = np.empty(({ROOM}, {STRIP}))")
     head.add("n_left = 0")
     head.add(f"for start in range(0, y.size, {size}):")
     strip = Lines(8)
     strip.add(f"n = min({size}, y.size - start)")
-    ordinal, ranked_log = bool(CUMULATIVE & set(trace.statistics)), "cdf_log" in trace.statistics
-    strip.add(f"for i in range(0, n, {STRIP}):")
-    strip.add(f"    size = min({STRIP}, n - i)")
-    into = f"s, i, chosen, valid, i, {ordinal}, {ranked_log}, held"
-    strip.add(f"    strip_statistics(p, y, start + i, size, clear, {into})")
+    needs = {*trace.statistics, *({"decision"} if layout.counts else ())}
+    wanted = ", ".join(map(str, asked(needs)))
+    strip.add(f"strip_statistics(p, y, start, n, clear, (s, 0, chosen, valid), {wanted})")
     _write_zeros(strip, n, layout.weighted)
     strip.add("for i in range(n):")
     row = Lines(12)
@@ -407,10 +404,7 @@ def _strips(layout: Layout, head: Lines, size: int) -> Lines:
             strip.add(f"    share[{j}, i] = np.float64(g[start + i, {j}])")
     if layout.columns:
         return strip
-    # Rows are turned into columns, so that the compiler can do several at once.
-    strip.add("for i in range(n):")
-    for j in range(k):
-        strip.add(f"    strip[{j}, i] = p[start + i, {j}]")
+    write_columns(strip, "n", layout.n_given, lambda row, j: f"p[start + {row}, {j}]")
     return strip
 
 

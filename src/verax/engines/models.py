@@ -15,14 +15,12 @@ from verax.engines.stats import Formula
 from verax.engines.tracing import Trace, record
 from verax.inputs.arrays import Floats, Ints, to_host
 from verax.inputs.forecasts import Forecasts
-from verax.kernels.fewclasses import FEW, KNOWN
+from verax.kernels.fewclasses import FEW, KNOWN, write_columns
 from verax.kernels.statistics import Form
 from verax.kernels.texts import Kernel, Lines, compile_text, pattern
 
 # How many rows of a model are held at a time.
 _STRIP = 64
-# Rows are turned into columns by squares of four rows and classes.
-_FOUR = 4
 _INTEGERS = pattern(2.0**52)
 
 
@@ -82,19 +80,9 @@ def _loop(trace: Trace, layout: ModelLayout, distances: bool) -> str:
     strip.add(f"size = min({size}, n - start)")
     strip.add("for i in range(size):")
     strip.add("    happened[i] = y[outcome + start + i]")
-    strip.add("turned = 0")
-    if layout.n_given >= _FOUR:
-        # Columns have nothing to turn.
-        strip.add("if step > 1:")
-        strip.add(f"    turned = size - size % {_FOUR}")
-        strip.add(f"    for i in range(0, turned, {_FOUR}):")
-        strip.add("        first = at[model, 0] + (start + i) * step")
-        for j in sorted({*range(0, k - _FOUR + 1, _FOUR), k - _FOUR}):
-            items = ", ".join(f"p[first + {u} * step + {j}]" for u in range(_FOUR))
-            strip.add(f"        turn_square({items}, strip[{j}, i])")
-    strip.add("for i in range(turned, size):")
-    for j in range(layout.n_given):
-        strip.add(f"    strip[{j}, i] = p[at[model, {j}] + (start + i) * step]")
+    # Columns have nothing to turn.
+    where = "p[at[model, {1}] + (start + {0}) * step]"
+    write_columns(strip, "size", layout.n_given, where.format, when="step > 1")
     strip.add("for i in range(size):")
     row.let("happened[i]", "o")
     for j in range(layout.n_given):

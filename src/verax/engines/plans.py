@@ -14,7 +14,8 @@ from verax.kernels.ledger import compiles
 # How much is held at a time: what a cache holds, and for other devices what keeps them busy.
 _NUMPY_ELEMENTS = 2**16
 _DEVICE_ELEMENTS = 2**24
-CHUNK_BLOCKS = 16
+# How many blocks a thread takes in one go, and of how many numbers at least.
+_CHUNK_BLOCKS, _CHUNK_ELEMENTS = 16, 2**20
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Plan:
 
     compiled: bool
     block: int
+    chunk: int
     n_chunks: int
 
     @classmethod
@@ -33,6 +35,7 @@ class Plan:
         kind = (type(forecasts), forecasts.n_classes, getattr(forecasts, "dtype", None), work)
         if on_numpy and not beyond_floats(forecasts.n_classes) and compiles(n * k, kind):
             block = max(64, min(8192, 2**17 // k))
-            return cls(True, block, -(-n // (block * CHUNK_BLOCKS)))
+            chunk = block * max(_CHUNK_BLOCKS, _CHUNK_ELEMENTS // (block * k))
+            return cls(True, block, chunk, -(-n // chunk))
         block = max(1, (_NUMPY_ELEMENTS if on_numpy else _DEVICE_ELEMENTS) // k)
-        return cls(False, block, -(-n // block))
+        return cls(False, block, block, -(-n // block))

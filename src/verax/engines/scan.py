@@ -16,7 +16,7 @@ import verax.engines.lists
 import verax.engines.sets  # noqa: F401 - how prediction sets are read
 from verax.engines.arrays import compute, validate
 from verax.engines.compiled import reduction
-from verax.engines.plans import CHUNK_BLOCKS, Plan
+from verax.engines.plans import Plan
 from verax.engines.sets import refuse_set_scores
 from verax.engines.stats import RowStats
 from verax.errors import VeraxError
@@ -102,10 +102,9 @@ class _Share(Generic[V]):
 
     def _by_chunks(self, chunks: Iterable[int], absorb: Callable[[int, int, int], tuple[Ints, bool]]) -> None:
         rows: Any = self._rows
-        block = self._plan.block
+        block, size = self._plan.block, self._plan.chunk
         for chunk in chunks:
-            start = chunk * block * CHUNK_BLOCKS
-            end = min(start + block * CHUNK_BLOCKS, rows.n_rows)
+            start, end = chunk * size, min((chunk + 1) * size, rows.n_rows)
             left, some_weight = absorb(start, end, chunk)
             self.positive = self.positive or some_weight
             self.n_seen += end - start - len(left)
@@ -116,11 +115,11 @@ class _Share(Generic[V]):
                 self._visit(compute(batch, self._needs), batch, chunk)
 
     def _by_blocks(self, chunks: Iterable[int]) -> None:
-        rows, block = self._rows, self._plan.block
+        rows, block, size = self._rows, self._plan.block, self._plan.chunk
         reduce = reduction(rows, block, self._needs)
         for chunk in chunks:
-            end = min((chunk + 1) * block * CHUNK_BLOCKS, rows.n_rows)
-            for start in range(chunk * block * CHUNK_BLOCKS, end, block):
+            end = min((chunk + 1) * size, rows.n_rows)
+            for start in range(chunk * size, end, block):
                 batch = rows.batch(start, min(start + block, end))
                 stats, n_unclear = reduce(batch)
                 if n_unclear or not self._weights_hold(batch):

@@ -22,7 +22,7 @@ from verax.engines.formulas import write_formulas
 from verax.engines.stats import Formula
 from verax.engines.tracing import Trace, record
 from verax.inputs.arrays import Floats
-from verax.kernels.fewclasses import FEW, strip_rows, write_probabilities
+from verax.kernels.fewclasses import FEW, STRIP_ROWS, write_probabilities
 from verax.kernels.limits import FAR, TINY
 from verax.kernels.texts import Kernel, Lines, compile_text
 
@@ -120,7 +120,7 @@ def _loop(
     places: Sequence[str],
 ) -> str:
     """The text of a kernel that reads what is `given` as q0, q1, ..., and writes results to their places."""
-    size, n_given = strip_rows(len(given)), len(given)
+    size, n_given = STRIP_ROWS, len(given)
     head = Lines(4)
     for i in range(n_constants):
         head.let(f"c[{i}]", f"c{i}")

@@ -133,26 +133,27 @@ class RowSums:
     def _probe(self, rows: Unread, w: Floats, sums: Floats) -> Floats:
         """What the losses of a chunk are roughly: the smaller of two means of a few rows, or zero."""
         n = len(rows.y)
-        means = []
-        for part in (slice(0, _PROBE), slice(max(0, n - _PROBE), n)):
+        found = np.zeros((2, *sums.shape))
+        for part, own in zip((slice(0, _PROBE), slice(max(0, n - _PROBE), n)), found, strict=True):
             p = tuple(c[part] for c in rows.p) if isinstance(rows.p, tuple) else rows.p[part]
             g = _NO_SHARES if rows.shares is None else rows.shares[part]
-            means.append(self._mean(p, rows.y[part], g, w[part], sums))
-        smaller = np.where(np.abs(means[0]) < np.abs(means[1]), means[0], means[1])
+            self._add_roughly(p, rows.y[part], g, w[part], own)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            first, last = found[:, :-1, 0] / found[:, -1:, 0]
+        smaller = np.where(np.abs(first) < np.abs(last), first, last)
         return np.where(np.isfinite(smaller), smaller, 0.0)
 
-    def _mean(self, p: Any, y: Ints, g: Floats, w: Floats, sums: Floats) -> Floats:
-        found, unused = np.zeros_like(sums), np.zeros((2, self._n_cells))
-        none, left = np.zeros(len(sums) - 1), np.zeros(len(y), np.int64)
-        into = found, unused, unused, np.empty_like(left), left
+    def _add_roughly(self, p: Any, y: Ints, g: Floats, w: Floats, sums: Floats) -> None:
+        """Add few rows to sums, whatever is lost by that, and to nothing else."""
+        unused, left = np.zeros((2, self._n_cells)), np.zeros((2, len(y)), np.int64)
         groups: tuple[Any, ...] = ()
         if self.independent is not None:
             cells = GroupCells(1, self._n_cells, len(y))
             unused_sums = GatheredSums(1, self.independent, cells, len(y))
-            groups = np.zeros_like(left), *unused_sums.arrays, cells.room(0, len(y))
+            groups = np.zeros_like(left[0]), *unused_sums.arrays, cells.room(0, len(y))
+        none = np.zeros(len(sums) - 1)
+        into = sums, unused, unused, *left
         self._kernel(p, y, g, w, self._clear, self._constants, none, True, *into, *groups)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(found[:-1, 0] / found[-1, 0])
 
 
 @dataclass(frozen=True)

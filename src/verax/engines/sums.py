@@ -237,7 +237,7 @@ class Moments:
         shift, weight, first, second, infinite, count = to_host(sums).astype(np.float64).T
         return cls.from_sums(weight, first, second, shift=shift, infinite=infinite, count=count)
 
-    def at(self, lines: slice) -> Moments:
+    def at(self, lines: slice | int) -> Moments:
         """The moments of some of the losses."""
         weight, total, infinite = (
             Sum(own.high[lines], own.low[lines]) for own in (self.weight, self.total, self.infinite)
@@ -273,6 +273,15 @@ class Moments:
             self.infinite + other.infinite,
             self.n_infinite + other.n_infinite,
         )
+
+    def joined(self) -> Moments:
+        """The moments of the rows of all parts, the first axis; halves are added until one is left."""
+        parts = self
+        while len(parts.m2) > 1:
+            n = len(parts.m2) // 2
+            rest = parts.at(slice(2 * n, None))
+            parts = (parts.at(slice(0, n)) + parts.at(slice(n, 2 * n))).beside(rest)
+        return parts.at(0)
 
     def to_values(self) -> Floats:
         """(8, R) numbers, to be stored."""

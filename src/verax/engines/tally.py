@@ -26,7 +26,7 @@ from verax.common.summaries import fields_of
 from verax.engines.clusters import Clusters, ClusterSums
 from verax.engines.counts import CONFUSION_UP_TO, ROWS_KEPT, Counts, squared_weights
 from verax.engines.gathering import GatheredSums, GroupCells, Independent
-from verax.engines.plans import CHUNK_BLOCKS, Plan
+from verax.engines.plans import Plan
 from verax.engines.scan import scan_rows
 from verax.engines.stats import Decided, Formula, RowStats
 from verax.engines.sums import (
@@ -404,7 +404,7 @@ class _Chunks:
         self.square_table = Sum.zeros(tally.n_classes**2) if shared and self.weighted else None
         self.fused = None
         self.row_sums = None
-        self.chunk_rows = plan.block * CHUNK_BLOCKS
+        self.chunk_rows = plan.chunk
         self._cells: GroupCells | None = None
         if plan.compiled:
             from verax.engines.fusion import fuse
@@ -432,14 +432,11 @@ class _Chunks:
             )
 
     def _total(self, sums_: Floats, others: list[Moments | None], rests: Floats) -> tuple[Sum, Moments]:
-        """The weight and the moments of all chunks, in their order."""
-        weight, moments = Sum.zeros(1), Moments.zeros(self.shift.shape[1])
-        for sums, shift, other, rest in zip(sums_, self.shift, others, rests, strict=True):
-            if sums[-1, 0] > 0:
-                moments = moments + Moments.from_sums(sums[-1, 0], sums[:-1, 0], sums[:-1, 1], shift=shift)
-            moments = moments if other is None else moments + other
-            weight = weight.plus(sums[-1:, 0]).plus([rest])
-        return weight, moments
+        """The weight and the moments of all chunks."""
+        weights, first, second = sums_[:, -1:, 0], sums_[:, :-1, 0], sums_[:, :-1, 1]
+        moments = Moments.from_sums(weights, first, second, shift=self.shift).joined()
+        moments = reduce(add, (other for other in others if other is not None), moments)
+        return reduce(Sum.plus, np.append(weights, rests)[:, None], Sum.zeros(1)), moments
 
 
 class _Visitor:

@@ -1,4 +1,4 @@
-"""The one pass compiled for NumPy blocks.
+"""The statistics of rows of many classes: loops over the classes of one row after the other.
 
 These kernels know row statistics, never a rule: rules reach compiled code through
 `engines.fusion`, which translates their own formulas.
@@ -6,97 +6,67 @@ These kernels know row statistics, never a rule: rules reach compiled code throu
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from verax.kernels.blocks import BLOCKED, LEAST_PRODUCT, block_statistics, log_of_thresholds, log_with_error
 from verax.kernels.functions import compiled
-from verax.kernels.operations import bits, fma, from_bits, higher, lower, plus, select, turn_square
-from verax.kernels.statistics import places
-from verax.kernels.texts import Kernel, pattern
+from verax.kernels.operations import bits, fma, from_bits, higher, lower, plus, select
+from verax.kernels.statistics import MODE, places
+from verax.kernels.texts import LOG, Kernel, pattern
 
-# How many rows are taken side by side, and how many of their classes are held as columns at a time.
-# Short rows may lie in columns, one after the other: that costs them nothing.
-SHORT_ROWS = 8
-STRIP, _HELD = 32, 128
-# Rows of up to so many classes are taken side by side; others have enough numbers to be taken one by one,
-# unless cumulative probabilities need their columns anyway.
-_SHORT = 31
-# Classes are taken by fours; those behind the last are zero.
-_FOUR = 4
-ROOM = _HELD + 2 * _FOUR
+# How many rows are taken at a time.
+STRIP = 256
 # The bits of floats: those of exponents follow those of mantissas.
-_BITS, _MANTISSA, _ONE = np.uint64(52), np.uint64(2**52 - 1), np.uint64(pattern(1.0))
-_TWICE, _BIAS = np.uint64(2046), np.uint64(1023)
+_BITS, _MOST, _EVEN = np.uint64(52), np.uint64(2047), np.uint64(1024)
+_CENTRE = np.uint64((1024 << 52) - pattern(math.sqrt(0.5)))
+_LN2 = math.log(2)
+# 2^52 + n has the integer n in its last bits: a conversion that vectors can do on every processor.
+_INTEGERS, _INTEGERS_FROM = np.uint64(pattern(2.0**52)), 2.0**52 + 1024
+_L0, _L1, _L2, _L3, _L4, _L5, _L6 = LOG
+# A sum of these numbers over the modes of a row has their number, and where the mode is if there is one.
+_MODE, _HALF, _PLACE = 2**32, 32, 2**32 - 1
+# Probabilities are multiplied to so many products, which are split off where they fall below this.
+_FOUR, _SMALL_PRODUCT = 4, 2.0**-200
 
 _P_TRUE, _REST_SQ, _HIT, _HIT_LOWEST, _TOP = places("p_true", "rest_sq", "hit", "hit_lowest", "top")
 _CDF_L2, _CDF_L1, _CDF_LOG = places("cdf_l2", "cdf_l1", "cdf_log")
+
+
+def asked(needs: Collection[str]) -> tuple[bool, bool, bool, bool, bool]:
+    """Whether `needs` has squares, modes, and each of the statistics of cumulative probabilities."""
+    modes = bool(MODE & set(needs))
+    return "rest_sq" in needs, modes, "cdf_l1" in needs, "cdf_l2" in needs, "cdf_log" in needs
 
 
 def row_stats(needs: frozenset[str]) -> Kernel:
     """A kernel (p, y, clear, out, decision) -> number of rows that are not clearly valid.
 
     `out` has one row per statistic, as `statistics.PLACE` says; what is not asked for may stay as it
-    was, and so does a row that is not clear. `y` must be the pass's own copy, because it is used as
-    an index after it was checked; `p` may be the caller's. Cumulative errors are sums from the nearer
-    end, never one minus a sum.
+    was. What it has of rows that are not clear means nothing. `y` must be the pass's own copy, because it is
+    used as an index after it was checked; `p` may be the caller's.
     """
-    return _row_stats(bool(needs & {"cdf_l1", "cdf_l2"}), "cdf_log" in needs)
+    return _row_stats(*asked(needs))
 
 
 @cache
-def _row_stats(ordinal: bool, ranked_log: bool) -> Kernel:
+def _row_stats(squares: bool, modes: bool, l1: bool, l2: bool, logs: bool) -> Kernel:
     @compiled
     def kernel(p: Any, y: Any, clear: float, out: Any, decision: Any) -> int:
         n_unclear = 0
-        held, valid = np.empty((ROOM, STRIP)), np.empty(STRIP)
+        valid = np.empty(STRIP)
         for start in range(0, p.shape[0], STRIP):
             n = min(STRIP, p.shape[0] - start)
-            strip_statistics(
-                p, y, start, n, clear, out, start, decision, valid, 0, ordinal or ranked_log, ranked_log, held
-            )
+            into = out, start, decision, valid
+            strip_statistics(p, y, start, n, clear, into, squares, modes, l1, l2, logs)
             for i in range(n):
                 n_unclear += select(valid[i] > 0.0, 0, 1)
         return n_unclear
 
     return kernel
-
-
-def plain_statistics(p: Any, i: int, outcome: int, clear: float, out: Any, at: int, decision: Any) -> int:
-    """Write what does not depend on the order of classes; 1 where the row is clearly valid, else 0.
-
-    Classes are taken several at a time. The caller's memory may change while it is read: no loop may rely on
-    what was found before.
-    """
-    n_classes = p.shape[1]
-    if outcome < 0 or outcome >= n_classes:
-        return 0
-    row = p[i]
-    p_true = np.float64(row[outcome])
-    total, rest_sq = 0.0, 0.0
-    lowest, highest = np.float64(row[0]), np.float64(row[0])
-    for j in range(n_classes):
-        v = np.float64(row[j])
-        rest = select(j == outcome, 0.0, v)
-        total = plus(total, v)
-        rest_sq = plus(rest_sq, rest * rest)
-        lowest = lower(lowest, v)
-        highest = higher(highest, v)
-    n_modes, first = 0.0, n_classes - 1
-    for j in range(n_classes):
-        v = np.float64(row[j])
-        n_modes = plus(n_modes, select(v == highest, 1.0, 0.0))
-        first = min(first, select(v == highest, j, n_classes))
-    out[_P_TRUE, at] = p_true
-    out[_REST_SQ, at] = rest_sq
-    out[_HIT, at] = select(p_true == highest, 1.0, 0.0) / n_modes
-    out[_HIT_LOWEST, at] = select(first == outcome, 1.0, 0.0)
-    out[_TOP, at] = highest
-    decision[at] = first
-    # A missing value shows in the sum, which says what the extremes need not.
-    return int(abs(total - 1.0) <= clear and lowest >= 0.0)
 
 
 def strip_statistics(
@@ -105,257 +75,166 @@ def strip_statistics(
     start: int,
     n: int,
     clear: float,
-    out: Any,
-    at: int,
-    decision: Any,
-    valid: Any,
-    first: int,
-    ordinal: bool,
-    ranked_log: bool,
-    held: Any,
+    into: Any,
+    squares: bool,
+    modes: bool,
+    l1: bool,
+    l2: bool,
+    logs: bool,
 ) -> None:
-    """The same for the `n` rows of a strip; `valid` has 1 for those that are clearly valid, else 0.
-
-    With `ordinal` statistics of cumulative probabilities are written. Short rows are turned into columns,
-    which are `held`, and taken side by side.
+    """Write the statistics of up to STRIP rows, from `start` on, `into` buffers of statistics and decisions,
+    and 1 for rows that are clearly valid, else 0.
     """
-    if ordinal and p.shape[1] > _HELD and p.shape[1] <= BLOCKED:
-        block_statistics(p, y, start, n, clear, out, at, decision, valid, first, ranked_log)
-    else:
-        if p.shape[1] <= _SHORT or (ordinal and p.shape[1] <= _HELD):
-            _turn(p, start, n, held)
-            _side_by_side(y, start, n, p.shape[1], clear, out, at, decision, valid, first, held)
-        else:
-            for i in range(n):
-                fine = plain_statistics(p, start + i, y[start + i], clear, out, at + i, decision)
-                valid[first + i] = float(fine)
-        if ordinal:
-            _cumulative_statistics(p, y, start, n, out, at, ranked_log, held)
+    out, at, decision, valid = into
+    product, error = np.empty(STRIP), np.empty(STRIP)
+    for i in range(n):
+        row, given = p[start + i], np.int64(y[start + i])
+        known = (given >= 0) & (given < len(row))
+        outcome = select(known, given, 0)
+        total, lowest = 0.0, 0.0
+        if squares or modes or not (l1 or l2 or logs):
+            total, lowest = _write_plain(row, outcome, out, at + i, decision, squares, modes)
+        if l1 or l2 or logs:
+            total, lowest, product[i], error[i] = _write_cumulative(row, outcome, out, at + i, l1, l2, logs)
+        out[_P_TRUE, at + i] = np.float64(row[outcome])
+        # A missing value shows in the sum, which says what the extremes need not.
+        fine = (abs(total - 1.0) <= clear) & (lowest >= 0.0)
+        valid[i] = select(known & fine, 1.0, 0.0)
+    if logs:
+        for i in range(n):
+            out[_CDF_LOG, at + i] += _log_with_error(product[i], error[i])
 
 
-def _turn(p: Any, start: int, n: int, held: Any) -> None:
-    """Turn rows into columns, four of each at a time; the last ones may have been turned before.
+def _write_plain(
+    row: Any, outcome: int, out: Any, at: int, decision: Any, squares: bool, modes: bool
+) -> tuple[float, float]:
+    """Write what does not depend on the order of classes; the sum and the smallest of the probabilities.
 
-    Nothing outside of the rows is read. Columns of zeros follow, up to a multiple of four.
+    Classes are taken several at a time. The caller's memory may change while it is read: no loop may rely on
+    what was found before.
     """
-    last, final = p.shape[1] - _FOUR, n - _FOUR
-    if last >= 0 and final >= 0:
-        for i in range(0, n, _FOUR):
-            row = min(i, final)
-            first = start + row
-            for j in range(0, p.shape[1], _FOUR):
-                at = min(j, last)
-                turn_square(p[first, at], p[first + 1, at], p[first + 2, at], p[first + 3, at], held[at, row])
-    else:
-        for j in range(p.shape[1]):
-            for i in range(n):
-                held[j, i] = np.float64(p[start + i, j])
-    for j in range(p.shape[1], p.shape[1] + _FOUR - 1):
-        for i in range(n):
-            held[j, i] = 0.0
+    n_classes, p_true = len(row), np.float64(row[outcome])
+    total, rest_sq, lowest, highest = 0.0, 0.0, p_true, p_true
+    for j in range(n_classes):
+        v = np.float64(row[j])
+        total = plus(total, v)
+        lowest = lower(lowest, v)
+        if squares:
+            rest = select(j == outcome, 0.0, v)
+            rest_sq = plus(rest_sq, rest * rest)
+        if modes:
+            highest = higher(highest, v)
+    if squares:
+        out[_REST_SQ, at] = rest_sq
+    if modes:
+        found = 0
+        for j in range(n_classes):
+            found += select(np.float64(row[j]) == highest, _MODE + j, 0)
+        n_modes, mode = found >> _HALF, min(found & _PLACE, n_classes - 1)
+        if n_modes > 1:
+            for j in range(n_classes):
+                mode = min(mode, select(np.float64(row[j]) == highest, j, n_classes))
+        out[_HIT, at] = select(p_true == highest, 1.0, 0.0) / float(n_modes)
+        out[_HIT_LOWEST, at] = select(mode == outcome, 1.0, 0.0)
+        out[_TOP, at] = highest
+        decision[at] = mode
+    return total, lowest
 
 
-def _side_by_side(
-    y: Any,
-    start: int,
-    n: int,
-    n_classes: int,
-    clear: float,
-    out: Any,
-    at: int,
-    decision: Any,
-    valid: Any,
-    begin: int,
-    held: Any,
-) -> None:
-    """The statistics of rows that are columns."""
-    total, rest_sq, p_true, modes = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
-    lowest, highest = np.empty(STRIP), np.empty(STRIP)
-    chosen, happened = np.empty(STRIP, np.int64), np.empty(STRIP, np.int64)
-    for i in range(n):
-        happened[i] = np.int64(y[start + i])
-        total[i] = 0.0
-        rest_sq[i] = 0.0
-        p_true[i] = 0.0
-        modes[i] = 0.0
-        lowest[i] = held[0, i]
-        highest[i] = -1.0
-        chosen[i] = 0
-    # Zeros behind the last class change nothing in rows that are valid.
-    for j in range(0, n_classes, _FOUR):
-        for i in range(n):
-            outcome, added, squares, own = happened[i] - j, total[i], rest_sq[i], p_true[i]
-            least, most, count, first = lowest[i], highest[i], modes[i], chosen[i]
-            for u in range(_FOUR):
-                v = held[j + u, i]
-                own = select(u == outcome, v, own)
-                rest = select(u == outcome, 0.0, v)
-                added = added + v
-                squares = squares + rest * rest
-                least = select(v < least, v, least)
-                count = select(v > most, 1.0, count + select(v == most, 1.0, 0.0))
-                first = select(v > most, np.int64(j + u), first)
-                most = select(v > most, v, most)
-            total[i], rest_sq[i], p_true[i] = added, squares, own
-            lowest[i], highest[i], modes[i], chosen[i] = least, most, count, first
-    for i in range(n):
-        out[_P_TRUE, at + i] = p_true[i]
-        out[_REST_SQ, at + i] = rest_sq[i]
-        out[_TOP, at + i] = highest[i]
-        decision[at + i] = chosen[i]
-    for i in range(n):
-        out[_HIT, at + i] = select(p_true[i] == highest[i], 1.0, 0.0) / modes[i]
-        out[_HIT_LOWEST, at + i] = select(chosen[i] == happened[i], 1.0, 0.0)
-    for i in range(n):
-        fine = (abs(total[i] - 1.0) <= clear) & (lowest[i] >= 0.0)
-        known = (happened[i] >= 0) & (happened[i] < n_classes)
-        valid[begin + i] = select(fine & known, 1.0, 0.0)
+def _write_cumulative(
+    row: Any, outcome: int, out: Any, at: int, l1: bool, l2: bool, logs: bool
+) -> tuple[float, float, float, float]:
+    """Write the statistics of cumulative probabilities; what `_write_plain` returns, and a product of
+    probabilities with its rounding error, whose logarithm is still to be subtracted.
 
-
-def _cumulative_statistics(
-    p: Any, y: Any, start: int, n: int, out: Any, at: int, ranked_log: bool, held: Any
-) -> None:
-    """Write the statistics of cumulative probabilities for the `n` rows of a strip, side by side.
-
-    The thresholds before the outcome are added up from the first class on, and those behind it from the last
-    class on. The other side of every threshold is a factor of one product, whose exponent is held apart, and
-    whose rounding errors come along. `held` has what
-    `strip_statistics` has left there.
+    Errors of thresholds are sums from the nearer end, never one minus a sum. Sums that go on beyond the
+    outcome are the probabilities of its side.
     """
-    l1, l2, smallest = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
-    product, error, exponent = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP, np.uint64)
-    for i in range(n):
-        l1[i] = 0.0
-        l2[i] = 0.0
-        smallest[i] = 1.0
-        product[i] = 1.0
-        error[i] = 0.0
-        exponent[i] = np.uint64(0)
-    if p.shape[1] <= _HELD:
-        _at_once(p, y, start, n, ranked_log, held, l1, l2, smallest, product, error, exponent)
-    else:
-        _in_two_turns(p, y, start, n, ranked_log, held, l1, l2, smallest, product, error, exponent)
-    for i in range(n):
-        out[_CDF_L1, at + i] = l1[i]
-        out[_CDF_L2, at + i] = l2[i]
-    if ranked_log:
-        for i in range(n):
-            out[_CDF_LOG, at + i] = -log_with_error(product[i], error[i], exponent[i])
-        for i in range(n):
-            if not smallest[i] >= LEAST_PRODUCT:
-                out[_CDF_LOG, at + i] = log_of_thresholds(p[start + i], y[start + i])
+    last, lowest, first, second = len(row) - 1, 0.0, 0.0, 0.0
+    below, above = 0.0, 0.0
+    for j in range(outcome):
+        v = np.float64(row[j])
+        lowest = lower(lowest, v)
+        below = below + v
+        if l1:
+            first = first + below
+        if l2:
+            second = second + below * below
+    for j in range(last, outcome, -1):
+        v = np.float64(row[j])
+        lowest = lower(lowest, v)
+        above = above + v
+        if l1:
+            first = first + above
+        if l2:
+            second = second + above * above
+    p_true = np.float64(row[outcome])
+    total, lowest = below + above + p_true, lower(lowest, p_true)
+    if l1:
+        out[_CDF_L1, at] = first
+    if l2:
+        out[_CDF_L2, at] = second
+    product, error = 1.0, 0.0
+    if logs:
+        products, errors, log = np.empty(_FOUR), np.empty(_FOUR), 0.0
+        lanes = products, errors, np.empty(_FOUR), np.empty(_FOUR), np.empty(_FOUR)
+        for u in range(_FOUR):
+            products[u] = 1.0
+            errors[u] = 0.0
+        whole = (last - outcome) & -_FOUR
+        for j in range(outcome, outcome + whole, _FOUR):
+            below, log = _multiply(row, j, 1, _FOUR, below, log, lanes)
+        for j in range(outcome + whole, last):
+            below, log = _multiply(row, j, 1, 1, below, log, lanes)
+        whole = outcome & -_FOUR
+        for j in range(outcome, outcome - whole, -_FOUR):
+            above, log = _multiply(row, j, -1, _FOUR, above, log, lanes)
+        for j in range(outcome - whole, 0, -1):
+            above, log = _multiply(row, j, -1, 1, above, log, lanes)
+        out[_CDF_LOG, at] = log
+        for u in range(_FOUR):
+            high = product * products[u]
+            low = fma(product, products[u], -high)
+            error = fma(error, products[u], fma(product, errors[u], low))
+            product = high
+    return total, lowest, product, error
 
 
-def _at_once(
-    p: Any,
-    y: Any,
-    start: int,
-    n: int,
-    ranked_log: bool,
-    held: Any,
-    l1: Any,
-    l2: Any,
-    smallest: Any,
-    product: Any,
-    error: Any,
-    exponent: Any,
-) -> None:
-    """The thresholds of rows that are held as a whole: both sides of each are known."""
-    last = p.shape[1] - 1
-    above, below, rest = np.empty((ROOM, STRIP)), np.empty(STRIP), np.empty(STRIP)
-    for i in range(n):
-        below[i] = 0.0
-        rest[i] = 0.0
-    for j in range(last - last % _FOUR, -1, -_FOUR):
-        for i in range(n):
-            tail = rest[i]
-            for u in range(_FOUR - 1, -1, -1):
-                above[j + u, i] = tail
-                tail = tail + held[j + u, i]
-            rest[i] = tail
-    for j in range(0, last, _FOUR):
-        ahead = last - j
-        for i in range(n):
-            before = np.int64(y[start + i]) - j
-            own, first, second = below[i], l1[i], l2[i]
-            high, low, powers, least = product[i], error[i], exponent[i], smallest[i]
-            for u in range(_FOUR):
-                own = own + held[j + u, i]
-                other = above[j + u, i]
-                gap = select(u < before, own, other)
-                first = first + gap
-                second = second + gap * gap
-                if ranked_log:
-                    factor = select(u < before, other, own)
-                    factor = select(u >= ahead, 1.0, factor)
-                    rounded = high * factor
-                    low = fma(low, factor, fma(high, factor, -rounded))
-                    high = rounded
-            below[i], l1[i], l2[i] = own, first, second
-            if ranked_log:
-                whole = bits(high)
-                exponent[i] = powers + (whole >> _BITS) - _BIAS
-                product[i] = from_bits((whole & _MANTISSA) | _ONE)
-                error[i] = low * from_bits((_TWICE - (whole >> _BITS)) << _BITS)
-                smallest[i] = select(high < least, high, least)
+def _multiply(
+    row: Any, j: int, step: int, many: int, tail: float, log: float, lanes: Any
+) -> tuple[float, float]:
+    """Add the classes from `j` on to a tail, and multiply several products, which need not wait for each
+    other, by its sums. The rounding errors of products come along. The tail, and minus the logarithm of
+    products that were split off because they are small.
+    """
+    product, error, side, high, low = lanes
+    least = 1.0
+    for u in range(many):
+        tail = tail + np.float64(row[j + step * u])
+        side[u] = tail
+        high[u] = product[u] * tail
+        low[u] = fma(error[u], tail, fma(product[u], tail, -high[u]))
+        least = lower(least, high[u])
+    if not least >= _SMALL_PRODUCT:
+        for u in range(many):
+            log -= math.log(side[u]) + (math.log(product[u]) + error[u] / product[u])
+            high[u] = 1.0
+            low[u] = 0.0
+    for u in range(many):
+        product[u] = high[u]
+        error[u] = low[u]
+    return tail, log
 
 
-def _in_two_turns(
-    p: Any,
-    y: Any,
-    start: int,
-    n: int,
-    ranked_log: bool,
-    held: Any,
-    l1: Any,
-    l2: Any,
-    smallest: Any,
-    product: Any,
-    error: Any,
-    exponent: Any,
-) -> None:
-    """The thresholds of longer rows, some at a time: first from the first class on, then mirrored."""
-    n_classes = p.shape[1]
-    last = n_classes - 1
-    tail, side = np.empty(STRIP), np.empty(STRIP, np.int64)
-    for j in range(_FOUR):
-        for i in range(n):
-            held[j, i] = 0.0
-    for turn in range(2):
-        step = 1 - 2 * turn
-        for i in range(n):
-            tail[i] = 0.0
-            side[i] = select(turn == 0, np.int64(y[start + i]), last - np.int64(y[start + i]))
-        for begin in range(0, n_classes, _HELD):
-            size = min(_HELD, n_classes - begin)
-            lowest = select(turn == 0, begin, n_classes - begin - size)
-            for j in range(size):
-                for i in range(n):
-                    held[_FOUR + j, i] = np.float64(p[start + i, lowest + j])
-            for j in range(_FOUR + size, 2 * _FOUR + size - 1):
-                for i in range(n):
-                    held[j, i] = 0.0
-            nearest = select(turn == 0, _FOUR, _FOUR + size - 1)
-            for j in range(0, size, _FOUR):
-                behind, ahead = nearest + step * j, last - begin - j
-                for i in range(n):
-                    before = side[i] - begin - j
-                    own, first, second = tail[i], l1[i], l2[i]
-                    high, low, powers, least = product[i], error[i], exponent[i], smallest[i]
-                    for u in range(_FOUR):
-                        own = own + held[behind + step * u, i]
-                        gap = select(u < before, own, 0.0)
-                        first = first + gap
-                        second = second + gap * gap
-                        if ranked_log:
-                            factor = select((u < before) | (u >= ahead), 1.0, own)
-                            rounded = high * factor
-                            low = fma(low, factor, fma(high, factor, -rounded))
-                            high = rounded
-                    tail[i], l1[i], l2[i] = own, first, second
-                    if ranked_log:
-                        whole = bits(high)
-                        exponent[i] = powers + (whole >> _BITS) - _BIAS
-                        product[i] = from_bits((whole & _MANTISSA) | _ONE)
-                        error[i] = low * from_bits((_TWICE - (whole >> _BITS)) << _BITS)
-                        smallest[i] = select(high < least, high, least)
+def _log_with_error(product: Any, error: Any) -> float:
+    """Minus the logarithm of product + error, for a normal number and a far smaller error."""
+    whole = bits(product)
+    power = (whole + _CENTRE) >> _BITS
+    f = from_bits(whole - ((power - _EVEN) << _BITS)) - 1.0
+    f = fma(error, from_bits((_MOST - power) << _BITS), f)
+    s = f / (2.0 + f)
+    z = s * s
+    r = fma(fma(fma(fma(fma(fma(_L6, z, _L5), z, _L4), z, _L3), z, _L2), z, _L1), z, _L0)
+    k = from_bits(power | _INTEGERS) - _INTEGERS_FROM
+    found: float = -fma(k, _LN2, fma(s, z * r, s + s))
+    return found

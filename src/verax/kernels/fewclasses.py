@@ -7,7 +7,7 @@ are clearly valid and whose logarithms are those of normal numbers; other rows a
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from verax.kernels.statistics import CUMULATIVE, MODE, Form
@@ -16,6 +16,10 @@ from verax.kernels.texts import Lines
 # Up to this many classes a text has all of them; the time to compile grows with their number.
 FEW = 10
 
+# How many rows are held at a time: few enough for memory to be read on meanwhile.
+STRIP_ROWS = 128
+_FOUR = 4
+
 # The statistics that a text can name.
 KNOWN = frozenset({"p_true", "log_true", "rest_sq", "invalid"}) | MODE | CUMULATIVE
 
@@ -23,9 +27,24 @@ KNOWN = frozenset({"p_true", "log_true", "rest_sq", "invalid"}) | MODE | CUMULAT
 _TINY = 2.0**-960
 
 
-def strip_rows(n_numbers: int) -> int:
-    """Number of rows held at a time, given how many numbers a row has: what the nearest cache holds."""
-    return 512 if n_numbers <= 5 else 256
+def write_columns(
+    lines: Lines, n: str, n_given: int, item: Callable[[str, int], str], when: str = "True"
+) -> None:
+    """Turn `n` rows into the columns of `strip`, so that the compiler can do several rows at once.
+
+    `item` is the text of a number, by row and class. Squares of four rows and classes are turned at once
+    where numbers of a row lie side by side, which is `when` that holds.
+    """
+    lines.let("0", "turned")
+    if n_given >= _FOUR:
+        lines.let(f"select({when}, {n} - {n} % {_FOUR}, 0)", "turned")
+        lines.add(f"for i in range(0, turned, {_FOUR}):")
+        for j in sorted({*range(0, n_given - _FOUR + 1, _FOUR), n_given - _FOUR}):
+            items = ", ".join(item(f"i + {u}", j) for u in range(_FOUR))
+            lines.add(f"    turn_square({items}, strip[{j}, i])")
+    lines.add(f"for i in range(turned, {n}):")
+    for j in range(n_given):
+        lines.add(f"    strip[{j}, i] = {item('i', j)}")
 
 
 def write_probabilities(lines: Lines, n_classes: int, form: Form, *, binary: bool) -> None:

@@ -105,10 +105,10 @@ class Lines:
         return [down[0], *inner, up[-1]]
 
     def smallest(self, terms: Sequence[str]) -> str:
-        """The smallest of them."""
+        """The smallest of them, none of which is missing."""
         least = terms[0]
         for term in terms[1:]:
-            least = self.let(f"select({term} < {least}, {term}, {least})")
+            least = self.let(f"lower({least}, {term})")
         return least
 
     def largest(self, terms: Sequence[str]) -> str:
