@@ -94,7 +94,8 @@ def show_card(
         if not rows.reports_subgroups:
             report = report.with_subgroups(parts)
         held = [(f"{each.bound.text} ({each.value:.4g})", each.met) for each in verdicts]
-        report.with_command(command_line(command), held).save(html)
+        report = report.with_command(command_line(command), held, as_typed())
+        report.save(html)
         parts, verdict = report.subgroups or parts, report.verdict
         if dense and not rows.held:
             notes.append(

@@ -205,7 +205,8 @@ def compare(
         if not rows.reports_subgroups:
             report = report.with_subgroups(parts)
         held = [(f"{each.bound.text} ({each.value:.4g})", each.met) for each in verdicts]
-        report.with_command(command_line("compare"), held).save(html)
+        report = report.with_command(command_line("compare"), held, as_typed())
+        report.save(html)
         parts = report.subgroups or parts
     if report is not None:
         verdict = report.verdict

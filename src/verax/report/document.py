@@ -66,6 +66,7 @@ class Report:
     made: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
     command: str = ""
     required: tuple[tuple[str, bool], ...] = ()
+    typed: str = ""
 
     @classmethod
     def of(
@@ -199,7 +200,8 @@ class Report:
     @property
     def verdict(self) -> Verdict:
         """What is claimed: which model to keep, how sure that is, whether it is calibrated, what helps."""
-        return verdict_of(self.contents)
+        found = verdict_of(self.contents)
+        return found.with_source(self.typed) if self.typed else found
 
     @property
     def subgroups(self) -> dict[str, Subgroups]:
@@ -230,7 +232,7 @@ class Report:
     def to_html(self) -> str:
         """The page: one HTML file that needs nothing else."""
         about = {"made": self.made, "command": self.command, "required": self.required}
-        return render(self.contents, title=self.title, source=self.source, **about)
+        return render(self.contents, self.verdict, title=self.title, source=self.source, **about)
 
     def _repr_html_(self) -> str:
         try:
@@ -240,7 +242,9 @@ class Report:
         frame = "width: 100%; height: 40rem; border: 1px solid #ccc"
         return f'<iframe title="verax report" srcdoc="{page}" style="{frame}"></iframe>'
 
-    def with_command(self, command: str, required: Sequence[tuple[str, bool]] = ()) -> Report:
+    def with_command(
+        self, command: str, required: Sequence[tuple[str, bool]] = (), typed: str = ""
+    ) -> Report:
         """The same report, which names the command that made it and what was required.
 
         Parameters
@@ -249,13 +253,15 @@ class Report:
             The command.
         required : sequence of (str, bool), default ()
             Each requirement, and whether it is met.
+        typed : str, default ""
+            The files and the options that say how they are read, for the command of the next step.
 
         Returns
         -------
         Report
             A new report.
         """
-        return replace(self, command=command, required=tuple(required))
+        return replace(self, command=command, required=tuple(required), typed=typed)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page. A file of that name is replaced when the new one is complete, not before.
@@ -274,7 +280,8 @@ class Report:
             "verax": __version__,
             "title": self.title,
             "source": self.source,
-            "verdict": self.verdict,
+            "verdict": str(self.verdict),
+            "findings": [each.to_dict() for each in self.verdict.findings],
             "made": self.made,
             "command": self.command,
             "required": [{"requirement": text, "met": met} for text, met in self.required],

@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import Any
 
 from verax.common.packages import needed
+from verax.inference.findings import Verdict
 from verax.report.bundle import bundle, converter
 from verax.report.charts import all_charts, altair
 from verax.report.contents import Contents
@@ -30,10 +31,10 @@ def check_packages() -> None:
     converter()
 
 
-def render(contents: Contents, **about: Any) -> str:
+def render(contents: Contents, verdict: Verdict, **about: Any) -> str:
     """The whole page; `about` are title, source, date, command and requirements."""
     check_packages()
-    context = context_of(contents, **about)
+    context = context_of(contents, verdict, **about)
     script = bundle() + "\n" + _asset("report.js")
     drawn = all_charts(contents) | rate_charts(contents) | rater_charts(contents)
     charts = json.dumps(drawn, allow_nan=False, separators=(",", ":"))

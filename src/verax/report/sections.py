@@ -27,6 +27,7 @@ from verax.analyses.words import (
     within,
 )
 from verax.errors import join
+from verax.inference.findings import Verdict
 from verax.inputs.groups import in_words
 from verax.report.balance import balance_exhibit
 from verax.report.contents import Contents, Findings, inner_name
@@ -45,7 +46,6 @@ from verax.report.rater_section import raters_exhibit
 from verax.report.remedy_section import remedy_exhibit
 from verax.report.threshold_section import confidence_exhibit, thresholds_exhibit
 from verax.report.thresholds import TwoClassCurves
-from verax.report.verdict import verdict_of
 from verax.scores.metrics import HIGHER
 from verax.scores.registry import name_of
 
@@ -67,6 +67,7 @@ _TITLES = {
 
 def context_of(
     contents: Contents,
+    verdict: Verdict,
     *,
     title: str,
     source: str,
@@ -92,7 +93,9 @@ def context_of(
         "scores": [title_of(name_of(rule)) for rule in contents.problem.rules],
         "primary": within(title_of(contents.primary)),
         "level": f"{100 * contents.confidence:g}%",
-        "verdict": verdict_of(contents),
+        "verdict": clean(verdict, 4000),
+        "next_step": _step(verdict),
+        "tested": verdict.tested,
         "facts": _facts(contents),
         "cards": [_card(contents, f) for f in findings],
         "worst": [_split([_case(contents, case) for case in f.worst]) for f in findings],
@@ -119,6 +122,14 @@ def _best_curve(contents: Contents, curves: Any) -> Any:
     """The curve of the best model."""
     names = [found.name for found in contents.findings]
     return curves.curves[names.index(contents.best.name)]
+
+
+def _step(verdict: Verdict) -> str:
+    """The command of the next step, or the call where no files are known."""
+    step = verdict.next_step
+    if step is None:
+        return ""
+    return clean(step.call if "{source}" in step.command else step.command or step.call, 400)
 
 
 def _facts(contents: Contents) -> list[tuple[str, str]]:
