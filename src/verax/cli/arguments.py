@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import stat
 import sys
 import tempfile
@@ -25,8 +26,11 @@ from verax.errors import InputError, Remedy
 STDIN = "-"
 # Parameters that name files to write. The state of a monitor is read and written.
 OUTPUTS = ("html", "save", "plot", "out", "state")
-# The decimal mark is a point, and no folder.
-_NO_INPUTS = (*OUTPUTS, "decimal")
+# Parameters that name files to read; outcomes and weights may be arrays in files of their own.
+INPUTS = (
+    *("given", "files", "file", "predictions", "apply_to", "load", "outcomes", "calibrate", "reference"),
+    *("target", "weights", "groups", "history"),
+)
 _PIPE = "Pipe it in, and name - in its place: `cat FILE | verax evaluate -`."
 _BLOCK, _LOOK = 2**20, 2**16
 FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "arrow", "npz", "npy", "eval")
@@ -43,6 +47,7 @@ def prepare(command: Any) -> None:
     run = command.invoke
 
     def invoke(context: Any) -> Any:
+        Typed.context, Typed.params = context, dict(context.params)
         with Piped.spooled(context.params):
             for path in _inputs(context.params):
                 refuse_special(path, _PIPE)
@@ -50,6 +55,35 @@ def prepare(command: Any) -> None:
             return run(context)
 
     command.invoke = invoke
+
+
+class Typed:
+    """The command that runs, as it was typed."""
+
+    context: ClassVar[Any] = None
+    params: ClassVar[Mapping[str, Any]] = {}
+
+    @classmethod
+    def source(cls) -> str:
+        """The files and the options that say how they are read, for the next command.
+
+        Subgroups are left out: not every command has them.
+        """
+        from verax.cli.options import Reading
+
+        words: list[str] = []
+        for param in () if cls.context is None else cls.context.command.params:
+            value, name = cls.params.get(param.name), param.name
+            if cls.context.get_parameter_source(name).name != "COMMANDLINE" or name == "by":
+                continue
+            values = list(map(str, _texts(value)))
+            flags = [flag for flag in param.opts if flag.startswith("-")]
+            if not flags:
+                words = [*values, *words]
+            elif name in Reading.__dataclass_fields__:
+                flag = max(flags, key=len)
+                words += [flag] if value is True else [word for each in values for word in (flag, each)]
+        return shlex.join(words) or "FILE"
 
 
 def refuse_overwriting(values: Mapping[str, Any]) -> None:
@@ -98,8 +132,8 @@ def _identity(path: Path) -> object:
 
 def _inputs(values: Mapping[str, Any]) -> Iterator[Path]:
     """Files and folders that parameters name: as they are, as name=FILE, or by a pattern."""
-    for name, value in values.items():
-        for text in [] if name in _NO_INPUTS else value if isinstance(value, (list, tuple)) else [value]:
+    for name in INPUTS:
+        for text in _texts(values.get(name)):
             if isinstance(text, (str, Path)) and str(text):
                 for named in {str(text), str(text).partition("=")[2] or str(text)}:
                     if _exists(named):
@@ -139,7 +173,7 @@ class Piped:
             (name, text)
             for name, value in values.items()
             for text in _texts(value)
-            if name not in OUTPUTS and _is_stdin(text)
+            if name in INPUTS and _is_stdin(text)
         ]
         if not asked:
             yield
@@ -213,8 +247,11 @@ def _ending(path: Path) -> str:
         if start.startswith(magic):
             return ending
     if start.startswith(b"PK"):
-        with zipfile.ZipFile(path) as archive:
-            return ".npz" if all(name.endswith(".npy") for name in archive.namelist()) else ".eval"
+        try:
+            with zipfile.ZipFile(path) as archive:
+                return ".npz" if all(name.endswith(".npy") for name in archive.namelist()) else ".eval"
+        except zipfile.BadZipFile:
+            raise InputError("Standard input is a damaged archive", argument="path", kind="file") from None
     return _ending_of_text(start)
 
 

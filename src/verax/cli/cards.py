@@ -11,8 +11,9 @@ import typer
 from verax._settings import settings
 from verax.analyses.cards.listcard import ListCard
 from verax.cli.app import FAILED, words
+from verax.cli.arguments import Typed
 from verax.cli.opening import GivenRows
-from verax.cli.output import as_typed, command_line, show, told, verdict_lines
+from verax.cli.output import command_line, show, told, verdict_lines
 from verax.cli.require import Bound
 from verax.cli.shards import report_on_shard
 from verax.scores.base import Rule
@@ -94,7 +95,7 @@ def show_card(
         if not rows.reports_subgroups:
             report = report.with_subgroups(parts)
         held = [(f"{each.bound.text} ({each.value:.4g})", each.met) for each in verdicts]
-        report = report.with_command(command_line(command), held, as_typed())
+        report = report.with_command(command_line(command), held, Typed.source())
         report.save(html)
         parts, verdict = report.subgroups or parts, report.verdict
         if dense and not rows.held:
@@ -106,7 +107,7 @@ def show_card(
         card.save(save)
     if report is None and card.weight and (small or not dense):
         verdict = rows.verdict(asked, ordered=ordered, **plan)
-    verdict = None if verdict is None else verdict.with_source(as_typed())
+    verdict = None if verdict is None else verdict.with_source(Typed.source())
     file = next(iter(rows.files.values()))
     found, by = card.to_dict(stored=False), {name: part.to_dict(stored=False) for name, part in parts.items()}
     result: dict[str, Any] = {"command": command, "file": file, **told(verdict)}

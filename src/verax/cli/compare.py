@@ -10,10 +10,11 @@ import typer
 
 from verax.cli import options, repeated
 from verax.cli.app import FAILED, app
+from verax.cli.arguments import Typed
 from verax.cli.grading import GradedFiles, Grading, reads_grades
 from verax.cli.models import OwnRows, open_models, own_rows, paths_of, short_name
 from verax.cli.options import Reading, reads_files
-from verax.cli.output import Json, as_typed, command_line, draw_to, show, told, verdict_lines
+from verax.cli.output import Json, command_line, draw_to, show, told, verdict_lines
 from verax.cli.require import DifferenceBound, bounds_on_difference
 from verax.common.paths import called
 from verax.errors import InputError, passing
@@ -205,14 +206,14 @@ def compare(
         if not rows.reports_subgroups:
             report = report.with_subgroups(parts)
         held = [(f"{each.bound.text} ({each.value:.4g})", each.met) for each in verdicts]
-        report = report.with_command(command_line("compare"), held, as_typed())
+        report = report.with_command(command_line("compare"), held, Typed.source())
         report.save(html)
         parts = report.subgroups or parts
     if report is not None:
         verdict = report.verdict
     else:
         verdict = rows.verdict(rule, found=found, ordered=reading.ordered, time_ordered=time_ordered, **plan)
-    verdict = verdict.with_source(as_typed())
+    verdict = verdict.with_source(Typed.source())
     result = {
         "command": "compare",
         **told(verdict),
@@ -260,7 +261,7 @@ def _show_questions(
         save_question_page(found, html, source="; ".join(rows.files.values()))
     if plot is not None:
         draw_to(plot, found.plot())
-    verdict = found.verdict.with_source(as_typed())
+    verdict = found.verdict.with_source(Typed.source())
     result = {
         "command": "compare",
         **told(verdict),

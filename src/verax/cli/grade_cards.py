@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from verax.cli.app import FAILED
+from verax.cli.arguments import Typed
 from verax.cli.grade_bounds import grade_bounds, hold_grades
 from verax.cli.grading import Grading
 from verax.cli.opening import cut
 from verax.cli.options import Reading
-from verax.cli.output import as_typed, command_line, show, told, verdict_lines
+from verax.cli.output import command_line, show, told, verdict_lines
 from verax.cli.require import BoundCheck
 from verax.common.paths import Files, called
 from verax.errors import InputError, Remedy
@@ -51,7 +52,7 @@ def show_grades(
     answers = grading.read_one(paths, reading, named=named)
     card, calibration = evaluated(answers, grading, reading, confidence, bounds)
     verdicts = hold_grades(bounds, card, calibration)
-    file, verdict = called(paths), card.verdict.with_source(as_typed())
+    file, verdict = called(paths), card.verdict.with_source(Typed.source())
     if html is not None:
         from verax.report.questions import save_grade_page
 

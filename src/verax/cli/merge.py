@@ -58,10 +58,10 @@ def merge(
     verdicts = [bound.hold(card) for bound in bounds]
     if save is not None:
         save_merged(save, files, card)
-    if html is not None:
-        report_on_all(html, files, card)
+    verdict = None if html is None else report_on_all(html, files, card)
     result: dict[str, Any] = {
         "command": "merge",
+        **told(verdict),
         "files": [str(file) for file in files],
         "card": card.to_dict(stored=False),
         "require": [verdict.to_dict() for verdict in verdicts],
@@ -70,7 +70,8 @@ def merge(
         "save": None if save is None else str(save),
         "notes": notes,
     }
-    texts = [str(card), *(f"Note: {note}" for note in notes), *map(str, verdicts)]
+    texts = verdict_lines(verdict)
+    texts += [str(card), *(f"Note: {note}" for note in notes), *map(str, verdicts)]
     texts += [] if html is None else [f"The report is in {html}."]
     texts += [] if save is None else [f"Saved results are in {save}."]
     show(result, texts, as_json=as_json)

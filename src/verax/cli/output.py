@@ -111,33 +111,6 @@ def command_line(command: str) -> str:
     return shlex.join(["verax", *typed])
 
 
-def as_typed() -> str:
-    """The files and the options that say how they are read, as they were typed, for the next command.
-
-    Subgroups are left out: not every command has them.
-    """
-    import click
-
-    from verax.cli.options import Reading
-
-    context = click.get_current_context(silent=True)
-    if context is None:
-        return "FILE"
-    words: list[str] = []
-    for param in context.command.params:
-        value = context.params.get(param.name or "")
-        source = context.get_parameter_source(param.name or "")
-        if source is not click.core.ParameterSource.COMMANDLINE or param.name == "by":
-            continue
-        values = [str(each) for each in value] if isinstance(value, (list, tuple)) else [str(value)]
-        if isinstance(param, click.Argument):
-            words = [*values, *words]
-        elif param.name in Reading.__dataclass_fields__:
-            flag = max(param.opts, key=len)
-            words += [flag] if value is True else [word for each in values for word in (flag, each)]
-    return shlex.join(words)
-
-
 def told(verdict: Verdict | None) -> dict[str, Any]:
     """A verdict in JSON: its text, and the findings that it is made of."""
     if verdict is None:
@@ -150,7 +123,8 @@ def verdict_lines(verdict: Verdict | None, model: str = "") -> list[str]:
     if not verdict:
         return []
     step = verdict.next_step
-    command = f"\n  {step.command}" if step is not None and step.command else ""
+    known = step is not None and step.command and "{source}" not in step.command
+    command = f"\n  {step.command}" if step is not None and known else ""
     return [f"{model}{': ' * bool(model)}{verdict}{command}\n"]
 
 

@@ -9,10 +9,11 @@ import typer
 
 from verax.cli import options
 from verax.cli.app import app
+from verax.cli.arguments import Typed
 from verax.cli.grading import GradedFiles, Grading, reads_grades
 from verax.cli.models import OwnRows, own_rows
 from verax.cli.options import Reading, reads_files, split
-from verax.cli.output import Json, as_typed, draw_to, show, told, verdict_lines
+from verax.cli.output import Json, draw_to, show, told, verdict_lines
 from verax.common.paths import called
 from verax.errors import InputError
 
@@ -116,7 +117,7 @@ def plan(
         found = size(**how)
     if plot is not None:
         draw_to(plot, found.plot().figure)
-    verdict = found.verdict.with_source(as_typed())
+    verdict = found.verdict.with_source(Typed.source())
     result = {
         "command": "plan",
         **told(verdict),

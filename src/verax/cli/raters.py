@@ -9,8 +9,9 @@ import typer
 
 from verax.cli import options
 from verax.cli.app import app
+from verax.cli.arguments import Typed
 from verax.cli.options import Reading, reads_files
-from verax.cli.output import Json, as_typed, draw_to, show, told, verdict_lines
+from verax.cli.output import Json, draw_to, show, told, verdict_lines
 from verax.errors import InputError, passing
 
 _EXAMPLES = """Examples: `verax raters rated.csv --raters ann,bob,cy`,
@@ -67,7 +68,7 @@ def raters(
     ids = {"ids": rows.first.ids} if rows.held else {}
     how = {"rule": chosen, "ordered": reading.ordered, "n": n, "confidence": confidence}
     found = rows.marked(rows.ask(study, **how, **ids))
-    verdict = found.verdict.with_source(as_typed())
+    verdict = found.verdict.with_source(Typed.source())
     texts = [*verdict_lines(verdict), *rows.said(), found._text()]
     if plot is not None:
         draw_to(plot, found.plot())

@@ -10,8 +10,9 @@ import typer
 
 from verax.cli import options
 from verax.cli.app import app
+from verax.cli.arguments import Typed
 from verax.cli.options import Reading, reads_files, split
-from verax.cli.output import Json, as_typed, show, told
+from verax.cli.output import Json, show, told
 from verax.errors import InputError, passing
 from verax.errors import show as shown
 
@@ -109,7 +110,7 @@ def recalibrate(
         "file": file,
         "taken": taken,
         "recalibration": found.to_dict(stored=False),
-        **told(found.verdict.with_source(as_typed())),
+        **told(found.verdict.with_source(Typed.source())),
         "applied": None if apply_to is None else {"file": str(apply_to), "out": str(out), "n_rows": n_rows},
         "save": None if save is None else str(save),
     }

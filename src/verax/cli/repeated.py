@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from verax.cli.app import FAILED
+from verax.cli.arguments import Typed
 from verax.cli.models import AboutFiles, open_models, paths_of
-from verax.cli.output import as_typed, draw_to, show, told, verdict_lines
+from verax.cli.output import draw_to, show, told, verdict_lines
 from verax.cli.require import bounds_on_difference
 from verax.common.paths import called
 from verax.errors import InputError, Remedy, passing
@@ -125,7 +126,7 @@ def show_repeated(
     if plot is not None:
         drawn = found.plot()
         draw_to(plot, getattr(drawn, "figure", drawn))
-    verdict = found.verdict.with_source(as_typed())
+    verdict = found.verdict.with_source(Typed.source())
     over = "folds" if asked.folds is not None else "datasets"
     result = {
         "command": "compare",

@@ -9,8 +9,9 @@ import typer
 
 from verax.cli import options
 from verax.cli.app import app
+from verax.cli.arguments import Typed
 from verax.cli.options import Reading, reads_files
-from verax.cli.output import Json, as_typed, draw_to, show, told, verdict_lines
+from verax.cli.output import Json, draw_to, show, told, verdict_lines
 from verax.errors import InputError
 
 _EXAMPLES = """Examples: `verax sets preds.parquet --level 0.9`,
@@ -84,7 +85,7 @@ def sets(
     if made is not None:
         rows = rows.with_sets(made)
     found = rows.marked(rows.ask(judge, by=by or None, **how))
-    verdict = found.verdict.with_source(as_typed())
+    verdict = found.verdict.with_source(Typed.source())
     texts = [*verdict_lines(verdict), *rows.said(), *([] if made is None else [made._text()]), found._text()]
     if made is not None and save is not None:
         made.save(save)

@@ -14,6 +14,7 @@ from verax.scores.registry import fitting_rules, padded_rules
 
 if TYPE_CHECKING:
     from verax.analyses.subgroups.result import Subgroups
+    from verax.inference.findings import Verdict
     from verax.inputs.handles import Handle
 
 
@@ -61,13 +62,13 @@ def save_merged(path: Path, paths: Sequence[Path], card: Scorecard) -> None:
     merge_saved(paths, card, path)
 
 
-def report_on_all(html: Path, paths: Sequence[Path], card: Scorecard) -> None:
-    """Write the report on saved summaries; a file that lacks some of them is named."""
+def report_on_all(html: Path, paths: Sequence[Path], card: Scorecard) -> Verdict:
+    """Write the report on saved summaries and return its verdict; a file that lacks some of them is named."""
     from verax.scans.saved import SavedHandle
 
     said = "; ".join(map(str, paths[:3])) + ("; ..." if len(paths) > 3 else "")
     try:
-        _report(html, SavedHandle(paths), card, said)
+        return _report(html, SavedHandle(paths), card, said)
     except InputError as error:
         if error.kind not in ("missing", "file"):
             raise
@@ -77,7 +78,7 @@ def report_on_all(html: Path, paths: Sequence[Path], card: Scorecard) -> None:
 
 def _report(
     html: Path, handle: Any, card: Scorecard, said: str, parts: Mapping[str, Subgroups] | None = None
-) -> None:
+) -> Verdict:
     from verax.report import Report
 
     plan, rules = card.resampling, [rule for rule in card.tally.rules if isinstance(rule, Rule)]
@@ -92,3 +93,4 @@ def _report(
         source=said,
     )
     (report.with_subgroups(parts) if parts else report).save(html)
+    return report.verdict

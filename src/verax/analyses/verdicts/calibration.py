@@ -84,23 +84,27 @@ class CalibrationEvidence:
         return self.names[i]
 
     def adjusted(self) -> dict[str, float]:
-        """The p-value of every test, corrected for all of them; by the kind of test and its place."""
+        """The p-value of every test, corrected for all of them; by the kind of test and its place.
+
+        A kind that was not tested keeps its share of the level, so that no claim depends on what else could
+        be tested: summaries of files may lack slopes.
+        """
         kinds: dict[str, list[float]] = {}
         if len(self.names) > 2:
-            kinds["top"] = [self.overconfidence.p_value]  # type: ignore[list-item]
-        kinds["large"] = [bias.p_value for bias in self.biases]
-        kinds["slope"] = [line.slope_p for line in self.lines]
-        kinds["shape"] = [math.nan if self.whole.p_value is None else self.whole.p_value]
-        known = {kind: _numbers(values) for kind, values in kinds.items()}
-        known = {kind: values for kind, values in known.items() if any(not math.isnan(p) for p in values)}
-        p = {f"{kind} {i}": value for kind, values in known.items() for i, value in enumerate(values)}
-        share = {
-            f"{kind} {i}": 1 / sum(not math.isnan(p) for p in values)
-            for kind, values in known.items()
-            for i in range(len(values))
-        }
-        found = weighted_holm(np.array(list(p.values()), float), np.array(list(share.values()), float))
-        return dict(zip(p, found.tolist(), strict=True))
+            kinds["top"] = _numbers([self.overconfidence.p_value])
+        kinds["large"] = _numbers([bias.p_value for bias in self.biases])
+        if self.ordered or len(self.names) == 2:
+            kinds["slope"] = [line.slope_p for line in self.lines]
+        kinds["shape"] = _numbers([self.whole.p_value])
+        p: dict[str, float] = {}
+        shares = []
+        for kind, values in kinds.items():
+            known = sum(not math.isnan(value) for value in values)
+            own = {f"{kind} {i}": value for i, value in enumerate(values)} if known else {f"no {kind}": 1.0}
+            p |= own
+            shares += [1 / max(known, 1)] * len(own)
+        found = weighted_holm(np.array(list(p.values())), np.array(shares))
+        return {test: q for test, q in zip(p, found.tolist(), strict=True) if not test.startswith("no ")}
 
 
 def _numbers(values: Sequence[float | None]) -> list[float]:

@@ -154,7 +154,7 @@ def _do_not_use() -> NextStep:
 def _infinite(question: Question, model: Model) -> Finding:
     """A loss that one row with probability zero makes infinite."""
     rows = f"{model.infinite_rows:,} {'outcome' if model.infinite_rows == 1 else 'outcomes'} that occurred"
-    rest = f"; without {'it' if model.infinite_rows == 1 else 'them'} it is {number(model.finite_mean)}"
+    rest = f"; over the other rows it is {number(model.finite_mean)}"
     if not math.isfinite(model.finite_mean):
         rest = ""
     name = said(question.primary)
@@ -165,7 +165,8 @@ def _infinite(question: Question, model: Model) -> Finding:
     step = NextStep(
         "look at the rows with probability zero", "vx.worst(y, p, rule='log_score')", "verax worst {source}"
     )
-    return Finding(Claim.INFINITE, text, (model.name,), {question.primary: model.mean}, step=step)
+    about = () if len(question.ranked) == 1 else (model.name,)
+    return Finding(Claim.INFINITE, text, about, {question.primary: model.mean}, step=step)
 
 
 def _among(question: Question, best: Model) -> Finding:

@@ -86,7 +86,7 @@ def _merge() -> Schema:
     card = either(ref("card"), ref("list_card"))
     own: dict[str, Schema | Maybe] = {"files": TEXTS, "notes": TEXTS, **_HELD, **_KEPT}
     grades = output("merge", **TOLD, grades=ref("grade_card"), **own)
-    return either(output("merge", card=card, **own), grades)
+    return either(output("merge", **_MAYBE_TOLD, card=card, **own), grades)
 
 
 def _compare() -> Schema:

@@ -1,0 +1,139 @@
+"""The findings of one input are the same in Python, JSON, terminal and page, saved and merged."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import numpy as np
+import polars as pl
+import pytest
+
+import verax as vx
+from commandline import verax
+from reports import Page, sample
+from verax.results import Scorecard
+
+# Claims that a plain card does not make: recalibration is tried where a page asks for it.
+ABOUT_RECALIBRATION = {"recalibration_helps", "no_recalibration_gain", "recalibration_harms"}
+
+
+def _risks(n=400, *, shift=0.0, sharp=1.0, seed=1):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=n) - 0.8
+    y = (rng.random(n) < 1 / (1 + np.exp(-z))).astype(int)
+    p = 1 / (1 + np.exp(-sharp * z - shift))
+    return y, np.column_stack([1 - p, p])
+
+
+def _biased(n=600):
+    y, p = sample(n)
+    p = p * [1, 1, 1, 2.5]
+    return y, p / p.sum(axis=1, keepdims=True)
+
+
+def _sure_zero():
+    y, p = sample(200, 3)
+    p[0] = np.eye(3)[(y[0] + 1) % 3]
+    return y, p
+
+
+KINDS = {
+    "calibrated": (*_risks(), []),
+    "shifted": (*_risks(shift=0.9), []),
+    "sharpened": (*_risks(sharp=1.8), []),
+    "small": (*_risks(30), []),
+    "useless": (np.random.default_rng(0).permutation(_risks()[0]), _risks()[1], []),
+    "several": (*sample(500), []),
+    "overconfident": (*sample(500, sharpness=2), []),
+    "biased class": (*_biased(), []),
+    "ordered": (*sample(500, sharpness=2), ["--ordered", "--classes", "0,1,2,3"]),
+    "weighted": (*_risks(shift=0.9), ["--weights", "w"]),
+    "grouped": (*_risks(600, shift=0.9), ["--groups", "g"]),
+    "infinite": (*_sure_zero(), ["--rule", "log_score"]),
+}
+
+
+def _written(path, y, p):
+    """A file with weights and groups, as the options name them."""
+    columns = {"y": y, **{f"p_{i}": column for i, column in enumerate(p.T)}}
+    columns |= {"w": 0.5 + np.arange(len(y)) % 3, "g": np.arange(len(y)) // 10}
+    pl.DataFrame(columns).write_parquet(path)
+    return path
+
+
+def _plain(findings):
+    """What findings say, without what depends on where they are shown, and numbers to ten digits."""
+    kept = [f for f in findings if f["claim"] not in ABOUT_RECALIBRATION]
+    shown = [{name: value for name, value in f.items() if name != "next_step"} for f in kept]
+    return json.loads(json.dumps(shown), parse_float=lambda x: float(f"{float(x):.10g}"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_surface_shows_the_same_findings(kind, tmp_path):
+    y, p, options = KINDS[kind]
+    file = _written(tmp_path / "rows.parquet", y, p)
+    read = ["--target", "y", "--probs", "p_*", *options]
+    how = {}
+    if "--weights" in options:
+        how["weights"] = 0.5 + np.arange(len(y)) % 3
+    if "--groups" in options:
+        how["groups"] = np.arange(len(y)) // 10
+    if "--rule" in options:
+        how["rules"] = ["log_score"]
+    card = vx.evaluate(y, p, ordered="--ordered" in options, **how)
+    own = card.verdict
+    assert own.findings
+    told = _plain(own.to_dict()["findings"])
+    # JSON of the card, a card from it, and a saved one.
+    stored = json.loads(json.dumps(card.to_dict(), allow_nan=False))
+    assert (stored["verdict"], _plain(stored["findings"])) == (str(own), told)
+    assert Scorecard.from_dict(stored).verdict == own
+    card.save(tmp_path / "card.verax")
+    loaded = vx.load(tmp_path / "card.verax")
+    assert (loaded.verdict, _plain(loaded.verdict.to_dict()["findings"])) == (own, told)
+    # Text and JSON of the command.
+    ran = verax("evaluate", file, *read)
+    assert ran.stdout.startswith(own.split(" Next:")[0])
+    found = json.loads(verax("evaluate", file, *read, "--json").stdout)
+    assert _plain(found["findings"]) == told
+    assert found["verdict"] == own
+    # The page, which tries recalibration too.
+    page = tmp_path / "page.html"
+    found = json.loads(verax("evaluate", file, *read, "--html", page, "--json").stdout)
+    assert _plain(found["findings"]) == told
+    text = Page(page.read_text(encoding="utf-8")).text
+    assert " ".join(found["verdict"].split()) in text
+    assert own.tested in text
+    step = found["next_step"]
+    if step is not None and step["command"]:
+        assert step["command"] in text
+
+
+@pytest.mark.parametrize("kind", ["shifted", "overconfident"])
+def test_merged_parts_claim_no_more_than_all_rows(kind, tmp_path):
+    y, p, _ = KINDS[kind]
+    whole = vx.report.Report.of(y, p).verdict
+    parts = []
+    for i, rows in enumerate((slice(0, 150), slice(150, None))):
+        file = _written(tmp_path / f"{i}.parquet", y[rows], p[rows])
+        part = tmp_path / f"{i}.verax"
+        typed = ["--target", "y", "--probs", "p_*", "--save", part, "--html", tmp_path / f"{i}.html"]
+        verax("evaluate", file, *typed)
+        parts.append(part)
+    found = json.loads(verax("merge", *parts, "--html", tmp_path / "all.html", "--json").stdout)
+    known = {each["text"] for each in _plain(whole.to_dict()["findings"])}
+    assert {each["text"] for each in _plain(found["findings"])} == known
+
+
+def test_the_next_step_runs_as_printed(tmp_path):
+    y, p, _ = KINDS["shifted"]
+    file = _written(tmp_path / "two words.parquet", y, p)
+    found = json.loads(verax("evaluate", file, "--target", "y", "--probs", "p_*", "--json").stdout)
+    name, *typed = shlex.split(found["next_step"]["command"])
+    assert name == "verax"
+    ran = verax(*typed)
+    assert ran.returncode == 0, ran.stderr
+    assert "gains" in ran.stdout
+    again = eval(found["next_step"]["call"], {"vx": vx, "y": y, "p": p})
+    assert again.method != "none"
