@@ -57,8 +57,9 @@ def test_everything_comes_from_the_library():
     json.dumps(found, default=str)
     alone = Report.of(y, lists["too sure"])
     assert "overconfident (p" in alone.verdict
-    assert "Temperature scaling with a factor for unlisted classes lowers the loss by 7.8%" in alone.verdict
-    assert repr(alone).startswith("verax report: 400 rows, 30 classes. The model beats an empty list")
+    assert alone.verdict.claims[-1] == "recalibration_helps"
+    assert alone.verdict.about("recalibration_helps") == ("temperature_rest",)
+    assert repr(alone).startswith("verax report: 400 rows, 30 classes. The model beats a uniform guess")
 
 
 def test_recalibration_curves_and_answers_come_from_the_library():
@@ -68,7 +69,7 @@ def test_recalibration_curves_and_answers_come_from_the_library():
     assert own["recalibration"]["recalibration"]["trials"] == known.to_dict(stored=False)["trials"]
     curve = vx.selective(y, lists["too sure"], metric="accuracy")
     assert own["selective"][0]["values"] == pytest.approx(curve.values.tolist(), rel=1e-12)
-    context = context_of(report.contents, title="a", source="b")
+    context = context_of(report.contents, report.verdict, title="a", source="b")
     best, *others = vx.compare(y, lists, rule="zero_one", classes=names).models["zero_one"]
     said = context["comparison"]["notes"][-1]
     assert said.startswith(f"Accuracy of the first listed class is highest for {best.name} (")
@@ -135,12 +136,15 @@ def test_places_that_are_not_named_are_counted(monkeypatch):
     p = np.sort(rng.dirichlet(np.ones(8), 3000))[:, ::-1]
     lists = vx.TopLists.from_probabilities(p, 5)
     y = rng.integers(0, 8, 3000)
-    contents = Report.of(y, lists).contents
+    report = Report.of(y, lists)
+    contents = report.contents
     assert (
         sum(c.p_adjusted <= 0.05 for c in contents.findings[0].places.claims if c.name.startswith("place"))
         == 5
     )
-    assert context_of(contents, title="", source="")["reliability"]["words"][0].endswith(" and 1 more place.")
+    assert context_of(contents, report.verdict, title="", source="")["reliability"]["words"][0].endswith(
+        " and 1 more place."
+    )
 
 
 def test_no_invalid_list_has_no_interval_over_groups():

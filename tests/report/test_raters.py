@@ -47,7 +47,7 @@ def test_the_page_draws_panels_and_splits_the_worst_cases(report):
     h = report.contents.findings[0].raters.disagreement.value
     panel = [row["y"] for row in rows if row["i"] == 2]
     np.testing.assert_allclose(panel, [h * (1 + 1 / r) for r in range(1, len(panel) + 1)], atol=1e-5)
-    context = context_of(report.contents, title="", source="")
+    context = context_of(report.contents, report.verdict, title="", source="")
     causes = dict(context["worst"][1])
     assert set(causes) == {"The model is off", "Raters disagree"}
     ids = {str(case.id) for case in report.contents.findings[1].worst if case.disagreement < case.excess}

@@ -62,6 +62,8 @@ class Typed:
 
     context: ClassVar[Any] = None
     params: ClassVar[Mapping[str, Any]] = {}
+    # The options that say how files are read, by name.
+    reading: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
     def source(cls) -> str:
@@ -69,8 +71,6 @@ class Typed:
 
         Subgroups are left out: not every command has them.
         """
-        from verax.cli.options import Reading
-
         words: list[str] = []
         for param in () if cls.context is None else cls.context.command.params:
             value, name = cls.params.get(param.name), param.name
@@ -80,7 +80,7 @@ class Typed:
             flags = [flag for flag in param.opts if flag.startswith("-")]
             if not flags:
                 words = [*values, *words]
-            elif name in Reading.__dataclass_fields__:
+            elif name in cls.reading:
                 flag = max(flags, key=len)
                 words += [flag] if value is True else [word for each in values for word in (flag, each)]
         return shlex.join(words) or "FILE"

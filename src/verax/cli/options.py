@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hi
 
 import typer
 
-from verax.cli.arguments import FORMATS
+from verax.cli.arguments import FORMATS, Typed
 from verax.cli.progress import advance
 from verax.common.paths import Files
 from verax.errors import InputError, VeraxError, show
@@ -396,6 +396,9 @@ _OF_LISTS = (
 
 # Options that some commands have beside those of `Reading`.
 _MORE: dict[str, Any] = {"html": Html, "save": Save, "require": Annotated[list[str] | None, typer.Option()]}
+
+
+Typed.reading = frozenset(Reading.__dataclass_fields__)
 
 
 def reads_files(

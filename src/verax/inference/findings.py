@@ -351,7 +351,7 @@ class Level:
     """The level that the next question of a verdict is tested at.
 
     Questions are tested in a fixed order. Each is tested at the whole level until one stays open, and at a
-    fifth of it from there on. So all claims together are false with a probability of at most 1.2 levels.
+    fifth of it after that. So all claims together are false with a probability of at most 1.2 levels.
     """
 
     level: float

@@ -51,6 +51,8 @@ class Report:
         The command that made it; empty in Python.
     required : tuple of (str, bool)
         What was required, such as "rps < 0.2", and whether it is met.
+    typed : str
+        The files and the options that say how they are read, as they were typed; empty in Python.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Whether probabilities are calibrated, and in which way they are not.
 
-Two classes: too high or too low on average, then too extreme or too timid, then any other shape. Several
+Two classes: too high or too low on average, then too extreme or not enough so, then any other shape. Several
 classes: confidence against accuracy, then each class on average, then any other shape. Ordered classes: the
 thresholds in place of classes, on average and by their slopes. All tests of one model share the level by
 Holm's method. Each of these kinds of test has the same weight.
@@ -210,7 +210,7 @@ class _Judge:
         return found
 
     def slopes(self, told: Set[str]) -> list[Finding]:
-        """Which event is forecast too extremely or too timidly; `told` are those of the sentences before."""
+        """Which event has probabilities that are too extreme, or not extreme enough; `told` names events."""
         evidence = self.evidence
         off = [(i, line) for i, line in enumerate(evidence.lines) if self._holds(f"slope {i}")]
         off.sort(key=lambda each: self.p[f"slope {each[0]}"])
@@ -220,7 +220,7 @@ class _Judge:
             ends = f"{100 * evidence.confidence:g}% CI {span(line.slope_interval, 2)}"
             size = f"calibration slope {number(line.slope, 2)}, {ends}"
             slightly = "slightly " if abs(line.slope - 1) < _SLIGHT_SLOPE else ""
-            side = "too extreme" if line.slope < 1 else "too timid"
+            side = "too extreme" if line.slope < 1 else "not extreme enough"
             which = f"{self._its} probabilities of {event} are"
             which = "They are also" if told == {event} else which
             text = f"{which} {slightly}{side} ({size})."

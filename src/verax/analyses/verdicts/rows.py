@@ -36,7 +36,7 @@ from verax.scores.registry import RULES, as_rules, compared_rules, name_of
 _PLACES = 20
 TESTED = (
     "Claims are tested in order (skill, leads, calibration): at {level} until one stays open, and at {less} "
-    "from there on. Tests of one question share the level (Holm). Intervals are of each number alone."
+    "after that. Tests of one question share the level (Holm). Intervals are of each number alone."
 )
 
 
