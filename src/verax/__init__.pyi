@@ -50,6 +50,7 @@ from .analyses.worst import worst as worst
 from .errors import InputError as InputError
 from .errors import VeraxError as VeraxError
 from .inference.sequences import ConfidenceSequence as ConfidenceSequence
+from .inputs.cumulative import from_cumulative as from_cumulative
 from .inputs.forecasts import Forecasts as Forecasts
 from .inputs.lists.labelsets import instance_f1 as instance_f1
 from .inputs.lists.pooling import combine as combine

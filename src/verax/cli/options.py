@@ -109,6 +109,14 @@ Id = Annotated[
 ]
 Logits = Annotated[bool, typer.Option("--logits", help="The columns hold logits.")]
 Normalize = Annotated[bool, typer.Option("--normalize", help="Divide each row by its sum.")]
+HeadOutputs = Annotated[
+    Literal["probabilities", "cumulative", "exceedance", "conditional"],
+    typer.Option(
+        "--outputs",
+        help="What the columns of --probs hold: class probabilities, or those at thresholds of ordered "
+        "classes: P(Y <= k), P(Y > k) as CORAL returns them, or P(Y > k | Y > k - 1) as CORN does.",
+    ),
+]
 Percent = Annotated[bool, typer.Option("--percent", help="The columns hold percentages: divide by 100.")]
 SkipInvalid = Annotated[
     bool,
@@ -220,6 +228,7 @@ class Reading:
     logits: Logits = False
     normalize: Normalize = False
     percent: Percent = False
+    outputs: HeadOutputs = "probabilities"
     skip_invalid: SkipInvalid = False
     delimiter: Delimiter = None
     decimal: Decimal = "."
@@ -382,6 +391,7 @@ class Reading:
             "logits": self.logits,
             "normalize": self.normalize,
             "percent": self.percent,
+            "outputs": self.outputs,
             "invalid": "skip" if self.skip_invalid else "raise",
             **self.of_texts,
         }

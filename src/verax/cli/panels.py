@@ -27,7 +27,17 @@ _PANELS = {
     ),
     "Classes": ("classes", "ordered", "positive"),
     "Input": (
-        *("logits", "normalize", "percent", "skip_invalid", "shared_ids", "delimiter", "decimal", "apply_to"),
+        *(
+            "logits",
+            "normalize",
+            "percent",
+            "outputs",
+            "skip_invalid",
+            "shared_ids",
+            "delimiter",
+            "decimal",
+            "apply_to",
+        ),
         "stdin_format",
         *("load", "frequencies", "run", "outcomes", "late", "calibrate"),
     ),

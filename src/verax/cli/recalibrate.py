@@ -86,6 +86,8 @@ def recalibrate(
     method is cross-validated as well, so the stated gain includes it.
     """
     _check(given, load, apply_to, out, frequencies)
+    if out is not None and reading.outputs != "probabilities":
+        raise InputError("cannot be given with --out, which writes class probabilities", argument="outputs")
     if load is not None:
         from verax.analyses.recalibration.result import Recalibration
 

@@ -22,7 +22,7 @@ _WITHOUT = {
     "probs": "lists hold their classes and probabilities; `verax evaluate` reads columns",
     **dict.fromkeys(("ordered", "positive"), "top lists have neither an order nor a positive class"),
     "decimal": "records have decimal points",
-    **dict.fromkeys(("logits", "percent"), "top lists hold probabilities or log-probabilities"),
+    **dict.fromkeys(("logits", "percent", "outputs"), "top lists hold probabilities or log-probabilities"),
 }
 
 

@@ -17,8 +17,17 @@ from verax.files.arrow import ValueOrigin
 from verax.files.formats.npy import Stored, find_arrays, stored_arrays, stored_classes
 from verax.files.formats.several import Places, piece_name
 from verax.files.labels import INTEGER, TEXT, Target, find_labels
-from verax.files.predictions import Array, Predictions, Request, Roles, each_name, together, together_ids
-from verax.files.single import both_classes, is_probability, shares
+from verax.files.predictions import (
+    PROBABILITIES,
+    Array,
+    Predictions,
+    Request,
+    Roles,
+    each_name,
+    together,
+    together_ids,
+)
+from verax.files.single import both_classes, by_class_from, is_probability, shares
 from verax.files.source import Source
 from verax.inputs.skipping import REASONS, InvalidRows
 
@@ -38,11 +47,13 @@ class ArrayFile(Source):
             arrays, self.roles = _pair_of_files(path, arrays, request)
         else:
             self.roles = find_arrays(arrays, request, path)
+        self.roles = replace(self.roles, outputs=request.outputs)
         self._arrays = arrays
         p, y = arrays[self.roles.probs[0]], arrays[self.roles.target]
         self._check_shapes(p)
         self.n_rows: int | None = p.shape[0]
         n_columns = 1 if len(p.shape) == 1 or p.shape[1] == 1 else p.shape[1]
+        n_columns += request.outputs != PROBABILITIES
         self.width: int = max(2, n_columns)
         self._single, self._logits = n_columns == 1, request.logits
         given = request.classes
@@ -129,6 +140,7 @@ class ArrayFile(Source):
             return None if name is None else found[name].reshape(-1)
 
         p = shares(found[roles.probs[0]], self._request)
+        p = by_class_from(p, self._request, start, self.path)
         if self._single:
             p = both_classes(p.reshape(-1), self._place("probs", start), self._logits)
         return Predictions(

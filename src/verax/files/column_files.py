@@ -13,7 +13,7 @@ from verax.files.arrow import ValueOrigin
 from verax.files.column_reader import ColumnReader, plain_numbers
 from verax.files.formats.tables import TEXTS, SourceTable
 from verax.files.labels import INTEGER, TEXT, Target, find_labels
-from verax.files.predictions import Predictions, Request, Roles
+from verax.files.predictions import PROBABILITIES, Predictions, Request, Roles
 from verax.files.rater_columns import by_class
 from verax.files.source import Source
 
@@ -49,7 +49,13 @@ class ColumnFile(Source):
         look = column_roles.ColumnFacts(kinds, self._table.numbers, self._table.lists, self._target.seen)
         self.roles: Roles = column_roles.find_roles(look, request, where=self.path)
         self._lists = kinds[self.roles.probs[0]] == column_roles.LIST and not request.sets
-        n_columns = None if self._lists else len(self.roles.probs)
+        thresholds = request.outputs != PROBABILITIES
+        n_columns = None if self._lists else len(self.roles.probs) + thresholds
+        if thresholds:
+            # Columns are thresholds, so they do not name the classes: numbers are positions.
+            self.roles = replace(self.roles, names=None, outputs=request.outputs)
+            if n_columns is not None and request.classes is None and self._target.kind == INTEGER:
+                request = replace(request, classes=tuple(range(n_columns)))
         if request.sets and n_columns == 1:
             n_columns = self._number_of_classes()
         if not labelled and n_columns != 1 and (self.roles.names or request.classes):
@@ -132,7 +138,7 @@ class ColumnFile(Source):
         place = self._place(self.roles.probs[0], "probs")
         first = self._table.head(place.column, 1)
         arrow.refuse_missing(first, place)
-        width = len(first[0])
+        width = len(first[0]) + (self._request.outputs != PROBABILITIES)
         if self.classes is not None and width != len(self.classes):
             raise place.refusal(
                 f"must hold lists of {len(self.classes)} numbers, as many as there are classes",

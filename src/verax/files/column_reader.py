@@ -13,6 +13,7 @@ from verax.files import arrow
 from verax.files.arrow import ValueOrigin
 from verax.files.labels import INTEGER, ClassLabels, Target
 from verax.files.predictions import (
+    PROBABILITIES,
     Array,
     Predictions,
     Request,
@@ -23,7 +24,7 @@ from verax.files.predictions import (
     together_ids,
 )
 from verax.files.set_columns import SetColumns
-from verax.files.single import both_classes, is_probability, shares
+from verax.files.single import both_classes, by_class_from, is_probability, shares
 from verax.inputs.arrays import Ints
 from verax.inputs.groups import Groups
 from verax.inputs.lookup import UNKNOWN
@@ -65,6 +66,11 @@ class ColumnReader:
     lists: bool
     single: bool
     width: int
+
+    @property
+    def _given(self) -> int:
+        """How many numbers a list holds: one for each class, or for each threshold between two."""
+        return self.width - (self.request.outputs != PROBABILITIES)
 
     @property
     def numbers(self) -> set[str]:
@@ -111,7 +117,7 @@ class ColumnReader:
             survey.add(self._sets.unusable(columns, place), REASONS["sets", "label"])
         for name in () if self.request.sets else roles.probs:
             column, place = table[name], self._place(name, "probs")
-            bad = arrow.unusable_lists(column, self.width) if self.lists else arrow.unusable(column, place)
+            bad = arrow.unusable_lists(column, self._given) if self.lists else arrow.unusable(column, place)
             survey.add(bad, REASONS["p", "finite"])
             if self.single and not self.request.logits:
                 usable = np.flatnonzero(~bad)
@@ -234,9 +240,10 @@ class ColumnReader:
         places = [self._place(name, "probs", start) for name in self.roles.probs]
         p: Array
         if self.lists:
-            p = shares(arrow.from_lists(table[self.roles.probs[0]], places[0], self.width), self.request)
-            return p
+            p = shares(arrow.from_lists(table[self.roles.probs[0]], places[0], self._given), self.request)
+            return by_class_from(p, self.request, start, self.path)
         p = shares(arrow.side_by_side([table[name] for name in self.roles.probs], places), self.request)
+        p = by_class_from(p, self.request, start, self.path)
         return both_classes(p[:, 0], places[0], self.request.logits) if self.single else p
 
     def _place(self, column: str, argument: str, start: int = 0) -> ValueOrigin:

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from verax.common.checks import check_choice, check_flag
-from verax.errors import InputError, passing, show
+from verax.errors import InputError, Remedy, passing, show
 from verax.inputs.arrays import to_host
 from verax.inputs.columns import Columns
+from verax.inputs.cumulative import OUTPUTS
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, crossed, paired
 from verax.inputs.rescaling import Rescaled
@@ -23,6 +24,8 @@ from verax.inputs.skipping import InvalidRows, Skipped, take_rows
 from verax.inputs.validity import Unity
 
 # What columns of raters may hold.
+# What columns hold, unless it is probabilities at thresholds.
+PROBABILITIES = "probabilities"
 RATERS_ARE = ("labels", "counts", "shares")
 
 Array = np.ndarray[Any, Any]
@@ -55,6 +58,9 @@ class Request:
         Rows will be divided by their sums, so a row need not sum to 1.
     percent : bool
         Probabilities are percentages, and are divided by 100.
+    outputs : str
+        What columns hold: "probabilities" of the classes, or those at thresholds of ordered classes, as in
+        `from_cumulative`.
     delimiter, decimal : str
         Of CSV files.
     invalid : str
@@ -86,6 +92,7 @@ class Request:
     logits: bool = False
     normalize: bool = False
     percent: bool = False
+    outputs: str = PROBABILITIES
     delimiter: str | None = None
     decimal: str = "."
     invalid: str = "raise"
@@ -125,11 +132,34 @@ class Request:
         check_choice("invalid", given["invalid"], ("raise", "skip"))
         for name in ("logits", "normalize", "percent"):
             given[name] = check_flag(name, given[name])
+        given.setdefault("outputs", PROBABILITIES)
+        check_choice("outputs", given["outputs"], (PROBABILITIES, *OUTPUTS))
+        if given["outputs"] != PROBABILITIES:
+            _check_thresholds(given)
         if given.get("sets"):
             for name in ("logits", "normalize", "percent", "raters", "rater_column", "positive"):
                 if given.get(name):
                     raise InputError("does not apply to prediction sets", argument=name)
         return cls(**given)
+
+
+def _check_thresholds(given: Mapping[str, Any]) -> None:
+    """Refuse columns of thresholds that are not named, or options that are about classes."""
+    for name in ("logits", "normalize", "sets", "positive"):
+        if given.get(name):
+            logistic = [Remedy("Apply the logistic function to them first.")] if name == "logits" else []
+            raise InputError(
+                f"does not apply to {given['outputs']} outputs, which are probabilities",
+                argument=name,
+                remedies=logistic,
+            )
+    if not given["probs"]:
+        raise InputError(
+            f"must name the columns of {given['outputs']} outputs, lowest threshold first",
+            argument="probs",
+            kind="missing",
+            remedies=[passing(probs=...)],
+        )
 
 
 def _check_long(given: Mapping[str, Any]) -> None:
@@ -242,6 +272,8 @@ class Roles:
         What these hold: "labels", "counts" or "shares".
     sets : bool
         The columns in place of probabilities hold prediction sets.
+    outputs : str
+        What the columns hold: "probabilities", or those at thresholds.
     """
 
     target: str
@@ -259,6 +291,7 @@ class Roles:
     raters: tuple[str, ...] = ()
     raters_are: str = "labels"
     sets: bool = False
+    outputs: str = PROBABILITIES
 
     @property
     def counted(self) -> bool:
@@ -304,8 +337,10 @@ class Roles:
                 self.raters_are, "raters"
             )
             lines = [f"{what}: {short(self.raters)}{how if positions else ''}"]
-        what = "prediction sets" if self.sets else "logits" if self.logits else "probabilities"
-        if len(self.probs) == 1:
+        what = "prediction sets" if self.sets else "logits" if self.logits else self.outputs
+        if self.outputs != PROBABILITIES:
+            lines.append(f"{what} probabilities: {short(self.probs)}")
+        elif len(self.probs) == 1:
             about = "" if classes is None or self.names is None else f", of {short(classes)}"
             lines.append(f"{what}: {self.probs[0]}{about}")
         elif classes is None or [str(c) for c in classes] == list(self.probs):

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from verax.errors import passing, show
+from verax.errors import InputError, passing, show
 from verax.files.arrow import Array, Bools, ValueOrigin
-from verax.files.predictions import Request
+from verax.files.predictions import PROBABILITIES, Request
 from verax.inputs.columns import Columns
+from verax.inputs.cumulative import class_probabilities, from_cumulative
 from verax.inputs.validity import Unity
 
 
@@ -43,6 +44,25 @@ def shares(p: Any, request: Request) -> Any:
     if not request.percent:
         return p
     return Columns([column / 100 for column in p.columns]) if isinstance(p, Columns) else p / 100
+
+
+def by_class_from(p: Any, request: Request, start: int, path: str) -> Any:
+    """Probabilities of classes, from those at thresholds where these were stated.
+
+    Where invalid rows are skipped, those that cross are left negative, to be found with the others.
+    """
+    if request.outputs == PROBABILITIES:
+        return p
+    c = np.column_stack(p.columns) if isinstance(p, Columns) else np.asarray(p)
+    c = np.asarray(c if c.ndim == 2 else c[:, None], np.float64)
+    outputs: Any = request.outputs
+    if request.invalid == "skip":
+        return class_probabilities(c, outputs)
+    try:
+        return from_cumulative(c, outputs=outputs)
+    except InputError as error:
+        rows = tuple(start + row for row in error.rows)
+        raise error.replace(argument="probs", source=path, rows=rows) from None
 
 
 def is_probability(p: Array) -> Bools:

@@ -26,6 +26,7 @@ from verax.inputs.arrays import (
     widen,
 )
 from verax.inputs.columns import Columns
+from verax.inputs.cumulative import monotone
 from verax.inputs.groups import Groups, kinds_of
 from verax.inputs.outcomes import Outcomes, check_classes
 from verax.inputs.shares import Raters, Shares, one_class_needed, outcomes_of
@@ -33,6 +34,10 @@ from verax.inputs.validity import MANY, Unity
 from verax.kernels.statistics import Form
 
 _RESCALE = passing("to rescale", normalize=True)
+# So many steps in one direction are no chance.
+_TELLING = 6
+# How many rows are looked at for it.
+_LOOKED_AT = 4096
 _ALL_CLASSES = passing("to rescale, if no class is missing", normalize=True)
 # Sums that are further below 1 are not explained by rounding.
 _ROUNDED = 1e-3
@@ -489,6 +494,8 @@ class Forecasts:
                 weight.add(~(np.isfinite(w) & (w >= 0)), w, offset + batch.start)
         if _is_transposed(self._p):
             total.remedies = (Remedy("Its columns do: if it is transposed, pass p.T.", python_only=True),)
+        elif total.remedies and (kind := _thresholds_in(self._p)) is not None:
+            total.remedies = (kind,)
         elif total.remedies and all(abs(value - 100) < 2 for value in total.values):
             total.remedies = (_PERCENTAGES, _RESCALE)
         elif total.remedies and any(abs(value - 1) > 0.5 for value in total.values):
@@ -527,6 +534,23 @@ class Forecasts:
             with np.errstate(over="ignore"):
                 sums = rows.sum(axis=1)
             total.add(~self.unity.holds(p) & ~broken & ~low, sums, start)
+
+
+def _thresholds_in(p: Array) -> Remedy | None:
+    """How to convert rows that all rise, or all fall, between 0 and 1: probabilities at thresholds.
+
+    Of two columns every row does one or the other, so a few rows say nothing.
+    """
+    if p.ndim != 2 or p.shape[0] * (p.shape[1] - 1) < _TELLING:
+        return None
+    kind = monotone(to_host(widen(p[:_LOOKED_AT, ...])))
+    if kind is None:
+        return None
+    call = "vx.from_cumulative(p)" if kind == "cumulative" else f'vx.from_cumulative(p, outputs="{kind}")'
+    what = "P(Y <= k)" if kind == "cumulative" else "P(Y > k)"
+    return Remedy(
+        f"Every row is monotone: if it holds {what} at each threshold, pass {call}.", python_only=True
+    )
 
 
 def _readable(part: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:

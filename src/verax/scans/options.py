@@ -11,7 +11,7 @@ from verax.common.checks import is_whole
 from verax.errors import InputError, passing, show
 from verax.files.lists.recognising import ALL_SHAPES
 from verax.files.lists.settings import ListSettings
-from verax.files.predictions import Request, each_name
+from verax.files.predictions import PROBABILITIES, Request, each_name
 from verax.scores.grades import Grade
 
 # What may be said of top lists only, and what is said of them as of everything else.
@@ -141,6 +141,8 @@ class ScanOptions:
         for name in ("positive", "logits", "percent", "raters"):
             if getattr(asked.request, name):
                 raise InputError("does not apply to top lists", argument=name)
+        if asked.request.outputs != PROBABILITIES:
+            raise InputError("does not apply to top lists", argument="outputs")
         return asked.as_lists(lists, given["classes"])
 
     def as_lists(self, lists: Mapping[str, Any] | None = None, classes: Any = None) -> ScanOptions:

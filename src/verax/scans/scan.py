@@ -38,6 +38,7 @@ def scan(
     logits: bool = False,
     normalize: bool = False,
     percent: bool = False,
+    outputs: Literal["probabilities", "cumulative", "exceedance", "conditional"] = "probabilities",
     invalid: Literal["raise", "skip"] = "raise",
     delimiter: str | None = None,
     decimal: str = ".",
@@ -101,6 +102,9 @@ def scan(
         Whether to divide each row by its sum first.
     percent : bool, default False
         Whether the columns hold percentages, which are divided by 100.
+    outputs : {"probabilities", "cumulative", "exceedance", "conditional"}, default "probabilities"
+        What the columns of `probs` hold: probabilities of the K classes, or those at the K - 1 thresholds of
+        ordered classes, lowest first, as heads such as CORAL and CORN return them (see `from_cumulative`).
     invalid : {"raise", "skip"}, default "raise"
         What to do with rows that are invalid or lack a value.
     delimiter : str, optional
@@ -151,6 +155,7 @@ def scan(
         logits=logits,
         normalize=normalize,
         percent=percent,
+        outputs=outputs,
         invalid=invalid,
         delimiter=delimiter,
         decimal=decimal,
