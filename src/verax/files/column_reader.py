@@ -241,7 +241,8 @@ class ColumnReader:
         p: Array
         if self.lists:
             p = shares(arrow.from_lists(table[self.roles.probs[0]], places[0], self._given), self.request)
-            return by_class_from(p, self.request, start, self.path)
+            p = by_class_from(p, self.request, start, self.path)
+            return p
         p = shares(arrow.side_by_side([table[name] for name in self.roles.probs], places), self.request)
         p = by_class_from(p, self.request, start, self.path)
         return both_classes(p[:, 0], places[0], self.request.logits) if self.single else p

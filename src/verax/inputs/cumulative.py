@@ -109,7 +109,7 @@ def _check(c: np.ndarray[Any, Any], outputs: Outputs, tolerance: float) -> None:
     rounding = tolerance / (c.shape[1] + 1)
     outside = Offenders("c", "must hold probabilities between 0 and 1", remedies=(passing(logits=True),))
     bad = ~((c >= 0) & (c <= 1))
-    outside.add(bad.any(axis=1), c[np.arange(len(c)), bad.argmax(axis=1)], 0)
+    outside.add(np.asarray(bad.any(axis=1)), c[np.arange(len(c)), bad.argmax(axis=1)], 0)
     if outside.count:
         raise outside.error()
     if outputs == "conditional":

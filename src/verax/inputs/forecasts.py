@@ -543,7 +543,7 @@ def _thresholds_in(p: Array) -> Remedy | None:
     """
     if p.ndim != 2 or p.shape[0] * (p.shape[1] - 1) < _TELLING:
         return None
-    kind = monotone(to_host(widen(p[:_LOOKED_AT, ...])))
+    kind = monotone(to_host(widen(p[: min(_LOOKED_AT, p.shape[0]), ...])))
     if kind is None:
         return None
     call = "vx.from_cumulative(p)" if kind == "cumulative" else f'vx.from_cumulative(p, outputs="{kind}")'
