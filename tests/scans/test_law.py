@@ -53,6 +53,7 @@ EXCEPT = {
             {
                 *("band", "caution", "corrected", "expected_miscalibration", "intervals", "p_adjusted"),
                 *("p_is_bound", "p_value", "stands_out", "undecided", "untested", "verdict"),
+                *("findings", "next_step"),
             },
             "draws of groups and intervals take another pass over the rows",
         )

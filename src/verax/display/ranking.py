@@ -62,7 +62,9 @@ def draw_ranking(found: Ranking, rules: Sequence[str]) -> Any:
     level = f"{100 * found.confidence:g}%"
     several = any(len(found.models[rule]) > 1 for rule in rules)
     bars = f"bars: {level} intervals of the difference from the best model (dashed)"
-    note = f"\n({bars}; grey: significantly worse)" if several else ""
+    corrected = any(len(found.models[rule]) > 2 for rule in rules)
+    alone = ", of each pair alone; grey: significantly worse after Holm's correction"
+    note = f"\n({bars}{alone if corrected else '; grey: significantly worse'})" if several else ""
     figure.supxlabel(f"{better[0] if len(better) == 1 else ''}{note}".strip(), fontsize=8)
     return figure
 

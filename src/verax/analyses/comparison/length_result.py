@@ -15,6 +15,8 @@ from verax.analyses.units import IndependentUnits
 from verax.common.checks import check_flag, check_number
 from verax.common.sizes import in_digits
 from verax.display.tables import Column, Table, Tabled
+from verax.inference.findings import Claim, Finding
+from verax.inference.verdicts import WithVerdict
 from verax.inputs.arrays import Floats
 from verax.inputs.skipping import MaySkip
 from verax.scores.combinators import Padded
@@ -24,7 +26,7 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class LengthComparison(Tabled, MaySkip):
+class LengthComparison(WithVerdict, Tabled, MaySkip):
     """Mean losses of predictions of growing length. `comparison["brier"]` has those of one rule.
 
     Attributes
@@ -167,7 +169,18 @@ class LengthComparison(Tabled, MaySkip):
 
     def words(self) -> list[str]:
         """How much the additional classes improve the loss: one paragraph per rule."""
-        return [f"{name}: {self._words(name)}" for name in self.means]
+        return [each.text for each in self._findings()]
+
+    def _findings(self) -> list[Finding]:
+        return [
+            Finding(
+                Claim.SCORE,
+                f"{name}: {self._words(name)}",
+                (name,),
+                dict(zip(self.predictions, means, strict=True)),
+            )
+            for name, means in self.means.items()
+        ]
 
     def _words(self, name: str) -> str:
         hard, *lists, last = self[name]
@@ -189,8 +202,13 @@ class LengthComparison(Tabled, MaySkip):
         first, gain = lists[0], lists[0] - last
         if abs(gain) <= 1e-12 * max(abs(first), abs(last)):
             return "The other classes change nothing."
+        gap = self.difference(self.predictions[1], self.predictions[-1], name)
+        if not gap.p_value <= 1 - self.confidence:
+            return f"The other classes take it to {last:.4g}, which is not significantly different."
         if gain < 0:
-            return f"The remaining classes raise it again, to {last:.4g}: they do more harm than good."
+            return (
+                f"The other classes raise it again, to {last:.4g}: they do significantly more harm than good."
+            )
         near = self.length_within(name)
         if near is None:
             shares = [f"lists of {k} have {100 * (first - m) / gain:.3g} %" for k, m in self._pairs(lists)]
@@ -223,6 +241,7 @@ class LengthComparison(Tabled, MaySkip):
             "excess": {name: list(self.excess(name)) for name in self.means},
             "length_within_1_percent": {name: self.length_within(name) for name in self.means},
             "words": self.words(),
+            **self._concluded(),
             "confidence": self.confidence,
             "n_invalid": self.n_invalid,
             "differences": {
@@ -264,9 +283,12 @@ class LengthComparison(Tabled, MaySkip):
     def _heading(self) -> str:
         return f"gain from longer lists: {self.n_rows:,} rows, {in_digits(self.n_classes)} classes"
 
+    def _told(self) -> list[str]:
+        return [line for text in self.words() for line in textwrap.wrap(text, 106)]
+
     def _notes(self) -> list[str]:
         level = f"Against each other, with {100 * self.confidence:g}% intervals:"
-        texts = [*self.words(), level, *self.comparability()]
+        texts = [level, *self.comparability()]
         return [*(line for text in texts for line in textwrap.wrap(text, 106)), *self._said()]
 
     def plot(self, rules: Sequence[str] | None = None, *, share: float = 0.01) -> Any:

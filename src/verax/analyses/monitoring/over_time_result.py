@@ -8,7 +8,7 @@ from typing import Any, Literal
 from verax.common.checks import check_choice
 from verax.common.strictjson import fields_as_dict
 from verax.display.tables import Column, FrameKind, Table, Tabled, data_frame, interval_head
-from verax.inference.findings import Claim, Finding, NextStep
+from verax.inference.findings import Claim, Finding
 from verax.inference.intervals import Interval
 from verax.inference.verdicts import WithVerdict, in_brackets
 from verax.inputs.skipping import MaySkip
@@ -146,12 +146,8 @@ class OverTime(WithVerdict, Tabled, MaySkip):
             text = f"Mean {self.rule} is lowest in {best}, and highest in {worst}."
             text += f" The {len(self.lines):,} periods are not tested against each other."
         numbers = {"lowest": (low.loss, low.interval), "highest": (high.loss, high.interval)}
-        step = NextStep(
-            "watch new rows with a monitor, whose false alarms have a bounded probability",
-            "vx.Monitor(reference)",
-        )
         about = tuple(dict.fromkeys((str(low.period), str(high.period))))
-        return [Finding(Claim.SCORE, text, about, numbers, step=step)]
+        return [Finding(Claim.SCORE, text, about, numbers)]
 
     def _as_dict(self) -> dict[str, Any]:
         lines = [{**fields_as_dict(line), "period": str(line.period)} for line in self.lines]

@@ -223,8 +223,7 @@ class SamplePlan(WithVerdict, Tabled, MaySkip):
         groups = ""
         if line.groups is not None:
             groups = f" in {line.groups:,.0f} groups of about {self.pilot.rows_per_unit:.3g}"
-        more = f", {self.more_rows:,.0f} more than the pilot has" if self.pilot.n_rows else ""
-        more = ", which the pilot has" if self.pilot.n_rows and not self.more_rows else more
+        more = ", which the pilot has" if self.pilot.n_rows and not self.more_rows else ""
         return f"{aim}: {line.rows:,.0f} rows{spread}{groups}{more}."
 
     def _tables(self) -> list[Table]:

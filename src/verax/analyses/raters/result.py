@@ -178,7 +178,7 @@ class RaterStudy(WithVerdict, Tabled, MaySkip):
             found = sides.get(claim, [])
             if not found:
                 continue
-            named = listed([f"{each.name} ({each.gain.value:+z.3g})" for each in found])
+            named = listed([each.name for each in found])
             findings.append(
                 Finding(
                     claim,
