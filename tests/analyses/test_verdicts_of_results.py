@@ -1,4 +1,4 @@
-"""Verdicts of results: the same findings in Python, JSON, terminal, pages and saved results; claims by tests."""
+"""Verdicts of results: the same findings in Python, JSON, terminal, pages and saved results."""
 
 import html
 import itertools
