@@ -33,7 +33,9 @@ def test_statsmodels():
     assert line.in_the_large == pytest.approx(-0.23708813, abs=1e-7)
     scale = math.sqrt(200 / 199)
     wanted = [0.14217092 * scale, 0.07396095 * scale, 0.26282535 * scale]
-    assert errors(line, 199) == pytest.approx(wanted, rel=1e-6)
+    # A rare event has the degrees of freedom of its occurrences.
+    freedom = min(y.sum(), 200 - y.sum()) - 1
+    assert errors(line, freedom) == pytest.approx(wanted, rel=1e-6)
     weighted = vx.calibration_slope(y, p, weights=w)["1"]
     assert [weighted.intercept, weighted.slope] == pytest.approx([-0.16151476, -0.22264775], abs=1e-7)
     grouped = vx.calibration_slope(y, p, groups=np.arange(200) // 5)["1"]
@@ -55,6 +57,20 @@ def test_scikit_learn_for_every_class_and_threshold(ordered):
         # With slope 1 the mean forecast is the frequency.
         assert expit(line.in_the_large + logit(given)).mean() == pytest.approx(happened.mean(), abs=1e-10)
     assert len(found) == (3 if ordered else 4)
+
+
+def test_slopes_of_rare_events_are_not_called_different_from_1_by_chance():
+    """Three events among 200 calibrated forecasts."""
+    rng, found = np.random.default_rng(0), []
+    for _ in range(200):
+        z = -4.6 + 1.2 * rng.normal(size=200)
+        line = vx.calibration_slope((rng.random(200) < expit(z)).astype(int), expit(z))["1"]
+        found.append(line.slope_p <= 0.05)
+        assert found[-1] == (
+            line.slope_interval.defined and not line.slope_interval.low <= 1 <= line.slope_interval.high
+        )
+    # 20 % with the degrees of freedom of 200 rows; three Monte Carlo errors are 4.5 %.
+    assert np.mean(found) < 0.1
 
 
 def test_what_was_done_to_the_odds_is_found():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import brentq, minimize
@@ -11,7 +11,7 @@ from scipy.special import expit, fdtrc, log_expit
 
 from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.slope_result import CalibrationLine
-from verax.analyses.units import IndependentUnits, dot
+from verax.analyses.units import CountedUnits, IndependentUnits, dot
 from verax.common.specs import Ends, Whole
 from verax.common.summaries import Summary, merges
 from verax.inference.intervals import Interval
@@ -173,20 +173,21 @@ def line_of(
     both: Floats | None,
     covariance: Floats,
     overlap: Overlap,
-    units: IndependentUnits,
+    units: CountedUnits,
     confidence: float,
 ) -> CalibrationLine:
     """Slope and intercepts with their intervals.
 
     `large` is the intercept if the slope is 1, with its variance; `both` are intercept and slope, None where
-    there is no slope.
+    there is no slope. A rare event has no more degrees of freedom than the number of its occurrences gives.
     """
+    units = replace(units, degrees=max(1.0, min(units.freedom, overlap.freedom)))
     fits, p_value, slope_p = [large], math.nan, math.nan
     if both is None:
         fits += [(math.nan, math.nan)] * 2
     else:
         fits += [(float(both[i]), float(covariance[i, i])) for i in range(2)]
-        p_value = wald(both - [0.0, 1.0], covariance, min(units.freedom, overlap.freedom))
+        p_value = wald(both - [0.0, 1.0], covariance, units.freedom)
         slope_p = units.p_value(fits[2][0] - 1, fits[2][1])
     cautions = ["", overlap.slope_problem, overlap.slope_problem]
     intervals = [
