@@ -66,10 +66,10 @@ for n, n_groups in ((300, 8), (300, 20), (1000, 50)):
         1.0,
         rejections_of_calibration("brier", n, n_groups, 1.5),
     )
-    claim(f"too sure test: size, {where}", 0.03, 0.065, rejections_of_overconfidence(n, n_groups, 1.0), 2000)
+    claim(f"too sure test: size, {where}", 0.01, 0.065, rejections_of_overconfidence(n, n_groups, 1.0), 2000)
     claim(
         f"too sure test: power at 1.5, {where}",
-        0.5,
+        0.4,
         1.0,
         rejections_of_overconfidence(n, n_groups, 1.5),
         2000,

@@ -10,15 +10,18 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from scipy.special import stdtr, stdtrit
+from scipy.special import expit, stdtr, stdtrit
 from scipy.stats import norm
 
 import verax as vx
 from covers import calibration_tests
 from reports import Page, answer, light, sample
+from verax.analyses.calibration.class_bias import read_class_biases
+from verax.analyses.calibration.event_recipe import EventRecipe
 from verax.analyses.calibration.overconfidence import overconfidence_of
 from verax.analyses.words import percent
 from verax.inputs.forecasts import Forecasts
+from verax.inputs.memory import ONLY, open_rows
 from verax.report import Report, limits
 from verax.report.bundle import bundle
 from verax.report.exhibits import comparison_exhibit
@@ -144,6 +147,15 @@ def test_the_verdict_does_not_overlook_the_most_likely_class():
     assert "miscalibration of all thresholds, p = " in Page(report.to_html()).text
 
 
+def excess(claim, hit, w):
+    """How many times the variance that is claimed what happened varies, if it is claimed right on average."""
+    if hit.all() or not hit.any():
+        return 1.0
+    more = (w @ claim) / (w @ hit), (w @ (1 - claim)) / (w @ ~hit)
+    observed = (w**2 * (claim - hit) ** 2 * np.where(hit, *more)).sum()
+    return max(1.0, observed / (w**2 * claim * (1 - claim)).sum())
+
+
 def test_hits_are_counted_as_draws_with_the_probabilities_claimed():
     rng = np.random.default_rng(0)
     for low, n in ((0.02, 5), (0.3, 40), (0.9, 200), (0.97, 3000)):
@@ -157,13 +169,17 @@ def test_hits_are_counted_as_draws_with_the_probabilities_claimed():
             exact = np.convolve(exact, [1 - t, t])
         hits = int((y[w > 0] == 0).sum())
         expected = min(1, 2 * min(exact[: hits + 1].sum(), exact[hits:].sum()))
+        if expected < 1:
+            z = NormalDist().inv_cdf(expected / 2) / np.sqrt(excess(claim, y == 0, w))
+            expected = 2 * NormalDist().cdf(z)
         found = overconfidence_of(Forecasts(y, p, weights=w))
         assert found.p_value == pytest.approx(expected, abs=1e-11)
         assert found.claimed == pytest.approx(w @ claim / w.sum())
     # Where hits are many the normal distribution does.
     claim = rng.uniform(0.5, 1, 2000)
     p, y = np.column_stack([claim, 1 - claim]), (rng.random(2000) > claim - 0.03).astype(int)
-    z = ((y == 0) - claim).sum() / np.sqrt((claim * (1 - claim)).sum())
+    more = excess(claim, y == 0, np.ones(2000))
+    z = ((y == 0) - claim).sum() / np.sqrt(more * (claim * (1 - claim)).sum())
     assert overconfidence_of(Forecasts(y, p)).p_value == pytest.approx(2 * NormalDist().cdf(-abs(z)))
     # All right, as claimed nearly: nothing varies, and yet nothing is strange.
     all_right = Forecasts(np.zeros(20, int), np.tile([0.95, 0.05], (20, 1)))
@@ -175,9 +191,32 @@ def test_weights_of_rows_are_not_numbers_of_rows():
     w = np.random.default_rng(0).exponential(size=600)
     found = overconfidence_of(Forecasts(y, p, weights=w))
     claim, right = p.max(axis=1), p.argmax(axis=1) == y
-    error = np.sqrt((w**2 * claim * (1 - claim)).sum())
+    error = np.sqrt(excess(claim, right, w) * (w**2 * claim * (1 - claim)).sum())
     assert found.p_value == pytest.approx(2 * NormalDist().cdf(-abs((w * (claim - right)).sum()) / error))
     assert overconfidence_of(Forecasts(y, p, weights=100 * w)).p_value == pytest.approx(found.p_value)
+
+
+def test_forecasts_that_are_too_extreme_are_not_called_too_high():
+    """Three times the log odds, of an event that is as likely as not: it varies more than is claimed."""
+    rng, found = np.random.default_rng(0), []
+    for _ in range(300):
+        z = rng.normal(size=100)
+        y, p = (rng.random(100) < expit(z)).astype(int), expit(3 * z)
+        sums = open_rows(y, p).summarise({"events": EventRecipe(ONLY, False)})["events"]
+        found.append(read_class_biases(sums, 2, thresholds=False)[0].p_value <= 0.05)
+    # 15 % if the variance is the one that is claimed; four Monte Carlo errors are 5 %.
+    assert np.mean(found) < 0.1
+
+
+def test_a_group_with_half_of_the_rows_is_no_evidence_alone():
+    rng, found = np.random.default_rng(0), []
+    for _ in range(300):
+        groups = np.repeat(np.arange(20), [19, *[1] * 19])
+        y = (rng.random(20) < 0.5).astype(int)[groups]
+        sums = open_rows(y, np.full(38, 0.5), groups=groups).summarise({"events": EventRecipe(ONLY, False)})
+        found.append(read_class_biases(sums["events"], 2, thresholds=False)[0].p_value <= 0.05)
+    # More than half with as many degrees of freedom as groups.
+    assert np.mean(found) < 0.1
 
 
 def test_groups_that_repeat_one_row_are_no_more_evidence():

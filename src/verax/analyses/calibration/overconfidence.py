@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import erfcinv
 
 from verax.analyses.calibration.event_recipe import EventRecipe
-from verax.analyses.calibration.eventsums import CLAIM, HIT, VARIANCE, EventSums
+from verax.analyses.calibration.eventsums import CLAIM, HIT, VARIANCE, EventBins, EventSums
+from verax.engines.clusters import variances_over
+from verax.inference.estimates import Estimate
 from verax.inputs.arrays import Floats
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.memory import ONLY, InMemory
@@ -73,23 +76,42 @@ def read_overconfidence(found: EventSums) -> Overconfidence:
 def p_value_of(found: EventSums, i: int) -> float | None:
     """The p-value of the difference between what an event claims and how often it happened.
 
-    None where all rows belong to one group. The variance is that of rows whose probabilities are right, not
-    the observed one, which is zero where all rows are right.
+    None where all rows belong to one group. The variance is at least that of rows whose probabilities are
+    right: the observed one is zero where all rows are right. Where probabilities are right on average alone,
+    as too extreme ones may be, what happened varies more than they claim, and the p-value allows for it.
     """
     weight = float(found.weight.high[0])
     claim, hit, variance = found.totals.high[i, [CLAIM, HIT, VARIANCE]].tolist()
     if found.groups is not None:
-        share, gaps = found.groups[:, 0] / weight, found.groups[:, 1 + i] / weight
-        return p_of_gaps(share, gaps, variance / weight**2)
+        return p_of_gaps(found.labels, found.groups[:, [0, 1 + i]] / weight, variance / weight**2)
+    if variance <= 0:
+        return 1.0
     # The weight of each row, if all rows have the same: the squares of weights then sum to the least.
     each = weight / found.n_rows
     even = math.isclose(float(found.weight.high[1]), each * weight, rel_tol=1e-12)
+    bins = found.of(i)
     if even and variance / each**2 <= _COUNTED and found.n_rows <= _EACH:
-        bins = found.of(i)
         claims = np.repeat(np.clip(bins.forecast, 0, 1), np.rint(bins.weight / each).astype(np.int64))
-        return _exact(claims, round(hit / each), variance / each**2)
-    gap = abs(claim - hit)
-    return math.erfc(gap / math.sqrt(variance) / math.sqrt(2)) if variance > 0 else 1.0
+        p = _exact(claims, round(hit / each), variance / each**2)
+    else:
+        p = math.erfc(abs(claim - hit) / math.sqrt(2 * variance))
+    more = _variance_on_average(bins, claim, hit) / variance
+    return p if more <= 1 or not 0 < p < 1 else math.erfc(float(erfcinv(p)) / math.sqrt(more))
+
+
+def _variance_on_average(bins: EventBins, claim: float, hit: float) -> float:
+    """The variance of claims minus hits if they are equal on average, from how far off rows were.
+
+    Rows with the event count as if it had happened as often as claimed, and so do those without it: otherwise
+    a rare event that happened too often would vary more because of it. Zero where it always or never did.
+    """
+    weight = float(bins.weight.sum())
+    if not 0 < hit < weight:
+        return 0.0
+    share, q = bins.happened / bins.weight, np.clip(bins.forecast, 0, 1)
+    with_event = float((bins.squares * share * (1 - q) ** 2).sum())
+    without = float((bins.squares * (1 - share) * q**2).sum())
+    return claim / hit * with_event + (weight - claim) / (weight - hit) * without
 
 
 def _exact(claim: Floats, hits: int, variance: float) -> float:
@@ -129,22 +151,14 @@ def _log_series(q: Floats, z: Any) -> Any:
     return sum((-1) ** (j + 1) / j * float((q**j).sum()) * z**j for j in terms)
 
 
-def p_of_gaps(share: Floats, gaps: Floats, least: float) -> float | None:
-    """Student's test of the mean gap, with the sandwich variance of independent groups.
+def p_of_gaps(labels: np.ndarray[Any, Any], sums: Floats, least: float) -> float | None:
+    """The p-value of the mean gap of groups, by Student's t with the degrees of freedom of unequal groups.
 
-    `share` is the share of each group, `gaps` its part of the mean gap. The variance is not below `least`,
-    that of independent rows that are right as often as claimed: groups may agree by chance, and all may be
-    right.
+    `sums` has the share of each group and its part of the mean gap. The variance is at least `least`, that of
+    independent rows that are right as often as claimed: groups may agree by chance, and all may be right.
     """
-    from scipy.special import stdtr
-
-    share, gaps = share[share > 0], gaps[share > 0]
-    n = len(share)
-    if n < 2:
+    variance, freedom = variances_over(labels, sums)
+    if not np.max(freedom) > 0:
         return None
-    gap = float(gaps.sum())
-    influence = gaps - share * gap
-    variance = max(float((influence**2 / (1 - share)).sum()), least)
-    if variance == 0:
-        return 1.0 if gap == 0 else 0.0
-    return float(2 * stdtr(n - 1, -abs(gap) / math.sqrt(variance)))
+    gap, error = sums[:, 1].sum(keepdims=True), np.sqrt(np.maximum(variance, least))
+    return float(Estimate(gap, error, freedom).p_values()[0])
