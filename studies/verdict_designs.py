@@ -380,7 +380,7 @@ def without_skill(count: int) -> Maker:
     def make(scale: Scale, n: int, rng: np.random.Generator) -> Made:
         q = scale.chances(scale.draw(n, rng))
         models = {}
-        for name in SUBGROUPS[:count]:
+        for name in ("model",) if count == 1 else SUBGROUPS[:count]:
             other = scale.chances(scale.draw(n, rng))
             models[name] = np.where(rng.random((n, 1)) < 0.5, other, q)
         return Made(models, q)
