@@ -12,7 +12,7 @@ import numpy as np
 from verax.engines.stats import Formula, RowStats, ShareStats
 from verax.inputs.arrays import Array, Namespace, device_of, is_traced, to_host, to_index, widen
 from verax.inputs.forecasts import ShareBatch, log_softmax
-from verax.kernels.statistics import CUMULATIVE, LOGARITHMS, MODE
+from verax.kernels.statistics import LOGARITHMS, MODE
 
 # Up to so many classes, array calls on the host are faster on columns than on rows.
 _FEW = 64
@@ -56,7 +56,7 @@ def compute(batch: Any, needs: Collection[str]) -> RowStats:
     p = _by_column(batch.p)
     columns = to_index(batch.xp.arange(batch.n_classes, device=device_of(p)))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return reduce_rows(batch.xp, p, batch.y, columns, needs, logits=batch.logits)
+        return reduce_rows(batch.xp, p, batch.y, columns, needs, log_p=_log_p(batch, needs))
 
 
 @compute.register
@@ -64,14 +64,16 @@ def _compute_shares(batch: ShareBatch, needs: Collection[str]) -> RowStats:
     if batch.xp is np:
         return ShareStats.of_pairs(batch, lambda pairs: compute(pairs, needs))
     # Elsewhere every class is scored for all rows: which shares are zero is not looked at.
-    p, logits, xp = _by_column(batch.p), batch.logits, batch.xp
+    p, xp = _by_column(batch.p), batch.xp
     columns = to_index(xp.arange(batch.n_classes, device=device_of(p)))
-    found = []
-    for k in range(batch.n_classes):
-        y = to_index(xp.full((batch.n_rows,), k, device=device_of(p)))
-        stats = reduce_rows(xp, p, y, columns, needs, logits=logits)
-        found.append((None, batch.shares[:, k], stats))
-    return ShareStats(xp, batch.n_classes, batch.n_rows, found)
+    stats = reduce_outcomes(xp, p, columns, needs, log_p=_log_p(batch, needs))
+    return ShareStats(xp, batch.n_classes, batch.n_rows, (None, batch.shares, stats))
+
+
+def _log_p(batch: Any, needs: Collection[str]) -> Array | None:
+    """The logarithms of the probabilities, where there are logits and something needs them."""
+    known = batch.logits is not None and LOGARITHMS & set(needs)
+    return log_softmax(batch.logits, batch.xp) if known else None
 
 
 def _by_column(p: Array) -> Array:
@@ -90,62 +92,102 @@ def formula_for(_rows: Any, rule: Formula) -> Formula:
 
 
 def reduce_rows(
-    xp: Namespace, p: Array, y: Array, columns: Array, needs: Collection[str], *, logits: Array | None = None
+    xp: Namespace, p: Array, y: Array, columns: Array, needs: Collection[str], *, log_p: Array | None = None
 ) -> RowStats:
     """The statistics of valid (n, K) rows, in their own precision; `columns` are the positions 0..K-1.
 
-    It calls `xp` alone and looks at no value: it can be traced and differentiated, and no device waits.
+    `log_p` are the logarithms of the probabilities, where they are known from logits. It calls `xp` alone and
+    looks at no value: it can be traced and differentiated, and no device waits.
     """
     outcome, columns = y[:, None], columns[None, :]
     stats = RowStats(xp, int(p.shape[1]), p_true=xp.take_along_axis(p, outcome, axis=1)[:, 0])
-    log_p = None if logits is None or not LOGARITHMS & set(needs) else log_softmax(logits, xp)
-    if log_p is not None:
+    if log_p is not None and LOGARITHMS & set(needs):
         stats.log_p = xp.take_along_axis(log_p, outcome, axis=1)[:, 0]
     if "rest_sq" in needs:
         rest = xp.where(columns == outcome, xp.zeros_like(p), p)
         stats.add(rest_sq=xp.sum(rest * rest, axis=1))
     if MODE & set(needs):
-        _add_modes(stats, p, columns, y)
+        top, share, decision = _modes(xp, p, columns)
+        hit = xp.where(stats.p_true == top, share, xp.zeros_like(share))
+        stats.add(top=top, hit=hit, answered=hit, decision=decision)
+        stats.add(hit_lowest=xp.astype(decision == y, p.dtype))
     if "invalid" in needs:
         stats.add(invalid=xp.zeros_like(stats.p_true))
-    if CUMULATIVE & set(needs):
-        _add_cumulative(stats, p, log_p, columns[:, :-1] >= outcome, needs)
-    return stats
-
-
-def _add_modes(stats: RowStats, p: Array, columns: Array, y: Array) -> None:
-    xp = stats.xp
-    top = xp.max(p, axis=1)
-    ties = p == top[:, None]
-    share = 1 / xp.sum(xp.astype(ties, p.dtype), axis=1)
-    decision = xp.min(xp.where(ties, columns, stats.n_classes), axis=1)
-    hit = xp.where(stats.p_true == top, share, xp.zeros_like(share))
-    stats.add(
-        top=top,
-        hit=hit,
-        answered=hit,
-        decision=decision,
-        hit_lowest=xp.astype(decision == y, p.dtype),
-    )
-
-
-def _add_cumulative(
-    stats: RowStats, p: Array, log_p: Array | None, at_or_above: Array, needs: Collection[str]
-) -> None:
-    # A tail sum instead of 1 - P keeps all digits of forecasts that are nearly certain.
-    xp = stats.xp
-    below = xp.cumulative_sum(p, axis=1)[:, :-1]
-    above = xp.flip(xp.cumulative_sum(xp.flip(p, axis=1), axis=1), axis=1)[:, 1:]
     if {"cdf_l1", "cdf_l2"} & set(needs):
-        error = xp.where(at_or_above, above, below)
-        stats.add(cdf_l1=xp.sum(error, axis=1), cdf_l2=xp.sum(error * error, axis=1))
+        below, above = _tails(xp, p)
+        error = xp.where(columns[:, :-1] >= outcome, above, below)
+        if "cdf_l1" in needs:
+            stats.add(cdf_l1=xp.sum(error, axis=1))
+        if "cdf_l2" in needs:
+            stats.add(cdf_l2=xp.sum(error * error, axis=1))
     if "cdf_log" in needs:
+        at_or_above = columns[:, :-1] >= outcome
         # Of the probabilities only the side that counts: the other's logarithm may have no derivative.
         if log_p is None:
+            below, above = _tails(xp, p)
             logs = xp.log(xp.where(at_or_above, below, above))
         else:
             logs = xp.where(at_or_above, *_log_tails(log_p, xp))
         stats.add(cdf_log=xp.sum(-logs, axis=1))
+    return stats
+
+
+def reduce_outcomes(
+    xp: Namespace, p: Array, columns: Array, needs: Collection[str], *, log_p: Array | None = None
+) -> RowStats:
+    """The statistics of (n, K) rows for every outcome: in column k if class k happens.
+
+    Those that do not depend on the outcome are (n, 1). Otherwise as `reduce_rows`.
+    """
+    columns = columns[None, :]
+    stats = RowStats(xp, int(p.shape[1]), p_true=p)
+    if LOGARITHMS & set(needs):
+        stats.log_p = log_p
+    if "rest_sq" in needs:
+        squares = p * p
+        stats.add(rest_sq=_before(xp, squares[:, :-1]) + _after(xp, squares[:, 1:]))
+    if MODE & set(needs):
+        top, share, decision = (x[:, None] for x in _modes(xp, p, columns))
+        hit = xp.where(p == top, share, xp.zeros_like(p))
+        stats.add(top=top, hit=hit, answered=hit, decision=decision)
+        stats.add(hit_lowest=xp.astype(decision == columns, p.dtype))
+    if "invalid" in needs:
+        stats.add(invalid=xp.zeros_like(p))
+    if {"cdf_l1", "cdf_l2"} & set(needs):
+        below, above = _tails(xp, p)
+        if "cdf_l1" in needs:
+            stats.add(cdf_l1=_before(xp, below) + _after(xp, above))
+        if "cdf_l2" in needs:
+            stats.add(cdf_l2=_before(xp, below * below) + _after(xp, above * above))
+    if "cdf_log" in needs:
+        log_below, log_above = map(xp.log, _tails(xp, p)) if log_p is None else _log_tails(log_p, xp)
+        stats.add(cdf_log=_before(xp, -log_above) + _after(xp, -log_below))
+    return stats
+
+
+def _modes(xp: Namespace, p: Array, columns: Array) -> tuple[Array, Array, Array]:
+    """The largest probability of each row, one over how many classes have it, and the first of these."""
+    top = xp.max(p, axis=1)
+    ties = p == top[:, None]
+    share = 1 / xp.sum(xp.astype(ties, p.dtype), axis=1)
+    return top, share, xp.min(xp.where(ties, columns, int(p.shape[1])), axis=1)
+
+
+def _tails(xp: Namespace, p: Array) -> tuple[Array, Array]:
+    """The probabilities at or below, and above, each of the K-1 thresholds."""
+    # A tail sum instead of 1 - P keeps all digits of forecasts that are nearly certain.
+    below = xp.cumulative_sum(p, axis=1)[:, :-1]
+    return below, xp.flip(xp.cumulative_sum(xp.flip(p, axis=1), axis=1), axis=1)[:, 1:]
+
+
+def _before(xp: Namespace, x: Array) -> Array:
+    """Column k: the sum of the columns of `x` before it. One column more than `x` has."""
+    return xp.concat([xp.zeros_like(x[:, :1]), xp.cumulative_sum(x, axis=1)], axis=1)
+
+
+def _after(xp: Namespace, x: Array) -> Array:
+    """Column k: the sum of the columns of `x` from it on. One column more than `x` has."""
+    return xp.flip(_before(xp, xp.flip(x, axis=1)), axis=1)
 
 
 def _log_tails(log_p: Array, xp: Namespace) -> tuple[Array, Array]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -105,7 +105,7 @@ class RowStats:
         self._losses.clear()
 
 
-# The rows, shares and statistics of some of the outcomes of a batch; without rows, those of every row.
+# The rows, shares and statistics of pairs of a row and an outcome; without rows, those of all, (n, K).
 OfOutcomes = tuple[Ints | None, Array, RowStats]
 # What does not depend on the outcome.
 _OF_FORECAST = frozenset({"decision", "top"})
@@ -118,10 +118,10 @@ class ShareStats(RowStats):
     shares. An outcome whose share is zero costs nothing, even if its loss is infinite.
     """
 
-    def __init__(self, xp: Namespace, n_classes: int, n_rows: int, outcomes: Sequence[OfOutcomes]) -> None:
+    def __init__(self, xp: Namespace, n_classes: int, n_rows: int, outcomes: OfOutcomes) -> None:
         super().__init__(xp, n_classes)
         self.n_rows: int = n_rows
-        self.outcomes: tuple[OfOutcomes, ...] = tuple(outcomes)
+        self.outcomes: OfOutcomes = outcomes
 
     @classmethod
     def of_pairs(cls, batch: ShareBatch, compute: Callable[[Batch], RowStats]) -> ShareStats:
@@ -139,7 +139,7 @@ class ShareStats(RowStats):
             xp=batch.xp,
             logits=logits,
         )
-        return cls(np, batch.n_classes, batch.n_rows, [(place, batch.shares[place, y], compute(pairs))])
+        return cls(np, batch.n_classes, batch.n_rows, (place, batch.shares[place, y], compute(pairs)))
 
     def loss(self, rule: Formula) -> Array:
         if isinstance(rule, RowStatistic):
@@ -153,9 +153,9 @@ class ShareStats(RowStats):
             raise AttributeError(f"there is no statistic called {name}")
         if name not in _OF_FORECAST:
             return self._mean(lambda stats: getattr(stats, name))
-        place, _, stats = self.outcomes[0]
+        place, _, stats = self.outcomes
         values = getattr(stats, name)
-        return values if place is None else values[np.searchsorted(place, np.arange(self.n_rows))]
+        return values[:, 0] if place is None else values[np.searchsorted(place, np.arange(self.n_rows))]
 
     @property
     def impossible(self) -> Array:
@@ -164,14 +164,11 @@ class ShareStats(RowStats):
 
     def _mean(self, of: Callable[[RowStats], Array]) -> Array:
         """The mean over the outcomes of each row."""
-        total: Any = 0.0
-        for place, share, stats in self.outcomes:
-            values = of(stats)
-            if place is None:
-                total = total + share * self.xp.where(share > 0, values, self.xp.zeros_like(values))
-            else:
-                total = total + np.bincount(place, share * values, self.n_rows)
-        return total
+        place, share, stats = self.outcomes
+        values = of(stats)
+        if place is not None:
+            return np.bincount(place, share * values, self.n_rows)
+        return self.xp.sum(share * self.xp.where(share > 0, values, self.xp.zeros_like(values)), axis=1)
 
 
 @dataclass(frozen=True)

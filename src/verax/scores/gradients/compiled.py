@@ -10,7 +10,7 @@ import numpy as np
 from verax.engines.slopes import fuse_losses_with_slopes, fuse_slopes
 from verax.inputs.arrays import Array, Floats
 from verax.kernels.fewclasses import FEW
-from verax.kernels.ledger import compiles
+from verax.kernels.ledger import compiles, spend
 from verax.kernels.loading import kernels
 from verax.kernels.threads import n_cores
 from verax.scores.base import Rule
@@ -19,6 +19,8 @@ from verax.scores.base import Rule
 _PART = 2**18
 # From this many logits on, a search for the best of a few numbers pays for loading a loop.
 _MANY = 2**15
+# After this many calls array calls have taken about as long as it takes to load one.
+_OFTEN = 1000
 
 
 @dataclass(frozen=True)
@@ -88,19 +90,22 @@ def run_compiled(
     return g, h, left
 
 
-def run_with_losses(rule: Rule, z: Floats, y: Array) -> tuple[Floats, Floats, Array] | None:
+def run_with_losses(
+    rule: Rule, z: Array, y: Array, *, repeated: bool = False
+) -> tuple[Floats, Floats, Array] | None:
     """Losses and gradients of all rows of logits, of shape (K, N), and which rows are left to array calls.
 
     None as in `run_compiled`. Optimisers ask for these hundreds of times, and begin where they ended before:
-    so size alone decides, not how often the loop was asked for.
+    so size alone decides, not how often the loop was asked for. With `repeated`, for training loops, the
+    number of calls decides as well.
     """
     k, n = z.shape
-    if k > FEW or z.size < _MANY or kernels() is None:
+    if z.size < _MANY and not (repeated and spend((rule, k), 1) > _OFTEN):
         return None
-    fused = fuse_losses_with_slopes(rule, k)
+    fused = None if k > FEW or kernels() is None else fuse_losses_with_slopes(rule, k)
     if fused is None:
         return None
     kernel, constants = fused
-    losses, g, left = np.empty(n), np.empty((k, n)), np.empty(n, np.bool_)
-    kernel(np.ascontiguousarray(z), np.ascontiguousarray(y, np.int64), constants, losses, g, left)
+    losses, g, left = np.empty(n), np.empty_like(z, dtype=np.float64), np.empty(n, np.bool_)
+    kernel(z, y, constants, losses, g, left)
     return losses, g, left

@@ -125,22 +125,25 @@ def derivatives(
     return g, h
 
 
-def losses_with_gradient(rule: Rule, z: Floats, y: Array) -> tuple[Floats, Floats]:
+def losses_with_gradient(rule: Rule, z: Array, y: Array, *, repeated: bool = False) -> tuple[Floats, Floats]:
     """The loss of each row and its derivative in each logit, for optimisers; nothing is checked.
 
     Parameters
     ----------
     z : array of shape (K, N)
-        Finite logits, a row for each class.
+        Finite logits, a row for each class, of float64 or float32.
     y : array of shape (N,)
-        Positions of the outcomes.
+        Positions of the outcomes, of int64.
+    repeated : bool, default False
+        Whether the same will be asked for many times, as in a training loop.
     """
-    found = run_with_losses(rule, z, y)
+    found = run_with_losses(rule, z, y, repeated=repeated)
     if found is None:
-        return _losses_with_gradient(rule, z, y)
+        return _losses_with_gradient(rule, np.ascontiguousarray(z, np.float64), y)
     losses, g, left = found
     if left.any():
-        losses[left], g[:, left] = _losses_with_gradient(rule, z[:, left], y[left])
+        rest = np.ascontiguousarray(z[:, left], np.float64)
+        losses[left], g[:, left] = _losses_with_gradient(rule, rest, y[left])
     return losses, g
 
 
