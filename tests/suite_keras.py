@@ -115,7 +115,8 @@ def test_infinite_losses_and_rows_that_are_none():
         (np.array([3]), good[1]),
         (np.array([-1]), good[1]),
         (np.array([0.5]), good[1]),
-        (np.array([[0.5, 0.5, 0.0]]), good[1]),
+        (np.array([[0.5, 0.2, 0.0]]), good[1]),
+        (np.array([[1.2, -0.2, 0.0]]), good[1]),
         (np.array([0]), np.array([[0.5, 0.3, 0.1]], np.float32)),
         (np.array([0]), np.array([[1.2, -0.1, -0.1]], np.float32)),
         (np.array([0]), np.array([[np.nan, 0.5, 0.5]], np.float32)),
@@ -129,7 +130,7 @@ def test_infinite_losses_and_rows_that_are_none():
     assert score("brier", (np.array([0]), masked), from_logits=True) == pytest.approx(2 * 0.7310586**2)
     assert math.isnan(float(adapter.Score("brier").result()))
     assert math.isnan(score("brier", (*good, np.array([0.0]))))
-    with pytest.raises(vx.InputError, match=r"`y_true` must be class positions or one-hot rows of 3 classes"):
+    with pytest.raises(vx.InputError, match=r"`y_true` must be class positions, or rows of 3 classes"):
         score("brier", (np.zeros((1, 2)), good[1]))
 
 
@@ -246,10 +247,63 @@ def test_the_log_loss_is_cross_entropy():
         assert float(ours(y, z, w)) == pytest.approx(float(theirs(y, z, w)), rel=1e-5)
 
 
+def test_soft_targets_smoothing_and_ignored_classes_are_those_of_cross_entropy():
+    y, _, w = rows(n=40)
+    rng = np.random.default_rng(2)
+    z, soft = rng.normal(size=(40, 4)).astype(np.float32), rng.dirichlet(np.ones(4), 40).astype(np.float32)
+    theirs = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=0.1)
+    ours = adapter.Loss("log_score", from_logits=True, label_smoothing=0.1)
+    assert float(ours(soft, z, w)) == pytest.approx(float(theirs(soft, z, w)), rel=1e-5)
+    again = adapter.Loss.from_config(ours.get_config())
+    assert float(again(soft, z, w)) == float(ours(soft, z, w))
+    for rule in (vx.rps, vx.ranked_log):
+        expected = rule(soft.astype(float), z.astype(float), raters="shares", logits=True)
+        assert float(adapter.Loss(rule, from_logits=True)(soft, z)) == pytest.approx(expected, rel=1e-5)
+        assert score(rule, (soft, z), from_logits=True) == pytest.approx(expected, rel=1e-5)
+    marked = np.where(np.arange(40) % 4 == 0, 255, y)
+    kept = marked != 255
+    sparse = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=255)
+    ours = adapter.Loss("log_score", from_logits=True, ignore_class=255)
+    assert float(ours(marked, z)) == pytest.approx(float(sparse(marked, z)), rel=1e-5)
+    assert float(ours(marked, z)) == pytest.approx(vx.log_score(y[kept], z[kept], logits=True), rel=1e-5)
+    assert score("rps", (marked, z), from_logits=True, ignore_class=255) == pytest.approx(
+        vx.rps(y[kept], z[kept], logits=True), rel=1e-5
+    )
+    with pytest.raises(vx.InputError, match="`ignore_class` cannot name a class"):
+        adapter.Loss("rps", from_logits=True, ignore_class=2)(soft, z)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "mixed_float16", None])
+def test_sums_keep_their_precision_in_half_precision_models(dtype):
+    y, p, _ = rows(n=3000, k=3)
+    half = ops.cast(p, dtype.rpartition("_")[2] if dtype else "float16")
+    metric = adapter.Score("brier", dtype=dtype)
+    for _ in range(30):
+        metric.update_state(y, half)
+    wide = ops.convert_to_numpy(ops.cast(half, "float32")).astype(float)
+    expected = ((wide - np.eye(3)[y]) ** 2).sum(axis=1).mean()
+    assert float(metric.result()) == pytest.approx(expected, rel=2e-6)
+    loss = float(adapter.Loss("brier", dtype=dtype)(y, half))
+    assert loss == pytest.approx(expected, rel=1e-5)
+
+
 def test_bad_losses():
     with pytest.raises(vx.errors.RuleError, match="must change with the probabilities"):
         adapter.Loss("zero_one")
-    assert math.isnan(float(adapter.Loss("brier")(np.array([0, 3]), np.full((2, 3), 1 / 3, np.float32))))
+    good = np.full((2, 3), 1 / 3, np.float32)
+    refused = [
+        ("`y_true` must hold class positions from 0 to 2; row 1 holds 3", np.array([0, 3]), good, None),
+        ("`y_true` rows must be distributions", np.array([[1.0, 0, 0], [0.5, 0.2, 0]]), good, None),
+        ("`sample_weight` must be finite and not negative", np.array([0, 1]), good, np.array([1.0, -1.0])),
+        # Raw outputs of a layer without an activation, as if they were probabilities.
+        ("`y_pred` rows must be probabilities.*from_logits=True", np.array([0, 1]), 3 * good, None),
+    ]
+    for message, y, p, w in refused:
+        if BACKEND == "torch":
+            with pytest.raises(vx.InputError, match=message):
+                adapter.Loss("brier")(y, p, w)
+        else:
+            assert math.isnan(float(adapter.Loss("brier")(y, p, w)))
 
 
 def test_the_numbers_of_the_package_of_the_paper():
@@ -327,6 +381,23 @@ def test_callbacks_watch_a_score_and_keep_the_best_epoch(tmp_path):
     results = loaded.evaluate(held_x, held_y, batch_size=BATCH, verbose=0, return_dict=True)
     assert results["pbs"] == pytest.approx(values[best], rel=1e-5)
     assert results["loss"] == pytest.approx(vx.rps(held_y, watched.kept[best], logits=True), rel=1e-5)
+
+
+def test_a_mixed_precision_model_is_scored_in_full():
+    x, y, held_x, held_y = data()
+    keras.config.set_dtype_policy("mixed_float16")
+    try:
+        model = network("softmax")
+        model.compile("sgd", loss=adapter.Loss("rps"), metrics=[adapter.Score("log_score")])
+        options = {"batch_size": BATCH, "verbose": 0, "return_dict": True}
+        model.fit(x, y, batch_size=BATCH, epochs=1, verbose=0)
+        found = model.evaluate(held_x, held_y, **options)
+        p = np.asarray(model.predict(held_x, batch_size=BATCH, verbose=0))
+    finally:
+        keras.config.set_dtype_policy("float32")
+    assert p.dtype == np.float16
+    exact = -np.log(p.astype(float)[np.arange(len(held_y)), held_y]).mean()
+    assert found["log_score"] == pytest.approx(exact, rel=1e-6)
 
 
 def test_probabilities_one_hot_rows_and_a_rule_of_ones_own(tmp_path, monkeypatch):

@@ -47,6 +47,7 @@ def classifier():
             self.val_refinement = RefinementScore("brier", logits=True)
             self.card = Card(3, ordered=True, rules=["rps"], logits=True, prefix="val_")
             self.forecasts = {}
+            self.eps = 1e-8
 
         def training_step(self, batch):
             x, y = batch
@@ -68,7 +69,7 @@ def classifier():
             self.card.reset()
 
         def configure_optimizers(self):
-            return torch.optim.Adam(self.parameters(), lr=0.03)
+            return torch.optim.Adam(self.parameters(), lr=0.03, eps=self.eps)
 
     return Classifier()
 
@@ -81,9 +82,10 @@ def loaders():
     return DataLoader(train, batch_size=10), DataLoader(held_out, batch_size=64), y[60:]
 
 
-def fit(folder, *watchers, epochs=EPOCHS):
+def fit(folder, *watchers, epochs=EPOCHS, eps=1e-8, **options):
     train, held_out, y = loaders()
     model = classifier()
+    model.eps = eps
     trainer = lightning.Trainer(
         max_epochs=epochs,
         accelerator="cpu",
@@ -92,6 +94,7 @@ def fit(folder, *watchers, epochs=EPOCHS):
         logger=False,
         enable_progress_bar=False,
         enable_model_summary=False,
+        **options,
     )
     trainer.fit(model, train, held_out)
     return trainer, model, y
@@ -137,6 +140,25 @@ def test_early_stopping_watches_a_score(tmp_path):
     assert len(values) < 30
     assert stop.best_score.item() == pytest.approx(values[best], rel=1e-6)
     assert trainer.current_epoch - 1 == stop.stopped_epoch == best + 2
+
+
+@pytest.mark.parametrize("precision", ["bf16-true", "16-true", "bf16-mixed"])
+def test_half_precision_keeps_the_best_epoch(tmp_path, precision):
+    keep = {
+        name: callbacks.ModelCheckpoint(
+            tmp_path, monitor=f"val_{name}", mode="min", filename=name + "-{epoch}"
+        )
+        for name in ("log_score", "rps")
+    }
+    # Adam divides by zero in float16 unless its epsilon is a number there.
+    trainer, model, y = fit(tmp_path, *keep.values(), epochs=6, eps=1e-4, precision=precision)
+    assert trainer.callback_metrics["val_log_score"].dtype == torch.float64
+    for name, rule in (("log_score", vx.log_score), ("rps", vx.rps)):
+        forecasts = [torch.cat(parts).double() for _, parts in sorted(model.forecasts.items())]
+        values = [rule(y, z, logits=True) for z in forecasts]
+        best = min(range(6), key=values.__getitem__)
+        assert keep[name].best_model_score.item() == pytest.approx(values[best], rel=1e-6)
+        assert Path(keep[name].best_model_path).name == f"{name}-epoch={best}.ckpt"
 
 
 # ---- two processes -----------------------------------------------------------------------------

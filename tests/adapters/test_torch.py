@@ -292,7 +292,7 @@ def test_no_weight_at_all():
     [
         (torch.tensor([0, 1]), torch.rand(2, 3), None, "preds", "type"),
         (torch.rand(2, 1), torch.tensor([0, 1]), None, "preds", "type"),
-        (torch.rand(2, 3), torch.rand(2, 3), None, "target", "type"),
+        (torch.rand(2, 3), torch.rand(2, 2), None, "target", "type"),
         (torch.rand(2), torch.tensor([True, False]), None, "target", "type"),
         (torch.rand(2, 3), torch.tensor([0]), None, "target", "length"),
         (torch.rand(2, 3), torch.tensor([0, 1]), torch.ones(3), "weights", "length"),

@@ -2,22 +2,23 @@
 
 `RefinementScore` logs the loss after recalibration at the end of every epoch.
 
-Targets come first, as everywhere in Keras: class positions or one-hot rows, (N,), (N, 1) or (N, K),
-with predictions (N, K); sequences have more dimensions before the last. Predictions of one column
-are for class 1 of two.
+Targets come first, as everywhere in Keras: class positions, (N,) or (N, 1), or distributions, (N, K), with
+predictions (N, K); sequences have more dimensions before the last. Predictions of one column are for
+class 1 of two.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from verax.adapters.rows import ArgumentNames, TrainingRows, batch_sums, check_label_smoothing
 from verax.adapters.training import trainable
 from verax.analyses.refinement.epochs import RefinementLoss
-from verax.engines.arrays import reduce_rows
-from verax.engines.stats import RowStats
+from verax.common.checks import check_integer
 from verax.errors import InputError, MissingPackageError
 from verax.inputs.arrays import Array
 from verax.inputs.validity import Unity
@@ -36,7 +37,13 @@ except ImportError as _error:
     ) from None
 
 
-class _Namespace:
+_NAMES = ArgumentNames("y_pred", "y_true", "sample_weight", "from_logits", "ignore_class")
+# Losses see predictions and targets in a wider type than they came in: any precision is allowed for.
+_LOSS_LIMIT = Unity.at(16).limit
+_BACKEND: str = keras.backend.backend()
+
+
+class _KerasCalls:
     """`keras.ops` under the names of the array API, as far as they differ."""
 
     inf: float = math.inf
@@ -55,67 +62,103 @@ class _Namespace:
     def __getattr__(self, name: str) -> Any:
         return getattr(ops, self._elsewhere.get(name, name))
 
+    def positions(self, n: int, _: Array) -> Array:
+        return ops.arange(n, dtype="int32")
 
-xp: _Namespace = _Namespace()
+    def sum(self, x: Array, axis: int | None = None) -> Array:
+        flags = keras.backend.standardize_dtype(x.dtype) == "bool"
+        return ops.sum(ops.cast(x, "int32") if flags else x, axis=axis)
 
+    def softmax(self, z: Array) -> Array:
+        return ops.softmax(z, axis=1)
 
-@dataclass(frozen=True)
-class _KerasRows:
-    """Predictions as (N, K) rows with their outcomes; `fits` tells which outcomes are classes."""
-
-    rows: Array
-    y: Array
-    fits: Array
-    logits: bool
-
-    def statistics(self, needs: Collection[str]) -> RowStats:
-        p = ops.softmax(self.rows, axis=1) if self.logits else self.rows
-        columns = ops.arange(p.shape[1], dtype="int32")
-        return reduce_rows(xp, p, self.y, columns, needs, logits=self.rows if self.logits else None)
-
-    def valid(self, tolerance: float) -> Array:
-        """Which rows are forecasts of a class that can happen."""
-        finite = self.rows < math.inf
-        if self.logits:
-            return self.fits & ops.all(finite, axis=1) & ops.any(self.rows > -math.inf, axis=1)
-        whole = ops.abs(ops.sum(self.rows, axis=1) - 1) <= tolerance
-        return self.fits & ops.all(finite & (self.rows >= 0), axis=1) & whole
+    def log_softmax(self, z: Array) -> Array:
+        return ops.log_softmax(z, axis=1)
 
 
-def _read(y_true: Array, y_pred: Array, *, from_logits: bool) -> _KerasRows:
-    """Rows of Keras's forms of targets and predictions, in float32 or what is wider."""
-    rows = ops.cast(y_pred, _wide(y_pred))
+xp: Any = _KerasCalls()
+if _BACKEND == "torch":
+    # The same tensors as in PyTorch, so the same calls, which cost less.
+    from verax.adapters.torch import eager
+    from verax.adapters.torch import rows as tensors
+
+    xp = tensors.xp
+
+
+def _read(
+    y_true: Array,
+    y_pred: Array,
+    weights: Array | None,
+    kept: Array | None,
+    *,
+    from_logits: bool,
+    ignore_class: int | None,
+    dtype: str,
+    limits: tuple[float, float],
+) -> TrainingRows:
+    """Rows of Keras's forms of targets, predictions, weights and masks, in `dtype`."""
+    rows = ops.cast(y_pred, dtype)
     rows = ops.expand_dims(rows, -1) if len(rows.shape) == 1 else rows
     if rows.shape[-1] == 1:
         rows = ops.concatenate([ops.zeros_like(rows) if from_logits else 1 - rows, rows], axis=-1)
-    k = int(rows.shape[-1])
-    y, fits = _outcomes(ops.cast(y_true, rows.dtype), k, len(rows.shape) - 1)
-    return _KerasRows(
-        ops.reshape(rows, (-1, k)), ops.reshape(y, (-1,)), ops.reshape(fits, (-1,)), from_logits
-    )
+    k, n_dimensions = int(rows.shape[-1]), len(rows.shape) - 1
+    target = _targets(y_true, k, n_dimensions, dtype)
+    rows = ops.reshape(rows, (-1, k)) if n_dimensions > 1 else rows
+    w = None if weights is None else ops.reshape(weights, (-1,))
+    batch = TrainingRows(xp, rows, target, w, from_logits, *limits)
+    if kept is not None:
+        batch = batch.without(ops.reshape(kept, (-1,)))
+    if ignore_class is None:
+        return batch
+    if batch.shared:
+        raise InputError("cannot name a class where targets are distributions", argument="ignore_class")
+    return batch.without(batch.target != ignore_class)
 
 
-def _outcomes(y_true: Array, k: int, n_dimensions: int) -> tuple[Array, Array]:
-    """Positions, with those outside brought to the nearest class, and which of them are classes."""
+def _targets(y_true: Array, k: int, n_dimensions: int, dtype: str) -> Array:
+    """(N,) positions, -1 for numbers that are none, or (N, K) distributions."""
     last = y_true.shape[-1] if len(y_true.shape) == n_dimensions + 1 else None
     if last == k:
-        right = (ops.max(y_true, axis=-1) == 1) & (ops.sum(ops.abs(y_true), axis=-1) == 1)
-        return ops.cast(ops.argmax(y_true, axis=-1), "int32"), right
-    if last == 1:
-        y_true = ops.squeeze(y_true, axis=-1)
-    elif len(y_true.shape) != n_dimensions:
+        return ops.reshape(ops.cast(y_true, dtype), (-1, k))
+    if last != 1 and len(y_true.shape) != n_dimensions:
         raise InputError(
-            f"must be class positions or one-hot rows of {k} classes",
+            f"must be class positions, or rows of {k} classes",
             argument="y_true",
             kind="type",
             found=f"its shape is {tuple(y_true.shape)}",
         )
-    y = ops.cast(ops.clip(y_true, 0, k - 1), "int32")
-    return y, ops.cast(y, y_true.dtype) == y_true
+    flat = ops.reshape(y_true, (-1,))
+    if "int" in keras.backend.standardize_dtype(flat.dtype):
+        return ops.cast(flat, _INTEGERS)
+    y = ops.cast(flat, _INTEGERS)
+    return ops.where(ops.cast(y, flat.dtype) == flat, y, -1)
 
 
-def _wide(x: Array) -> str:
-    return str(keras.backend.result_type(keras.backend.standardize_dtype(x.dtype), "float32"))
+# Positions as PyTorch wants them; elsewhere as all devices have them.
+_INTEGERS = "int64" if _BACKEND == "torch" else "int32"
+
+
+def _limit(x: Array) -> float:
+    """How far sums of probabilities may be from 1, in the precision that they came in."""
+    name = keras.backend.standardize_dtype(x.dtype)
+    return Unity.at(int(name[-2:])).limit if "float" in name else _LOSS_LIMIT
+
+
+def _widest() -> str:
+    """The widest type of floats that sums can have here."""
+    if _BACKEND == "jax":
+        import jax
+
+        return "float64" if jax.config.jax_enable_x64 else "float32"
+    return (
+        "float32" if _BACKEND == "torch" and keras.src.backend.torch.core.get_device() == "mps" else "float64"
+    )
+
+
+def _at_least_single(dtype: Any) -> str:
+    """The type that losses are computed in, given what was asked for: half precision becomes single."""
+    name = str(keras.dtype_policies.get(dtype or keras.config.floatx()).compute_dtype)
+    return "float32" if name in ("float16", "bfloat16") else name
 
 
 @keras.saving.register_keras_serializable(package="verax")
@@ -124,7 +167,8 @@ class Score(keras.metrics.Metric):  # type: ignore[misc]
 
     It has the name of its rule, so that callbacks watch "val_pbs". It is NaN if any row is invalid
     (negative, not summing to one, an unknown class), because compiled code cannot raise errors. Infinite
-    losses are not clipped; they make it infinite. Sums are compensated for rounding errors.
+    losses are not clipped; they make it infinite. Sums are in float64 where the backend has it, compensated
+    for rounding errors elsewhere, whatever the precision of the model.
 
     Parameters
     ----------
@@ -132,6 +176,8 @@ class Score(keras.metrics.Metric):  # type: ignore[misc]
         The scoring rule, or its name.
     from_logits : bool, default False
         Whether predictions are logits. This is never guessed.
+    ignore_class : int, optional
+        Target of rows to ignore, such as -1 for padding or 255 in a mask; they are not counted.
     name : str, optional
         The name of the metric; by default that of the rule.
     dtype : str or dtype policy, optional
@@ -147,15 +193,23 @@ class Score(keras.metrics.Metric):  # type: ignore[misc]
     """
 
     def __init__(
-        self, rule: Rule | str, *, from_logits: bool = False, name: str | None = None, dtype: Any = None
+        self,
+        rule: Rule | str,
+        *,
+        from_logits: bool = False,
+        ignore_class: int | None = None,
+        name: str | None = None,
+        dtype: Any = None,
     ) -> None:
         self.rule = parse(rule)
         self.from_logits = from_logits
+        self.ignore_class = _check_ignore_class(ignore_class)
         super().__init__(name=name or name_of(self.rule), dtype=dtype)
         self._direction = "down"  # which way is better, where Keras asks in mode="auto"
         # The sums of w and w * loss over the rows with a finite loss, and of w over the rows with an
         # infinite one; below each the sum of its rounding errors.
-        self._sums = self.add_variable((2, 3), "zeros", dtype=self.dtype, name="sums")
+        self._wide = _widest()
+        self._sums = self.add_variable((2, 3), "zeros", dtype=self._wide, name="sums")
         self._n_invalid = self.add_variable((), "zeros", dtype="int32", name="n_invalid")
 
     def update_state(self, y_true: Array, y_pred: Array, sample_weight: Array | None = None) -> None:
@@ -164,38 +218,34 @@ class Score(keras.metrics.Metric):  # type: ignore[misc]
         Parameters
         ----------
         y_true : tensor of shape (N,), (N, 1) or (N, K)
-            Targets: class positions or one-hot rows.
+            Targets: class positions, or distributions such as one-hot rows.
         y_pred : tensor of shape (N, K), (N, 1) or (N,)
             Predictions: probabilities, or logits if the metric takes these.
         sample_weight : tensor of shape (N,), optional
             Weights of the rows.
         """
         y_pred, y_true = ops.convert_to_tensor(y_pred), ops.convert_to_tensor(y_true)
-        batch = _read(y_true, y_pred, from_logits=self.from_logits)
-        loss = ops.cast(batch.statistics(self.rule.needs).loss(self.rule), self.dtype)
-        w, seen = self._weights(loss, y_pred, sample_weight)
-        infinite = loss == math.inf
-        zero = ops.zeros_like(loss)
-        finite = ops.where(infinite | ~seen, zero, loss)
-        counted = ops.where(infinite, zero, w)
-        self._plus(ops.stack([ops.sum(counted), ops.sum(counted * finite), ops.sum(w - counted)]))
-        bits = int(keras.backend.standardize_dtype(y_pred.dtype)[-2:])
-        invalid = seen & ~(batch.valid(Unity.at(bits).limit) & (w >= 0) & (w < math.inf))
-        self._n_invalid.assign(self._n_invalid + ops.sum(ops.cast(invalid, "int32")))
-
-    def _weights(self, loss: Array, y_pred: Array, sample_weight: Array | None) -> tuple[Array, Array]:
-        """A weight for each loss, and which rows a mask leaves in."""
-        shape = y_pred.shape if len(y_pred.shape) == 1 else y_pred.shape[:-1]
-        like = ops.reshape(loss, (-1, *shape[1:]))
-        w = ops.ones_like(like)
-        if sample_weight is not None:
-            w = w * _spread(ops.cast(sample_weight, self.dtype), len(shape))
-        seen = ops.ones_like(like, dtype="bool")
         mask = getattr(y_pred, "_keras_mask", None)
-        if mask is not None:
-            seen = seen & _spread(ops.cast(mask, "bool"), len(shape))
-            w = ops.where(seen, w, ops.zeros_like(w))
-        return ops.reshape(w, (-1,)), ops.reshape(seen, (-1,))
+        shape = y_pred.shape if len(y_pred.shape) == 1 else y_pred.shape[:-1]
+        weights = None if sample_weight is None else _spread(ops.cast(sample_weight, self._wide), shape)
+        batch = _read(
+            y_true,
+            y_pred,
+            weights,
+            None if mask is None else _spread(ops.cast(mask, "bool"), shape),
+            from_logits=self.from_logits,
+            ignore_class=self.ignore_class,
+            dtype=self._wide,
+            limits=(_limit(y_pred), _limit(y_true)),
+        )
+        if _BACKEND == "torch" and tensors.is_on_host(batch.rows) and tensors.is_small(batch.rows):
+            batch = tensors.on_host(batch)
+        with np.errstate(all="ignore"):
+            found = batch_sums([self.rule], batch, decisions=False)
+        _, finite, total, _, infinite = found.sums
+        self._plus(ops.convert_to_tensor(batch.xp.stack([finite, total, infinite])))
+        n_invalid = ops.convert_to_tensor(batch.xp.sum(found.counts[2:]))
+        self._n_invalid.assign(self._n_invalid + ops.cast(n_invalid, "int32"))
 
     def _plus(self, terms: Array) -> None:
         total, error = two_sum(self._sums[0], terms)
@@ -211,16 +261,22 @@ class Score(keras.metrics.Metric):  # type: ignore[misc]
 
     def get_config(self) -> dict[str, Any]:
         """Return the configuration for `from_config`; the rule is stored as text."""
-        return {**super().get_config(), "rule": name_of(self.rule), "from_logits": self.from_logits}
+        own = {"from_logits": self.from_logits, "ignore_class": self.ignore_class}
+        return {**super().get_config(), "rule": name_of(self.rule), **own}
 
 
-def _spread(x: Array, n_dimensions: int) -> Array:
-    """Broadcast weights or a mask to the dimensions of the outcomes."""
-    while len(x.shape) > n_dimensions and x.shape[-1] == 1:
+def _check_ignore_class(value: int | None) -> int | None:
+    return None if value is None else check_integer("ignore_class", value)
+
+
+def _spread(x: Array, shape: Sequence[Any]) -> Array:
+    """Broadcast weights or a mask to the shape of the outcomes."""
+    while len(x.shape) > len(shape) and x.shape[-1] == 1:
         x = ops.squeeze(x, axis=-1)
-    while len(x.shape) < n_dimensions:
+    while len(x.shape) < len(shape):
         x = ops.expand_dims(x, -1)
-    return x
+    # Only the dimensions that are known before a batch is.
+    return x if tuple(x.shape[1:]) == tuple(shape[1:]) else ops.broadcast_to(x, (x.shape[0], *shape[1:]))
 
 
 @keras.saving.register_keras_serializable(package="verax")
@@ -230,7 +286,12 @@ class Loss(keras.losses.Loss):  # type: ignore[misc]
     Rules that depend on the most likely class alone (zero-one) have no gradient and are refused. A
     penalized rule has the value of its name, penalty included, and the gradient of the rule inside.
     Probabilities are not clipped: for the log score of a class with probability zero the loss is infinite.
-    A target outside the classes makes the loss NaN.
+    Targets are class positions, or distributions such as one-hot rows, soft labels and mixup; by a
+    distribution the loss is the mean over the classes.
+
+    Invalid rows make the loss NaN: targets outside the classes, negative weights, and outputs that are no
+    probabilities if `from_logits` is False. On the torch backend on a CPU they raise an `InputError`;
+    compiled code cannot. It is computed in float32 at least.
 
     Parameters
     ----------
@@ -238,6 +299,10 @@ class Loss(keras.losses.Loss):  # type: ignore[misc]
         The scoring rule, or its name.
     from_logits : bool, default False
         Whether predictions are logits. This is never guessed.
+    ignore_class : int, optional
+        Target of rows to ignore, as in `keras.losses.SparseCategoricalCrossentropy`.
+    label_smoothing : float, default 0.0
+        Share of every target that is divided evenly among all classes.
     reduction : str, default "sum_over_batch_size"
         Reduction of the losses, as for every Keras loss.
     name : str, optional
@@ -259,13 +324,42 @@ class Loss(keras.losses.Loss):  # type: ignore[misc]
         rule: Rule | str,
         *,
         from_logits: bool = False,
+        ignore_class: int | None = None,
+        label_smoothing: float = 0.0,
         reduction: str = "sum_over_batch_size",
         name: str | None = None,
         dtype: Any = None,
     ) -> None:
         self.rule = trainable(rule)
         self.from_logits = from_logits
-        super().__init__(name=name or name_of(self.rule), reduction=reduction, dtype=dtype)
+        self.ignore_class = _check_ignore_class(ignore_class)
+        self.label_smoothing = check_label_smoothing(label_smoothing)
+        super().__init__(name=name or name_of(self.rule), reduction=reduction, dtype=_at_least_single(dtype))
+
+    def __call__(self, y_true: Array, y_pred: Array, sample_weight: Array | None = None) -> Array:
+        """Compute the loss of a batch.
+
+        Parameters
+        ----------
+        y_true : tensor of shape (N,), (N, 1) or (N, K)
+            Targets: class positions, or distributions such as one-hot rows.
+        y_pred : tensor of shape (N, K), (N, 1) or (N,)
+            Predictions: logits, or probabilities if the loss takes these.
+        sample_weight : tensor of shape (N,), optional
+            Weights of the rows, not negative.
+
+        Returns
+        -------
+        tensor
+            The loss, reduced.
+        """
+        if sample_weight is not None:
+            w = ops.convert_to_tensor(sample_weight, dtype=self.dtype)
+            valid = (w >= 0) & (w < math.inf)
+            if _BACKEND == "torch" and tensors.is_on_host(w) and not bool(valid.all()):
+                raise InputError("must be finite and not negative", argument="sample_weight", kind="sign")
+            sample_weight = ops.where(valid, w, math.nan)
+        return super().__call__(y_true, y_pred, sample_weight)
 
     def call(self, y_true: Array, y_pred: Array) -> Array:
         """Compute the loss of every outcome.
@@ -273,7 +367,7 @@ class Loss(keras.losses.Loss):  # type: ignore[misc]
         Parameters
         ----------
         y_true : tensor of shape (N,), (N, 1) or (N, K)
-            Targets: class positions or one-hot rows.
+            Targets: class positions, or distributions such as one-hot rows.
         y_pred : tensor of shape (N, K), (N, 1) or (N,)
             Predictions: logits, or probabilities if the loss takes these.
 
@@ -282,15 +376,36 @@ class Loss(keras.losses.Loss):  # type: ignore[misc]
         tensor of shape (N,)
             The losses.
         """
-        batch = _read(y_true, y_pred, from_logits=self.from_logits)
-        losses = batch.statistics(self.rule.needs).loss(self.rule)
-        losses = ops.where(batch.fits, losses, math.nan)
+        batch = _read(
+            y_true,
+            y_pred,
+            None,
+            None,
+            from_logits=self.from_logits,
+            ignore_class=self.ignore_class,
+            dtype=self.dtype,
+            limits=(_LOSS_LIMIT, _LOSS_LIMIT),
+        )
+        if _BACKEND == "torch":
+            losses = eager.row_losses(self.rule, batch, self.label_smoothing, _NAMES)
+        else:
+            losses = batch.for_training(None, self.label_smoothing)[0].losses(self.rule)
+            losses = ops.where(batch.invalid, math.nan, losses)
         shape = y_pred.shape if len(y_pred.shape) == 1 else y_pred.shape[:-1]
-        return ops.reshape(losses, (-1, *shape[1:]))
+        if batch.kept is None:
+            return ops.reshape(losses, (-1, *shape[1:]))
+        losses = ops.reshape(ops.where(batch.kept, losses, 0.0), (-1, *shape[1:]))
+        keras.src.backend.set_keras_mask(losses, ops.reshape(batch.kept, losses.shape))
+        return losses
 
     def get_config(self) -> dict[str, Any]:
         """Return the configuration for `from_config`; the rule is stored as text."""
-        return {**super().get_config(), "rule": name_of(self.rule), "from_logits": self.from_logits}
+        own = {
+            "from_logits": self.from_logits,
+            "ignore_class": self.ignore_class,
+            "label_smoothing": self.label_smoothing,
+        }
+        return {**super().get_config(), "rule": name_of(self.rule), **own}
 
 
 if TYPE_CHECKING:

@@ -1,13 +1,34 @@
-"""Losses by PyTorch's own operations: on every device, differentiable any number of times."""
+"""Losses by PyTorch's own operations, on every device and differentiable any number of times.
+
+Small losses on the CPU come with their gradient from NumPy or a compiled loop, which cost less per call.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache
+from math import isfinite, nan
+from typing import Any
+
+import numpy as np
 import torch
 from torch import Tensor
 
-from verax.adapters.torch.rows import TensorRows, read
-from verax.errors import InputError, passing
+from verax.adapters.rows import ArgumentNames, TrainingRows, refuse_invalid
+from verax.adapters.torch.rows import (
+    as_rows,
+    check_class_weights,
+    flatten,
+    is_on_host,
+    is_small,
+    limit_of,
+    on_host,
+)
+from verax.errors import RuleError
 from verax.scores.base import Rule
+from verax.scores.gradients.logits import losses_with_gradient
+
+_NAMES = ArgumentNames("logits", "target", "weights", "logits", "ignore_index")
 
 
 def eager_loss(
@@ -18,59 +39,167 @@ def eager_loss(
     class_weights: Tensor | None,
     reduction: str,
     ignore_index: int | None,
+    label_smoothing: float = 0.0,
 ) -> Tensor:
-    """The loss of logits (N, K, ...) when `target` (N, ...) happened, as `Loss` gives it."""
-    rows = read(logits, target, weights, logits=True, dtype=computed_in(logits), ignore_index=ignore_index)
-    losses = rows.statistics(rule.needs).loss(rule)
-    losses = torch.where(_only_classes(rows), losses, torch.nan)
-    w = _weights(rows, class_weights)
-    if w is not None:
-        losses = losses * w
-    if reduction == "none":
-        return losses.reshape(target.shape)
-    total = losses.sum()
-    if reduction == "sum":
-        return total
-    return total / (losses.numel() if w is None else w.sum())
+    """The loss of logits (N, K, ...) when `target` happened, (N, ...) or (N, K, ...), as `Loss` gives it."""
+    rows, y, w = flatten(logits, target, weights, logits=True)
+    if class_weights is not None:
+        check_class_weights(class_weights, rows.shape[1])
+    work = _Work(rule, y, w, class_weights, reduction, ignore_index, label_smoothing, limit_of(target))
+    loss = work.loss(rows)
+    return loss.reshape(shape_of_losses(logits, target)) if reduction == "none" else loss
 
 
-def computed_in(logits: Tensor) -> torch.dtype:
-    """The type that losses of these logits have."""
-    return torch.float64 if getattr(logits, "dtype", None) == torch.float64 else torch.float32
+@dataclass(frozen=True)
+class _Work:
+    """What a loss is asked for, but for the logits: (N, K) rows."""
 
+    rule: Rule
+    target: Tensor
+    weights: Tensor | None
+    class_weights: Tensor | None
+    reduction: str
+    ignore_index: int | None
+    label_smoothing: float
+    target_limit: float
+    names: ArgumentNames = _NAMES
 
-def check_class_weights(class_weights: Tensor, n_classes: int) -> None:
-    """Refuse weights that are not one per class."""
-    if class_weights.shape != (n_classes,):
-        raise InputError(
-            f"must be {n_classes} numbers, one per class",
-            argument="class_weights",
-            kind="length",
-            found=f"their shape is {tuple(class_weights.shape)}",
+    def loss(self, rows: Tensor) -> Tensor:
+        if not is_on_host(rows):
+            return self.by_operations(rows)
+        constant = self.weights is None or not self.weights.requires_grad
+        if constant and is_small(rows) and _has_slopes(self.rule):
+            batch = self._read(rows, by_numpy=True)
+            refuse_invalid(batch, self.names)
+            found, slopes = self.with_slopes(batch)
+            # Broken rows are left to operations.
+            if isfinite(found.sum()):
+                loss: Tensor = _HostLoss.apply(rows, found, slopes, self)  # type: ignore[no-untyped-call]
+                return loss
+        return self.by_operations(rows)
+
+    def by_operations(self, rows: Tensor) -> Tensor:
+        batch = self._read(rows)
+        invalid = _flag_invalid(batch, self.names)
+        class_weights = None if self.class_weights is None else self.class_weights.to(batch.rows.dtype)
+        scored, factor, divisor = batch.for_training(class_weights, self.label_smoothing)
+        losses: Tensor = scored.losses(self.rule)
+        losses = losses if invalid is None else torch.where(invalid, torch.nan, losses)
+        losses = losses if factor is None else losses * factor
+        if self.reduction == "none":
+            return losses
+        if self.reduction == "mean" and divisor is None:
+            return losses.mean()
+        total = losses.sum()
+        return total if self.reduction == "sum" or divisor is None else total / divisor.sum()
+
+    def with_slopes(self, batch: TrainingRows) -> tuple[Any, Any]:
+        """The loss and its derivatives in the logits, (N, K), by NumPy; without a reduction those of each."""
+        class_weights = None if self.class_weights is None else self.class_weights.double().numpy()
+        scored, factor, divisor = batch.for_training(class_weights, self.label_smoothing)
+        z, y = scored.rows, scored.target
+        n, k = z.shape
+        if scored.shared:
+            # A distribution is all classes in turn, by their shares.
+            z, y = np.repeat(z, k, axis=0), np.tile(np.arange(k), n)
+        losses, slopes = losses_with_gradient(self.rule, z.T, y, repeated=True)
+        slopes = slopes.T
+        if scored.shared:
+            losses = (losses.reshape(n, k) * scored.target).sum(axis=1)
+            slopes = (slopes.reshape(n, k, k) * scored.target[:, :, None]).sum(axis=1)
+        if factor is not None:
+            losses, slopes = losses * factor, slopes * factor[:, None]
+        whole = 1.0
+        if self.reduction != "none":
+            losses = losses.sum()
+        if self.reduction == "mean":
+            whole = float(n if divisor is None else divisor.sum())
+        scale, dtype = 1 / whole if whole else nan, scored.rows.dtype
+        return np.asarray(losses * scale, dtype), np.multiply(slopes, scale, dtype=dtype)
+
+    def _read(self, rows: Tensor, *, by_numpy: bool = False) -> TrainingRows:
+        return as_rows(
+            rows,
+            self.target,
+            self.weights,
+            target_limit=self.target_limit,
+            logits=True,
+            dtype=computed_in(rows, self.target),
+            ignore_index=self.ignore_index,
+            by_numpy=by_numpy,
         )
 
 
-def _weights(rows: TensorRows, class_weights: Tensor | None) -> Tensor | None:
-    if class_weights is None:
-        return rows.weights
-    check_class_weights(class_weights, rows.n_classes)
-    own = class_weights.to(rows.rows.dtype)[rows.y.clamp(0, rows.n_classes - 1)]
-    return own if rows.weights is None else own * rows.weights
+class _HostLoss(torch.autograd.Function):
+    """A loss with its gradient, by NumPy; further derivatives by operations."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, loss: Any, slopes: Any, work: _Work) -> Tensor:
+        ctx.work, ctx.slopes = work, torch.from_numpy(slopes)
+        ctx.save_for_backward(rows)
+        return torch.from_numpy(loss)
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> Any:
+        (above,) = upstream
+        if not torch.is_grad_enabled():
+            return ctx.slopes * (above[:, None] if above.ndim else above), None, None, None
+        (rows,) = ctx.saved_tensors
+        loss = ctx.work.by_operations(rows)
+        return torch.autograd.grad(loss, rows, above, create_graph=True)[0], None, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor) -> Tensor:
+        each: Tensor = (ctx.slopes * tangents[0]).sum(dim=1)
+        return each if ctx.work.reduction == "none" else each.sum()
 
 
-def _only_classes(rows: TensorRows) -> Tensor:
-    """Which targets are classes; on the CPU, where looking costs nothing, an error if any is not."""
-    inside = rows.inside
-    if rows.y.device.type == "cpu" and not torch.compiler.is_compiling() and not bool(inside.all()):
-        row = int(torch.nonzero(~inside)[0])
-        raise InputError(
-            f"must hold class positions from 0 to {rows.n_classes - 1}",
-            argument="target",
-            kind="label",
-            found=f"row {row} holds {int(rows.y[row])}",
-            rows=[row],
-            values=[int(rows.y[row])],
-            count=int((~inside).sum()),
-            remedies=[passing("to leave such rows out", ignore_index=int(rows.y[row]))],
-        )
-    return inside
+def shape_of_losses(logits: Tensor, target: Tensor) -> tuple[int, ...]:
+    """The shape of the losses of such targets, one by one."""
+    if not target.is_floating_point():
+        return tuple(target.shape)
+    return tuple(logits.shape[2:]) if logits.ndim == 1 else (*logits.shape[:1], *logits.shape[2:])
+
+
+def computed_in(logits: Tensor, target: Tensor) -> torch.dtype:
+    """The type that losses are computed in: float32, or float64 where one of both is."""
+    wide = torch.float64 in (logits.dtype, target.dtype)
+    return torch.float64 if wide else torch.float32
+
+
+def returned_in(logits: Tensor, target: Tensor) -> torch.dtype:
+    """The type that cross entropy has for such logits and targets."""
+    dtype = torch.promote_types(logits.dtype, target.dtype) if target.is_floating_point() else logits.dtype
+    narrow = dtype not in (torch.float32, torch.float64)
+    return torch.float32 if narrow and torch.is_autocast_enabled(logits.device.type) else dtype
+
+
+def row_losses(rule: Rule, batch: TrainingRows, label_smoothing: float, names: ArgumentNames) -> Tensor:
+    """The loss of each row of a batch of another framework, whose tensors are PyTorch's."""
+    if batch.logits and batch.kept is None:
+        work = _Work(rule, batch.target, None, None, "none", None, label_smoothing, batch.target_limit, names)
+        return work.loss(batch.rows)
+    invalid = _flag_invalid(batch, names)
+    losses: Tensor = batch.for_training(None, label_smoothing)[0].losses(rule)
+    if invalid is None:
+        return losses
+    return torch.where(invalid, torch.nan, losses)
+
+
+def _flag_invalid(batch: TrainingRows, names: ArgumentNames) -> Tensor | None:
+    """Which rows are invalid; on the CPU, where looking costs nothing, an error if any is, and None."""
+    if is_on_host(batch.rows):
+        refuse_invalid(on_host(batch), names)
+        return None
+    invalid: Tensor = batch.invalid
+    return invalid
+
+
+@lru_cache(maxsize=128)
+def _has_slopes(rule: Rule) -> bool:
+    """Whether the derivatives of a rule's formula are known."""
+    try:
+        losses_with_gradient(rule, np.zeros((3, 1)), np.zeros(1, np.int64))
+    except RuleError:
+        return False
+    return True

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from verax.adapters.torch.eager import check_class_weights, computed_in, eager_loss
-from verax.adapters.torch.rows import INTEGERS, flatten
+from verax.adapters.torch.eager import computed_in, eager_loss, shape_of_losses
+from verax.adapters.torch.rows import INTEGERS, check_class_weights, flatten
 from verax.engines.cuda import places
 from verax.engines.cuda.losses import LossRows
 from verax.engines.tracing import record
@@ -46,9 +46,11 @@ def fused_loss(
     rows, y, w = flatten(logits, target, weights, logits=True)
     if class_weights is not None:
         check_class_weights(class_weights, rows.shape[1])
-    dtype = computed_in(logits)
+    dtype = computed_in(logits, target)
     y = y if y.dtype in INTEGERS else y.long()
-    w = w if w is None or w.dtype in (torch.float32, torch.float64) else w.to(dtype)
+    if w is not None:
+        w = w if w.dtype in (torch.float32, torch.float64) else w.to(dtype)
+        w = torch.where((w >= 0) & (w < torch.inf), w, torch.nan)
     class_weights = None if class_weights is None else class_weights.to(dtype).contiguous()
     inputs = rows, y, w, class_weights, number, reduction, ignore_index
     loss: Tensor
@@ -56,7 +58,7 @@ def fused_loss(
         loss = _loss_operator(*inputs)[0]
     else:
         loss = _Loss.apply(*inputs, torch.is_grad_enabled())  # type: ignore[no-untyped-call]
-    return loss.reshape(target.shape) if reduction == "none" else loss
+    return loss.reshape(shape_of_losses(logits, target)) if reduction == "none" else loss
 
 
 def _loss(
@@ -219,7 +221,7 @@ _gradient_operator.register_autograd(_refuse, setup_context=lambda **_: None)
 def _empty(logits: Tensor, reduction: str) -> tuple[Tensor, Tensor]:
     """Room for the loss, and for the total weight."""
     shape = logits.shape[:1] if reduction == "none" else ()
-    loss = torch.empty(shape, dtype=computed_in(logits), device=logits.device)
+    loss = torch.empty(shape, dtype=computed_in(logits, logits), device=logits.device)
     return loss, torch.empty((), dtype=torch.float64, device=logits.device)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Hashable, Sequence
-from itertools import accumulate
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,18 @@ from torch import Tensor
 from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
-from verax.adapters.torch.batches import BatchSums, add_by_kernel, batch_sums
-from verax.adapters.torch.rows import check_ignore_index, flatten
+from verax.adapters.rows import BatchSums, batch_sums
+from verax.adapters.torch.batches import add_by_kernel
+from verax.adapters.torch.rows import (
+    check_ignore_index,
+    flatten,
+    is_on_host,
+    is_small,
+    keeping_types,
+    read,
+    read_class_weights,
+    show_class_weights,
+)
 from verax.adapters.training import is_differentiable
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.refinement.epochs import RefinementLoss
@@ -41,7 +51,28 @@ _LARGE = 64
 _ROWS, _IMPOSSIBLE, _VALUES, _SUMS, _TARGETS, _WEIGHTS = range(6)
 
 
-class _RuleSums(Metric):
+class _ExactMetric(Metric):
+    """A metric whose states keep their types, whatever its module is cast to."""
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = "") -> torch.nn.Module:
+        # Some devices have no float64, and moving such a tensor there fails.
+        if widen(keeping_types(fn)(torch.zeros(0, device=self.device))).dtype != torch.float64:
+            for name, default in self._defaults.items():
+                if isinstance(default, Tensor) and default.dtype == torch.float64:
+                    self._defaults[name] = default.float()
+                    setattr(self, name, getattr(self, name).float())
+        return super()._apply(keeping_types(fn), exclude_state)
+
+    def _load_from_state_dict(self, *arguments: Any) -> None:
+        super()._load_from_state_dict(*arguments)
+        self._computed = None
+        # Checkpoints may have been written in half precision.
+        for name, default in self._defaults.items():
+            if isinstance(default, Tensor):
+                setattr(self, name, getattr(self, name).to(default.dtype))
+
+
+class _RuleSums(_ExactMetric):
     """The sums of the losses of several rules.
 
     Floating sums are pairs, a total and the sum of its rounding errors, so that they stay precise where a
@@ -51,9 +82,16 @@ class _RuleSums(Metric):
     full_state_update: bool | None = False
     higher_is_better: bool | None = False
     counts: Tensor
+    class_weights: Tensor | None
 
     def __init__(
-        self, rules: Sequence[Rule], *, logits: bool, ignore_index: int | None, **kwargs: Any
+        self,
+        rules: Sequence[Rule],
+        *,
+        logits: bool,
+        ignore_index: int | None,
+        class_weights: Tensor | Sequence[float] | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.rules: tuple[Rule, ...] = tuple(rules)
@@ -66,6 +104,7 @@ class _RuleSums(Metric):
         # and of w over the rows with an infinite one.
         self._add_sum(self._name, 1 + 4 * len(self.rules))
         self.add_state("counts", torch.zeros(6, dtype=torch.int64), dist_reduce_fx="sum")
+        self.register_buffer("class_weights", read_class_weights(class_weights), persistent=False)
 
     def _add_sum(self, name: str, size: int) -> None:
         self.add_state(name, torch.zeros(2, size, dtype=torch.float64), dist_reduce_fx="sum")
@@ -75,15 +114,6 @@ class _RuleSums(Metric):
         """Whether the value changes smoothly with the predictions."""
         return all(is_differentiable(rule) for rule in self.rules)
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = "") -> torch.nn.Module:
-        # Some devices have no float64, and moving such a tensor there fails.
-        if widen(fn(torch.zeros(0, device=self.device))).dtype != torch.float64:
-            for name, default in self._defaults.items():
-                if isinstance(default, Tensor) and default.dtype == torch.float64:
-                    self._defaults[name] = default.float()
-                    setattr(self, name, getattr(self, name).float())
-        return super()._apply(fn, exclude_state)
-
     def update(self, preds: Tensor, target: Tensor, weights: Tensor | None = None) -> None:
         """Add predictions with their targets, without reading values.
 
@@ -91,8 +121,8 @@ class _RuleSums(Metric):
         ----------
         preds : Tensor of shape (N, K), (N, K, ...) or (N,)
             Predictions: probabilities, or logits if `logits` is set.
-        target : Tensor of shape (N,) or (N, ...)
-            Class positions.
+        target : Tensor of shape (N,), (N, ...) or the shape of `preds`
+            Class positions, which are integers, or distributions, which are floats.
         weights : Tensor of shape (N,) or (N, ...), optional
             Weights of the targets.
         """
@@ -100,29 +130,47 @@ class _RuleSums(Metric):
 
     def _add(self, preds: Tensor, target: Tensor, weights: Tensor | None, *more: str) -> None:
         """Add a batch to the sums; `more` are the names of those that a card has besides."""
-        options: dict[str, Any] = {"logits": self.logits, "ignore_index": self.ignore_index}
+        options: dict[str, Any] = {
+            "logits": self.logits,
+            "ignore_index": self.ignore_index,
+            "class_weights": self.class_weights,
+        }
         states = {name: getattr(self, name) for name in more}
         whole = BatchSums(getattr(self, self._name), self.counts, **states)
         if add_by_kernel(whole, self.rules, preds, target, weights, **options):
             return
-        dtype = self._dtype_of_sums
-        found = batch_sums(self.rules, preds, target, weights, dtype=dtype, decisions=bool(more), **options)
-        self._plus({self._name: found.sums, **{name: getattr(found, name) for name in more}})
-        self.counts = self.counts + found.counts
+        by_numpy = self._on_host(preds, target, weights)
+        batch = read(preds, target, weights, dtype=whole.sums.dtype, by_numpy=by_numpy, **options)
+        with np.errstate(all="ignore"):
+            found = batch_sums(self.rules, batch, decisions=bool(more))
+            self._plus({self._name: found.sums, **{name: getattr(found, name) for name in more}})
+        self.counts += torch.from_numpy(found.counts) if by_numpy else found.counts
+
+    def _on_host(self, preds: Any, target: Any, weights: Any) -> bool:
+        """Whether NumPy, whose calls cost less, adds up a batch: a small one, without derivatives."""
+        if not (self.counts.is_cpu and isinstance(preds, Tensor) and is_small(preds) and is_on_host(preds)):
+            return False
+        if torch.is_grad_enabled() and (preds.requires_grad or getattr(weights, "requires_grad", False)):
+            return False
+        return all(x is None or getattr(x, "is_cpu", False) for x in (target, weights))
 
     @property
     def _dtype_of_sums(self) -> torch.dtype:
         dtype: torch.dtype = getattr(self, self._name).dtype
         return dtype
 
-    def _plus(self, terms: dict[str, Tensor]) -> None:
+    def _plus(self, terms: dict[str, Any]) -> None:
         """Add to some sums; the rounding errors of the totals are added up in their second rows."""
-        states = [getattr(self, name) for name in terms]
-        high, low = torch.cat(states, dim=1)
-        total, error = two_sum(high, torch.cat(list(terms.values())))
-        sums = torch.stack([total, low + error]).tensor_split(_ends(states), dim=1)
-        for name, state in zip(terms, sums, strict=True):
-            setattr(self, name, state.contiguous())
+        for name, term in terms.items():
+            state = getattr(self, name)
+            if isinstance(term, np.ndarray):
+                high, low = state.numpy()
+                total, error = two_sum(high, term)
+                high[:] = total
+                low += error
+            else:
+                total, error = two_sum(state[0], term)
+                setattr(self, name, torch.stack([total, state[1] + error]))
 
     def _check(self) -> None:
         """Raise the error that the counted rows call for, if there is one."""
@@ -140,11 +188,6 @@ class _RuleSums(Metric):
                 )
 
 
-def _ends(states: Sequence[Tensor]) -> list[int]:
-    """Where each of several sums that stand side by side ends, but the last."""
-    return list(accumulate(int(state.shape[1]) for state in states))[:-1]
-
-
 # What each count is about: the argument, the requirement, its kind and the remedies.
 _Requirement = tuple[str, str, Kind, tuple[Remedy, ...]]
 _LOGITS = passing("if these are logits", logits=True)
@@ -153,7 +196,7 @@ _OF_ROWS: dict[int, _Requirement] = {
     _SUMS: ("preds", "rows must sum to 1", "sum", (_LOGITS,)),
     _TARGETS: (
         "target",
-        "must hold class positions from 0 to K-1",
+        "must hold class positions from 0 to K-1, or distributions",
         "label",
         (Remedy("Leave other rows out (ignore_index= names one target to ignore).", python_only=True),),
     ),
@@ -170,7 +213,9 @@ class Score(_RuleSums):
     `update` adds to sums on the device without waiting for it; invalid rows are counted there and reported
     by `compute`. Sums are in float64 if the device supports it, and processes add up theirs, so the result
     is that of all rows together, up to rounding. In Lightning log the metric
-    itself: `self.log("val_pbs", self.val_pbs)`, and monitor "val_pbs" with mode="min".
+    itself: `self.log("val_pbs", self.val_pbs)`, and monitor "val_pbs" with mode="min". A
+    `MetricCollection` of several scores names them like their rules. The sums keep their precision if the
+    module is cast (`.half()`, `precision="bf16-true"`).
 
     Parameters
     ----------
@@ -180,6 +225,8 @@ class Score(_RuleSums):
         Whether predictions are logits. This is never guessed.
     ignore_index : int, optional
         Target of rows to ignore, such as -100 for padding; they are not counted.
+    class_weights : Tensor or sequence of K floats, optional
+        Weights of the outcome classes.
     **kwargs : Any
         Options of every torchmetrics metric.
 
@@ -193,10 +240,26 @@ class Score(_RuleSums):
     0.8333
     """
 
+    plot_lower_bound: float | None = 0.0
+
     def __init__(
-        self, rule: Rule | str, *, logits: bool = False, ignore_index: int | None = None, **kwargs: Any
+        self,
+        rule: Rule | str,
+        *,
+        logits: bool = False,
+        ignore_index: int | None = None,
+        class_weights: Tensor | Sequence[float] | None = None,
+        **kwargs: Any,
     ) -> None:
-        super().__init__([parse(rule)], logits=logits, ignore_index=ignore_index, **kwargs)
+        options: dict[str, Any] = {"ignore_index": ignore_index, "class_weights": class_weights}
+        super().__init__([parse(rule)], logits=logits, **options, **kwargs)
+        # Collections name metrics like their classes.
+        self.__class__ = _named_like(type(self), name_of(self.rule))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Pickles find classes by name, and the named ones are made here.
+        named = type(self)
+        return _restore, (named.__mro__[1], named.__name__), self.__getstate__()
 
     @property
     def rule(self) -> Rule:
@@ -209,12 +272,44 @@ class Score(_RuleSums):
         _, finite, total, _, infinite = getattr(self, self._name).sum(dim=0)
         return torch.where(infinite > 0, torch.inf, total / finite)
 
+    def plot(self, val: Any = None, ax: Any = None) -> Any:
+        """Plot the mean loss, or several values of it, with matplotlib.
+
+        Parameters
+        ----------
+        val : Tensor or sequence of Tensor, optional
+            Values of the metric, such as one per epoch; by default its value now.
+        ax : matplotlib Axes, optional
+            Where to draw.
+
+        Returns
+        -------
+        tuple of Figure and Axes
+            The figure.
+        """
+        return self._plot(val, ax)
+
+    def _get_name(self) -> str:
+        return "Score"
+
     def extra_repr(self) -> str:
         """What `print(model)` says about it."""
-        return name_of(self.rule)
+        return name_of(self.rule) + show_class_weights(self.class_weights)
 
 
-class RefinementScore(Metric):
+@cache
+def _named_like(cls: type[Score], name: str) -> type[Score]:
+    """A class of scores that differs in its name."""
+    return type(name, (cls,), {"__module__": cls.__module__, "__doc__": cls.__doc__})
+
+
+def _restore(cls: type[Score], name: str) -> Score:
+    """A score without a state, to be unpickled."""
+    named = _named_like(cls, name)
+    return named.__new__(named)
+
+
+class RefinementScore(_ExactMetric):
     """The loss after recalibration, cross-validated, as a torchmetrics metric. Lower is better.
 
     It keeps the predictions of an epoch on their device and fits when `compute` is called, on the host. With
@@ -286,6 +381,10 @@ class RefinementScore(Metric):
             Weights of the targets.
         """
         rows, y, w = flatten(preds.detach(), target, weights, logits=self.logits)
+        if y.ndim == 2:
+            raise InputError(
+                "must hold class positions here, not distributions", argument="target", kind="type"
+            )
         w = torch.ones(len(y), device=rows.device) if w is None else w.to(torch.float32)
         if self.ignore_index is not None:
             kept = y != self.ignore_index
@@ -397,8 +496,8 @@ class Card(_RuleSums):
         ----------
         preds : Tensor of shape (N, K), (N, K, ...) or (N,)
             Predictions: probabilities, or logits if `logits` is set.
-        target : Tensor of shape (N,) or (N, ...)
-            Class positions.
+        target : Tensor of shape (N,), (N, ...) or the shape of `preds`
+            Class positions, which are integers, or distributions, which are floats.
         weights : Tensor of shape (N,) or (N, ...), optional
             Weights of the targets.
         """

@@ -2,28 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from array_api_compat import torch as compat
 from torch import Tensor
 
+from verax.adapters.rows import NumpyCalls, TrainingRows
 from verax.common.checks import check_integer
-from verax.engines.arrays import reduce_rows
-from verax.engines.stats import RowStats
-from verax.errors import InputError, Remedy
+from verax.errors import InputError, Remedy, show
+from verax.inputs.validity import Unity
 
 # The types of targets that kernels read as they are.
 INTEGERS = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
+# Class weights that a repr shows.
+_SHOWN = 6
+# Beyond this many numbers PyTorch's threads do better than NumPy.
+_MOST_ON_HOST = 2**20
 
 
-class _Namespace:
-    """The array-API namespace of PyTorch, with limits that are numbers: `torch.compile` follows a clamp."""
+class _TorchCalls:
+    """The array-API namespace of PyTorch, with direct calls for what rows need: fewer layers, one graph."""
+
+    softmax = staticmethod(lambda z: torch.softmax(z, 1))
+    log_softmax = staticmethod(lambda z: torch.log_softmax(z, 1))
+    astype = staticmethod(lambda x, dtype: x.to(dtype))
+    clip = staticmethod(torch.clamp)
+    cumulative_sum = staticmethod(lambda x, axis: torch.cumsum(x, axis))
+    flip = staticmethod(lambda x, axis: torch.flip(x, [axis]))
+    take_along_axis = staticmethod(lambda x, places, axis: torch.gather(x, axis, places))
+    where = staticmethod(torch.where)
+    stack = staticmethod(torch.stack)
+    concat = staticmethod(torch.concat)
+    reshape = staticmethod(torch.reshape)
+    abs = staticmethod(torch.abs)
+    log = staticmethod(torch.log)
+    argmax = staticmethod(torch.argmax)
+    positions = staticmethod(lambda n, like: torch.arange(n, device=like.device))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(compat, name)
+
+    def sum(self, x: Tensor, axis: int | None = None) -> Tensor:
+        return torch.sum(x) if axis is None else torch.sum(x, axis)
+
+    def all(self, x: Tensor, axis: int) -> Tensor:
+        return torch.all(x, axis)
+
+    def any(self, x: Tensor, axis: int | None = None) -> Tensor:
+        return torch.any(x) if axis is None else torch.any(x, axis)
+
+    def max(self, x: Tensor, axis: int) -> Tensor:
+        return torch.amax(x, axis)
+
+    def min(self, x: Tensor, axis: int) -> Tensor:
+        return torch.amin(x, axis)
 
     def maximum(self, x: Any, limit: Any) -> Tensor:
         return torch.clamp(x, min=limit) if isinstance(limit, (int, float)) else compat.maximum(x, limit)
@@ -31,89 +65,145 @@ class _Namespace:
     def minimum(self, x: Any, limit: Any) -> Tensor:
         return torch.clamp(x, max=limit) if isinstance(limit, (int, float)) else compat.minimum(x, limit)
 
+    def add_up(self, n: int, places: Tensor, values: Tensor) -> Tensor:
+        return torch.zeros(n, dtype=values.dtype, device=values.device).index_add(0, places, values)
 
-xp: _Namespace = _Namespace()
+
+xp: _TorchCalls = _TorchCalls()
+_NUMPY = NumpyCalls()
+_LIMITS = {size: Unity.at(8 * size).limit for size in (1, 2, 4, 8)}
 
 
-@dataclass(frozen=True)
-class TensorRows:
-    """Predictions as (N, K) rows, targets as (N,) positions, weights as (N,) numbers or None.
+def limit_of(x: Tensor) -> float:
+    """How far sums of probabilities may be from 1, in the precision that they came in."""
+    return _LIMITS[x.element_size()]
 
-    `rows` are logits if `logits` is true, else probabilities. Targets outside 0..K-1 stay in `y` as
-    given; statistics use the nearest class for them, so callers must look at `inside`. `kept` says
-    which rows count, None for all. Rows that do not are uniform forecasts of class 0 with weight 0.
-    """
 
-    rows: Tensor
-    y: Tensor
-    weights: Tensor | None
-    logits: bool
-    kept: Tensor | None = None
+def keeping_types(fn: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """What `Module.to` does to a tensor, but for its type: it moves to where `fn` moves it."""
 
-    @property
-    def n_classes(self) -> int:
-        return int(self.rows.shape[1])
+    def moved(x: Tensor) -> Tensor:
+        result = fn(x)
+        return result if result.dtype == x.dtype else x.to(result.device)
 
-    @property
-    def inside(self) -> Tensor:
-        """Which targets are classes."""
-        return (self.y >= 0) & (self.y < self.n_classes)
+    return moved
 
-    def statistics(self, needs: Collection[str]) -> RowStats:
-        """The row statistics `needs`, in the precision of the rows."""
-        p = torch.softmax(self.rows, dim=1) if self.logits else self.rows
-        columns = torch.arange(self.n_classes, device=p.device)
-        y = self.y.clamp(0, self.n_classes - 1)
-        return reduce_rows(xp, p, y, columns, needs, logits=self.rows if self.logits else None)
 
-    def without(self, ignore_index: int) -> TensorRows:
-        """The rows with targets other than `ignore_index`; shapes stay, so no device has to wait."""
-        kept = self.y != ignore_index
-        blank = 0.0 if self.logits else 1 / self.n_classes
-        ones = torch.ones_like(self.rows[:, 0]) if self.weights is None else self.weights
-        return TensorRows(
-            # Not a product with the mask: NaN logits of ignored rows must not reach the gradient.
-            torch.where(kept[:, None], self.rows, blank),
-            torch.where(kept, self.y, 0),
-            torch.where(kept, ones, 0.0),
-            self.logits,
-            kept,
-        )
+def is_on_host(x: Tensor) -> bool:
+    """Whether the values of a tensor can be read at once, and by NumPy."""
+    plain = (type(x) is Tensor or type(x) is torch.nn.Parameter) and x.is_cpu
+    return plain and not is_transformed() and not torch.compiler.is_compiling()
+
+
+def is_transformed() -> bool:
+    """Whether `torch.func` transforms what is computed."""
+    return torch._C._are_functorch_transforms_active()
+
+
+def is_small(x: Tensor) -> bool:
+    """Whether NumPy, whose calls cost less, computes with a tensor faster than PyTorch, which has threads."""
+    return x.numel() <= _MOST_ON_HOST
 
 
 def read(
-    preds: Tensor,
+    preds: Tensor, target: Tensor, weights: Tensor | None, *, logits: bool, **options: Any
+) -> TrainingRows:
+    """Predictions with their targets and weights; `options` as in `as_rows`."""
+    rows = flatten(preds, target, weights, logits=logits)
+    return as_rows(*rows, limit_of(preds), limit_of(target), logits=logits, **options)
+
+
+def as_rows(
+    rows: Tensor,
     target: Tensor,
     weights: Tensor | None,
+    limit: float = 0.0,
+    target_limit: float = 0.0,
     *,
     logits: bool,
     dtype: torch.dtype,
     ignore_index: int | None = None,
-) -> TensorRows:
-    """Predictions (N,), (N, K) or (N, K, ...) with their targets and weights, computed with in `dtype`."""
-    _check_form(preds, target, weights)
-    rows, y, w = _flatten(preds.to(dtype), target, weights, logits)
-    read_rows = TensorRows(rows, y.long(), None if w is None else w.to(dtype), logits)
-    return read_rows if ignore_index is None else read_rows.without(ignore_index)
+    class_weights: Tensor | None = None,
+    by_numpy: bool = False,
+) -> TrainingRows:
+    """What `flatten` gives, computed with in `dtype`, by PyTorch or by NumPy."""
+    z: Any = _as(dtype, rows)
+    y: Any = _as(dtype if target.ndim == 2 else torch.int64, target)
+    w: Any = None if weights is None else _as(dtype, weights)
+    if by_numpy:
+        z, y, w = z.detach().numpy(), y.numpy(), None if w is None else w.detach().numpy()
+    batch = TrainingRows(_NUMPY if by_numpy else xp, z, y, w, logits, limit, target_limit)
+    if ignore_index is not None:
+        _check_ignorable(batch, ignore_index)
+        batch = batch if batch.shared else batch.without(batch.target != ignore_index)
+    if class_weights is None:
+        return batch
+    check_class_weights(class_weights, batch.n_classes)
+    own = class_weights.to(dtype)
+    return batch.weighted_by(own.numpy() if by_numpy else own)
+
+
+def _as(dtype: torch.dtype, x: Tensor) -> Tensor:
+    # A call that changes nothing still takes its time.
+    return x if x.dtype == dtype else x.to(dtype)
+
+
+def on_host(batch: TrainingRows) -> TrainingRows:
+    """Rows of tensors on the CPU for NumPy."""
+    rows, target, weights, kept = (
+        None if x is None else x.detach().numpy()
+        for x in (batch.rows, batch.target, batch.weights, batch.kept)
+    )
+    limits = batch.limit, batch.target_limit
+    return TrainingRows(_NUMPY, rows, target, weights, batch.logits, *limits, kept)
+
+
+def _check_ignorable(batch: TrainingRows, ignore_index: int) -> None:
+    if batch.shared and ignore_index >= 0:
+        raise InputError(
+            "cannot name a class where targets are distributions",
+            argument="ignore_index",
+            values=[ignore_index],
+            remedies=[Remedy("Give rows to ignore the weight 0.", python_only=True)],
+        )
 
 
 def flatten(
     preds: Tensor, target: Tensor, weights: Tensor | None, *, logits: bool
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Predictions as (N, K) rows, with (N,) targets and weights, in the types they have."""
-    _check_form(preds, target, weights)
-    return _flatten(preds, target, weights, logits)
+    """Predictions as (N, K) rows, with (N,) or (N, K) targets and (N,) weights, in the types they have."""
+    if weights is None and _is_plain(preds, target):
+        return preds, target, None
+    _check_types(preds, target, weights)
+    rows, y, w = preds, target, weights
+    if preds.ndim == 1 and is_single(preds, target):
+        rows, y, w = preds[None], target[None], None if weights is None else weights[None]
+    _check_shapes(rows, y, w)
+    if rows.ndim == 1:
+        rows = torch.stack([torch.zeros_like(rows) if logits else 1 - rows, rows], dim=1)
+    y = _in_rows(y) if y.is_floating_point() else y.reshape(-1)
+    return _in_rows(rows), y, None if w is None else w.reshape(-1)
 
 
-def _flatten(
-    preds: Tensor, target: Tensor, weights: Tensor | None, logits: bool
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    rows = preds
-    if preds.ndim == 1:
-        rows = torch.stack([torch.zeros_like(preds) if logits else 1 - preds, preds], dim=1)
-    elif preds.ndim > 2:
-        rows = preds.movedim(1, -1).reshape(-1, preds.shape[1])
-    return rows, target.reshape(-1), None if weights is None else weights.reshape(-1)
+def _is_plain(preds: Any, target: Any) -> bool:
+    """Whether these are (N, K) rows with classes: most are, and need no further look."""
+    if not (isinstance(preds, Tensor) and isinstance(target, Tensor)):
+        return False
+    if preds.ndim != 2 or target.ndim != 1:
+        return False
+    n, k = preds.shape
+    return target.dtype == torch.int64 and preds.is_floating_point() and k > 1 and len(target) == n
+
+
+def _in_rows(x: Tensor) -> Tensor:
+    """Numbers of classes, (N, K, ...), as rows."""
+    return x if x.ndim == 2 else x.movedim(1, -1).reshape(-1, x.shape[1])
+
+
+def is_single(preds: Tensor, target: Tensor) -> bool:
+    """Whether these are one row without a batch, as in `torch.nn.CrossEntropyLoss`: (K,) logits."""
+    soft = target.is_floating_point() and target.shape == preds.shape
+    return preds.ndim == 1 and (target.ndim == 0 or soft)
 
 
 def check_ignore_index(value: int | None) -> int | None:
@@ -121,7 +211,48 @@ def check_ignore_index(value: int | None) -> int | None:
     return None if value is None else check_integer("ignore_index", value)
 
 
-def _check_form(preds: Tensor, target: Tensor, weights: Tensor | None) -> None:
+def check_class_weights(class_weights: Tensor, n_classes: int) -> None:
+    """Refuse weights that are not one per class."""
+    if class_weights.shape != (n_classes,):
+        raise InputError(
+            f"must be {n_classes} numbers, one per class",
+            argument="class_weights",
+            kind="length",
+            found=f"their shape is {tuple(class_weights.shape)}",
+        )
+
+
+def read_class_weights(class_weights: Any) -> Tensor | None:
+    """Class weights as a tensor of floats: one per class, not negative."""
+    if class_weights is None:
+        return None
+    try:
+        weights = torch.as_tensor(class_weights)
+    except Exception:  # torch raises errors of several types here
+        weights = torch.zeros(0, dtype=torch.complex64)
+    if weights.is_complex() or weights.ndim != 1:
+        raise InputError(
+            f"must be numbers, one per class, not {show(class_weights)}",
+            argument="class_weights",
+            kind="type",
+        )
+    weights = weights if weights.is_floating_point() else weights.double()
+    if not bool(((weights >= 0) & (weights < torch.inf)).all()):
+        raise InputError(
+            "must be finite and not negative", argument="class_weights", kind="sign", values=weights.tolist()
+        )
+    return weights
+
+
+def show_class_weights(class_weights: Tensor | None) -> str:
+    """Class weights as an argument in a repr; of many classes the first."""
+    if class_weights is None:
+        return ""
+    numbers = [f"{weight:g}" for weight in class_weights[:_SHOWN].tolist()]
+    return f", class_weights=[{', '.join([*numbers, '...'] if len(class_weights) > _SHOWN else numbers)}]"
+
+
+def _check_types(preds: Tensor, target: Tensor, weights: Tensor | None) -> None:
     for argument, x in (("preds", preds), ("target", target), ("weights", weights)):
         if not isinstance(x, Tensor) and (x is not None or argument != "weights"):
             raise InputError(
@@ -134,6 +265,16 @@ def _check_form(preds: Tensor, target: Tensor, weights: Tensor | None) -> None:
             "must be floating-point rows, (N, K)",
             "Predictions come first, as everywhere in PyTorch, and targets second.",
         )
+    if target.is_complex() or target.dtype == torch.bool:
+        raise _wrong_type(
+            "target",
+            target,
+            "must hold class positions, which are integers, or distributions",
+            "For flags pass target.long().",
+        )
+
+
+def _check_shapes(preds: Tensor, target: Tensor, weights: Tensor | None) -> None:
     if preds.ndim > 1 and preds.shape[1] < 2:
         raise _wrong_type(
             "preds",
@@ -141,16 +282,16 @@ def _check_form(preds: Tensor, target: Tensor, weights: Tensor | None) -> None:
             "must have at least two classes",
             "For a binary problem pass one number per row: preds.squeeze(1).",
         )
-    if target.is_floating_point() or target.is_complex() or target.dtype == torch.bool:
+    expected = (*preds.shape[:1], *preds.shape[2:])
+    if target.is_floating_point() and target.shape != preds.shape:
         raise _wrong_type(
             "target",
             target,
-            "must hold class positions, which are integers",
-            "For one-hot rows pass target.argmax(dim=1), for flags target.long().",
+            f"must hold class positions, which are integers, or distributions of shape {tuple(preds.shape)}",
+            "For class positions pass target.long().",
         )
-    expected = (*preds.shape[:1], *preds.shape[2:])
     for argument, x in (("target", target), ("weights", weights)):
-        if x is not None and tuple(x.shape) != expected:
+        if x is not None and not (argument == "target" and x.is_floating_point()) and x.shape != expected:
             raise InputError(
                 f"must have the shape {expected}, for predictions of shape {tuple(preds.shape)}",
                 argument=argument,
