@@ -13,7 +13,8 @@ from verax._settings import changed
 from verax.analyses.samples import Sketch
 from verax.analyses.worst_ranks import LossCounts
 from verax.analyses.worst_rows import WorstRecipe
-from verax.engines.histograms import Keyed, Run, bin_numbers
+from verax.engines.keyed import Keyed, Run
+from verax.engines.keys import loss_keys
 from verax.inference.intervals import Resampling
 from verax.report import Report
 from verax.report.analysis import recipes_of
@@ -165,7 +166,7 @@ def test_ranks_lie_within_what_histograms_leave_open():
     rng = np.random.default_rng(0)
     losses = np.round(np.concatenate([rng.exponential(1, 20_000), [0.5] * 50, [np.inf] * 3]), 12)
     parts = [losses[::3], losses[1::3], losses[2::3]]
-    runs = [Keyed((Run.of(bin_numbers(part), [None], [part]),)) for part in parts]
+    runs = [Keyed((Run.of_values(part, loss_keys, 0, [None]),)) for part in parts]
     counts = LossCounts({"log_score": runs[2]})
     for run in runs[:2]:
         counts = LossCounts.from_bytes(counts.to_bytes()).merge(LossCounts({"log_score": run}))

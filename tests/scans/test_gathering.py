@@ -9,7 +9,6 @@ import pytest
 
 import verax as vx
 from scattered import Scattered, problem
-from verax.analyses.calibration import event_keys
 from verax.analyses.calibration.event_recipe import EventRecipe
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.classsums import ClassRecipe
@@ -19,7 +18,8 @@ from verax.analyses.retention.uncertainty_scores import doubt
 from verax.analyses.samples import SampleRecipe
 from verax.analyses.worst_rows import WorstRecipe
 from verax.engines import tables
-from verax.engines.histograms import Run
+from verax.engines.keyed import Keyed, KeyedSums, Run
+from verax.engines.keys import EXACT, forecast_keys, loss_keys, rank_keys
 from verax.engines.tally import RuleSums
 from verax.inference.intervals import Resampling
 from verax.inputs.handles import Collector
@@ -96,8 +96,7 @@ def test_curves(k, metrics, weighted, grouped, change):
 @pytest.mark.parametrize("thresholds", [False, True])
 @pytest.mark.parametrize("k", [2, 4])
 @pytest.mark.parametrize("kind", ["plain", "weights", "groups", "weights and groups"])
-def test_events(k, thresholds, kind, change):
-    change(exact_up_to=0)
+def test_events_in_bins_are_those_of_exact_values(k, thresholds, kind, change):
     rng, y, p = problem(2000, k, seed=k)
     weights = np.where(rng.random(2000) < 0.1, 0.0, rng.random(2000)) if "weights" in kind else None
     # The third part has a group that has no weight.
@@ -107,8 +106,16 @@ def test_events(k, thresholds, kind, change):
     p[:50] = np.eye(k)[y[:50]]
     p[50] *= 1 + 9e-7
     handle = Scattered(y, p, weights=weights, groups=groups)
-    ours, theirs = both_ways(EventRecipe("model", thresholds), handle, PARTS)
-    same_runs(ours.bins.total, theirs.bins.total)
+    theirs, _ = both_ways(EventRecipe("model", thresholds), handle, PARTS)
+    assert theirs.exact
+    change(exact_up_to=0)
+    ours, _ = both_ways(EventRecipe("model", thresholds), handle, PARTS)
+    binned = theirs.forecasts.at(0)
+    assert ours.forecasts.tables.keys() == binned.tables.keys()
+    for i, own in ours.forecasts.tables.items():
+        other = binned.tables[i].total
+        # Exact values are at most 1.
+        same_runs(replace(own.total, most=np.minimum(own.total.most, 1.0)), other)
     np.testing.assert_allclose(ours.totals.high[:-1], theirs.totals.high[:-1], rtol=1e-12)
     # The event of the most likely class is not scored.
     np.testing.assert_allclose(ours.totals.high[-1, :3], theirs.totals.high[-1, :3], rtol=1e-12)
@@ -130,31 +137,32 @@ def test_events_without_the_most_likely_class(in_tables, change):
     found = [part for recipe in (every, fewer) for part in both_ways(recipe, handle, PARTS)]
     assert repr(every) == repr(fewer)
     for sums in found[1:]:
-        assert sums.level == found[0].level == (0 if in_tables else event_keys.EXACT)
+        assert sums.forecasts.level == found[0].forecasts.level == (0 if in_tables else EXACT)
         for i in range(4):
-            assert np.array_equal(sums.numbers(i), found[0].numbers(i))
-            np.testing.assert_allclose(sums.of(i).happened, found[0].of(i).happened, rtol=1e-12)
+            same_runs(sums.forecasts.tables[i].total, found[0].forecasts.tables[i].total)
         np.testing.assert_allclose(sums.totals.high[:4], found[0].totals.high[:4], rtol=1e-12)
         np.testing.assert_allclose(sums.groups[:, :5], found[0].groups[:, :5], atol=1e-12)
         assert sums.merge(found[0]).groups.shape == found[0].groups.shape
-    assert len(found[0].numbers(4)) > 0 == len(found[2].numbers(4)) == len(found[3].numbers(4))
+    assert [4 in sums.forecasts.tables for sums in found] == [True, True, False, False]
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_bins_of_tables_are_joined_as_their_keys_are(weighted):
+@pytest.mark.parametrize("layout", [forecast_keys, rank_keys, loss_keys])
+def test_joined_bins_are_those_of_the_values(layout):
     rng = np.random.default_rng(0)
-    q = np.concatenate([rng.random(3000), rng.beta(0.1, 3, 3000), [0.0, 0.5, 1.0, 1 + 1e-9]])
-    weights = rng.random(len(q)) if weighted else None
-    hit = rng.random(len(q)) < q
-    fine, wide = (tables.EventTable(event_keys.ONE, weighted=weighted) for _ in range(2))
-    for part in np.array_split(np.arange(len(q)), 3):
-        rows = q[part], q[part], None, hit[part], 0.0, None if weights is None else weights[part]
-        fine.add(*rows)
-        wide.add(*rows)
-        wide.join()
-    run = fine.run()
-    assert len(wide.run().keys) == len(wide.used) < len(run.keys) / 2
-    same_runs(wide.run(), Run.merged([replace(run, keys=event_keys.joined_keys(run.keys, 3))]))
+    q = np.concatenate([rng.random(3000), rng.beta(0.1, 3, 3000), [0.0, 0.5, 1.0]])
+    columns = [None, rng.random(len(q))]
+    runs = {level: Run.of_values(q, layout, level, columns) for level in (EXACT, 0, 3)}
+    same_runs(runs[EXACT], Run.of_values(q[::-1], layout, EXACT, [None, columns[1][::-1]]))
+    sums = KeyedSums(layout, EXACT, {7: Keyed((runs[EXACT],))})
+    same_runs(sums.at(0).tables[7].total, runs[0])
+    same_runs(sums.at(0).at(1).at(3).tables[7].total, runs[3])
+    assert len(runs[EXACT]) > len(runs[0]) > 2 * len(runs[3])
+    # As many bins are joined as is needed, once runs are added up.
+    twice = sums.merge(sums)
+    for most, level in ((len(runs[EXACT]), EXACT), (len(runs[0]), 0), (len(runs[3]), 3)):
+        fitting = twice.fitting(lambda _, sizes, most=most: sizes[7] > most, range(11))
+        assert (fitting.level, len(fitting.tables[7])) == (level, len(runs[level]))
+        np.testing.assert_allclose(fitting.tables[7].total.sums.high, 2 * runs[level].sums.high, rtol=1e-13)
 
 
 RULES = (vx.brier, vx.log_score, vx.rps)

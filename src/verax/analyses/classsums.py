@@ -16,7 +16,7 @@ from verax.common.stored import only_counts, only_weights
 from verax.common.summaries import Summary, merges
 from verax.engines.clusters import ByLabel, Cells, GroupLabels, leave_one_out
 from verax.engines.differences import PairedTally
-from verax.engines.histograms import compiled
+from verax.engines.keys import compiled
 from verax.engines.pieces import all_pairs
 from verax.engines.summing import PlainSums
 from verax.engines.sums import Moments, Sum, Sums

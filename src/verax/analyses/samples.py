@@ -18,7 +18,7 @@ from verax.common.sorting import n_distinct
 from verax.common.specs import Array, Names, Whole
 from verax.common.stored import within
 from verax.common.summaries import Summary, merges
-from verax.engines.histograms import compiled
+from verax.engines.keys import compiled
 from verax.inputs.arrays import Floats, Ints, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups

@@ -13,17 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.parts import seen
 from verax.analyses.worst import Worst, ranking, read_worst
 from verax.analyses.worst_rows import WorstRecipe, rounded_losses
 from verax.common.packing import UnreadableError
 from verax.common.specs import Each, Valued
 from verax.common.stored import only_counts
 from verax.common.summaries import Summary, merges
-from verax.engines.histograms import Keyed, Run, bin_numbers, compiled, joined
-from verax.engines.tables import RankTable
-from verax.inputs.forecasts import Forecasts
-from verax.inputs.handles import Gathering, Handle, Part, Recipe, Summaries
+from verax.engines.keyed import Keyed, Run
+from verax.engines.keys import loss_keys
+from verax.inputs.handles import Handle, Part, Recipe, Summaries
 from verax.scores.base import Rule
 from verax.scores.registry import name_of
 
@@ -49,7 +47,7 @@ def rank_in(run: Run, level: int, loss: float) -> tuple[int, int]:
 
     Neighbouring bins were joined `level` times; the last extremes of each are those of the losses.
     """
-    number = int(joined(bin_numbers(np.array([loss])), level)[0])
+    number = int(loss_keys(np.array([loss]), level)[0])
     place = int(np.searchsorted(run.keys, number))
     counts = run.sums.high[:, 0]
     above = int(counts[place + 1 :].sum())
@@ -72,53 +70,15 @@ class LossCountRecipe(Recipe[LossCounts], cases=True):
         if set(found.rules) != set(map(name_of, self.rules)):
             raise UnreadableError("is about other rules", "rules")
 
-    def gathering(self) -> Gathering[LossCounts]:
-        """Tables that rows are added to in place."""
-        return _Gathered(self)
-
     def take(self, part: Part) -> LossCounts:
         """Of some rows."""
         losses = rounded_losses(part, self.model, self.rules)
         return LossCounts(
             {
-                name_of(rule): Keyed((Run.of(bin_numbers(own), [None], [own]),))
+                name_of(rule): Keyed((Run.of_values(own, loss_keys, 0, [None]),))
                 for rule, own in zip(self.rules, np.ascontiguousarray(losses.T), strict=True)
             }
         )
-
-
-class _Gathered:
-    """Histograms of parts, whose rows are added to tables in place where there are many."""
-
-    def __init__(self, recipe: LossCountRecipe) -> None:
-        self._recipe = recipe
-        self._tables: dict[str, RankTable] = {}
-        self._others: LossCounts | None = None
-
-    def add(self, part: Part) -> None:
-        recipe = self._recipe
-        if not isinstance(part.models[recipe.model], Forecasts) or not compiled(part.n_rows):
-            found = recipe.take(part)
-            self._others = found if self._others is None else self._others.merge(found)
-            return
-        rows = seen(part, recipe.model, recipe.rules)
-        one_kind = part.once("rows of one kind", lambda: np.zeros(part.n_rows, np.uint8))
-        for rule in recipe.rules:
-            table = self._tables.setdefault(name_of(rule), RankTable(0, 1))
-            table.add(np.ascontiguousarray(rows.losses[rule]), (), one_kind)
-
-    def summary(self) -> LossCounts:
-        runs = {name: table.histogram((), 0).bins.total for name, table in self._tables.items()}
-        found = LossCounts({name: Keyed((_counts_of(run),)) for name, run in runs.items()})
-        if self._others is None:
-            return found
-        return found.merge(self._others) if runs else self._others
-
-
-def _counts_of(run: Run) -> Run:
-    """The numbers of rows alone."""
-    sums = replace(run.sums, high=run.sums.high[:, :1].copy(), low=run.sums.low[:, :1].copy())
-    return replace(run, sums=sums)
 
 
 # ---- the worst rows with their ranks ---------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 from verax.kernels.ledger import compiles
 
 # A table of integers may have this number of times as many places as there are integers.
-_APART = 4
+_APART = 16
 
 
 def stable_order(key: Any) -> Any:

@@ -195,7 +195,7 @@ def fields_of(specs: Mapping[str, Spec], values: Mapping[str, Any], sizes: Sizes
     rest = dict(values)
     for name, spec in specs.items():
         if getattr(spec, "flat", False):
-            names = specs_of(spec.cls) if isinstance(spec, Valued) else dict(rest)
+            names = specs_of(spec.cls) if isinstance(spec, Valued) else getattr(spec, "parts", dict(rest))
             stored: Any = {inner: rest.pop(inner) for inner in names if inner in rest}
         elif name in rest:
             stored = rest.pop(name)

@@ -7,18 +7,16 @@ it has to, however many parts the rows come in.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from verax.engines.histograms import DECIMALS, LAYOUT, Histogram, Run, bin_numbers, joined, share_numbers
+from verax.engines.histograms import Histogram
+from verax.engines.keyed import Run
+from verax.engines.keys import DECIMALS, LAYOUT, bin_numbers
 from verax.engines.sums import Sum
 from verax.inputs.arrays import Floats, Ints
-from verax.inputs.validity import LARGEST_TOLERANCE
 
-# No probability of an event exceeds one by as much. Kernels do not check that a bin is in its table.
-_BEYOND = 2 * LARGEST_TOLERANCE
 # Growth step of tables, in bins.
 _STEP = 2**10
 # Rows after which sums move to pairs of doubles, which lose nothing; counts hold this number of rows.
@@ -297,154 +295,6 @@ class ReplicateTable:
         )
 
 
-@lru_cache(maxsize=16)
-def _pairs(n: int, one: int) -> tuple[Ints, Ints]:
-    """The first and the last of n bins in each of the wider bins that neighbours are joined to; those above a
-    half are counted down from `one`.
-    """
-    places = np.arange(n)
-    upper = places > one // 2
-    number = joined(np.where(upper, one - places, places), 1)
-    begins = np.flatnonzero(np.diff(np.where(upper, -number, number), prepend=-1 - n))
-    return begins, np.append(begins[1:], n) - 1
-
-
-class EventTable:
-    """An event by the bins of its probability; those above a half are counted down from `one`.
-
-    Attributes
-    ----------
-    level : int
-        How often neighbouring bins were joined.
-    """
-
-    totals: Sum
-
-    def __init__(self, one: int, *, weighted: bool = False) -> None:
-        self._last = one
-        self.weighted = weighted
-        self.level: int = 0
-        self._table = self._empty()
-        self.totals = Sum.zeros(4)
-
-    def _empty(self) -> _Table:
-        """A table without rows, for the bins of this level."""
-        # Numbers between the two halves are left out of the table.
-        half = int(joined(bin_numbers(np.array([0.5])), self.level)[0])
-        self._one = 2 * half + 1
-        self._gap = self._last - self._one
-        table = (
-            _Table(6, least=[4], most=[5], sums=range(4)) if self.weighted else _Table(5, [3], [4], sums=[2])
-        )
-        # A row may sum to more than one, within its tolerance.
-        beyond = int(joined(bin_numbers(np.array([_BEYOND])), self.level)[0])
-        table.grow(0, self._one + beyond + 1)
-        return table
-
-    def add(
-        self,
-        key: Floats,
-        given: Floats,
-        rest: Floats | None,
-        happened: object,
-        scale: float,
-        weights: Floats | None = None,
-    ) -> None:
-        """Add rows with these probabilities of the event and of the rest, and whether it happened."""
-        from verax.kernels.filling import fill_events, fill_weighted_events
-
-        rest = np.zeros(0) if rest is None else rest
-        hit = np.asarray(happened).view(np.uint8)
-        if weights is None:
-            near, shift, first, *ends = LAYOUT
-            # The first bits of the smallest bin are zeros, so that wider bins have fewer bits.
-            layout = (near, shift + self.level, first >> self.level, *ends)
-            found = fill_events(key, given, rest, hit, scale, layout, self._one, self._table.cells)
-        else:
-            key = np.rint(key * scale) / scale if scale else key
-            places = self._places(key)
-            found = fill_weighted_events(places, key, given, rest, hit, weights, self._table.cells)
-        self.totals += Sum.of(found)
-        self._table.added(len(key))
-
-    def _places(self, key: Floats) -> Ints:
-        """The bin of each probability."""
-        if not self.level:
-            return share_numbers(key, self._one)
-        upper = key > 0.5
-        number = joined(bin_numbers(np.where(upper, 1 - key, key)), self.level)
-        return np.where(upper, self._one - number, number)
-
-    @property
-    def used(self) -> Ints:
-        """The places of the bins that have rows."""
-        return np.flatnonzero(self._has_rows)
-
-    @property
-    def n_used(self) -> int:
-        """The number of bins that have rows."""
-        return int(np.count_nonzero(self._has_rows))
-
-    @property
-    def _has_rows(self) -> Any:
-        """Whether each bin has rows, and so a smallest key."""
-        return self._table.cells[:, 4 if self.weighted else 3] < np.inf
-
-    def join(self) -> None:
-        """Join neighbouring bins in pairs, as `joined_keys` joins the keys of `run`."""
-        self._table.settle()
-        before, one = self._table, self._one
-        self.level += 1
-        after = self._empty()
-        begins, second = _pairs(len(before.cells), one)
-        # A bin has one or two of those before.
-        alone, at = np.flatnonzero(begins == second), slice(0, len(begins))
-        least, most = (4, 5) if self.weighted else (3, 4)
-        ours, theirs = before.cells.take(begins, axis=0), before.cells.take(second, axis=0)
-        after.cells[at, least] = np.minimum(ours[:, least], theirs[:, least])
-        after.cells[at, most] = np.maximum(ours[:, most], theirs[:, most])
-        theirs[alone] = 0.0
-        np.add(ours[:, :least], theirs[:, :least], out=after.cells[at, :least])
-        sums, more = (
-            Sum(before.totals.high.take(places, axis=0), before.totals.low.take(places, axis=0))
-            for places in (begins, second)
-        )
-        more.high[alone], more.low[alone] = 0.0, 0.0
-        both = sums + more
-        after.totals.high[at], after.totals.low[at] = both.high, both.low
-        self._table = after
-
-    def run(self) -> Run:
-        """The sums of each bin: of weights, of those where the event happened, of weight times probability,
-        and of squared weights; with the extremes of the probabilities.
-        """
-        self._table.settle()
-        used = self.used
-        if self.weighted:
-            sums = Sum(self._table.totals.high[used], self._table.totals.low[used])
-            least, most = self._table.cells[used, 4:].T
-        else:
-            cells = self._table.cells[used]
-            sums, (least, most) = Sum.zeros((len(used), 4)), cells[:, 3:].T
-            np.add(cells[:, 0], cells[:, 1], out=sums.high[:, 0])
-            sums.high[:, 1], sums.high[:, 3] = cells[:, 1], sums.high[:, 0]
-            totals = self._table.totals
-            sums.high[:, 2], sums.low[:, 2] = totals.high[used, 0], totals.low[used, 0]
-        keys = np.where(used > self._one // 2, used + self._gap, used)
-        return Run(keys, sums, least[:, None], most[:, None])
-
-
-def group_gaps(
-    given: Floats, happened: object, weights: Floats | None, groups: Ints, n_groups: int
-) -> Floats:
-    """The sums of weight times what an event claims too much, by group."""
-    from verax.kernels.filling import sum_gaps
-
-    sums, w = np.zeros(n_groups), np.zeros(0) if weights is None else weights
-    sum_gaps(given, np.asarray(happened).view(np.uint8), w, groups, sums)
-    return sums
-
-
 def coded(y: Ints, decided: Ints, n_classes: int, codes: Any) -> Any:
     """The code of each row, by its outcome and the decision; codes are uint8."""
     from verax.kernels.filling import code_rows
@@ -452,12 +302,3 @@ def coded(y: Ints, decided: Ints, n_classes: int, codes: Any) -> Any:
     out = np.empty(len(y), np.uint8)
     code_rows(y, decided, n_classes, codes, out)
     return out
-
-
-def cumulated(columns: Floats) -> tuple[Floats, Floats]:
-    """Running sums of the columns, a row each, from the first up to each and from the last down to each."""
-    from verax.kernels.filling import accumulate
-
-    below, above = np.empty_like(columns), np.empty_like(columns)
-    accumulate(columns, below, above)
-    return below, above

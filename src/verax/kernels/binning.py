@@ -14,7 +14,7 @@ from verax.kernels.operations import bits
 def bin_numbers(
     key: Any, near: float, shift: int, first: int, top: int, infinite: int, one: int, out: Any
 ) -> None:
-    """The numbers of bins, as `engines.histograms.bin_numbers` has them.
+    """The numbers of bins, as `engines.keys.bin_numbers` has them.
 
     With `one` not zero, keys are probabilities: those above a half are counted down from `one`.
     """
@@ -43,28 +43,20 @@ def sum_by_class(y: Any, weights: Any, losses: Any, sums: Any) -> None:
 
 
 @compiled
-def count_keys(keys: Any, first: int, counts: Any) -> None:
-    """Count the rows that have each key from `first` on."""
-    for i in range(keys.size):
-        counts[keys[i] - first] += 1
+def sum_by_key(
+    keys: Any, first: int, columns: Any, extremes: Any, counts: Any, sums: Any, least: Any, most: Any
+) -> None:
+    """Count the rows that have each key from `first` on, and add up columns; extremes are those of others.
 
-
-@compiled
-def add_columns(keys: Any, first: int, columns: Any, sums: Any) -> None:
-    """Add the columns of each row, a tuple of arrays, to the sums of its key."""
+    Columns are tuples of arrays.
+    """
     for i in range(keys.size):
-        at = keys[i] - first
+        at = np.uint64(keys[i] - first)
+        counts[at] += 1
         for c in range(len(columns)):
             sums[at, c] += columns[c][i]
-
-
-@compiled
-def find_extremes(keys: Any, first: int, columns: Any, least: Any, most: Any) -> None:
-    """Find the smallest and the largest of each column by key."""
-    for i in range(keys.size):
-        at = keys[i] - first
-        for c in range(len(columns)):
-            x = columns[c][i]
+        for c in range(len(extremes)):
+            x = extremes[c][i]
             if x < least[at, c]:
                 least[at, c] = x
             if x > most[at, c]:
@@ -72,40 +64,55 @@ def find_extremes(keys: Any, first: int, columns: Any, least: Any, most: Any) ->
 
 
 @compiled
-def merge_runs(a_keys: Any, a: Any, b_keys: Any, b: Any, n_sums: int, keys: Any, out: Any) -> int:
-    """Sums of two sets of increasing keys as those of one; returns how many keys there are.
+def merge_runs(
+    a_keys: Any,
+    a_high: Any,
+    a_low: Any,
+    a_least: Any,
+    a_most: Any,
+    b_keys: Any,
+    b_high: Any,
+    b_low: Any,
+    b_least: Any,
+    b_most: Any,
+    keys: Any,
+    high: Any,
+    low: Any,
+    least: Any,
+    most: Any,
+) -> int:
+    """Sums and extremes by two sets of keys as those of one; returns how many different keys there are.
 
-    The columns are both parts of the sums, the smallest and the largest values.
+    Keys do not decrease.
     """
     i, j, n = 0, 0, 0
-    n_columns = a.shape[1]
-    n_least = (n_columns - 2 * n_sums) >> 1
     while i < a_keys.size or j < b_keys.size:
-        both = i < a_keys.size and j < b_keys.size and a_keys[i] == b_keys[j]
-        if both:
-            keys[n] = a_keys[i]
-            for c in range(n_sums):
-                x, y = a[i, c], b[j, c]
+        ours = j >= b_keys.size or (i < a_keys.size and a_keys[i] <= b_keys[j])
+        key = a_keys[i] if ours else b_keys[j]
+        if n == 0 or keys[n - 1] != key:
+            keys[n] = key
+            for c in range(high.shape[1]):
+                high[n, c] = a_high[i, c] if ours else b_high[j, c]
+                low[n, c] = a_low[i, c] if ours else b_low[j, c]
+            for c in range(least.shape[1]):
+                least[n, c] = a_least[i, c] if ours else b_least[j, c]
+                most[n, c] = a_most[i, c] if ours else b_most[j, c]
+            n += 1
+        else:
+            at = n - 1
+            for c in range(high.shape[1]):
+                x, y = high[at, c], a_high[i, c] if ours else b_high[j, c]
                 total = x + y
                 rest = total - x
-                low = (x - (total - rest)) + (y - rest) + (a[i, n_sums + c] + b[j, n_sums + c])
-                out[n, c] = total + low
-                out[n, n_sums + c] = low - (out[n, c] - total)
-            for c in range(2 * n_sums, 2 * n_sums + n_least):
-                out[n, c] = min(a[i, c], b[j, c])
-            for c in range(2 * n_sums + n_least, n_columns):
-                out[n, c] = max(a[i, c], b[j, c])
-            i += 1
-            j += 1
-        elif j >= b_keys.size or (i < a_keys.size and a_keys[i] < b_keys[j]):
-            keys[n] = a_keys[i]
-            for c in range(n_columns):
-                out[n, c] = a[i, c]
+                error = (x - (total - rest)) + (y - rest) + low[at, c]
+                error += a_low[i, c] if ours else b_low[j, c]
+                high[at, c] = total + error
+                low[at, c] = error - (high[at, c] - total)
+            for c in range(least.shape[1]):
+                least[at, c] = min(least[at, c], a_least[i, c] if ours else b_least[j, c])
+                most[at, c] = max(most[at, c], a_most[i, c] if ours else b_most[j, c])
+        if ours:
             i += 1
         else:
-            keys[n] = b_keys[j]
-            for c in range(n_columns):
-                out[n, c] = b[j, c]
             j += 1
-        n += 1
     return n

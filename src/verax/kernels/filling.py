@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from verax.kernels.functions import compiled
-from verax.kernels.operations import bits, fetch, higher, lower, plus, select
+from verax.kernels.operations import bits, fetch, higher, lower, select
 
 # How many rows are numbered before they are added: the nearest cache holds them.
 _STRIP = 1024
@@ -31,7 +31,7 @@ def fill_bins(
 
     The columns of the table are the extremes of the ranks, which are rounded to multiples of 1 / `scale`; for
     each of the `values`, a tuple of arrays, the sums of it and of its square and its extremes. Rows with each
-    code are counted apart. The layout of bins is that of `engines.histograms.bin_numbers`. Returns how many
+    code are counted apart. The layout of bins is that of `engines.keys.bin_numbers`. Returns how many
     rows are done, and the bins that are needed, where the table lacks some of them.
     """
     near, shift, lowest, top, infinite = layout
@@ -171,106 +171,6 @@ def code_rows(y: Any, decided: Any, n_classes: int, codes: Any, out: Any) -> Non
 
 
 @compiled
-def fill_events(
-    key: Any, given: Any, rest: Any, happened: Any, scale: float, layout: Any, one: int, table: Any
-) -> tuple[float, float, float, float]:
-    """Add an event to the bins of its probability.
-
-    The columns of the table are the number of rows without and with the event, the sum of its probability
-    `given`, at most 1, and the extremes of the `key` that ranks it; keys are rounded to multiples of
-    1 / `scale`, unless that is 0. `rest` is the probability of the rest; it may be empty, and is 1 minus the
-    other then. Returns the sums over all rows of the probability, of where the event happened (1, else 0), of
-    probability * (1 - probability), and of the squared error.
-    """
-    near, shift, lowest, _, _ = layout
-    keys, places = np.empty(_SHORT), np.empty(_SHORT, np.uint64)
-    claimed, hits, variance, squared = 0.0, 0.0, 0.0, 0.0
-    for start in range(0, key.size, _SHORT):
-        n = min(_SHORT, key.size - start)
-        own, claims, hit = key[start : start + n], given[start : start + n], happened[start : start + n]
-        for i in range(n):
-            x = own[i]
-            keys[i] = np.rint(x * scale) / scale if scale > 0.0 else x
-        for i in range(n):
-            upper = keys[i] > 0.5
-            x = select(upper, 1.0 - keys[i], keys[i])
-            number = np.int64(bits(abs(x) + near) >> np.uint64(shift)) - lowest + 1
-            number = select(x == 0.0, 0, number)
-            number = select(x < 0.0, -number, number)
-            places[i] = np.uint64(select(upper, one - number, number))
-        if rest.size:
-            others = rest[start : start + n]
-            for i in range(n):
-                claim, gap = min(claims[i], 1.0), select(hit[i] > 0, others[i], claims[i])
-                squared = plus(squared, gap * gap)
-                claimed = plus(claimed, claim)
-                variance = plus(variance, claim * (1.0 - claim))
-        else:
-            for i in range(n):
-                claim, gap = min(claims[i], 1.0), select(hit[i] > 0, 1.0 - claims[i], claims[i])
-                squared = plus(squared, gap * gap)
-                claimed = plus(claimed, claim)
-                variance = plus(variance, claim * (1.0 - claim))
-        count = 0
-        for i in range(n):
-            count += int(hit[i])
-        hits += float(count)
-        for i in range(n):
-            # A bin may lie across two lines of the cache.
-            fetch(table[places[i], 0])
-            fetch(table[places[i], 4])
-        for i in range(n):
-            x, at = keys[i], places[i]
-            table[at, hit[i]] += 1.0
-            table[at, 2] += min(claims[i], 1.0)
-            # No branch for each: bins have few rows, so that many of them are extremes.
-            table[at, 3] = lower(table[at, 3], x)
-            table[at, 4] = higher(table[at, 4], x)
-    return claimed, hits, variance, squared
-
-
-@compiled
-def fill_weighted_events(
-    places: Any, key: Any, given: Any, rest: Any, happened: Any, weights: Any, table: Any
-) -> tuple[float, float, float, float]:
-    """Add an event of weighted rows to bins; rows without weight are left out.
-
-    The columns of the table are the sums of the weights, of those of rows with the event, of weight times
-    probability and of the squared weights, and the extremes of the `key`. Everything else is as in
-    `fill_events`; sums over all rows are weighted, that of probability * (1 - probability) by the squares.
-    """
-    claimed, hits, variance, squared = 0.0, 0.0, 0.0, 0.0
-    for i in range(key.size):
-        w = weights[i]
-        if w > 0.0:
-            x, at, hit = key[i], np.uint64(places[i]), float(happened[i])
-            claim = min(given[i], 1.0)
-            other = rest[i] if rest.size else 1.0 - given[i]
-            gap = select(happened[i] > 0, other, given[i])
-            table[at, 0] += w
-            table[at, 1] += w * hit
-            table[at, 2] += w * claim
-            table[at, 3] += w * w
-            if x < table[at, 4]:
-                table[at, 4] = x
-            if x > table[at, 5]:
-                table[at, 5] = x
-            claimed = plus(claimed, w * claim)
-            hits = plus(hits, w * hit)
-            variance = plus(variance, w * w * claim * (1.0 - claim))
-            squared = plus(squared, w * gap * gap)
-    return claimed, hits, variance, squared
-
-
-@compiled
-def sum_gaps(given: Any, happened: Any, weights: Any, groups: Any, sums: Any) -> None:
-    """Add the differences between the probability of an event, at most 1, and 1 or 0 to their groups."""
-    for i in range(given.size):
-        w = weights[i] if weights.size else 1.0
-        sums[np.uint64(groups[i])] += w * (min(given[i], 1.0) - float(happened[i]))
-
-
-@compiled
 def settle(table: Any, columns: Any, high: Any, low: Any) -> None:
     """Move some columns of a table to sums that are pairs of doubles."""
     for at in range(len(table)):
@@ -284,25 +184,6 @@ def settle(table: Any, columns: Any, high: Any, low: Any) -> None:
                 high[at, c] = after + rest
                 low[at, c] = rest - (high[at, c] - after)
                 table[at, columns[c]] = 0.0
-
-
-@compiled
-def accumulate(columns: Any, below: Any, above: Any) -> None:
-    """Running sums of columns, from the first up to each and from the last down to each."""
-    last = len(columns) - 1
-    for start in range(0, columns.shape[1], _STRIP):
-        stop = min(start + _STRIP, columns.shape[1])
-        for i in range(start, stop):
-            below[0, i] = columns[0, i]
-            above[last, i] = columns[last, i]
-        for c in range(1, last + 1):
-            up, down = below[c, start:stop], above[last - c, start:stop]
-            before, after = below[c - 1, start:stop], above[last - c + 1, start:stop]
-            own, other = columns[c, start:stop], columns[last - c, start:stop]
-            for i in range(stop - start):
-                up[i] = before[i] + own[i]
-            for i in range(stop - start):
-                down[i] = after[i] + other[i]
 
 
 @compiled

@@ -15,7 +15,7 @@ from verax.common.hashing import label_hash, mixed, text_hashes
 from verax.common.specs import Array, Each, Number, RowNumbers, Truth, Valued, Whole
 from verax.common.stored import Size, Sizes, only_counts
 from verax.common.summaries import Summary, merges
-from verax.engines.histograms import compiled
+from verax.engines.keys import compiled
 from verax.inputs.arrays import Bools, Floats, Ints, to_host
 from verax.inputs.handles import Part, Recipe
 from verax.inputs.lists.ragged import MASS_TOLERANCE

@@ -31,7 +31,7 @@ from verax.analyses.calibration.refits import (
 from verax.analyses.calibration.walks import cells_for
 from verax.common.caching import cached_property
 from verax.common.hashing import mixed
-from verax.engines.histograms import Keyed
+from verax.engines.keyed import Keyed
 from verax.inference.bootstrap import percentile_interval
 from verax.inputs.arrays import Floats, Ints
 from verax.kernels.ledger import compiles

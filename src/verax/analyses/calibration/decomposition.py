@@ -43,7 +43,7 @@ from verax.analyses.calibration.optimism import (
 from verax.analyses.calibration.sources import EventSource, ListSource, PartEvents, RowEvents
 from verax.analyses.unitsums import check_weight
 from verax.common.memory import give_back
-from verax.engines.histograms import Keyed
+from verax.engines.keyed import Keyed
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.arrays import Floats
 from verax.inputs.handles import Handle, Recipe

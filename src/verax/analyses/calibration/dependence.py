@@ -12,7 +12,7 @@ import numpy as np
 
 from verax.common.hashing import mixed
 from verax.common.packing import UnreadableError
-from verax.engines.histograms import Keyed, Run
+from verax.engines.keyed import Keyed, Run
 from verax.engines.sums import Sum
 from verax.inputs.arrays import Floats, Ints
 
@@ -27,8 +27,8 @@ def _most(n_classes: int) -> int:
     return int(min(KEPT, max(_FEWEST, _NUMBERS // n_classes)))
 
 
-def sample_of(p: Floats, weights: Floats | None, before: Keyed | None = None) -> Keyed:
-    """The rows to keep, with the weight of all rows that are like each; `before` are those of other parts."""
+def sample_of(p: Floats, weights: Floats | None) -> Keyed:
+    """The rows to keep, with the weight of all rows that are like each."""
     n, k = p.shape
     most = _most(k)
     # Probabilities are rounded, so that hashes do not depend on how many rows were computed at a time.
@@ -36,11 +36,7 @@ def sample_of(p: Floats, weights: Floats | None, before: Keyed | None = None) ->
     for i in range(k):
         total += p[:, i].astype(np.float32) * (1 + (i + 1) * _GOLDEN % 1)
     keys: Any = mixed(total.view(np.uint64)) >> np.uint64(1)
-    known = None if before is None else before.total.keys
-    if known is not None and len(known) == most:
-        at = np.flatnonzero(keys <= np.uint64(known[-1]))
-    else:
-        at = _smallest(keys, most)
+    at = _smallest(keys, most)
     different, place, count = np.unique(keys[at], return_inverse=True, return_counts=True)
     mass = count if weights is None else np.bincount(place, weights[at], len(different))
     rows = np.empty((len(different), k))
@@ -49,7 +45,7 @@ def sample_of(p: Floats, weights: Floats | None, before: Keyed | None = None) ->
         # Rows that differ by less than the rounding are the smallest of them, in whatever order they come.
         np.minimum.at(rows, place, p[at])
     sums = Sum.of(mass[:, None].astype(float))
-    return trimmed(Keyed((Run(different.astype(np.int64), sums, rows, rows),)), before)
+    return trimmed(Keyed((Run(different.astype(np.int64), sums, rows, rows),)))
 
 
 def _smallest(keys: Any, most: int) -> Ints:
@@ -62,12 +58,10 @@ def _smallest(keys: Any, most: int) -> Ints:
     return np.arange(len(keys))
 
 
-def trimmed(sample: Keyed, other: Keyed | None = None) -> Keyed:
+def trimmed(sample: Keyed) -> Keyed:
     """No more rows than are kept."""
-    run = (sample if other is None else sample.merge(other)).total
-    first = slice(0, _most(run.least.shape[1]))
-    sums = Sum(run.sums.high[first], run.sums.low[first])
-    return Keyed((Run(run.keys[first], sums, run.least[first], run.most[first]),))
+    run = sample.total
+    return Keyed((run.at(slice(0, _most(run.least.shape[1]))),))
 
 
 def is_all(sample: Keyed, n_rows: float) -> bool:

@@ -13,32 +13,19 @@ import numpy as np
 from verax._settings import settings
 from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.dependence import sample_of
-from verax.analyses.calibration.event_keys import EXACT, NO_BINS, ONE, counted, run_of
 from verax.analyses.calibration.events import Split, n_events, split
-from verax.analyses.calibration.eventsums import (
-    INFINITE,
-    LEVELS,
-    EventBins,
-    EventSums,
-    SummedEvent,
-    bins_of_rows,
-)
+from verax.analyses.calibration.eventsums import EventBins, EventSums, SummedEvent, bins_of_rows
 from verax.analyses.calibration.sources import PartEvents, RowEvents, outcomes
-from verax.analyses.parts import dense, probabilities, seen
+from verax.analyses.parts import dense, probabilities
 from verax.common.caching import cached_property
 from verax.common.sorting import n_distinct
 from verax.engines.clusters import sums_by_label
-from verax.engines.histograms import Keyed, Run, compiled
-from verax.engines.ranks import exact_keys
+from verax.engines.keyed import Keyed, KeyedSums, Run
+from verax.engines.keys import EXACT, exact_keys, forecast_keys
 from verax.engines.sums import Sum
-from verax.engines.tables import EventTable, cumulated, group_gaps
-from verax.inputs.arrays import Floats, Ints
-from verax.inputs.groups import Groups, check_one_way
-from verax.inputs.handles import Gathering, Part, Recipe
+from verax.inputs.arrays import Floats
+from verax.inputs.handles import Part, Recipe
 from verax.scores.registry import RULES
-
-# How many events may have tables of all bins.
-_TABLES = 64
 
 
 class HeldEvents(EventSums):
@@ -60,7 +47,7 @@ class HeldEvents(EventSums):
         """The events from number `first` on, `top` about the most likely class, and what samples rows."""
         # Frozen: what is not a field, or is made later, is put in place past the check.
         held = {"_rows": rows, "_how": how, "_top": top, "_first": first, "_sample": sample}
-        vars(self).update(n_events=n_events, level=EXACT, bins=NO_BINS, **held)
+        vars(self).update(n_events=n_events, **held)
 
     @property
     def rows(self) -> PartEvents:
@@ -87,9 +74,10 @@ class HeldEvents(EventSums):
         """The distinct forecasts of one event."""
         return self.event(i, "").bins
 
-    def numbers(self, i: int) -> Ints:
-        """The keys of one event."""
-        return exact_keys(next(self._own([i])).values)
+    @property
+    def exact(self) -> bool:
+        """Rows in memory are not counted in bins."""
+        return True
 
     def _own(self, only: Collection[int] | None = None) -> Iterator[BinaryEvent]:
         """Some of the events, or all; the one about the most likely class is the last."""
@@ -150,15 +138,15 @@ class HeldEvents(EventSums):
         return None if make is None else make()
 
     @cached_property  # type: ignore[misc]
-    def values(self) -> Mapping[int, Keyed]:
+    def forecasts(self) -> KeyedSums:
         """The sums of every event by exact key."""
-        found = {}
+        tables = {}
         for i, event in enumerate(self._own()):
             bins = bins_of_rows(event, event.of_rows(self.rows.weights))
             sums = np.stack([bins.weight, bins.happened, bins.claimed, bins.squares], axis=1)
             least = bins.least[:, None]
-            found[i] = Keyed((Run(exact_keys(bins.least), Sum.of(sums), least, least),))
-        return found
+            tables[i] = Keyed((Run(exact_keys(bins.least), Sum.of(sums), least, least),))
+        return KeyedSums(forecast_keys, EXACT, tables)
 
 
 def sums_of(
@@ -208,8 +196,7 @@ def sums_of(
         labels, groups = sums_by_label(event.of_rows(rows.labels), np.column_stack([total, *gaps]))
     return EventSums(
         n_events,
-        EXACT,
-        NO_BINS,
+        KeyedSums(forecast_keys, EXACT, {}),
         Sum.of(totals),
         Sum.of([total.sum(), (total**2).sum(), len(total)]),
         bool((mass == np.floor(mass)).all()),
@@ -222,17 +209,16 @@ def counted_sums(
     rows: PartEvents, events: Iterable[BinaryEvent], n_events: int, how: Split, *, exact: bool
 ) -> EventSums:
     """What events add up to, by distinct forecast or in bins."""
-    runs: list[Run] = []
-    found = sums_of(
-        rows,
-        events,
-        n_events,
-        how,
-        lambda event, columns: runs.append(run_of(event.ranked, columns, exact=exact)),
-    )
-    level, bins = counted(runs, exact=exact)
-    values = dict(enumerate(Keyed((run,)) for run in runs)) if exact else {}
-    return replace(found, level=level, bins=bins, values=values).fitting()
+    level = EXACT if exact else 0
+    tables: dict[int, Keyed] = {}
+
+    def count(event: BinaryEvent, columns: Sequence[Any]) -> None:
+        # A row may sum to more than one, within its tolerance.
+        ranked = np.clip(event.ranked, 0.0, 1.0) if exact else event.ranked
+        tables[len(tables)] = Keyed((Run.of_values(ranked, forecast_keys, level, columns),))
+
+    found = sums_of(rows, events, n_events, how, count)
+    return replace(found, forecasts=KeyedSums(forecast_keys, level, tables)).fitting()
 
 
 @dataclass(frozen=True)
@@ -268,10 +254,6 @@ class EventRecipe(Recipe[EventSums]):
             return {}
         return {"n_events": n_events(self.how(known["classes"]), known["classes"])}
 
-    def gathering(self) -> Gathering[EventSums]:
-        """Tables that rows are added to in place."""
-        return _Gathered(self)
-
     def take(self, part: Part) -> EventSums:
         """Sum up the rows of one part."""
         return self.more(part, None)
@@ -285,11 +267,12 @@ class EventRecipe(Recipe[EventSums]):
         if part.whole:
             return HeldEvents(rows, n, how, top, sample=partial(self.sample, part))
         events = itertools.chain(rows.each(), (make() for make in [top] if self.with_top))
-        sums = counted_sums(rows, events, n, how, exact=found is None or found.level == EXACT)
+        exact = (found is None or found.exact) and not _too_many(rows, n + self.with_top)
+        sums = counted_sums(rows, events, n, how, exact=exact)
         return replace(sums, sample=self.sample(part))
 
-    def sample(self, part: Part, before: Keyed | None = None) -> Keyed | None:
-        """A few rows of a part, and of those before; None where events say nothing about each other."""
+    def sample(self, part: Part) -> Keyed | None:
+        """A few rows of a part; None where events say nothing about each other."""
         forecasts = dense(part, self.model)
         if forecasts.groups is not None or forecasts.n_classes == 2:
             # Groups are drawn together, and two classes are one event and its opposite.
@@ -297,136 +280,16 @@ class EventRecipe(Recipe[EventSums]):
         p, weights = probabilities(part, self.model), outcomes(part, self.model)[1]
         if weights is not None and not weights.all():
             p, weights = p[weights > 0], weights[weights > 0]
-        return sample_of(p, weights, before)
+        return sample_of(p, weights)
 
 
-class _Gathered:
-    """Sums of parts, whose rows are added to tables in place where that is possible."""
-
-    def __init__(self, recipe: EventRecipe) -> None:
-        self._recipe = recipe
-        self._tables: list[EventTable] = []
-        self._weight, self._whole = Sum.zeros(3), True
-        self._groups: tuple[Any, Floats] | None = None
-        self._sample: Keyed | None = None
-        self._others: EventSums | None = None
-        self._most, self._most_bins = settings.exact_up_to, settings.bins_up_to
-        self._n_rows, self._counted, self._n_events = 0, 0, 0
-
-    def add(self, part: Part) -> None:
-        exact = not self._tables and (self._others is None or self._others.level == EXACT)
-        if (exact and not self._too_many(part)) or not self._added(part):
-            found = self._recipe.more(part, self._others)
-            self._others = found if self._others is None else self._others.merge(found)
-
-    def at_most(self, keys: int) -> None:
-        """Keep no more keys than that, from now on. Tables are counted when they have four times the rows."""
-        settled = keys == self._most_bins and self._n_rows < 4 * self._counted
-        self._most = self._most_bins = keys
-        if self._others is not None:
-            self._others = self._others.at_most(keys)
-        if not settled:
-            self._join_bins()
-
-    def _join_bins(self) -> None:
-        """Join neighbouring bins of the tables until there are no more than may be kept."""
-        self._counted = self._n_rows
-        while self._tables and self._tables[0].level < LEVELS:
-            if sum(table.n_used for table in self._tables) <= self._most_bins:
-                break
-            for table in self._tables:
-                table.join()
-
-    def _too_many(self, part: Part) -> bool:
-        """Whether the first rows of a part have more distinct forecasts than are kept: counting all of them
-        exactly would be in vain.
-        """
-        recipe, n_classes = self._recipe, part.models[self._recipe.model].n_classes
-        n = n_events(recipe.how(n_classes), n_classes) + recipe.with_top
-        if part.n_rows * n <= self._most:
-            return False
-        first = slice(0, 2 * self._most // n)
-        rows = RowEvents(recipe.model, recipe.how(n_classes)).read(part)
-        found = itertools.accumulate(n_distinct(event.ranked[first]) for event in rows.each())
-        return any(n_values > self._most for n_values in found)
-
-    def _added(self, part: Part) -> bool:
-        """Add the rows to the tables, if there are few events that are scored by squared errors."""
-        recipe, forecasts = self._recipe, dense(part, self._recipe.model)
-        check_one_way(forecasts.groups, "calibration")
-        how, weighted = recipe.how(forecasts.n_classes), forecasts.weights is not None
-        n = n_events(how, forecasts.n_classes)
-        if n > _TABLES or how.binary != "squared" or not compiled(part.n_rows):
-            return False
-        self._n_events = n
-        self._tables = self._tables or [
-            EventTable(ONE, weighted=weighted) for _ in range(n + recipe.with_top)
-        ]
-        if self._tables[0].weighted != weighted:
-            return False
-        self._n_rows += part.n_rows
-        events = list(self._events(part, how))
-        weights = outcomes(part, recipe.model)[1]
-        for table, event in zip(self._tables, events, strict=True):
-            table.add(*event, weights)
-        if weights is None:
-            self._weight += Sum.of([part.n_rows] * 3)
-        else:
-            self._weight += Sum.of([weights.sum(), (weights * weights).sum(), np.count_nonzero(weights)])
-            self._whole = self._whole and bool((weights == np.floor(weights)).all())
-        self._sample = recipe.sample(part, self._sample)
-        if forecasts.groups is not None:
-            self._add_groups(forecasts.groups, weights, [(given, hit) for _, given, _, hit, _ in events])
-        return True
-
-    def _events(self, part: Part, how: Split) -> Iterator[tuple[Floats, Floats, Floats | None, Any, float]]:
-        """What ranks each event, its probability and that of the rest, where it happened, and to how many
-        digits it is rounded; as `binary_events` has them, and the most likely class in the end if asked for.
-        """
-        model, p = self._recipe.model, probabilities(part, self._recipe.model)
-        below: Any
-        if how.thresholds:
-            below, above = cumulated(np.ascontiguousarray(p.T))
-            scale = 10.0 ** dense(part, model).unity.decimals
-        else:
-            # Columns of a subgroup are contiguous, each by itself.
-            below, scale = [np.ascontiguousarray(column) for column in p.T], 0.0
-            above = below
-        # Short numbers are compared faster.
-        y = outcomes(part, model)[0].astype(np.uint8)
-        for i in range(self._n_events):
-            rest = above[i + 1] if how.thresholds else None
-            yield below[i], below[i], rest, y <= i if how.thresholds else y == i, scale
-        if self._recipe.with_top:
-            rows = seen(part, model, ())
-            yield rows.top, rows.top, None, rows.decision == rows.y, 0.0
-
-    def _add_groups(self, groups: Groups, weights: Floats | None, events: list[tuple[Floats, Any]]) -> None:
-        """Add to the sums of each group; those without weight are left out."""
-        codes, n = groups.codes, len(groups.labels)
-        weight = np.bincount(codes, weights, n).astype(float)
-        columns = [weight, *(group_gaps(given, hit, weights, codes, n) for given, hit in events)]
-        columns += [np.zeros(n)] * (self._n_events + 1 - len(events))
-        here = weight > 0
-        labels, sums = groups.labels[here], np.stack(columns, axis=1)[here]
-        if self._groups is not None:
-            labels = np.concatenate([self._groups[0], labels])
-            labels, sums = sums_by_label(labels, np.concatenate([self._groups[1], sums]))
-        self._groups = labels, sums
-
-    def summary(self) -> EventSums:
-        if not self._tables:
-            assert self._others is not None
-            return self._others
-        self._join_bins()
-        runs = [table.run() for table in self._tables]
-        n = self._n_events
-        totals = np.zeros((2, n + 1, 5))
-        for i, table in enumerate(self._tables):
-            totals[:, i, :INFINITE] = table.totals.to_values()
-        sums = Sum.from_values(totals, (n + 1, 5))
-        labels, groups = (None, None) if self._groups is None else self._groups
-        level, bins = self._tables[0].level, counted(runs, exact=False)[1]
-        found = EventSums(n, level, bins, sums, self._weight, self._whole, labels, groups)
-        found = replace(found, sample=self._sample).fitting()
-        return found if self._others is None else found.merge(self._others)
+def _too_many(rows: PartEvents, n: int) -> bool:
+    """Whether the first rows of a part have more distinct forecasts of `n` events than are kept: counting all
+    of them exactly would be in vain.
+    """
+    most = settings.exact_up_to
+    if rows.n_rows * n <= most:
+        return False
+    first = slice(0, 2 * most // n)
+    found = itertools.accumulate(n_distinct(event.ranked[first]) for event in rows.each())
+    return any(n_values > most for n_values in found)

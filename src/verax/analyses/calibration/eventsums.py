@@ -13,35 +13,71 @@ import numpy as np
 from verax._settings import settings
 from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.dependence import check_sample, trimmed
-from verax.analyses.calibration.event_keys import (
-    EXACT,
-    NO_BINS,
-    SPAN,
-    forecast_bins,
-    joined_keys,
-    one_after_the_other,
-)
 from verax.analyses.calibration.events import IsotonicFit, Split, recalibrate_many
 from verax.analyses.calibration.sources import PartEvents
 from verax.analyses.calibration.walks import Walk, sorted_rows, squared_error
 from verax.common.caching import cached_property
 from verax.common.packing import UnreadableError
-from verax.common.sorting import n_distinct
-from verax.common.specs import Each, Truth, Valued, Whole
-from verax.common.stored import only_weights, within
+from verax.common.specs import Spec, Truth, Valued, Whole
+from verax.common.stored import Sizes, mapping, only_weights, within
 from verax.common.stored import whole as whole_number
 from verax.common.summaries import Summary, merges
 from verax.engines.clusters import ByLabel, GroupLabels
-from verax.engines.histograms import Keyed, Run
-from verax.engines.ranks import MOST_KEY, values_of
+from verax.engines.keyed import Keyed, KeyedSums, Run
+from verax.engines.keys import EXACT, MOST_KEY, forecast_keys
 from verax.engines.sums import Sum, Sums
-from verax.inputs.arrays import Floats, Ints
+from verax.inputs.arrays import Floats
 
 # Distinct forecasts of all events together are told apart. Many of them are counted in bins, whose neighbours
 # are joined up to this number of times.
 LEVELS = 10
 # The sums over all rows of each event.
 CLAIM, HIT, VARIANCE, LOSS, INFINITE = range(5)
+
+
+# In what is stored, the bins of each event have these numbers after those of the event before it.
+_SPAN = 2**16
+_NO_KEYS = Run(np.zeros(0, np.int64), Sum.zeros((0, 4)), np.zeros((0, 1)), np.zeros((0, 1)))
+
+
+class _Forecasts(Spec):
+    """Sums by forecast, for each event. Bins of all events are stored as one run, exact keys each alone."""
+
+    flat, parts = True, ("level", "bins", "values")
+
+    def __init__(self) -> None:
+        super().__init__("merge")
+
+    def merged(self, name: str) -> str:
+        return f"self.{name}.merge(other.{name})"
+
+    def pack(self, value: KeyedSums) -> dict[str, Any]:
+        runs = {i: own.total for i, own in sorted(value.tables.items())}
+        exact = value.level == EXACT
+        binned = [replace(run, keys=run.keys + _SPAN * i) for i, run in runs.items() if not exact]
+        return {
+            "level": value.level,
+            "bins": Run.one_after_the_other([_NO_KEYS, *binned]).to_values(),
+            "values": {i: run.to_values() for i, run in runs.items() if exact},
+        }
+
+    def read(self, stored: Any, sizes: Sizes) -> KeyedSums:
+        level, n_events = whole_number(stored["level"], EXACT, LEVELS), sizes["n_events"]
+        bins, values = Run.from_values(mapping(stored["bins"])), mapping(stored["values"])
+        if len(bins) if level == EXACT else values:
+            raise UnreadableError("has both exact values and bins", "values")
+        within(bins.keys, 0, _SPAN * (n_events + 1) - 1)
+        ends = np.searchsorted(bins.keys, _SPAN * np.arange(n_events + 2)).tolist()
+        runs = {whole_number(i, 0, n_events): Run.from_values(mapping(own)) for i, own in values.items()}
+        for i in range(n_events + 1 if level != EXACT else 0):
+            run = bins.at(slice(ends[i], ends[i + 1]))
+            runs[i] = replace(run, keys=run.keys - _SPAN * i)
+        for run in (bins, *runs.values()):
+            if run.sums.high.shape[1] != 4 or run.least.shape[1] != 1 or not (run.sums.high[:, 0] > 0).all():
+                raise UnreadableError("has other sums than those of forecasts and outcomes", "bins")
+            within(run.keys, 0, MOST_KEY)
+            only_weights(run.sums.high[:, :3])
+        return KeyedSums(forecast_keys, level, {i: Keyed((run,)) for i, run in runs.items()})
 
 
 class EventSums(Summary, kind="event histograms", version=3):
@@ -51,11 +87,9 @@ class EventSums(Summary, kind="event histograms", version=3):
     ----------
     n_events : int
         The number of classes or thresholds; one more event is that the most likely class happens.
-    level : int
-        How often neighbouring bins were joined; `EXACT` where there are no bins.
-    bins : Keyed
-        By event and bin of its forecast q: the sums of w, of w where it happened, of w*q and of w*w; and the
-        extremes of q. Empty where rows are counted exactly.
+    forecasts : KeyedSums
+        By event and key of its forecast q: the sums of w, of w where it happened, of w*q and of w*w; and the
+        extremes of q.
     totals : Sum
         (n_events + 1, 5) sums over all rows: of w*q and w of where it happened, of w*w*q*(1-q), of w times
         the loss, and of w where that is infinite.
@@ -65,22 +99,18 @@ class EventSums(Summary, kind="event histograms", version=3):
         Whether all weights are whole numbers.
     labels, groups : arrays or None
         The groups, and the sums of w and of w*(q - happened) for each event in each of them.
-    values : mapping of int to Keyed
-        The sums of `bins` by exact key, for each event; empty where there are bins.
     sample : Keyed or None
         A few rows of independent ones, which tell how the events depend on each other (`dependence`). None
         where it is not needed, and in what older versions stored.
     """
 
     n_events: int = merges(Whole("equal", least=1))
-    level: int = merges(Whole("first", least=EXACT, most=LEVELS))
-    bins: Keyed = merges(Valued(Keyed))
+    forecasts: KeyedSums = merges(_Forecasts())
     totals: Sum = merges(Sums("n_events+1", 5))
     weight: Sum = merges(Sums(3, least=0))
     whole: bool = merges(Truth("all"))
     labels: Any = merges(GroupLabels(), default=None)
     groups: Floats | None = merges(ByLabel("sums"), default=None)
-    values: Mapping[int, Keyed] = merges(Each(Valued(Keyed), "union", names=whole_number), factory=dict)
     sample: Keyed | None = merges(Valued(Keyed, optional=True), default=None)
 
     @classmethod
@@ -88,125 +118,56 @@ class EventSums(Summary, kind="event histograms", version=3):
         # Version 1 had bins only, and version 2 no sample of rows.
         return {"values": {}, "sample": None, **values}
 
-    def _aligned(self, other: EventSums) -> tuple[EventSums, EventSums]:
-        level = max(self.level, other.level)
-        return self._at(level), other._at(level)
-
     def _merged(self) -> EventSums:
         found = self if self.sample is None else replace(self, sample=trimmed(self.sample))
         return found.fitting()
 
     def _check(self) -> None:
-        for i, keyed in self.values.items():
-            within(np.array([i]), 0, self.n_events)
-            run = keyed.total
-            if run.sums.high.shape[1] != 4 or run.least.shape[1] != 1 or not (run.sums.high[:, 0] > 0).all():
-                raise UnreadableError("has other sums than those of forecasts and outcomes", "values", str(i))
-            within(run.keys, 0, MOST_KEY)
-            only_weights(run.sums.high[:, :3])
-        run = self.bins.total
-        if len(run.keys) if self.level == EXACT else self.values:
-            raise UnreadableError("has both exact values and bins", "values")
-        if run.sums.high.shape[1] != 4 or run.least.shape[1] != 1:
-            raise UnreadableError("has other sums than those of forecasts and outcomes", "bins")
         # The most likely class is one more event, except of lists.
         if self.groups is not None and self.groups.shape[1] not in (self.n_events + 1, self.n_events + 2):
             raise UnreadableError("has sums of other events", "groups")
-        within(run.keys, 0, SPAN * (self.n_events + 1) - 1)
-        only_weights(run.sums.high[:, :3])
         only_weights(self.weight.high[:1])
-        if not (run.sums.high[:, 0] > 0).all() or not np.isfinite(self.weight.high[2]):
-            raise UnreadableError("has bins without rows, or no number of rows", "bins")
+        if not np.isfinite(self.weight.high[2]):
+            raise UnreadableError("has no number of rows", "weight")
         if self.sample is not None:
             check_sample(self.sample, self.n_events)
 
-    def _at(self, level: int) -> EventSums:
-        if level == self.level:
-            return self
-        if self.level == EXACT:
-            return self._in_bins()._at(level)
-        run = self.bins.total
-        fewer = replace(run, keys=joined_keys(run.keys, level - self.level))
-        return replace(self, level=level, bins=Keyed((Run.merged([fewer]),)))
-
-    def _in_bins(self) -> EventSums:
-        """The same in bins of forecasts instead of exact values."""
-
-        def binned(i: int, run: Run) -> Run:
-            return Run.merged([replace(run, keys=forecast_bins(values_of(run.keys)) + SPAN * i)])
-
-        # Run by run: exact values of several parts may be many.
-        runs = [Run.merged([binned(i, run) for run in self.values[i].runs]) for i in sorted(self.values)]
-        bins = Keyed((one_after_the_other(runs),)) if runs else NO_BINS
-        return replace(self, level=0, bins=bins, values={})
-
-    def _with_runs_added(self) -> EventSums:
-        """The same with the runs of every event added up."""
-        return replace(self, values={i: Keyed((own.total,)) for i, own in self.values.items()})
-
-    @property
-    def n_keys(self) -> int:
-        """The number of keys of all events, some of them several times before runs are added up."""
-        return sum(len(run.keys) for keyed in (self.bins, *self.values.values()) for run in keyed.runs)
-
-    @property
-    def _n_values(self) -> int:
-        """The number of distinct forecasts of all events, without adding up what is known of them."""
-        return sum(n_distinct(np.concatenate([run.keys for run in own.runs])) for own in self.values.values())
-
     def fitting(self) -> EventSums:
         """With as few bins joined as fit into memory, whatever the order of merging."""
-        if self.level == EXACT:
-            if self.n_keys <= settings.exact_up_to:
-                return self
-            few = self._n_values <= settings.exact_up_to
-            return self._with_runs_added() if few else self._at(0).fitting()
-        found, most = self, settings.bins_up_to
-        while found.level < LEVELS and sum(len(run.keys) for run in found.bins.runs) > most:
-            if len(found.bins.total.keys) <= most:
-                return replace(found, bins=Keyed((found.bins.total,)))
-            found = found._at(found.level + 1)
-        return found
+        return self._with_keys(settings.exact_up_to, settings.bins_up_to)
 
     def at_most(self, keys: int, spare: int = 1) -> EventSums:
         """With neighbouring bins joined until there are no more than that, if possible. They are not even
         added up where there are no more than `spare` times as many.
         """
-        if self.n_keys <= keys * spare:
+        if sum(map(len, self.forecasts.tables.values())) <= keys * spare:
             return self
-        if self.level == EXACT:
-            return self._with_runs_added() if self._n_values <= keys else self._at(0).at_most(keys, spare)
-        own, times = self.bins.total.keys, 0
-        # Keys stay in order when neighbours are joined.
-        while self.level + times < LEVELS and 1 + np.count_nonzero(np.diff(joined_keys(own, times))) > keys:
-            times += 1
-        return self._at(self.level + times)
+        return self._with_keys(keys, keys)
+
+    def _with_keys(self, values: int, bins: int) -> EventSums:
+        """At the finest level at which there are no more values, or bins, than that, if possible."""
+
+        def full(level: int, sizes: Mapping[int, int]) -> bool:
+            return sum(sizes.values()) > (values if level == EXACT else bins)
+
+        fitting = self.forecasts.fitting(full, range(LEVELS + 1))
+        return self if fitting is self.forecasts else replace(self, forecasts=fitting)
+
+    @property
+    def exact(self) -> bool:
+        """Whether every distinct forecast has a key of its own."""
+        return self.forecasts.level == EXACT
 
     @property
     def n_rows(self) -> int:
         """The number of rows that have weight."""
         return int(self.weight.high[2])
 
-    @cached_property
-    def _edges(self) -> Ints:
-        return np.searchsorted(self.bins.total.keys, SPAN * np.arange(self.n_events + 2))
-
-    def numbers(self, i: int) -> Ints:
-        """The keys of one event: of its distinct forecasts, or of its bins."""
-        if self.level == EXACT:
-            return self._exact(i).keys
-        return self.bins.total.keys[self._edges[i] : self._edges[i + 1]] - SPAN * i
-
-    def _exact(self, i: int) -> Run:
-        return self.values[i].total if i in self.values else NO_BINS.total
-
     def of(self, i: int) -> EventBins:
         """The distinct forecasts of one event, or its bins."""
-        run, own = self.bins.total, slice(self._edges[i], self._edges[i + 1])
-        if self.level == EXACT:
-            run, own = self._exact(i), slice(None)
-        weight, happened, claimed, squares = run.sums.high[own].T
-        return EventBins(weight, happened, claimed, squares, run.least[own, 0], run.most[own, 0])
+        run = self.forecasts.tables[i].total if i in self.forecasts.tables else _NO_KEYS
+        weight, happened, claimed, squares = run.sums.high.T
+        return EventBins(weight, happened, claimed, squares, run.least[:, 0], run.most[:, 0])
 
     # ---- what conclusions ask ----------------------------------------------------------------
 
@@ -363,7 +324,7 @@ class SummedEvent:
         weight, score = float(whole.sum()), self.score(how)
         uncertainty, fitted = how.entropy(whole) / weight, how.entropy(blocks) / weight
         within = 0.0
-        if self.rows is None and self.sums.level != EXACT:
+        if self.rows is None and not self.sums.exact:
             best = how.entropy(recalibrate_many(self.bins.sorted_cells).blocks) / weight
             within = max(fitted - best, 0.0)
         return np.array([score, score - fitted, uncertainty - fitted, uncertainty]), within

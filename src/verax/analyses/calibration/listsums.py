@@ -10,7 +10,6 @@ import numpy as np
 
 from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.binsums import Binning, BinSums, binned
-from verax.analyses.calibration.event_keys import EXACT
 from verax.analyses.calibration.event_recipe import HeldEvents, counted_sums
 from verax.analyses.calibration.eventsums import EventSums
 from verax.analyses.calibration.list_events import LISTED, SQUARED, UNLISTED, ListEvents, list_event_names
@@ -111,7 +110,7 @@ class ListEventRecipe(Recipe[ListSums]):
             if part.whole:
                 events[name] = HeldEvents(rows, 1, SQUARED, first=i)
                 continue
-            exact = before is None or name not in before.events or before.events[name].level == EXACT
+            exact = before is None or name not in before.events or before.events[name].exact
             events[name] = counted_sums(rows, rows.each([i]), 1, SQUARED, exact=exact)
         return ListSums(events, sums, *numbers)
 

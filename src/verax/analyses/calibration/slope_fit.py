@@ -32,7 +32,7 @@ from verax.common.packing import UnreadableError
 from verax.common.sizes import in_digits
 from verax.common.specs import Valued, Whole
 from verax.common.summaries import Summary, merges
-from verax.engines.histograms import Keyed, Run
+from verax.engines.keyed import Keyed, Run
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.inputs.groups import Groups, check_one_way
 from verax.inputs.handles import Handle, Part, Recipe

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from verax.analyses.calibration.event_keys import EXACT, NO_BINS
 from verax.analyses.calibration.eventsums import EventSums
 from verax.analyses.calibration.list_events import ANY, WHOLE, place_name
-from verax.engines.histograms import Keyed, Run
-from verax.engines.ranks import exact_keys
+from verax.engines.keyed import Keyed, KeyedSums, Run
+from verax.engines.keys import EXACT, exact_keys, forecast_keys
 from verax.engines.sums import Sum
 from verax.inputs.arrays import Floats
 from verax.inputs.lists.rows import ListRows
@@ -121,6 +120,5 @@ class Statements:
         )
         # Nothing is drawn, so nobody asks for the squares of the weights.
         sums = Sum.of([total, np.nan, n_lists])
-        return EventSums(
-            1, EXACT, NO_BINS, Sum.of([totals, [0.0] * 5]), sums, False, values={0: Keyed((run,))}
-        )
+        forecasts = KeyedSums(forecast_keys, EXACT, {0: Keyed((run,))})
+        return EventSums(1, forecasts, Sum.of([totals, [0.0] * 5]), sums, False)

@@ -25,7 +25,7 @@ from verax.common.specs import Valued, Whole
 from verax.common.stored import only_weights, within
 from verax.common.summaries import Summary, merges
 from verax.engines.clusters import ByLabel, GroupLabels
-from verax.engines.histograms import Keyed, Run
+from verax.engines.keyed import Keyed, Run
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.inputs.groups import check_one_way, distinct, paired
 from verax.inputs.handles import LATER, Handle, Part, Recipe, Summaries

@@ -7,8 +7,9 @@ the error, and the influence of a row on the score by bin and outcome.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,11 +19,11 @@ from verax.analyses.discrimination.statistics import Estimated, average_precisio
 from verax.analyses.units import sums_at
 from verax.analyses.unitsums import check_weight
 from verax.common.packing import UnreadableError
-from verax.common.specs import Each, Truth, Valued, Whole
-from verax.common.stored import only_weights, whole, within
+from verax.common.specs import Truth, Whole
+from verax.common.stored import only_weights, within
 from verax.common.summaries import Summary, merges
-from verax.engines.histograms import Keyed, Run, places
-from verax.engines.ranks import MOST_RANKS, distinct, exact_keys, rank_bins, values_of
+from verax.engines.keyed import ExactOrBins, Keyed, KeyedSums, Run
+from verax.engines.keys import EXACT, MOST_RANKS, places, rank_keys
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.inputs.handles import Part, Recipe
 
@@ -97,11 +98,7 @@ class RankSource:
         def made() -> list[PartCells]:
             found = []
             for values, y in self._ranked(part):
-                if exact:
-                    different, place = distinct(values)
-                    keys = exact_keys(different)
-                else:
-                    place, keys = places(rank_bins(values, self.level))
+                keys, place = places(values, rank_keys, EXACT if exact else self.level)
                 found.append(PartCells(keys, place, values, y))
             return found
 
@@ -113,65 +110,50 @@ class RankCounts(Summary, kind="counts of ranks"):
 
     Attributes
     ----------
-    exact : bool
-        Whether every distinct value has a key of its own.
     level : int
-        How often neighbouring bins are joined where it has not.
+        How often neighbouring bins are joined where there are bins.
     bounded : bool
         Whether keys become bins when there are too many; not where all rows are in memory.
-    cells : mapping of int to Keyed
+    cells : KeyedSums
         The sums, by event times the number of outcomes plus the outcome; those that occur.
     n_outcomes : int
         The number of outcomes.
     """
 
-    exact: bool = merges(Truth("first"))
     level: int = merges(Whole("equal", most=32))
     bounded: bool = merges(Truth("any"))
-    cells: Mapping[int, Keyed] = merges(Each(Valued(Keyed), "union", names=whole))
+    cells: KeyedSums = merges(ExactOrBins(rank_keys, "cells", "level", several=True))
     n_outcomes: int = merges(Whole("equal", least=2))
 
-    def _aligned(self, other: RankCounts) -> tuple[RankCounts, RankCounts]:
-        return (self, other) if self.exact == other.exact else (self.in_bins(), other.in_bins())
-
-    def _merged(self) -> RankCounts:
-        return self.fitting()
-
     def _check(self) -> None:
-        for code, bins in self.cells.items():
+        for code, bins in self.cells.tables.items():
             run = bins.total
             if run.sums.high.shape[1] != 2 or run.least.shape[1] != 1:
                 raise UnreadableError("has other sums than those of ranks", "cells", str(code))
             only_weights(run.sums.high[:, 0])
             within(run.sums.high, 0, math.inf)
 
-    def fitting(self) -> RankCounts:
+    @property
+    def exact(self) -> bool:
+        """Whether every distinct value has a key of its own."""
+        return self.cells.level == EXACT
+
+    def _merged(self) -> RankCounts:
         """The same, in bins where there are too many values."""
-        if not (self.exact and self.bounded):
+        if not self.bounded:
             return self
-        sizes: dict[int, int] = {}
-        for code, runs in self.cells.items():
-            event = code // self.n_outcomes
-            sizes[event] = sizes.get(event, 0) + sum(len(run.keys) for run in runs.runs)
+        return replace(self, cells=self.cells.fitting(self._full, [self.level]))
+
+    def _full(self, _: int, sizes: Mapping[int, int]) -> bool:
+        events: Counter[int] = Counter()
+        for code, n_keys in sizes.items():
+            events[code // self.n_outcomes] += n_keys
         most = settings.exact_up_to
-        if max(sizes.values(), default=0) <= most and sum(sizes.values()) <= 2 * most:
-            return self
-        if any(len(runs.runs) > 1 for runs in self.cells.values()):
-            # Keys that several runs have were counted several times.
-            added = {code: Keyed((runs.total,)) for code, runs in self.cells.items()}
-            return RankCounts(True, self.level, True, added, self.n_outcomes).fitting()
-        return self.in_bins()
+        return max(events.values(), default=0) > most or events.total() > 2 * most
 
     def in_bins(self) -> RankCounts:
         """The same, in bins."""
-        if not self.exact:
-            return self
-        cells = {code: Keyed((self._binned(runs.total),)) for code, runs in self.cells.items()}
-        return RankCounts(False, self.level, True, cells, self.n_outcomes)
-
-    def _binned(self, run: Run) -> Run:
-        bins = rank_bins(values_of(run.keys), self.level)
-        return Run.merged([Run(bins, run.sums, run.least, run.most)])
+        return replace(self, cells=self.cells.at(self.level))
 
 
 @dataclass(frozen=True)
@@ -186,7 +168,7 @@ class RankRecipe(Recipe[RankCounts]):
 
     def check(self, found: RankCounts) -> None:
         """Refuse counts of other events."""
-        if max(found.cells, default=0) >= self.source.n_events * self.source.n_outcomes:
+        if max(found.cells.tables, default=0) >= self.source.n_events * self.source.n_outcomes:
             raise UnreadableError("is about other events", "cells")
 
     def take(self, part: Part) -> RankCounts:
@@ -201,7 +183,8 @@ class RankRecipe(Recipe[RankCounts]):
         for event, own in enumerate(source.cells(part, exact=exact)):
             for k, run in _by_outcome(own, w, source.n_outcomes):
                 cells[event * source.n_outcomes + k] = Keyed((run,))
-        return RankCounts(exact, source.level, not part.whole, cells, source.n_outcomes).fitting()
+        sums = KeyedSums(rank_keys, EXACT if exact else source.level, cells)
+        return RankCounts(source.level, not part.whole, sums, source.n_outcomes)._merged()
 
 
 def _by_outcome(cells: PartCells, w: Floats, n_outcomes: int) -> Iterator[tuple[int, Run]]:
@@ -210,8 +193,7 @@ def _by_outcome(cells: PartCells, w: Floats, n_outcomes: int) -> Iterator[tuple[
     place, y = np.divmod(run.keys, n_outcomes)
     for k in np.flatnonzero(np.bincount(y)).tolist():
         own = np.flatnonzero(y == k)
-        sums = type(run.sums)(run.sums.high[own], run.sums.low[own])
-        yield k, Run(cells.keys[place[own]], sums, run.least[own], run.most[own])
+        yield k, replace(run.at(own), keys=cells.keys[place[own]])
 
 
 @dataclass(frozen=True)
@@ -247,9 +229,9 @@ class Ranked:
     @classmethod
     def all(cls, found: RankCounts, n_events: int) -> list[Ranked]:
         """The cells of every event."""
-        n = found.n_outcomes
+        n, tables = found.n_outcomes, found.cells.tables
         return [
-            cls._of({k: found.cells[i * n + k].total for k in range(n) if i * n + k in found.cells}, n)
+            cls._of({k: tables[i * n + k].total for k in range(n) if i * n + k in tables}, n)
             for i in range(n_events)
         ]
 

@@ -28,7 +28,8 @@ from verax.common.specs import Array, Each, Names, Several, Spec, Valued, Whole
 from verax.common.summaries import Summary, merges
 from verax.common.summaries import compiled as merging
 from verax.engines.counts import CONFUSION_UP_TO
-from verax.engines.histograms import Histogram, compiled
+from verax.engines.histograms import Histogram
+from verax.engines.keys import compiled
 from verax.engines.stats import Formula
 from verax.engines.tables import RankTable, ReplicateTable, WeightedRankTable, coded
 from verax.errors import InputError, VeraxError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,27 +13,18 @@ from verax._settings import settings
 from verax.analyses.parts import dense, probabilities, scaled, seen
 from verax.analyses.sets.nonconformity import Nonconformity
 from verax.common.packing import UnreadableError
-from verax.common.specs import Number, Truth, Valued, Whole
+from verax.common.specs import Number, Truth, Whole
 from verax.common.stored import only_weights
 from verax.common.summaries import Summary, merges
 from verax.engines.clusters import ByLabel, GroupLabels
-from verax.engines.histograms import Keyed, Run, bin_numbers
-from verax.inputs.arrays import Floats, Ints
+from verax.engines.keyed import ExactOrBins, Keyed, KeyedSums, Run
+from verax.engines.keys import EXACT, loss_keys
+from verax.inputs.arrays import Floats
 from verax.inputs.groups import check_one_way
 from verax.inputs.handles import Part, Recipe
 
 # Sums of weights that miss a quantile by less than this share reach it.
 _ROUNDING = 1e-12
-
-
-def score_keys(scores: Floats) -> Ints:
-    """A key for every distinct score, in increasing order: the bits of the float.
-
-    >>> score_keys(np.array([-1.0, -0.0, 0.0, 1.0])).tolist()
-    [-4607182418800017408, 0, 0, 4607182418800017408]
-    """
-    bits = (np.abs(scores) + 0.0).view(np.int64)
-    return np.asarray(np.where(scores < 0, -bits, bits))
 
 
 class ScoreCounts(Summary, kind="nonconformity scores"):
@@ -45,63 +36,51 @@ class ScoreCounts(Summary, kind="nonconformity scores"):
         The number of rows that have weight.
     least, most : float
         The extremes of these weights.
-    exact : bool
-        Whether every distinct score has a key of its own.
     bounded : bool
         Whether keys become bins when there are too many; not where all rows are in memory.
-    scores : Keyed
-        By key: the sum of the weights, and the smallest and the largest score.
+    scores : KeyedSums
+        By key of the score: the sum of the weights, and the smallest and the largest score.
     """
 
     n: int = merges(Whole())
     least: float = merges(Number("least", least=0))
     most: float = merges(Number("most", least=0))
-    exact: bool = merges(Truth("first"))
     bounded: bool = merges(Truth("any"))
-    scores: Keyed = merges(Valued(Keyed))
+    scores: KeyedSums = merges(ExactOrBins(loss_keys, "scores"))
 
     @classmethod
     def of(cls, scores: Floats, weights: Floats, *, bounded: bool) -> ScoreCounts:
         """Of rows; those without weight do not count."""
         kept = weights > 0
         scores, weights = scores[kept], weights[kept]
-        run = Run.of(score_keys(scores), [weights], [scores])
+        run = Run.of_values(scores, loss_keys, EXACT, [weights])
         ends = float(weights.min(initial=np.inf)), float(weights.max(initial=0.0))
-        return cls(len(scores), *ends, True, bounded, Keyed((run,))).fitting()
-
-    def _aligned(self, other: ScoreCounts) -> tuple[ScoreCounts, ScoreCounts]:
-        return (self, other) if self.exact == other.exact else (self.in_bins(), other.in_bins())
+        sums = KeyedSums(loss_keys, EXACT, {0: Keyed((run,))})
+        return cls(len(scores), *ends, bounded, sums)._merged()
 
     def _merged(self) -> ScoreCounts:
-        return self.fitting()
+        """The same, in bins where there are too many scores."""
+        if not self.bounded:
+            return self
+        return replace(
+            self, scores=self.scores.fitting(lambda _, sizes: sizes[0] > settings.exact_up_to, [0])
+        )
 
     def _check(self) -> None:
-        run = self.scores.total
+        run = self.run
         if run.sums.high.shape[1] != 1 or run.least.shape[1] != 1:
             raise UnreadableError("has other sums than those of scores", "scores")
         only_weights(run.sums.high[:, 0])
 
-    def fitting(self) -> ScoreCounts:
-        """The same, in bins where there are too many scores."""
-        if not (self.exact and self.bounded):
-            return self
-        if sum(len(run.keys) for run in self.scores.runs) <= settings.exact_up_to:
-            return self
-        return self if len(self.scores.total.keys) <= settings.exact_up_to else self.in_bins()
-
-    def in_bins(self) -> ScoreCounts:
-        """The same, in bins."""
-        if not self.exact:
-            return self
-        run = self.scores.total
-        keys = bin_numbers(run.most[:, 0])
-        binned = Run.merged([Run(keys, run.sums, run.least, run.most)])
-        return ScoreCounts(self.n, self.least, self.most, False, self.bounded, Keyed((binned,)))
+    @property
+    def run(self) -> Run:
+        """The weight of each score, or bin of scores."""
+        return self.scores.tables[0].total
 
     @property
     def weight(self) -> float:
         """The weight of all rows."""
-        return float(self.scores.total.sums.high.sum())
+        return float(self.run.sums.high.sum())
 
     def quantile(self, level: float, beside: float) -> tuple[float, float]:
         """The smallest score with at least the share `level` of the weight at or below it, and its error.
@@ -109,7 +88,7 @@ class ScoreCounts(Summary, kind="nonconformity scores"):
         A new row adds the weight `beside`, above all scores: where that share is not reached without it, the
         quantile is infinite. Of scores in bins it is the largest of its bin, so that no coverage is lost.
         """
-        run = self.scores.total
+        run = self.run
         reached = np.cumsum(run.sums.high[:, 0])
         need = level * (reached[-1] + beside)
         at = int(np.searchsorted(reached, need * (1 - _ROUNDING)))

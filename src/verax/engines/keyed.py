@@ -1,0 +1,319 @@
+"""Sums by key that merge: exact until there are too many keys, then by bins.
+
+A `Run` has sums and extremes by increasing key. `Keyed` are runs that are added up when somebody looks.
+`KeyedSums` are those of the values of several kinds of rows, such as events. The key of a value is its bits;
+where there would be too many keys, rows of neighbouring values share one, which is the number of their bin
+(`engines.keys`). What needs an order of the rows is then known but for the order inside the bins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from verax.common.caching import cached_property
+from verax.common.sorting import distinct_values, n_distinct
+from verax.common.specs import Array, Spec
+from verax.common.stored import Size, Sizes, mapping, sized, truth, whole
+from verax.common.summaries import fields_of
+from verax.engines.keys import EXACT, Layout, compiled, places
+from verax.engines.sums import Sum, Sums
+from verax.errors import VeraxError
+from verax.inputs.arrays import Floats, Ints
+from verax.kernels.compensation import two_sum
+
+# Up to this range, compiled loops have a table of all keys.
+_DENSE = 2**20
+# How many runs are kept before they are added up.
+_RUNS = 4
+
+
+@dataclass(frozen=True)
+class Run:
+    """Sums of the rows that have each key.
+
+    Attributes
+    ----------
+    keys : Ints
+        (n,) keys, increasing.
+    sums : Sum
+        (n, C) sums of columns.
+    least, most : Floats
+        (n, E) the smallest and the largest of some columns.
+    """
+
+    keys: Ints
+    sums: Sum
+    least: Floats
+    most: Floats
+
+    @classmethod
+    def of(cls, keys: Ints, columns: Sequence[Floats | None], extremes: Sequence[Floats] = ()) -> Run:
+        """Of rows with these keys; a column of None counts them."""
+        first = int(keys.min(initial=0))
+        span = int(keys.max(initial=0)) - first + 1
+        if span <= _DENSE and compiled(len(keys)):
+            return cls._compiled(keys, first, span, columns, extremes)
+        different, place = distinct_values(keys)
+        n = len(different)
+        sums = np.stack([np.bincount(place, column, n).astype(float) for column in columns], axis=1)
+        least, most = np.full((len(extremes), n), np.inf), np.full((len(extremes), n), -np.inf)
+        for i, values in enumerate(extremes):
+            np.minimum.at(least[i], place, values)
+            np.maximum.at(most[i], place, values)
+        return cls(different, Sum.of(sums), least.T, most.T)
+
+    @classmethod
+    def _compiled(
+        cls, keys: Ints, first: int, span: int, columns: Sequence[Floats | None], extremes: Sequence[Floats]
+    ) -> Run:
+        """The same by compiled loops, into tables of all keys."""
+        from verax.kernels.binning import sum_by_key
+
+        # Columns that are the same array are summed once. Compiled loops know no tuples without a value.
+        different = {id(column): column for column in columns if column is not None}
+        added = _flat(different.values() or [keys])
+        ends = _flat(extremes or added[:1])
+        counts, sums = np.zeros(span, np.int64), np.zeros((span, len(added)))
+        least, most = np.full((span, len(ends)), np.inf), np.full((span, len(ends)), -np.inf)
+        sum_by_key(keys, first, added, ends, counts, sums, least, most)
+        present = np.flatnonzero(counts)
+        place = {name: i for i, name in enumerate(different)}
+        high, kept = np.empty((len(present), len(columns))), slice(0, len(extremes))
+        for i, column in enumerate(columns):
+            high[:, i] = counts[present] if column is None else sums[present, place[id(column)]]
+        return cls(present + first, Sum.once(high), least[present, kept], most[present, kept])
+
+    @classmethod
+    def of_values(cls, values: Floats, layout: Layout, level: int, columns: Sequence[Floats | None]) -> Run:
+        """Of rows with these values, by their keys, with the extremes of the values."""
+        if level != EXACT:
+            return cls.of(layout(values, level), columns, [values])
+        keys, place = places(values, layout, EXACT)
+        return replace(cls.of(place, columns, [values]), keys=keys)
+
+    @classmethod
+    def merged(cls, runs: Sequence[Run]) -> Run:
+        """The sums of several runs, whose keys may repeat and need not increase."""
+        if len(runs) == 1 and bool((np.diff(runs[0].keys) > 0).all()):
+            return runs[0]
+        if compiled(sum(len(run.keys) for run in runs)):
+            return reduce(cls._both, sorted((run._in_order() for run in runs), key=len), runs[0].at(slice(0)))
+        return cls.one_after_the_other(runs)._in_order()._added_up()
+
+    @classmethod
+    def one_after_the_other(cls, runs: Sequence[Run]) -> Run:
+        """All that several runs have."""
+        keys, high, low, least, most = map(np.concatenate, zip(*(run._arrays for run in runs), strict=True))
+        return cls(keys, Sum(high, low), least, most)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def at(self, places: Any) -> Run:
+        """What the keys at some places have."""
+        sums = Sum(self.sums.high[places], self.sums.low[places])
+        return Run(self.keys[places], sums, self.least[places], self.most[places])
+
+    def rekeyed(self, keys: Ints) -> Run:
+        """With other keys in place of these, some of which may be the same."""
+        return Run.merged([replace(self, keys=keys)])
+
+    def _in_order(self) -> Run:
+        if bool((np.diff(self.keys) >= 0).all()):
+            return self
+        return self.at(np.argsort(self.keys, kind="stable"))
+
+    def _added_up(self) -> Run:
+        """With one line for each key; keys do not decrease. Neighbours are added in pairs."""
+        run = self
+        while len(begins := np.flatnonzero(np.diff(run.keys, prepend=run.keys[:1] - 1))) < len(run):
+            nth = np.arange(len(run)) - np.repeat(begins, np.diff(begins, append=len(run)))
+            second = np.flatnonzero(nth % 2)
+            first = second - 1
+            high, error = two_sum(run.sums.high[first], run.sums.high[second])
+            low = error + (run.sums.low[first] + run.sums.low[second])
+            run.sums.high[first] = high + low
+            run.sums.low[first] = low - (run.sums.high[first] - high)
+            run.least[first] = np.minimum(run.least[first], run.least[second])
+            run.most[first] = np.maximum(run.most[first], run.most[second])
+            run = run.at(nth % 2 == 0)
+        return run
+
+    def _both(self, other: Run) -> Run:
+        """The sums of two runs by a compiled loop."""
+        from verax.kernels.binning import merge_runs
+
+        n, ours, theirs = len(self) + len(other), self._arrays, other._arrays
+        out = tuple(np.empty((n, *own.shape[1:]), own.dtype) for own in ours)
+        found = merge_runs(*ours, *theirs, *out)
+        keys, high, low, least, most = (own[:found] if 2 * found > n else own[:found].copy() for own in out)
+        return Run(keys, Sum(high, low), least, most)
+
+    @property
+    def _arrays(self) -> tuple[Any, ...]:
+        """All that there is, as the compiler takes it."""
+        own = self.keys, self.sums.high, self.sums.low, self.least, self.most
+        return tuple(map(np.ascontiguousarray, own))
+
+    def to_values(self) -> dict[str, Any]:
+        """Everything, to be stored."""
+        return {"keys": self.keys, "sums": self.sums.to_values(), "least": self.least, "most": self.most}
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Run:
+        """What `to_values` gave."""
+        return cls(**fields_of(_RUN, values, {}))
+
+
+_RUN = {
+    "keys": Array("i8", "n", increasing=True),
+    "sums": Sums("n", "columns"),
+    "least": Array("f8", "n", "extremes", nan=True),
+    "most": Array("f8", "n", "extremes", nan=True),
+}
+
+
+def _flat(columns: Iterable[Floats | Ints]) -> tuple[Floats, ...]:
+    """Columns as one type for the compiler."""
+    return tuple(np.ascontiguousarray(column, dtype=np.float64) for column in columns)
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """Sums by key, which are added up when they are looked at, or when there are many runs of them."""
+
+    runs: tuple[Run, ...]
+
+    def merge(self, other: Keyed) -> Keyed:
+        """The sums of the rows of both."""
+        if self.width != other.width:
+            raise VeraxError("Histograms of different values cannot be merged.")
+        runs = Keyed((*self.runs, *other.runs))
+        return runs.added_up() if len(runs.runs) > _RUNS else runs
+
+    @property
+    def width(self) -> tuple[int, int]:
+        """How many sums and extremes a key has."""
+        return self.runs[0].sums.high.shape[1], self.runs[0].least.shape[1]
+
+    @cached_property
+    def total(self) -> Run:
+        """The sums of all rows."""
+        return Run.merged(self.runs)
+
+    def added_up(self) -> Keyed:
+        """The same as one run."""
+        return self if len(self.runs) == 1 else Keyed((self.total,))
+
+    def __len__(self) -> int:
+        """The number of keys, some of them several times before runs are added up."""
+        return sum(map(len, self.runs))
+
+    @property
+    def n_keys(self) -> int:
+        """The number of different keys, without adding up what is known of them."""
+        if len(self.runs) == 1:
+            return len(self)
+        return n_distinct(np.concatenate([run.keys for run in self.runs]))
+
+    def rekeyed(self, keys: Callable[[Run], Ints]) -> Keyed:
+        """With other keys in place of those of each run."""
+        return Keyed((Run.merged([run.rekeyed(keys(run)) for run in self.runs]),))
+
+    def to_values(self) -> dict[str, Any]:
+        """Everything, to be stored."""
+        return self.total.to_values()
+
+    @classmethod
+    def from_values(cls, values: Any, _: Sizes | None = None) -> Keyed:
+        """What `to_values` gave."""
+        return cls((Run.from_values(mapping(values)),))
+
+
+@dataclass(frozen=True)
+class KeyedSums:
+    """Sums by the values of several kinds of rows: exact until there are too many keys, then by bins.
+
+    Attributes
+    ----------
+    layout : Layout
+        What gives the keys of values.
+    level : int
+        `EXACT`, or how often neighbouring bins are joined.
+    tables : mapping of int to Keyed
+        The sums of each kind that occurs; the first extremes are those of the values.
+    """
+
+    layout: Layout
+    level: int
+    tables: Mapping[int, Keyed]
+
+    def merge(self, other: KeyedSums) -> KeyedSums:
+        """The sums of the rows of both."""
+        level = max(self.level, other.level)
+        both = dict(self.at(level).tables)
+        for kind, theirs in other.at(level).tables.items():
+            both[kind] = both[kind].merge(theirs) if kind in both else theirs
+        return KeyedSums(self.layout, level, both)
+
+    def at(self, level: int) -> KeyedSums:
+        """The same at this level, which is no finer."""
+        if level == self.level:
+            return self
+
+        def keys(run: Run) -> Ints:
+            return self.layout(run.most[:, 0], level)
+
+        tables = {kind: own.rekeyed(keys) for kind, own in self.tables.items()}
+        return KeyedSums(self.layout, level, tables)
+
+    def fitting(self, full: Callable[[int, Mapping[int, int]], bool], levels: Iterable[int]) -> KeyedSums:
+        """At the finest of these levels at which there are not too many keys, whatever the order of merging.
+
+        `full` looks at the level, and the number of keys of each kind.
+        """
+        if not full(self.level, {kind: len(own) for kind, own in self.tables.items()}):
+            return self
+        if not full(self.level, {kind: own.n_keys for kind, own in self.tables.items()}):
+            return KeyedSums(self.layout, self.level, {k: own.added_up() for k, own in self.tables.items()})
+        found = self
+        for level in levels:
+            if level > self.level:
+                found = found.at(level)
+                if not full(level, {kind: len(own) for kind, own in found.tables.items()}):
+                    break
+        return found
+
+
+class ExactOrBins(Spec):
+    """Sums by value, exact or at one level of bins: stored as whether they are exact, and by a name.
+
+    With `several` there are tables of several kinds of rows.
+    """
+
+    flat = True
+
+    def __init__(self, layout: Layout, name: str, level: Size = 0, *, several: bool = False) -> None:
+        super().__init__("merge")
+        self.parts = "exact", name
+        self._layout, self._level, self._several = layout, level, several
+
+    def merged(self, name: str) -> str:
+        return f"self.{name}.merge(other.{name})"
+
+    def pack(self, value: KeyedSums) -> dict[str, Any]:
+        exact, name = self.parts
+        tables = {kind: own.to_values() for kind, own in value.tables.items()}
+        return {exact: value.level == EXACT, name: tables if self._several else tables[0]}
+
+    def read(self, stored: Any, sizes: Sizes) -> KeyedSums:
+        exact, own = (stored[name] for name in self.parts)
+        tables = mapping(own) if self._several else {0: own}
+        level = EXACT if truth(exact) else sized(self._level, sizes)
+        read = {whole(kind): Keyed.from_values(each) for kind, each in tables.items()}
+        return KeyedSums(self._layout, level, read)
