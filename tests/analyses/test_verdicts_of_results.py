@@ -4,6 +4,7 @@ import html
 import itertools
 import json
 import pickle
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -137,6 +138,24 @@ def test_terminal_and_json_of_commands_have_the_same_findings(kind, files, monke
     for finding in found["findings"]:
         assert finding["text"] in found["verdict"]
     assert "{source}" not in json.dumps(found["findings"])
+
+
+def test_the_next_step_runs_as_printed(files, monkeypatch):
+    """How many more rows would decide: the command and the call give the number that the verdict names."""
+    monkeypatch.chdir(files)
+    near = np.where(np.arange(N) < 9, 1 - GRADES["a"], GRADES["a"])
+    rows = [{"key": i, "score": grade} for i, grade in enumerate(GRADES["a"].tolist())]
+    others = [{**row, "score": grade} for row, grade in zip(rows, near.tolist(), strict=True)]
+    for name, own in {"old one": rows, "new": others}.items():
+        (files / f"{name}.jsonl").write_text("\n".join(map(json.dumps, own)))
+    asked = ("compare", "old one.jsonl", "new.jsonl", "--grade", "score", "--id", "key", "--json")
+    step = json.loads(verax(*asked).stdout)["next_step"]
+    planned = json.loads(verax(*shlex.split(step["command"])[1:], "--json").stdout)["plan"]
+    comparison = vx.compare(grades={"old one": GRADES["a"], "new": near}, ids=np.arange(N))
+    called = eval(step["call"], {"vx": vx, "comparison": comparison})
+    assert planned["rows"] == called.rows
+    said = int(step["text"].split("about ")[1].split(" more")[0].replace(",", ""))
+    assert said == pytest.approx(planned["more_rows"], rel=0.1)
 
 
 def test_pages_have_the_same_findings():

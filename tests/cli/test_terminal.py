@@ -145,7 +145,7 @@ def test_the_epoch_to_keep_comes_first(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("epoch,pbs,brier,accuracy\n0,0.9,0.8,0.5\n1,0.6,0.7,0.7\n2,0.7,0.5,0.6\n")
     text = verax("select", path).stdout
-    assert text.startswith("Keep epoch 1: lowest pbs, 0.6. Another is best by brier (epoch 2).")
+    assert text.startswith("Keep epoch 1: lowest pbs, 0.6. Another epoch is best by brier (epoch 2).")
 
 
 def test_rows_that_were_rescaled_are_counted_by_every_command(tmp_path):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from verax.cli.arguments import Typed
 from verax.cli.options import Reading, keyword, split
 from verax.common.paths import Files, called
 from verax.errors import InputError, Remedy, passing, show
@@ -273,3 +274,6 @@ class GradedFiles:
         """How answers were matched."""
         first = next(iter(self.answers.values()))
         return "by the order of the rows" if first.ids is None else f"by {', '.join(first.columns.id)}"
+
+
+Typed.reading |= {*Grading.__dataclass_fields__, "missing", "shared_ids"}

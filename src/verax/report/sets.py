@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 
 from verax.analyses.sets.result import CoverageLine, SetEvaluation, Span
+from verax.inference.findings import Claim
 from verax.report.plain import figure, plain_page, save_page, table_of
 
 _WIDTH, _LEFT, _RIGHT = 640, 130, 60
@@ -31,7 +32,7 @@ def sets_page(found: SetEvaluation, *, title: str = "Prediction sets", source: s
     str
         HTML that needs nothing else.
     """
-    short = found.excess is not None and found.excess.interval.defined and found.excess.interval.high < 0
+    short = Claim.TOO_NARROW in found.verdict.claims
     main, *others = found._tables()
     lines = [
         f'<p class="verdict{" alarm" if short else ""}">{escape(found.verdict)}</p>',

@@ -214,11 +214,16 @@ def _deciding(found: Compared, rule: str, gap: Difference) -> NextStep | None:
     # Grades and questions are planned for by their comparison, which knows their rows.
     pilot = "y, p" if found.missing is None else "comparison"
     pair = f"models=({gap.a!r}, {gap.b!r}), rule={rule!r}"
-    names = shlex.quote(f"{gap.a},{gap.b}")
+    command = f"verax plan {{source}} --models {shlex.quote(f'{gap.a},{gap.b}')}"
+    if found.missing is None:
+        command += f" --rule {shlex.quote(rule)}"
+    elif grade_named(rule) is None:
+        # Forecasts that change have options that `plan` lacks.
+        command = ""
     return NextStep(
         f"collect about {said} more rows, which would show a gap of this size with {100 * POWER:g}% power",
         f"vx.plan({pilot}, {pair})",
-        f"verax plan {{source}} --models {names}" + ("" if found.missing else f" --rule {shlex.quote(rule)}"),
+        command,
     )
 
 
