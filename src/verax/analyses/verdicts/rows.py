@@ -140,7 +140,7 @@ def _calibration(
     skilled: bool,
 ) -> list[Finding]:
     """What there is to say of the calibration of a model."""
-    if handle.lists:
+    if model in handle.listed:
         sums = handle.summarise({"stated": ListEventRecipe(model, _PLACES)})["stated"]
         return list_findings(read_claims(sums, _PLACES), level, whose)
     found = handle.summarise({"events": EventRecipe(model, ordered)})
