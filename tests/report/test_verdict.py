@@ -94,7 +94,7 @@ def test_a_shift_is_not_called_too_extreme():
     told = vx.evaluate(y, p).verdict
     assert told.claims[1:] == ("risks_too_high",)
     said = f"too high on average ({percent(p.mean())} forecast, {percent(y.mean())} observed"
-    assert f"Its probabilities of 1 are {said}, O:E {y.mean() / p.mean():.2f})." in told
+    assert f"Its probabilities of class 1 are {said}, O:E {y.mean() / p.mean():.2f})." in told
 
 
 def test_verdict_among_models():
@@ -328,7 +328,7 @@ def test_events_that_are_too_high_or_too_low_are_named_with_evidence():
     error = np.sqrt((raised[:, 3] * (1 - raised[:, 3])).sum()) / 1500
     assert off.p_value == pytest.approx(2 * norm.sf(off.gap / error), rel=1e-6)
     shares = f"{percent(raised[:, 3].mean())} forecast, {percent((y == 3).mean())} observed"
-    assert f"d is forecast too often ({shares})" in report.verdict
+    assert f"forecasts d too often ({shares})" in report.verdict
     honest = light(y, p, classes=["a", "b", "c", "d"])
     assert not [each for each in honest.contents.best.dense.remedy.class_biases if each.p_value < 0.01]
     assert not {"risks_too_high", "risks_too_low"} & set(honest.verdict.claims)

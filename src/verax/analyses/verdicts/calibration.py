@@ -78,10 +78,11 @@ class CalibrationEvidence:
         return list(self.slopes.lines) if fitted and self.slopes is not None else []
 
     def event(self, i: int) -> str:
-        """What an event is called: the second of two classes, a class or higher, or a class."""
-        if self.ordered:
-            return f"{self.names[i + 1]} or higher" if i + 2 < len(self.names) else self.names[-1]
-        return self.names[i]
+        """What an event is called: a class, or of ordered classes one or a higher one."""
+        name = self.names[i + 1 if self.ordered else i]
+        # A number alone does not say what it counts.
+        called = f"class {name}" if name.lstrip("-").isdigit() else name
+        return f"{called} or higher" if self.ordered and i + 2 < len(self.names) else called
 
     def adjusted(self) -> dict[str, float]:
         """The p-value of every test, corrected for all of them; by the kind of test and its place.
@@ -122,8 +123,9 @@ def calibration_findings(
     if all(math.isnan(value) for value in p.values()):
         return [Finding(Claim.UNTESTED, f"The calibration of {_mid(whose)} was not tested.")]
     judge = _Judge(evidence, level, p, whose)
-    large = judge.large()
-    found = [*judge.top(), *large, *judge.slopes({name for each in large for name in each.about})]
+    top = judge.top()
+    large = judge.large(also=bool(top))
+    found = [*top, *large, *judge.slopes({name for each in large for name in each.about})]
     found = found or judge.shape()
     if found:
         return found
@@ -181,12 +183,14 @@ class _Judge:
         text = f"{self.whose} is {slightly}{side_of(sure.gap)} ({shares})."
         return [self._finding(claim, text, "top 0", {"claimed": sure.claimed, "correct": sure.right})]
 
-    def large(self) -> list[Finding]:
-        """Which events are forecast too high or too low on average."""
+    def large(self, *, also: bool) -> list[Finding]:
+        """Which events are forecast too high or too low on average; `also` if something else is wrong."""
         evidence = self.evidence
         off = [(i, bias) for i, bias in enumerate(evidence.biases) if self._holds(f"large {i}")]
         off.sort(key=lambda each: -abs(each[1].gap))
-        found = []
+        # Where more is wrong, a slight bias of a class is not worth a sentence.
+        off = [each for each in off if not also or abs(each[1].gap) >= SLIGHT_GAP]
+        found: list[Finding] = []
         for i, bias in off[:_NAMED]:
             event, claimed, happened = evidence.event(bias.position), bias.claimed, bias.happened
             if evidence.ordered:
@@ -200,8 +204,8 @@ class _Judge:
             if len(evidence.names) == 2:
                 text = f"{self._its} probabilities of {event} are {side} on average ({shares}{ratio})."
             else:
-                text = f"{event} is forecast {slightly}too {'often' if high else 'rarely'} ({shares})."
-                text = f"{self._by}{text}"
+                often = f"{slightly}too {'often' if high else 'rarely'}"
+                text = f"{'It' if found else self.whose} forecasts {event} {often} ({shares})."
             numbers = {"forecast": claimed, "observed": happened}
             if claimed > 0:
                 numbers["observed_to_expected"] = happened / claimed
@@ -246,10 +250,6 @@ class _Judge:
     @property
     def _its(self) -> str:
         return "Its" if self.whose == "The model" else f"{self.whose}'s"
-
-    @property
-    def _by(self) -> str:
-        return "" if self.whose == "The model" else f"{self.whose}: "
 
 
 _RECALIBRATE = NextStep("try recalibration", "vx.recalibrate(y, p)", "verax recalibrate {source}")
