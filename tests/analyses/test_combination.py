@@ -126,7 +126,9 @@ def test_what_a_pool_says():
     useless = {"good": p["f0"], "noise": rng.dirichlet(np.ones(6), len(y))}
     other = vx.fit_pool(y, useless)
     assert not other.beats_all
-    assert "significantly better than noise but not significantly better than good" in other.verdict
+    assert "The combination is significantly better than noise." in other.verdict
+    assert "The combination is not significantly better than good." in other.verdict
+    assert other.verdict.next_step.text == "keep good alone, which is simpler"
     lists = vx.TopLists.from_dicts([{0: 0.01}] * len(y), n_classes=6)
     fined = vx.fit_pool(y, {"good": vx.TopLists.from_probabilities(p["f0"], 2), "invalid": lists})
     assert fined.faults["invalid"].n_invalid == len(y)

@@ -292,33 +292,23 @@ class Combination(WithVerdict, Tabled, MaySkip):
     def _findings(self) -> list[Finding]:
         beaten = [name for name in self.weights if self._beats(name)]
         others = [name for name in self.weights if name not in beaten]
-        if not others:
-            found = [
-                self._gaps(
-                    Claim.BETTER, "The combination is significantly better than each of its parts.", beaten
-                )
-            ]
-        elif beaten:
-            text = f"The combination is significantly better than {listed(beaten)} "
-            found = [
-                self._gaps(Claim.BETTER, f"{text}but not significantly better than {listed(others)}.", beaten)
-            ]
-        else:
-            found = [
-                self._gaps(
-                    Claim.NOT_BETTER,
-                    "The combination is not significantly better than any of its parts.",
-                    others,
-                )
-            ]
+        found = []
+        if beaten:
+            whom = listed(beaten) if others else "each of its parts"
+            text = f"The combination is significantly better than {whom}."
+            found.append(self._gaps(Claim.BETTER, text, beaten))
+        if others:
+            whom = listed(others) if beaten else "any of its parts"
+            text = f"The combination is not significantly better than {whom}."
+            best = next(model.name for model in self.comparison.models[self.rule] if model.name in others)
+            step = NextStep(f"keep {best} alone, which is simpler")
+            found.append(replace(self._gaps(Claim.NOT_BETTER, text, others), step=step))
         if self._beats(EQUAL):
             text = "Fitted weights are significantly better than equal ones."
             return [*found, self._gaps(Claim.BETTER, text, [EQUAL])]
         text = "Fitted weights are not significantly better than equal ones."
-        return [
-            *found,
-            replace(self._gaps(Claim.NOT_BETTER, text, [EQUAL]), step=NextStep("use equal weights")),
-        ]
+        equal = self._gaps(Claim.NOT_BETTER, text, [EQUAL])
+        return [*found, equal if others else replace(equal, step=NextStep("use equal weights"))]
 
     def _gaps(self, claim: Claim, text: str, names: Sequence[str]) -> Finding:
         """A finding about the differences of the combination from some forecasters."""
