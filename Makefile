@@ -83,6 +83,7 @@ bench: .venv/tools ## speed and memory against the peers
 	$(BIN)/python benchmarks/listfiles.py
 	$(BIN)/python benchmarks/decomposition.py
 	$(BIN)/python benchmarks/boosting.py
+	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/files.py
 	$(BIN)/python benchmarks/engines.py
 	$(BIN)/python benchmarks/report.py
