@@ -6,8 +6,8 @@ from functools import cache
 from html.parser import HTMLParser
 
 import numpy as np
-import pytest
 
+from verax._settings import changed
 from verax.report import Report
 
 GRADES = ["none", "mild", "moderate", "severe"]
@@ -29,20 +29,13 @@ def sample(n=600, k=4, *, sharpness=1.0, seed=0):
     return y, p / p.sum(axis=1, keepdims=True)
 
 
-def lighten(patch, replicates=20, methods=("temperature",)):
-    """Let reports have few replicates and few ways to recalibrate, where neither matters."""
-    patch.setattr("verax.report.limits.MOST", replicates)
-    patch.setattr("verax.report.calibration.RESAMPLES", 20)
-    patch.setattr("verax.report.analysis.LIST_TESTS", 19)
-    patch.setattr("verax.report.limits.LIST_TESTS", 19)
-    patch.setattr("verax.report.remedies.METHODS", methods)
+# Reports with few replicates and one way to recalibrate, where neither matters.
+LIGHT = {"report_tests": 20, "report_list_tests": 19, "report_bands": 20, "report_methods": ("temperature",)}
 
 
 def light(*args, replicates=20, **options):
     """A report with few replicates and without recalibration, for what depends on neither."""
-    with pytest.MonkeyPatch.context() as patch:
-        lighten(patch, replicates)
-        patch.setattr("verax.report.remedies.recalibrated", lambda *_: False)
+    with changed(**LIGHT | {"report_tests": replicates, "report_recalibrated": 0}):
         return Report.of(*args, **options)
 
 

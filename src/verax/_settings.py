@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 
-@dataclass(slots=True)
+@dataclass
 class _Settings:
     """All thresholds, with their units and the reasons for their defaults."""
 
@@ -53,6 +53,62 @@ class _Settings:
     # Probabilities of a card for which the command line computes calibration without being asked: every
     # class is fitted on its own.
     calibration_up_to: int = 2**21
+
+    # ---- parts of files ------------------------------------------------------------------------------
+
+    # Rows of a part, and the probabilities in it: what one thread scores at a time, in tens of megabytes.
+    part_rows: int = 2**17
+    part_probabilities: int = 2**21
+    # Rows of a table of lists in a part, and records: a record takes many times the memory of a row.
+    list_part_rows: int = 2**16
+    list_part_records: int = 2**12
+    # Bytes of text that are parsed at a time: the column types of a block are found together.
+    text_block: int = 2**22
+    # Bytes of memory of this machine, which an array in a file must not exceed; None: those it reports.
+    memory: int | None = None
+
+    # ---- what a file may ask for ---------------------------------------------------------------------
+    # More is refused, because a small file must not fill the machine. SECURITY.md states these limits.
+
+    # Columns of a table, and bytes of its first line.
+    most_columns: int = 2**16
+    longest_header: int = 2**24
+    # Bytes of a line of JSON, levels of nesting in it, and cells of a table of lines with different keys.
+    longest_line: int = 2**28
+    most_levels: int = 256
+    most_cells: int = 2**25
+    # Bytes of standard input that are kept in a temporary file.
+    most_piped: int = 2**34
+    # Bytes in memory of saved arrays that are stored in a shorter form.
+    most_expanded: int = 2**28
+    # Members of an archive, bytes of a member, and bytes above which its compression ratio is limited.
+    most_members: int = 2**22
+    largest_member: int = 2**30
+    large_member: int = 2**24
+    most_ratio: int = 200
+    # Characters of a cell of a table, and of a line, in a terminal; the rest is cut.
+    longest_cell: int = 200
+    longest_shown: int = 5000
+
+    # ---- waiting -------------------------------------------------------------------------------------
+
+    # Seconds to wait for another process that has locked a file: it writes for less than one.
+    lock_wait: float = 30.0
+    # Seconds until the command line shows its progress: shorter commands need none.
+    progress_after: float = 2.0
+
+    # ---- budgets of the report -----------------------------------------------------------------------
+
+    # Draws behind calibration tests, of distributions and of lists, and behind bands of reliability curves.
+    report_tests: int = 1000
+    report_list_tests: int = 999
+    report_bands: int = 200
+    # Recalibration methods that are tried: the menu of `recalibrate`.
+    report_methods: str | tuple[str, ...] = "best"
+    # Probabilities of all models together that they are tried on: some seconds. Of more, rows are drawn.
+    report_recalibrated: int = 60_000
+    # Subgroups of a column that are kept while rows are read in parts.
+    report_subgroups: int = 100
 
 
 settings = _Settings()

@@ -15,7 +15,6 @@ from cases import forecasts
 from scattered import Scattered
 from verax.analyses.subgroups.chance import Chance
 from verax.inputs import breakdown
-from verax.scans import parts
 
 
 def calibrated(n, seed=0):
@@ -359,7 +358,7 @@ def test_subgroups_of_files_do_not_depend_on_the_number_of_threads(tmp_path, cha
     rows = pd.DataFrame(p, columns=["p_0", "p_1", "p_2"]).assign(label=y, site=np.arange(600) % 7)
     rows.to_parquet(tmp_path / "rows.parquet", row_group_size=200)
     monkeypatch.setattr(breakdown, "_MANY", 1)
-    monkeypatch.setattr(parts, "rows_at_a_time", lambda *_: 100)
+    change(part_rows=100)
     found, seen = [], set()
     take_in = breakdown._bound
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from reports import lighten
+from reports import LIGHT
 
 
 @pytest.fixture(autouse=True)
-def light_reports(monkeypatch):
+def light_reports(change):
     """What commands do with reports needs few replicates and one way to recalibrate."""
-    lighten(monkeypatch)
+    change(**LIGHT)

@@ -134,8 +134,8 @@ def test_standard_input_that_cannot_be_used(content, arguments, said, folder):
     assert "/tmp" not in ran.stderr
 
 
-def test_standard_input_is_limited(table, folder, monkeypatch):
-    monkeypatch.setattr("verax.cli.arguments.MOST_PIPED", 1000)
+def test_standard_input_is_limited(table, folder, change):
+    change(most_piped=1000)
     assert "Standard input may have up to" in piped(written(table, "csv"), "evaluate", "-").stderr
 
 

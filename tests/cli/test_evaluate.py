@@ -409,16 +409,17 @@ def test_a_closed_pipe_is_quiet(folder):
     assert (process.returncode, error) == (128 + signal.SIGPIPE, "")
 
 
-def test_progress_is_for_terminals_that_wait(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+def test_progress_is_for_terminals_that_wait(change, capsys):
+    change(progress_after=0.0)
     with progress.progress():
         progress.advance(5)
     assert capsys.readouterr().err == ""
     master, slave = pty.openpty()
     code = "\n".join(
         [
+            "from verax._settings import settings",
             "from verax.cli import progress",
-            "progress.PATIENCE = PATIENCE_HERE",
+            "settings.progress_after = PATIENCE_HERE",
             "with progress.progress():",
             "    progress.name_progress('verax evaluate')",
             "    progress.advance(5000); progress.advance(5000); input()",

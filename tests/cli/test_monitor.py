@@ -284,9 +284,9 @@ def test_days_that_are_texts_in_another_order_are_refused(day):
         assert not (folder / "dated.state").exists()
 
 
-def test_a_run_that_waits_in_vain_names_the_other_one(day, monkeypatch):
+def test_a_run_that_waits_in_vain_names_the_other_one(day, change):
     _, folder = day
-    monkeypatch.setattr("verax.common.locking.WAIT", 0.1)
+    change(lock_wait=0.1)
     with locked(folder / "model.state"):
         refused = verax("monitor", folder / "day.csv", "--time", "day", "--state", folder / "model.state")
     assert refused.returncode == 2

@@ -11,7 +11,6 @@ import threading
 import pytest
 
 import verax as vx
-from verax.common import locking
 from verax.common.locking import locked
 
 HOLD = """
@@ -37,8 +36,8 @@ def holder(tmp_path):
     running.stdout.close()
 
 
-def test_who_waits_in_vain_is_told_who_holds_the_lock(tmp_path, holder, monkeypatch):
-    monkeypatch.setattr(locking, "WAIT", 0.1)
+def test_who_waits_in_vain_is_told_who_holds_the_lock(tmp_path, holder, change):
+    change(lock_wait=0.1)
     with (
         pytest.raises(vx.InputError, match=f"process {holder.pid} on .*, since 20.* 0.1 seconds have passed"),
         locked(tmp_path / "model.state"),

@@ -18,7 +18,6 @@ import verax as vx
 from evallogs import chosen, olmes, write_lines
 from predictionfiles import CSV, ROWS, N, refuses, table
 from verax import files
-from verax.files.formats import npy, texts
 from verax.files.lists import open_lists
 from verax.files.logs import read_log
 
@@ -149,8 +148,8 @@ def test_broken_json_lines(write):
     refuses(write(lists, "c.jsonl"), "probs length row=1")
 
 
-def test_types_in_json_lines_are_held_together_over_blocks(write, monkeypatch):
-    monkeypatch.setattr(texts, "BLOCK", 2**10)
+def test_types_in_json_lines_are_held_together_over_blocks(write, change):
+    change(text_block=2**10)
     lines = '{"label":0,"p_0":0.5,"p_1":0.5,"when":"2020-01-01"}\n' * 100
     read = files.read(write(lines + lines.replace("2020-01-01", "x"), "a.jsonl"), id="when")
     assert read.ids[[0, -1]].tolist() == ["2020-01-01", "x"]
@@ -232,8 +231,8 @@ def test_arrays_that_claim_impossible_sizes(shape, tmp_path):
     refuses(tmp_path / "a.npz", "path file")
 
 
-def test_a_small_archive_of_a_huge_row(tmp_path, monkeypatch):
-    monkeypatch.setattr(npy, "_memory", lambda: 10**6)
+def test_a_small_archive_of_a_huge_row(tmp_path, change):
+    change(memory=10**6)
     np.savez_compressed(tmp_path / "a.npz", probs=np.zeros((1, 10**6)), labels=[0])
     refuses(tmp_path / "a.npz", "path file")
     np.savez_compressed(

@@ -12,7 +12,6 @@ import verax as vx
 from cases import card_of_file
 from predictionfiles import refuses
 from verax import files
-from verax.files.formats import texts
 
 
 @pytest.mark.parametrize(
@@ -77,23 +76,23 @@ def test_cells_are_texts(write):
 
 
 @pytest.mark.parametrize("end", ["A1", "0.5", "01", "1.5", "true"])
-def test_a_label_far_down_is_named_by_its_row(end, write, monkeypatch):
-    monkeypatch.setattr(texts, "BLOCK", 2**12)
+def test_a_label_far_down_is_named_by_its_row(end, write, change):
+    change(text_block=2**12)
     rows = "0,0.2,0.8\n1,0.2,0.8\n" * 2000
     refuses(write(f"label,p_a,p_b\n{rows}{end},0.5,0.5\n"), "target label row=4000 classes")
     names = f"a,0.2,0.8\n{end},0.2,0.8\n"
     assert files.read(write(f"label,p_a,p_{end}\n{names * 2000}{names}")).y[-1] in (1, end)
 
 
-def test_a_class_that_appears_late_is_known(write, monkeypatch):
-    monkeypatch.setattr(texts, "BLOCK", 2**12)
+def test_a_class_that_appears_late_is_known(write, change):
+    change(text_block=2**12)
     rows = "1,0.5,0.25,0.25\n2,0.5,0.25,0.25\n" * 2000
     read = files.read(write(f"label,p_1,p_X,p_2\n{rows}X,0.5,0.25,0.25\n"))
     assert read.y[-3:].tolist() == ["1", "2", "X"]
 
 
-def test_numbers_are_numbers_wherever_they_begin(write, monkeypatch):
-    monkeypatch.setattr(texts, "BLOCK", 2**12)
+def test_numbers_are_numbers_wherever_they_begin(write, change):
+    change(text_block=2**12)
     whole = "a,1,0,1\n" * 3000
     read = files.read(write(f"label,p_a,p_b,w\n{whole}b, 0.5,5e-1,0.5\n"), weights="w")
     assert (read.p[-1].tolist(), read.weights[-1]) == ([0.5, 0.5], 0.5)

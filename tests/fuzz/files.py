@@ -26,7 +26,7 @@ import pyarrow.parquet as papq
 import verax as vx
 from cases import card_of_file
 from verax import files
-from verax.files.formats import texts
+from verax._settings import changed, settings
 
 ODD = (
     "a",
@@ -69,23 +69,19 @@ CELLS = (
 
 def attempt(rng: np.random.Generator) -> None:
     """One hostile file."""
-    before = texts.BLOCK
-    texts.BLOCK = int(rng.choice([400, 2000, before]))
-    with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
+    block = changed(text_block=int(rng.choice([400, 2000, settings.text_block])))
+    with block, tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            kinds = ["faithful", "bytes", "cell", "types", "arrays", "several"]
-            kind = rng.choice(kinds, p=[0.25, 0.2, 0.2, 0.15, 0.1, 0.1])
-            {
-                "several": several,
-                "faithful": faithful,
-                "bytes": broken,
-                "cell": one_cell,
-                "types": odd_types,
-                "arrays": odd_arrays,
-            }[str(kind)](rng, Path(name))
-        finally:
-            texts.BLOCK = before
+        kinds = ["faithful", "bytes", "cell", "types", "arrays", "several"]
+        kind = rng.choice(kinds, p=[0.25, 0.2, 0.2, 0.15, 0.1, 0.1])
+        {
+            "several": several,
+            "faithful": faithful,
+            "bytes": broken,
+            "cell": one_cell,
+            "types": odd_types,
+            "arrays": odd_arrays,
+        }[str(kind)](rng, Path(name))
 
 
 # ---- tables ------------------------------------------------------------------------------------

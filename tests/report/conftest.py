@@ -6,6 +6,7 @@ import pytest
 
 from browsers import Browser
 from reports import graded
+from verax._settings import changed
 
 
 @pytest.fixture(scope="session")
@@ -26,12 +27,11 @@ def one_method():
 
     Folders have no scope of their own: what they set would stay set for the tests of other folders.
     """
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("verax.report.remedies.METHODS", ("temperature",))
+    with changed(report_methods=("temperature",)):
         yield
 
 
 @pytest.fixture
-def all_methods(monkeypatch):
+def all_methods(change):
     """For tests of what recalibration gains: the methods that users get."""
-    monkeypatch.setattr("verax.report.remedies.METHODS", "best")
+    change(report_methods="best")

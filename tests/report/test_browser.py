@@ -12,7 +12,7 @@ import pytest
 
 import verax as vx
 from browsers import CHROMIUM, DRIVER
-from reports import EVIL, GRADES, graded, light, lighten, sample, two_class
+from reports import EVIL, GRADES, LIGHT, graded, light, sample, two_class
 from verax.analyses.words import short_of
 from verax.report import Report
 from verax.report.monitoring import save_monitor_page
@@ -308,8 +308,8 @@ def test_the_keyboard_is_enough(browser, page):
     assert browser.run("return document.querySelector('details.definition').open")
 
 
-def test_texts_from_outside_stay_texts(browser, tmp_path, monkeypatch):
-    lighten(monkeypatch)
+def test_texts_from_outside_stay_texts(browser, tmp_path, change):
+    change(**LIGHT)
     y, p = sample(120)
     evil = [*EVIL[:3], 'x" onload="alert(2)']
     report = Report.of(

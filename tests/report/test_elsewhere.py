@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import verax as vx
-from reports import light, lighten
+from reports import LIGHT, light
 from scattered import Scattered, problem
 from verax._settings import changed
 from verax.analyses.samples import Sketch
@@ -23,9 +23,9 @@ from verax.scans.saved import Recorded
 
 
 @pytest.fixture(autouse=True)
-def few_replicates(monkeypatch):
+def few_replicates(change):
     """As few as a page of many rows has, and one way to recalibrate: comparisons depend on neither."""
-    lighten(monkeypatch)
+    change(**LIGHT)
 
 
 def same_subgroups(found, exact):
@@ -54,8 +54,8 @@ def same_subgroups(found, exact):
         pytest.param("groups", True, False, marks=pytest.mark.long),
     ],
 )
-def test_the_report_is_that_of_the_rows(kind, several, ordered, monkeypatch):
-    monkeypatch.setattr("verax.report.breakdowns.MOST_VALUES", 14)
+def test_the_report_is_that_of_the_rows(kind, several, ordered, change):
+    change(report_subgroups=14)
     rng, y, p = problem(480, 3, 4)
     p[5] = p[4]
     y[5] = y[4]
@@ -78,7 +78,7 @@ def test_the_report_is_that_of_the_rows(kind, several, ordered, monkeypatch):
     shown = {name: column for name, column in by.items() if name != "row"}
     exact = light(y, models, ordered=ordered, ids=ids, by=shown, **own)
     handle = Scattered(y, models, ids=ids, by=by, n_parts=3, **own)
-    lighten(monkeypatch)
+    change(**LIGHT)
     found = Report.of(handle, ordered=ordered)
     handle.passes = 0
     with changed(read_again_up_to=0):

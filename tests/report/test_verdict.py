@@ -16,6 +16,7 @@ from scipy.stats import norm
 import verax as vx
 from covers import calibration_tests
 from reports import Page, answer, light, sample
+from verax._settings import changed
 from verax.analyses.calibration.class_bias import read_class_biases
 from verax.analyses.calibration.event_recipe import EventRecipe
 from verax.analyses.calibration.overconfidence import overconfidence_of
@@ -35,8 +36,7 @@ def verdict(y, p, **options):
 def sharpened():
     """Forecasts that are too sure, and the report on them: built once for all tests."""
     y, p = sample(300, sharpness=2)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("verax.report.remedies.METHODS", "best")
+    with changed(report_methods="best"):
         return y, p, Report.of(y, p)
 
 
@@ -309,9 +309,9 @@ def test_calibrated_forecasts_are_not_to_be_recalibrated(all_methods):
     assert "Before and after in numbers" not in page
 
 
-def test_a_gain_that_a_part_of_the_rows_does_not_show_is_undecided(monkeypatch, all_methods):
+def test_a_gain_that_a_part_of_the_rows_does_not_show_is_undecided(change, all_methods):
     y, p = sample(800)
-    monkeypatch.setattr(limits, "_PROBABILITIES", 4 * 600)
+    change(report_recalibrated=4 * 600)
     report = Report.of(y, p)
     remedy = report.contents.best.dense.remedy
     assert (remedy.recalibration.method, remedy.undecided) == ("none", (600, 800))
@@ -334,9 +334,8 @@ def test_events_that_are_too_high_or_too_low_are_named_with_evidence():
     assert not {"risks_too_high", "risks_too_low"} & set(honest.verdict.claims)
 
 
-def test_very_many_rows_are_recalibrated_in_part_and_very_many_classes_not_at_all(monkeypatch):
-    monkeypatch.setattr(limits, "_PROBABILITIES", 4 * 600)
-    monkeypatch.setattr("verax.report.remedies.METHODS", ("temperature",))
+def test_very_many_rows_are_recalibrated_in_part_and_very_many_classes_not_at_all(change):
+    change(report_recalibrated=4 * 600, report_methods=("temperature",))
     y, p = sample(900)
     groups = np.arange(900) // 30
     assert Report.of(y, p).contents.best.dense.remedy.recalibration.n_rows == 600

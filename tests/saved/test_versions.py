@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import verax as vx
-from reports import lighten
+from reports import LIGHT
 from verax.analyses.calibration import slope_fit
 from verax.analyses.cards.saved import merge_files
 from verax.report import Report
@@ -48,11 +48,11 @@ CASES = [
 
 
 @pytest.fixture(autouse=True)
-def light_reports(monkeypatch):
+def light_reports(change):
     """What was saved does not depend on the replicates of a report. It recalibrates by several methods: parts
     of 0.2.0 have their rows in another order, and the verdict on so few rows would depend on it.
     """
-    lighten(monkeypatch, methods=("temperature", "bcts", "isotonic"))
+    change(**LIGHT | {"report_methods": ("temperature", "bcts", "isotonic")})
 
 
 @pytest.fixture(scope="module")

@@ -34,9 +34,9 @@ def partitioned(frame, seed=0, n=9):
 
 
 @pytest.fixture(autouse=True)
-def small_runs(monkeypatch):
+def small_runs(change):
     """Partitions come in several parts."""
-    monkeypatch.setattr("verax.scans.parts.rows_at_a_time", lambda width: 400)
+    change(part_rows=400)
 
 
 @pytest.mark.long

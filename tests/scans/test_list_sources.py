@@ -115,8 +115,8 @@ def test_frames_and_files_say_what_memory_says(kind, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(2))
-def test_parts_and_orders_of_merging_do_not_matter(seed, monkeypatch):
-    monkeypatch.setattr("verax.scans.lists._ROWS", 70)
+def test_parts_and_orders_of_merging_do_not_matter(seed, change, monkeypatch):
+    change(list_part_rows=70)
     same(analyses(cut_engine(monkeypatch, table(), seed), report=not seed))
 
 
@@ -141,9 +141,8 @@ def records():
 
 
 @pytest.mark.parametrize("shape", ["tokens", "arrays", "long"])
-def test_files_of_records_are_read_in_parts(shape, tmp_path, monkeypatch):
-    monkeypatch.setattr("verax.scans.listfiles._RECORDS", 64)
-    monkeypatch.setattr("verax.scans.lists._ROWS", 64)
+def test_files_of_records_are_read_in_parts(shape, tmp_path, change):
+    change(list_part_records=64, list_part_rows=64)
     rows = [row for row in records() if row["a_labels"]]
     names = ("truth", "w", "who", "site", "number")
     for i in range(2):

@@ -113,9 +113,9 @@ def handle(table, tmp_path):
 
 
 @pytest.fixture(autouse=True)
-def small_parts(monkeypatch):
+def small_parts(change):
     """Files come in many parts."""
-    monkeypatch.setattr("verax.scans.parts.rows_at_a_time", lambda width: 500)
+    change(part_rows=500)
 
 
 def near(a, b):
@@ -167,7 +167,7 @@ def test_the_worst_rows_are_those_in_memory(handle, rows, rule):
 
 
 @pytest.mark.parametrize(("n", "again"), [(5, False), (800, True)])
-def test_ranks_from_one_pass_are_those_in_memory(table, rows, tmp_path, monkeypatch, n, again):
+def test_ranks_from_one_pass_are_those_in_memory(table, rows, tmp_path, change, monkeypatch, n, again):
     y, p, *_ = rows
     papq.write_table(table, tmp_path / "parts.parquet", row_group_size=300)
     asked = {"rule": "brier", "n": n, "others": ["log_score", "spherical"]}
@@ -175,7 +175,7 @@ def test_ranks_from_one_pass_are_those_in_memory(table, rows, tmp_path, monkeypa
     passes = []
     taken = WorseRecipe.take
     monkeypatch.setattr(WorseRecipe, "take", lambda *given: passes.append(1) or taken(*given))
-    monkeypatch.setattr("verax.files.source._ROWS", 200)
+    change(part_rows=200)
     found = vx.worst(vx.scan(tmp_path / "parts.parquet", probs="p_*", classes=CLASSES), **asked)
     # Of 800 rows some have a small loss by another rule, and more rows before them than are kept.
     assert bool(passes) == again

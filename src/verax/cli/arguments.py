@@ -19,7 +19,7 @@ from glob import glob
 from pathlib import Path
 from typing import Any, ClassVar
 
-from verax.common.limits import MOST_PIPED
+from verax._settings import settings
 from verax.common.paths import refuse_special
 from verax.errors import InputError, Remedy
 
@@ -221,9 +221,9 @@ def _spool(folder: Path, form: str | None) -> Path:
     with copied.open("wb") as file:
         while block := sys.stdin.buffer.read(_BLOCK):
             size += len(block)
-            if size > MOST_PIPED:
+            if size > settings.most_piped:
                 raise InputError(
-                    f"Standard input may have up to {MOST_PIPED >> 30} GiB",
+                    f"Standard input may have up to {settings.most_piped >> 30} GiB",
                     argument="path",
                     kind="file",
                     remedies=[Remedy("Write it to a file, and name that.")],

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from verax._settings import settings
 from verax._version import __version__
 from verax.cli.app import BROKEN_PIPE, give_up_stdout
 from verax.cli.arguments import Piped
 from verax.cli.progress import stop_progress
 from verax.cli.words import visible_json
 from verax.common import strictjson
-from verax.common.limits import LONGEST_SHOWN
 from verax.common.texts import shortened, visible
 from verax.display.writing import written
 from verax.errors import InputError
@@ -44,7 +44,7 @@ def show(result: dict[str, Any], tables: Sequence[Table | str], *, as_json: bool
 
 def _lines(text: str) -> str:
     lines = visible(Piped.named(text)).split("\n")
-    return "\n".join(shortened(line, LONGEST_SHOWN) for line in lines)
+    return "\n".join(shortened(line, settings.longest_shown) for line in lines)
 
 
 def echo(what: Table | str) -> None:
@@ -96,7 +96,7 @@ def make_table(
 def _text(text: str) -> str:
     from rich.markup import escape
 
-    return escape(shortened(visible(text), LONGEST_SHOWN))
+    return escape(shortened(visible(text), settings.longest_shown))
 
 
 def to_json(result: Mapping[str, Any]) -> str:

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-# Progress appears after this many seconds.
-PATIENCE = 2.0
+from verax._settings import settings
 
 
 class Progress:
@@ -19,7 +18,7 @@ class Progress:
         self._what, self._rows = what, 0
         self._bar: Any = None
         self._over, self._lock = False, threading.Lock()
-        self._timer = threading.Timer(PATIENCE, self._appear)
+        self._timer = threading.Timer(settings.progress_after, self._appear)
         self._timer.daemon = True
         self._timer.start()
 

@@ -12,10 +12,11 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
+from verax._settings import settings
 from verax.errors import InputError, Remedy
 
-# How long to wait for another process, in seconds, and how often to look.
-WAIT, _EVERY = 30.0, 0.05
+# How often to look for a lock of another process, in seconds.
+_EVERY = 0.05
 # What systems say of folders that cannot lock, such as some network folders.
 _CANNOT = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
 # Windows refuses to read locked bytes, so the lock lies behind the text that names its holder.
@@ -50,7 +51,7 @@ def locked(path: Path, argument: str = "path") -> Iterator[None]:
 
 def _acquired(place: Path, path: Path, argument: str) -> int:
     """The open lock file, when nobody else has locked it."""
-    until = time.monotonic() + WAIT
+    until = time.monotonic() + settings.lock_wait
     while True:
         handle = os.open(place, os.O_RDWR | os.O_CREAT, 0o666)
         try:
@@ -67,7 +68,8 @@ def _acquired(place: Path, path: Path, argument: str) -> int:
                 f"{path} must not be in use by another process",
                 argument=argument,
                 kind="file",
-                found=f"{holder or 'another process'} holds its lock, and {WAIT:g} seconds have passed",
+                found=f"{holder or 'another process'} holds its lock, "
+                f"and {settings.lock_wait:g} seconds have passed",
                 remedies=[Remedy("Run again when it has finished.")],
             )
         time.sleep(_EVERY)

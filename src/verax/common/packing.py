@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from verax.common.limits import MOST_EXPANDED
+from verax._settings import settings
 from verax.errors import InputError, show
 
 MAGIC = b"VERAX\r\n\x1a"
@@ -248,7 +248,7 @@ class Writer:
 
     def _may_expand(self, n: int) -> bool:
         """Whether an array of `n` bytes may be stored in a shorter form."""
-        if self._expanded + n > MOST_EXPANDED:
+        if self._expanded + n > settings.most_expanded:
             return False
         self._expanded += n
         return True
@@ -376,7 +376,7 @@ class Reader:
 
     def _expand(self, n: int) -> None:
         self._expanded += n
-        if self._expanded > MOST_EXPANDED:
+        if self._expanded > settings.most_expanded:
             raise ValueError("arrays larger than allowed")
 
     def _pull(self, n: Any) -> memoryview:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.common.limits import MOST_LEVELS
+from verax._settings import settings
 from verax.errors import show
 
 # Texts, which may hold brackets, and brackets.
@@ -65,7 +65,7 @@ def levels(text: bytes) -> int:
     >>> levels(b"[" * 300 + b"]" * 300), levels(b'{"a": [1]}')
     (300, 0)
     """
-    if text.count(b"[") + text.count(b"{") <= MOST_LEVELS:
+    if text.count(b"[") + text.count(b"{") <= settings.most_levels:
         return 0
     depth = most = 0
     for found in _TOKENS.finditer(text):

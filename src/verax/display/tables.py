@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
+from verax._settings import settings
 from verax.common.checks import check_choice
-from verax.common.limits import LONGEST_CELL
 from verax.common.texts import on_a_line, shortened
 from verax.errors import MissingPackageError
 
@@ -191,7 +191,7 @@ def text_table(cells: Cells, *, right: Collection[int] = ()) -> list[str]:
 
     Control characters and line breaks in the cells are shown as escapes, so each row stays one line.
     """
-    cells = [[shortened(on_a_line(text), LONGEST_CELL) for text in row] for row in cells]
+    cells = [[shortened(on_a_line(text), settings.longest_cell) for text in row] for row in cells]
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
     return [
         "  ".join(

@@ -6,18 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
 
+from verax._settings import settings
 from verax.errors import InputError
 from verax.files.predictions import Predictions, Request, Roles, concatenate
 from verax.inputs.rescaling import Rescaled
 from verax.inputs.skipping import NO_ROWS, NO_VALID_ROW, Skipped
 
-# The rows of a batch, and the numbers in them, unless told otherwise: what one thread scores at a time.
-_ROWS, _PROBABILITIES = 2**17, 2**21
-
 
 def rows_at_a_time(width: int) -> int:
     """Number of rows read at a time, given the number of probabilities per row."""
-    return max(1, min(_ROWS, _PROBABILITIES // width))
+    return max(1, min(settings.part_rows, settings.part_probabilities // width))
 
 
 class Source(ABC):

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from verax._settings import settings
 from verax.analyses.calibration.components import Decomposition
 from verax.analyses.calibration.event_recipe import EventRecipe
 from verax.analyses.calibration.listsums import ListEventRecipe
@@ -56,8 +57,6 @@ from verax.report.checks import checks_of
 from verax.report.contents import ClassLoss, Contents, Decisions, Distributions, Findings
 from verax.report.limits import (
     CLASSES,
-    LIST_TESTS,
-    MOST,
     PLACES,
     WORST,
     WORST_LISTS,
@@ -87,7 +86,8 @@ def look_at(
     handle: Handle, problem: Problem, *, confidence: float, seed: int, full: Mapping[str, Rows] | None = None
 ) -> Contents:
     """Everything that is on the page; `full` are distributions that lists were cut from."""
-    plan = Resampling(confidence, LIST_TESTS if problem.lists else MOST, seed, problem.weights_are)
+    replicates = settings.report_list_tests if problem.lists else settings.report_tests
+    plan = Resampling(confidence, replicates, seed, problem.weights_are)
     # Scores and differences allow for two kinds of groups, all else for the kind with fewer.
     crossed, handle = handle, handle.one_way()
     recipes = recipes_of(handle, problem, plan)

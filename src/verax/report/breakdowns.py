@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from verax._settings import settings
 from verax.analyses.subgroups.analysis import (
     SubgroupRequest,
     in_order_of_time,
@@ -17,7 +18,7 @@ from verax.analyses.subgroups.result import Subgroups
 from verax.inference.intervals import Resampling
 from verax.inputs.breakdown import Breakdown
 from verax.inputs.handles import Handle, Recipe
-from verax.report.limits import LEAST, MOST_VALUES, most_subgroups, replicates_for
+from verax.report.limits import LEAST, most_subgroups, replicates_for
 from verax.report.problem import Problem
 from verax.scores.combinators import padded
 
@@ -36,7 +37,10 @@ class Breakdowns:
 def breakdown_recipes(handle: Handle, problem: Problem, plan: Resampling) -> dict[str, Recipe[Any]]:
     """What is summed in the subgroups of every column."""
     recipes = subgroup_recipes(handle, _request(problem, None, 1), plan)
-    found = {_NAME.format(column): BoundedRecipe(column, recipes, MOST_VALUES) for column in handle.by}
+    found = {
+        _NAME.format(column): BoundedRecipe(column, recipes, settings.report_subgroups)
+        for column in handle.by
+    }
     # Older versions saved none.
     return {name: recipe for name, recipe in found.items() if handle.knows(recipe)}
 

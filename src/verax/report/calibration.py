@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from verax._settings import settings
 from verax.analyses.calibration.accuracy import SecondLook
 from verax.analyses.calibration.class_bias import ClassBias, read_class_biases
 from verax.analyses.calibration.components import Decomposition
@@ -18,7 +19,7 @@ from verax.analyses.calibration.slope_result import CalibrationSlopes
 from verax.inference.intervals import Resampling
 from verax.inputs.handles import Handle
 from verax.kernels.threads import side_by_side
-from verax.report.limits import RESAMPLES, SLOPES
+from verax.report.limits import SLOPES
 from verax.report.problem import Problem
 from verax.report.reliability import ReliabilityPanel, all_shown, most_miscalibrated, n_events, panel_of
 
@@ -33,7 +34,7 @@ def calibrated(
     second look at the rows.
     """
     rule = problem.calibrated_by
-    drawn = _Panels(problem, split(rule, problem.n_classes), replace(plan, replicates=RESAMPLES))
+    drawn = _Panels(problem, split(rule, problem.n_classes), replace(plan, replicates=settings.report_bands))
     names = event_names(handle.class_names, drawn.how)
     shown = all_shown(problem)
     at_once = set(shown)

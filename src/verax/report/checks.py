@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from verax._settings import settings
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.samples import Sketch
@@ -15,7 +16,6 @@ from verax.analyses.words import clean, count, number, percent
 from verax.errors import join
 from verax.inputs.skipping import Skipped
 from verax.report.breakdowns import Breakdowns
-from verax.report.limits import MOST_VALUES
 from verax.report.problem import Problem
 from verax.report.survey import NAMED, OFF, ListCounts, ListSurvey, Survey
 
@@ -71,7 +71,8 @@ def _small(name: str, left: list[tuple[str, int]]) -> Check:
 
 
 def _many(name: str) -> Check:
-    few = f"More than {MOST_VALUES} different values: no subgroup was kept while the rows were read."
+    most = f"More than {settings.report_subgroups} different values"
+    few = f"{most}: no subgroup was kept while the rows were read."
     return Check(f"Subgroups of {name} not shown", "note", f"{few} Join values to see subgroups.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from verax._settings import settings
 from verax.analyses.calibration.cells import default_draws
 from verax.engines.counts import CONFUSION_UP_TO
 
@@ -11,8 +12,8 @@ from verax.engines.counts import CONFUSION_UP_TO
 WORST, WORST_LISTS, CLASSES, SUBGROUPS, PANELS, PLACES = 9, 8, 20, 20, 12, 20
 # Places of lists that have a reliability curve.
 CURVES_OF_PLACES = 5
-# Rows that a subgroup must have, and the number of subgroups that are kept while rows are read in parts.
-LEAST, MOST_VALUES = 20, 100
+# Rows that a subgroup must have.
+LEAST = 20
 # Beyond this number of classes there are no curves of kappa: every cut takes a table of all pairs of classes.
 COUNTED = 64
 # The number of cells that the confusion matrices of all subgroups may have together.
@@ -20,18 +21,16 @@ _CELLS = 2**25
 
 # ---- what is computed ----------------------------------------------------------------------------
 
-# Draws behind the bands of reliability curves.
-RESAMPLES = 200
 # Calibration tests may cost this: classes times rows, plus a constant number of rows for every sort and fit.
 # Where the fewest draws would cost more than the limit there are none, and nothing is tested.
 _BUDGET, _LIMIT, _OVERHEAD = 1e8, 4.4e8, 25_000
-FEWEST, MOST = 20, 1000
+FEWEST = 20
 # Draws behind the bands of retention curves.
 _BANDS = 100
 # Draws behind the bands of retention curves where rows in parts belong to groups.
 OF_GROUPS = 20
 # Draws behind calibration tests of lists: all up to a number of entries, and a tenth up to another.
-LIST_TESTS, _ENTRIES, _MANY_ENTRIES = 999, 2**15, 2**19
+_ENTRIES, _MANY_ENTRIES = 2**15, 2**19
 # The loss that a forecast itself expects takes a pass for every class that might happen.
 EXPECTED = 5e8
 # Calibration slopes take several passes; beyond this number of rows times events they are not fitted.
@@ -39,9 +38,8 @@ SLOPES = 2_000_000
 # Up to this number of rows of all models, curves over thresholds are drawn: they take further passes.
 THRESHOLD_ROWS = 2**20
 
-# Recalibration is tried on this number of probabilities of all models together; of more, rows are drawn at
-# random. With fewer rows than the least, or fewer drawn than are enough, it is not tried.
-_PROBABILITIES, FEWEST_ROWS, _ENOUGH = 60_000, 20, 500
+# With fewer rows than the least, or fewer drawn than are enough, recalibration is not tried.
+FEWEST_ROWS, _ENOUGH = 20, 500
 # Of top lists it is tried on this number of lists of all models together.
 _LISTS = 10_000
 # Before-and-after curves, and the cells of their grid.
@@ -58,12 +56,13 @@ def replicates_for(n_rows: float, n_classes: int, n_models: int, parts: int = 1)
 
 def curve_replicates(n_rows: int, n_models: int) -> int:
     """The number of bootstrap samples behind retention curves."""
-    return int(min(_BANDS, MOST, max(FEWEST, _BUDGET / 5 / n_rows / n_models)))
+    return int(min(_BANDS, settings.report_tests, max(FEWEST, _BUDGET / 5 / n_rows / n_models)))
 
 
 def list_replicates(entries: float) -> int:
     """The number of draws behind calibration tests of lists."""
-    return LIST_TESTS if entries <= _ENTRIES else LIST_TESTS // 10 if entries <= _MANY_ENTRIES else 0
+    most = settings.report_list_tests
+    return most if entries <= _ENTRIES else most // 10 if entries <= _MANY_ENTRIES else 0
 
 
 def most_subgroups(n_classes: int, n_models: int) -> int:
@@ -74,7 +73,7 @@ def most_subgroups(n_classes: int, n_models: int) -> int:
 
 def sample_size(n_classes: int, n_models: int) -> int:
     """The largest number of rows that recalibration is tried on."""
-    return max(_PROBABILITIES // (n_classes * n_models), _ENOUGH)
+    return max(settings.report_recalibrated // (n_classes * n_models), _ENOUGH)
 
 
 def list_sample_size(n_models: int) -> int:
@@ -85,6 +84,6 @@ def list_sample_size(n_models: int) -> int:
 def recalibrated(n_rows: int, n_classes: int, n_models: int) -> bool:
     """Whether recalibration can be tried in time: a sample must suffice for all classes."""
     most = sample_size(n_classes, n_models)
-    if n_rows > most and _PROBABILITIES // (n_classes * n_models) < _ENOUGH:
+    if n_rows > most and settings.report_recalibrated // (n_classes * n_models) < _ENOUGH:
         return False
-    return min(n_rows, most) * n_classes <= 10 * _PROBABILITIES
+    return min(n_rows, most) * n_classes <= 10 * settings.report_recalibrated

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from verax._settings import settings
 from verax.analyses.calibration.components import Decomposition
 from verax.analyses.calibration.decomposition import read_decomposition
 from verax.analyses.calibration.list_results import ListReliability
@@ -20,7 +21,7 @@ from verax.inputs.handles import Handle, Summaries
 from verax.inputs.memory import InMemory
 from verax.inputs.rows import Rows
 from verax.report.contents import ListFindings
-from verax.report.limits import CURVES_OF_PLACES, PLACES, RESAMPLES, list_replicates
+from verax.report.limits import CURVES_OF_PLACES, PLACES, list_replicates
 from verax.report.problem import Problem
 from verax.report.remedies import RecalibrationBenefit
 from verax.scores.combinators import Padded, padded
@@ -39,7 +40,7 @@ def find_places(
 ) -> ListFindings:
     """What the lists of a model claim; `full` are the distributions that they were cut from, if they were."""
     stated = found[f"{model}/stated"]
-    drawn = replace(plan, replicates=RESAMPLES)
+    drawn = replace(plan, replicates=settings.report_bands)
     curves = read_reliability(
         stated, ListEventRecipe(model, CURVES_OF_PLACES), handle, drawn, again=problem.again
     )

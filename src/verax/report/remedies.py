@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from verax._settings import settings
 from verax.analyses.calibration.class_bias import ClassBias
 from verax.analyses.calibration.reliability import reliability
 from verax.analyses.list_samples import ListSample
 from verax.analyses.recalibration.recalibration import recalibrate, recalibrate_lists
-from verax.analyses.recalibration.records import BEST
 from verax.analyses.recalibration.result import Recalibration
 from verax.analyses.samples import Sample
 from verax.errors import RuleError
@@ -26,8 +26,6 @@ from verax.scores.base import Rule
 from verax.scores.gradients.logits import check_trainable
 from verax.scores.registry import RULES
 
-# What is tried: the menu of `recalibrate`, so that the page and the terminal choose among the same methods.
-METHODS: str | tuple[str, ...] = BEST
 # The panels of every model.
 Panels = Mapping[str, Sequence[ReliabilityPanel]]
 
@@ -197,7 +195,7 @@ def _recalibration(problem: Problem, rows: Sample, i: int, confidence: float, se
     return recalibrate(
         rows.y,
         rows.p[:, i],
-        method=METHODS,
+        method=settings.report_methods,
         rule=_rule(problem),
         ordered=problem.ordered,
         weights=rows.weights,

@@ -39,9 +39,6 @@ from verax.scans.local import LocalHandle, Work
 from verax.scans.options import ScanOptions
 from verax.scans.parts import default_name
 
-# How many records a part has.
-_RECORDS = 2**12
-
 
 class ListFilesHandle(LocalHandle):
     """Files of records, read one after the other; of a long table, one file at a time is in memory."""
@@ -112,7 +109,7 @@ class ListFilesHandle(LocalHandle):
 
     def _parts(self, path: Path) -> Iterator[list[tuple[int, Any]]]:
         records = records_of_piece(path, self._paths, self._asked, self._reader.shape)
-        while part := list(islice(records, _RECORDS)):
+        while part := list(islice(records, settings.list_part_records)):
             yield part
 
     def _collect(

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from verax._settings import settings
 from verax.errors import InputError
 from verax.files.formats.tables import SourceTable
 from verax.files.lists.columns import lists_of_columns
@@ -27,9 +28,6 @@ from verax.inputs.records.classifiers import ARRAYS, fields_of_arrays
 from verax.inputs.skipping import NO_ROWS, Skipped
 from verax.scans.options import ScanOptions
 from verax.scans.parts import default_name, taken_by
-
-# How many rows of a table a part has, and how many of them are records at a time.
-_ROWS, _RECORDS = 2**16, 2**12
 
 
 @dataclass(frozen=True)
@@ -57,17 +55,17 @@ class ListReader:
         schema = table.schema
         head = [record for batch in table.head_of_all(LOOK) for record in records_of(batch)][:LOOK]
         readers: dict[str, ListParts] = {}
-        for name, settings in asked.list_models(default_name(table.name)).items():
-            if settings.outcomes is not None:
+        for name, given in asked.list_models(default_name(table.name)).items():
+            if given.outcomes is not None:
                 raise InputError(
                     "must be in the same table as the lists: join them first", argument="outcomes"
                 )
             stream = RecordStream(table.name, "row", enumerate(head))
             if not head:
                 raise InputError(NO_ROWS, argument="source", kind="file", source=table.name)
-            if not settings.columns and settings.shape is None and find_columns(schema.names, settings):
-                _refuse_long(table, head, settings)
-            readers[name] = ListParts.of(stream, shape_of_records(stream, settings), settings)
+            if not given.columns and given.shape is None and find_columns(schema.names, given):
+                _refuse_long(table, head, given)
+            readers[name] = ListParts.of(stream, shape_of_records(stream, given), given)
         columns = [each for reader in readers.values() for each in _columns(reader, schema, head)]
         return cls(readers, list(dict.fromkeys(columns)))
 
@@ -109,7 +107,7 @@ class ListReader:
     @property
     def rows_at_a_time(self) -> int:
         """How many rows a part should have."""
-        return _ROWS
+        return settings.list_part_rows
 
     def part(self, batches: list[Any], start: int) -> Part:
         """The rows of record batches of one schema, the first of which has the number `start`."""
@@ -124,8 +122,8 @@ class ListReader:
             return found
         records = (
             record
-            for offset in range(0, table.num_rows, _RECORDS)
-            for batch in table.slice(offset, _RECORDS).to_batches()
+            for offset in range(0, table.num_rows, settings.list_part_records)
+            for batch in table.slice(offset, settings.list_part_records).to_batches()
             for record in records_of(batch)
         )
         return reader.read(enumerate(records, start=start), start)

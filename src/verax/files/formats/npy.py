@@ -16,6 +16,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy
 
+from verax._settings import settings
 from verax.common.paths import UnchangedFiles, check_regular
 from verax.errors import InputError, Remedy, passing, show
 from verax.files.naming import LOGITS, PROBS, TARGETS
@@ -178,6 +179,8 @@ def _fill(file: IO[bytes], part: Array) -> None:
 
 def _memory() -> int:
     """The bytes of memory that this machine has."""
+    if settings.memory is not None:
+        return settings.memory
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):

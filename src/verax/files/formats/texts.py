@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from verax._settings import settings
 from verax.common import strictjson
-from verax.common.limits import LONGEST_HEADER, LONGEST_LINE, MOST_CELLS, MOST_COLUMNS, MOST_LEVELS
 from verax.common.paths import check_regular, refuse_special, refusing_wrong_names
 from verax.errors import InputError, Remedy, passing, show
 from verax.files.predictions import Request
@@ -24,8 +24,6 @@ from verax.inputs.lists.logprobs import parse_line
 if TYPE_CHECKING:
     import pyarrow.csv as pacsv
 
-# Bytes that are parsed at a time.
-BLOCK = 2**22
 _CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 COMPRESSED = tuple(_CODECS)
 # Lines that are compared to see whether they have keys in common.
@@ -102,7 +100,7 @@ class Csv:
                 raise refuse(path, "The text must be UTF-8", "it is UTF-16", Remedy("Save it as UTF-8."))
         self._header = self._first_line()
         # A block must hold whole rows, which are about as long as the header.
-        self._block = max(BLOCK, 8 * len(self._header))
+        self._block = max(settings.text_block, 8 * len(self._header))
         with self._explained(), self._reader() as reader:
             names = list(reader.schema.names)
         self.schema: Any = pa.schema([(name, pa.string()) for name in names])
@@ -168,28 +166,30 @@ class Csv:
                 parts.append(block)
                 if b"\n" in block:
                     break
-                if len(parts) * len(parts[0]) > LONGEST_HEADER:
+                if len(parts) * len(parts[0]) > settings.longest_header:
                     raise refuse(
                         self.path,
-                        f"The first line must have at most {LONGEST_HEADER:,} bytes",
+                        f"The first line must have at most {settings.longest_header:,} bytes",
                         "it has more",
                         Remedy("It may be another kind of file."),
                     )
         line = b"".join(parts).partition(b"\n")[0]
         n = line.count(self._delimiter.encode()) + 1
         if (
-            n > MOST_COLUMNS
+            n > settings.most_columns
             and len(next(csv.reader([line.decode(errors="replace")], delimiter=self._delimiter)))
-            > MOST_COLUMNS
+            > settings.most_columns
         ):
-            raise refuse(self.path, f"A file must have at most {MOST_COLUMNS:,} columns", f"it has {n:,}")
+            raise refuse(
+                self.path, f"A file must have at most {settings.most_columns:,} columns", f"it has {n:,}"
+            )
         return line
 
     def _refuse_encoding(self) -> None:
         decoder = codecs.getincrementaldecoder("utf-8")()
         line = 1
         with decompressed(self.path) as stream:
-            while block := stream.read(BLOCK):
+            while block := stream.read(settings.text_block):
                 try:
                     line += decoder.decode(block).count("\n")
                 except UnicodeDecodeError as error:
@@ -309,15 +309,15 @@ class JsonLines:
             yield table
 
     def _blocks(self) -> Iterator[bytes]:
-        """Whole lines, about BLOCK bytes at a time."""
+        """Whole lines, about `settings.text_block` bytes at a time."""
         waiting = b""
         with decompressed(self.path) as stream:
-            while block := stream.read(BLOCK):
+            while block := stream.read(settings.text_block):
                 lines, newline, rest = (waiting + block).rpartition(b"\n")
                 waiting = rest
                 if lines.strip():
                     yield lines + newline
-                if len(waiting) > LONGEST_LINE:
+                if len(waiting) > settings.longest_line:
                     raise refuse(
                         self.path, "The file must hold one JSON object per line", "a line has no end"
                     )
@@ -328,7 +328,7 @@ class JsonLines:
         import pyarrow.json as pajson
 
         lines = [line for line in block.split(b"\n") if line.strip()]
-        if _NO_OBJECT.search(block) or any(strictjson.levels(line) > MOST_LEVELS for line in lines):
+        if _NO_OBJECT.search(block) or any(strictjson.levels(line) > settings.most_levels for line in lines):
             # A line that is null, or nested very deeply, ends the process in Arrow.
             self._refuse_lines(block, start)
         self._refuse_many_keys(lines)
@@ -348,7 +348,7 @@ class JsonLines:
         if len(_keys(some)) <= 4 * max(len(_keys([line])) for line in some):
             return
         n = len(_keys(lines))
-        if n > MOST_COLUMNS or n * len(lines) > MOST_CELLS:
+        if n > settings.most_columns or n * len(lines) > settings.most_cells:
             raise refuse(
                 self.path,
                 "The objects must have the same keys",
@@ -365,8 +365,10 @@ class JsonLines:
             row += 1
             where = f"row {row} "
             try:
-                if strictjson.levels(line) > MOST_LEVELS:
-                    raise strictjson.JsonError(f"its values are nested more than {MOST_LEVELS} levels deep")
+                if strictjson.levels(line) > settings.most_levels:
+                    raise strictjson.JsonError(
+                        f"its values are nested more than {settings.most_levels} levels deep"
+                    )
                 found = strictjson.parse(line)
             except strictjson.JsonError as error:
                 text = show(line.decode(errors="replace"), _SHOWN)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from verax.common.limits import LARGE_MEMBER, LARGEST_MEMBER, MOST_MEMBERS, MOST_RATIO
+from verax._settings import settings
 from verax.common.paths import check_regular
 from verax.errors import InputError, Remedy
 
@@ -58,9 +58,9 @@ class Archive:
 
     def _check(self, found: list[zipfile.ZipInfo]) -> None:
         size = self._path.stat().st_size
-        if len(found) > MOST_MEMBERS:
+        if len(found) > settings.most_members:
             raise self._refusal(
-                f"An archive must have at most {MOST_MEMBERS:,} members", f"it has {len(found):,}"
+                f"An archive must have at most {settings.most_members:,} members", f"it has {len(found):,}"
             )
         if sum(info.compress_size for info in found) > size:
             raise self._refusal("The members of an archive must not overlap", "they take more than the file")
@@ -73,14 +73,14 @@ class Archive:
                     "The archive must be compressed by deflate or zstd",
                     f"{where} has method {info.compress_type}",
                 )
-            if info.file_size > LARGEST_MEMBER:
+            if info.file_size > settings.largest_member:
                 raise self._refusal(
-                    f"A member of an archive must have at most {LARGEST_MEMBER:,} bytes",
+                    f"A member of an archive must have at most {settings.largest_member:,} bytes",
                     f"{where} has {info.file_size:,}",
                 )
-            if info.file_size > max(LARGE_MEMBER, MOST_RATIO * info.compress_size):
+            if info.file_size > max(settings.large_member, settings.most_ratio * info.compress_size):
                 raise self._refusal(
-                    f"A large member must not be compressed by more than {MOST_RATIO} to 1",
+                    f"A large member must not be compressed by more than {settings.most_ratio} to 1",
                     f"{where} inflates {info.compress_size:,} bytes to {info.file_size:,}",
                 )
 
