@@ -26,10 +26,27 @@ class _Settings:
     compiled_in_parts_from: int = 2**12
     # Probabilities that a process scores by array calls before it loads a kernel: both take about as long.
     compiled_at_once: int = 2**23
-    # Probabilities. The launch of a GPU kernel takes longer than array calls on fewer.
-    gpu_from: int = 2**19
+    # Logits of a search for the best of a few numbers, which calls a loop again and again.
+    search_compiled_from: int = 2**15
+    # Rows that CatBoost has shown: array calls have then taken about as long as compiling a loop does.
+    catboost_compiled_from: int = 2**12
     # Threads that share a computation; None: one for each core that this process may use.
     cores: int | None = None
+    # Rows, or bins, from which work pays for threads.
+    threads_from: int = 2**16
+    # Rows that one thread sums up at a time in a comparison; merged in order, so threads change no number.
+    compared_at_once: int = 2**16
+
+    # ---- GPU -----------------------------------------------------------------------------------------
+
+    # Whether kernels compute losses and metrics of PyTorch; None: where the tensors are on a GPU.
+    torch_kernels: bool | None = None
+    # Probabilities. The launch of a GPU kernel takes longer than array calls on fewer.
+    gpu_from: int = 2**19
+    # Rows that tell the rough size of the losses: 32 for each warp of one block.
+    gpu_probed: int = 256
+    # Counts of a table that is fetched from the GPU when it is looked at: smaller ones come with the sums.
+    gpu_table_left_from: int = 2**12
 
     # ---- exact or in bins, in memory or in parts -----------------------------------------------------
 
@@ -48,15 +65,53 @@ class _Settings:
     lists_held_up_to: int = 2**17
     # Hashes of rows that a sketch keeps. Fewer distinct rows are counted exactly.
     hashes_kept: int = 2**14
+    # Rows that note the cell of their group, to be counted late. Notes of more would take much memory.
+    cells_noted_up_to: int = 2**23
+    # Rows after which sums of tables move to pairs of doubles, which lose nothing.
+    settled_after: int = 2**18
+    # Rows that 32-bit counts of tables hold.
+    counted_up_to: int = 2**32 - 1
+    # Cells of a confusion matrix that is filled: metrics are then the same to the last digit, however many
+    # cells occur.
+    filled_up_to: int = 2**12
+    # Groups that sums by event and cell tell apart; more share slots by their hashes.
+    group_slots: int = 512
+    # Cells of neighbouring forecasts that outcomes are drawn in, at least.
+    fewest_cells: int = 256
+    # Entries of lists from which statements are counted in cells: sorting them takes much longer.
+    entries_in_cells_from: int = 2**22
+    # Probabilities that further draws may look at, for all subgroups of a model together.
+    subgroup_draws: float = 1e8
+    # Cells from which rows are drawn instead of counts of cells, several times as fast.
+    rows_drawn_from: int = 2**14
+    # Groups that are each left out by the jackknife. Of more, those above a share of the weight are; the
+    # influence of the others comes from the derivatives of the metric.
+    left_out_up_to: int = 1000
+    left_out_share: float = 1e-3
     # Rows that a method is fitted to where the rows are not in memory. Of more, these are drawn at random.
     sampled_rows: int = 100_000
     # Probabilities of a card for which the command line computes calibration without being asked: every
     # class is fitted on its own.
     calibration_up_to: int = 2**21
 
+    # ---- searches of recalibration -------------------------------------------------------------------
+
+    # Rows that the curvature is computed from, which scales a search: it need not be exact.
+    curvature_rows: int = 2**12
+    # Classes from which the curvature pays near the end of a search for one number.
+    curvature_classes_from: int = 20
+    # Numbers of a matrix whose whole curvature is inverted; of more, that of each class.
+    curvature_up_to: int = 160
+    # Products that are made at a time, of at least this number of rows: sums are then added less often.
+    products_at_once: int = 2**21
+    product_rows: int = 128
+    # Multiplications of a matrix product that libraries do in one thread: threads wait for each other where
+    # processors are busy, and the sums depend on their number.
+    product_in_one_thread: int = 2**18
+
     # ---- parts of files ------------------------------------------------------------------------------
 
-    # Rows of a part, and the probabilities in it: what one thread scores at a time, in tens of megabytes.
+    # Rows of a part, and the probabilities in it: what one thread scores at a time.
     part_rows: int = 2**17
     part_probabilities: int = 2**21
     # Rows of a table of lists in a part, and records: a record takes many times the memory of a row.
@@ -92,7 +147,7 @@ class _Settings:
 
     # ---- waiting -------------------------------------------------------------------------------------
 
-    # Seconds to wait for another process that has locked a file: it writes for less than one.
+    # Seconds to wait for another process that has locked a file, which rarely takes more than one.
     lock_wait: float = 30.0
     # Seconds until the command line shows its progress: shorter commands need none.
     progress_after: float = 2.0
@@ -105,7 +160,8 @@ class _Settings:
     report_bands: int = 200
     # Recalibration methods that are tried: the menu of `recalibrate`.
     report_methods: str | tuple[str, ...] = "best"
-    # Probabilities of all models together that they are tried on: some seconds. Of more, rows are drawn.
+    # Probabilities of all models together that they are tried on: fits take most of the time of a report. Of
+    # more, rows are drawn at random.
     report_recalibrated: int = 60_000
     # Subgroups of a column that are kept while rows are read in parts.
     report_subgroups: int = 100

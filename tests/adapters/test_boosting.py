@@ -50,9 +50,9 @@ CAT = {
 
 
 @pytest.fixture(autouse=True)
-def rows_soon_compiled(monkeypatch):
+def rows_soon_compiled(change):
     """CatBoost asks row by row: after some rows by array calls, compiled loops answer."""
-    monkeypatch.setattr("verax.adapters.boosting.catboost._COMPILED_AFTER", 200)
+    change(catboost_compiled_from=200)
 
 
 @dataclass(frozen=True, repr=False)
@@ -346,7 +346,7 @@ def test_rows_of_catboost_are_those_of_the_others():
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [2, 0, 3, 1]], ids=["sorted", "other"])
-def test_rows_of_catboost_are_the_same_compiled(order, monkeypatch):
+def test_rows_of_catboost_are_the_same_compiled(order, change):
     pytest.importorskip("numba")
     z, names = np.random.default_rng(0).normal(scale=3, size=(12, 4)), [0, 1, 2, 3]
     # Two scales, so that the second objective starts anew.
@@ -354,15 +354,15 @@ def test_rows_of_catboost_are_the_same_compiled(order, monkeypatch):
         catboost_objective("rps", scale=scale, order=order, class_names=names) for scale in (1.0, 1.0 + 1e-15)
     )
     slow = [slow.calc_ders_multi(row, i % 4, 1.5) for i, row in enumerate(z)]
-    monkeypatch.setattr("verax.adapters.boosting.catboost._COMPILED_AFTER", 1)
+    change(catboost_compiled_from=1)
     fast = [fast.calc_ders_multi(row, i % 4, 1.5) for i, row in enumerate(z)]
     for (g, h), (a, b) in zip(fast, slow, strict=True):
         np.testing.assert_allclose(g, a, rtol=1e-10, atol=1e-13)
         np.testing.assert_allclose(h, b, rtol=1e-10, atol=1e-13)
 
 
-def test_catboost_says_that_many_classes_are_slow(monkeypatch):
-    monkeypatch.setattr("verax.adapters.boosting.catboost._COMPILED_AFTER", 2)
+def test_catboost_says_that_many_classes_are_slow(change):
+    change(catboost_compiled_from=2)
     objective = catboost_objective("brier")
     objective.calc_ders_multi(np.zeros(12), 0, 1.0)
     with pytest.warns(RuntimeWarning, match="row by row"):

@@ -41,13 +41,13 @@ SOME = [vx.rps, vx.ranked_log, vx.pbs, Steep()]
 
 
 @pytest.fixture
-def both(gpu, monkeypatch):
+def both(gpu, change):
     """A function of a loss and rows: its value and gradient by kernels, then by operations."""
 
     def run(loss, z, y, w=None):
         results = []
         for kernels in (True, False):
-            monkeypatch.setattr(losses, "_has_kernel", lambda *_, use=kernels: use)
+            change(torch_kernels=kernels)
             gpu.launches.clear()
             logits = gpu.put(z).detach().requires_grad_()
             value = loss.to(logits.device)(logits, gpu.put(y), None if w is None else gpu.put(w))
@@ -118,8 +118,8 @@ def test_maps_and_binary_columns(gpu, both):
     assert_close(both(Loss("brier"), z[:, 0], y % 2))
 
 
-def test_targets_that_are_no_classes_make_the_loss_nan(gpu, monkeypatch):
-    monkeypatch.setattr(losses, "_has_kernel", lambda *_: True)
+def test_targets_that_are_no_classes_make_the_loss_nan(gpu, change):
+    change(torch_kernels=True)
     z, y = logits_of(70, 5)
     y[3] = 5
     each = Loss("rps", reduction="none")(gpu.put(z), gpu.put(y))
@@ -129,9 +129,9 @@ def test_targets_that_are_no_classes_make_the_loss_nan(gpu, monkeypatch):
 @pytest.mark.long
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16])
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
-def test_gradients_that_came_with_the_loss(gpu, monkeypatch, reduction, dtype):
+def test_gradients_that_came_with_the_loss(gpu, change, reduction, dtype):
     only_on_gpu(gpu, reduction == "mean" or dtype == torch.float64)
-    monkeypatch.setattr(losses, "_has_kernel", lambda *_: True)
+    change(torch_kernels=True)
     z, y = logits_of(70, 5, dtype=dtype)
     z, y = gpu.put(z).requires_grad_(), gpu.put(y)
     loss = Loss("ranked_log", reduction=reduction)
@@ -140,14 +140,14 @@ def test_gradients_that_came_with_the_loss(gpu, monkeypatch, reduction, dtype):
     # Twice through one graph, with different factors from above.
     slopes = [torch.autograd.grad(value * factor, z, retain_graph=True)[0] for factor in (1.0, 3.0, 3.0)]
     assert ("rescale" in gpu.launches) == (dtype != torch.float16)
-    monkeypatch.setattr(losses, "_has_kernel", lambda *_: False)
+    change(torch_kernels=False)
     law = loss(z, y)
     (slope,) = torch.autograd.grad(law, z)
     assert_close([(value, *slopes), (law, slope, 3 * slope, 3 * slope)], dtype)
 
 
-def test_losses_without_gradients_compute_none(gpu, monkeypatch):
-    monkeypatch.setattr(losses, "_has_kernel", lambda *_: True)
+def test_losses_without_gradients_compute_none(gpu, change):
+    change(torch_kernels=True)
     z, y = logits_of(70, 5)
     z, y = gpu.put(z).requires_grad_(), gpu.put(y)
     with torch.no_grad():
@@ -158,8 +158,8 @@ def test_losses_without_gradients_compute_none(gpu, monkeypatch):
     assert with_gradient.item() == value.item()
 
 
-def test_second_derivatives_are_refused(gpu, monkeypatch):
-    monkeypatch.setattr(losses, "_has_kernel", lambda *_: True)
+def test_second_derivatives_are_refused(gpu, change):
+    change(torch_kernels=True)
     z, y = logits_of(10, 5)
     z = gpu.put(z).requires_grad_()
     (slope,) = torch.autograd.grad(Loss("rps")(z, gpu.put(y)), z, create_graph=True)
@@ -192,9 +192,9 @@ def test_kernels_in_a_compiled_graph(gpu, monkeypatch):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("logits", [False, True])
 @pytest.mark.parametrize("k", [5, 17, 1100])
-def test_metrics_are_those_of_operations(gpu, k, logits, weighted, monkeypatch):
+def test_metrics_are_those_of_operations(gpu, k, logits, weighted, change):
     pytest.importorskip("torchmetrics")
-    from verax.adapters.torch import Card, metrics
+    from verax.adapters.torch import Card
 
     only_on_gpu(gpu, (k, logits) == (5, weighted) or (k, logits, weighted) == (1100, False, True))
     y, p = forecasts(300, k)
@@ -204,7 +204,7 @@ def test_metrics_are_those_of_operations(gpu, k, logits, weighted, monkeypatch):
     cards = []
     for kernels in (True, False):
         if not kernels:
-            monkeypatch.setattr(metrics, "add_by_kernel", lambda *_, **__: False)
+            change(torch_kernels=False)
         gpu.launches.clear()
         card = Card(k, ordered=True, logits=logits, ignore_index=2).to(preds.device)
         for part in (slice(0, 100), slice(100, 300)):

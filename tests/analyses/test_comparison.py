@@ -22,7 +22,6 @@ from verax.analyses.comparison.letters import letter_display
 from verax.analyses.comparison.paired import trait_rows
 from verax.analyses.comparison.references import ClassCounts, OtherGroups
 from verax.analyses.comparison.traits import FORMULAS, RULED_OUT_BELOW
-from verax.engines import pieces
 from verax.engines.differences import PairedTally, with_differences
 from verax.engines.pieces import all_pairs
 from verax.engines.stats import RowStats
@@ -788,8 +787,7 @@ def test_pairs_of_many_models_are_summed_alike_by_a_compiled_loop(weights, lost,
         losses[3, [1, 2]], losses[3, 5], losses[690, 7] = np.inf, np.nan, np.inf
     w = {"none": None, "some": rng.integers(0, 3, 700) * 0.7, "zero": np.zeros(700)}[weights]
     plain = PairedTally(8).update(losses, w)
-    change(compiled_from=0)
-    monkeypatch.setattr(pieces, "_CHUNK", 300)
+    change(compiled_from=0, compared_at_once=300)
     found = PairedTally(8).update(losses, w)
     for ours, theirs in ((found.moments, plain.moments), (found.squares, plain.squares)):
         np.testing.assert_allclose(ours.weight.high, theirs.weight.high, rtol=1e-14)
@@ -812,8 +810,7 @@ def test_models_are_compared_alike_by_pieces_of_rows(change, monkeypatch):
     w = rng.integers(0, 3, 700) * 0.5
     asked = [{}, {"weights": w, "reference": "frequencies"}]
     plain = [vx.compare(y, models, ordered=True, **more) for more in asked]
-    change(compiled_from=0)
-    monkeypatch.setattr(pieces, "_CHUNK", 300)
+    change(compiled_from=0, compared_at_once=300)
     for more, expected in zip(asked, plain, strict=True):
         found = vx.compare(y, models, ordered=True, **more)
         ours, theirs = (each.to_dict() for each in (found, expected))

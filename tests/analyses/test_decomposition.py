@@ -21,7 +21,7 @@ from cases import NAMESPACES, forecasts, needs_numba, number
 from covers import calibration_tests
 from covers import decomposition as promises
 from realdata import load
-from verax.analyses.calibration import decomposition, walks
+from verax.analyses.calibration import walks
 from verax.analyses.calibration.components import COMPONENTS
 from verax.analyses.calibration.event_recipe import EventRecipe
 from verax.analyses.calibration.events import recalibrate, split
@@ -472,10 +472,10 @@ def test_draws_have_the_distribution_of_outcomes_that_are_drawn_row_by_row(rule,
     assert np.quantile(found, 0.95) == pytest.approx(np.quantile(exact, 0.95), rel=0.1)
 
 
-def test_threads_change_no_refit(monkeypatch):
+def test_threads_change_no_refit(change):
     y, p = simulated(2000, 0)
     alone = vx.decompose(y, p, rule="brier", bootstrap=20)
-    monkeypatch.setattr(decomposition, "_MANY", 1)
+    change(threads_from=1)
     assert vx.decompose(y, p, rule="brier", bootstrap=20).to_dict() == alone.to_dict()
 
 

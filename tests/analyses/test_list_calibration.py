@@ -10,7 +10,6 @@ from scipy.stats import binom
 from sklearn.isotonic import IsotonicRegression
 
 import verax as vx
-from verax.analyses.calibration import statements
 from verax.analyses.calibration.listsums import ListEventRecipe
 from verax.analyses.calibration.reliability import read_claims
 from verax.analyses.calibration.summary import summarize
@@ -251,7 +250,7 @@ def test_the_mean_of_each_place_is_tested_with_groups():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_very_many_lists_are_counted_in_cells(monkeypatch, weighted):
+def test_very_many_lists_are_counted_in_cells(change, weighted):
     # Array calls count no cells.
     pytest.importorskip("numba")
     rng = np.random.default_rng(0)
@@ -261,7 +260,7 @@ def test_very_many_lists_are_counted_in_cells(monkeypatch, weighted):
     w = rng.integers(0, 3, n) * 1.5 if weighted else None
     lists = vx.TopLists.from_probabilities(p, k)
     exact = vx.reliability(y, lists, resamples=0, weights=w)
-    monkeypatch.setattr(statements, "FROM_ENTRIES", 2**19)
+    change(entries_in_cells_from=2**19)
     cells = vx.reliability(y, lists, resamples=0, weights=w)
     assert (exact.in_cells, cells.in_cells) == (False, True)
     assert (exact.n_rows, exact.longest) == (cells.n_rows, cells.longest)

@@ -83,10 +83,9 @@ def test_structured_scaling_is_the_optimum_of_its_objective(method):
 
 
 @pytest.mark.parametrize("products", [1, 50, 2**21])
-def test_curvatures_by_class_are_those_of_the_whole_matrix(monkeypatch, products):
+def test_curvatures_by_class_are_those_of_the_whole_matrix(change, products):
     """The numbers of one class among those of all; products of logarithms are made in steps of any length."""
-    monkeypatch.setattr(structured, "_PRODUCTS", products)
-    monkeypatch.setattr(structured, "_FEWEST_ROWS", 1)
+    change(products_at_once=products, product_rows=1)
     rng, k, n = np.random.default_rng(0), 4, 23
     z, q, weights = rng.normal(size=(k, n)), rng.dirichlet(np.ones(k), n).T, rng.random(n)
     found = structured.curvatures_by_class(structured._Point(z, q, weights).sums_by_class())
@@ -96,18 +95,18 @@ def test_curvatures_by_class_are_those_of_the_whole_matrix(monkeypatch, products
         np.testing.assert_allclose(found[i], whole[np.ix_(own, own)], rtol=1e-12)
 
 
-def test_the_search_for_many_classes_ends_where_that_for_few_does(monkeypatch):
+def test_the_search_for_many_classes_ends_where_that_for_few_does(change):
     y, p = mixed(600, 4, seed=2)
     few = fitted("smatrix", y, p, vx.brier)
-    monkeypatch.setattr(structured, "_MOST_NUMBERS", 0)
+    change(curvature_up_to=0)
     many = fitted("smatrix", y, p, vx.brier)
     np.testing.assert_allclose(many.apply(p), few.apply(p), atol=1e-4)
     assert vx.brier(y, many.apply(p)) == pytest.approx(vx.brier(y, few.apply(p)), rel=1e-6)
 
 
-def test_the_search_for_many_classes_adds_nothing_to_all_of_them_alike(monkeypatch):
+def test_the_search_for_many_classes_adds_nothing_to_all_of_them_alike(change):
     """It would change no forecast, and the penalty is smallest without it."""
-    monkeypatch.setattr(structured, "_MOST_NUMBERS", 0)
+    change(curvature_up_to=0)
     form = fitted("smatrix", *mixed(600, 4, seed=2))
     changes = np.column_stack([form.slopes - np.eye(4), form.offsets])
     weights = np.where(np.eye(4, 5) > 0, 4.0, 12.0)
@@ -136,9 +135,8 @@ def test_the_last_step_is_not_looked_at_where_the_curvature_says_what_it_leaves(
 
 @pytest.mark.parametrize("most", [10**6, 1000])
 @pytest.mark.parametrize("method", ["temperature", "prior", "bcts", *STRUCTURED])
-def test_parts_of_many_rows_share_a_curvature_and_end_where_others_do(monkeypatch, method, most):
-    monkeypatch.setattr(rows, "CURVATURE_ROWS", 10)
-    monkeypatch.setattr(scaling, "_MANY_CLASSES", 0)
+def test_parts_of_many_rows_share_a_curvature_and_end_where_others_do(change, method, most):
+    change(curvature_rows=10, curvature_classes_from=0)
     how, (y, p) = Configuration(method), mixed(1500, 4, seed=3)
     whole = FittingRows.of(y, p, None)
     near = fit(how, whole, vx.log_score, ordered=False)
@@ -156,9 +154,9 @@ def test_parts_of_many_rows_share_a_curvature_and_end_where_others_do(monkeypatc
 
 
 @pytest.mark.parametrize("columns", [8, 100, 101, 119, 120, 2000])
-def test_products_in_slices_are_those_of_whole_matrices(monkeypatch, columns):
+def test_products_in_slices_are_those_of_whole_matrices(change, columns):
     """Slices of 20 columns: fewer columns, whole slices, and columns that are left."""
-    monkeypatch.setattr(rows, "_ONE_THREAD", 20 * 12**2)
+    change(product_in_one_thread=20 * 12**2)
     rng = np.random.default_rng(6)
     matrix, g, z = rng.normal(size=(12, 12)), rng.normal(size=(12, columns)), rng.normal(size=(12, columns))
     np.testing.assert_allclose(rows._product(matrix, z), matrix @ z, atol=1e-13)

@@ -15,7 +15,6 @@ from sklearn.isotonic import IsotonicRegression
 import verax as vx
 from cases import forecasts, needs_numba
 from scattered import Scattered
-from verax.analyses.calibration import cells
 
 
 def calibrated(n, seed=0):
@@ -147,10 +146,10 @@ def test_a_calibrated_forecast_stays_in_its_band():
     assert np.mean((curve.band[0] <= curve.frequency) & (curve.frequency <= curve.band[1])) < 0.5
 
 
-def test_many_forecasts_are_drawn_in_cells(monkeypatch):
+def test_many_forecasts_are_drawn_in_cells(change):
     y, p = calibrated(3000)
     fine = vx.reliability(y, p, resamples=300)["1"].band
-    monkeypatch.setattr(cells, "cells_for", lambda n: 3000)
+    change(fewest_cells=3000)
     coarse = vx.reliability(y, p, resamples=300)["1"].band
     assert coarse.shape == fine.shape
     middle = slice(100, -100)

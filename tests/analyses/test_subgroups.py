@@ -125,8 +125,8 @@ def test_any_number_of_subgroups_can_be_flagged(m):
     assert not any(line.undecided for line in found.lines)
 
 
-def test_what_cannot_be_decided_is_not_called_calibrated(monkeypatch):
-    monkeypatch.setattr("verax.analyses.subgroups.testing._WORK", 0.0)
+def test_what_cannot_be_decided_is_not_called_calibrated(change):
+    change(subgroup_draws=0.0)
     y, q, _ = calibrated(20 * 40)
     found = vx.subgroups(y, q, by=np.repeat(np.arange(40), 20), bootstrap=10, rules=["brier"])
     assert any(line.undecided for line in found.lines)
@@ -357,7 +357,7 @@ def test_subgroups_of_files_do_not_depend_on_the_number_of_threads(tmp_path, cha
     y, p = forecasts(600, 3, ties=False)
     rows = pd.DataFrame(p, columns=["p_0", "p_1", "p_2"]).assign(label=y, site=np.arange(600) % 7)
     rows.to_parquet(tmp_path / "rows.parquet", row_group_size=200)
-    monkeypatch.setattr(breakdown, "_MANY", 1)
+    change(threads_from=1)
     change(part_rows=100)
     found, seen = [], set()
     take_in = breakdown._bound

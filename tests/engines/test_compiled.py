@@ -179,7 +179,7 @@ def test_groups_by_one_kernel(change, monkeypatch, n_groups, noted):
 
     Cells of rows are noted and counted late, or counted at once.
     """
-    monkeypatch.setattr("verax.engines.gathering._NOTED", noted)
+    change(cells_noted_up_to=noted)
     k = 4
     y, p = forecasts(2 * COMPILED_FROM // k + 1, k)
     p[:5], y[:5] = [0.0, 0.0, 1.0, 0.0], [1, 2, 0, 2, 3]

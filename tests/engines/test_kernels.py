@@ -14,7 +14,7 @@ import verax as vx
 from cases import RULES, facts_of, forecasts, number
 from emulator import EmulatedDevice, emulated, gpu, only_on_gpu  # noqa: F401 - fixtures
 from test_vectors import MAKERS, close, entries
-from verax.engines.cuda import driver, sums
+from verax.engines.cuda import driver
 from verax.engines.cuda.printer import RowLayout, sums_program
 from verax.engines.derivatives import differentiate
 from verax.engines.tally import RuleSums
@@ -241,9 +241,9 @@ def test_two_passes_at_a_time(gpu, monkeypatch):
     assert_same(found, expected)
 
 
-def test_losses_that_the_first_rows_do_not_tell(gpu, monkeypatch):
+def test_losses_that_the_first_rows_do_not_tell(gpu, change):
     # A shift far from the losses costs digits, so the pass is repeated with their means.
-    monkeypatch.setattr(sums, "_PROBE", 1)
+    change(gpu_probed=1)
     n = 9600
     p = np.full((n, 5), 0.2)
     p[32:] = [1 - 4e-7, 1e-7, 1e-7, 1e-7, 1e-7]
@@ -254,8 +254,8 @@ def test_losses_that_the_first_rows_do_not_tell(gpu, monkeypatch):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_large_tables_are_fetched_when_they_are_looked_at(gpu, monkeypatch, weighted):
-    monkeypatch.setattr(sums, "_LARGE_TABLE", 2)
+def test_large_tables_are_fetched_when_they_are_looked_at(gpu, change, weighted):
+    change(gpu_table_left_from=2)
     y, p = forecasts(300, 5)
     w = np.random.default_rng(0).integers(0, 3, 300) / 8 if weighted else None
     card = vx.evaluate(gpu.put(y), gpu.put(p), weights=None if w is None else gpu.put(w))

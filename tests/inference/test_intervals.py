@@ -95,8 +95,8 @@ def test_quantiles_of_t_whether_expanded_or_not(confidence) -> None:
         assert t_quantile(freedom, confidence) == pytest.approx(expected, rel=tolerance)
 
 
-def test_counts_that_are_drawn_row_by_row_are_multinomial(monkeypatch):
-    monkeypatch.setattr(bootstrap, "_MANY_CELLS", 0)
+def test_counts_that_are_drawn_row_by_row_are_multinomial(change):
+    change(rows_drawn_from=0)
     counts = np.array([1.0, 5.0, 2.0, 0.0, 8.0])
     drawn = bootstrap.resampled_metrics(0.5 * counts, 0.25 * counts, 20_000, 0, lambda _cells, tables: tables)
     rate = counts[counts > 0] / 16

@@ -9,7 +9,6 @@ import pytest
 
 import verax as vx
 from verax.engines.clusters import changes_without_each
-from verax.inference import jackknife
 from verax.inference.intervals import wilson
 from verax.scores.metrics import METRICS
 
@@ -47,9 +46,9 @@ def errors(found):
         {"n_groups": 1500, "k": 3, "two_way": True},
     ],
 )
-def test_derivatives_give_what_leaving_out_each_group_gives(options, monkeypatch):
+def test_derivatives_give_what_leaving_out_each_group_gives(options, change):
     found = errors(card(**options))
-    monkeypatch.setattr(jackknife, "_FEW", 10**9)
+    change(left_out_up_to=10**9)
     exact = errors(card(**options))
     # Of means over classes, a group is a larger share of a class than of all rows.
     by_class = np.array(["macro" in name or "balanced" in name for name in NAMES])
@@ -57,9 +56,9 @@ def test_derivatives_give_what_leaving_out_each_group_gives(options, monkeypatch
     np.testing.assert_allclose(found[by_class], exact[by_class], rtol=1e-2)
 
 
-def test_a_heavy_group_is_left_out_not_approximated(monkeypatch):
+def test_a_heavy_group_is_left_out_not_approximated(change):
     exact = errors(card(2000, 5, heavy=3000))
-    monkeypatch.setattr(jackknife, "_HEAVY", 1.0)
+    change(left_out_share=1.0)
     assert abs(errors(card(2000, 5, heavy=3000)) / exact - 1).max() > 0.001
 
 

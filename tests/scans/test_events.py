@@ -12,7 +12,6 @@ import verax as vx
 from scanned import alike
 from scannedlists import OWN, in_memory
 from scattered import Scattered, problem
-from verax.analyses.calibration import accuracy
 from verax.analyses.calibration.class_bias import read_class_biases
 from verax.analyses.calibration.event_recipe import EventRecipe
 from verax.analyses.calibration.overconfidence import read_overconfidence
@@ -211,12 +210,12 @@ def test_components_of_lists_have_the_intervals_of_those_of_the_lists(grouped):
     assert found.p_value == pytest.approx(exact.p_value, abs=0.25)
 
 
-def test_many_groups_are_told_apart_by_hashes(monkeypatch):
+def test_many_groups_are_told_apart_by_hashes(change):
     rng, y, p = problem(2000, 3, 4)
     groups = rng.integers(0, 400, len(y))
     asked = {"rule": "brier", "bootstrap": 60}
     exact = vx.decompose(y, p, groups=groups, **asked)
-    monkeypatch.setattr(accuracy, "_SLOTS", 64)
+    change(group_slots=64)
     found = [vx.decompose(Scattered(y, p, groups=groups, n_parts=n, seed=n), **asked) for n in (2, 9)]
     agree(found[0], exact)
     np.testing.assert_allclose(*(each.whole.calibrated for each in found), rtol=0, atol=1e-12)

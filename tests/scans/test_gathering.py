@@ -34,7 +34,7 @@ pytest.importorskip("numba")
 def kernels_at_once(change, monkeypatch):
     change(compiled_from=0)
     # Sums are moved several times.
-    monkeypatch.setattr(tables, "_SETTLED", 500)
+    change(settled_after=500)
 
 
 def both_ways(recipe, handle, parts):
@@ -230,8 +230,8 @@ def test_cards_from_losses_of_other_recipes(spread, zeros, monkeypatch):
     assert one.summaries()["card"].tally.spans == ((0, 2000),)
 
 
-def test_counts_beyond_their_type_go_on(monkeypatch):
-    monkeypatch.setattr(tables, "_COUNTED", 5)
+def test_counts_beyond_their_type_go_on(change):
+    change(counted_up_to=5)
     table, kinds = tables.RankTable(0, 2), np.array([0, 1, 1], np.uint8)
     for scale in (1.0, 1e-9, 1e6):
         for _ in range(4):

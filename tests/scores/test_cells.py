@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import verax as vx
-from verax.scores import cells as sparse
+from verax._settings import changed
 from verax.scores.cells import table_metrics
 from verax.scores.metrics import METRICS
 
@@ -33,8 +33,7 @@ def test_cells_that_occur_give_what_tables_give(n_classes, scale):
 
 
 def with_nothing_filled(metrics, n_classes, cells, weights):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sparse, "_FILLED", 0)
+    with changed(filled_up_to=0):
         return table_metrics(metrics, n_classes, cells, weights)
 
 
@@ -45,13 +44,13 @@ def test_metrics_of_the_card_need_no_table():
 
 
 @pytest.mark.parametrize("grouped", [False, True])
-def test_cards_of_many_classes_have_the_same_intervals(grouped, monkeypatch):
+def test_cards_of_many_classes_have_the_same_intervals(grouped, change):
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(80), 120)
     y = rng.integers(0, 80, 120)
     more = {"groups": np.arange(120) // 3} if grouped else {}
     by_cells = vx.evaluate(y, p, ordered=True, **more).metrics
-    monkeypatch.setattr(sparse, "_FILLED", 80**2)
+    change(filled_up_to=80**2)
     by_tables = vx.evaluate(y, p, ordered=True, **more).metrics
     for name, line in by_cells.items():
         assert line.interval == pytest.approx(by_tables[name].interval, rel=1e-12, abs=1e-14)

@@ -11,7 +11,6 @@ import verax as vx
 from cases import GRADIENTS, RULES, SMOOTH, number
 from verax.kernels.fewclasses import FEW
 from verax.kernels.limits import FAR
-from verax.scores.gradients import compiled as slopes
 from verax.scores.gradients.compiled import Scaling, run_compiled, run_with_losses
 from verax.scores.gradients.logits import _losses_with_gradient, derivatives, losses_with_gradient
 from verax.scores.rules import OrdinalRule
@@ -206,8 +205,8 @@ def test_every_registered_rule_that_trains_is_compiled(change):
     [(OwnRule(), 3), (vx.brier, 2), (vx.rps, 5), (vx.log_score, 3), (vx.ranked_log, 4), (vx.spherical, 10)],
     ids=repr,
 )
-def test_losses_with_gradients_are_those_of_array_calls(rule, k, monkeypatch):
-    monkeypatch.setattr(slopes, "_MANY", 0)
+def test_losses_with_gradients_are_those_of_array_calls(rule, k, change):
+    change(search_compiled_from=0)
     y, z, _ = logits(k)
     z = np.ascontiguousarray(z.T)
     losses, g = losses_with_gradient(rule, z, y)
@@ -222,7 +221,7 @@ def test_where_losses_with_gradients_are_left_to_array_calls(change, monkeypatch
     y, z, _ = logits(3)
     z = np.ascontiguousarray(z.T)
     assert run_with_losses(vx.rps, z, y) is None
-    monkeypatch.setattr(slopes, "_MANY", 0)
+    change(search_compiled_from=0)
     assert run_with_losses(vx.rps, z, y) is not None
     for rule in (Untraced(), OfTheTop(), vx.zero_one, vx.pbs):
         assert run_with_losses(rule, z, y) is None

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from verax._settings import settings
 from verax.engines.meanlosses import made_of_losses
 from verax.engines.stats import Formula
 from verax.engines.sums import Sum
@@ -27,8 +28,6 @@ _LINE = 64
 LINE: int = _LINE // 8
 # A large page of memory has this number of bytes.
 _PAGE = 2**21
-# Up to this number, rows note their cells.
-_NOTED = 2**23
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Keys = np.ndarray[Any, np.dtype[np.uint32]]
@@ -146,7 +145,7 @@ class GroupCells:
     def __init__(self, n_groups: int, n_cells: int, n_rows: int) -> None:
         self.n_cells: int = n_cells
         self._size, self._n_rows = n_groups * n_cells, n_rows
-        self.late: bool = n_rows <= _NOTED
+        self.late: bool = n_rows <= settings.cells_noted_up_to
         self._keys: Keys = np.empty(n_rows if self.late else 0, np.uint32)
         self._counts = None if self.late else ByteCounts(self._size, n_rows)
 

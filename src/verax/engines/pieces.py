@@ -15,6 +15,7 @@ from operator import add
 
 import numpy as np
 
+from verax._settings import settings
 from verax.engines.sums import Moments
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.kernels.pairing import FOUR, STRIP
@@ -22,8 +23,6 @@ from verax.kernels.threads import in_order, n_cores
 
 # How many numbers a piece has, about: the caches of a core hold them. At least so many rows.
 _PIECE, _FEWEST = 2**18, 256
-# How many rows are summed by one thread at a time. The sums of each are merged in order.
-_CHUNK = 2**16
 # Up to this many models all pairs are subtracted: products would take as long.
 _SUBTRACTED = 5
 # Squared distance of a shift from the mean as a share of the mean square: half costs one binary digit.
@@ -83,7 +82,8 @@ def moments_of_pieces(
     """
     plans = [_Plan(block) for block in blocks]
     given = [None] if weights is None else [weights, weights * weights]
-    chunks = [(start, min(start + _CHUNK, n_rows)) for start in range(0, n_rows, _CHUNK)]
+    size = settings.compared_at_once
+    chunks = [(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
     own = _Reader(blocks, given, fill())
     # The first chunk tells which models are alike.
     found = [own.moments(chunks[0], plans)]

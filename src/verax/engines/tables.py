@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from verax._settings import settings
 from verax.engines.histograms import Histogram
 from verax.engines.keyed import Run
 from verax.engines.keys import DECIMALS, LAYOUT, bin_numbers
@@ -19,8 +20,6 @@ from verax.inputs.arrays import Floats, Ints
 
 # Growth step of tables, in bins.
 _STEP = 2**10
-# Rows after which sums move to pairs of doubles, which lose nothing; counts hold this number of rows.
-_SETTLED, _COUNTED = 2**18, 2**32 - 1
 
 
 class _Table:
@@ -61,7 +60,7 @@ class _Table:
     def added(self, n_rows: int) -> None:
         """Rows were added."""
         self._unsettled += n_rows
-        if self._unsettled >= _SETTLED:
+        if self._unsettled >= settings.settled_after:
             self.settle()
 
     def settle(self) -> None:
@@ -108,7 +107,7 @@ class RankTable:
         """Add rows of these kinds (uint8), and sum up some values of theirs, which are finite."""
         from verax.kernels.filling import fill_bins
 
-        if self._n_rows + len(ranks) > _COUNTED:
+        if self._n_rows + len(ranks) > settings.counted_up_to:
             self._count()
         self._n_rows += len(ranks)
         scale, done = 10.0**DECIMALS, 0

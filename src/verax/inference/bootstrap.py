@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from verax._settings import settings
 from verax.engines.clusters import batches
 from verax.inference.intervals import Interval
 from verax.inputs.arrays import Floats, Ints
@@ -18,8 +19,8 @@ from verax.inputs.groups import Groups
 
 # A bootstrap sample of more rows than this cannot be told from the sample it is drawn from.
 _MOST_DRAWN = 2.0**53
-# From so many cells with at most so many rows each, rows are drawn instead of counts of cells.
-_MANY_CELLS, _FEW_ROWS = 2**14, 8
+# Rows are drawn instead of counts of cells where cells have at most this number of rows, on average.
+_FEW_ROWS = 8
 # Among how many other classes the wrong decisions are shared that counts are smoothed by.
 _OTHERS = 8
 
@@ -172,7 +173,7 @@ def _drawn_counts(rng: np.random.Generator, shares: Floats, n_rows: int, size: i
 
     Where there are many cells with few rows each, rows are drawn one by one: several times as fast.
     """
-    if len(shares) >= _MANY_CELLS and n_rows <= _FEW_ROWS * len(shares):
+    if len(shares) >= settings.rows_drawn_from and n_rows <= _FEW_ROWS * len(shares):
         cell = np.repeat(np.arange(len(shares)), np.rint(n_rows * shares).astype(np.int64))
         if len(cell) == n_rows:
             draws = (cell[rng.integers(0, n_rows, n_rows)] for _ in range(size))

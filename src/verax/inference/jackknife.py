@@ -7,14 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from verax._settings import settings
 from verax.engines.clusters import Clusters
 from verax.inputs.arrays import Floats, Ints
 from verax.scores.cells import table_metrics
 from verax.scores.metrics import DecisionMetric
-
-# A group with more than this share of the weight is left out, and the metric computed again; what others
-# change comes from the derivatives of the metric. Of a thousand groups or fewer, each is left out.
-_HEAVY, _FEW = 1e-3, 1000
 
 
 def metric_variances(clusters: Clusters, metrics: Sequence[DecisionMetric], n_classes: int) -> Floats:
@@ -31,7 +28,7 @@ def metric_variances(clusters: Clusters, metrics: Sequence[DecisionMetric], n_cl
     total = np.asarray(weights.sum(axis=0)).ravel()
     scale = math.ldexp(1.0, -math.frexp(total.sum())[1])
     share = clusters.weight * (scale / (total.sum() * scale))
-    exact = share > _HEAVY if n > _FEW else share > 0
+    exact = share > settings.left_out_share if n > settings.left_out_up_to else share > 0
     rest = filled[~exact[filled]]
     table = np.zeros(n_classes**2)
     table[occurring] = total * scale

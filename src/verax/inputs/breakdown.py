@@ -27,8 +27,6 @@ from verax.kernels.threads import in_order
 MISSING = "(missing)"
 # How many subgroups may have tables that rows are added to in place.
 _TABLES = 32
-# From this many rows on, threads share the subgroups of a part.
-_MANY = 2**16
 # From this many rows on, memory that the tables leave behind is worth the time of fetching it again.
 _LARGE = 2**20
 # How many subgroups leave their memory behind before it is handed back.
@@ -198,7 +196,7 @@ class _Gathered:
                     _bound(own, most)
 
         subgroups = ((rows, self._of(label, most)) for label, rows in self._recipe.parts(part, labels))
-        threads = self.threads if part.n_rows >= _MANY else 1
+        threads = self.threads if part.n_rows >= settings.threads_from else 1
         deque(in_order(take_in, subgroups, threads) if threads > 1 else map(take_in, subgroups), maxlen=0)
         for label in self._by_label.keys() - set(labels.labels.tolist()):
             for own in self._by_label[label].values():

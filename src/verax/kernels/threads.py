@@ -11,9 +11,6 @@ from typing import TypeVar
 
 from verax._settings import settings
 
-# From this size on, work pays for threads.
-_LARGE = 2**16
-
 A = TypeVar("A")
 B = TypeVar("B")
 C = TypeVar("C")
@@ -58,7 +55,7 @@ def side_by_side(work: Callable[[A], B], items: Sequence[A], size: float) -> lis
     >>> side_by_side(lambda x: x * x, [1, 2, 3], size=1e6)
     [1, 4, 9]
     """
-    threads = min(n_cores(), len(items)) if size >= _LARGE else 1
+    threads = min(n_cores(), len(items)) if size >= settings.threads_from else 1
     return list(in_order(work, items, threads) if threads > 1 else map(work, items))
 
 

@@ -12,10 +12,9 @@ from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
 
+from verax._settings import settings
 from verax.inputs.arrays import Floats, Ints
 
-# Smaller tables are filled: their metrics are then the same to the last digit, however many cells occur.
-_FILLED = 2**12
 # How many counts are held at a time.
 _HELD = 2**22
 # Weights beyond 2**400 or all below 2**-400 are scaled before they are multiplied.
@@ -58,7 +57,7 @@ def table_metrics(metrics: Sequence[Any], n_classes: int, cells: Ints, weights: 
     y, decisions = np.divmod(cells, n_classes)
     columns = []
     for metric in metrics:
-        if n_classes**2 <= _FILLED or (metric.of_cells is None and metric.of_row is None):
+        if n_classes**2 <= settings.filled_up_to or (metric.of_cells is None and metric.of_row is None):
             columns.append(_of_tables(metric.of, n_classes, cells, weights))
         elif metric.of_cells is not None:
             columns.append(metric.of_cells(y, decisions, weights))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from verax._settings import settings
 from verax.adapters.boosting.orders import Names, Order, require_order
 from verax.adapters.boosting.scores import probabilities
 from verax.adapters.boosting.trees import FLAT, check_objective, matching_scale
@@ -25,9 +26,6 @@ from verax.kernels.loading import kernels
 from verax.scores.base import Rule
 from verax.scores.gradients.logits import check_trainable, derivatives, losses_with_gradient
 from verax.scores.registry import name_of, parse
-
-# From so many rows on a loop is compiled: it takes about as long as array calls have taken by then.
-_COMPILED_AFTER = 2**12
 
 
 @dataclass(frozen=True)
@@ -212,7 +210,7 @@ class _Row:
     def derivatives(self, z: Floats, target: int, factor: float) -> tuple[Floats, Floats]:
         """The gradient of the loss and the expected Hessian, times a factor, in the columns of CatBoost."""
         self.n_seen += 1
-        if self.n_seen == _COMPILED_AFTER:
+        if self.n_seen == settings.catboost_compiled_from:
             self._compile()
         if self.back is None:
             return self._in_order(z, target, factor)

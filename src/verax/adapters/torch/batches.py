@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from verax._settings import settings
 from verax.adapters.rows import BatchSums
 from verax.adapters.torch.rows import INTEGERS, check_class_weights, flatten, is_transformed
 from verax.engines.counts import CONFUSION_UP_TO
@@ -34,7 +35,7 @@ def add_by_kernel(
 
     `states` has the sums in pairs, (2, n): totals, and the sums of their rounding errors.
     """
-    if getattr(preds, "requires_grad", True) and torch.is_grad_enabled():
+    if settings.torch_kernels is False or (getattr(preds, "requires_grad", True) and torch.is_grad_enabled()):
         return False
     if is_transformed() or not isinstance(target, Tensor) or target.is_floating_point():
         return False

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
+from verax._settings import settings
 from verax.adapters.rows import check_label_smoothing
 from verax.adapters.torch.eager import eager_loss, returned_in
 from verax.adapters.torch.fused import fused_loss, number_of
@@ -145,7 +146,8 @@ class Loss(torch.nn.Module):
 
 def _has_kernel(logits: Tensor, target: Tensor, weights: Tensor | None) -> bool:
     """Whether kernels compute the loss: on a GPU, for classes, unless weights are differentiated as well."""
-    if not isinstance(logits, Tensor) or not logits.is_cuda or is_transformed():
+    on_gpu = isinstance(logits, Tensor) and logits.is_cuda
+    if is_transformed() or not (on_gpu if settings.torch_kernels is None else settings.torch_kernels):
         return False
     soft = isinstance(target, Tensor) and target.is_floating_point()
     return not soft and not (isinstance(weights, Tensor) and weights.requires_grad)

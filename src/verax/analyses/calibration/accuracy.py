@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from verax._settings import settings
 from verax.analyses.calibration.cells import EventCells
 from verax.analyses.calibration.events import Split
 from verax.analyses.calibration.eventsums import SummedEvent
@@ -29,8 +30,8 @@ from verax.engines.sums import Sum, Sums
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.handles import Handle, Part, Recipe
 
-# The sums by group, event and cell: at most so many numbers, and so many groups and cells.
-_MOST, _SLOTS, _CELLS = 2**20, 512, 128
+# The sums by group, event and cell: the largest number of all of them, and of cells.
+_MOST, _CELLS = 2**20, 128
 # So many rows of a part are looked at together that their columns have this many numbers.
 _NUMBERS = 2**20
 # Sums of groups that differ by less, as a share of the largest, are equal but for rounding.
@@ -198,7 +199,7 @@ class SecondRecipe(Recipe[SecondLook]):
         slots, names = 0, None
         if labels is not None:
             cells = max(int(fit.wide[-1]) + 1 for fit in fits)
-            slots = max(8, min(_SLOTS, _MOST // (len(fits) * cells)))
+            slots = max(8, min(settings.group_slots, _MOST // (len(fits) * cells)))
             names = np.sort(_hashed(labels)) if len(labels) <= slots else None
             slots = min(slots, len(labels))
         factors = tuple(how.factor * each for each in times)

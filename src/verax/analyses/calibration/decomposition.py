@@ -15,6 +15,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from verax._settings import settings
 from verax.analyses.calibration.accuracy import (
     EventFit,
     SecondLook,
@@ -54,8 +55,6 @@ from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
 from verax.scores.registry import default_rules, parse
 
-# From this many rows on, threads share the events and their refits.
-_MANY = 2**16
 # From this many rows on, memory that a fit leaves behind is worth the time of fetching it again.
 _LARGE = 2**19
 
@@ -457,7 +456,7 @@ def fitted(
         check_units(sums, copies=copies)
     n_rows = sums.n_rows if sums.rows is None else sums.rows.n_rows
     # Two events at a time, and none that waits: more would take much memory.
-    threads = min(2, n_cores()) if n_rows >= _MANY and len(scored.times) > 1 else 1
+    threads = min(2, n_cores()) if n_rows >= settings.threads_from and len(scored.times) > 1 else 1
     fitting = Lock()
 
     def fit(numbered: tuple[int, Callable[[], SummedEvent]]) -> tuple[str, Floats, float, EventCells | None]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from verax._settings import settings
 from verax.analyses.calibration.eventsums import EventSums
 from verax.analyses.calibration.list_events import ANY, WHOLE, place_name
 from verax.engines.keyed import Keyed, KeyedSums, Run
@@ -22,8 +23,7 @@ from verax.inputs.lists.rows import ListRows
 from verax.kernels.ledger import compiles
 from verax.kernels.threads import n_cores
 
-# From this many entries on, statements are counted in cells. Lists must not be longer than this.
-FROM_ENTRIES = 2**22
+# Statements of longer lists are not counted in cells.
 _LONGEST = 64
 
 
@@ -56,7 +56,7 @@ class Statements:
         """Whether there are enough lists for counting to pay. Groups need the single lists."""
         batch = rows.batch(0, rows.n_rows)
         n_entries, longest = batch.lists.confidences.size, int(batch.lists.lengths.max())
-        if n_entries < FROM_ENTRIES or longest > _LONGEST or rows.groups is not None:
+        if n_entries < settings.entries_in_cells_from or longest > _LONGEST or rows.groups is not None:
             return False
         return compiles(n_entries, Statements)
 

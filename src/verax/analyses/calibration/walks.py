@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from verax._settings import settings
 from verax.analyses.binary import BinaryEvent
 from verax.inputs.arrays import Floats
 from verax.kernels.ledger import compiles
 
 # The blocks of a fit to n rows have about n^(2/3) rows, so each has some cells, however many rows there are.
-_FEWEST, _PER_BLOCK, _MOST = 256, 8, 2048
+_PER_BLOCK, _MOST = 8, 2048
 # Up to so many rows are not worth the pass.
 FEW_ROWS = 1024
 # A row takes as long as so many probabilities of a score.
@@ -28,7 +29,7 @@ def cells_for(n_rows: float) -> int:
     >>> cells_for(1000), cells_for(250_000), cells_for(10**8)
     (256, 503, 2048)
     """
-    return min(_MOST, max(_FEWEST, int(_PER_BLOCK * n_rows ** (1 / 3))))
+    return max(settings.fewest_cells, min(_MOST, int(_PER_BLOCK * n_rows ** (1 / 3))))
 
 
 def sorted_rows(event: BinaryEvent) -> Any:

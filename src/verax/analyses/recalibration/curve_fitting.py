@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from verax._settings import settings
 from verax.analyses.recalibration.curves import (
     MonotoneCurve,
     basis,
@@ -13,7 +14,7 @@ from verax.analyses.recalibration.curves import (
     logit_slopes,
     thresholds_of,
 )
-from verax.analyses.recalibration.rows import CURVATURE_ROWS, Configuration, FittingRows
+from verax.analyses.recalibration.rows import Configuration, FittingRows
 from verax.analyses.recalibration.scaling import fit_temperature, noise_of
 from verax.analyses.recalibration.searching import RIDGE, inverse_of, smallest
 from verax.inputs.arrays import Bools, Floats
@@ -163,7 +164,7 @@ class _Fitting:
         """The scale of the rule's noise (`noise_of`)."""
         if self.rule == RULES["log_score"]:
             return 1.0
-        some = slice(None, None, -(-len(self.rows.y) // (2 * CURVATURE_ROWS)))
+        some = slice(None, None, -(-len(self.rows.y) // (2 * settings.curvature_rows)))
         z = np.ascontiguousarray(self._moved(t, some)[1].T)
         return noise_of(self.rule, z, self.rows.y[some], self.rows.weights[some])[0]
 
@@ -175,7 +176,7 @@ class _Fitting:
         """
         n, _, m = self.design.shape
         k = self.design.shape[1] + 1
-        step = -(-n // max(256, min(CURVATURE_ROWS, 2**22 // (k * (m + k)))))
+        step = -(-n // max(256, min(settings.curvature_rows, 2**22 // (k * (m + k)))))
         some = slice(None, None, step)
         f, z = self._moved(t, some)
         q = np.exp(z - z.max(axis=1, keepdims=True))

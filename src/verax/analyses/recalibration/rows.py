@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from verax._settings import settings
 from verax.inputs.arrays import Floats, Ints
 from verax.scores.base import Rule
 from verax.scores.gradients.logits import losses_with_gradient
@@ -15,14 +16,12 @@ from verax.scores.gradients.logits import losses_with_gradient
 # Most rows that forms with slopes and offsets are fitted to, drawn at random: their error is then far
 # below anything that could be measured.
 MOST_ROWS = 100_000
-# Most rows used for the curvature that scales a search. One that parts of the rows share is made of more
-# rows, of up to the second number of probabilities.
-CURVATURE_ROWS, _SHARED = 2**12, 2**22
+# A curvature that parts of the rows share is made of more rows, of up to this number of probabilities.
+_SHARED = 2**22
 # How many numbers are worked on at a time: what a cache holds with all that is made of them.
 _BLOCK, _ROWS = 2**16, 1024
-# Larger products of matrices are made in several threads by some libraries. These wait for each other, which
-# takes many times as long where processors are busy, and the sums depend on their number.
-_ONE_THREAD, _FEWEST_COLUMNS = 2**18, 8
+# Columns of a slice of a matrix product that one thread makes, at least.
+_FEWEST_COLUMNS = 8
 # Smaller probabilities have lost digits, or are zero.
 SMALLEST = 1e-300
 # What saturated probabilities may count as; the last is the precision of a probability near one.
@@ -86,7 +85,7 @@ class FittingRows:
         The first part that asks makes it for all parts of the same rows. Of few rows each part makes its own,
         which takes little time.
         """
-        if self.part_of is None or len(self.y) <= CURVATURE_ROWS:
+        if self.part_of is None or len(self.y) <= settings.curvature_rows:
             return make()
         whole = self.part_of[0]
         return whole.once(key, make) if whole.part_of is None else whole.alike(key, make)
@@ -187,7 +186,7 @@ class LogRows:
 
     def many(self) -> tuple[Floats, Ints, Floats]:
         """Rows for a curvature that parts of the rows share."""
-        return self.some(max(CURVATURE_ROWS, _SHARED // len(self.blocks[0][0])))
+        return self.some(max(settings.curvature_rows, _SHARED // len(self.blocks[0][0])))
 
     def some(self, most: int) -> tuple[Floats, Ints, Floats]:
         """About `most` rows from all blocks at equal distances, as one block; or all, if there are fewer."""
@@ -219,7 +218,7 @@ def _sum_of_products(g: Floats, z: Floats) -> Floats:
 def _slices(z: Floats) -> tuple[int, int]:
     """How many slices of (K, n) columns one thread multiplies by a matrix, and how many columns each has."""
     k, n = z.shape
-    w = _ONE_THREAD // (k * k)
+    w = settings.product_in_one_thread // (k * k)
     return (n // w, w) if w >= _FEWEST_COLUMNS else (1, n)
 
 

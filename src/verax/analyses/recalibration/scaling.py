@@ -7,17 +7,14 @@ from typing import Literal
 
 import numpy as np
 
+from verax._settings import settings
 from verax.analyses.recalibration.forms import LogLinear
-from verax.analyses.recalibration.rows import CURVATURE_ROWS, Configuration, FittingRows, LogRows, floors_of
+from verax.analyses.recalibration.rows import Configuration, FittingRows, LogRows, floors_of
 from verax.analyses.recalibration.searching import FIRST, RIDGE, WIDEST, inverse_of, smallest
 from verax.inputs.arrays import Floats, Ints
 from verax.scores.base import Rule
 from verax.scores.gradients.logits import losses_with_gradient
 from verax.scores.registry import RULES
-
-# A search takes a fraction of the steps if it knows the curvature. One for a single number takes few, so it
-# is worth that near the end only, from this many classes on.
-_MANY_CLASSES = 20
 
 
 @dataclass(frozen=True)
@@ -133,7 +130,7 @@ def fit_log_linear(how: Configuration, rows: FittingRows, rule: Rule, near: LogL
             value, slope = value + penalty, slope + along
         return value / logs.n_rows, slope / logs.n_rows
 
-    few = logs.some(CURVATURE_ROWS)
+    few = logs.some(settings.curvature_rows)
     if near is not None:
         start = numbers.pack(near.slopes, near.offsets)
     elif how.method == "temperature":
@@ -147,7 +144,7 @@ def fit_log_linear(how: Configuration, rows: FittingRows, rule: Rule, near: LogL
         inverse = _inverse_curvature(*numbers.unpack(start), few, how.strength)
     elif near is None and numbers.offsets:
         inverse = _inverse_curvature_near(numbers, start, few, rule)
-    elif near is not None and (numbers.offsets or k >= _MANY_CLASSES):
+    elif near is not None and (numbers.offsets or k >= settings.curvature_classes_from):
         inverse = rows.alike(
             ("curvature", how, rule),
             lambda: _inverse_curvature_near(numbers, start, logs.many(), rule),

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from verax._settings import settings
 from verax.analyses.recalibration.forms import LogLinear, mixed
-from verax.analyses.recalibration.rows import CURVATURE_ROWS, Configuration, FittingRows
+from verax.analyses.recalibration.rows import Configuration, FittingRows
 from verax.analyses.recalibration.scaling import (
     fit_temperature,
     matrix_curvature,
@@ -34,10 +35,6 @@ from verax.scores.base import Rule
 from verax.scores.registry import RULES
 
 METHODS = ("svector", "smatrix")
-# Up to this many numbers of a matrix the whole curvature is inverted, beyond it that of each class.
-_MOST_NUMBERS = 160
-# How many products are made at a time, of at least the second number of rows: sums are then added less often.
-_PRODUCTS, _FEWEST_ROWS = 2**21, 128
 
 
 def fit_structured(how: Configuration, rows: FittingRows, rule: Rule, near: LogLinear | None) -> LogLinear:
@@ -46,7 +43,7 @@ def fit_structured(how: Configuration, rows: FittingRows, rule: Rule, near: LogL
     power = float(fit_temperature(rows, rule, None if near is None else near.power).slopes)
     floor, spread = rows.floor, 1 / (n + 1)
     logs = rows.once(("mixed", power), lambda: rows.logs.made(lambda z: mixed(z.T, power, spread).T))
-    few = logs.some(2 * CURVATURE_ROWS)
+    few = logs.some(2 * settings.curvature_rows)
     noise, bend = (1.0, 1.0) if rule == RULES["log_score"] else noise_of(rule, *few)
     strength = (1.0 if how.strength is None else how.strength) * noise
     matrix = how.method == "smatrix"
@@ -59,7 +56,7 @@ def fit_structured(how: Configuration, rows: FittingRows, rule: Rule, near: LogL
 
     size = len(held)
     start = np.zeros(size) if near is None else np.append(near.slopes - unchanged, near.offsets)
-    by_class = matrix and size > _MOST_NUMBERS
+    by_class = matrix and size > settings.curvature_up_to
 
     def curvature() -> Floats:
         some = few if matrix or near is None else logs.many()
@@ -120,7 +117,7 @@ class _Point:
         shares = (w * q * (1 - q)).T
         pairs = (k + 1) * (k + 2) // 2
         found = np.zeros((pairs, k))
-        step = max(_FEWEST_ROWS, _PRODUCTS // pairs)
+        step = max(settings.product_rows, settings.products_at_once // pairs)
         for start in range(0, len(w), step):
             rows = slice(start, start + step)
             products = np.empty((pairs, len(w[rows])))

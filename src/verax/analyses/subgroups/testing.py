@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from verax._settings import settings
 from verax.analyses.subgroups.chance import Chance, WorkBudget, settle
 from verax.analyses.subgroups.result import Subgroup
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.inference.estimates import holm
 from verax.inputs.arrays import Floats
-
-# How many probabilities the draws beyond `bootstrap` may look at, for all subgroups of a model together.
-_WORK = 1e8
 
 
 def check_sizes(sizes: Mapping[Any, int], least: int) -> None:
@@ -45,7 +43,7 @@ def corrected(
         own = [line for line in lines if line.model == model]
         if any(line.p_value is None for line in own):
             continue
-        share, work = level / among, WorkBudget(_WORK)
+        share, work = level / among, WorkBudget(settings.subgroup_draws)
         tests = [_tested(line, share, draw[line.label, model], work) for line in own]
         adjusted = holm(np.array([test.p_value for test in tests]), among)
         for line, test, p in zip(own, tests, adjusted.tolist(), strict=True):

@@ -35,10 +35,8 @@ from verax.inputs.outcomes import Outcomes
 
 # Rows that are not in standard form are brought to it at once, up to this many numbers.
 _MOST_COPIED = 2**28
-# How many rows tell what the losses are roughly: 32 for each warp of one block, or so many parts of them.
-_PROBE, _PROBED_PARTS = 256, 2
-# Tables of at least this many counts are fetched from the GPU when they are looked at.
-_LARGE_TABLE = 2**12
+# Parts of the rows that tell the rough size of the losses, where rows are read in parts.
+_PROBED_PARTS = 2
 # Most blocks that add a table of counts to a metric's.
 _MOST_ADDING = 1024
 # How many numbers are looked at at a time where rows are looked for.
@@ -248,7 +246,7 @@ class Pass:
         """Find the mean losses of a few rows, spread over all, as shifts; set `n_zeroed` numbers to zero."""
         args, program = self.args, self.program
         args.zeroed, args.n_zeroed = zeroed, n_zeroed
-        args.step = 32 * max(1, args.n // _PROBE)
+        args.step = 32 * max(1, args.n // settings.gpu_probed)
         args.cells, args.blocks = None, 1
         # Where a warp takes a few rows at a time, one after the other, it takes fewer.
         args.parts = _PROBED_PARTS
@@ -281,7 +279,7 @@ class _Run:
         self._pass = Pass(program, rows.n_rows, n_rules)
         # The head, the table of counts, the sums of blocks.
         self._n_kept = self._pass.n_head + self._pass.n_cells
-        self._late = self._pass.n_cells >= _LARGE_TABLE
+        self._late = self._pass.n_cells >= settings.gpu_table_left_from
 
     def result(self) -> DeviceSums | None:
         work, device, stream = self._pass, self._device, self._stream

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from verax._settings import settings
 from verax.engines.slopes import fuse_losses_with_slopes, fuse_slopes
 from verax.inputs.arrays import Array, Floats
 from verax.kernels.fewclasses import FEW
@@ -17,8 +18,6 @@ from verax.scores.base import Rule
 
 # How many logits a thread is given at a time.
 _PART = 2**18
-# From this many logits on, a search for the best of a few numbers pays for loading a loop.
-_MANY = 2**15
 # After this many calls array calls have taken about as long as it takes to load one.
 _OFTEN = 1000
 
@@ -100,7 +99,7 @@ def run_with_losses(
     number of calls decides as well.
     """
     k, n = z.shape
-    if z.size < _MANY and not (repeated and spend((rule, k), 1) > _OFTEN):
+    if z.size < settings.search_compiled_from and not (repeated and spend((rule, k), 1) > _OFTEN):
         return None
     fused = None if k > FEW or kernels() is None else fuse_losses_with_slopes(rule, k)
     if fused is None:
