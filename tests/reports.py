@@ -35,7 +35,7 @@ LIGHT = {"report_tests": 20, "report_list_tests": 19, "report_bands": 20, "repor
 
 def light(*args, replicates=20, **options):
     """A report with few replicates and without recalibration, for what depends on neither."""
-    with changed(**LIGHT | {"report_tests": replicates, "report_recalibrated": 0}):
+    with changed(**LIGHT | {"report_tests": replicates, "report_methods": ()}):
         return Report.of(*args, **options)
 
 

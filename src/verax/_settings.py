@@ -158,7 +158,7 @@ class _Settings:
     report_tests: int = 1000
     report_list_tests: int = 999
     report_bands: int = 200
-    # Recalibration methods that are tried: the menu of `recalibrate`.
+    # Recalibration methods that are tried: the menu of `recalibrate`, or names; none if empty.
     report_methods: str | tuple[str, ...] = "best"
     # Probabilities of all models together that they are tried on: fits take most of the time of a report. Of
     # more, rows are drawn at random.

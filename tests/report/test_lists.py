@@ -131,7 +131,7 @@ def test_sums_that_are_one_but_for_rounding_are_not_more_than_one():
 
 
 def test_places_that_are_not_named_are_counted(change):
-    change(report_recalibrated=0)
+    change(report_methods=())
     rng = np.random.default_rng(3)
     p = np.sort(rng.dirichlet(np.ones(8), 3000))[:, ::-1]
     lists = vx.TopLists.from_probabilities(p, 5)

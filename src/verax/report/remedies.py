@@ -173,7 +173,8 @@ def _enough(n: int, groups: Any) -> bool:
 
 def _usable(problem: Problem, sample: Sample) -> Sample | None:
     """The rows to learn from, whole groups in an order of their own; None where it cannot be done."""
-    if not recalibrated(problem.n_rows, problem.n_classes, len(problem.models)):
+    models = len(problem.models)
+    if not (settings.report_methods and recalibrated(problem.n_rows, problem.n_classes, models)):
         return None
     rows = sample.whole_groups().in_order()
     n = len(rows.y) if rows.weights is None else int(np.count_nonzero(rows.weights))
