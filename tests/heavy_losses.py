@@ -10,14 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from verax import parse
 from verax.common.specs import Whole
 from verax.common.summaries import Summary, merges
 from verax.engines.sums import Sum, Sums
 from verax.inputs.arrays import to_host
 from verax.inputs.handles import Part, Recipe
 from verax.inputs.memory import open_rows
-from verax.scores.base import Rule, losses_of
-from verax.scores.registry import parse
+from verax.rules import Rule
+from verax.scores.base import losses_of
 
 
 def heavy_losses(y, p=None, *, rule, limit, **read):

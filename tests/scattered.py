@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from verax.inputs.forecasts import Forecasts
+from verax import Forecasts, TopLists
 from verax.inputs.handles import Collector, Handle, Part, Recipe, Summaries
-from verax.inputs.lists.toplists import TopLists
 from verax.scans import dask as dask_engine
 from verax.scans import scan as scanning
 from verax.scans.partitions import PartitionedHandle

@@ -13,7 +13,7 @@ import references
 import verax as vx
 from cases import RULES, forecasts, number
 from lazily import lazily
-from verax.scores.properties import Holds, Properties
+from verax.rules import Holds, Properties
 from verax.selection import RefinementLoss
 
 keras, ops, adapter = map(lazily, ("keras", "keras.ops", "verax.adapters.keras"))

@@ -129,6 +129,176 @@ def test_no_circles_between_the_parts_of_a_package(package):
         pytest.fail(" -> ".join(error.args[1]))
 
 
+# ---- tests take public paths -------------------------------------------------------------------------
+
+TESTS = Path(__file__).parent
+# Rooms whose parts are tested one by one: kernels and engines against each other, formulas against other
+# packages, bytes and merges of summaries, parsers.
+TESTED_INSIDE = {"common", "display", "engines", "files", "inference", "inputs", "kernels", "scores"}
+# Parts of other rooms that tests import. A new test takes a public path instead: `vx`, `verax.rules`,
+# `verax.results`, a command.
+ALSO_INSIDE = {
+    "analyses": {
+        "binary",
+        "calibration",
+        "cards",
+        "classsums",
+        "comparison",
+        "dealing",
+        "decisions",
+        "discrimination",
+        "measures",
+        "monitoring",
+        "operating",
+        "raters",
+        "recalibration",
+        "replicates",
+        "retention",
+        "samples",
+        "sets",
+        "subgroups",
+        "table",
+        "units",
+        "unitsums",
+        "words",
+        "worst_ranks",
+        "worst_rows",
+    },
+    "cli": {"app", "commands", "demo", "papers", "progress", "require", "schemas", "tour", "words"},
+    "report": {
+        "analysis",
+        "balance",
+        "bundle",
+        "definitions",
+        "exhibits",
+        "limits",
+        "monitoring",
+        "problem",
+        "questions",
+        "rater_section",
+        "sections",
+        "sets",
+        "survey",
+        "threshold_section",
+    },
+    "scans": {
+        "batches",
+        "dask",
+        "frames",
+        "local",
+        "options",
+        "partitions",
+        "parts",
+        "saved",
+        "scan",
+        "together",
+    },
+}
+# What tests replace in verax: to see which path is taken, to let it fail, or to stand in for a device. What
+# decides on a path is a setting, which `change` sets.
+REPLACED = {
+    "CosineRecipe.take": "which recipes are asked for",
+    "DecisionMetric.slopes_at": "a metric without derivatives",
+    "Device.launch": "which kernels are launched",
+    "LocalHandle._summarise": "how often rows are read",
+    "LogOddsBins.start": "last digits of another machine",
+    "Moments.of": "whether losses are fused",
+    "PandasFrame.batches": "whether frames are converted",
+    "PartitionTask.score": "how many threads score a partition",
+    "RuleSums.update": "which rows take a pass of their own",
+    "SavedHandle._merged": "which summaries are read",
+    "TableHandle.held": "failures of the machine",
+    "Unity.clear": "every row in doubt",
+    "WorseRecipe.take": "whether rows are read again",
+    "Writer.plain": "files that no version writes",
+    "_ListReduction._read": "how often lists are read",
+    "analysis.means_of": "which influences are asked for",
+    "breakdown._bound": "which threads take part",
+    "bundle._KNOWN": "scripts of unknown releases",
+    "dask_engine.opened": "tables in parts of any order",
+    "listfiles.read_lists": "whether records are read",
+    "logits._run": "whether gradients are compiled",
+    "metrics.widen": "devices without float64",
+    "places.locate": "an emulated GPU",
+    "scan.validate": "whether rows are compiled",
+    "tour.digits": "a tour of one problem",
+    "vx.report": "an import that is undone",
+    "wording.since_onset": "evidence of a certain size",
+}
+
+
+def own_names(tree: ast.AST) -> set[str]:
+    """The names that a test file imports from verax."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "verax":
+            found |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.asname for alias in node.names if alias.name.split(".")[0] == "verax"}
+    return found - {None}
+
+
+def replaced(source: str) -> Iterator[str]:
+    """What a test replaces in verax by `setattr` or `mock.patch.object`: an owner and a name."""
+    tree = ast.parse(source)
+    names = own_names(tree)
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
+            continue
+        target, *others = node.args
+        if node.func.attr not in ("setattr", "object"):
+            continue
+        if isinstance(target, ast.Constant):
+            if str(target.value).startswith("verax."):
+                yield ".".join(str(target.value).split(".")[-2:])
+        elif ast.unparse(target).split(".")[0] in names and isinstance(others[0], ast.Constant):
+            yield f"{ast.unparse(target).split('.')[-1]}.{others[0].value}"
+
+
+@cache
+def texts_of_tests() -> dict[str, str]:
+    """The text of every test file, by its path."""
+    return {str(path.relative_to(TESTS)): path.read_text() for path in sorted(TESTS.rglob("*.py"))}
+
+
+def is_public(module: str) -> bool:
+    """Whether users import a module: the face of the package, or a package of their own."""
+    parts = module.split(".")[1:]
+    return (len(parts) < 2 and set(parts) <= PUBLIC_PACKAGES | {"__main__"}) or parts[0] == "adapters"
+
+
+def test_tests_take_public_paths():
+    inside = {
+        f"{path} imports {module}"
+        for path, text in texts_of_tests().items()
+        for module in imports(text, "tests")
+        if not is_public(module) and room(module) not in TESTED_INSIDE
+        if not set(module.split(".")[2:3]) <= ALSO_INSIDE.get(room(module), set())
+    }
+    assert inside == set(), "take a public path, or name the module in ALSO_INSIDE"
+
+
+def test_tests_set_settings_instead_of_replacing_names():
+    found = {f"{path}: {name}" for path, text in texts_of_tests().items() for name in replaced(text)}
+    other = {each for each in found if each.split(": ")[1] not in REPLACED}
+    assert other == set(), "make it a setting in verax/_settings.py, and set it with `change`"
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ('monkeypatch.setattr("verax.scans.held.MOST", 1)', ["held.MOST"]),
+        ("from verax.scans import held\nmonkeypatch.setattr(held, 'MOST', 1)", ["held.MOST"]),
+        ("import verax as vx\npatch.setattr(vx.rules, 'RULES', {})", ["rules.RULES"]),
+        ("from verax.x import A\nmock.patch.object(A, 'b', 1)", ["A.b"]),
+        ("import os\nmonkeypatch.setattr(os, 'replace', f)", []),
+        ("change(compiled_from=0)", []),
+    ],
+)
+def test_the_test_sees_all_that_is_replaced(source, expected):
+    assert list(replaced(source)) == expected
+
+
 # Pairs of classes that are one thing at two places.
 SAME_NAME = {
     "Loss": "for PyTorch and for Keras",

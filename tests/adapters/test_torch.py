@@ -14,7 +14,7 @@ import references
 import verax as vx
 from cases import RULES, forecasts, number
 from verax.errors import passing
-from verax.scores.properties import Holds, Properties
+from verax.rules import Holds, Properties
 from verax.selection import RefinementLoss
 
 torch = pytest.importorskip("torch")

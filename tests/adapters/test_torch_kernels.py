@@ -10,7 +10,7 @@ import pytest
 import verax as vx
 from cases import RULES, forecasts
 from emulator import emulated, gpu, only_on_gpu  # noqa: F401 - fixtures
-from verax.scores.properties import Holds, Properties
+from verax.rules import Holds, Properties
 
 pytestmark = pytest.mark.frameworks
 torch = pytest.importorskip("torch")

@@ -28,10 +28,10 @@ from verax.analyses.calibration.events import recalibrate, split
 from verax.analyses.calibration.eventsums import bins_of_rows
 from verax.analyses.calibration.optimism import smooth_frequencies
 from verax.analyses.calibration.sources import RowEvents
-from verax.inference.intervals import Interval
 from verax.inputs.memory import InMemory, open_rows
 from verax.kernels import walking
 from verax.kernels.ledger import spend
+from verax.results import Interval
 
 VECTORS = [
     pytest.param(entry, id=entry["id"])

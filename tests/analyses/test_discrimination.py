@@ -14,10 +14,10 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 import verax as vx
 from cases import forecasts
+from verax import Forecasts
 from verax.analyses.discrimination import analysis
 from verax.analyses.unitsums import means_of
 from verax.common.strictjson import plain
-from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Part
 from verax.inputs.memory import ONLY
 

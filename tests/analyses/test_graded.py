@@ -18,7 +18,7 @@ from verax.analyses.comparison.joint import Effects, JointRecipe, PseudoRecipe
 from verax.analyses.comparison.opening import Asked, open_grades
 from verax.report.questions import grade_page, question_page
 from verax.results import Comparison
-from verax.scores.grades import Grade
+from verax.rules import Grade
 
 
 def answers(n=60, seed=0, models=("a", "b", "c")):

@@ -14,9 +14,9 @@ from scipy.optimize import minimize
 
 import verax as vx
 from verax.analyses.recalibration.list_forms import ListScaling
-from verax.analyses.recalibration.result import ListRecalibration
 from verax.errors import InputError, RuleError
 from verax.inputs.lists.ragged import Ragged
+from verax.results import ListRecalibration
 
 M = 6
 

@@ -26,8 +26,8 @@ from verax.analyses.recalibration.fitting import STRENGTHS, fit
 from verax.analyses.recalibration.forms import nearest_monotone
 from verax.analyses.recalibration.records import Gain, _p_of, of_nothing
 from verax.analyses.recalibration.rows import Configuration, FittingRows
-from verax.inference.intervals import Interval
 from verax.inputs.groups import Groups
+from verax.results import Interval
 from verax.selection import RefinementLoss
 
 

@@ -14,9 +14,9 @@ import pytest
 
 import verax as vx
 from verax.analyses.calibration.summary import summarize
-from verax.analyses.worst import Worst
 from verax.common.kinds import RECORDS, SPECIAL, named, record_class
 from verax.common.results import Result
+from verax.results import Worst
 from verax.selection import History
 
 RNG = np.random.default_rng(7)

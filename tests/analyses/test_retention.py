@@ -17,6 +17,7 @@ import references
 import verax as vx
 from cases import forecasts, number
 from scattered import Scattered
+from verax import Forecasts
 from verax.analyses.retention import summaries
 from verax.analyses.retention.bins import Bins
 from verax.analyses.retention.cuts import Cuts, Options, RowOrder, RowWeights
@@ -24,7 +25,6 @@ from verax.analyses.retention.uncertainty_scores import doubt, expected_of_itsel
 from verax.analyses.table import RowTable
 from verax.engines.histograms import Histogram
 from verax.inference.bootstrap import multiplicities
-from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Part, collectors_for
 from verax.scores.metrics import METRICS as METRICS_OF_COUNTS
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import verax as vx
 from cases import forecasts
-from verax.analyses.cards.scorecard import Scorecard
 from verax.common.packing import dump
+from verax.results import Scorecard
 
 N = 40
 

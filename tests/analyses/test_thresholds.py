@@ -15,11 +15,11 @@ import verax as vx
 from cases import forecasts
 from realdata import load
 from scattered import Scattered
+from verax import Forecasts
 from verax.analyses.dealing import dealt
 from verax.analyses.decisions.thresholds import _Sample
 from verax.analyses.table import RowTable
 from verax.common.strictjson import plain
-from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups
 from verax.scores.decisions import count_decisions
 from verax.scores.metrics import METRICS, find_metric

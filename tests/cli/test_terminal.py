@@ -12,7 +12,7 @@ import pytest
 import verax as vx
 from commandline import verax
 from verax.cli.commands import app
-from verax.scores.registry import RULES
+from verax.rules import RULES
 
 ROWS = "y,p,age\n1,80,20\n0,30,35\n1,60,50\n0,10,65\n1,90,30\n0,40,44\n"
 

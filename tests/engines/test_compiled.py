@@ -29,8 +29,8 @@ from verax.kernels import functions, ledger
 from verax.kernels.fewclasses import FEW
 from verax.kernels.statistics import PLACE, STATISTICS
 from verax.kernels.texts import Lines, compile_text
+from verax.rules import Holds, Properties
 from verax.scores.base import losses_of
-from verax.scores.properties import Holds, Properties
 
 pytest.importorskip("numba")
 

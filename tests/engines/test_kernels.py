@@ -19,7 +19,7 @@ from verax.engines.cuda.printer import RowLayout, sums_program
 from verax.engines.derivatives import differentiate
 from verax.engines.tally import RuleSums
 from verax.engines.tracing import record
-from verax.scores.properties import Holds, Properties
+from verax.rules import Holds, Properties
 
 pytestmark = pytest.mark.frameworks
 torch = pytest.importorskip("torch")

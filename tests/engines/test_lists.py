@@ -20,7 +20,7 @@ from verax.engines.scan import scan_rows
 from verax.inputs.lists import ragged
 from verax.inputs.lists.ragged import Ragged, frozen
 from verax.kernels.statistics import PLACE
-from verax.scores.properties import Holds, Properties
+from verax.rules import Holds, Properties
 
 pytest.importorskip("numba")
 

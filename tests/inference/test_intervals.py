@@ -13,7 +13,8 @@ from scipy.stats import t as student
 
 from verax.errors import InputError
 from verax.inference import bootstrap
-from verax.inference.intervals import MOST_REPLICATES, Interval, Resampling, t_quantile
+from verax.inference.intervals import MOST_REPLICATES, Resampling, t_quantile
+from verax.results import Interval
 
 HALF = Interval(0.25, 0.5, method="t", confidence=0.9, caution="few groups")
 

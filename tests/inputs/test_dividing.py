@@ -7,7 +7,7 @@ import pytest
 
 import verax as vx
 from cases import forecasts, needs_numba
-from verax.inputs import breakdown
+from verax._settings import changed
 from verax.inputs.breakdown import parts_by
 from verax.inputs.columns import Columns
 from verax.inputs.dividing import divides
@@ -22,12 +22,11 @@ def compiled(change):
     change(compiled_from=0)
 
 
-def both_ways(part, labels, monkeypatch):
+def both_ways(part, labels):
     """The parts of each label from the compiled pass, and by taking rows."""
     assert divides(part, len(labels.labels))
     found = dict(parts_by(part, labels))
-    with monkeypatch.context() as patched:
-        patched.setattr(breakdown, "divides", lambda *_: False)
+    with changed(kernels=False):
         return found, dict(parts_by(part, labels))
 
 
@@ -52,7 +51,7 @@ def test_each_subgroup_has_the_rows_that_an_index_takes(given, options, monkeypa
     read = {"weights": rng.random(200), "groups": rng.integers(0, 9, 200)} if options else {}
     by = {"site": labels.labels[labels.codes], "age": rng.integers(0, 3, 200).astype(np.int32)}
     handle = open_rows(y, GIVEN[given](p), ids=np.arange(200) + 7, by=by, **read)
-    found, taken = both_ways(handle.kept, labels, monkeypatch)
+    found, taken = both_ways(handle.kept, labels)
     assert list(found) == list(taken) == ["a", "b", "c", "d"]
     for label, part in found.items():
         rows, other = part.rows.batch(0, part.n_rows), taken[label].rows.batch(0, taken[label].n_rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import math
 
@@ -13,7 +14,6 @@ from hypothesis import strategies as st
 import references
 import verax as vx
 from cases import facts, facts_of, number
-from verax.inputs.lists import labelsets
 
 F1 = [e for e in references.entries() if e["rule"] == "instance_f1_expected"]
 
@@ -46,9 +46,9 @@ def test_the_most_likely_sets_against_enumeration(q, k):
 
 def test_the_search_looks_at_few_sets(monkeypatch):
     pushed = []
-    push, replace = labelsets.heapq.heappush, labelsets.heapq.heapreplace
-    monkeypatch.setattr(labelsets.heapq, "heappush", lambda *a: pushed.append(1) or push(*a))
-    monkeypatch.setattr(labelsets.heapq, "heapreplace", lambda *a: pushed.append(1) or replace(*a))
+    push, replace = heapq.heappush, heapq.heapreplace
+    monkeypatch.setattr(heapq, "heappush", lambda *a: pushed.append(1) or push(*a))
+    monkeypatch.setattr(heapq, "heapreplace", lambda *a: pushed.append(1) or replace(*a))
     q = np.random.default_rng(0).random((1, 300))
     lists = vx.TopLists.from_label_probabilities(q, 50)
     assert lists.lengths.tolist() == [50]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import verax as vx
 from cases import facts, facts_of, forecasts, top_list
-from verax.scores.combinators import Padded
+from verax.rules import Padded
 
 # ---- making lists ------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import pytest
 
 import verax as vx
 from verax.engines.tally import RuleSums
-from verax.scores.registry import RULES
+from verax.rules import RULES
 
 K = 4
 

@@ -9,6 +9,7 @@ import pytest
 import verax as vx
 from reports import LIGHT, light
 from scattered import Scattered, problem
+from verax import Recorded
 from verax._settings import changed
 from verax.analyses.samples import Sketch
 from verax.analyses.worst_ranks import LossCounts
@@ -19,7 +20,6 @@ from verax.inference.intervals import Resampling
 from verax.report import Report
 from verax.report.analysis import recipes_of
 from verax.report.problem import Problem
-from verax.scans.saved import Recorded
 
 
 @pytest.fixture(autouse=True)

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow.csv as pacsv
 
 import verax as vx
+from verax import Recorded
 from verax.report import Report
-from verax.scans.saved import Recorded
 
 HERE = Path(os.path.relpath(Path(__file__).parent))
 CLASSES = ("low", "middle", "high")

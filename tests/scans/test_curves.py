@@ -7,11 +7,12 @@ import pytest
 
 import verax as vx
 from scattered import Scattered, problem
+from verax import Recorded
 from verax.analyses.replicates import poisson_copies
 from verax.engines import histograms, keyed, keys
 from verax.errors import InputError
 from verax.inputs.groups import Groups
-from verax.scans.saved import Recorded, merge_saved
+from verax.scans.saved import merge_saved
 from verax.scores.metrics import METRICS as REGISTERED
 
 METRICS = ["qwk", "kappa", "accuracy", "macro_f1", "balanced_accuracy", "macro_mae", "ec", vx.log_score]

@@ -9,6 +9,7 @@ import pytest
 
 import verax as vx
 from scattered import Scattered, problem
+from verax import parse
 from verax.analyses.calibration.event_recipe import EventRecipe
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.classsums import ClassRecipe
@@ -25,7 +26,6 @@ from verax.inference.intervals import Resampling
 from verax.inputs.handles import Collector
 from verax.report.analysis import DecisionRecipe
 from verax.report.survey import SurveyRecipe
-from verax.scores.registry import parse
 
 pytest.importorskip("numba")
 

@@ -17,8 +17,8 @@ import verax as vx
 from scanned import alike
 from scannedlists import COLUMNS, IDS, MODELS, NAMES, OWN, M, N, in_memory, table
 from scattered import cut_engine
+from verax import Recorded
 from verax.report import Report
-from verax.scans.saved import Recorded
 
 
 def analyses(source, *, report=False, **options):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -44,11 +42,11 @@ def scanned(source, columns="n_*", kind="counts", **options):
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["csv", "parquet", "frame", "dask"])
-def test_numbers_of_raters_are_columns_named_like_the_classes(kind, monkeypatch):
+def test_numbers_of_raters_are_columns_named_like_the_classes(kind, change):
     source = frame() if kind in ("frame", "dask") else f"counts.{kind}"
     if kind == "dask":
         # As few rows as these need no compiled loops.
-        monkeypatch.setattr("verax.scans.partitions.expecting", nullcontext)
+        change(kernels=False)
         source = pytest.importorskip("dask.dataframe").from_pandas(source, npartitions=2)
     handle = scanned(source)
     assert handle.rated

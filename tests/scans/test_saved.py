@@ -12,13 +12,14 @@ import pytest
 import verax as vx
 from scanned import alike
 from scattered import Scattered
+from verax import Recorded
 from verax.analyses.cards.container import read_summaries, write_summaries
 from verax.analyses.cards.saved import merge_files
 from verax.inference.intervals import Resampling
 from verax.report import Report
 from verax.report.analysis import recipes_of
 from verax.report.problem import Problem
-from verax.scans.saved import Recorded, merge_saved
+from verax.scans.saved import merge_saved
 
 CLASSES = ["low", "middle", "high"]
 N = 600

@@ -14,8 +14,8 @@ import pytest
 
 import verax as vx
 from cases import certified
+from verax import certify
 from verax.errors import InputError, ParseError, RuleError
-from verax.scores.certificates.certify import certify
 from verax.scores.certificates.sweeps import lattice, lattice_width
 
 NAMES = ["proper", "strictly_proper", "local", "symmetric", "distance_sensitive", "superior", "bounded"]

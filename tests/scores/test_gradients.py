@@ -13,10 +13,11 @@ from hypothesis.extra.numpy import arrays
 
 import verax as vx
 from cases import GRADIENTS, RULES, SMOOTH, number
+from verax import Brier
 from verax.scores.gradients.duals import Dual, DualNamespace
 from verax.scores.gradients.logits import derivatives
 from verax.scores.gradients.statistics import Block
-from verax.scores.rules import Brier, OrdinalRule
+from verax.scores.rules import OrdinalRule
 
 TRAINABLE = [rule for rule in SMOOTH if rule.properties.strictly_proper == vx.rules.Holds.ALWAYS]
 

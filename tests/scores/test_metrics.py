@@ -12,6 +12,7 @@ import sklearn.metrics as skl
 import verax as vx
 from cases import forecasts
 from verax.report import Report
+from verax.rules import RULES
 from verax.scores.decisions import count_decisions
 from verax.scores.metrics import (
     METRICS,
@@ -21,7 +22,6 @@ from verax.scores.metrics import (
     fitting_metrics,
     needs_order,
 )
-from verax.scores.registry import RULES
 
 K = 5
 
