@@ -41,6 +41,8 @@ class _Settings:
 
     # Whether kernels compute losses and metrics of PyTorch; None: where the tensors are on a GPU.
     torch_kernels: bool | None = None
+    # Numbers of a tensor that NumPy computes with: its calls cost less, but PyTorch has threads.
+    torch_host_up_to: int = 2**20
     # Probabilities. The launch of a GPU kernel takes longer than array calls on fewer.
     gpu_from: int = 2**19
     # Rows that tell the rough size of the losses: 32 for each warp of one block.

@@ -14,7 +14,7 @@ from cases import RULES
 torch = pytest.importorskip("torch")
 torchmetrics = pytest.importorskip("torchmetrics")
 
-from verax.adapters.torch import Card, Loss, Score, eager  # noqa: E402
+from verax.adapters.torch import Card, Loss, Score  # noqa: E402
 
 pytestmark = pytest.mark.frameworks
 cross_entropy = torch.nn.functional.cross_entropy
@@ -22,10 +22,10 @@ SMOOTH = [rule for rule in RULES if not isinstance(rule, vx.ZeroOne)]
 
 
 @pytest.fixture(params=["host", "operations"])
-def way(request, monkeypatch):
+def way(request, change):
     """Losses on the host, and by PyTorch's operations."""
     if request.param == "operations":
-        monkeypatch.setattr(eager, "is_small", lambda _: False)
+        change(torch_host_up_to=-1)
 
 
 def rows(n=30, k=4, seed=0):

@@ -9,6 +9,7 @@ import torch
 from array_api_compat import torch as compat
 from torch import Tensor
 
+from verax._settings import settings
 from verax.adapters.rows import NumpyCalls, TrainingRows
 from verax.common.checks import check_integer
 from verax.errors import InputError, Remedy, show
@@ -18,8 +19,6 @@ from verax.inputs.validity import Unity
 INTEGERS = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
 # Class weights that a repr shows.
 _SHOWN = 6
-# Beyond this many numbers PyTorch's threads do better than NumPy.
-_MOST_ON_HOST = 2**20
 
 
 class _TorchCalls:
@@ -102,7 +101,7 @@ def is_transformed() -> bool:
 
 def is_small(x: Tensor) -> bool:
     """Whether NumPy, whose calls cost less, computes with a tensor faster than PyTorch, which has threads."""
-    return x.numel() <= _MOST_ON_HOST
+    return x.numel() <= settings.torch_host_up_to
 
 
 def read(
