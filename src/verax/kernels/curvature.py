@@ -1,29 +1,78 @@
-"""The matrix of expected second derivatives of one row, compiled."""
+"""The derivatives of one row for CatBoost, compiled: its gradient and the matrix of expected second ones."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
-from verax.kernels.functions import compiled
+import numpy as np
 
+from verax.kernels.texts import Kernel
 
-@compiled
-def fill_matrix(z: Any, by_outcome: Any, lifted: Any, factor: float, matrix: Any) -> None:
-    """Fill the (K, K) matrix of a row with logits `z`, times `factor`.
-
-    `by_outcome` has the gradient of the loss for each class that might happen. On the diagonal is what is
-    `lifted` already.
-    """
-    k = z.size
+# All classes might happen, so their gradients are those of as many rows. CatBoost reads tuples of floats four
+# times as fast as arrays.
+_TEXT = """
+def row(z, target, factor, c):
+    rows, g, h = np.empty(({k}, {k})), np.empty(({k}, {k})), np.empty(({k}, {k}))
+    left = np.empty({k}, np.bool_)
+    places = {places}
     top = z[0]
-    for j in range(k):
+    for j in range({k}):
         top = max(top, z[j])
+        for i in range({k}):
+            rows[i, places[j]] = z[j]
     total = 0.0
-    for j in range(k):
+    for j in range({k}):
         total += math.exp(z[j] - top)
-    for i in range(k):
-        share = -math.exp(z[i] - top) / total * factor
-        for j in range(k):
-            matrix[i, j] = by_outcome[i, j] * share
-        matrix[i, i] = lifted[i] * factor
+    slopes(rows, np.arange({k}), np.empty(0), c, {floor!r}, {scale!r}, {scale!r}, {least!r}, g, h, left)
+    for column in range({k}):
+        i = places[column]
+        share = -math.exp(z[column] - top) / total * factor
+        for j in range({k}):
+            rows[i, j] = g[i, j] * share
+        rows[i, i] = h[0, i] * factor
+    t = places[int(target)]
+    return not left.any(), ({gradient}), ({matrix})
+"""
+
+
+def row_kernel(
+    slopes: Kernel, n_classes: int, places: Sequence[int], floor: float, scale: float, least: float
+) -> Kernel:
+    """A kernel (z, target, factor, constants) that returns tuples of floats: the gradient and the matrix.
+
+    Parameters
+    ----------
+    slopes : Kernel
+        The kernel of `engines.slopes.fuse_slopes`, which takes the constants.
+    n_classes : int
+        The number of classes.
+    places : sequence of int
+        The place of each column of `z` among the ordered classes.
+    floor, scale, least : float
+        As that kernel takes them.
+
+    Returns
+    -------
+    Kernel
+        It also returns, first, whether the numbers may be used.
+    """
+    import numba
+
+    from verax.kernels import arithmetic
+
+    cells = [f"rows[{i}, {j}]" for i in places for j in places]
+    lines = [f"({', '.join(cells[i : i + n_classes])},)" for i in range(0, len(cells), n_classes)]
+    parts: dict[str, Any] = {"floor": floor, "scale": scale, "least": least, "places": tuple(places)}
+    text = _TEXT.format(
+        k=n_classes,
+        gradient=", ".join(f"g[t, {j}] * factor" for j in places) + ",",
+        matrix=", ".join(lines) + ",",
+        **parts,
+    )
+    scope: dict[str, Any] = {"slopes": slopes, "np": np, "math": math, "__name__": __name__}
+    with arithmetic.one_at_a_time:
+        exec(compile(text, __file__, "exec"), scope)
+    # It calls another kernel by its address, so its code cannot be kept on disk.
+    return numba.njit(**arithmetic.OPTIONS | {"cache": False})(scope["row"])  # type: ignore[no-any-return]

@@ -179,8 +179,21 @@ class CatBoostObjective:
         tuple
             The first derivatives, and the matrix of the second ones.
         """
+        # Called for every row: what is looked up is kept in the object.
+        fast = self.__dict__.get("_fast")
+        if fast is not None and len(approxes) == fast[0]:
+            fine, gradient, matrix = fast[1](approxes, target, -weight, fast[2])
+            if fine:
+                return gradient, matrix
         z = np.asarray(approxes, np.float64)
-        return _row_of(self, len(z)).derivatives(z, int(target), -weight)
+        row = _row_of(self, len(z))
+        if row.loop is not None:
+            self.__dict__["_fast"] = (len(z), *row.loop)
+        return row.derivatives(z, int(target), -weight)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is copied: not the compiled loop."""
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
 
 @lru_cache(maxsize=16)
@@ -205,7 +218,7 @@ class _Row:
         self.floor = objective.floor
         self.outcomes = np.arange(n_classes)
         self.n_seen = 0
-        self.loops: tuple[Any, Any, Floats] | None = None
+        self.loop: tuple[Any, Floats] | None = None
 
     def derivatives(self, z: Floats, target: int, factor: float) -> tuple[Floats, Floats]:
         """The gradient of the loss and the expected Hessian, times a factor, in the columns of CatBoost."""
@@ -218,17 +231,8 @@ class _Row:
         return slopes[self.back], matrix[np.ix_(self.back, self.back)]
 
     def _in_order(self, z: Floats, target: int, factor: float) -> tuple[Floats, Floats]:
-        k = self.n_classes
-        rows = np.empty((k, k))
+        rows = np.empty((self.n_classes, self.n_classes))
         rows[:] = z
-        if self.loops is not None:
-            slopes, fill, constants = self.loops
-            g, h, left = np.empty((k, k)), np.empty((k, k)), np.empty(k, np.bool_)
-            numbers = constants, self.floor / self.scale, self.scale, self.scale, FLAT
-            slopes(rows, self.outcomes, _NONE, *numbers, g, h, left)
-            if not left.any():
-                fill(z, g, h[0], factor, rows)
-                return g[target] * factor, rows
         by_outcome = losses_with_gradient(self.rule, rows.T, self.outcomes)[1].T * self.scale
         p = probabilities(rows[:1])[0]
         matrix = -by_outcome * p[:, None]
@@ -241,9 +245,12 @@ class _Row:
         if kernels() is not None:
             fused = fuse_slopes(self.rule, self.n_classes, binary=False, weighted=False)
         if fused is not None:
-            from verax.kernels.curvature import fill_matrix
+            from verax.kernels.curvature import row_kernel
 
-            self.loops = fused[0], fill_matrix, fused[1]
+            slopes, constants = fused
+            places = range(self.n_classes) if self.back is None else self.back
+            floor = self.floor / self.scale
+            self.loop = row_kernel(slopes, self.n_classes, places, floor, self.scale, FLAT), constants
             return
         warnings.warn(
             f"CatBoost asks for the derivatives of {name_of(self.rule)} row by row, and there is no compiled "
@@ -252,9 +259,6 @@ class _Row:
             RuntimeWarning,
             stacklevel=2,
         )
-
-
-_NONE = np.empty(0)
 
 
 def catboost_metric(
