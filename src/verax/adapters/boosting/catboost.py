@@ -1,7 +1,7 @@
 """CatBoost: any rule as an evaluation metric, and as a training objective.
 
 With more than two classes CatBoost requests derivatives row by row, in Python. A compiled loop makes the
-answer as cheap as the call; without one a row takes a hundred times as long.
+answer nearly as cheap as the call; without one a row takes a hundred times as long.
 """
 
 from __future__ import annotations
