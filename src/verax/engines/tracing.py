@@ -8,12 +8,15 @@
     trace.constants    (1.0,)                                what c0, c1, ... stand for
     trace.losses       ('t2',)                               the loss of each rule
 
-Constants are not part of the steps, so one text serves every number of classes. A formula that uses more
-than the symbols can do (a comparison, say) has no trace: it runs as array calls on each block.
+Constants are not part of the steps, so one text serves every number of classes. Powers become products,
+roots or exponentials. A formula that uses more than the symbols can do (a comparison, say) has no trace: it
+runs as array calls on each block, and `warn_of_untraced` says so.
 """
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,6 +43,10 @@ OPERATIONS = {
 }
 # Those that formulas call as functions of their array namespace.
 _FUNCTIONS = ("log", "sqrt", "exp", "abs", "maximum", "minimum")
+# Powers up to this are products.
+_LARGEST_POWER = 64
+# Rules whose formulas are known to have no trace.
+_untraced: set[Formula] = set()
 
 
 @dataclass(frozen=True)
@@ -89,15 +96,41 @@ def record(rules: Sequence[Formula], n_classes: int, *, log_true: bool = False) 
     With `log_true` the logarithm of the outcome's probability is a statistic of its own, as where it comes
     from logits; otherwise it is a step.
     """
+    try:
+        return _record(rules, n_classes, log_true)
+    except (RuleError, TypeError):
+        return None
+
+
+def warn_of_untraced(rules: Sequence[Formula], n_classes: int) -> None:
+    """Say, once for each rule, that its formula is not compiled, and why."""
+    for rule in rules:
+        try:
+            _record([rule], n_classes, False)
+        except (RuleError, TypeError) as error:
+            reason = error.__cause__ or error
+            if isinstance(reason, _UntracedError) and rule not in _untraced:
+                _untraced.add(rule)
+                functions = ", ".join(_FUNCTIONS)
+                warnings.warn(
+                    f"The formula of {rule} is computed by array calls, which are slower, because {reason}. "
+                    f"Compiled formulas use arithmetic, powers with a number as exponent, and {functions}.",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+
+
+class _UntracedError(TypeError, AttributeError):
+    """A formula uses what has no trace."""
+
+
+def _record(rules: Sequence[Formula], n_classes: int, log_true: bool) -> Trace:
     recorder = _Recorder()
     needs = {"p_true", *(name for rule in rules for name in rule.needs)}
     symbols: dict[str, Any] = {name: _Symbol(recorder, name) for name in PLACE if name in needs}
     log_p = _Symbol(recorder, "log_true") if log_true else None
     stats = RowStats(recorder, n_classes, log_p=log_p, **symbols)
-    try:
-        losses = tuple(recorder.name_of(stats.loss(rule)) for rule in rules)
-    except (RuleError, TypeError):
-        return None
+    losses = tuple(recorder.name_of(stats.loss(rule)) for rule in rules)
     steps = tuple(Operation(name, *key) for key, name in recorder.steps.items())
     read = {*losses, *(operand for step in steps for operand in step.operands)}
     statistics = tuple(name for name in ("log_true", *PLACE) if name in read)
@@ -122,19 +155,25 @@ class _Recorder:
         if isinstance(value, _Symbol):
             return value.name
         if not isinstance(value, (int, float, np.floating, np.integer)):
-            raise TypeError(f"a {type(value).__name__} cannot be traced")
+            raise _UntracedError(f"it uses a {type(value).__name__}")
         number = float(value)
         if number not in self.constants:
             self.constants.append(number)
         return f"c{self.constants.index(number)}"
 
+    def pow(self, base: Any, power: Any) -> Any:
+        return base**power
+
+    def square(self, base: Any) -> Any:
+        return base * base
+
     def __getattr__(self, function: str) -> Any:
         if function not in _FUNCTIONS:
-            raise AttributeError(f"{function} cannot be traced")
+            raise _UntracedError(f"it calls `{function}`")
 
         def call(*arguments: object) -> _Symbol:
             if len(arguments) != OPERATIONS[function]:
-                raise TypeError(f"{function} of {len(arguments)} arguments cannot be traced")
+                raise _UntracedError(f"it calls `{function}` with {len(arguments)} arguments")
             return self.emit(function, *arguments)
 
         return call
@@ -176,12 +215,25 @@ class _Symbol:
     def __neg__(self) -> _Symbol:
         return self.recorder.emit("neg", self)
 
-    def __pow__(self, power: int) -> _Symbol:
-        if power != 2:
-            raise TypeError("only squares can be traced")
-        return self * self
+    def __pow__(self, power: object) -> Any:
+        if not isinstance(power, (int, float, np.floating, np.integer)):
+            raise _UntracedError("it has a power whose exponent is not a number")
+        rest, whole = math.modf(abs(power))
+        if rest not in (0.0, 0.5) or whole > _LARGEST_POWER:
+            return self.recorder.exp(self.recorder.log(self) * float(power))
+        found: Any = self.recorder.sqrt(self) if rest else None
+        factor, n = self, int(whole)
+        while n:
+            if n % 2:
+                found = factor if found is None else found * factor
+            n //= 2
+            factor = factor * factor if n else factor
+        return 1.0 if found is None else found if power > 0 else 1.0 / found
+
+    def __rpow__(self, base: float) -> _Symbol:
+        return self.recorder.exp(math.log(base) * self)  # type: ignore[no-any-return]
 
     def __eq__(self, other: object) -> bool:
-        raise TypeError("a comparison cannot be traced")
+        raise _UntracedError("it compares numbers")
 
     __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __eq__
