@@ -10,7 +10,7 @@
 
 Constants are not part of the steps, so one text serves every number of classes. Powers become products,
 roots or exponentials. A formula that uses more than the symbols can do (a comparison, say) has no trace: it
-runs as array calls on each block, and `warn_of_untraced` says so.
+runs as array calls on each block, and `warn_of_untraced` warns of that.
 """
 
 from __future__ import annotations
