@@ -13,7 +13,7 @@ import verax as vx
 from verax.engines.tally import RuleSums
 from verax.inputs.columns import Columns
 from verax.inputs.rows import pair
-from verax.kernels.loading import kernels
+from verax.kernels.ledger import kernels
 from verax.scores.base import losses_of
 
 N, K = 400, 5

@@ -6,9 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from verax.kernels.functions import compiled, text_of
-from verax.kernels.loading import kernels
-from verax.kernels.operations import bits, from_bits, higher, lower, select
+from verax.kernels.functions import bits, compiled, from_bits, higher, lower, select, text_of
+from verax.kernels.ledger import kernels
 from verax.kernels.texts import compile_text
 
 pytestmark = pytest.mark.skipif(kernels() is None, reason="needs numba")

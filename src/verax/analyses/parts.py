@@ -11,8 +11,7 @@ from operator import add
 
 import numpy as np
 
-from verax.engines.plans import Plan
-from verax.engines.scan import scan_rows
+from verax.engines.scan import Plan, scan_rows
 from verax.engines.stats import Formula, RowStats
 from verax.engines.summing import PlainSums, RowLosses
 from verax.errors import InputError

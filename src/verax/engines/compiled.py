@@ -11,7 +11,7 @@ import numpy as np
 from verax.engines.arrays import compute, validate
 from verax.engines.stats import RowStats, ShareStats
 from verax.inputs.forecasts import Batch, Forecasts, ShareBatch
-from verax.kernels.loading import kernels
+from verax.kernels.ledger import kernels
 from verax.kernels.statistics import PLACE
 
 # Below this, probabilities made of logits begin to lose digits, and the logits are asked instead.

@@ -17,9 +17,8 @@ from typing import Literal
 
 import numpy as np
 
-from verax.engines.formulas import write_formulas, write_row
+from verax.engines.formulas import write_formulas, write_mean_losses, write_row, write_shares
 from verax.engines.gathering import LINE, independent_of, row_of_group
-from verax.engines.meanlosses import write_mean_losses, write_shares
 from verax.engines.stats import Formula
 from verax.engines.tracing import Trace, record
 from verax.inputs.arrays import Floats

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from verax._settings import settings
-from verax.engines.meanlosses import made_of_losses
+from verax.engines.formulas import made_of_losses
 from verax.engines.stats import Formula
 from verax.engines.sums import Sum
 from verax.engines.tracing import Trace, record

@@ -26,8 +26,7 @@ from verax.common.summaries import fields_of
 from verax.engines.clusters import Clusters, ClusterSums
 from verax.engines.counts import CONFUSION_UP_TO, ROWS_KEPT, Counts, squared_weights
 from verax.engines.gathering import GatheredSums, GroupCells, Independent
-from verax.engines.plans import Plan
-from verax.engines.scan import scan_rows
+from verax.engines.scan import Plan, scan_rows
 from verax.engines.stats import Decided, Formula, RowStats
 from verax.engines.sums import (
     LateSum,

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.kernels.functions import compiled
-from verax.kernels.operations import bits
+from verax.kernels.functions import bits, compiled
 
 
 @compiled

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.kernels.functions import compiled
-from verax.kernels.operations import plus, select
+from verax.kernels.functions import compiled, plus, select
 from verax.kernels.walking import joined
 
 # As `common.hashing.mixed` has them.

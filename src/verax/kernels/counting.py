@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from verax.kernels.compensation import two_sum
-from verax.kernels.functions import compiled
+from verax.kernels.functions import compiled, fetch
 from verax.kernels.limits import FULL
-from verax.kernels.operations import fetch
 
 # How many integers are copied before they are marked: the nearest cache holds them.
 _PIECE = 1024

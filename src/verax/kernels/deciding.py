@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.kernels.functions import compiled
-from verax.kernels.operations import select
+from verax.kernels.functions import compiled, select
 
 # How many rows are decided at a time: the nearest cache holds what their decisions cost.
 _STRIP = 512

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.kernels.functions import compiled
-from verax.kernels.operations import bits, fma, from_bits, higher, lower, plus, select
+from verax.kernels.functions import bits, compiled, fma, from_bits, higher, lower, plus, select
 from verax.kernels.statistics import MODE, places
 from verax.kernels.texts import LOG, Kernel, pattern
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.kernels.functions import compiled
-from verax.kernels.operations import bits, fetch, higher, lower, select
+from verax.kernels.functions import bits, compiled, fetch, higher, lower, select
 
 # How many rows are numbered before they are added: the nearest cache holds them.
 _STRIP = 1024

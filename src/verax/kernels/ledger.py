@@ -1,16 +1,46 @@
-"""Whether compiled kernels are worth loading: array calls answer until they have taken about as long."""
+"""Compiled kernels, and whether they are worth loading: array calls answer until they took as long."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
+from functools import cache
+from types import ModuleType
 from typing import Any
 
 from verax._settings import settings
-from verax.kernels.loading import kernels
 
 # Number of kinds of work that are counted before all counts restart.
 _MOST_KINDS = 1000
+
+
+def kernels() -> ModuleType | None:
+    """The compiled kernels, or None where numba is missing or told not to compile."""
+    return _loaded() if settings.kernels else None
+
+
+@cache
+def _loaded() -> ModuleType | None:
+    try:
+        import numba
+
+        if getattr(numba.config, "DISABLE_JIT", False):
+            warnings.warn(
+                "NUMBA_DISABLE_JIT is set: large inputs are scored by array calls, which are slower.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+            return None
+        from verax.kernels import dense
+    except ImportError:
+        warnings.warn(
+            "numba is not installed: large inputs are scored by array calls, which are slower.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+        return None
+    return dense
 
 
 class _Ledger:

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from verax.kernels.functions import compiled
+from verax.kernels.functions import bits, compiled, from_bits, plus, select
 from verax.kernels.limits import GRID, SMALLEST_MASS
-from verax.kernels.operations import bits, from_bits, plus, select
 from verax.kernels.statistics import places
 from verax.kernels.texts import Kernel
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.kernels.functions import compiled
-from verax.kernels.operations import higher, lower, plus, select
+from verax.kernels.functions import compiled, higher, lower, plus, select
 
 # Bins of probabilities; bets that adapt to the past are constant in each.
 BINS = 16

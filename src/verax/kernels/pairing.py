@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from verax.kernels.functions import compiled
-from verax.kernels.operations import plus
+from verax.kernels.functions import compiled, plus
 
 # How many rows of all models are multiplied at a time: the nearest caches hold them.
 STRIP = 256

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.kernels.functions import compiled
-from verax.kernels.operations import bits, from_bits, plus, select
+from verax.kernels.functions import bits, compiled, from_bits, plus, select
 
 # Rounding must not decide on which side of an edge a forecast is.
 _EDGE = 1e-9

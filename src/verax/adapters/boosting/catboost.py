@@ -22,7 +22,7 @@ from verax.common.checks import check_flag
 from verax.engines.slopes import fuse_slopes
 from verax.errors import InputError, Remedy, passing
 from verax.inputs.arrays import Floats
-from verax.kernels.loading import kernels
+from verax.kernels.ledger import kernels
 from verax.scores.base import Rule
 from verax.scores.gradients.logits import check_trainable, derivatives, losses_with_gradient
 from verax.scores.registry import name_of, parse

@@ -11,8 +11,7 @@ from verax._settings import settings
 from verax.engines.slopes import fuse_losses_with_slopes, fuse_slopes
 from verax.inputs.arrays import Array, Floats
 from verax.kernels.fewclasses import FEW
-from verax.kernels.ledger import compiles, spend
-from verax.kernels.loading import kernels
+from verax.kernels.ledger import compiles, kernels, spend
 from verax.kernels.threads import n_cores
 from verax.scores.base import Rule
 
