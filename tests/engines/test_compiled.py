@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 import verax as vx
 from cases import COMPILED_FROM, forecasts
-from verax.engines import fusion, plans
+from verax.engines import fusion
 from verax.engines.arrays import compute
-from verax.engines.scan import scan_rows
+from verax.engines.scan import Plan, scan_rows
 from verax.engines.stats import RowStatistic
 from verax.engines.tally import RuleSums
 from verax.engines.tracing import OPERATIONS, record
@@ -84,7 +84,7 @@ def test_array_calls_answer_until_compiling_pays(change):
 
     def compiled(n, work="work"):
         y, p = forecasts(n, 4)
-        return plans.Plan.of(vx.Forecasts(y, p), work).compiled
+        return Plan.of(vx.Forecasts(y, p), work).compiled
 
     assert not compiled(24)
     assert [compiled(100) for _ in range(5)] == [False, False, True, True, True]

@@ -1,8 +1,8 @@
 """Kernels that are written as Python functions, compiled like printed texts.
 
 A function and the functions that it calls become one text, in which the numbers they close over are written
-out. The text is compiled at the first call. Operations that Python lacks are functions here; in a kernel each is
-one instruction, which `kernels.translation` knows by name.
+out. The text is compiled at the first call. Operations that Python lacks are functions here; in a kernel each
+is one instruction, which `kernels.translation` knows by name.
 """
 
 from __future__ import annotations
