@@ -218,7 +218,7 @@ class _Symbol:
     def __pow__(self, power: object) -> Any:
         if not isinstance(power, (int, float, np.floating, np.integer)):
             raise _UntracedError("it has a power whose exponent is not a number")
-        rest, whole = math.modf(abs(power))
+        rest, whole = math.modf(abs(float(power)))
         if rest not in (0.0, 0.5) or whole > _LARGEST_POWER:
             return self.recorder.exp(self.recorder.log(self) * float(power))
         found: Any = self.recorder.sqrt(self) if rest else None
