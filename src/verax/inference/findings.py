@@ -81,6 +81,54 @@ _OPEN = frozenset(
 )
 
 
+# What each claim says, and what licenses it: a test, or "states" for what asserts nothing of the population.
+LICENCES: dict[Claim, tuple[str, str]] = {
+    Claim.BETTER: ("The loss is below that of class frequencies.", "interval of the skill above zero"),
+    Claim.WORSE: ("The loss is above that of class frequencies.", "interval of the skill below zero"),
+    Claim.NOT_BETTER: ("Neither is shown.", "states"),
+    Claim.BEST: ("The first model is better than every other.", "paired differences, Holm over all pairs"),
+    Claim.LEAD_OPEN: ("Its lead over some model is not significant.", "states"),
+    Claim.EQUIVALENT: ("Two models differ by less than a margin.", "two one-sided tests"),
+    Claim.NOT_INFERIOR: ("A model is worse by less than a margin.", "a one-sided test"),
+    Claim.RULES_DISAGREE: (
+        "Another proper rule prefers another model.",
+        "paired differences, the level shared by the rules",
+    ),
+    Claim.INFINITE: ("An outcome had probability zero.", "states"),
+    Claim.SCORE: ("The score, where there is no reference.", "states"),
+    Claim.TOO_HIGH: ("An event is forecast too often on average.", "mean forecast against frequency"),
+    Claim.TOO_LOW: ("An event is forecast too rarely on average.", "mean forecast against frequency"),
+    Claim.TOO_EXTREME: ("The calibration slope is below 1.", "the slope alone, whatever the intercept"),
+    Claim.TOO_TIMID: ("The calibration slope is above 1.", "the slope alone, whatever the intercept"),
+    Claim.OVERCONFIDENT: (
+        "The most likely class is right less often than claimed.",
+        "confidence against accuracy",
+    ),
+    Claim.UNDERCONFIDENT: ("It is right more often than claimed.", "confidence and accuracy"),
+    Claim.MISCALIBRATED: (
+        "Miscalibrated in another way.",
+        "miscalibration of all events, by draws",
+    ),
+    Claim.NOT_SEEN: ("No test of calibration is significant, and they could have seen 5 points.", "states"),
+    Claim.TOO_FEW: ("They could not have seen as much.", "states"),
+    Claim.UNTESTED: ("Calibration was not tested.", "states"),
+    Claim.SUBGROUP: ("A subgroup is miscalibrated.", "its miscalibration, by draws, Holm over subgroups"),
+    Claim.NO_SUBGROUP: ("No subgroup is significantly miscalibrated.", "states"),
+    Claim.HELPS: ("Recalibration lowers the loss on new rows.", "gain in nested cross-validation"),
+    Claim.NO_GAIN: ("No gain is shown.", "states"),
+    Claim.HARMS: ("A method that was asked for raises the loss.", "gain in cross-validation below zero"),
+    Claim.COVERS: ("Prediction sets reach their level.", "interval of the coverage"),
+    Claim.TOO_NARROW: ("They do not.", "interval of the coverage"),
+    Claim.COVERAGE_OPEN: ("Neither is shown.", "states"),
+    Claim.BETTER_THAN_RATER: ("The model is better than one rater.", "its loss against that of a rater"),
+    Claim.WORSE_THAN_RATER: ("It is worse.", "its loss against that of a rater"),
+    Claim.RATER_OPEN: ("Neither is shown.", "states"),
+    Claim.ALARM: ("The model has become worse.", "an e-process that may be looked at after every row"),
+    Claim.NO_ALARM: ("No evidence of that.", "states"),
+    Claim.ROWS_NEEDED: ("How many rows a plan needs.", "states"),
+}
+
+
 @dataclass(frozen=True)
 class NextStep:
     """What to do next.
