@@ -91,12 +91,12 @@ def keeping_types(fn: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
 def is_on_host(x: Tensor) -> bool:
     """Whether the values of a tensor can be read at once, and by NumPy."""
     plain = (type(x) is Tensor or type(x) is torch.nn.Parameter) and x.is_cpu
-    return plain and not is_transformed() and not torch.compiler.is_compiling()
+    return plain and not torch.compiler.is_compiling() and not is_transformed()
 
 
 def is_transformed() -> bool:
-    """Whether `torch.func` transforms what is computed."""
-    return torch._C._are_functorch_transforms_active()
+    """Whether `torch.func` transforms what is computed. Compilers cannot follow the question."""
+    return not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()
 
 
 def is_small(x: Tensor) -> bool:
