@@ -66,6 +66,8 @@ def test_json_is_what_the_library_says(folder):
     card = vx.evaluate(table["label"].to_pylist(), p, classes=names, weights=table["w"].to_numpy(), seed=5)
     expected = plain(card.to_dict(stored=False))
     measures = expected.pop("measures")
+    assert expected.pop("findings") == found["findings"]
+    assert expected.pop("verdict") == found["verdict"]
     assert found["card"] == expected
     assert {name: found["calibration"][name] for name in measures} == {
         name: line["mean"] for name, line in measures.items()
@@ -87,8 +89,9 @@ def test_json_is_what_the_library_says(folder):
 
 # Two rows, by hand: p_true 0.5 and 0, so brier (0.5 + 2) / 2 and an infinite log score.
 VERDICT = (
-    "The model is not significantly better than predicting class frequencies: its Brier score of 1.2500 is "
-    "900% higher (95% CI 8524% higher to 100% lower)."
+    "The model is not significantly better than predicting class frequencies: its Brier score of 0.6250 "
+    "(1.2500 summed over both classes) is 900% higher (95% CI 8524% higher to 100% lower). Its probabilities "
+    "of b are too high on average (75% forecast, 0% observed, O:E 0.00). Next: try recalibration."
 )
 GOLDEN = """
 {"verax": "VERSION", "command": "evaluate", "file": "two.csv",
@@ -150,6 +153,10 @@ def test_golden_json(tmp_path, monkeypatch):
     found = json.loads(re.sub(r'("reference": )"[^"]+"', r'\1"REFERENCE"', out), parse_constant=pytest.fail)
     expected = json.loads(GOLDEN.replace("VERSION", vx.__version__).replace("VERDICT", VERDICT))
     assert code == 0
+    # A forecast of 1 that failed is miscalibrated for sure.
+    claims = [(each["claim"], each["p_value"]) for each in found.pop("findings")]
+    assert claims == [("not_better_than_reference", None), ("risks_too_high", pytest.approx(0, abs=1e-9))]
+    assert found.pop("next_step")["command"] == "verax recalibrate two.csv"
     assert found == expected
     assert list(found) == list(expected)
     # Class a always happens, so frequencies of the other row and half a case more are (3/4, 1/4): a loss of

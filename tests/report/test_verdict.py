@@ -104,13 +104,12 @@ def test_verdict_among_models():
     assert re.match(
         r"Keep sharp: RPS of 0\.\d+, \d+% lower than predicting class frequencies \(95% CI ", text
     )
-    assert "The lead of sharp over blunt is significant (0." in text
+    assert "sharp is significantly better than blunt: mean rps 0." in text
     twin = np.roll(p, 0) * (1 + 1e-4 * np.random.default_rng(1).normal(size=p.shape))
     twin /= twin.sum(axis=1, keepdims=True)
-    assert re.search(
-        "The lead of [ab] over [ab] is not significant.", verdict(y, {"a": p, "b": twin, "c": worse})
-    )
-    assert "The lead of a over all others is significant (over b 0." in verdict(
+    twins = verdict(y, {"a": p, "b": twin, "c": worse})
+    assert re.search("[ab] ranks first, .*, but is not significantly different from [ab]", twins)
+    assert "a is significantly better than the 2 other models: mean brier 0." in verdict(
         y, {"a": p, "b": worse, "c": worse**2 / (worse**2).sum(1, keepdims=True) * 0.2 + 0.2}
     )
 
@@ -124,7 +123,7 @@ def test_the_verdict_says_where_proper_scores_disagree():
     shy = np.where(y == 1, 0.7, 0.3)
     text = verdict(y, {"bold": bold, "shy": shy})
     assert text.startswith("Keep bold: Brier score")
-    assert "The scores disagree: shy is significantly better by log score" in text
+    assert "bold or shy? brier for bold; log_score for shy." in text
 
 
 @pytest.mark.long

@@ -35,8 +35,9 @@ from verax.scores.registry import RULES, as_rules, compared_rules, name_of
 # Places of lists that the claims of first places and whole lists are read with.
 _PLACES = 20
 TESTED = (
-    "Claims are tested in order (skill, leads, calibration): at {level} until one stays open, and at {less} "
-    "after that. Tests of one question share the level (Holm). Intervals are of each number alone."
+    "Claims are tested in order: skill, leads, calibration. Each is tested at {level}; calibration at {less} "
+    "if one before stays open. Tests of one question share the level (Holm). Intervals are of each number "
+    "alone."
 )
 
 

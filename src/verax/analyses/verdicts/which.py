@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from verax.analyses.comparison.findings import findings_of
 from verax.analyses.comparison.records import Model
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.words import number, percent, percent_span, said, span
-from verax.errors import join
+from verax.analyses.words import number, percent, percent_span, said
 from verax.inference.findings import Claim, Finding, Level, NextStep
 from verax.scores.base import Rule
 from verax.scores.registry import name_of
@@ -42,6 +42,14 @@ class Question:
     lists: bool
     n_classes: int
     skills: Comparison
+
+    @property
+    def compared(self) -> Comparison:
+        """The comparison by the rules in question, where it has more."""
+        names = [name_of(rule) for rule in self.rules]
+        found = self.comparison
+        models = {name: found.models[name] for name in names}
+        return replace(found, models=models, differences={name: found.differences[name] for name in names})
 
     @property
     def primary(self) -> str:
@@ -97,14 +105,20 @@ def which_findings(question: Question) -> tuple[list[Finding], Level]:
     """
     best, *others = question.ranked
     whole = Level.at(question.confidence)
-    first = _alone(question, best) if not others else _among(question, best)
-    answered = first.claim in (Claim.BETTER, Claim.WORSE)
-    findings = [first]
-    if others and math.isfinite(best.mean):
-        lead, decided = _lead(question, tested=answered)
-        findings += [lead, *_disagreement(question)]
-        answered = answered and decided
-    return findings, whole.after(answered=answered)
+    if not others:
+        first = _alone(question, best)
+        return [first], whole.after(answered=first.claim in _ANSWERS)
+    leads = findings_of(question.compared)
+    if not math.isfinite(best.mean):
+        return leads, whole.after(answered=False)
+    first = _among(question, best)
+    answered = first.claim in _ANSWERS
+    told = leads if answered else [each for each in leads if not each.claim.asserts]
+    decided = all(each.claim != Claim.LEAD_OPEN for each in leads)
+    return [first, *told], whole.after(answered=answered and decided)
+
+
+_ANSWERS = (Claim.BETTER, Claim.WORSE)
 
 
 def _alone(question: Question, model: Model) -> Finding:
@@ -152,27 +166,20 @@ def _do_not_use() -> NextStep:
 
 
 def _infinite(question: Question, model: Model) -> Finding:
-    """A loss that one row with probability zero makes infinite."""
+    """The loss of one model, which rows with probability zero make infinite."""
     rows = f"{model.infinite_rows:,} {'outcome' if model.infinite_rows == 1 else 'outcomes'} that occurred"
     rest = f"; over the other rows it is {number(model.finite_mean)}"
     if not math.isfinite(model.finite_mean):
         rest = ""
-    name = said(question.primary)
-    subject = "The model" if len(question.ranked) == 1 else "Every model"
-    text = f"{subject} gave probability zero to {rows}: its {name} is infinite{rest}."
-    if len(question.ranked) > 1:
-        text = f"Every model gave probability zero to an outcome that occurred: every {name} is infinite."
+    text = f"The model gave probability zero to {rows}: its {said(question.primary)} is infinite{rest}."
     step = NextStep(
         "look at the rows with probability zero", "vx.worst(y, p, rule='log_score')", "verax worst {source}"
     )
-    about = () if len(question.ranked) == 1 else (model.name,)
-    return Finding(Claim.INFINITE, text, about, {question.primary: model.mean}, step=step)
+    return Finding(Claim.INFINITE, text, numbers={question.primary: model.mean}, step=step)
 
 
 def _among(question: Question, best: Model) -> Finding:
     """Which of several models to keep."""
-    if not math.isfinite(best.mean):
-        return _infinite(question, best)
     skill = question.skill(best.name)
     low, high = skill.skill_interval
     against = question.against
@@ -194,57 +201,3 @@ def _among(question: Question, best: Model) -> Finding:
         return Finding(Claim.WORSE, text, step=_do_not_use(), **how)
     text = f"No model is significantly better than {against}. {best.name} has the lowest {told}."
     return Finding(Claim.NOT_BETTER, text, **how)
-
-
-def _lead(question: Question, *, tested: bool) -> tuple[Finding, bool]:
-    """Whether the best model's lead is significant, after the correction for all pairs of models."""
-    best, *others = question.ranked
-    gaps = {m.name: question.comparison.difference(m.name, best.name, question.primary) for m in others}
-    level = round(1 - question.confidence, 12)
-    tied = [name for name, gap in gaps.items() if not (tested and gap.p_adjusted <= level)]
-    runner = gaps[others[0].name]
-    unit = f" {_SUMMED}" if question.doubled else ""
-    size = f"{number(runner.difference)}{unit}, {question.called} {span(runner.interval)}"
-    if not math.isfinite(runner.difference):
-        infinite = others[0].infinite_rows
-        rows = "one row" if infinite == 1 else f"{infinite:,} rows"
-        size = f"{runner.a} gave probability zero to the outcome of {rows}"
-        if math.isfinite(runner.finite_difference):
-            ahead = "behind" if runner.finite_difference < 0 else "ahead"
-            size += f"; without them {best.name} is {ahead} by {number(abs(runner.finite_difference))}"
-    p = max((gap.p_adjusted for gap in gaps.values()), default=math.nan)
-    how: dict[str, Any] = {"p_value": None if math.isnan(p) else float(p), "level": level}
-    how["numbers"] = {"lead": (runner.difference, runner.interval)}
-    how["caution"] = runner.interval.caution
-    if tied:
-        shown = tied if len(tied) <= 3 else [*tied[:2], f"{len(tied) - 2} others"]
-        tail = f" ({size})" if len(others) == 1 else ""
-        text = f"The lead of {best.name} over {join(shown)} is not significant{tail}."
-        return Finding(Claim.LEAD_OPEN, text, (best.name, *tied), **how), False
-    whom = runner.a if len(others) == 1 else "all others"
-    over = size if len(others) == 1 else f"over {runner.a} {size}"
-    text = f"The lead of {best.name} over {whom} is significant ({over})."
-    return Finding(Claim.BEST, text, (best.name,), **how), True
-
-
-def _disagreement(question: Question) -> list[Finding]:
-    """Which strictly proper rules put another model first, where its lead there is significant.
-
-    The level is shared by all these rules.
-    """
-    best = question.comparison.best(question.primary)
-    at = question.n_classes
-    others = [rule for rule in question.rules[1:] if rule.properties.at(at)["strictly_proper"]]
-    level = (1 - question.confidence) / max(1, len(others))
-    other: dict[str, list[str]] = {}
-    for name in map(name_of, others):
-        first = question.comparison.best(name)
-        if first == best:
-            continue
-        gap = question.comparison.difference(first, best, name)
-        if gap.p_adjusted <= level:
-            other.setdefault(first, []).append(said(name))
-    texts = [f"{name} is significantly better by {join(scores)}" for name, scores in other.items()]
-    if not texts:
-        return []
-    return [Finding(Claim.RULES_DISAGREE, f"The scores disagree: {join(texts)}.", tuple(other), level=level)]
