@@ -14,17 +14,16 @@ import numpy as np
 
 from verax.common.caching import cached_property
 from verax.common.packing import UnreadableError
-from verax.common.sorting import distinct_values
 from verax.common.specs import Array, Spec, Whole
 from verax.common.stored import Size, Sizes, column, fit, mapping, numbers, sized
 from verax.common.summaries import fields_of, joined_names
 from verax.engines.gathering import GatheredSums, GroupCells
+from verax.engines.keyed import Run
 from verax.engines.stats import Decided
 from verax.engines.sums import Sum, Sums
 from verax.errors import VeraxError
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import BOTH, GroupCount, by_kind, count_groups, distinct
-from verax.kernels.compensation import two_sum
 
 # How many numbers a bootstrap holds at a time.
 _HELD = 2**22
@@ -32,8 +31,6 @@ _HELD = 2**22
 _TABLE, _PENDING = 2**15, 2**20
 # Compiled loops add rows to a table without looking at all of it, so it may be larger.
 _COMPILED_TABLE = 2**22
-# Runs are merged in a table of all keys where no more than so many times as many could occur.
-_SPARSE = 4
 
 
 @dataclass(frozen=True)
@@ -57,48 +54,23 @@ class Cells:
     @classmethod
     def of(cls, keys: Ints, weights: Floats | None, n_cells: int) -> Cells:
         """From the key and the weight of each row; without weights they are counted."""
-        different, place = distinct_values(keys)
-        return cls(different, Sum.of(np.bincount(place, weights, len(different))), n_cells)
+        return cls._of_run(Run.of(keys, [weights]), n_cells)
 
     @classmethod
     def merged(cls, runs: Sequence[Cells], n_cells: int) -> Cells:
         """The sums of several runs; how rows are divided among them does not matter."""
         if not runs:
             return cls(np.zeros(0, np.int64), Sum.zeros(0), n_cells)
-        if len(runs) == 1:
-            return cls(runs[0].keys, runs[0].sums.settled(), n_cells)
-        span = 1 + max(int(run.keys[-1]) if len(run.keys) else 0 for run in runs)
-        if span <= _SPARSE * sum(len(run.keys) for run in runs):
-            return cls._of_dense(runs, span, n_cells)
-        keys = np.concatenate([run.keys for run in runs])
-        order = np.argsort(keys, kind="stable")
-        keys = keys[order]
-        start = np.flatnonzero(np.diff(keys, prepend=keys[:1] - 1))
-        times = np.diff(start, append=len(keys))
-        high = np.concatenate([run.sums.high for run in runs])[order]
-        low = np.concatenate([run.sums.low for run in runs])[order]
-        different, total = keys[start], Sum(high[start], low[start])
-        # Keys that occur most often come first, so that those with one more term are at the beginning.
-        several = np.flatnonzero(times > 1)
-        often = several[np.argsort(-times[several], kind="stable")]
-        for n in range(1, times.max(initial=1)):
-            key = often[: np.count_nonzero(times[often] > n)]
-            term = start[key] + n
-            total.high[key], error = two_sum(total.high[key], high[term])
-            total.low[key] += error + low[term]
-        return cls(different, total.settled(), n_cells)
+        return cls._of_run(Run.merged([run._run for run in runs]), n_cells)
 
     @classmethod
-    def _of_dense(cls, runs: Sequence[Cells], span: int, n_cells: int) -> Cells:
-        """The same by a table of all keys below `span`: without sorting, where most of them occur."""
-        total, occurs = Sum.zeros(span), np.zeros(span, np.bool_)
-        for run in runs:
-            before = total.high[run.keys]
-            total.high[run.keys], error = two_sum(before, run.sums.high)
-            total.low[run.keys] += error + run.sums.low
-            occurs[run.keys] = True
-        keys = np.flatnonzero(occurs)
-        return cls(keys, Sum(total.high[keys], total.low[keys]).settled(), n_cells)
+    def _of_run(cls, run: Run, n_cells: int) -> Cells:
+        return cls(run.keys, Sum(run.sums.high[:, 0], run.sums.low[:, 0]), n_cells)
+
+    @property
+    def _run(self) -> Run:
+        none = np.zeros((len(self.keys), 0))
+        return Run(self.keys, Sum(self.sums.high[:, None], self.sums.low[:, None]), none, none)
 
     def __add__(self, other: Cells) -> Cells:
         return Cells.merged([self, other], self.n_cells)

@@ -99,17 +99,35 @@ class Run:
     @classmethod
     def merged(cls, runs: Sequence[Run]) -> Run:
         """The sums of several runs, whose keys may repeat and need not increase."""
-        if len(runs) == 1 and bool((np.diff(runs[0].keys) > 0).all()):
+        if len(runs) == 1 and runs[0]._increases:
             return runs[0]
         if compiled(sum(len(run.keys) for run in runs)):
             return reduce(cls._both, sorted((run._in_order() for run in runs), key=len), runs[0].at(slice(0)))
-        return cls.one_after_the_other(runs)._in_order()._added_up()
+        found = [run if run._increases else run._in_order()._added_up() for run in runs]
+        return found[0] if len(found) == 1 else cls._side_by_side(found)
 
     @classmethod
     def one_after_the_other(cls, runs: Sequence[Run]) -> Run:
         """All that several runs have."""
         keys, high, low, least, most = map(np.concatenate, zip(*(run._arrays for run in runs), strict=True))
         return cls(keys, Sum(high, low), least, most)
+
+    @classmethod
+    def _side_by_side(cls, runs: Sequence[Run]) -> Run:
+        """The sums of several runs with increasing keys, by array calls."""
+        keys, place = distinct_values(np.concatenate([run.keys for run in runs]))
+        n, (sums, ends) = len(keys), Keyed((runs[0],)).width
+        total = Sum.zeros((n, sums))
+        least, most = np.full((n, ends), np.inf), np.full((n, ends), -np.inf)
+        start = 0
+        for run in runs:
+            at = place[start : start + len(run)]
+            total.high[at], error = two_sum(total.high[at], run.sums.high)
+            total.low[at] += error + run.sums.low
+            if ends:
+                least[at], most[at] = np.minimum(least[at], run.least), np.maximum(most[at], run.most)
+            start += len(run)
+        return cls(keys, total.settled(), least, most)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -123,14 +141,18 @@ class Run:
         """With other keys in place of these, some of which may be the same."""
         return Run.merged([replace(self, keys=keys)])
 
+    @property
+    def _increases(self) -> bool:
+        return bool((np.diff(self.keys) > 0).all())
+
     def _in_order(self) -> Run:
         if bool((np.diff(self.keys) >= 0).all()):
             return self
         return self.at(np.argsort(self.keys, kind="stable"))
 
     def _added_up(self) -> Run:
-        """With one line for each key; keys do not decrease. Neighbours are added in pairs."""
-        run = self
+        """With one line for each key; keys do not decrease. Neighbours are added in pairs, in a copy."""
+        run = Run.one_after_the_other([self])
         while len(begins := np.flatnonzero(np.diff(run.keys, prepend=run.keys[:1] - 1))) < len(run):
             nth = np.arange(len(run)) - np.repeat(begins, np.diff(begins, append=len(run)))
             second = np.flatnonzero(nth % 2)
