@@ -80,6 +80,10 @@ class Question:
         """What an interval is called."""
         return level_words(self.confidence)
 
+    def ends(self, low: float, high: float) -> str:
+        """The interval of a skill in brackets; of rows that all have the same loss there is none."""
+        return f" ({self.called} {percent_span(low, min(high, 1.0))})" if low < high else ""
+
     def value(self, mean: float) -> str:
         """The mean of the rule in a sentence; of two classes the Brier score in both conventions."""
         if self.doubled and math.isfinite(mean):
@@ -136,8 +140,7 @@ def _alone(question: Question, model: Model) -> Finding:
     how: dict[str, Any] = {"numbers": numbers, "level": round(1 - question.confidence, 12)}
     how["caution"] = skill.skill_interval.caution
     if low > 0:
-        spread = percent_span(low, min(high, 1.0))
-        text = f"The model beats {against}: {its} {percent(skill.skill)} lower ({question.called} {spread})."
+        text = f"The model beats {against}: {its} {percent(skill.skill)} lower{question.ends(low, high)}."
         return Finding(Claim.BETTER, text, **how)
     if high < 0:
         more, spread = f"{percent(-skill.skill)} higher", percent_span(-high, -low)
@@ -194,8 +197,7 @@ def _among(question: Question, best: Model) -> Finding:
         return Finding(Claim.SCORE, f"{best.name} has the lowest {told}.", **how)
     if low > 0:
         less = f"{percent(skill.skill)} lower than {against}"
-        spread = f"{question.called} {percent_span(low, min(high, 1.0))}"
-        return Finding(Claim.BETTER, f"Keep {best.name}: {told}, {less} ({spread}).", **how)
+        return Finding(Claim.BETTER, f"Keep {best.name}: {told}, {less}{question.ends(low, high)}.", **how)
     if high < 0:
         text = f"None of the models beats {against}. {best.name} has the lowest {told}."
         return Finding(Claim.WORSE, text, step=_do_not_use(), **how)
