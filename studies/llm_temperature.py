@@ -22,7 +22,8 @@ def gains(p: np.ndarray, y: np.ndarray, subject: np.ndarray) -> None:
     print("| lists | method | temperature | gain, mean over prompts | range | significant | chosen |")
     print("|---|---|---:|---:|---:|---:|---:|")
     for k in (1, 2, 3):
-        found = [vx.recalibrate(y, vx.TopLists.from_probabilities(each, k), groups=subject) for each in p]
+        made = [vx.TopLists.from_probabilities(each, k) for each in p]
+        found = [vx.recalibrate(y, lists, rule="log_score", groups=subject) for lists in made]
         for method in METHODS:
             trials = [one.trial(method) for one in found]
             shares = np.array([100 * trial.gain.share for trial in trials])
@@ -30,10 +31,8 @@ def gains(p: np.ndarray, y: np.ndarray, subject: np.ndarray) -> None:
             chosen = sum(one.method == method for one in found)
             slopes = (
                 [
-                    vx.recalibrate(
-                        y, vx.TopLists.from_probabilities(each, k), method=method, folds=2
-                    ).form.slope
-                    for each in p
+                    vx.recalibrate(y, lists, method=method, rule="log_score", folds=2).form.slope
+                    for lists in made
                 ]
                 if method in ("temperature", "temperature_rest")
                 else []
@@ -47,7 +46,7 @@ def gains(p: np.ndarray, y: np.ndarray, subject: np.ndarray) -> None:
 def mean_of_prompts(p: np.ndarray, y: np.ndarray, subject: np.ndarray) -> None:
     """Scaling of the mean of all prompts, which is less sure than each of them."""
     lists = vx.TopLists.from_probabilities(p.mean(axis=0), 3)
-    print(f"\n{vx.recalibrate(y, lists, groups=subject)}\n")
+    print(f"\n{vx.recalibrate(y, lists, rule='log_score', groups=subject)}\n")
 
 
 def accuracies(p: np.ndarray, y: np.ndarray, subject: np.ndarray) -> None:

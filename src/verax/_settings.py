@@ -98,6 +98,9 @@ class _Settings:
 
     # ---- searches of recalibration -------------------------------------------------------------------
 
+    # Rows that a choice among methods is made on, in Python, commands and reports. Of more, these are drawn
+    # at random.
+    recalibrated_rows: int = 20_000
     # Rows that the curvature is computed from, which scales a search: it need not be exact.
     curvature_rows: int = 2**12
     # Classes from which the curvature pays near the end of a search for one number.
@@ -162,9 +165,8 @@ class _Settings:
     report_bands: int = 200
     # Recalibration methods that are tried: the menu of `recalibrate`, or names; none if empty.
     report_methods: str | tuple[str, ...] = "best"
-    # Probabilities of all models together that they are tried on: fits take most of the time of a report. Of
-    # more, rows are drawn at random.
-    report_recalibrated: int = 60_000
+    # Probabilities of a model that they are tried on: with more, which are of very many classes, none is.
+    report_recalibrated: int = 250_000
     # Subgroups of a column that are kept while rows are read in parts.
     report_subgroups: int = 100
 

@@ -87,7 +87,8 @@ def _two(x: Any) -> np.ndarray:
 
 def _verax(method: str) -> Callable[[Rows, bool], np.ndarray]:
     def run(rows: Rows, ordered: bool) -> np.ndarray:
-        return vx.recalibrate(rows.y, rows.p, method=method, ordered=ordered).apply(rows.test_p)
+        found = vx.recalibrate(rows.y, rows.p, method=method, rule="log_score", ordered=ordered)
+        return found.apply(rows.test_p)
 
     return run
 

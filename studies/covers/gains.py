@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -161,6 +162,43 @@ def _gains(name: str, of: list[Any], factor: float = 1.0) -> Measure:
 
 
 claims_of_calibrated_gains()
+
+
+@cache
+def few_gains(k: int, n: int, scale: float, replications: int, seed: int) -> dict[str, list[bool]]:
+    """In which samples of few rows the default choice claims a gain, and the interval covers the truth.
+
+    Forecasts are calibrated, so there is nothing to gain. Their logits have this scale: 1 is unsure, and with
+    6 nearly every row is right. The truth is the gain of the fit on many new rows, by the Brier score.
+    """
+    chance = softmax(scale * np.random.default_rng(99).normal(size=(20_000, k)), axis=1)
+    found: dict[str, list[bool]] = {"claimed": [], "covered": []}
+    for i in range(replications):
+        rng = np.random.default_rng([seed, i])
+        p = softmax(scale * rng.normal(size=(n, k)), axis=1)
+        y = np.minimum((rng.random((n, 1)) > np.cumsum(p, axis=1)).sum(axis=1), k - 1)
+        fitted = vx.recalibrate(y, p, seed=i)
+        # The expected Brier score beyond that of the truth.
+        truth = -float(((fitted.apply(chance) - chance) ** 2).sum(axis=1).mean())
+        low, high = fitted.gain.interval
+        found["claimed"].append("recalibration_helps" in fitted.verdict.claims)
+        found["covered"].append(low - 1e-12 <= truth <= high + 1e-12)
+    return found
+
+
+def claims_of_few_gains() -> None:
+    """What is claimed of recalibration where few rows are calibrated."""
+    for k, n, scale in product((2, 5), (30, 60, 100, 500), (1.0, 6.0)):
+        of, where = (k, n, scale), f"{k} classes, {n} rows, logits of scale {scale:g}"
+        for name, wanted in (("claimed", (0.0, 0.05)), ("covered", (0.93, 1.0))):
+
+            def measure(replications: int, seed: int, of: Any = of, name: str = name) -> tuple[float, float]:
+                return share_of(few_gains(*of, replications, seed)[name])
+
+            claim(f"few calibrated rows: {name}, {where}", *wanted, measure, 40 if n < 500 else 20)
+
+
+claims_of_few_gains()
 
 
 @cache

@@ -26,6 +26,7 @@ from verax.analyses.recalibration.fitting import STRENGTHS, fit
 from verax.analyses.recalibration.forms import nearest_monotone
 from verax.analyses.recalibration.records import Gain, _p_of, of_nothing
 from verax.analyses.recalibration.rows import Configuration, FittingRows
+from verax.analyses.words import percent, percent_span
 from verax.inputs.groups import Groups
 from verax.results import Interval
 from verax.selection import RefinementLoss
@@ -86,7 +87,7 @@ def test_bcts_of_two_classes_is_platt_scaling_of_the_log_odds():
     y, p, _ = drawn(3000, 2, seed=3, distort=lambda z: 1.8 * z + [0.0, 0.7])
     odds = np.log(p[:, 1:] / p[:, :1])
     theirs = LogisticRegression(C=np.inf, tol=1e-10).fit(odds, y)
-    found = vx.recalibrate(y, p[:, 1], method="bcts")
+    found = vx.recalibrate(y, p[:, 1], method="bcts", rule="log_score")
     np.testing.assert_allclose(found.apply(p[:, 1]), theirs.predict_proba(odds)[:, 1], atol=2e-4)
 
 
@@ -95,7 +96,7 @@ def test_beta_calibration_is_that_of_the_package_of_its_authors():
     q = rng.beta(2, 2, 4000)
     y = (rng.random(4000) < q).astype(int)
     p = q**1.5 / (q**1.5 + (1 - q) ** 0.7 * 0.8)
-    found = vx.recalibrate(y, p, method="beta")
+    found = vx.recalibrate(y, p, method="beta", rule="log_score")
     # betacal 1.1.0: BetaCalibration(parameters="abm").fit(p[:, None], y), its coefficients and predictions.
     np.testing.assert_allclose(found.form.slopes, [1.42455, 0.50876], atol=3e-3)
     theirs = [0.19696, 0.38026, 0.56237, 0.75945, 0.94493]
@@ -310,7 +311,7 @@ def test_groups_stay_together_so_that_copies_of_rows_gain_nothing():
 def test_groups_of_two_kinds(tmp_path):
     y, p, _ = drawn(400, 3, seed=31, distort=lambda z: 2 * z)
     groups = [np.arange(400) % 20, np.arange(400) // 20]
-    found = vx.recalibrate(y, p, method=["temperature", "prior"], groups=groups)
+    found = vx.recalibrate(y, p, method=["temperature", "prior"], rule="log_score", groups=groups)
     assert found.n_groups == (20, 20)
     assert "20 and 20 groups" in repr(found)
     compared = vx.compare(y, {"none": p, "after": found.held_out}, rule="log_score", groups=groups)
@@ -368,9 +369,9 @@ def test_doing_nothing_is_said(tmp_path):
     found = vx.recalibrate(y, p)
     assert found.method == "none"
     assert found.gain.value == 0
-    assert found.verdict.startswith("Do nothing: no significant gain. Closest: ")
+    assert found.verdict.startswith("No recalibration method helps significantly with 500 rows.")
     drawn_from = found.with_sample(500, 4000)
-    assert drawn_from.verdict.startswith("Undecided on 500 of 4,000 rows: no significant gain.")
+    assert drawn_from.verdict.startswith("Undecided on 500 of 4,000 rows: no recalibration method helps")
     drawn_from.save(tmp_path / "a.json")
     assert vx.results.Recalibration.load(tmp_path / "a.json").verdict == drawn_from.verdict
     assert repr(drawn_from).count("From a random sample of 500 of 4,000 rows.") == 1
@@ -383,7 +384,8 @@ def test_the_verdict_has_the_gain_of_the_choice():
     found = vx.recalibrate(y, p, method=["temperature", "bcts", "isotonic"], rule="brier")
     # The winner's own trial is the best of several.
     assert found.trial("temperature").gain.share > 2 * found.gain.share > 0
-    assert f"gains {found.gain} of brier in nested cross-validation" in found.verdict
+    shares = percent(found.gain.share), percent_span(*found.gain.share_interval)
+    assert f"the Brier score by {shares[0]} (95% CI {shares[1]}, nested cross-validation)" in found.verdict
 
 
 @pytest.mark.parametrize("rule", ["log_score", "brier"])
@@ -410,7 +412,7 @@ def test_a_method_by_itself_is_taken_and_said_to_be_worse():
     found = vx.recalibrate(y, p, method="isotonic", rule="brier")
     assert found.method == "isotonic"
     assert found.gain.value < 0
-    assert found.verdict.startswith("Isotonic regression gains nothing")
+    assert found.verdict.startswith("Isotonic regression raises the Brier score by ")
 
 
 # ---- rows of all kinds -------------------------------------------------------------------------
@@ -513,7 +515,7 @@ def test_rows_without_weight_do_not_count(method):
 def test_a_class_that_never_happens(method):
     y, p, _ = drawn(200, 3, seed=23)
     y = np.minimum(y, 1)
-    found = vx.recalibrate(y, p, method=method)
+    found = vx.recalibrate(y, p, method=method, rule="log_score")
     better = found.apply(p)
     assert np.isfinite(better).all()
     assert (better > 0).all()

@@ -223,7 +223,9 @@ def test_quadratic_scaling_is_logistic_regression_where_that_does_not_decrease()
     y = (rng.random(4000) < 1 / (1 + np.exp(-(0.3 + 0.9 * x + 0.08 * x**2)))).astype(int)
     features = np.column_stack([x, x**2])
     theirs = LogisticRegression(C=np.inf, tol=1e-10).fit(features, y).predict_proba(features)[:, 1]
-    found = vx.recalibrate(y, 1 / (1 + np.exp(-x)), method="quadratic").apply(1 / (1 + np.exp(-x)))
+    found = vx.recalibrate(y, 1 / (1 + np.exp(-x)), method="quadratic", rule="log_score").apply(
+        1 / (1 + np.exp(-x))
+    )
     np.testing.assert_allclose(found, theirs, atol=1e-3)
 
 
@@ -321,7 +323,7 @@ def test_a_shift_of_all_thresholds_is_for_ordered_scaling():
 
 def test_a_blend_is_weighted_by_losses_on_rows_that_no_fit_has_seen(tmp_path):
     y, p, _ = drawn(150, 3, seed=11, distort=lambda z: 1.4 * z)
-    found = vx.recalibrate(y, p, method="blend", folds=3, seed=1)
+    found = vx.recalibrate(y, p, method="blend", rule="log_score", folds=3, seed=1)
     names = ["none", "temperature", "prior", "bcts", "svector", "smatrix", "isotonic"]
     assert [trial.method for trial in found.trials] == [*names, "blend"]
     folds = dealt(len(y), None, 3, 1)

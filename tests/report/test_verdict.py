@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from functools import cache
 from importlib.metadata import version
 from statistics import NormalDist
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as papq
 import pytest
 from scipy.special import expit, stdtr, stdtrit
 from scipy.stats import norm
 
 import verax as vx
+from commandline import verax
 from covers import calibration_tests
 from reports import Page, answer, light, sample
 from verax import Forecasts
@@ -54,7 +58,7 @@ def test_verdict_on_one_model():
     told = Report.of(y, sure).verdict
     assert re.search(r"The model is overconfident \(\d+% claimed, \d+% correct\)\. ", told)
     assert told.claims == ("better_than_reference", "overconfident", "recalibration_helps")
-    assert told.next_step.call.startswith("vx.recalibrate(y, p, method='temperature'")
+    assert told.next_step.call == "vx.recalibrate(y, p).apply(p)"
     y, timid = sample(1500, sharpness=0.4)
     assert "The model is underconfident" in verdict(y, timid)
     shuffled = np.random.default_rng(0).permutation(y)
@@ -244,7 +248,7 @@ def test_with_groups_too_much_confidence_is_detected():
     # The gain is that of a method in cross-validation, not what an isotonic fit promises in sample.
     whole = found.decomposition.whole
     assert found.dense.remedy.recalibration.n_groups == 50
-    assert found.dense.remedy.share < 0.8 * whole.miscalibration / whole.score
+    assert found.dense.remedy.recalibration.gain.share < 0.8 * whole.miscalibration / whole.score
     assert "50" in report.to_html()
 
 
@@ -279,7 +283,7 @@ def test_infinite_log_scores_are_told():
 @pytest.mark.long
 def test_the_verdict_names_a_method_and_its_nested_gain():
     y, p, report = sharpened()
-    found = vx.recalibrate(y, p, rule="brier")
+    found = vx.recalibrate(y, p)
     assert found.method == "temperature"
     # What choosing gains: the winner's own trial is the best of several.
     gain, ends = found.gain, found.gain.share_interval
@@ -304,17 +308,17 @@ def test_calibrated_forecasts_are_not_to_be_recalibrated(all_methods):
     report = Report.of(y, p)
     assert report.contents.best.dense.remedy.recalibration.method == "none"
     page = report.to_html()
-    assert "No recalibration method gains significantly." in page
+    assert "No recalibration method helps significantly with 400 rows." in page
     assert "Before and after in numbers" not in page
 
 
 def test_a_gain_that_a_part_of_the_rows_does_not_show_is_undecided(change, all_methods):
     y, p = sample(800)
-    change(report_recalibrated=4 * 600)
+    change(recalibrated_rows=600)
     report = Report.of(y, p)
     remedy = report.contents.best.dense.remedy
-    assert (remedy.recalibration.method, remedy.undecided) == ("none", (600, 800))
-    assert "Undecided on 600 of 800 rows: no recalibration method gains significantly." in report.verdict
+    assert (remedy.recalibration.method, remedy.recalibration.sampled) == ("none", (600, 800))
+    assert "Undecided on 600 of 800 rows: no recalibration method helps significantly." in report.verdict
 
 
 def test_events_that_are_too_high_or_too_low_are_named_with_evidence():
@@ -334,7 +338,7 @@ def test_events_that_are_too_high_or_too_low_are_named_with_evidence():
 
 
 def test_very_many_rows_are_recalibrated_in_part_and_very_many_classes_not_at_all(change):
-    change(report_recalibrated=4 * 600, report_methods=("temperature",))
+    change(recalibrated_rows=600, report_recalibrated=4 * 600, report_methods=("temperature",))
     y, p = sample(900)
     groups = np.arange(900) // 30
     assert Report.of(y, p).contents.best.dense.remedy.recalibration.n_rows == 600
@@ -382,3 +386,36 @@ def test_the_scripts_are_made_once_and_kept(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert bundle.__wrapped__() == text
+
+
+@pytest.mark.parametrize("kind", ["two", "ordered"])
+def test_python_the_command_and_the_page_find_the_same_gain(kind, tmp_path, all_methods):
+    y, p = sample(200, 2 if kind == "two" else 3, sharpness=2.5)
+    ordered = kind == "ordered"
+    table = pa.table({"y": y, **{f"p_{k}": column for k, column in enumerate(p.T)}})
+    papq.write_table(table, tmp_path / "a.parquet")
+    found = vx.recalibrate(y, p, ordered=ordered)
+    assert found.rule == ("rps" if ordered else "brier")
+    page = Report.of(y, p, ordered=ordered).contents.best.dense.remedy.recalibration
+    typed = [tmp_path / "a.parquet", "--target", "y", "--json", *["--ordered"] * ordered]
+    printed = json.loads(verax("recalibrate", *typed).stdout)["recalibration"]
+    scanned = vx.recalibrate(vx.scan(tmp_path / "a.parquet", target="y"), ordered=ordered)
+    assert str(page.verdict) == str(scanned.verdict) == str(found.verdict)
+    for other in (page.to_dict(), printed, scanned.to_dict()):
+        for name in ("method", "rule", "folds", "picks"):
+            assert other[name] == found.to_dict()[name]
+        gains = [(trial["method"], trial["gain"]["share"]) for trial in other["trials"]]
+        assert [name for name, _ in gains] == [trial.method for trial in found.trials]
+        assert [x for _, x in gains] == pytest.approx([trial.gain.share for trial in found.trials], abs=1e-9)
+
+
+def test_the_same_rows_of_many_are_tried_everywhere(change, all_methods):
+    change(recalibrated_rows=150)
+    y, p = sample(400, 2, sharpness=2.5)
+    found = vx.recalibrate(y, p)
+    assert found.sampled == (150, 400)
+    assert "From a random sample of 150 of 400 rows." in repr(found)
+    page = Report.of(y, p).contents.best.dense.remedy.recalibration
+    assert (page.sampled, page.gain.share) == (found.sampled, pytest.approx(found.gain.share))
+    # What is asked for by name is fitted to all rows.
+    assert vx.recalibrate(y, p, method="temperature").n_rows == 400

@@ -25,7 +25,7 @@ lists = vx.TopLists.from_dicts(answers, n_classes=vocabulary).largest_valid()
 # %%
 # Every scaling is fitted and measured by cross-validation. "rest" is a factor for all unlisted tokens.
 
-found = vx.recalibrate(y, lists, groups=np.arange(n) % 40)
+found = vx.recalibrate(y, lists, rule="log_score", groups=np.arange(n) % 40)
 print(found)
 found.plot()
 

@@ -20,20 +20,32 @@ from verax.inputs.skipping import MaySkip
 R = TypeVar("R", bound=MaySkip)
 # Probabilities that are kept at most.
 _NUMBERS = 2**23
+# Earlier versions kept so many probabilities of all models, or so many lists, for reports.
+_EARLIER, _EARLIER_LISTS = 60_000, 10_000
 
 
 def rows_to_fit(
-    y: Any, p: Any, read: Mapping[str, Any], *, ordered: bool, several: bool = False
+    y: Any,
+    p: Any,
+    read: Mapping[str, Any],
+    *,
+    ordered: bool,
+    several: bool = False,
+    most: Callable[[int], int] | None = None,
 ) -> tuple[Any, Any, dict[str, Any], Callable[[R], R]]:
     """Outcomes, forecasts and options that a fit is to, and what tells its result of a sample.
 
     They are those given, or a sample of the rows of a handle; with `several` models, forecasts are a mapping.
+    With `most`, the largest number of rows for a number of classes, rows in memory are sampled like others.
     """
-    if not isinstance(y, Handle):
+    held = not isinstance(y, Handle)
+    if held and most is None:
         return y, p, dict(read), lambda result: result
-    handle = open_rows(y, p, ordered=ordered, dense=True)
+    handle = open_rows(y, p, ordered=ordered, dense=True, **(read if held else {}))
+    if held and most is not None and (handle.n_rows or 0) <= most(handle.n_classes):
+        return y, p, dict(read), lambda result: result
     models = handle.models if several else (handle.one_model(),)
-    sample, found = sampled_rows(handle)
+    sample, found = sampled_rows(handle, None if most is None else most(handle.n_classes))
     drawn: Any = {name: sample.p[:, handle.models.index(name)] for name in models}
     outcomes: Any = sample.y
     if handle.classes is not None:
@@ -48,14 +60,35 @@ def rows_to_fit(
     return outcomes, drawn if several else drawn[models[0]], own, tell
 
 
-def sampled_rows(handle: Handle) -> tuple[Sample, Summaries]:
-    """A sample of the rows, all of them in their order where they are few or in memory."""
-    most = max(1, min(settings.sampled_rows, _NUMBERS // (len(handle.models) * handle.n_classes)))
-    found = handle.summarise({"sample": SampleRecipe(most)})
-    return found["sample"].whole_groups().in_order(), found
+def sampled_rows(handle: Handle, most: int | None = None) -> tuple[Sample, Summaries]:
+    """A sample of the rows, all of them in their order where they are few; or in memory, without `most`."""
+    found = handle.summarise({"sample": sample_recipe(handle, most)})
+    return found["sample"].at_most(most), found
 
 
-def sampled_lists(handle: Handle) -> tuple[ListSample, Summaries]:
-    """A sample of the lists of the only model, all of them in their order where they are few or in memory."""
-    found = handle.summarise({"sample": ListSampleRecipe(handle.one_model(), settings.sampled_rows)})
-    return found["sample"].whole_groups().in_order(), found
+def sample_recipe(handle: Handle, most: int | None) -> SampleRecipe:
+    """The recipe of a sample; files of earlier versions have samples of other sizes."""
+    cells = len(handle.models) * handle.n_classes
+    usual = max(1, min(settings.sampled_rows, _NUMBERS // cells))
+    if most is None:
+        return SampleRecipe(usual)
+    recipes = [SampleRecipe(size, everything=False) for size in (most, max(_EARLIER // cells, 500), usual)]
+    return next((recipe for recipe in recipes if handle.knows(recipe)), recipes[0])
+
+
+def sampled_lists(handle: Handle, most: int | None) -> tuple[ListSample, Summaries]:
+    """A sample of the lists of the only model, all of them in their order where they are few; or in memory,
+    without `most`.
+    """
+    recipe = list_sample_recipe(handle, handle.one_model(), most)
+    found = handle.summarise({"sample": recipe})
+    return found["sample"].at_most(most), found
+
+
+def list_sample_recipe(handle: Handle, model: str, most: int | None) -> ListSampleRecipe:
+    """The recipe of a sample of lists; files of earlier versions have samples of other sizes."""
+    if most is None:
+        return ListSampleRecipe(model, settings.sampled_rows)
+    sizes = most, max(_EARLIER_LISTS // len(handle.models), 500), settings.sampled_rows
+    recipes = [ListSampleRecipe(model, size, everything=False) for size in sizes]
+    return next((recipe for recipe in recipes if handle.knows(recipe)), recipes[0])

@@ -5,7 +5,7 @@ parts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -206,6 +206,11 @@ class Hashed:
 
     def _merged(self) -> Self:
         return self.smallest()
+
+    def at_most(self, most: int | None) -> Self:
+        """No more rows than a number, whole groups in an order that does not depend on the parts."""
+        kept = self if most is None or most >= self.most else replace(self, most=most).smallest()  # type: ignore[type-var]
+        return kept.whole_groups().in_order()
 
     def _hashed_order(self) -> Ints:
         numbers = () if self.numbers is None else (self.numbers,)

@@ -54,7 +54,7 @@ def recalibrate(
     ] = None,
     rule: Annotated[
         str | None,
-        typer.Option(help="Rule to minimise and to measure the gain; by default the log score where finite."),
+        typer.Option(help="Rule to minimise and to measure the gain; by default brier, or rps if ordered."),
     ] = None,
     folds: Annotated[int, typer.Option(help="Number of folds; groups stay together.")] = 5,
     apply_to: Annotated[
@@ -112,7 +112,7 @@ def recalibrate(
         "file": file,
         "taken": taken,
         "recalibration": found.to_dict(stored=False),
-        **told(found.verdict.with_source(Typed.source())),
+        **told(found.verdict if load is not None else found.verdict.with_source(Typed.source())),
         "applied": None if apply_to is None else {"file": str(apply_to), "out": str(out), "n_rows": n_rows},
         "save": None if save is None else str(save),
     }

@@ -134,6 +134,5 @@ def tour(problem: Example) -> Iterator[str]:
     yield f"What to look at first, {best}: {worst}"
     parts = decompose(y, problem.models[best], rule=problem.rule, classes=classes)
     yield f"Where the loss comes from, {best}\n{parts}"
-    methods = ["temperature", "bcts", "isotonic"]
-    better = recalibrate(y, problem.models[best], method=methods, rule=problem.rule, **known)
+    better = recalibrate(y, problem.models[best], **known)
     yield f"Recalibration gain, {best}\n{better}"

@@ -31,12 +31,12 @@ from verax.analyses.comparison.lengths import LengthRecipe
 from verax.analyses.comparison.paired import OF_RULE, PairedRecipe, PairedSums
 from verax.analyses.comparison.references import FREQUENCIES, UNIFORM, OtherGroups
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.list_samples import ListSampleRecipe
 from verax.analyses.parts import probabilities, seen
 from verax.analyses.raters.raters import read_raters, recipe_of
 from verax.analyses.raters.result import RaterStudy
+from verax.analyses.recalibration.menu import LISTS, rows_tried
 from verax.analyses.retention.result import RetentionCurve
-from verax.analyses.samples import SampleRecipe
+from verax.analyses.sampled import list_sample_recipe, sample_recipe
 from verax.analyses.worst import Worst, ranking, read_worst
 from verax.analyses.worst_ranks import read_ranked, worst_recipes
 from verax.analyses.worst_rows import Worse, WorseRecipe, WorstRecipe, WorstRows
@@ -60,9 +60,7 @@ from verax.report.limits import (
     PLACES,
     WORST,
     WORST_LISTS,
-    list_sample_size,
     replicates_for,
-    sample_size,
 )
 from verax.report.problem import Problem
 from verax.report.reliability import ReliabilityPanel, panels_of_places
@@ -146,7 +144,7 @@ def _dense_recipes(handle: Handle, problem: Problem, plan: Resampling) -> dict[s
         raters = recipe_of(name, problem.calibrated_by)
         found |= {f"{name}/raters": raters} if handle.rated and handle.knows(raters) else {}
     found["survey"] = SurveyRecipe()
-    found["sample"] = SampleRecipe(sample_size(handle.n_classes, len(handle.models)), everything=False)
+    found["sample"] = sample_recipe(handle, rows_tried(handle.n_classes))
     if len(handle.models) > 1:
         found["pairs"] = PairedRecipe(tuple(handle.models), problem.rules, traits=True)
     return found
@@ -164,7 +162,7 @@ def _list_recipes(handle: Handle, problem: Problem, plan: Resampling) -> dict[st
         more: dict[str, Recipe[Any]] = {
             "lengths": LengthRecipe(name, fined),
             "curves": retention.curve_recipe(problem, name, math.inf, plan.seed),
-            "sample": ListSampleRecipe(name, list_sample_size(len(handle.models)), everything=False),
+            "sample": list_sample_recipe(handle, name, LISTS),
         }
         # Older versions saved none.
         found |= {f"{name}/{what}": recipe for what, recipe in more.items() if handle.knows(recipe)}

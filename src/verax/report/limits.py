@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from verax._settings import settings
 from verax.analyses.calibration.cells import default_draws
+from verax.analyses.recalibration.menu import rows_tried
 from verax.engines.counts import CONFUSION_UP_TO
 
 # ---- what is shown; the page says what is left out -----------------------------------------------
@@ -38,10 +39,8 @@ SLOPES = 2_000_000
 # Up to this number of rows of all models, curves over thresholds are drawn: they take further passes.
 THRESHOLD_ROWS = 2**20
 
-# With fewer rows than the least, or fewer drawn than are enough, recalibration is not tried.
-FEWEST_ROWS, _ENOUGH = 20, 500
-# Of top lists it is tried on this number of lists of all models together.
-_LISTS = 10_000
+# Recalibration is not tried on fewer rows than this.
+FEWEST_ROWS = 20
 # Before-and-after curves, and the cells of their grid.
 REMEDY_CURVES, REMEDY_CELLS = 4, 50
 
@@ -71,19 +70,6 @@ def most_subgroups(n_classes: int, n_models: int) -> int:
     return min(SUBGROUPS, max(1, _CELLS // (cells * n_models)))
 
 
-def sample_size(n_classes: int, n_models: int) -> int:
-    """The largest number of rows that recalibration is tried on."""
-    return max(settings.report_recalibrated // (n_classes * n_models), _ENOUGH)
-
-
-def list_sample_size(n_models: int) -> int:
-    """The largest number of lists that recalibration is tried on: few numbers are fitted to them."""
-    return max(_LISTS // n_models, _ENOUGH)
-
-
-def recalibrated(n_rows: int, n_classes: int, n_models: int) -> bool:
-    """Whether recalibration can be tried in time: a sample must suffice for all classes."""
-    most = sample_size(n_classes, n_models)
-    if n_rows > most and settings.report_recalibrated // (n_classes * n_models) < _ENOUGH:
-        return False
-    return min(n_rows, most) * n_classes <= 10 * settings.report_recalibrated
+def recalibrated(n_rows: int, n_classes: int) -> bool:
+    """Whether recalibration can be tried in time."""
+    return min(n_rows, rows_tried(n_classes)) * n_classes <= settings.report_recalibrated

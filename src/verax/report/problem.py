@@ -23,7 +23,14 @@ from verax.inputs.skipping import Skipped, without_invalid
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded
 from verax.scores.metrics import CostsLike, cost_range, needs_order
-from verax.scores.registry import RULES, as_rules, compared_rules, fitting_rules, headline_first
+from verax.scores.registry import (
+    RULES,
+    as_rules,
+    compared_rules,
+    fitting_rules,
+    headline_first,
+    headline_rule,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +160,7 @@ class Problem:
     @property
     def calibrated_by(self) -> Rule:
         """The rule whose miscalibration is shown."""
-        return RULES["rps" if self.ordered else "brier"]
+        return headline_rule(ordered=self.ordered)
 
 
 def rules_of_lists(rules: Sequence[Rule | str] | None) -> tuple[Rule, ...]:

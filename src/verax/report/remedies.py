@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +12,7 @@ from verax._settings import settings
 from verax.analyses.calibration.class_bias import ClassBias
 from verax.analyses.calibration.reliability import reliability
 from verax.analyses.list_samples import ListSample
+from verax.analyses.recalibration.menu import LISTS, rows_tried
 from verax.analyses.recalibration.recalibration import recalibrate, recalibrate_lists
 from verax.analyses.recalibration.result import Recalibration
 from verax.analyses.samples import Sample
@@ -24,7 +24,7 @@ from verax.report.problem import Problem
 from verax.report.reliability import ReliabilityPanel
 from verax.scores.base import Rule
 from verax.scores.gradients.logits import check_trainable
-from verax.scores.registry import RULES
+from verax.scores.registry import headline_rule
 
 # The panels of every model.
 Panels = Mapping[str, Sequence[ReliabilityPanel]]
@@ -59,20 +59,8 @@ class RecalibrationBenefit:
 
     @property
     def helps(self) -> bool:
-        """Whether a method was chosen, and choosing gains something on held-out rows."""
-        found = self.recalibration
-        return found is not None and found.method != "none" and self.share > 0
-
-    @property
-    def share(self) -> float:
-        """The gain in nested cross-validation, as a share of the loss; NaN where nothing was tried."""
-        return math.nan if self.recalibration is None else self.recalibration.gain.share
-
-    @property
-    def undecided(self) -> tuple[int, int] | None:
-        """The number of rows tried and of all rows, where no gain was seen on a part of the rows."""
-        found = self.recalibration
-        return None if found is None or self.helps else found.sampled
+        """Whether the verdict claims that recalibration helps."""
+        return self.recalibration is not None and self.recalibration.helps
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values."""
@@ -135,7 +123,7 @@ def remedies_of_lists(
     found: dict[str, RecalibrationBenefit] = {}
     rows = {}
     for model, shown in problem.models.items():
-        sample = samples[model].whole_groups().in_order() if model in samples else None
+        sample = samples[model].at_most(LISTS) if model in samples else None
         found[shown] = RecalibrationBenefit(None, [], [])
         if sample is None or not _enough(len(sample.place), sample.groups):
             continue
@@ -173,10 +161,9 @@ def _enough(n: int, groups: Any) -> bool:
 
 def _usable(problem: Problem, sample: Sample) -> Sample | None:
     """The rows to learn from, whole groups in an order of their own; None where it cannot be done."""
-    models = len(problem.models)
-    if not (settings.report_methods and recalibrated(problem.n_rows, problem.n_classes, models)):
+    if not (settings.report_methods and recalibrated(problem.n_rows, problem.n_classes)):
         return None
-    rows = sample.whole_groups().in_order()
+    rows = sample.at_most(rows_tried(problem.n_classes))
     n = len(rows.y) if rows.weights is None else int(np.count_nonzero(rows.weights))
     return rows if _enough(n, rows.groups) else None
 
@@ -213,7 +200,7 @@ def _rule(problem: Problem) -> Rule:
     try:
         check_trainable(problem.primary, min(problem.n_classes, 3) if problem.lists else problem.n_classes)
     except RuleError:
-        return RULES["rps" if problem.ordered else "brier"]
+        return headline_rule(ordered=problem.ordered)
     return problem.primary
 
 

@@ -35,11 +35,10 @@ def _of_model(contents: Contents, remedy: RecalibrationBenefit) -> dict[str, Any
         return {"words": _SKIPPED, "lines": [], "rule": "", "note": ""}
     some = better.n_rows < contents.problem.n_rows
     drawn = f"Measured on {better.n_rows:,} rows drawn at random." if some else ""
-    caution = better.gain.interval.caution
-    caution = f" Caution: {caution}." if caution and better.method != "none" else ""
+    chosen = better.method if better.helps or better.method == "none" else None
     return {
-        "words": f"{clean(better.verdict, 400)}{caution}",
-        "lines": [_line(better.method, trial) for trial in better.trials],
+        "words": " ".join(clean(text, 400) for text in better.sentences),
+        "lines": [_line(chosen, trial) for trial in better.trials],
         "rule": within(title_of(better.rule)),
         "note": drawn,
     }
@@ -64,7 +63,7 @@ def _bins(curve: Curve) -> list[tuple[str, ...]]:
     return rows
 
 
-def _line(chosen: str, trial: Trial) -> dict[str, Any]:
+def _line(chosen: str | None, trial: Trial) -> dict[str, Any]:
     gain = trial.gain
     known = trial.method != "none" and not math.isnan(gain.share)
     title = "Best method (nested CV)" if trial.method == BEST else METHOD_TITLES[trial.method]

@@ -109,6 +109,11 @@ def default_rules(*, ordered: bool) -> tuple[str, ...]:
     return ("rps", "log_score") if check_flag("ordered", ordered) else ("brier", "log_score")
 
 
+def headline_rule(*, ordered: bool) -> Rule:
+    """The rule that cards, reports and recalibrations lead with: RPS for ordered classes, else Brier."""
+    return RULES[default_rules(ordered=ordered)[0]]
+
+
 def fitting_rules(rules: Sequence[Rule | str] | None, ordered: bool) -> list[Rule]:
     """The requested rules; if there are none, all applicable ones."""
     ordered = check_flag("ordered", ordered)
@@ -123,7 +128,7 @@ def headline_first(rules: Sequence[Rule | str] | None, *, ordered: bool) -> tupl
     That is the first one that was asked for. If none was, it is RPS for ordered classes, else Brier.
     """
     known = fitting_rules(rules, ordered=ordered)
-    first = known[0] if rules is not None else RULES[default_rules(ordered=ordered)[0]]
+    first = known[0] if rules is not None else headline_rule(ordered=ordered)
     return (first, *(rule for rule in known if rule != first))
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from verax.analyses.calibration.decomposition import event_recipe, read_decomposition
-from verax.common.checks import check_flag
 from verax.display.tables import Column, Table, Tabled
 from verax.inference.intervals import Resampling
 from verax.inputs.memory import open_rows
@@ -15,7 +14,7 @@ from verax.inputs.options import Reading, reads
 from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
-from verax.scores.registry import name_of, parse
+from verax.scores.registry import headline_rule, name_of, parse
 
 
 @dataclass(frozen=True)
@@ -173,7 +172,7 @@ def score_map(
     >>> abs(found["too sure"].discrimination - found["honest"].discrimination) < 1e-12
     True
     """
-    chosen = parse(rule if rule is not None else "rps" if check_flag("ordered", ordered) else "brier")
+    chosen = parse(rule) if rule is not None else headline_rule(ordered=ordered)
     order_matters = needs_order([chosen], ordered=ordered)
     handle = open_rows(y, forecasts, ordered=order_matters, dense=True, named="forecasts", **read)
     found = handle.summarise({model: event_recipe(handle, model, chosen) for model in handle.models})

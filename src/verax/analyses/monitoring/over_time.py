@@ -16,7 +16,7 @@ from verax.analyses.monitoring.over_time_result import OverTime, PeriodLine
 from verax.analyses.monitoring.steps import MOST_EVENTS, in_plain_times, listed_rows
 from verax.analyses.parts import probabilities, scaled, seen
 from verax.analyses.unitsums import UnitColumns, UnitRecipe, UnitSums
-from verax.common.checks import check_choice, check_flag
+from verax.common.checks import check_choice
 from verax.errors import InputError, Remedy, passing, show
 from verax.inference.intervals import Resampling, check_confidence
 from verax.inputs.arrays import to_array, to_host
@@ -28,7 +28,7 @@ from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded
-from verax.scores.registry import name_of, parse
+from verax.scores.registry import headline_rule, name_of, parse
 
 # More periods than these are no longer a table to read.
 _MOST_PERIODS = 2**12
@@ -94,7 +94,7 @@ def over_time(
     """
     check_confidence(confidence)
     check_choice("every", every, (None, *_UNITS))
-    chosen = parse(rule if rule is not None else "rps" if check_flag("ordered", ordered) else "brier")
+    chosen = parse(rule) if rule is not None else headline_rule(ordered=ordered)
     by = {} if isinstance(time, str) else {_TIME: _given_times(time)}
     handle = open_rows(y, p, single=True, ordered=ordered or chosen.ordinal, by=by, **read)
     column = _column(handle, time)

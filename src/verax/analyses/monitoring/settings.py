@@ -15,7 +15,7 @@ from verax.analyses.monitoring.steps import Tolerated, Unit
 from verax.common.checks import check_choice, check_flag, check_number
 from verax.errors import InputError, Remedy, join, passing
 from verax.scores.base import Rule
-from verax.scores.registry import name_of, parse
+from verax.scores.registry import headline_rule, name_of, parse
 
 # Losses of rules without an upper bound count at most this many times the tolerated mean.
 _LARGEST = 10.0
@@ -72,7 +72,7 @@ class Settings:
         check_choice("unit", unit, (None, "row", "group", "time"))
         check_choice("false_alarms", false_alarms, ("ever", "rate"))
         made = cls(
-            parse(rule if rule is not None else "rps" if ordered else "brier"),
+            parse(rule) if rule is not None else headline_rule(ordered=ordered),
             None,
             check_number("alpha", alpha, "must be between 0 and 1", lambda a: 0 < a < 1),
             check_number(

@@ -32,7 +32,7 @@ _APART = 0.02
 
 def fit_curve(how: Configuration, rows: FittingRows, rule: Rule, near: MonotoneCurve | None) -> MonotoneCurve:
     """The function, and the offsets of ordered classes, that lose least; the search begins at `near`."""
-    k, n, ordered = rows.n_classes, len(rows.y), how.method == "ordered"
+    k, n, ordered = rows.n_classes, rows.n_rows, how.method == "ordered"
     power = 1.0
     if ordered or near is None:
         power = float(fit_temperature(rows, rule, None if near is None else near.power).slopes)

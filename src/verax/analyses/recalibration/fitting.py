@@ -11,7 +11,7 @@ from verax.analyses.recalibration import curve_fitting, structured
 from verax.analyses.recalibration.curve_fitting import fit_curve
 from verax.analyses.recalibration.curves import MonotoneCurve
 from verax.analyses.recalibration.forms import CalibrationMap, Isotonic, LogLinear, Unchanged, cumulative
-from verax.analyses.recalibration.rows import MOST_ROWS, Configuration, FittingRows
+from verax.analyses.recalibration.rows import Configuration, FittingRows
 from verax.analyses.recalibration.scaling import fit_log_linear, fit_temperature, with_best_floor
 from verax.analyses.recalibration.structured import fit_structured
 from verax.analyses.units import sums_at
@@ -42,7 +42,7 @@ def fit(
         return Unchanged()
     if how.method == "isotonic":
         return fit_isotonic(rows, thresholds=ordered or rows.n_classes == 2)
-    some = with_best_floor(rows.some(MOST_ROWS, seed), rule)
+    some = with_best_floor(rows.to_fit(seed), rule)
     if how.method in curve_fitting.METHODS:
         return fit_curve(how, some, rule, near if isinstance(near, MonotoneCurve) else None)
     begin = near if isinstance(near, LogLinear) else None

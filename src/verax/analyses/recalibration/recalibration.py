@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 import numpy as np
 
@@ -12,17 +12,18 @@ from verax.analyses.dealing import dealt
 from verax.analyses.list_samples import ListSample
 from verax.analyses.recalibration.choosing import FoldedRows, mean_loss
 from verax.analyses.recalibration.list_fitting import FoldedLists
+from verax.analyses.recalibration.menu import FOLDS, LISTS, methods_of, methods_of_lists, rows_tried
 from verax.analyses.recalibration.records import BEST, BLEND, TITLES, TITLES_OF_LISTS
 from verax.analyses.recalibration.result import ListRecalibration, Recalibration
 from verax.analyses.recalibration.rows import SMALLEST
 from verax.analyses.recalibration.study import Study, has_strengths, notes_on_fits
 from verax.analyses.sampled import rows_to_fit, sampled_lists
 from verax.common.checks import check_choice, check_count, check_flag
-from verax.errors import InputError, RuleError, passing
+from verax.errors import InputError, RuleError
 from verax.inference.intervals import check_confidence, check_seed
 from verax.inputs.arrays import Floats, Ints, to_host, widen
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.lists.rows import NO_ORDER, ListRows
+from verax.inputs.lists.rows import NO_ORDER
 from verax.inputs.memory import holds_lists, open_rows
 from verax.inputs.options import Reading, reads
 from verax.inputs.pairs import one_class_each
@@ -30,14 +31,13 @@ from verax.scores.base import Rule, losses_of
 from verax.scores.combinators import Padded, padded
 from verax.scores.gradients.logits import check_trainable
 from verax.scores.metrics import needs_order
-from verax.scores.registry import RULES, each_of, name_of, parse
+from verax.scores.registry import each_of, headline_rule, name_of, parse
 
+T = TypeVar("T")
 _ONE_WAY = (
     "Of two kinds of groups, the one with fewer groups stays together in folds, and intervals allow for it "
     "alone."
 )
-# Methods that are for two classes only.
-_TWO_CLASSES = {"quadratic", "beta", "spline"}
 
 
 @reads
@@ -48,7 +48,7 @@ def recalibrate(
     method: str | Sequence[str] = BEST,
     rule: Rule | str | None = None,
     ordered: bool = False,
-    folds: int = 5,
+    folds: int = FOLDS,
     seed: int = 0,
     confidence: float = 0.95,
     **read: Unpack[Reading],
@@ -91,8 +91,9 @@ def recalibrate(
     ----------
     y : array_like of shape (N,) or (N, K), or Handle
         Outcomes: class positions 0..K-1, labels found in `classes`, or one-hot rows. The model was not
-        trained on these rows. Or predictions that `scan` has opened, in place of both `y` and `p`; of more
-        than 100,000 rows, or 8 million probabilities, the fit uses a random sample (`sampled`).
+        trained on these rows. Or predictions that `scan` has opened, in place of both `y` and `p`. "best"
+        tries its methods on at most 20,000 rows (fewer with more than five classes), drawn at random
+        (`sampled`). A method by name is fitted to all rows, and to 100,000 of those that `scan` has opened.
     p : array_like of shape (N, K) or (N,), or TopLists, optional
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
         is enough. Or top lists.
@@ -100,9 +101,9 @@ def recalibrate(
         A method, "best", "blend", or methods among which to choose; a method by itself is taken whatever it
         gains.
     rule : Rule or str, optional
-        The proper rule that is minimised and measured. By default the log score where it is finite, else RPS
-        for ordered classes and Brier for others. An isotonic fit is the best by every proper score. Top lists
-        need a symmetric rule, such as these two.
+        The proper rule that is minimised and measured. By default the one that cards and reports lead with:
+        RPS for ordered classes, else Brier. An isotonic fit is the best by every proper score. Top lists
+        need a symmetric rule, such as Brier or the log score.
     ordered
     folds : int, default 5
         Number of folds. Rows of a group stay together, so there are no more folds than groups; of two kinds
@@ -137,7 +138,7 @@ def recalibrate(
     >>> p = q**2 / (q**2).sum(axis=1, keepdims=True)  # overconfident
     >>> found = vx.recalibrate(y, p)
     >>> found.method, found.trial("temperature").detail
-    ('temperature', 'temperature 2.01')
+    ('temperature', 'temperature 2.02')
     >>> better = found.apply(p)
     """
     ordered = check_flag("ordered", ordered)
@@ -150,20 +151,20 @@ def recalibrate(
             raise RuleError(NO_ORDER)
         crossed = open_rows(y, p, single=True, **read)
         handle = crossed.one_way()
-        drawn, asking = sampled_lists(handle)
+        drawn, asking = sampled_lists(handle, _most(method, LISTS))
         how: dict[str, Any] = {"method": method, "folds": folds, "seed": seed, "confidence": confidence}
         made = recalibrate_lists(drawn, handle.n_classes, rule=chosen, **how).with_skipped(asking.skipped)
         return made if handle is crossed else replace(made, notes=(*made.notes, _ONE_WAY))
     asked = _asked(method, TITLES)
     in_order = needs_order([] if chosen is None else [chosen], ordered=ordered)
-    y, p, own, tell = rows_to_fit(y, p, read, ordered=in_order)
+    y, p, own, tell = rows_to_fit(y, p, read, ordered=in_order, most=_most(method, rows_tried))
     forecasts = one_class_each(Forecasts(y, p, ordered=in_order, **own))
     forecasts.check()
     groups = forecasts.groups
     outcomes, rows, weights = rows_of(forecasts)
-    chosen = _default(outcomes, rows, weights, ordered) if chosen is None else chosen
+    chosen = headline_rule(ordered=ordered) if chosen is None else chosen
     check_trainable(chosen, forecasts.n_classes)
-    methods = _methods(asked, forecasts.n_classes, in_order)
+    methods = methods_of(asked, forecasts.n_classes, ordered=in_order)
     nested = len(methods) > 1 or has_strengths(methods)
     dealt_to = dealt(forecasts.n_rows, groups, folds, seed, weights, nested=nested)
     sample = FoldedRows(outcomes, weights, groups, chosen, dealt_to, seed, rows, ordered)
@@ -191,7 +192,7 @@ def recalibrate_lists(
     *,
     rule: Rule | None,
     method: str | Sequence[str] = BEST,
-    folds: int = 5,
+    folds: int = FOLDS,
     seed: int = 0,
     confidence: float = 0.95,
 ) -> ListRecalibration:
@@ -199,14 +200,10 @@ def recalibrate_lists(
     asked, rows = _asked(method, TITLES_OF_LISTS), drawn.lists(m)
     batch = rows.batch(0, rows.n_rows)
     inner = rule.rule if isinstance(rule, Padded) else rule
-    chosen = _default_of_lists(rows) if inner is None else padded(inner).rule
+    chosen = headline_rule(ordered=False) if inner is None else padded(inner).rule
     # A list is of many classes, and no rule has a gradient for a few of them only.
     check_trainable(chosen, min(m, 3))
-    methods = asked
-    if asked == [BEST] or len(asked) > 1:
-        left = rows.lists.lengths.min(initial=m) < m
-        tried = [name for name in TITLES_OF_LISTS if left or name in ("none", "temperature")]
-        methods = [name for name in tried if asked == [BEST] or name in ("none", *asked)]
+    methods = methods_of_lists(asked, complete=rows.lists.lengths.min(initial=m) == m)
     dealt_to = dealt(rows.n_rows, rows.groups, folds, seed, batch.weights, nested=len(methods) > 1)
     sample = FoldedLists(batch.y, batch.weights, rows.groups, chosen, dealt_to, seed, rows)
     are = f"{drawn.n_invalid:,} of {drawn.n_rows:,} lists {'is' if drawn.n_invalid == 1 else 'are'} invalid"
@@ -224,6 +221,11 @@ def recalibrate_lists(
     return result if rows.n_rows == drawn.n_rows else result.with_sample(rows.n_rows, drawn.n_rows)
 
 
+def _most(method: str | Sequence[str], most: T) -> T | None:
+    """The limit of the rows that are tried; what is asked for by name is fitted to all rows."""
+    return most if method == BEST or method == [BEST] else None
+
+
 def _asked(method: str | Sequence[str], known: Mapping[str, str]) -> list[str]:
     """The methods asked for, by name; `known` are those of this kind of forecasts."""
     names = [method] if isinstance(method, str) else list(each_of(method))
@@ -233,59 +235,6 @@ def _asked(method: str | Sequence[str], known: Mapping[str, str]) -> list[str]:
     for name in names:
         check_choice("method", name, [*known, *(alone if len(names) == 1 else [])])
     return list(dict.fromkeys(names))
-
-
-def _methods(asked: list[str], n_classes: int, ordered: bool) -> list[str]:
-    """The methods that are tried, doing nothing first."""
-    two = n_classes == 2
-    if not two:
-        for name in _TWO_CLASSES & set(asked):
-            raise InputError(
-                f"{name} is for two classes",
-                argument="method",
-                found=f"there are {n_classes}",
-                values=[name],
-                remedies=[passing("for more classes", method="smatrix")],
-            )
-    if "ordered" in asked and (two or not ordered):
-        raise InputError(
-            "ordered is for three or more classes that have an order",
-            argument="method",
-            found="there are 2" if two else "these classes have none",
-            values=["ordered"],
-            remedies=[
-                passing("for two classes", method="spline") if two else passing("if they do", ordered=True)
-            ],
-        )
-    if asked not in ([BEST], [BLEND]):
-        return asked if len(asked) == 1 else [name for name in TITLES if name in ("none", *asked)]
-    if two:
-        # Vector scaling and a matrix have the same functions of two classes as beta calibration.
-        tried = {"none", "temperature", "prior", "bcts", "quadratic", "beta", "spline", "isotonic"}
-    else:
-        # Structured scaling does what vector scaling and Dirichlet calibration do, with less noise.
-        tried = {"none", "temperature", "prior", "bcts", "svector", "smatrix", "isotonic"}
-        tried |= {"ordered"} if ordered else set()
-    return [name for name in TITLES if name in tried]
-
-
-def _default(y: Ints, p: Floats, weights: Floats | None, ordered: bool) -> Rule:
-    """The log score unless it is infinite."""
-    impossible = p[np.arange(len(y)), y] <= 0
-    if weights is not None:
-        impossible &= weights > 0
-    return _headline(ordered) if impossible.any() else RULES["log_score"]
-
-
-def _headline(ordered: bool) -> Rule:
-    """The rule that is always finite, by which cards and reports judge."""
-    return RULES["rps" if ordered else "brier"]
-
-
-def _default_of_lists(rows: ListRows) -> Rule:
-    """The log score unless a list leaves nothing to its outcome."""
-    (losses,) = losses_of([RULES["log_score"]], rows)
-    return RULES["log_score" if np.isfinite(losses).all() else "brier"]
 
 
 def _notes(sample: FoldedRows, methods: Sequence[str], classes: Sequence[Hashable] | None) -> tuple[str, ...]:
@@ -313,7 +262,7 @@ def _saturated(p: Floats) -> list[str]:
 
 def _worse(sample: FoldedRows, held_out: Floats, asked: list[str]) -> list[str]:
     """That a method taken by name makes the headline score worse, although it was fitted by another rule."""
-    rule = _headline(sample.ordered)
+    rule = headline_rule(ordered=sample.ordered)
     if len(asked) > 1 or asked == [BEST] or sample.rule == rule:
         return []
     before, after = (

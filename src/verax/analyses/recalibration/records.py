@@ -13,15 +13,15 @@ from verax.inference.intervals import Interval
 TITLES = {
     "none": "doing nothing",
     "temperature": "temperature scaling",
-    "prior": "a prior shift",
+    "prior": "a correction of class frequencies",
     "bcts": "temperature scaling with class offsets",
     "quadratic": "quadratic scaling",
     "beta": "beta calibration",
-    "ordered": "ordered scaling",
-    "svector": "structured vector scaling",
+    "ordered": "temperature scaling for ordered classes",
+    "svector": "regularised vector scaling",
     "vector": "vector scaling",
-    "spline": "a monotone spline",
-    "smatrix": "structured matrix scaling",
+    "spline": "spline calibration",
+    "smatrix": "regularised matrix scaling",
     "dirichlet": "Dirichlet calibration",
     "isotonic": "isotonic regression",
 }
@@ -35,7 +35,7 @@ TITLES_OF_LISTS = {
 BEST, BLEND = "best", "blend"
 # All of them, for what is said of any method.
 METHOD_TITLES = TITLES | TITLES_OF_LISTS | {BLEND: "the weighted average of all methods"}
-_UNDECIDED = "the choice differs between folds"
+_UNDECIDED, _UNSEEN = "the choice differs between folds", "no recalibrated row is wrong"
 
 
 def _scaled(ends: Interval, factor: float) -> Interval:
@@ -109,6 +109,11 @@ class Gain:
         """Whether the interval lies above zero."""
         return self.interval.low > 0
 
+    @property
+    def unseen_errors(self) -> bool:
+        """Whether it is not significant because no row has shown what an error costs."""
+        return not self.certain and _UNSEEN in self.interval.caution
+
     def undecided(self, final: Gain) -> Gain:
         """The gain of a choice that differs between folds: its intervals include that of the final choice.
 
@@ -157,7 +162,7 @@ class Gain:
         low = (1 - most) * self.value - most * cost
         if low >= self.interval.low:
             return self
-        why = f"no recalibrated row is wrong, so that {n_units:,} rows or groups show no cost of an error"
+        why = f"{_UNSEEN}, so that {n_units:,} rows or groups show no cost of an error"
         share_of_errors = max(self.value, 0.0) / (max(self.value, 0.0) + cost)
         return replace(
             self,
@@ -202,9 +207,9 @@ class Gain:
         if math.isnan(self.share):
             return f"{self.value:z.6f}"
         ends = self.share_interval
-        level = f"{100 * ends.confidence:g}% interval"
-        spread = f" ({level} {100 * ends.low:z.1f} to {100 * ends.high:z.1f} %)" if ends.defined else ""
-        return f"{100 * self.share:z.1f} %{spread}"
+        level = f"{100 * ends.confidence:g}% CI"
+        spread = f" ({level} {100 * ends.low:z.1f}% to {100 * ends.high:z.1f}%)" if ends.defined else ""
+        return f"{100 * self.share:z.1f}%{spread}"
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from verax.scores.gradients.logits import losses_with_gradient
 MOST_ROWS = 100_000
 # A curvature that parts of the rows share is made of more rows, of up to this number of probabilities.
 _SHARED = 2**22
+# More rows of two classes are fitted in cells of log odds, so many for each unit; the error is as small.
+_EXACT_ROWS, _CELLS_PER_UNIT = 2**11, 64
 # How many numbers are worked on at a time: what a cache holds with all that is made of them.
 _BLOCK, _ROWS = 2**16, 1024
 # Columns of a slice of a matrix product that one thread makes, at least.
@@ -44,6 +46,8 @@ class FittingRows:
 
     Attributes
     ----------
+    n_rows : int
+        The number of rows, which is also the sum of the weights; cells have several rows.
     part_of : tuple, optional
         The rows that these are some of, and their numbers there.
     floor : float
@@ -58,6 +62,10 @@ class FittingRows:
     part_of: tuple[FittingRows, Ints] | None = None
     floor: float = 0.0
     made: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def n_rows(self) -> int:
+        return self.once("n_rows", lambda: round(float(self.weights.sum())))
 
     @classmethod
     def of(cls, y: Ints, p: Floats, weights: Floats | None) -> FittingRows:
@@ -118,6 +126,31 @@ class FittingRows:
             found = places[order]
             yield found[found >= 0]
 
+    def to_fit(self, seed: int) -> FittingRows:
+        """What slopes and offsets are fitted to: cells of two classes, a random sample of very many rows."""
+        if self.n_classes == 2 and len(self.y) > _EXACT_ROWS:
+            return self.once("cells", self._in_cells)
+        return self.some(MOST_ROWS, seed)
+
+    def _in_cells(self) -> FittingRows:
+        """Rows of two classes with the same outcome and nearly the same log odds as one, of their mean.
+
+        No cell has log odds of both signs, and the cells of the classes in the other order are the same.
+        """
+        logs = np.log(np.maximum(self.p, zero_counts_as(self.p)))
+        x = logs[:, 1] - logs[:, 0]
+        place = np.sign(x) * np.ceil(np.abs(x) * _CELLS_PER_UNIT)
+        _, codes = np.unique(2 * place + self.y, return_inverse=True)
+        weights: Floats = np.bincount(codes, self.weights).astype(float)
+        means = np.bincount(codes, self.weights * x) / weights
+        y = np.empty(len(weights), self.y.dtype)
+        y[codes] = self.y
+        p = 1 / (1 + np.exp(np.stack([means, -means], axis=1)))
+        # What zeros count as is not known yet.
+        zeros = np.flatnonzero(self.p.min(axis=1) == 0)
+        p[codes[zeros]] = self.p[zeros]
+        return FittingRows(y, p, weights)
+
     def some(self, most: int, seed: int) -> FittingRows:
         """A random sample of the rows, if there are more than `most`."""
         if len(self.y) <= most:
@@ -153,7 +186,7 @@ class LogRows:
             part = slice(start, start + step)
             z = np.log(np.maximum(rows.p[part], rows.floor))
             found.append((np.ascontiguousarray(z.T), rows.y[part], rows.weights[part]))
-        return cls(found, len(rows.y))
+        return cls(found, rows.n_rows)
 
     def made(self, function: Callable[[Floats], Floats]) -> LogRows:
         """What a function makes of the logarithms, (K, n), of the same rows."""
@@ -190,7 +223,7 @@ class LogRows:
 
     def some(self, most: int) -> tuple[Floats, Ints, Floats]:
         """About `most` rows from all blocks at equal distances, as one block; or all, if there are fewer."""
-        step = -(-self.n_rows // most)
+        step = -(-sum(len(y) for _, y, _ in self.blocks) // most)
         z, y, weights = zip(*((z[:, ::step], y[::step], w[::step]) for z, y, w in self.blocks), strict=True)
         return np.concatenate(z, axis=1), np.concatenate(y), np.concatenate(weights)
 

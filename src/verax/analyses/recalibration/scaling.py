@@ -181,7 +181,7 @@ def _inverse_curvature_near(
     if rule != RULES["log_score"]:
         found = found * noise_of(rule, moved, y, weights)[1]
     found[np.diag_indices(len(found))] += 2 * RIDGE
-    return inverse_of(found / len(weights))
+    return inverse_of(found / weights.sum())
 
 
 def _inverse_curvature(
@@ -195,11 +195,11 @@ def _inverse_curvature(
     moved = slopes @ z + offsets[:, None]
     q = np.exp(moved - moved.max(axis=0))
     q /= q.sum(axis=0)
-    found = matrix_curvature(q, z, weights / len(weights))
+    found = matrix_curvature(q, z, weights / weights.sum())
     penalty = (
         2 * strength * np.append(np.where(np.eye(k).ravel() > 0, 0.0, 1 / (k * (k - 1))), np.full(k, 1 / k))
     )
-    found[np.diag_indices(len(found))] += penalty + 2 * RIDGE / len(weights)
+    found[np.diag_indices(len(found))] += penalty + 2 * RIDGE / weights.sum()
     return inverse_of(found)
 
 

@@ -7,11 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from verax.analyses.recalibration.records import BEST, METHOD_TITLES, Gain, Trial
+from verax.analyses.words import percent, percent_span, said
 from verax.common.sizes import in_digits
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, interval_head
 from verax.inference.findings import Claim, Finding, NextStep, Verdict
 from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.skipping import MaySkip
+from verax.scores.registry import headline_rule, name_of
 
 
 class ShownRecalibration(Tabled, MaySkip):
@@ -45,53 +47,92 @@ class ShownRecalibration(Tabled, MaySkip):
         return "rows"
 
     @property
+    def helps(self) -> bool:
+        """Whether the verdict claims a gain: it is significant, the choice of the method included."""
+        return self.method != "none" and self.gain.certain
+
+    @property
     def verdict(self) -> Verdict:
         """Whether recalibration helps, by how much, and how sure that is."""
         if self.method == "none" and self.asked != "none":
             return Verdict([self._undone()])
-        # Of a choice, what choosing gains: the winner's own trial is the best of several, so it flatters.
-        title, gain, trial = _capital(METHOD_TITLES[self.method]), self.gain, self.trials[-1]
+        gain, (claim, text) = self.gain, self._claim()
+        return Verdict(
+            [
+                Finding(
+                    claim,
+                    text,
+                    (self.method,),
+                    {"gain": (gain.share, gain.share_interval), "loss": self.trials[-1].loss},
+                    p_value=None if math.isnan(gain.p_value) else gain.p_value,
+                    level=1 - self.confidence,
+                    caution=gain.interval.caution,
+                    step=self._step() if claim == Claim.HELPS else None,
+                )
+            ]
+        )
+
+    def _claim(self) -> tuple[Claim, str]:
+        """What is claimed of a method, in a sentence.
+
+        Of a choice it is what choosing gains: the winner's own trial is the best of several, so it flatters.
+        """
+        name, score, gain = METHOD_TITLES[self.method], said(self.rule), self.gain
         how = "nested cross-validation" if self.picks else "cross-validation"
-        numbers: dict[str, Any] = {"gain": (gain.share, gain.share_interval), "loss": trial.loss}
-        about, p = (self.method,), None if math.isnan(gain.p_value) else gain.p_value
         if math.isnan(gain.share):
-            before, after = self.trials[0].loss, trial.loss
-            text = f"{title}: the loss falls from {before:.4g} to {after:.4g} in {how}."
-            return Verdict([Finding(Claim.NO_GAIN, text, about, numbers)])
-        said = f"{gain} of {self.rule} in {how}"
-        tested: dict[str, Any] = {
-            "p_value": p,
-            "level": 1 - self.confidence,
-            "caution": gain.interval.caution,
-        }
+            before, after = self.trials[0].loss, self.trials[-1].loss
+            return Claim.NO_GAIN, f"With {name} the {score} falls from {before:.4g} to {after:.4g} in {how}."
+        if gain.unseen_errors:
+            right = f"after {name} all {self.n_rows:,} are right, so none shows what an error would cost"
+            return Claim.NO_GAIN, f"Too few rows to tell whether recalibration helps: {right}."
+        if not gain.share:
+            return Claim.NO_GAIN, f"{_capital(name)} does not change the {score}."
+        by = f"the {score} by {percent(abs(gain.share))} ({_span(gain)}, {how})"
         if gain.share < 0:
             worse = gain.interval.high < 0
-            sure = " and is significantly worse" if worse else ""
-            claim = Claim.HARMS if worse else Claim.NO_GAIN
-            return Verdict(
-                [Finding(claim, f"{title} gains nothing{sure}: {said}.", about, numbers, **tested)]
-            )
+            text = f"{_capital(name)} raises {by}{', significantly' if worse else ''}."
+            return Claim.HARMS if worse else Claim.NO_GAIN, text
         if not gain.certain:
-            text = f"{title} gains {said}, which may be chance."
-            return Verdict([Finding(Claim.NO_GAIN, text, about, numbers, **tested)])
-        step = NextStep(
+            return Claim.NO_GAIN, f"{_capital(name)} may lower {by}, but not significantly."
+        return Claim.HELPS, f"{_capital(name)} lowers {by}."
+
+    def _step(self) -> NextStep:
+        """The call and the command that make this recalibration again, and use or keep it."""
+        options: dict[str, str] = {}
+        if self.asked != BEST:
+            options["method"] = self.method
+        if self.rule != name_of(headline_rule(ordered=self.ordered)):
+            options["rule"] = self.rule
+        given = [*(f"{key}={value!r}" for key, value in options.items()), *["ordered=True"] * self.ordered]
+        typed = [f" --{key} {value}" for key, value in options.items()]
+        return NextStep(
             f"recalibrate with {METHOD_TITLES[self.method]}",
-            f"vx.recalibrate(y, p, method={self.method!r}).apply(p)",
-            "verax recalibrate {source}",
+            f"vx.recalibrate({', '.join(['y', 'p', *given])}).apply(p)",
+            f"verax recalibrate {{source}}{''.join(typed)} --save recalibration.json",
         )
-        text = f"{title} gains {said}."
-        return Verdict([Finding(Claim.HELPS, text, about, numbers, **tested, step=step)])
 
     def _undone(self) -> Finding:
         """Why nothing is to be done, or that too few of all rows were used to tell."""
         best = min(self.trials[1:-1], key=lambda trial: (math.isnan(trial.loss), trial.loss))
-        closest = f"Closest: {METHOD_TITLES[best.method]}, {best.gain} in cross-validation."
-        why = "No recalibration method gains significantly."
+        why = f"No recalibration method helps significantly with {self.n_rows:,} {self._of}."
         if self.sampled is not None:
             used, rows = self.sampled
-            why = f"Undecided on {used:,} of {rows:,} rows: no recalibration method gains significantly."
+            why = f"Undecided on {used:,} of {rows:,} rows: no recalibration method helps significantly."
+        closest = "None lowers the held-out loss."
+        if best.gain.share > 0:
+            closest = f"Closest: {METHOD_TITLES[best.method]}, {best.gain} lower loss in cross-validation."
         numbers = {"gain": (best.gain.share, best.gain.share_interval)}
         return Finding(Claim.NO_GAIN, f"{why} {closest}", (best.method,), numbers)
+
+    def _passed_over(self) -> str:
+        """Why a method with a larger gain of its own is not chosen; of no method the verdict tells."""
+        if not self.picks or self.method == "none":
+            return ""
+        best = min(self.trials[1:-1], key=lambda trial: (math.isnan(trial.loss), trial.loss))
+        if best.method == self.method or math.isnan(best.gain.share):
+            return ""
+        larger = f"{_capital(METHOD_TITLES[best.method])} has a larger gain of its own ({best.gain})"
+        return f"{larger}, but {METHOD_TITLES[self.method]} is simpler and within one standard error."
 
     def _heading(self) -> str:
         kind = "ordered classes" if self.ordered else "classes"
@@ -136,16 +177,29 @@ class ShownRecalibration(Tabled, MaySkip):
         ]
         return [Table(columns, self.trials)]
 
-    def _notes(self) -> list[str]:
-        remarks = [str(self.verdict)]
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The verdict, its caution, and why a method with a larger gain of its own is not chosen."""
         caution = self.gain.interval.caution
-        if caution and self.method != "none":
-            remarks.append(f"Caution: {caution}.")
+        told = caution and self.method != "none" and not self.gain.unseen_errors
+        more = (f"Caution: {caution}." if told else "", self._passed_over())
+        return (str(self.verdict), *filter(None, more))
+
+    def _notes(self) -> list[str]:
+        remarks = [*self.sentences]
         differ = len(set(self.picks)) > 1
         if differ:
             picked = ", ".join(f"{m} by {self.picks.count(m)}" for m in dict.fromkeys(self.picks))
             remarks.append(f"Choices of the folds: {picked}.")
         return [*remarks, *self.notes, *self._said()]
+
+
+def _span(gain: Gain) -> str:
+    ends = gain.share_interval
+    if not ends.defined:
+        return "without an interval"
+    low, high = (ends.low, ends.high) if gain.share > 0 else (-ends.high, -ends.low)
+    return f"{100 * ends.confidence:g}% CI {percent_span(low, high)}"
 
 
 def _gain(name: str) -> Callable[[Trial], Any]:

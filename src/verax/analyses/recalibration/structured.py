@@ -39,7 +39,7 @@ METHODS = ("svector", "smatrix")
 
 def fit_structured(how: Configuration, rows: FittingRows, rule: Rule, near: LogLinear | None) -> LogLinear:
     """The temperature, and what is added to it, that lose least; the search begins at `near`."""
-    k, n = rows.n_classes, len(rows.y)
+    k, n = rows.n_classes, rows.n_rows
     power = float(fit_temperature(rows, rule, None if near is None else near.power).slopes)
     floor, spread = rows.floor, 1 / (n + 1)
     logs = rows.once(("mixed", power), lambda: rows.logs.made(lambda z: mixed(z.T, power, spread).T))

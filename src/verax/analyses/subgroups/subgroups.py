@@ -29,7 +29,7 @@ from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
 from verax.scores.base import Rule
 from verax.scores.metrics import CostsLike, needs_order
-from verax.scores.registry import as_rules, each_of, parse
+from verax.scores.registry import as_rules, each_of, headline_rule, parse
 
 
 @reads
@@ -111,7 +111,7 @@ def subgroups(
     check_count("least", least)
     draws = MOST_DRAWS if bootstrap is None else bootstrap
     plan = Resampling.checked(confidence, draws, seed, least=2, or_none=True, weights_are=weights_are)
-    chosen = parse(rule if rule is not None else "rps" if check_flag("ordered", ordered) else "brier")
+    chosen = parse(rule) if rule is not None else headline_rule(ordered=ordered)
     on_card = None
     if rule is not None or rules is not None:
         on_card = tuple(as_rules([chosen, *each_of("zero_one" if rules is None else rules)], "rules"))
