@@ -10,6 +10,7 @@ import pytest
 
 import verax as vx
 from cases import RULES
+from verax.scores.gradients import compiled
 
 torch = pytest.importorskip("torch")
 torchmetrics = pytest.importorskip("torchmetrics")
@@ -111,6 +112,23 @@ def test_first_second_and_forward_derivatives(rule):
         dual = torch.autograd.forward_ad.make_dual(z.detach(), tangent)
         moved = torch.autograd.forward_ad.unpack_dual(Loss(rule)(dual, y)).tangent
     assert moved.item() == pytest.approx((slope * tangent).sum().item(), rel=1e-9)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("rule", ["rps", "pll"])
+def test_losses_of_a_long_loop_are_the_same(rule, monkeypatch):
+    z, y, shares = rows()
+    cases = [(z, y), (z, shares), (z.detach().float().requires_grad_(), y)]
+    before = [_with_slope(rule, *case) for case in cases]
+    monkeypatch.setattr(compiled, "_OFTEN", -1)
+    for case, (value, slope) in zip(cases, before, strict=True):
+        again, steep = _with_slope(rule, *case)
+        torch.testing.assert_close((again, steep), (value, slope))
+
+
+def _with_slope(rule, z, target):
+    value = Loss(rule)(z, target)
+    return value.detach(), torch.autograd.grad(value, z)[0]
 
 
 @pytest.mark.parametrize("rule", ["rps", "log_score", "pbs"])
