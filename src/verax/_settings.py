@@ -28,6 +28,8 @@ class _Settings:
     compiled_at_once: int = 2**23
     # Logits of a search for the best of a few numbers, which calls a loop again and again.
     search_compiled_from: int = 2**15
+    # Calls of a loss in a training loop: array calls have then taken about as long as loading a loop does.
+    loss_compiled_after: int = 1000
     # Rows that CatBoost has shown: array calls have then taken about as long as compiling a loop does.
     catboost_compiled_from: int = 2**12
     # Threads that share a computation; None: one for each core that this process may use.

@@ -10,7 +10,6 @@ import pytest
 
 import verax as vx
 from cases import RULES
-from verax.scores.gradients import compiled
 
 torch = pytest.importorskip("torch")
 torchmetrics = pytest.importorskip("torchmetrics")
@@ -116,11 +115,11 @@ def test_first_second_and_forward_derivatives(rule):
 
 @pytest.mark.long
 @pytest.mark.parametrize("rule", ["rps", "pll"])
-def test_losses_of_a_long_loop_are_the_same(rule, monkeypatch):
+def test_losses_of_a_long_loop_are_the_same(rule, change):
     z, y, shares = rows()
     cases = [(z, y), (z, shares), (z.detach().float().requires_grad_(), y)]
     before = [_with_slope(rule, *case) for case in cases]
-    monkeypatch.setattr(compiled, "_OFTEN", -1)
+    change(loss_compiled_after=0)
     for case, (value, slope) in zip(cases, before, strict=True):
         again, steep = _with_slope(rule, *case)
         torch.testing.assert_close((again, steep), (value, slope))

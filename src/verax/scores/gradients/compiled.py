@@ -17,8 +17,6 @@ from verax.scores.base import Rule
 
 # How many logits a thread is given at a time.
 _PART = 2**18
-# After this many calls array calls have taken about as long as it takes to load one.
-_OFTEN = 1000
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,8 @@ def run_with_losses(
     number of calls decides as well.
     """
     k, n = z.shape
-    if z.size < settings.search_compiled_from and not (repeated and spend((rule, k), 1) > _OFTEN):
+    often = repeated and spend((rule, k), 1) > settings.loss_compiled_after
+    if z.size < settings.search_compiled_from and not often:
         return None
     fused = None if k > FEW or kernels() is None else fuse_losses_with_slopes(rule, k)
     if fused is None:
