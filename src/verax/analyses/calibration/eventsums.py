@@ -129,6 +129,9 @@ class EventSums(Summary, kind="event histograms", version=3):
         only_weights(self.weight.high[:1])
         if not np.isfinite(self.weight.high[2]):
             raise UnreadableError("has no number of rows", "weight")
+        tables = self.forecasts.tables
+        if self.n_rows and not all(i in tables and len(tables[i]) for i in range(self.n_events)):
+            raise UnreadableError("has rows without forecasts of all events", "forecasts")
         if self.sample is not None:
             check_sample(self.sample, self.n_events)
 
