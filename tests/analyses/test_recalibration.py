@@ -440,7 +440,7 @@ def test_an_infinite_loss_that_becomes_finite_is_a_gain():
     assert found.method != "none"
     assert np.isfinite(found.trials[-1].loss)
     assert found.trials[0].loss == np.inf
-    assert "the loss falls from inf to" in found.verdict
+    assert "the log score falls from inf to" in found.verdict
 
 
 @pytest.mark.parametrize("method", ["temperature", "bcts", "isotonic", "beta"])
