@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from verax.analyses.verdicts.calibration import CalibrationEvidence, calibration_findings, list_findings
 from verax.analyses.verdicts.rows import tested_words
 from verax.analyses.verdicts.which import Question, which_findings
@@ -22,7 +24,8 @@ def verdict_of(contents: Contents) -> Verdict:
 
 def _question(contents: Contents) -> Question:
     problem, found = contents.problem, contents.comparison
-    return Question(found, problem.compared, problem.lists, problem.n_classes, found)
+    counts = None if problem.lists else np.asarray(contents.findings[0].card.class_counts, float)
+    return Question(found, problem.compared, problem.lists, problem.n_classes, found, counts)
 
 
 def calibration_of(contents: Contents, found: Findings) -> list[Finding]:

@@ -16,7 +16,7 @@ from verax.analyses.calibration.overconfidence import read_overconfidence
 from verax.analyses.calibration.reliability import read_claims
 from verax.analyses.calibration.slope_fit import fit_slopes
 from verax.analyses.comparison.compare import compare
-from verax.analyses.comparison.references import FREQUENCIES, UNIFORM
+from verax.analyses.comparison.references import FREQUENCIES, UNIFORM, CountRecipe
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.verdicts.calibration import CalibrationEvidence, calibration_findings, list_findings
 from verax.analyses.verdicts.which import Question, which_findings
@@ -120,7 +120,8 @@ def judge(
         return Verdict([])
     known = skills if found is None else found
     on_card = [rule for rule in ranked if name_of(rule) in known.models]
-    question = Question(known, on_card, handle.lists, handle.n_classes, skills)
+    counts = None if handle.lists else handle.summarise({"counts": CountRecipe()})["counts"].weights.high
+    question = Question(known, on_card, handle.lists, handle.n_classes, skills, counts)
     findings, level = which_findings(question)
     best = question.ranked[0].name
     whose = "The model" if len(handle.models) == 1 else best

@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from verax.analyses.comparison.findings import findings_of
 from verax.analyses.comparison.records import Model
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.words import number, percent, percent_span, said
 from verax.inference.findings import Claim, Finding, Level, NextStep
-from verax.scores.base import Rule
+from verax.inputs.arrays import Floats
+from verax.inputs.forecasts import Forecasts
+from verax.scores.base import Rule, losses_of
 from verax.scores.registry import name_of
 
 # Half of the Brier score of two classes is the mean squared error of one class, which many know it by.
@@ -35,6 +39,8 @@ class Question:
         The number of classes.
     skills : Comparison
         The same with skill against the reference.
+    counts : array of shape (K,) or None
+        The weight of each class; None for top lists.
     """
 
     comparison: Comparison
@@ -42,6 +48,7 @@ class Question:
     lists: bool
     n_classes: int
     skills: Comparison
+    counts: Floats | None = None
 
     @property
     def compared(self) -> Comparison:
@@ -74,6 +81,20 @@ class Question:
     def skill(self, name: str) -> Model:
         """A model with its skill."""
         return next(model for model in self.skills.models[self.primary] if model.name == name)
+
+    def handicap(self, model: Model) -> float:
+        """The skill of the class frequencies of all rows.
+
+        The reference leaves out the row that is forecast, so the best constant forecast beats it by about two
+        parts in the number of rows. A model must beat both.
+        """
+        if self.counts is None or not 0 < model.mean < math.inf or not model.skill < 1:
+            return 0.0
+        share = self.counts / self.counts.sum()
+        known = np.flatnonzero(share)
+        rows = Forecasts(known, np.tile(share, (len(known), 1)))
+        least = float(np.asarray(losses_of(self.rules[:1], rows)[0], float) @ share[known])
+        return max(0.0, 1 - least * (1 - model.skill) / model.mean)
 
     @property
     def called(self) -> str:
@@ -139,7 +160,7 @@ def _alone(question: Question, model: Model) -> Finding:
     its = f"its {question.value(model.mean)} is"
     how: dict[str, Any] = {"numbers": numbers, "level": round(1 - question.confidence, 12)}
     how["caution"] = skill.skill_interval.caution
-    if low > 0:
+    if low > question.handicap(skill):
         text = f"The model beats {against}: {its} {percent(skill.skill)} lower{question.ends(low, high)}."
         return Finding(Claim.BETTER, text, **how)
     if high < 0:
@@ -153,6 +174,8 @@ def _alone(question: Question, model: Model) -> Finding:
         return Finding(Claim.WORSE, text, step=_do_not_use(), **how)
     apart = f"{percent(abs(skill.skill))} {'lower' if skill.skill >= 0 else 'higher'}"
     spread = f"{percent(-low)} higher to {percent(min(high, 1.0))} lower"
+    if low > 0:
+        spread = f"{percent_span(low, min(high, 1.0))}, no more than a constant forecast can gain"
     text = (
         f"The model is not significantly better than {against}: its {question.value(model.mean)} is "
         f"{apart} ({question.called} {spread})."
@@ -195,7 +218,7 @@ def _among(question: Question, best: Model) -> Finding:
     how |= {"level": round(1 - question.confidence, 12), "caution": skill.skill_interval.caution}
     if math.isnan(low):
         return Finding(Claim.SCORE, f"{best.name} has the lowest {told}.", **how)
-    if low > 0:
+    if low > question.handicap(skill):
         less = f"{percent(skill.skill)} lower than {against}"
         return Finding(Claim.BETTER, f"Keep {best.name}: {told}, {less}{question.ends(low, high)}.", **how)
     if high < 0:
