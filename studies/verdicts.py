@@ -95,7 +95,7 @@ def is_true(finding: Finding, truth: Truth, helps: Callable[[], bool]) -> bool:
     if claim == Claim.MISCALIBRATED:
         return not truth.calibrated
     if claim == Claim.SUBGROUP:
-        return all(truth.subgroups.get(name) for name in finding.about)
+        return bool(finding.about) and all(truth.subgroups.get(name) for name in finding.about)
     if claim in (Claim.BETTER, Claim.WORSE):
         wanted, rule = (1 if claim == Claim.BETTER else -1), rule_of(finding)
         model = model if (rule, model) in truth.skill else "model"
@@ -149,7 +149,13 @@ class Cell:
     def samples(self) -> int:
         """How many samples a round takes: fewer where they take long."""
         slow = self.scale.classes > 5 or self.question == "recalibration"
-        return 5 if slow else 10 if self.rows > 1000 or self.scale.classes > 2 else 20
+        return (
+            5
+            if slow
+            else 10
+            if self.rows > 1000 or self.scale.classes > 2 or self.question == "subgroups"
+            else 20
+        )
 
     def counted(self, first: int, samples: int) -> dict[str, Counter[str]]:
         """How often each claim was made, false and missed, over some samples."""
@@ -262,49 +268,65 @@ def exceeds(hits: int, samples: int) -> bool:
     return share > LEVEL + 2 * error
 
 
-def pooled(group: Callable[[tuple[str, ...], str], Any]) -> dict[Any, tuple[Counter[str], int]]:
-    """Counts added up over cells, and how many cells there are, by what `group` makes of cell and claim."""
-    found: dict[Any, tuple[Counter[str], int]] = {}
-    for key, claims in kept().items():
-        for name, own in claims.items():
-            where = group(key, name)
-            if where is not None:
-                before, cells = found.get(where, (Counter(), 0))
-                wanted = Counter({"possible": own["samples"]}) if _possible(own) else Counter()
-                found[where] = before + own + wanted, cells + 1
+def pooled(group: Callable[[tuple[str, ...]], Any]) -> dict[tuple[Any, str], Counter[str]]:
+    """Counts added up over cells, by what `group` makes of a cell, and by claim.
+
+    A claim that a cell never made was not made in all of its samples.
+    """
+    cells = kept()
+    claims: dict[str, set[str]] = {}
+    for key, own in cells.items():
+        claims.setdefault(key[0], set()).update(own)
+    found: dict[tuple[Any, str], Counter[str]] = {}
+    for key, own in cells.items():
+        samples = own[ANY]["samples"]
+        for name in claims[key[0]]:
+            counts = Counter(own.get(name, {}))
+            counts["samples"] = samples
+            counts["possible"] = samples if counts["missed"] + counts["made"] - counts["false"] else 0
+            found[group(key), name] = found.get((group(key), name), Counter()) + counts
     return found
-
-
-def _possible(own: Counter[str]) -> bool:
-    return own["missed"] > 0 or (own["made"] > 0 and own["false"] == 0)
 
 
 def tables() -> str:
     """The tables of the page: by claim, and any false claim by design."""
     silent = {ANY, ANY_CALIBRATION, *(str(claim) for claim in Claim if not claim.asserts)}
-    by_design = pooled(lambda key, name: (name, *key[:3], key[4]))
+    by_design = pooled(lambda key: key[:3])
     lines = [
-        "| claim | verdicts | made | false | false at most, in | missed where true |",
-        "| --- | ---: | ---: | ---: | --- | ---: |",
+        "| question | claim | verdicts | made | false | false at most, in one design |",
+        "| --- | --- | ---: | ---: | ---: | --- |",
     ]
-    for name, (own, _) in sorted(pooled(lambda _, name: name).items()):
+    for (question, name), own in pooled(lambda key: key[0]).items():
         if name in silent:
             continue
-        places = [(counts, where) for where, (counts, _) in by_design.items() if where[0] == name]
+        places = [(c, at) for (at, claim), c in by_design.items() if claim == name and at[0] == question]
         counts, where = max(places, key=lambda each: each[0]["false"] / each[0]["samples"])
         worst = (
-            f"{rate(counts['false'], counts['samples'])}, {', '.join(where[2:])}" if counts["false"] else ""
+            f"{rate(counts['false'], counts['samples'])}, {', '.join(where[1:])}" if counts["false"] else ""
         )
         made, false = (rate(own[what], own["samples"]) for what in ("made", "false"))
-        missed = rate(own["missed"], own["possible"]) if own["missed"] else ""
-        lines.append(f"| `{name}` | {own['samples']:,} | {made} | {false} | {worst} | {missed} |")
-    lines += ["", "| question | design | classes | independent | grouped | weighted |"]
-    lines.append("| --- | --- | --- | ---: | ---: | ---: |")
-    rows = pooled(lambda key, name: (*key[:3], key[4]) if name == ANY else None)
-    for where in dict.fromkeys(where[:3] for where in rows):
-        found = [rows.get((*where, arm)) for arm in ("independent", "grouped", "weighted")]
-        shown = ["" if own is None else rate(own[0]["false"], own[0]["samples"]) for own in found]
-        lines.append(f"| {' | '.join([*where, *shown])} |")
+        lines.append(f"| {question} | `{name}` | {own['samples']:,} | {made} | {false} | {worst} |")
+    lines[2:] = sorted(lines[2:])
+    lines += ["", "| question | design | classes | verdicts | independent | grouped | weighted |"]
+    lines.append("| --- | --- | --- | ---: | ---: | ---: | ---: |")
+    rows = pooled(lambda key: (*key[:3], key[4]))
+    for where in dict.fromkeys(at[:3] for at, _ in rows):
+        found = [rows.get(((*where, arm), ANY)) for arm in ("independent", "grouped", "weighted")]
+        shown = ["" if own is None else rate(own["false"], own["samples"]) for own in found]
+        total = sum(own["samples"] for own in found if own is not None)
+        lines.append(f"| {' | '.join([*where, f'{total:,}', *shown])} |")
+    lines += ["", "| design | claim that is true | 60 rows | 200 | 1,000 | 5,000 |"]
+    lines.append("| --- | --- | ---: | ---: | ---: | ---: |")
+    sizes = pooled(lambda key: (*key[:2], key[3]))
+    for question, design, name in dict.fromkeys((*at[:2], name) for at, name in sizes):
+        each = [sizes.get(((question, design, str(n)), name), Counter()) for n in SIZES]
+        if any(own["missed"] for own in each):
+            power = [rate(own["possible"] - own["missed"], own["possible"]) for own in each]
+            lines.append(
+                f"| {design} | `{name}` | {' | '.join(power)} |".replace(
+                    f"`{ANY_CALIBRATION}`", ANY_CALIBRATION
+                )
+            )
     return "\n".join(lines)
 
 

@@ -31,6 +31,9 @@ SLIGHT_GAP, _SLIGHT_SLOPE = 0.01, 0.05
 # of the score as miscalibration, each with a power of about 80 %.
 _GAP, _SLOPE, _SHARE = 0.05, 0.25, 0.05
 _POWER = 2.8
+# With fewer rows of another outcome than the most frequent one, tests of all events and of a loss that is too
+# high reject calibrated forecasts of rare events in a tenth of the samples and more.
+FEWEST_RARER = 5
 # How many thresholds or classes are named.
 _NAMED = 2
 
@@ -84,6 +87,16 @@ class CalibrationEvidence:
         called = f"class {name}" if name.lstrip("-").isdigit() else name
         return f"{called} or higher" if self.ordered and i + 2 < len(self.names) else called
 
+    @property
+    def _rarer(self) -> float:
+        """How many rows have another outcome than the most frequent one."""
+        shares = [bias.happened for bias in self.biases]
+        if self.ordered:
+            shares = np.diff([0.0, *shares, 1.0]).tolist()
+        elif len(self.names) == 2:
+            shares = [1 - shares[0], shares[0]]
+        return self.n_rows * (1 - max(shares))
+
     def adjusted(self) -> dict[str, float]:
         """The p-value of every test, corrected for all of them; by the kind of test and its place.
 
@@ -96,7 +109,7 @@ class CalibrationEvidence:
         kinds["large"] = _numbers([bias.p_value for bias in self.biases])
         if self.ordered or len(self.names) == 2:
             kinds["slope"] = [line.slope_p for line in self.lines]
-        kinds["shape"] = _numbers([self.whole.p_value])
+        kinds["shape"] = _numbers([self.whole.p_value if self._rarer >= FEWEST_RARER else None])
         p: dict[str, float] = {}
         shares = []
         for kind, values in kinds.items():

@@ -12,6 +12,7 @@ import numpy as np
 from verax.analyses.comparison.findings import findings_of
 from verax.analyses.comparison.records import Model
 from verax.analyses.comparison.result import Comparison
+from verax.analyses.verdicts.calibration import FEWEST_RARER
 from verax.analyses.words import number, percent, percent_span, said
 from verax.inference.findings import Claim, Finding, Level, NextStep
 from verax.inputs.arrays import Floats
@@ -97,6 +98,13 @@ class Question:
         return max(0.0, 1 - least * (1 - model.skill) / model.mean)
 
     @property
+    def rarer(self) -> float:
+        """How many rows have another outcome than the most frequent one; infinite where that is unknown."""
+        if self.counts is None:
+            return math.inf
+        return float(self.comparison.n_rows * (1 - self.counts.max() / self.counts.sum()))
+
+    @property
     def called(self) -> str:
         """What an interval is called."""
         return level_words(self.confidence)
@@ -163,7 +171,7 @@ def _alone(question: Question, model: Model) -> Finding:
     if low > question.handicap(skill):
         text = f"The model beats {against}: {its} {percent(skill.skill)} lower{question.ends(low, high)}."
         return Finding(Claim.BETTER, text, **how)
-    if high < 0:
+    if high < 0 and question.rarer >= FEWEST_RARER:
         more, spread = f"{percent(-skill.skill)} higher", percent_span(-high, -low)
         if skill.skill <= -1:
             more, spread = (
@@ -176,6 +184,9 @@ def _alone(question: Question, model: Model) -> Finding:
     spread = f"{percent(-low)} higher to {percent(min(high, 1.0))} lower"
     if low > 0:
         spread = f"{percent_span(low, min(high, 1.0))}, no more than a constant forecast can gain"
+    if high < 0:
+        few = f"only {round(question.rarer):,} of {question.comparison.n_rows:,} rows have a rarer outcome"
+        spread = f"{percent_span(-high, -low)}; {few}"
     text = (
         f"The model is not significantly better than {against}: its {question.value(model.mean)} is "
         f"{apart} ({question.called} {spread})."
@@ -220,8 +231,9 @@ def _among(question: Question, best: Model) -> Finding:
         return Finding(Claim.SCORE, f"{best.name} has the lowest {told}.", **how)
     if low > question.handicap(skill):
         less = f"{percent(skill.skill)} lower than {against}"
-        return Finding(Claim.BETTER, f"Keep {best.name}: {told}, {less}{question.ends(low, high)}.", **how)
-    if high < 0:
+        spread = f"{question.called} {percent_span(low, min(high, 1.0))}"
+        return Finding(Claim.BETTER, f"Keep {best.name}: {told}, {less} ({spread}).", **how)
+    if high < 0 and question.rarer >= FEWEST_RARER:
         text = f"None of the models beats {against}. {best.name} has the lowest {told}."
         return Finding(Claim.WORSE, text, step=_do_not_use(), **how)
     text = f"No model is significantly better than {against}. {best.name} has the lowest {told}."
