@@ -88,8 +88,9 @@ def is_true(finding: Finding, truth: Truth, helps: Callable[[], bool]) -> bool:
     signs = {Claim.TOO_HIGH: 1, Claim.TOO_LOW: -1, Claim.TOO_EXTREME: -1, Claim.TOO_TIMID: 1}
     if claim in signs:
         known = dict(truth.bias if claim in (Claim.TOO_HIGH, Claim.TOO_LOW) else truth.slope)
-        # Events of ordered classes are called "3 or higher"; one without a slope has no sign.
-        return all(known.get(name.removesuffix(" or higher")) == signs[claim] for name in finding.about)
+        # Events are called "class 3" or "class 3 or higher"; one without a slope has no sign.
+        events = [name.removeprefix("class ").removesuffix(" or higher") for name in finding.about]
+        return bool(events) and all(known.get(event) == signs[claim] for event in events)
     if claim in (Claim.OVERCONFIDENT, Claim.UNDERCONFIDENT):
         return truth.confidence == (1 if claim == Claim.OVERCONFIDENT else -1)
     if claim == Claim.MISCALIBRATED:
@@ -280,7 +281,7 @@ def pooled(group: Callable[[tuple[str, ...]], Any]) -> dict[tuple[Any, str], Cou
     found: dict[tuple[Any, str], Counter[str]] = {}
     for key, own in cells.items():
         samples = own[ANY]["samples"]
-        for name in claims[key[0]]:
+        for name in sorted(claims[key[0]]):
             counts = Counter(own.get(name, {}))
             counts["samples"] = samples
             counts["possible"] = samples if counts["missed"] + counts["made"] - counts["false"] else 0
