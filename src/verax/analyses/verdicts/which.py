@@ -231,8 +231,7 @@ def _among(question: Question, best: Model) -> Finding:
         return Finding(Claim.SCORE, f"{best.name} has the lowest {told}.", **how)
     if low > question.handicap(skill):
         less = f"{percent(skill.skill)} lower than {against}"
-        spread = f"{question.called} {percent_span(low, min(high, 1.0))}"
-        return Finding(Claim.BETTER, f"Keep {best.name}: {told}, {less} ({spread}).", **how)
+        return Finding(Claim.BETTER, f"Keep {best.name}: {told}, {less}{question.ends(low, high)}.", **how)
     if high < 0 and question.rarer >= FEWEST_RARER:
         text = f"None of the models beats {against}. {best.name} has the lowest {told}."
         return Finding(Claim.WORSE, text, step=_do_not_use(), **how)
