@@ -76,7 +76,8 @@ def test_scoring_a_small_file_imports_no_more_than_it_needs(ending, tmp_path):
     assert "pyarrow" in found
     # Old versions of pyarrow import pandas to make an array of NumPy.
     known = {"pyarrow"} if int(pa.__version__.partition(".")[0]) >= 18 else {"pyarrow", "pandas"}
-    assert found.isdisjoint({*HEAVY, "narwhals"} - known)
+    # Calibration slopes, which the verdict tests, are fitted with SciPy; its statistics are not needed.
+    assert found.isdisjoint({*HEAVY, "narwhals", "scipy.stats"} - known - {"scipy"})
 
 
 def test_every_promised_name_is_there():

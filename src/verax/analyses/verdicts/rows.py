@@ -14,7 +14,6 @@ from verax.analyses.calibration.eventsums import EventSums
 from verax.analyses.calibration.listsums import ListEventRecipe
 from verax.analyses.calibration.overconfidence import read_overconfidence
 from verax.analyses.calibration.reliability import read_claims
-from verax.analyses.calibration.slope_fit import fit_slopes
 from verax.analyses.comparison.compare import compare
 from verax.analyses.comparison.references import FREQUENCIES, UNIFORM, CountRecipe
 from verax.analyses.comparison.result import Comparison
@@ -156,7 +155,12 @@ def evidence_of(
     """What the rows of a model say of its calibration."""
     drawn = replace(plan, replicates=default_draws(handle.n_classes))
     parts, _ = fitted(sums, RULES["rps" if ordered else "brier"], handle, drawn).concluded(handle, model)
-    sloped = ordered or handle.n_classes == 2
+    slopes = None
+    if ordered or handle.n_classes == 2:
+        # Imported here: it imports SciPy, which takes longer than scoring a small file.
+        from verax.analyses.calibration.slope_fit import fit_slopes
+
+        slopes = fit_slopes(handle, ordered, 0, plan.confidence, model=model)
     return CalibrationEvidence(
         names=distinct(handle.class_names),
         ordered=ordered,
@@ -164,7 +168,7 @@ def evidence_of(
         n_groups=parts.n_groups,
         overconfidence=read_overconfidence(sums),
         biases=read_class_biases(sums, handle.n_classes, thresholds=ordered),
-        slopes=fit_slopes(handle, ordered, 0, plan.confidence, model=model) if sloped else None,
+        slopes=slopes,
         whole=parts.whole,
         confidence=plan.confidence,
     )
