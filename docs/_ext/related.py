@@ -20,8 +20,9 @@ GUIDES = {
     "scores": """evaluate Scorecard brier log_score spherical zero_one pbs pll parse RULES penalized certify
         landscape Certificate Landscape Properties Holds Rule Penalized Brier Log Spherical ZeroOne convert
         VeraxError InputError RuleError ParseError MissingPackageError""",
-    "ordered": """rps ranked_log abs_rps sa_rps RPS RankedLog AbsRPS SaRPS worst Worst retention selective
-        RetentionCurve RetentionCurves kappa""",
+    "verdict": "Verdict",
+    "ordered": """from_cumulative rps ranked_log abs_rps sa_rps RPS RankedLog AbsRPS SaRPS worst Worst
+        retention selective RetentionCurve RetentionCurves kappa""",
     "toplists": """TopLists ListCard ListDecomposition ListReliability padded Padded combine fit_pool
         Combination compare_lengths LengthComparison top_k_error instance_f1""",
     "decomposition": """decompose Decomposition Components reliability Reliability ReliabilityCurve ece

@@ -41,6 +41,7 @@ from verax.analyses.sets.conformal_result import Conformal
 from verax.analyses.sets.result import SetEvaluation
 from verax.analyses.subgroups.result import Subgroups
 from verax.analyses.worst import Worst
+from verax.inference.findings import Verdict
 from verax.inference.intervals import Interval
 from verax.scores.certificates.certify import Certificate
 from verax.scores.landscape import Landscape
@@ -92,5 +93,6 @@ __all__ = [
     "SetEvaluation",
     "Subgroups",
     "Thresholds",
+    "Verdict",
     "Worst",
 ]

@@ -134,6 +134,6 @@ def test_the_next_step_runs_as_printed(tmp_path):
     assert name == "verax"
     ran = verax(*typed)
     assert ran.returncode == 0, ran.stderr
-    assert "gains" in ran.stdout
+    assert "lowers the Brier score by" in ran.stdout
     again = eval(found["next_step"]["call"], {"vx": vx, "y": y, "p": p})
     assert again.method != "none"

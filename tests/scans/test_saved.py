@@ -75,7 +75,7 @@ def numbers(result):
             x
             for key, inner in result.items()
             # Saved summaries hold no rows, which measures and the intervals of components need.
-            if key not in ("row", "ranks", "stored", "measures", "intervals")
+            if key not in ("row", "ranks", "stored", "measures", "intervals", "findings")
             for x in numbers(inner)
         ]
     if isinstance(result, (list, tuple)):

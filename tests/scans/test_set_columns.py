@@ -155,7 +155,7 @@ def test_the_command_line_reads_sets():
     done = verax("sets", "sets.csv", "--sets", "texts", "--classes", ",".join(CLASSES), "--level", "0.6")
     assert done.returncode == 0, done.stderr
     assert "prediction sets: texts" in done.stdout
-    assert f"cover {EXACT.coverage.value:.1%} of the outcomes" in done.stdout
+    assert f"The sets cover {EXACT.coverage.value:.1%} (95% CI " in done.stdout
     done = verax("sets", "sets.jsonl", "--sets", "places", "--classes", "3", "--json")
     assert done.returncode == 0, done.stderr
     done = verax("sets", "sets.csv", "--sets", "in_*", "--calibrate", "sets.csv", "--level", "0.9")

@@ -236,6 +236,8 @@ def test_the_table(history):
     assert text == str(history.select())
     lines = text.splitlines()
     assert lines[0] == "verax selection: 5 epochs"
+    assert lines[1].startswith("Keep epoch ")
+    lines = lines[next(i for i, line in enumerate(lines) if line.startswith("best by")) - 1 :]
     assert lines[1].split() == ["best", "by", "is", "epoch", "val_brier", "val_pbs", "val_f1", "val_accuracy"]
     assert lines[4].split() == ["val_pbs", "lowest", "3", "0.4200", "0.7000*", "0.7000", "0.7200"]
     assert repr(history) == "History of 5 epochs: val_brier, val_pbs, val_f1, val_accuracy"

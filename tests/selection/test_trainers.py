@@ -388,7 +388,8 @@ def test_folders_without_event_files_are_refused(tmp_path):
 
 
 def test_event_files_need_tensorboard(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "tensorboard"] + ["tensorboard"]:
+        monkeypatch.setitem(sys.modules, name, None)
     (tmp_path / "events.out.tfevents.1").write_bytes(b"0")
     with pytest.raises(
         vx.errors.MissingPackageError, match=r"needs tensorboard: pip install 'verax-scores\[tensorboard\]'"

@@ -27,7 +27,7 @@ from verax.scores.base import Rule
 class NumpyCalls:
     """NumPy by its quickest calls, with those that it lacks; namespaces of frameworks have the same."""
 
-    concat = staticmethod(np.concatenate)
+    concat: Any = staticmethod(np.concatenate)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)

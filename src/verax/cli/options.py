@@ -110,7 +110,7 @@ Id = Annotated[
 Logits = Annotated[bool, typer.Option("--logits", help="The columns hold logits.")]
 Normalize = Annotated[bool, typer.Option("--normalize", help="Divide each row by its sum.")]
 HeadOutputs = Annotated[
-    Literal["probabilities", "cumulative", "exceedance", "conditional"],
+    str,
     typer.Option(
         "--outputs",
         help="What the columns of --probs hold: class probabilities, or those at thresholds of ordered "

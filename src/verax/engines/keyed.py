@@ -322,7 +322,7 @@ class ExactOrBins(Spec):
 
     def __init__(self, layout: Layout, name: str, level: Size = 0, *, several: bool = False) -> None:
         super().__init__("merge")
-        self.parts = "exact", name
+        self.parts: tuple[str, ...] = "exact", name
         self._layout, self._level, self._several = layout, level, several
 
     def merged(self, name: str) -> str:

@@ -144,7 +144,9 @@ def _dense_recipes(handle: Handle, problem: Problem, plan: Resampling) -> dict[s
         raters = recipe_of(name, problem.calibrated_by)
         found |= {f"{name}/raters": raters} if handle.rated and handle.knows(raters) else {}
     found["survey"] = SurveyRecipe()
-    found["sample"] = sample_recipe(handle, rows_tried(handle.n_classes))
+    sample = sample_recipe(handle, rows_tried(handle.n_classes))
+    # Merged files of several versions have samples of several sizes, and none in common.
+    found |= {"sample": sample} if handle.has_rows or handle.knows(sample) else {}
     if len(handle.models) > 1:
         found["pairs"] = PairedRecipe(tuple(handle.models), problem.rules, traits=True)
     return found
@@ -318,7 +320,7 @@ class _Conclusion:
 
         def recalibrated() -> Tried:
             how = {"confidence": plan.confidence, "seed": plan.seed}
-            return try_recalibration(problem, self.found["sample"], **how)  # type: ignore[arg-type]
+            return try_recalibration(problem, self.found.found.get("sample"), **how)  # type: ignore[arg-type]
 
         def curves() -> dict[str, Any]:
             return {model: self._curves(model) for model in problem.models}

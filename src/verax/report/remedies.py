@@ -88,9 +88,9 @@ class Tried:
     found: Mapping[str, Recalibration]
 
 
-def try_recalibration(problem: Problem, sample: Sample, *, confidence: float, seed: int) -> Tried:
-    """Recalibrate every model on a sample of the rows."""
-    rows = _usable(problem, sample)
+def try_recalibration(problem: Problem, sample: Sample | None, *, confidence: float, seed: int) -> Tried:
+    """Recalibrate every model on a sample of the rows, where there is one."""
+    rows = None if sample is None else _usable(problem, sample)
     found = {}
     for i, name in enumerate(problem.models.values() if rows is not None else ()):
         assert rows is not None

@@ -53,7 +53,7 @@ def evidence_of(contents: Contents, found: Findings) -> CalibrationEvidence:
     return CalibrationEvidence(
         names=problem.names,
         ordered=problem.ordered,
-        n_rows=problem.n_rows,
+        n_rows=found.card.effective_rows,
         n_groups=found.card.n_groups,
         overconfidence=found.dense.overconfidence,
         biases=found.dense.remedy.class_biases,

@@ -130,7 +130,7 @@ def scan(
     """
     given: dict[str, Any] = {}
     if sets is not None:
-        if probs is not None or lists:
+        if probs is not None or not (lists is None or lists is False):
             beside = "probs" if probs is not None else "lists"
             raise InputError("cannot be given beside prediction sets", argument=beside)
         probs, lists, given["sets"] = sets, False, True
@@ -162,7 +162,7 @@ def scan(
         **given,
     )
     if grades is not None:
-        if probs is not None or lists:
+        if probs is not None or not (lists is None or lists is False):
             beside = "sets" if sets is not None else "probs" if probs is not None else "lists"
             raise InputError("cannot be given beside grades", argument=beside)
         asked = asked.with_grades(grades, grade_range)

@@ -373,8 +373,20 @@ class Fitted:
         look = looked_again(recipe, rows, handle)
         return self.result(handle, look, recipe.means), look
 
+    def tested(self, handle: Handle, model: str) -> Decomposition:
+        """The decomposition with its test, and without intervals: groups alone take a second look."""
+        look = None
+        if self._sums.n_groups is not None:
+            look = looked_again(self.again(model), self.rows, handle)
+        return self.result(handle, look, uncertain=False)
+
     def result(
-        self, handle: Handle, look: SecondLook | None = None, means: Floats | None = None
+        self,
+        handle: Handle,
+        look: SecondLook | None = None,
+        means: Floats | None = None,
+        *,
+        uncertain: bool = True,
     ) -> Decomposition:
         """The decomposition; `look` and the `means` that it knew tell how uncertain the components are."""
         scored, plan, how = self.scored, self.plan, self.scored.how
@@ -382,7 +394,7 @@ class Fitted:
         accuracy: list[Uncertainty | None] = [None] * (len(self.observed) + 1)
         calibrated = [np.zeros(0)] * len(self.observed)
         if plan.replicates:
-            accuracy = self._accuracy(look, means, factors)
+            accuracy = self._accuracy(look, means, factors) if uncertain else accuracy
             calibrated = self.miscalibrations(look, plan.replicates, plan.seed)
         parts = tuple(
             Components(name, observed, own, drawn, plan.confidence, within)

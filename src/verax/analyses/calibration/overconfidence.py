@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import erfcinv
 
 from verax.analyses.calibration.event_recipe import EventRecipe
 from verax.analyses.calibration.eventsums import CLAIM, HIT, VARIANCE, EventBins, EventSums
@@ -96,7 +95,12 @@ def p_value_of(found: EventSums, i: int) -> float | None:
     else:
         p = math.erfc(abs(claim - hit) / math.sqrt(2 * variance))
     more = _variance_on_average(bins, claim, hit) / variance
-    return p if more <= 1 or not 0 < p < 1 else math.erfc(float(erfcinv(p)) / math.sqrt(more))
+    if more <= 1 or not 0 < p < 1:
+        return p
+    # Imported here: SciPy takes longer to import than scoring a small file.
+    from scipy.special import erfcinv
+
+    return math.erfc(float(erfcinv(p)) / math.sqrt(more))
 
 
 def _variance_on_average(bins: EventBins, claim: float, hit: float) -> float:

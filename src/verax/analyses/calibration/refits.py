@@ -13,8 +13,9 @@ from verax.kernels.ledger import compiles
 
 # So many outcomes are drawn and fitted at a time: a cache holds them.
 _BLOCK = 2**14
-# Drawing and fitting by array calls takes so many times as long as scoring.
-WORK = 64
+# Drawing and fitting a number by array calls takes this many times as long as scoring one: for a card of
+# three classes a tenth of a second, and loading kernels takes half a second.
+WORK = 3
 
 
 def at_once(n_cells: int) -> int:

@@ -191,7 +191,9 @@ class LengthComparison(WithVerdict, Tabled, MaySkip):
         if self.lengths[:1] == (1,):
             wrong = ""
             if np.isinf(hard):
-                wrong = f" (a class that was ruled out happened in {self.infinite[name][0]:,.6g} rows)"
+                # A share, which rows without weight do not change.
+                share = self.infinite[name][0] / self.n_rows
+                wrong = f" (a class that was ruled out happened in {100 * share:.3g}% of the rows)"
             text = f"the probability of the first class takes the loss from {hard:.4g}{wrong} "
             text += f"to {lists[0]:.4g}. "
         if len(lists) < 1 or not np.isfinite(last):

@@ -48,8 +48,8 @@ class CalibrationEvidence:
         What the classes are called.
     ordered : bool
         Whether they have an order.
-    n_rows : int
-        The number of rows.
+    n_rows : float
+        The number of rows of equal weight that tell as much.
     n_groups : GroupCount or None
         The number of groups.
     overconfidence : Overconfidence
@@ -66,7 +66,7 @@ class CalibrationEvidence:
 
     names: Sequence[str]
     ordered: bool
-    n_rows: int
+    n_rows: float
     n_groups: GroupCount | None
     overconfidence: Overconfidence
     biases: Sequence[ClassBias]
@@ -134,7 +134,7 @@ def calibration_findings(
     """
     p = evidence.adjusted()
     if all(math.isnan(value) for value in p.values()):
-        return [Finding(Claim.UNTESTED, f"The calibration of {_mid(whose)} was not tested.")]
+        return [untested(whose)]
     judge = _Judge(evidence, level, p, whose)
     top = judge.top()
     large = judge.large(also=bool(top))
@@ -149,11 +149,16 @@ def calibration_findings(
             Finding(Claim.NOT_SEEN, text, p_value=min(v for v in p.values() if v == v), level=level.level)
         ]
     groups = "" if evidence.n_groups is None else f" in {in_words(evidence.n_groups)}"
-    text = f"Too few rows to tell whether {_mid(whose)} is calibrated ({evidence.n_rows:,}{groups})."
+    text = f"Too few rows to tell whether {_mid(whose)} is calibrated ({evidence.n_rows:,.0f}{groups})."
     enough = _enough(evidence.overconfidence.claimed)
     step = NextStep(f"collect about {enough:,} {'rows' if evidence.n_groups is None else 'groups'}")
     numbers = {"rows": evidence.n_rows, "enough": enough}
     return [Finding(Claim.TOO_FEW, text, numbers=numbers, level=level.level, step=step)]
+
+
+def untested(whose: str) -> Finding:
+    """That nothing is known of the calibration of a model."""
+    return Finding(Claim.UNTESTED, f"The calibration of {_mid(whose)} was not tested.")
 
 
 def _mid(whose: str) -> str:

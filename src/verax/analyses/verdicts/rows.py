@@ -17,7 +17,12 @@ from verax.analyses.calibration.reliability import read_claims
 from verax.analyses.comparison.compare import compare
 from verax.analyses.comparison.references import FREQUENCIES, UNIFORM, CountRecipe
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.verdicts.calibration import CalibrationEvidence, calibration_findings, list_findings
+from verax.analyses.verdicts.calibration import (
+    CalibrationEvidence,
+    calibration_findings,
+    list_findings,
+    untested,
+)
 from verax.analyses.verdicts.which import Question, which_findings
 from verax.analyses.words import distinct
 from verax.errors import InputError
@@ -144,9 +149,15 @@ def _calibration(
     if model in handle.listed:
         sums = handle.summarise({"stated": ListEventRecipe(model, _PLACES)})["stated"]
         return list_findings(read_claims(sums, _PLACES), level, whose)
-    found = handle.summarise({"events": EventRecipe(model, ordered)})
-    evidence = evidence_of(handle, model, found["events"], ordered=ordered, plan=plan)
-    return calibration_findings(replace(evidence, n_rows=found.n_rows), level, whose, skilled=skilled)
+    sums = handle.summarise({"events": EventRecipe(model, ordered)})["events"]
+    try:
+        evidence = evidence_of(handle, model, sums, ordered=ordered, plan=plan)
+    except InputError as error:
+        # Parts of copies cannot be drawn.
+        if error.argument != "weights":
+            raise
+        return [untested(whose)]
+    return calibration_findings(evidence, level, whose, skilled=skilled)
 
 
 def evidence_of(
@@ -154,7 +165,8 @@ def evidence_of(
 ) -> CalibrationEvidence:
     """What the rows of a model say of its calibration."""
     drawn = replace(plan, replicates=default_draws(handle.n_classes))
-    parts, _ = fitted(sums, RULES["rps" if ordered else "brier"], handle, drawn).concluded(handle, model)
+    parts = fitted(sums, RULES["rps" if ordered else "brier"], handle, drawn).tested(handle, model)
+    weight, squares = sums.weight.high.tolist()[:2]
     slopes = None
     if ordered or handle.n_classes == 2:
         # Imported here: it imports SciPy, which takes longer than scoring a small file.
@@ -164,7 +176,7 @@ def evidence_of(
     return CalibrationEvidence(
         names=distinct(handle.class_names),
         ordered=ordered,
-        n_rows=parts.n_rows,
+        n_rows=weight if plan.copies else weight**2 / squares,
         n_groups=parts.n_groups,
         overconfidence=read_overconfidence(sums),
         biases=read_class_biases(sums, handle.n_classes, thresholds=ordered),
