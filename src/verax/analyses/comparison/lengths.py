@@ -73,6 +73,8 @@ def compare_lengths(
     [1.3333, 0.77, 0.5314, 0.5318, 0.5318]
     >>> print(comparison)
     gain from longer lists: 3 rows, 4 classes
+    brier: the probability of the first class takes the loss from 1.333 to 0.77. The other classes take it to
+    0.5318, which is not significantly different.
     prediction   brier
     ------------------
     hard        1.3333
@@ -81,8 +83,6 @@ def compare_lengths(
     top-3       0.5318
     full        0.5318
     ------------------
-    brier: the probability of the first class takes the loss from 1.333 to 0.77. The other classes take it to
-    0.5318: lists of 2 have 100 % of that and are within 1 % of the full distribution.
     Against each other, with 95% intervals:
     brier: hard is 0.5633 (-1.0105 to 2.1372) above top-1, top-1 is 0.2382 (-0.3279 to 0.8043) above top-3,
     top-3 equals full.
