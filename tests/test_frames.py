@@ -89,6 +89,7 @@ PARTS = {
     "OperatingPoint",
     "RateCurve",
     "Tally",
+    "Verdict",
 }
 
 

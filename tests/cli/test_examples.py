@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 
 import demofiles
 from pages import PAGES
+from reports import LIGHT
+from verax._settings import settings
 from verax.cli.app import COMMANDS as LISTED
 from verax.cli.commands import app, run
 
@@ -70,9 +72,10 @@ def test_examples_run(example, folder, monkeypatch):
 
 
 @pytest.mark.parametrize(("page", "command", "shown"), SESSIONS)
-def test_sessions_in_the_documentation(page, command, shown, folder, monkeypatch, capsys):
+def test_sessions_in_the_documentation(page, command, shown, folder, monkeypatch, capsys, change):
     # They show verdicts of whole reports.
-    monkeypatch.undo()
+    usual = type(settings)()
+    change(**{name: getattr(usual, name) for name in LIGHT})
     monkeypatch.chdir(folder)
     monkeypatch.setattr("sys.argv", shlex.split(command))
     with pytest.raises(SystemExit):

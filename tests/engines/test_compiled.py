@@ -404,7 +404,7 @@ def test_memory_does_not_grow_with_the_rows():
     import tracemalloc
 
     extra = []
-    for n in (300_000, 1_500_000):
+    for n in (1_500_000, 6_000_000):
         p, y = np.full((n, 4), 0.25, np.float32), np.zeros(n, np.int32)
         vx.brier(y, p)
         tracemalloc.start()
@@ -412,7 +412,8 @@ def test_memory_does_not_grow_with_the_rows():
         extra.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert max(extra) < 64e6
-    assert extra[1] < extra[0] + 2e6
+    # Threads may hold a part more or less; one number per row would be 36e6 more.
+    assert extra[1] < extra[0] + 9e6
 
 
 def first_of(numbers) -> float:

@@ -43,7 +43,7 @@ class CalibrationLine(Tabled, Result):
         How many rows with a forecast of 0 or 1, which was right, were left out.
     slope_p : float
         The p-value of slope 1, whatever the intercept is: it is small where the interval excludes 1. NaN in
-        results of older versions.
+        results of older versions, and where weights are too unequal for a test.
 
     Examples
     --------
