@@ -227,6 +227,10 @@ class _Scorer:
 
     _sign, _kwargs = 1, MappingProxyType[str, Any]({})
 
+    def _get_metadata_request(self) -> Any:
+        # What versions before 1.6 read.
+        return self.get_metadata_routing()
+
     @property
     def _score_func(self) -> Callable[..., float]:
         raise RuleError(
