@@ -29,18 +29,18 @@ def _question(contents: Contents) -> Question:
 
 
 def calibration_of(contents: Contents, found: Findings) -> list[Finding]:
-    """The claims about the calibration of any model; the verdict is about the best one."""
+    """The claims about the calibration of any model, below its name; the verdict is about the best one."""
     level = which_findings(_question(contents))[1]
     if found is not contents.best:
         level = level.after(answered=False, whole=1 - contents.confidence)
-    return _calibration(contents, found, level)
+    return _calibration(contents, found, level, alone=True)
 
 
 def _calibration(
-    contents: Contents, found: Findings, level: Level, *, skilled: bool = False
+    contents: Contents, found: Findings, level: Level, *, skilled: bool = False, alone: bool = False
 ) -> list[Finding]:
     """Whether the probabilities of a model mean what they say."""
-    whose = "The model" if len(contents.findings) == 1 else found.name
+    whose = "The model" if alone or len(contents.findings) == 1 else found.name
     if found.places is not None:
         return list_findings(found.places.claims, level, whose)
     return calibration_findings(evidence_of(contents, found), level, whose, skilled=skilled)
