@@ -19,7 +19,7 @@ from verax.__main__ import main
 from verax.cli.app import DONE, FAILED
 from verax.cli.schemas.outputs import schema_of
 
-# How wide tables are.
+# How wide the terminal is: wide enough for all columns of a table.
 COLUMNS = {"COLUMNS": "150"}
 
 
@@ -32,12 +32,17 @@ class Ran:
     stderr: str
 
 
-def verax(*arguments):
+def verax(*arguments, columns=150):
     """Run the command line in this process: the same code, without the start of an interpreter."""
     out, err = io.StringIO(), io.StringIO()
     typed = ["verax", *map(str, arguments)]
     arguments = mock.patch("sys.argv", typed)
-    with arguments, mock.patch.dict(os.environ, COLUMNS), redirect_stdout(out), redirect_stderr(err):
+    with (
+        arguments,
+        mock.patch.dict(os.environ, COLUMNS=str(columns)),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
         code = 0
         try:
             main()

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+import shutil
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
 import demofiles
-from pages import PAGES
+from commandline import verax
+from pages import PAGES, name_of
 from reports import LIGHT
 from verax._settings import settings
+from verax.cli.app import BAD_INPUT, DONE, FAILED
 from verax.cli.app import COMMANDS as LISTED
-from verax.cli.commands import app, run
+from verax.cli.commands import app
 
 COMMANDS = {command.callback.__name__: command for command in app.registered_commands}
 EXAMPLES = [
@@ -22,19 +26,26 @@ EXAMPLES = [
     for name, command in COMMANDS.items()
     for example in re.findall(r"`(verax [^`]*)`", command.epilog or "")
 ]
-# In the documentation: lines that begin with a prompt, and what is shown below them.
-SESSIONS = [
-    (page.stem, *found)
-    for page in PAGES
-    for block in re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL)
-    for found in re.findall(r"^\$ (verax .*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
-]
+# In the documentation: lines of fenced blocks that begin with a prompt, with what is shown below them, or, in
+# a block without prompts, with the name of a command.
+FENCE = re.compile(r"^```[^`\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+PROMPTED = re.compile(r"^\$ (verax .*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+PLAIN = re.compile(rf"^(verax (?:{'|'.join(LISTED)})(?: .*)?)()$", re.MULTILINE)
+
+
+def _typed(page):
+    blocks = FENCE.findall(page.read_text())
+    return [typed for block in blocks for typed in (PROMPTED if "$ verax" in block else PLAIN).findall(block)]
+
+
+SESSIONS = {name_of(page): typed for page in PAGES if (typed := _typed(page))}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
+    """What a reader has who typed `verax demo --files` and `verax demo`."""
     path = tmp_path_factory.mktemp("examples")
-    demofiles.write_all(path)
+    assert verax("demo", "--files", path).returncode == 0
     demofiles.write_demo(path)
     return path
 
@@ -71,19 +82,38 @@ def test_examples_run(example, folder, monkeypatch):
     assert result.stdout
 
 
-@pytest.mark.parametrize(("page", "command", "shown"), SESSIONS)
-def test_sessions_in_the_documentation(page, command, shown, folder, monkeypatch, capsys, change):
+@pytest.mark.parametrize("page", SESSIONS)
+def test_commands_of_a_page_run_as_printed(page, folder, tmp_path, monkeypatch, change):
     # They show verdicts of whole reports.
     usual = type(settings)()
     change(**{name: getattr(usual, name) for name in LIGHT})
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr("sys.argv", shlex.split(command))
-    with pytest.raises(SystemExit):
-        run()
-    out, err = capsys.readouterr()
-    # Three dots stand for anything.
-    pattern = re.escape(" ".join(shown.split())).replace(re.escape("..."), ".*")
-    assert re.fullmatch(pattern, " ".join((out + err).split())), out + err
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    for command, shown in SESSIONS[page]:
+        # Its files are there, and an example of its help runs it.
+        if command == "verax demo":
+            continue
+        ran = verax(*shlex.split(command)[1:], columns=80)
+        assert ran.returncode == _documented(shown), (command, ran.stdout + ran.stderr)
+        if shown.strip():
+            # Three dots stand for anything.
+            pattern = re.escape(" ".join(shown.split())).replace(re.escape("..."), ".*")
+            text = ran.stdout + ran.stderr
+            assert re.fullmatch(pattern, " ".join(text.split())), f"{command}\n{text}"
+
+
+def _documented(shown):
+    """The exit code that goes with what is shown."""
+    if shown.startswith("verax: "):
+        return BAD_INPUT
+    return FAILED if re.search("^(FAILED|ALARM)", shown, re.MULTILINE) else DONE
+
+
+def test_the_files_of_examples_are_the_same_at_every_call(folder, tmp_path):
+    again = json.loads(verax("demo", "--files", tmp_path, "--json").stdout)["files"]
+    assert len(again) == len(demofiles.FILES)
+    for name in demofiles.FILES:
+        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), name
 
 
 def test_the_help_of_every_command_shows_its_examples():

@@ -12,6 +12,7 @@ import typer
 from verax.cli.app import app
 from verax.cli.output import Json, show
 from verax.common.packages import needed
+from verax.display.tables import text_table
 from verax.display.writing import make_folder, written
 from verax.errors import MissingPackageError
 
@@ -19,26 +20,33 @@ if TYPE_CHECKING:
     from verax.cli.tour import Example
 
 
-@app.command(epilog="Examples: `verax demo --out tour`")
+@app.command(epilog="Examples: `verax demo --out tour`, `verax demo --files examples`")
 def demo(
     out: Annotated[Path, typer.Option(help="The folder that predictions and reports are written to.")] = Path(
         "verax-demo"
     ),
+    files: Annotated[
+        Path | None,
+        typer.Option(help="Only write the files that examples in the documentation use, into this folder."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Train four models on two problems, judge their probabilities, and write the reports.
 
     An ordered problem (disease progression in four stages) and a nominal one (ten digits), on data that
     come with scikit-learn, two models each. The predictions are also written as files, to try the other
-    commands on.
+    commands on. --files writes the small files of all examples in the documentation and in --help instead.
     """
+    if files is not None:
+        _write_files(files, as_json=as_json)
+        return
     from verax.cli.tour import digits, progression, tour
 
     needed("sklearn", "The demo", "sklearn", "scikit-learn")
     make_folder(out, "out")
     results = []
     for problem in (progression(), digits()):
-        files = write_predictions(problem, out)
+        predictions = write_predictions(problem, out)
         if not as_json:
             title = f"== {problem.question} {len(problem.outcomes):,} held-out rows"
             show({}, [title, *(f"\n{text}" for text in tour(problem))], as_json=False)
@@ -52,13 +60,28 @@ def demo(
                 "problem": problem.name,
                 "question": problem.question,
                 "verdict": verdict,
-                "predictions": [str(path) for path in files],
+                "predictions": [str(path) for path in predictions],
                 "report": None if report is None else str(report),
             }
         )
         if not as_json:
             show({}, [f"\n{verdict}\n"], as_json=False)
-    show({"command": "demo", "problems": results}, [_next_steps(results)], as_json=as_json)
+    show({"command": "demo", "problems": results, "files": []}, [_next_steps(results)], as_json=as_json)
+
+
+def _write_files(folder: Path, *, as_json: bool) -> None:
+    from verax.cli.example_files import about, write_files
+
+    make_folder(folder, "files")
+    paths = write_files(folder)
+    names = [path.relative_to(folder).as_posix() for path in paths]
+    lines = text_table([["file", "what it holds"], *([name, about(name)] for name in names)])
+    result = {"command": "demo", "problems": [], "files": list(map(str, paths))}
+    show(
+        result,
+        [f"Written to {folder}:", *lines, f"Try next:\n  cd {folder}\n  verax evaluate preds.parquet"],
+        as_json=as_json,
+    )
 
 
 def write_predictions(problem: Example, out: Path) -> list[Path]:

@@ -364,7 +364,7 @@ def _reproduce() -> Schema:
 
 def _demo() -> Schema:
     problem = record(problem=TEXT, question=TEXT, verdict=TEXT, predictions=TEXTS, report=PATH)
-    return output("demo", problems=listed(problem))
+    return output("demo", problems=listed(problem), files=listed(TEXT))
 
 
 _OUTPUTS: dict[str, Callable[[], Schema]] = {
