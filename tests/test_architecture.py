@@ -17,7 +17,7 @@ ROOT = Path(vx.__file__).parent
 
 # From the ground up. What stands on one floor may import from the floors below it, not from its neighbours.
 FLOORS = (
-    {"errors", "_settings", "_version"},
+    {"errors", "_addresses", "_settings", "_version"},
     {"kernels"},
     {"common"},
     {"display", "inputs"},

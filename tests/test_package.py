@@ -16,6 +16,7 @@ import pyarrow.parquet as papq
 import pytest
 
 import verax as vx
+from installing import installing
 from pages import PAGES, name_of
 
 MODULES = [m.name for m in pkgutil.walk_packages(vx.__path__, "verax.") if m.name != "verax.__main__"]
@@ -186,5 +187,5 @@ def test_what_is_optional_says_how_to_get_it(package, call, said):
     code = f"import sys; sys.modules[{package!r}] = None; import verax as vx\ntry:\n    {call}\n"
     code += "except vx.errors.MissingPackageError as error: print(error)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    ways = {extra: f"pip install 'verax-scores[{extra}]'." for extra in ("plot", "sklearn", "report")}
+    ways = {extra: f"{installing(extra)}." for extra in ("plot", "sklearn", "report")}
     assert said.format_map(ways) in found.stdout

@@ -5,15 +5,18 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import verax as vx
+from verax import _addresses
 
 yaml = pytest.importorskip("yaml")
 ROOT = Path(__file__).parents[1]
@@ -23,10 +26,10 @@ def read(name):
     return yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
 
 
-@pytest.fixture
-def bin_folder(tmp_path):
-    """A folder with the command `verax`, as an installation has it."""
-    folder = tmp_path / "verax" / "bin"
+@pytest.fixture(params=["bin", "Scripts"])
+def bin_folder(request, tmp_path):
+    """A folder with the command `verax`, as an installation has it, on Windows too."""
+    folder = tmp_path / "verax" / request.param
     folder.mkdir(parents=True)
     command = folder / "verax"
     command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m verax "$@"\n')
@@ -115,6 +118,126 @@ def test_the_image_copies_what_is_there():
         assert f"!{name}" in allowed
 
 
+# ---- what a release needs ----------------------------------------------------------------------
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def steps_of(workflow):
+    return [step for job in workflow["jobs"].values() for step in job.get("steps", [])]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_pin_what_they_use_and_call_what_is_there(path):
+    workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert workflow["permissions"] == {"contents": "read"}
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for step in steps_of(workflow):
+        assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", step.get("uses", "a/b@" + "0" * 40))
+        assert set(re.findall(r"^make (\S+)", step.get("run", ""), re.MULTILINE)) <= set(targets)
+    # Each commit has the version beside it.
+    lines = [line for line in path.read_text().splitlines() if "uses: " in line and "@" in line]
+    assert all(re.search(r"# v\d+\.\d+\.\d+$", line) for line in lines)
+
+
+def test_what_is_published_is_what_was_tested():
+    build = read(".github/workflows/tests.yml")["jobs"]["build"]["steps"]
+    systems = read(".github/workflows/tests.yml")["jobs"]["systems"]
+    release = read(".github/workflows/release.yml")["jobs"]
+    (uploaded,) = [step["with"]["name"] for step in build if "upload-artifact" in step.get("uses", "")]
+    for steps in (systems["steps"], release["publish"]["steps"]):
+        assert uploaded in [step.get("with", {}).get("name") for step in steps]
+    assert release["publish"]["needs"] == "tests"
+    assert release["publish"]["permissions"] == {"id-token": "write"}
+    assert systems["strategy"]["matrix"]["python"] == [
+        text.rpartition(" ")[2] for text in project()["classifiers"] if re.search(r":: 3\.\d+$", text)
+    ]
+
+
+def project():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_the_conda_recipe_has_the_dependencies_of_the_package():
+    stated = [text.partition(";")[0].replace(">=", " >=") for text in project()["dependencies"]]
+    recipe = read("conda/recipe.yaml")
+    assert recipe["requirements"]["run"] == [f"python {project()['requires-python']}", *stated]
+    assert recipe["package"]["name"] == project()["name"]
+
+
+def test_constraints_fit_the_dependencies():
+    requirements = pytest.importorskip("packaging.requirements")
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pinned = {}
+    for line in map(requirements.Requirement, (line for line in lines if not line.startswith("#"))):
+        pinned.setdefault(line.name, []).append(next(iter(line.specifier)).version)
+    extras = project()["optional-dependencies"]
+    wanted = [*project()["dependencies"], *extras["plot"], *extras["report"], *extras["sklearn"]]
+    for need in map(requirements.Requirement, wanted):
+        assert all(need.specifier.contains(version) for version in pinned[need.name]), need
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A copy of the files that a release is made from."""
+    for name in ("release.py", "CITATION.cff", "CHANGELOG.md", "conda/recipe.yaml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copyfile(ROOT / name, tmp_path / name)
+    (tmp_path / "src" / "verax").mkdir(parents=True)
+    for name in ("_version.py", "_addresses.py"):
+        shutil.copyfile(ROOT / "src" / "verax" / name, tmp_path / "src" / "verax" / name)
+    return tmp_path
+
+
+def released(folder, *arguments):
+    command = [sys.executable, str(folder / "release.py"), *arguments]
+    found = subprocess.run(command, capture_output=True, text=True)
+    return found.returncode, found.stdout
+
+
+def test_files_state_the_version_of_the_package():
+    assert released(ROOT, "--check") == (0, f"Version {vx.__version__} is consistent.\n")
+
+
+def publish(folder):
+    """Fill in where verax is published."""
+    file = folder / "src" / "verax" / "_addresses.py"
+    text = re.sub(
+        r"^REPOSITORY = .*$", 'REPOSITORY = "https://example.org/a/b"', file.read_text(), flags=re.M
+    )
+    file.write_text(re.sub(r"^REGISTERED = .*$", "REGISTERED = True", text, flags=re.M))
+    return runpy.run_path(str(file))
+
+
+def test_a_release_is_made_by_filling_one_file(checkout):
+    tag = f"v{vx.__version__}"
+    assert released(checkout, "--check", "--tag", "v9.9.9")[0] == 1
+    if not _addresses.REPOSITORY:
+        code, said = released(checkout, "--check", "--tag", tag)
+        assert (code, said.count("_addresses.py")) == (1, 1)
+    publish(checkout)
+    assert "CITATION.cff is out of date" in released(checkout, "--check", "--tag", tag)[1]
+    assert released(checkout)[0] == 0
+    assert released(checkout, "--check", "--tag", tag)[0] == 0
+    cited = yaml.safe_load((checkout / "CITATION.cff").read_text(encoding="utf-8"))
+    assert cited["repository-code"] == "https://example.org/a/b"
+
+
+def test_pages_name_what_is_published(checkout):
+    pages = [ROOT / name for name in ("README.md", "docs/guide/automation.md", "docs/guide/training.md")]
+    texts = [page.read_text(encoding="utf-8") for page in pages]
+    if not (_addresses.REPOSITORY or _addresses.REGISTERED):
+        assert _addresses.addresses() == {}
+        assert [_addresses.filled(text, "1.0") for text in texts] == texts
+    there = publish(checkout)
+    together = "".join(there["filled"](text, "1.0") for text in texts)
+    assert "install '.[" not in together
+    assert "checkout;" not in together
+    assert "uses: a/b@v1.0" in together
+    assert "repo: https://example.org/a/b\n  rev: v1.0" in together
+    assert there["addresses"]()["Issues"] == "https://example.org/a/b/issues"
+
+
 def test_commands_are_completed_in_the_shell():
     asked = {"_VERAX_COMPLETE": "complete_bash", "COMP_WORDS": "verax eva", "COMP_CWORD": "1"}
     command = [sys.executable, "-c", "from verax.cli.app import app; app(prog_name='verax')"]
@@ -152,7 +275,7 @@ def test_the_changelog_begins_with_this_version():
 def test_the_readme_of_package_indexes_has_no_links_that_lead_nowhere():
     pytest.importorskip("hatchling")
     readme = (ROOT / "README.md").read_text()
-    text = loaded("hatch_build.py").without_local_links(readme)
+    text = loaded("hatch_build.py").readme(readme, "")
     targets = re.findall(r"\]\(([^)]*)\)", text)
     assert all(target.startswith(("https://", "#")) for target in targets)
     texts = re.findall(r"(?<!!)\[([^]!]+)\]\(docs/[^)]*\)", readme)
@@ -160,9 +283,10 @@ def test_the_readme_of_package_indexes_has_no_links_that_lead_nowhere():
     assert all(said in text for said in texts)
 
 
-# `verax` on PyPI belongs to somebody else.
+# `verax` on PyPI belongs to somebody else, and `verax-scores` to nobody until it is registered.
 OTHER_PROJECT = re.compile(
     r"""\bverax\[[a-z]|\b(?:pip|pipx|uv|conda)\b[^`\n|;&]*\b(?:install|add)\b[^`\n|;&]*["'\s]verax(?![-\w./])"""
+    + ("" if _addresses.REGISTERED else r"""|\b(?:install|add) ["']?verax-scores""")
 )
 
 
@@ -173,7 +297,7 @@ OTHER_PROJECT = re.compile(
         ("pip install 'verax[torch]'", True),
         ("uv add verax", True),
         ("python -m pip install --quiet verax", True),
-        ("pip install 'verax-scores[torch]' && verax demo", False),
+        ("pip install 'verax-scores[torch]' && verax demo", not _addresses.REGISTERED),
         ("pip install '.[all]'", False),
     ],
 )

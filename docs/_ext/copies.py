@@ -6,6 +6,9 @@ import re
 import shutil
 from pathlib import Path
 
+from verax._addresses import filled
+from verax._version import __version__
+
 # Links of pages that also work in the repository, and where they lead on the site, both from docs/.
 MOVED = [
     (re.compile(r"\]\((?:\.\./)*studies/([a-z_]+)\.md"), "studies/generated/{}.md"),
@@ -26,7 +29,8 @@ def copy_studies(app) -> None:
 
 
 def repair_links(app, name: str, source: list[str]) -> None:
-    """Let links out of docs/ lead to the pages of the site."""
+    """Let links out of docs/ lead to the pages of the site, and fill in where verax is published."""
+    source[0] = filled(source[0], __version__)
     up = "../" * name.count("/")
     for link, place in MOVED:
         source[0] = link.sub(lambda m, to=place: "](" + up + to.format(m[1]), source[0])

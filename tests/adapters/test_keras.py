@@ -12,6 +12,7 @@ import pytest
 
 pytest.register_assert_rewrite("suite_keras")
 
+from installing import installing  # noqa: E402
 from suite_keras import *  # noqa: E402, F403 - its marks, too
 
 
@@ -47,5 +48,4 @@ def test_missing_packages_are_named(missing, named):
         text=True,
         check=True,
     )
-    way = "pip install 'verax-scores[keras]'"
-    assert result.stdout.startswith(f"verax.adapters.keras needs {named}: {way} and a ")
+    assert result.stdout.startswith(f"verax.adapters.keras needs {named}: {installing('keras')} and a ")

@@ -13,6 +13,7 @@ import pytest
 import references
 import verax as vx
 from cases import RULES, forecasts, number
+from installing import installing
 from verax.errors import passing
 from verax.rules import Holds, Properties
 from verax.selection import RefinementLoss
@@ -474,7 +475,7 @@ def test_missing_packages_are_named(missing, use, message):
     code = f"import sys; sys.modules[{missing!r}] = None\nimport verax as vx\ntry:\n    {use}\n"
     code += "except vx.errors.MissingPackageError as error:\n    print(error)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout == f"{message}: pip install 'verax-scores[torch]'.\n"
+    assert result.stdout == f"{message}: {installing('torch')}.\n"
 
 
 # ---- rows to leave out -------------------------------------------------------------------------

@@ -21,6 +21,7 @@ import pytest
 import demofiles
 import verax as vx
 from commandline import COLUMNS, verax
+from installing import installing
 from realdata import DATA
 from verax.cli import progress, tour
 from verax.cli.require import read_bounds
@@ -691,7 +692,7 @@ def test_the_tour_needs_no_report(tmp_path, monkeypatch):
     code, out, _ = quickly("demo", "--out", tmp_path)
     assert code == 0
     assert out.startswith("== ")
-    assert "pip install 'verax-scores[report]'" in out
+    assert installing("report") in out
     assert "(open it in a browser)" not in out
     found = json.loads(quickly("demo", "--out", tmp_path, "--json")[1])["problems"]
     assert [problem["report"] for problem in found] == [None, None]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import verax as vx
+from installing import installing
 from reports import Page, light, sample
 from verax.report import Report
 from verax.report.definitions import definitions
@@ -52,7 +53,7 @@ except vx.errors.MissingPackageError as error:
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     name = {"vl_convert": "vl-convert-python"}.get(package, package)
-    assert result.stdout == f"The model\nA report needs {name}: pip install 'verax-scores[report]'.\n"
+    assert result.stdout == f"The model\nA report needs {name}: {installing('report')}.\n"
 
 
 @pytest.mark.parametrize(

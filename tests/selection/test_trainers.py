@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 import sys
 from types import SimpleNamespace
 
@@ -13,6 +14,7 @@ import pytest
 
 import verax as vx
 from commandline import verax
+from installing import installing
 from verax.scores.directions import Name
 from verax.selection import History
 
@@ -392,6 +394,6 @@ def test_event_files_need_tensorboard(tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     (tmp_path / "events.out.tfevents.1").write_bytes(b"0")
     with pytest.raises(
-        vx.errors.MissingPackageError, match=r"needs tensorboard: pip install 'verax-scores\[tensorboard\]'"
+        vx.errors.MissingPackageError, match=re.escape(f"needs tensorboard: {installing('tensorboard')}")
     ):
         History.read(tmp_path)

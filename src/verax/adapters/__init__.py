@@ -13,5 +13,5 @@ __dir__: Callable[[], list[str]]
 __getattr__, __dir__ = exports(
     __name__,
     {name: name for name in ("boosting", "keras", "mlflow", "sklearn", "torch", "training")},
-    missing={"sklearn": "verax.adapters.sklearn needs scikit-learn: pip install 'verax-scores[sklearn]'."},
+    missing={"sklearn": ("verax.adapters.sklearn needs scikit-learn", "sklearn")},
 )

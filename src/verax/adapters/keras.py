@@ -19,6 +19,7 @@ from verax.adapters.rows import ArgumentNames, TrainingRows, batch_sums, check_l
 from verax.adapters.training import trainable
 from verax.analyses.refinement.epochs import RefinementLoss
 from verax.common.checks import check_integer
+from verax.common.packages import way_to_install
 from verax.errors import InputError, MissingPackageError
 from verax.inputs.arrays import Array
 from verax.inputs.validity import Unity
@@ -33,7 +34,7 @@ except ImportError as _error:
     _missing: str = str(_error.name).partition(".")[0]
     raise MissingPackageError(
         f"verax.adapters.keras needs {'Keras 3' if _missing == 'keras' else f'the backend {_missing}'}: "
-        "pip install 'verax-scores[keras]' and a backend (torch, jax or tensorflow), named in KERAS_BACKEND."
+        f"{way_to_install('keras')} and a backend (torch, jax or tensorflow), named in KERAS_BACKEND."
     ) from None
 
 

@@ -14,6 +14,7 @@ from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.records import gap_numbers
 from verax.analyses.comparison.result import Comparison
 from verax.common.checks import check_count
+from verax.common.packages import way_to_install
 from verax.common.strictjson import to_json
 from verax.errors import InputError, MissingPackageError, VeraxError, join, show
 from verax.inference.intervals import with_ends
@@ -24,9 +25,7 @@ try:
 except ImportError as _error:
     if _error.name != "mlflow":
         raise
-    raise MissingPackageError(
-        "verax.adapters.mlflow needs MLflow: pip install 'verax-scores[mlflow]'."
-    ) from None
+    raise MissingPackageError(f"verax.adapters.mlflow needs MLflow: {way_to_install('mlflow')}.") from None
 
 # What MLflow accepts in names everywhere.
 _REFUSED = re.compile(r"[^\w\-. /]+")

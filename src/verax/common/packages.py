@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from typing import Any
 
+from verax._addresses import DISTRIBUTION, REGISTERED
 from verax.errors import MissingPackageError
+
+_EXTRA = re.compile(r"(.*?)\s*;.*\bextra\s*==\s*['\"]([^'\"]*)['\"]")
 
 
 def needed(module: str, what: str, extra: str, package: str | None = None) -> Any:
@@ -24,7 +28,7 @@ def needed(module: str, what: str, extra: str, package: str | None = None) -> An
 
     >>> needed("no_such_module.part", "Flying", "wings")
     Traceback (most recent call last):
-    verax.errors.MissingPackageError: Flying needs no_such_module: pip install 'verax-scores[wings]'.
+    verax.errors.MissingPackageError: Flying needs no_such_module: pip install '.[wings]' in a checkout.
     """
     first = module.partition(".")[0]
     try:
@@ -32,5 +36,25 @@ def needed(module: str, what: str, extra: str, package: str | None = None) -> An
     except ImportError as error:
         if error.name is None or error.name.partition(".")[0] != first:
             raise
-        way = f"pip install 'verax-scores[{extra}]'"
-        raise MissingPackageError(f"{what} needs {package or first}: {way}.") from None
+        raise MissingPackageError(f"{what} needs {package or first}: {way_to_install(extra)}.") from None
+
+
+def way_to_install(extra: str) -> str:
+    """The command that installs the packages of an extra.
+
+    It names the packages themselves, because that works for verax from a checkout and from a wheel.
+
+    >>> way_to_install("plot")
+    "pip install 'matplotlib>=3.9'"
+    """
+    if REGISTERED:
+        return f"pip install '{DISTRIBUTION}[{extra}]'"
+    import shlex
+    from importlib import metadata
+
+    try:
+        stated = metadata.requires(DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:
+        stated = []
+    found = [match[1] for match in map(_EXTRA.match, stated) if match is not None and match[2] == extra]
+    return f"pip install {shlex.join(found)}" if found else f"pip install '.[{extra}]' in a checkout"

@@ -52,7 +52,7 @@ def written(path: str | os.PathLike[str]) -> Iterator[Path]:
             if through:
                 _copy_into(path, new)
             else:
-                new.chmod(0o666 & ~_umask() if mode is None else stat.S_IMODE(mode))
+                new.chmod(_new_mode(new) if mode is None else stat.S_IMODE(mode))
                 os.replace(new, target)
         except OSError as error:
             if error.filename not in (None, str(new)):
@@ -153,8 +153,16 @@ def _descriptor(path: Path) -> int | None:
     return None
 
 
-def _umask() -> int:
-    """The permissions that new files of this process do not get; asking needs setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _new_mode(beside: Path) -> int:
+    """The permissions of new files in the folder of a file.
+
+    One is made and removed: to read the mask of the process means to set it, and what other threads wrote at
+    that moment would be open to everyone.
+    """
+    probe = beside.with_name(f"{beside.name}.new")
+    handle = os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+    try:
+        return stat.S_IMODE(os.fstat(handle).st_mode)
+    finally:
+        os.close(handle)
+        probe.unlink(missing_ok=True)

@@ -34,7 +34,7 @@ from verax.scores.metrics import CostsLike
 class Report:
     """All there is to say about one or several models' probabilities, as one page.
 
-    Made by `Report.of`. `to_html` and `save` need the extra `verax-scores[report]`; `verdict` and `to_dict`
+    Made by `Report.of`. `to_html` and `save` need the extra `report`; `verdict` and `to_dict`
     do not.
 
     Attributes

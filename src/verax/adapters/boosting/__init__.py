@@ -51,5 +51,5 @@ __getattr__, __dir__ = exports(
         "xgboost_metric": "trees",
         "xgboost_objective": "trees",
     },
-    missing={"lightgbm": "{name} needs LightGBM: pip install lightgbm."},
+    missing={"lightgbm": ("{name} needs LightGBM", "lightgbm")},
 )

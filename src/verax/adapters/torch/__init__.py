@@ -26,7 +26,7 @@ __getattr__, __dir__ = exports(
     __name__,
     {"Card": "metrics", "Loss": "losses", "RefinementScore": "metrics", "Score": "metrics"},
     missing={
-        "torch": "verax.adapters.torch needs PyTorch: pip install 'verax-scores[torch]'.",
-        "torchmetrics": "{name} needs torchmetrics: pip install 'verax-scores[torch]'.",
+        "torch": ("verax.adapters.torch needs PyTorch", "torch"),
+        "torchmetrics": ("{name} needs torchmetrics", "torch"),
     },
 )
