@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from verax._settings import settings
+from verax.common.packages import needed
 from verax.common.paths import refuse_special
+from verax.display.writing import check_writable
 from verax.errors import InputError, Remedy
 
 STDIN = "-"
@@ -52,6 +54,7 @@ def prepare(command: Any) -> None:
             for path in _inputs(context.params):
                 refuse_special(path, _PIPE)
             refuse_overwriting(context.params)
+            check_outputs(context.params)
             return run(context)
 
     command.invoke = invoke
@@ -108,6 +111,38 @@ def refuse_overwriting(values: Mapping[str, Any]) -> None:
         for key, name in existing:
             if this == key or _would_read(path, written[name]):
                 raise _same(written[name], name, "is one of the files to read")
+
+
+def check_outputs(values: Mapping[str, Any]) -> None:
+    """Refuse an output that could not be written, before the work that it would be of.
+
+    Parameters
+    ----------
+    values : Mapping[str, Any]
+        The parameters of a command by name.
+    """
+    for name in OUTPUTS:
+        if values.get(name) is not None:
+            check_writable(Path(values[name]), name)
+    if values.get("plot") is not None:
+        figure_format(Path(values["plot"]))
+
+
+def figure_format(path: Path) -> str:
+    """The format that the ending of a figure's file names; PNG where there is none."""
+    needed("matplotlib.pyplot", "Drawing", "plot")
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    kind = path.suffix.removeprefix(".").lower() or "png"
+    known = FigureCanvasBase.get_supported_filetypes()
+    if kind not in known:
+        raise InputError(
+            f"must end in one of {', '.join(f'.{name}' for name in sorted(known))}",
+            argument="plot",
+            found=f"it ends in .{kind}",
+            values=[str(path)],
+        )
+    return kind
 
 
 def _same(path: Path, name: str, found: str) -> InputError:

@@ -13,7 +13,7 @@ from verax.analyses.cards.listcard import ListCard
 from verax.cli.app import FAILED, words
 from verax.cli.arguments import Typed
 from verax.cli.opening import GivenRows
-from verax.cli.output import command_line, show, told, verdict_lines
+from verax.cli.output import check_report, command_line, show, told, verdict_lines
 from verax.cli.require import Bound
 from verax.cli.shards import report_on_shard
 from verax.scores.base import Rule
@@ -61,6 +61,7 @@ def show_card(
     """
     from verax.analyses.cards.tally import Tally
 
+    check_report(html)
     dense = not rows.handle.lists
     settings = {"ordered": ordered, **plan} if dense else plan
 

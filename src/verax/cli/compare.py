@@ -14,7 +14,7 @@ from verax.cli.arguments import Typed
 from verax.cli.grading import GradedFiles, Grading, reads_grades
 from verax.cli.models import OwnRows, open_models, own_rows, paths_of, short_name
 from verax.cli.options import Reading, reads_files
-from verax.cli.output import Json, command_line, draw_to, show, told, verdict_lines
+from verax.cli.output import Json, check_report, command_line, draw_to, show, told, verdict_lines
 from verax.cli.require import DifferenceBound, bounds_on_difference
 from verax.common.paths import called
 from verax.errors import InputError, passing
@@ -175,6 +175,7 @@ def compare(
         asked: Any = {"missing": missing, "rule": rule, **questions.arguments(), **how, **plan}
         _show_questions(questions, weigh(**asked), bounds, html=html, plot=plot, as_json=as_json)
         return
+    check_report(html)
     rules = as_rules(rule or default_rules(ordered=reading.ordered))
     order_matters = needs_order(rules, ordered=reading.ordered)
     paths = paths_of(given, reading)

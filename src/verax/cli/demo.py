@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 
 @app.command(epilog="Examples: `verax demo --out tour`, `verax demo --files examples`")
 def demo(
-    out: Annotated[Path, typer.Option(help="The folder that predictions and reports are written to.")] = Path(
-        "verax-demo"
-    ),
-    files: Annotated[
+    folder: Annotated[
+        Path, typer.Option("--out", help="The folder that predictions and reports are written to.")
+    ] = Path("verax-demo"),
+    examples: Annotated[
         Path | None,
-        typer.Option(help="Only write the files that examples in the documentation use, into this folder."),
+        typer.Option(
+            "--files", help="Only write the files that examples in the documentation use, into this folder."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -37,21 +39,21 @@ def demo(
     come with scikit-learn, two models each. The predictions are also written as files, to try the other
     commands on. --files writes the small files of all examples in the documentation and in --help instead.
     """
-    if files is not None:
-        _write_files(files, as_json=as_json)
+    if examples is not None:
+        _write_files(examples, as_json=as_json)
         return
     from verax.cli.tour import digits, progression, tour
 
     needed("sklearn", "The demo", "sklearn", "scikit-learn")
-    make_folder(out, "out")
+    make_folder(folder, "out")
     results = []
     for problem in (progression(), digits()):
-        predictions = write_predictions(problem, out)
+        predictions = write_predictions(problem, folder)
         if not as_json:
             title = f"== {problem.question} {len(problem.outcomes):,} held-out rows"
             show({}, [title, *(f"\n{text}" for text in tour(problem))], as_json=False)
         try:
-            report, verdict = _write_report(problem, out)
+            report, verdict = _write_report(problem, folder)
         except MissingPackageError as error:
             # The tour does not need it, and says how to get it.
             report, verdict = None, str(error)

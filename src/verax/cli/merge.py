@@ -17,7 +17,7 @@ from verax.cli import options
 from verax.cli.app import FAILED, app
 from verax.cli.grade_bounds import GradeBound, grade_bounds, hold_grades
 from verax.cli.grade_cards import card_texts
-from verax.cli.output import Json, show, told, verdict_lines
+from verax.cli.output import Json, check_report, show, told, verdict_lines
 from verax.cli.require import Bound, Require, Strictly, read_bounds
 from verax.cli.shards import report_on_all, save_merged
 from verax.errors import InputError, Remedy
@@ -48,6 +48,7 @@ def merge(
     if grades is not None:
         _show_grades(grades, files, require, require_interval, save, html, as_json=as_json)
         return
+    check_report(html)
     card: Scorecard = merge_files(files)[CARD]
     check_whole(card, " + ".join(map(str, files[:3])) + (" + ..." if len(files) > 3 else ""))
     lists = isinstance(card, ListCard)

@@ -16,13 +16,12 @@ import typer
 from verax._settings import settings
 from verax._version import __version__
 from verax.cli.app import BROKEN_PIPE, give_up_stdout
-from verax.cli.arguments import Piped
+from verax.cli.arguments import Piped, figure_format
 from verax.cli.progress import stop_progress
 from verax.cli.words import visible_json
 from verax.common import strictjson
 from verax.common.texts import shortened, visible
 from verax.display.writing import written
-from verax.errors import InputError
 from verax.inference.verdicts import in_json
 
 if TYPE_CHECKING:
@@ -128,16 +127,15 @@ def verdict_lines(verdict: Verdict | None, model: str = "") -> list[str]:
     return [f"{model}{': ' * bool(model)}{verdict}{command}\n"]
 
 
+def check_report(html: Path | None) -> None:
+    """Refuse a report that the installed packages cannot write, before anything is computed for it."""
+    if html is not None:
+        from verax.report.page import check_packages
+
+        check_packages()
+
+
 def draw_to(path: Path, figure: Any) -> None:
     """Save a figure to a file; the ending says in which format (PNG where there is none)."""
-    kind = path.suffix.removeprefix(".").lower() or "png"
-    known = figure.canvas.get_supported_filetypes()
-    if kind not in known:
-        raise InputError(
-            f"must end in one of {', '.join(f'.{name}' for name in sorted(known))}",
-            argument="plot",
-            found=f"it ends in .{kind}",
-            values=[str(path)],
-        )
     with written(path) as new:
-        figure.savefig(new, format=kind, dpi=150)
+        figure.savefig(new, format=figure_format(path), dpi=150)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -34,17 +35,7 @@ def written(path: str | os.PathLike[str]) -> Iterator[Path]:
     '1 2 3'
     """
     path = as_path(path)
-    with refusing_wrong_names(path):
-        mode = _mode(path)
-        target = Path(os.path.realpath(path))
-        if mode is not None and stat.S_ISDIR(mode):
-            raise InputError(f"{path} is a folder; name a file in it", argument="path", kind="file")
-        if not target.parent.is_dir():
-            raise InputError(
-                f"There is no folder {target.parent} to write {target.name} to",
-                argument="path",
-                kind="missing",
-            )
+    target, mode = _target(path, "path")
     through = _descriptor(path) is not None or (mode is not None and not stat.S_ISREG(mode))
     with _temporary(path, Path(tempfile.gettempdir()) if through else target.parent) as new:
         try:
@@ -59,6 +50,29 @@ def written(path: str | os.PathLike[str]) -> Iterator[Path]:
                 raise
             # A full disk or a limit on sizes comes without a name, or with that of the temporary file.
             raise OSError(error.errno, error.strerror or str(error), str(path)) from None
+
+
+def check_writable(path: Path, argument: str) -> None:
+    """Refuse a file that could not be written, before anything is computed for it."""
+    target, mode = _target(path, argument)
+    if mode is None and not os.access(target.parent, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+
+def _target(path: Path, argument: str) -> tuple[Path, int | None]:
+    """The file that a path leads to, and its mode if it exists."""
+    with refusing_wrong_names(path, argument):
+        mode = _mode(path)
+        target = Path(os.path.realpath(path))
+        if mode is not None and stat.S_ISDIR(mode):
+            raise InputError(f"{path} is a folder; name a file in it", argument=argument, kind="file")
+        if not target.parent.is_dir():
+            raise InputError(
+                f"There is no folder {target.parent} to write {target.name} to",
+                argument=argument,
+                kind="missing",
+            )
+    return target, mode
 
 
 def make_folder(path: Path, argument: str) -> None:
