@@ -106,11 +106,14 @@ def test_numbers_are_cut_into_subgroups(percents, tmp_path, change):
 
 
 def test_spreadsheets_and_columns_of_json_have_a_hint(tmp_path):
-    sheet, columns = tmp_path / "preds.xlsx", tmp_path / "preds.json"
+    sheet, columns = tmp_path / "preds.numbers", tmp_path / "preds.json"
     sheet.write_bytes(b"PK")
     columns.write_text(json.dumps({"y": {"0": 1, "1": 0}, "p": {"0": 0.5, "1": 0.2}}))
     assert "is a spreadsheet" in verax("evaluate", sheet).stderr
-    assert "Save the sheet as CSV." in verax("compare", f"a={sheet}", f"b={sheet}").stderr
+    assert (
+        "Save the sheet as CSV or as an Excel workbook."
+        in verax("compare", f"a={sheet}", f"b={sheet}").stderr
+    )
     assert "to_json(path, orient='records')" in verax("evaluate", columns).stderr
 
 

@@ -15,12 +15,14 @@ from verax.files.families import PERCENT, Array, Family, can_be_a_class, complet
 from verax.files.naming import (
     LOGITS,
     LONG,
+    MAYBE_PROBS,
     MAYBE_TARGETS,
     PROBS,
     SEPARATORS,
     TARGETS,
     class_names,
     literal,
+    named_like,
     prefix_of,
     spoken,
     stripped,
@@ -93,7 +95,7 @@ def find_roles(look: ColumnFacts, request: Request, *, where: str) -> Roles:
     by_sums = False
     not_taken: tuple[str, ...] = ()
     if request.probs:
-        probs, names = _asked(left.kinds, request, where)
+        probs, names = _asked(left, request, where)
         not_taken = tuple(dict.fromkeys(name for each in _lacking(left, probs, request) for name in each))
     else:
         (probs, names), by_sums = _guessed(left, request, where)
@@ -172,10 +174,9 @@ def _listing(columns: Sequence[str], limit: int = 8) -> str:
     return f"{', '.join(first)}, ..., {', '.join(last)} ({len(columns):,} columns)"
 
 
-def _asked(
-    kinds: Mapping[str, str], request: Request, where: str
-) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+def _asked(look: ColumnFacts, request: Request, where: str) -> Chosen:
     """The columns of probabilities that names and patterns ask for, and the names of their classes."""
+    kinds = look.kinds
     probs = asked_columns(request.probs, list(kinds), "probs", where)
     if request.sets:
         # One column names the classes of each set; several are a mask.
@@ -191,8 +192,8 @@ def _asked(
         return probs, None
     prefix = literal(request.probs[0])
     if len(request.probs) == 1 and prefix and prefix != request.probs[0]:
-        return probs, without(prefix, probs)
-    return probs, stripped(probs)
+        return probs, _names(without(prefix, probs), probs, look.labels)
+    return probs, _names(stripped(probs), probs, look.labels)
 
 
 def asked_columns(
@@ -215,7 +216,7 @@ def asked_columns(
 def _guessed(look: ColumnFacts, request: Request, where: str) -> tuple[Chosen, bool]:
     """The one set of columns that can be the probabilities, and whether the sums of its rows say so."""
     kinds, words = look.kinds, LOGITS if request.logits else PROBS
-    found = _called(kinds, words)
+    found = _called(look, words)
     by_name = _by_classes(look, found, request)
     if by_name is not None or len(found) == 1:
         (probs, names) = by_name or found[0]
@@ -228,7 +229,7 @@ def _guessed(look: ColumnFacts, request: Request, where: str) -> tuple[Chosen, b
     if not found and (numbered := _numbered(kinds)):
         whole = _completed(look, numbered[0][0], request, where)
         return (whole, whole), whole != numbered[0][0]
-    found = found or _single(look, words)
+    found = found or [one for one in _single(look, words) if not _in_brackets(one[0][0])]
     if len(found) == 1:
         return found[0], False
     if found:
@@ -244,7 +245,7 @@ def _guessed(look: ColumnFacts, request: Request, where: str) -> tuple[Chosen, b
         )
     # A single column called z is as likely a feature.
     logits = [word for word in LOGITS if word != "z"]
-    called = [] if request.logits else _called(kinds, logits) or _single(look, logits)
+    called = [] if request.logits else _called(look, logits) or _single(look, logits)
     if called:
         raise _refusal(
             "Some columns are named like logits, and none like probabilities",
@@ -258,6 +259,12 @@ def _guessed(look: ColumnFacts, request: Request, where: str) -> tuple[Chosen, b
         summing = _by_sums(look, request, where)
         if summing is not None:
             return summing, True
+        maybe = _called(look, MAYBE_PROBS) or _single(look, (*MAYBE_PROBS, *PROBS))
+        maybe = [(probs, names) for probs, names in maybe if {*probs} <= {*_shares(look)}]
+        if len(maybe) == 1:
+            return maybe[0], False
+        if maybe:
+            raise _several([probs for probs, _ in maybe], request, where)
     pattern = "logit_*" if request.logits else "p_*, prob_*, ..."
     sums = "" if request.logits else ", and no columns have rows that sum to 1"
     raise _refusal(
@@ -450,8 +457,9 @@ def _what(request: Request) -> str:
     return "logits" if request.logits else "probabilities"
 
 
-def _called(kinds: Mapping[str, str], words: Sequence[str]) -> list[Chosen]:
+def _called(look: ColumnFacts, words: Sequence[str]) -> list[Chosen]:
     """Sets of columns, and columns of lists, that are called like probabilities."""
+    kinds = look.kinds
     sets: dict[str, list[str]] = {}
     for name, kind in kinds.items():
         prefix = prefix_of(name, words) if kind in (REAL, INTEGER, DOUBTFUL) else None
@@ -459,9 +467,21 @@ def _called(kinds: Mapping[str, str], words: Sequence[str]) -> list[Chosen]:
             sets.setdefault(prefix, []).append(name)
     sets = {prefix: _with_words(prefix, names, kinds, words) for prefix, names in sets.items()}
     found: list[Chosen] = [
-        (tuple(names), without(prefix, names)) for prefix, names in sets.items() if len(names) > 1
+        (tuple(names), _names(without(prefix, names), tuple(names), look.labels))
+        for prefix, names in sets.items()
+        if len(names) > 1
     ]
     return found + [((name,), None) for name, kind in kinds.items() if kind == LIST and name.lower() in words]
+
+
+def _names(usual: tuple[str, ...], columns: tuple[str, ...], labels: Collection[str]) -> tuple[str, ...]:
+    """The classes of columns: their usual names, unless the outcomes are texts that are called otherwise.
+
+    P_ChurnYes and P_ChurnNo, usually ChurnYes and ChurnNo, are then about Yes and No.
+    """
+    if len(columns) == 1 or all(re.fullmatch(r"[\s\d.,-]*", label) for label in labels):
+        return usual
+    return named_like(labels, (usual, class_names(columns, labels))) or usual
 
 
 def _numbered(kinds: Mapping[str, str]) -> list[Chosen]:
@@ -478,8 +498,13 @@ def _single(look: ColumnFacts, words: Sequence[str]) -> list[Chosen]:
     return [
         ((name,), None if prefix is None or prefix == name else without(prefix, [name]))
         for name, prefix in named
-        if prefix or name.lower() in words
+        if prefix or name.lower() in words or spoken(name) in words
     ]
+
+
+def _in_brackets(name: str) -> bool:
+    """Whether a name ends in a bracket: f(x) may be anything, so that P(Yes) alone is the last resort."""
+    return name[-1:] in (")", "]")
 
 
 def _with_words(prefix: str, names: list[str], kinds: Mapping[str, str], words: Sequence[str]) -> list[str]:

@@ -107,7 +107,12 @@ def completions(columns: Sequence[str], values: Array, taken: Sequence[str]) -> 
         if not (lacking > total * _EXACT).any():
             continue
         others = [j for j in range(len(columns)) if j not in kept and _can_hold(values[:, j], total)]
-        sets = [chosen for chosen in _additions(others) if _holds(values[:, chosen].sum(axis=1), lacking)]
+        others = [j for j in others if _is_part(values[:, j], lacking, total)]
+        sets = [
+            chosen
+            for chosen in _additions(others, values, lacking, total)
+            if _holds(values[:, chosen].sum(axis=1), lacking)
+        ]
         whole = [[*kept, *chosen] for chosen in sets if total_of(values[:, [*kept, *chosen]]) == total]
         off = [_inexactness(values[:, chosen], total) for chosen in whole]
         best = [chosen for chosen, how in zip(whole, off, strict=True) if how <= min(off) + _EXACT**2]
@@ -118,11 +123,28 @@ def completions(columns: Sequence[str], values: Array, taken: Sequence[str]) -> 
     return []
 
 
-def _additions(others: Sequence[int]) -> Iterator[list[int]]:
-    """Sets of columns to add: any of a few, of many any two."""
-    most = len(others) if len(others) <= _SUBSETS else 2
-    for n in range(1, most + 1):
-        yield from map(list, combinations(others, n))
+def _is_part(values: Array, lacking: Array, total: float) -> bool:
+    """Whether a column is at most what rows lack, but for rounding and a few broken rows: one of a set is."""
+    with np.errstate(invalid="ignore"):
+        return bool(np.mean(values <= lacking + NEARLY * total) >= 1 - _BROKEN)
+
+
+def _additions(others: Sequence[int], values: Array, lacking: Array, total: float) -> Iterator[list[int]]:
+    """Sets of columns to add: any of a few; of many one, or any two that a few rows do not rule out."""
+    if len(others) <= _SUBSETS:
+        for n in range(1, len(others) + 1):
+            yield from map(list, combinations(others, n))
+        return
+    yield from ([j] for j in others)
+    some = np.asarray(others)
+    step = max(1, len(values) // _ROWS)
+    fitting = np.zeros((len(some), len(some)), np.int64)
+    for row, lack in zip(values[::step, some], lacking[::step], strict=True):
+        with np.errstate(invalid="ignore"):
+            fitting += np.abs(row[:, None] + row - lack) <= NEARLY * total
+    # Twice as many broken rows as there may be: these are only some of the rows.
+    for a, b in np.argwhere(np.triu(fitting, 1) >= (1 - 2 * _BROKEN) * len(values[::step])):
+        yield [int(some[a]), int(some[b])]
 
 
 def _holds(values: Array, lacking: Array) -> bool:

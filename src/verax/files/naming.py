@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 # With underscores for separators of any kind.
 TARGETS = (
@@ -19,9 +19,22 @@ PROBS = (
     *("p", "prob", "probs", "proba", "probas", "probability", "probabilities", "y_prob", "y_proba"),
     *("y_probs", "pred_prob", "pred_probs", "pred_proba", "predicted_probability", "softmax"),
 )
+# Names that may mean something else, taken for probabilities where nothing else can be them and they lie
+# between 0 and 1.
+MAYBE_PROBS = (
+    *("y_pred_proba", "y_pred_prob", "y_pred_probs", "y_pred_probas", "y_score", "y_scores", ".pred"),
+    *("predicted_prob", "predicted_proba", "predicted_probabilities", "pred_probability"),
+    *("prediction_probability", "scored_probabilities"),
+)
+# Words of probabilities only before a class in brackets: confidence(yes) of RapidMiner.
+BRACKETED = ("confidence",)
 LOGITS = ("logit", "logits", "z", "y_logit", "y_logits")
 
 SEPARATORS = "_.-: "
+# What follows a word in P(Yes), Prob[Yes] and P (Churn=Yes), up to the class.
+_BRACKET = re.compile(r"\s*[(\[](?:[^=()\[\]]+=)?(?=[^()\[\]]+[)\]]$)")
+# CatBoost writes Probability:Class=Yes.
+_CLASS_IS = "class="
 # A shorter prefix, such as the p of price, proves nothing.
 LONG = 4
 
@@ -41,16 +54,23 @@ def literal(pattern: str) -> str:
 
 
 def prefix_of(name: str, words: Sequence[str]) -> str | None:
-    """The longest known beginning of a name, with its separator; None where there is none."""
+    """The longest known beginning of a name, with its separator or bracket; None where there is none.
+
+    >>> prefix_of("p_cat", PROBS), prefix_of("P(Yes)", PROBS), prefix_of("Probability:Class=Yes", PROBS)
+    ('p_', 'P(', 'Probability:Class=')
+    """
     best = None
     for word in words:
         if not name.lower().startswith(word):
             continue
         rest = name[len(word) :]
         if len(rest) > 1 and rest[0] in SEPARATORS:
-            prefix = name[: len(word) + 1]
+            named = len(rest) > 1 + len(_CLASS_IS) and rest[1:].lower().startswith(_CLASS_IS)
+            prefix = name[: len(word) + 1 + len(_CLASS_IS) * named]
         elif rest.isdecimal():
             prefix = name[: len(word)]
+        elif bracket := _BRACKET.match(rest):
+            prefix = name[: len(word) + bracket.end()]
         else:
             continue
         if best is None or len(prefix) > len(best):
@@ -63,8 +83,12 @@ def without(prefix: str, names: Sequence[str]) -> tuple[str, ...]:
 
     >>> without("Model", ["Model Home", "Model - Away"]), without("p_", ["p__a", "p_-1"])
     (('Home', 'Away'), ('_a', '-1'))
+    >>> without("P(", ["P(No)", "P(Yes)"])
+    ('No', 'Yes')
     """
     rests = [name[len(prefix) :] for name in names]
+    if re.search(r"[(\[]", prefix):
+        return tuple(rest.rstrip(")]") or name for rest, name in zip(rests, names, strict=True))
     if prefix and prefix[-1] not in SEPARATORS:
         bare = [re.sub(r"^([\s_.:]|-(?!\d))+", "", rest) for rest in rests]
         rests = bare if len(set(bare)) == len(bare) else rests
@@ -82,9 +106,11 @@ def _common(names: Sequence[str]) -> str:
 
 def stripped(names: Sequence[str]) -> tuple[str, ...]:
     """Names without what they have in common, cut where a word ends."""
+    prefix = prefix_of(names[0], PROBS + MAYBE_PROBS + BRACKETED + LOGITS)
     if len(names) == 1:
-        prefix = prefix_of(names[0], PROBS + LOGITS)
         return without(prefix or "", names)
+    if prefix and prefix[-1] in "([=" and all(name.startswith(prefix) for name in names):
+        return without(prefix, names)
     common = _common(names)
     if common.lower() in PROBS + LOGITS:
         return without(common, names) if all(len(n) > len(common) for n in names) else tuple(names)
@@ -103,5 +129,9 @@ def class_names(columns: tuple[str, ...], labels: Collection[str]) -> tuple[str,
     """
     end = len(_common([name[::-1] for name in columns]))
     ways = [columns, without(_common(columns), columns), without("", [c[: len(c) - end] for c in columns])]
-    fitting = (names for names in ways if labels and set(labels) <= set(names))
-    return next(fitting, stripped(columns))
+    return named_like(labels, ways) or stripped(columns)
+
+
+def named_like(labels: Collection[str], ways: Iterable[tuple[str, ...]]) -> tuple[str, ...] | None:
+    """The first names that have all the labels seen; None where there are none."""
+    return next((names for names in ways if labels and set(labels) <= set(names)), None)

@@ -110,7 +110,7 @@ class TableHandle(LocalHandle):
     @property
     def notes(self) -> tuple[str, ...]:
         doubts = () if self._same is None else self._same.notes
-        return (*doubts, *self._rescaling.said(self.models))
+        return (*self._table.notes, *doubts, *self._rescaling.said(self.models))
 
     def in_order(self) -> Handle:
         if self.lists:

@@ -18,6 +18,7 @@ from verax.common.paths import UnchangedFiles, refusing_wrong_names
 from verax.errors import InputError, Remedy, join, show
 from verax.files import column_roles
 from verax.files.formats.columnar import Arrow, Parquet
+from verax.files.formats.excel import Excel
 from verax.files.formats.several import BatchReader, Files, Located, Peeked, files_in, refuse_tables
 from verax.files.formats.texts import COMPRESSED, Csv, JsonDocument, JsonLines
 from verax.files.predictions import Request
@@ -38,13 +39,19 @@ FORMATS = {
     ".json": "JSON",
     ".npz": "NPZ",
     ".npy": "NPY",
+    ".xlsx": "Excel",
+    ".xlsm": "Excel",
+    ".xlsb": "Excel",
+    ".xls": "Excel",
+    ".ods": "Excel",
 }
 TEXTS = ("CSV", "TSV")
 ARRAYS = ("NPZ", "NPY")
-# The endings of files in a folder, where a .json is likely about the others. Those of texts may be followed
-# by that of their compression.
+# A .json or a workbook in a folder is likely about the others.
+_BESIDE = ("JSON", "Excel")
+# The endings of files in a folder. Those of texts may be followed by that of their compression.
 _ENDINGS = tuple(
-    end + packed for packed in ("", *COMPRESSED) for end, kind in FORMATS.items() if kind != "JSON"
+    end + packed for packed in ("", *COMPRESSED) for end, kind in FORMATS.items() if kind not in _BESIDE
 )
 # How many rows tell what columns of texts hold, and at most what the outcomes are.
 LOOK, _LOOK_AT_OUTCOMES = 1000, 2**16
@@ -83,27 +90,23 @@ def files_once(paths: Sequence[Path]) -> list[Path]:
     return list(found.values())
 
 
-_SHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
-_FROM_EXCEL = Remedy("Or pass the frame: scan(pandas.read_excel(path)).", python_only=True)
-
-
 def format_of(path: Path) -> str:
     """What kind of file this is, by its name."""
     path = files_of(path)[0]
     suffixes = [s.lower() for s in path.suffixes]
     if suffixes and suffixes[-1] in COMPRESSED:
         suffixes.pop()
-        if suffixes and FORMATS.get(suffixes[-1]) in ("Parquet", "Arrow", *ARRAYS):
+        if suffixes and FORMATS.get(suffixes[-1]) in ("Parquet", "Arrow", "Excel", *ARRAYS):
             raise InputError(f"{path} must be decompressed first", argument="path", kind="file")
     if suffixes and suffixes[-1] in FORMATS:
         return FORMATS[suffixes[-1]]
-    sheet = suffixes and suffixes[-1] in _SHEETS
+    sheet = suffixes[-1:] == [".numbers"]
     raise InputError(
         f"{path} {'is a spreadsheet' if sheet else 'has no known ending'}",
         argument="path",
         kind="file",
         found=f"these are read: {', '.join(FORMATS)} (text also with {', '.join(COMPRESSED)})",
-        remedies=[Remedy("Save the sheet as CSV."), _FROM_EXCEL] if sheet else [],
+        remedies=[Remedy("Save the sheet as CSV or as an Excel workbook.")] if sheet else [],
     )
 
 
@@ -159,6 +162,7 @@ class SourceTable:
             "Arrow": lambda: Arrow(path),
             "JSON Lines": lambda: JsonLines(path),
             "JSON": lambda: JsonDocument(path),
+            "Excel": lambda: Excel(path),
         }
         csv = partial(Csv, path, request, tabs=kind == "TSV")
         return cls(str(path), kind, request, readers.get(kind, csv), [path])
@@ -252,8 +256,13 @@ class SourceTable:
 
     def as_numbers(self, columns: Collection[str]) -> None:
         """Say which columns of a text file hold numbers, which is faster than to convert them later."""
-        if isinstance(self.reader, (Csv, Files)):
+        if hasattr(self.reader, "numbers"):
             self.reader.numbers = columns
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of results should know of how the rows were found: a sentence each."""
+        return tuple(getattr(self.reader, "notes", ()))
 
     def place_of(self, row: int) -> str:
         """Where a row is, where that says more than the name of the table."""

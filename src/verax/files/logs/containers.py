@@ -11,8 +11,8 @@ from typing import Any
 from verax.common import strictjson
 from verax.common.paths import check_regular
 from verax.errors import InputError, Remedy, show
+from verax.files.formats.archives import Archive
 from verax.files.formats.texts import COMPRESSED, decompressed, json_document, lines_of
-from verax.files.logs.archives import Archive
 from verax.inputs.records.graded import LogShape
 from verax.inputs.records.harness_grades import HARNESS_GRADES, OLMES_GRADES
 from verax.inputs.records.inspect import INSPECT
