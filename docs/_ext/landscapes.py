@@ -34,8 +34,8 @@ def draw_rule(rule: vx.rules.Rule, folder: Path, name: str) -> dict[str, vx.resu
     }
     folder.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context(dict.fromkeys(_COLOURED, _INK["light"]) | {"savefig.transparent": True}):
-        _save_both(drawn["outcomes"].plot()[0].figure, folder / f"{name}-outcomes")
-        _save_both(drawn["expected"].plot().figure, folder / f"{name}-expected")
+        _save_both(drawn["outcomes"].plot(), folder / f"{name}-outcomes")
+        _save_both(drawn["expected"].plot(), folder / f"{name}-expected")
         figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
         for ax, kind in zip(axes, ("binary", "binary-expected"), strict=True):
             drawn[kind].plot(ax)

@@ -228,6 +228,21 @@ def test_lengths_are_compared_on_the_same_outcomes():
     assert str(comparison).startswith("gain from longer lists: 400 rows, 12 classes\nbrier: the probability")
 
 
+def test_the_gain_of_further_classes_is_over_the_first_whatever_else_was_measured():
+    y, p, _ = problem()
+
+    def mean(k):
+        return np.mean(vx.brier.samples(y, vx.TopLists.from_probabilities(p, k)))
+
+    share = 100 * (mean(1) - mean(3)) / (mean(1) - vx.brier(y, p))
+    for k in ([1, 3], [0, 1, 3]):
+        (words,) = vx.compare_lengths(y, p, k=k, rule="brier").words()
+        assert f"to {mean(1):.4g}. The other classes" in words
+        assert f"lists of 3 have {share:.3g} %" in words
+    (words,) = vx.compare_lengths(y, p, k=[0, 3], rule="brier").words()
+    assert words.startswith(f"brier: empty lists have {11 / 12:.4g}. The other classes")
+
+
 @pytest.mark.parametrize("units", ["rows", "weights", "groups"])
 def test_lengths_lose_against_each_other_as_models_do(units):
     y, p, _ = problem(120)

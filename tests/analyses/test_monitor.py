@@ -532,7 +532,7 @@ def test_the_figure_shows_losses_and_evidence():
     rng = np.random.default_rng(0)
     for day in range(12):
         monitor.update(rng.integers(0, 2, 50), rng.random(50), time=date(2026, 1, 1) + timedelta(day))
-    losses, evidence = monitor.plot()
+    losses, evidence = monitor.plot().axes
     assert losses.get_ylabel() == "mean brier"
     assert evidence.get_yscale() == "log"
     assert monitor.alarm is not None

@@ -263,6 +263,6 @@ def test_what_cannot_be_planned_is_refused(options, message):
 
 def test_the_plan_is_drawn():
     pytest.importorskip("matplotlib")
-    axes = vx.plan(Y, MODELS, rule="brier", difference=0.01).plot()
+    axes = vx.plan(Y, MODELS, rule="brier", difference=0.01).plot().axes[0]
     assert axes.get_ylabel() == "power"
-    assert vx.plan(Y, P, rule="brier", width=0.01).plot().get_ylabel() == "half-width of the interval"
+    assert vx.plan(Y, P, rule="brier", width=0.01).plot().axes[0].get_ylabel() == "half-width of the interval"

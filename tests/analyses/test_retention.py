@@ -338,18 +338,18 @@ def test_figures(rules, tmp_path):
 
     mpl.use("Agg")
     y, p = forecasts(200, 4, ties=False)
-    ax = vx.retention(y, p, rule=rules, bootstrap=50).plot()
+    (ax,) = vx.retention(y, p, rule=rules, bootstrap=50).plot().axes
     assert len(ax.lines) == (1 if len(rules) == 1 else 3 * len(rules))
     assert len(ax.collections) == len(rules)
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels[-1].startswith(rules[-1])
     ax.figure.savefig(tmp_path / "curve.png")
     mpl.pyplot.close(ax.figure)
-    single = vx.retention(y, p, rule="rps").plot()
+    (single,) = vx.retention(y, p, rule="rps").plot().axes
     assert single.get_xlabel() == "worst rows removed (%)"
     mpl.pyplot.close(single.figure)
     both = vx.retention(y, p, rule=rules, metric=["qwk", "ec"])
-    panels = both.plot()
+    panels = both.plot().axes
     assert [panel.get_ylabel().split()[0] for panel in panels] == ["qwk", "ec"]
     with pytest.raises(vx.InputError, match="ax"):
         both.plot(panels[0])

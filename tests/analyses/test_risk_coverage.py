@@ -112,7 +112,7 @@ def test_results_as_data_and_as_figures():
     assert curve.to_frame().shape == (60, 2)
     assert "AURC" in repr(curve)
     for drawn in (curve, vx.risk_coverage(y, p, rule="brier"), vx.risk_coverage([0, 1], [[1, 0], [0, 1.0]])):
-        ax = drawn.plot()
+        (ax,) = drawn.plot().axes
         assert "coverage" in ax.get_xlabel()
         plt.close(ax.figure)
 

@@ -31,7 +31,7 @@ def test_lines_join_models_of_equal_score():
     matplotlib.use("Agg")
     y, p = forecasts(100, 2, 1)
     found = vx.score_map(y, {"a": p, "b": 0.5 * p + 0.25})
-    ax = found.plot()
+    (ax,) = found.plot().axes
     (points,) = (line for line in ax.lines if line.get_marker() == "o")
     assert points.get_xdata().tolist() == [m.miscalibration for m in found.models]
     assert points.get_ydata().tolist() == [m.discrimination for m in found.models]

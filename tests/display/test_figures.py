@@ -138,8 +138,7 @@ NAMED = {
 
 @pytest.mark.parametrize("what", NAMED)
 def test_names_with_dollars_are_texts_not_formulas(what):
-    found = NAMED[what](*_priced())
-    figure = found if hasattr(found, "savefig") else np.ravel(np.asarray(found, object))[0].figure
+    figure = NAMED[what](*_priced())
     # Formulas that cannot be read would be an error here.
     figure.canvas.draw()
     dollars = [text for text in figure.findobj(plt.Text) if "$" in text.get_text()]
@@ -147,8 +146,21 @@ def test_names_with_dollars_are_texts_not_formulas(what):
     assert dollars or what == "retention"
 
 
+def test_every_plot_returns_its_figure():
+    """The metric of torchmetrics alone returns what torchmetrics' plots do."""
+    for name in vars(vx.results):
+        if plot := getattr(getattr(vx.results, name), "plot", None):
+            assert "matplotlib.figure.Figure\n" in plot.__doc__, name
+    figure, ax = plt.subplots()
+    y, p = _priced()
+    kept = {"classes": MONEY, "bootstrap": 0}
+    assert vx.retention(y, p, **kept).plot(ax) is figure
+    assert vx.risk_coverage(y, p, **kept).plot(ax) is figure
+    assert len(vx.retention(y, p, metric=["accuracy", "macro_f1"], **kept).plot().axes) == 2
+
+
 def test_powers_of_ten_stay_formulas():
-    ax = vx.plan(rule="brier", width=0.01, n_classes=3).plot()
+    ax = vx.plan(rule="brier", width=0.01, n_classes=3).plot().axes[0]
     ax.figure.canvas.draw()
     ticks = (*ax.yaxis.majorTicks, *ax.yaxis.minorTicks)
     powers = [tick.label1 for tick in ticks if "$" in tick.label1.get_text()]

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import verax as vx
-from verax.display.landscape import draw_landscape
 
 TRUTHS = ([0.5, 0.2, 0.3], [1 / 3, 1 / 3, 1 / 3], [0.7, 0.3, 0.0], [0.4, 0.4, 0.2])
 PROPER = [name for name, rule in vx.rules.RULES.items() if rule.properties.proper.at(3)]
@@ -155,7 +154,7 @@ def texts(ax):
 
 
 def test_triangles_have_a_panel_for_each_outcome(plt):
-    axes = vx.landscape("log_score").plot()
+    axes = vx.landscape("log_score").plot().axes[:3]
     assert [ax.get_title() for ax in axes] == [f"class {y} happens" for y in range(3)]
     # The colours are the losses; the infinite ones at the edge have the last colour and a line of their own.
     mesh = axes[1].collections[0]
@@ -169,13 +168,13 @@ def test_triangles_have_a_panel_for_each_outcome(plt):
     assert np.allclose(ends[:, 1], 0)
     assert set(np.round(180 * ends[:, 0]).astype(int)) == set(range(181))
     axes[0].figure.canvas.draw()
-    (single,) = [vx.landscape("zero_one", [0.5, 0.2, 0.3]).plot()]
+    single = vx.landscape("zero_one", [0.5, 0.2, 0.3]).plot().axes[0]
     assert texts(single) == ["the truth loses least, as others do"]
 
 
 def test_the_truth_and_the_lowest_place_are_marked(plt):
     figure, ax = plt.subplots()
-    assert vx.landscape("sa_rps", [0.5, 0.2, 0.3]).plot(ax) is ax
+    assert vx.landscape("sa_rps", [0.5, 0.2, 0.3]).plot(ax) is figure
     assert texts(ax) == ["truth", "(0.2, 0.8, 0) loses least"]
     truth, best = (np.ravel(line.get_xydata()) for line in ax.lines[-2:])
     root = np.sqrt(3) / 2
@@ -184,11 +183,12 @@ def test_the_truth_and_the_lowest_place_are_marked(plt):
     figure.canvas.draw()
     with pytest.raises(vx.InputError, match="`ax` must be left out, or be 3 axes"):
         vx.landscape("brier").plot(ax)
-    assert len(draw_landscape(vx.landscape(lenient), list(plt.subplots(1, 3)[1]))) == 3
+    three, axes = plt.subplots(1, 3)
+    assert vx.landscape(lenient).plot(list(axes)) is three
 
 
 def test_curves_show_what_a_tie_costs(plt):
-    ax = vx.landscape("pbs", n_classes=2).plot()
+    (ax,) = vx.landscape("pbs", n_classes=2).plot().axes
     # Both curves end at the tie, and a dot has the loss of the tie itself: (1/2) ^ 2 * 2 + (1/2) * (1/2).
     dots = [line.get_xydata()[0].tolist() for line in ax.lines if line.get_marker() == "o"]
     assert dots == [[0.5, 0.75], [0.5, 0.75]]
@@ -196,11 +196,11 @@ def test_curves_show_what_a_tie_costs(plt):
     assert np.isnan(curve).any()
     steps = np.abs(np.diff(curve[:, 1]))
     assert np.nanmax(steps) < 0.01
-    log = vx.landscape("log_score", [0.6, 0.4], 2).plot()
+    (log,) = vx.landscape("log_score", [0.6, 0.4], 2).plot().axes
     assert [text.get_text() for text in log.texts] == ["∞", "∞"]
     assert np.isfinite(log.get_ylim()).all()
     # A smooth curve has no break.
-    smooth = vx.landscape("brier", n_classes=2).plot()
+    (smooth,) = vx.landscape("brier", n_classes=2).plot().axes
     assert not np.isnan(smooth.lines[0].get_xydata()).any()
     assert not [line for line in smooth.lines if line.get_marker() == "o"]
     for each in (ax, log, smooth):

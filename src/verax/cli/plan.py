@@ -116,7 +116,7 @@ def plan(
     else:
         found = size(**how)
     if plot is not None:
-        draw_to(plot, found.plot().figure)
+        draw_to(plot, found.plot())
     verdict = found.verdict.with_source(Typed.source())
     result = {
         "command": "plan",

@@ -124,8 +124,7 @@ def show_repeated(
     bounds = bounds_on_difference(require, found.columns)
     verdicts = [bound.hold(found) for bound in bounds]
     if plot is not None:
-        drawn = found.plot()
-        draw_to(plot, getattr(drawn, "figure", drawn))
+        draw_to(plot, found.plot())
     verdict = found.verdict.with_source(Typed.source())
     over = "folds" if asked.folds is not None else "datasets"
     result = {

@@ -96,8 +96,7 @@ def retain(
     assert isinstance(found, RetentionCurves)
     curves = rows.marked(found)
     if plot is not None:
-        axes = curves.plot()
-        draw_to(plot, (axes[0] if isinstance(axes, list) else axes).figure)
+        draw_to(plot, curves.plot())
     result = {
         "command": "retain",
         "file": opened.file,

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec
 
 import numpy as np
 
 from verax.common.packages import needed
 
 P = ParamSpec("P")
-T = TypeVar("T")
-
 # The colours of Okabe and Ito, which colour-blind readers can tell apart, and line styles.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 # What is context: lines of reference, models that are worse.
@@ -25,11 +23,14 @@ def pyplot() -> Any:
     return needed("matplotlib.pyplot", "Drawing", "plot")
 
 
-def plain_texts(draw: Callable[P, T]) -> Callable[P, T]:
-    """Let a function that returns a figure or axes draw texts as they are: $10k is no formula."""
+def plain_texts(draw: Callable[P, Any]) -> Callable[P, Any]:
+    """Let a function that returns a figure or axes draw texts as they are, and return the figure.
+
+    $10k is no formula.
+    """
 
     @wraps(draw)
-    def drawn(*args: P.args, **kwargs: P.kwargs) -> T:
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> Any:
         # One setting alone: a context of all would set the backend again, and notebooks lose their figures.
         settings = pyplot().rcParams
         before, settings["text.parse_math"] = settings["text.parse_math"], False
@@ -37,9 +38,10 @@ def plain_texts(draw: Callable[P, T]) -> Callable[P, T]:
             found = draw(*args, **kwargs)
         finally:
             settings["text.parse_math"] = before
-        for root in found if isinstance(found, (list, tuple, np.ndarray)) else [found]:
+        roots = list(found) if isinstance(found, (list, tuple, np.ndarray)) else [found]
+        for root in roots:
             _as_they_are(root)
-        return found
+        return roots[0].figure
 
     return drawn
 

@@ -192,8 +192,8 @@ class Landscape(Tabled):
 
         Returns
         -------
-        matplotlib.axes.Axes or list of them
-            The axes with the drawing.
+        matplotlib.figure.Figure
+            The drawing.
         """
         from verax.display.landscape import draw_landscape
 

@@ -86,8 +86,8 @@ class ScoreMap(Tabled, MaySkip):
 
         Returns
         -------
-        matplotlib.axes.Axes
-            The axes.
+        matplotlib.figure.Figure
+            The drawing.
         """
         from verax.display.score_map import draw_score_map
 

@@ -188,23 +188,28 @@ class LengthComparison(WithVerdict, Tabled, MaySkip):
         if len({f"{loss:.9g}" for loss in (hard, *lists, last)}) == 1:
             return f"{last:.4g} for every prediction: only the most likely class counts."
         text = ""
-        if self.lengths[:1] == (1,):
+        if 1 in self.lengths:
             wrong = ""
             if np.isinf(hard):
                 # A share, which rows without weight do not change.
                 share = self.infinite[name][0] / self.n_rows
                 wrong = f" (a class that was ruled out happened in {100 * share:.3g}% of the rows)"
             text = f"the probability of the first class takes the loss from {hard:.4g}{wrong} "
-            text += f"to {lists[0]:.4g}. "
+            text += f"to {lists[self.lengths.index(1)]:.4g}. "
+        elif lists:
+            shortest = f"lists of {self.lengths[0]}" if self.lengths[0] else "empty lists"
+            text = f"{shortest} have {lists[0]:.4g}. "
         if len(lists) < 1 or not np.isfinite(last):
             return text + (f"{whole[0].upper()}{whole[1:]} has {last:.4g}.")
         return text + self._growth(name, lists, last, whole)
 
     def _growth(self, name: str, lists: list[float], last: float, whole: str) -> str:
-        first, gain = lists[0], lists[0] - last
+        # The gain of further classes is that over the first alone, where it was measured.
+        at = self.lengths.index(1) if 1 in self.lengths else 0
+        first, gain = lists[at], lists[at] - last
         if abs(gain) <= 1e-12 * max(abs(first), abs(last)):
             return "The other classes change nothing."
-        gap = self.difference(self.predictions[1], self.predictions[-1], name)
+        gap = self.difference(f"top-{self.lengths[at]}", self.predictions[-1], name)
         if not gap.p_value <= 1 - self.confidence:
             return f"The other classes take it to {last:.4g}, which is not significantly different."
         if gain < 0:
@@ -213,8 +218,11 @@ class LengthComparison(WithVerdict, Tabled, MaySkip):
             )
         near = self.length_within(name)
         if near is None:
-            shares = [f"lists of {k} have {100 * (first - m) / gain:.3g} %" for k, m in self._pairs(lists)]
+            longer = zip(self.lengths[at + 1 :], lists[at + 1 :], strict=True)
+            shares = [f"lists of {k} have {100 * (first - m) / gain:.3g} %" for k, m in longer]
             reached = f"{', '.join(shares)} of that, and none is within 1 % of {whole}" if shares else ""
+        elif near < self.lengths[at]:
+            reached = f"lists of {near} are within 1 % of {whole}"
         else:
             mean = lists[self.lengths.index(near)]
             share = f"{100 * (first - mean) / gain:.3g} %"
@@ -229,9 +237,6 @@ class LengthComparison(WithVerdict, Tabled, MaySkip):
             texts = [_against(each) for each in found]
             sentences.append(f"{name}: {', '.join(texts)}.")
         return sentences
-
-    def _pairs(self, lists: list[float]) -> list[tuple[int, float]]:
-        return list(zip(self.lengths, lists, strict=True))[1:]
 
     def _as_dict(self) -> dict[str, Any]:
         return {

@@ -288,8 +288,8 @@ class DatasetComparison(WithVerdict, Tabled, MaySkip):
 
         Returns
         -------
-        matplotlib.axes.Axes
-            The axes.
+        matplotlib.figure.Figure
+            The drawing.
         """
         from verax.display.mean_ranks import draw_mean_ranks
 

@@ -602,8 +602,8 @@ class Monitor(WithVerdict):
 
         Returns
         -------
-        array of two Axes
-            The losses and the evidence.
+        matplotlib.figure.Figure
+            The losses above the evidence.
         """
         from verax.display.monitoring import draw_monitor
 

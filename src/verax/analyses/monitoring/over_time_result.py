@@ -101,8 +101,8 @@ class OverTime(WithVerdict, Tabled, MaySkip):
 
         Returns
         -------
-        array of two Axes
-            The losses, and confidence and accuracy.
+        matplotlib.figure.Figure
+            The losses above confidence and accuracy.
         """
         from verax.display.monitoring import draw_over_time
 

@@ -153,8 +153,8 @@ class SamplePlan(WithVerdict, Tabled, MaySkip):
 
         Returns
         -------
-        matplotlib.axes.Axes
-            The axes.
+        matplotlib.figure.Figure
+            The drawing.
         """
         from verax.display.planning import draw_plan
 

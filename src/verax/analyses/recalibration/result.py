@@ -294,8 +294,8 @@ class Recalibration(StoredAsJson, ShownRecalibration):
 
         Returns
         -------
-        matplotlib.axes.Axes
-            The axes with the drawing.
+        matplotlib.figure.Figure
+            The drawing.
         """
         from verax.display.recalibration import draw_gains
 

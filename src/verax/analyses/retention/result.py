@@ -145,8 +145,8 @@ class RetentionCurve(Tabled, MaySkip):
 
         Returns
         -------
-        matplotlib.axes.Axes
-            The axes with the drawing.
+        matplotlib.figure.Figure
+            The drawing.
         """
         return RetentionCurves({self.order: self}).plot(ax)
 
@@ -296,8 +296,8 @@ class RetentionCurves(Tabled, MaySkip, Mapping[Any, RetentionCurve]):
 
         Returns
         -------
-        matplotlib.axes.Axes
-            The axes with the drawing.
+        matplotlib.figure.Figure
+            The drawing.
         """
         from verax.display.retention import draw_retention
 

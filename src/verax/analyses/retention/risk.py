@@ -409,8 +409,8 @@ class RiskCoverage(Tabled, MaySkip):
 
         Returns
         -------
-        matplotlib.axes.Axes
-            The axes with the drawing.
+        matplotlib.figure.Figure
+            The drawing.
         """
         from verax.display.risk import draw_risk
 
