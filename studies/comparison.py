@@ -7,20 +7,20 @@ Prints the tables of studies/comparison.md. The data are not part of the reposit
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
 import verax as vx
+from recording import Data, run
 
-HERE = Path(__file__).parent
 BOOKMAKERS = ("B365", "BW", "IW", "LB", "WH", "VC", "BbAv")
 
 
-def bookmakers(data: Path) -> None:
-    frame = pd.read_parquet(data / "football-odds" / "odds_6bookmakers.parquet").sort_values(
+def bookmakers(data: Data) -> None:
+    frame = pd.read_parquet(data.file("football-odds/odds_6bookmakers.parquet")).sort_values(
         "date", kind="stable"
     )
     y = frame["outcome"].to_numpy()
@@ -43,25 +43,24 @@ def bookmakers(data: Path) -> None:
         print(f"{' - '.join(pair)}: {sequence}; first decided after {first} matches")
 
 
-def rain(data: Path) -> None:
-    frame = pd.read_csv(data / "weather-ordinal" / "pop_tampere_2003.csv").dropna()
+def rain(data: Data) -> None:
+    frame = pd.read_csv(data.file("weather-ordinal/pop_tampere_2003.csv")).dropna()
     y = np.digitize(frame["obs"], [0.25, 4.45])
     p = {f"{h} h ahead": frame[[f"p{h}_cat{i}" for i in range(3)]].to_numpy(float) for h in (24, 48)}
     print(vx.compare(y, p, rule=["rps", "brier"], normalize=True, time_ordered=True, reference="frequencies"))
 
 
-def networks(data: Path) -> None:
-    z = {name: np.load(data / "cifar100" / f"cifar100_{name}.npz") for name in ("vgg19_bn", "resnet-20")}
+def networks(data: Data) -> None:
+    z = {name: np.load(data.file(f"cifar100/cifar100_{name}.npz")) for name in ("vgg19_bn", "resnet-20")}
     y, p = {n: a["labels"] for n, a in z.items()}, {n: a["logits"] for n, a in z.items()}
     print(vx.compare(y, p, rule=["zero_one", "brier", "log_score"], logits=True))
 
 
-def main() -> None:
-    data = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE.parents[1] / "shared" / "data"
-    for title, study in (("Bookmakers", bookmakers), ("Rain", rain), ("Networks", networks)):
-        print(f"\n## {title}\n")
-        study(data)
+def quoted(study: Callable[[Data], None], data: Data) -> None:
+    print("```")
+    study(data)
+    print("```")
 
 
 if __name__ == "__main__":
-    main()
+    run(__file__, {study.__name__: partial(quoted, study) for study in (bookmakers, rain, networks)})

@@ -38,6 +38,7 @@ from covers import (  # noqa: F401
     sets,
 )
 from covers.claims import CLAIMS
+from recording import write
 
 RESULTS = Path(__file__).parent / "results" / "coverage.csv"
 COLUMNS = ("claim", "measured", "error", "low", "high", "holds")
@@ -66,7 +67,14 @@ def summary() -> str:
     for name, row in kept().items():
         own = lines.setdefault((name.partition(":")[0], f"{row['low']} to {row['high']}"), [])
         own.append((float(row["measured"]), row["holds"]))
-    table = ["| subject | wanted | claims | hold | measured |", "| --- | ---: | ---: | ---: | ---: |"]
+    rows = kept().values()
+    count = f"{len(rows):,} claims, of which {sum(row['holds'] == 'yes' for row in rows):,} hold."
+    table = [
+        count,
+        "",
+        "| subject | wanted | claims | hold | measured |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
     for (subject, wanted), found in lines.items():
         values, held = [x for x, _ in found if x == x], sum(holds == "yes" for _, holds in found)
         measured = f"{min(values):.1f} to {max(values):.1f}" if values else ""
@@ -105,6 +113,7 @@ def main() -> None:
         print(f"| {' | '.join(cells)} |", flush=True)
     if options.save:
         keep(measured)
+        write("coverage", {"summary": summary()})
 
 
 if __name__ == "__main__":

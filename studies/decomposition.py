@@ -7,7 +7,6 @@ Prints the tables of studies/decomposition.md and draws its figures. The data ar
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import matplotlib as mpl
@@ -16,6 +15,7 @@ import pandas as pd
 from sklearn.isotonic import IsotonicRegression
 
 import verax as vx
+from recording import Data, run
 
 mpl.use("Agg")
 
@@ -60,15 +60,14 @@ def against_truth(p: np.ndarray, q: np.ndarray) -> tuple[float, float, float]:
     return float(((p - q) ** 2).sum(axis=1).mean()), inside, outside
 
 
-def humans(data: Path) -> None:
-    print("\n## CIFAR-10, where the distribution of human labels is known")
-    h = np.load(data / "cifar10h-human" / "cifar10h.npz")
+def humans(data: Data) -> None:
+    h = np.load(data.file("cifar10h-human/cifar10h.npz"))
     q = h["counts"] / h["counts"].sum(axis=1, keepdims=True)
     y = h["labels"]
     rng = np.random.default_rng(0)
     one_human = (rng.random((len(q), 1)) > np.cumsum(q, axis=1)).sum(axis=1).clip(0, 9)
-    vgg = np.load(data / "cifar10-vgg16" / "cifar10_vgg16.npz")["probs"].astype(float)
-    folds = np.load(data / "label-errors" / "cifar10.npz")["probs"].astype(float)
+    vgg = np.load(data.file("cifar10-vgg16/cifar10_vgg16.npz"))["probs"].astype(float)
+    folds = np.load(data.file("label-errors/cifar10.npz"))["probs"].astype(float)
     models = {
         "VGG16": vgg / vgg.sum(axis=1, keepdims=True),
         "cross-validated": folds / folds.sum(axis=1, keepdims=True),
@@ -106,9 +105,8 @@ def humans(data: Path) -> None:
     figure.savefig(HERE / "figures" / "cifar10-reliability.png", dpi=110)
 
 
-def terciles(data: Path) -> None:
-    print("\n## Seasonal rain terciles (ECMWF), rows of a month taken as one group")
-    frame = pd.read_parquet(data / "weather-ordinal" / "ecmwf_terciles.parquet")
+def terciles(data: Data) -> None:
+    frame = pd.read_parquet(data.file("weather-ordinal/ecmwf_terciles.parquet"))
     p = frame[["below", "normal", "above"]].to_numpy(float)
     p = p / p.sum(axis=1, keepdims=True)
     y = frame["category"].to_numpy()
@@ -126,9 +124,8 @@ def terciles(data: Path) -> None:
     print("```")
 
 
-def tampere(data: Path) -> None:
-    print("\n## Rain at Tampere, the same days forecast 24 and 48 hours ahead")
-    frame = pd.read_csv(data / "weather-ordinal" / "pop_tampere_2003.csv").dropna()
+def tampere(data: Data) -> None:
+    frame = pd.read_csv(data.file("weather-ordinal/pop_tampere_2003.csv")).dropna()
     y = np.digitize(frame["obs"], [0.25, 4.45])
     leads = ("p24", "p48")
     forecasts = [frame[[f"{lead}_cat{k}" for k in range(3)]].to_numpy(float) for lead in leads]
@@ -161,9 +158,8 @@ def _gaps(
     return [getattr(second, name) - getattr(first, name) for name in names]
 
 
-def niamey(data: Path) -> None:
-    print("\n## Rain at Niamey, the example of the R package reliabilitydiag")
-    frame = pd.read_csv(data / "weather-ordinal" / "precip_Niamey_2016.csv")
+def niamey(data: Data) -> None:
+    frame = pd.read_csv(data.file("weather-ordinal/precip_Niamey_2016.csv"))
     table("forecast", "Brier (half)", "MCB", "MCB if calibrated", "p", "DSC", "UNC")
     for name in ("Logistic", "EMOS", "ENS", "EPC"):
         result = vx.decompose(
@@ -180,13 +176,5 @@ def niamey(data: Path) -> None:
         )
 
 
-def main() -> None:
-    data = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE.parents[1] / "shared" / "data"
-    humans(data)
-    terciles(data)
-    tampere(data)
-    niamey(data)
-
-
 if __name__ == "__main__":
-    main()
+    run(__file__, {study.__name__: study for study in (humans, terciles, tampere, niamey)})

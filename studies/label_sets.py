@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 
 import verax as vx
+from recording import Data, run
 
-RULES = {"brier": vx.brier, "log": vx.log_score, "spherical": vx.spherical, "pbs": vx.pbs}
+RULES = {"brier": vx.brier, "log_score": vx.log_score, "spherical": vx.spherical, "pbs": vx.pbs}
 
 
 def table(header: list[str], rows: list[list[str]]) -> None:
@@ -35,8 +33,8 @@ def difference(a: np.ndarray, b: np.ndarray) -> str:
     return f"{d.mean():+.4f} ({d.mean() - half:+.4f} to {d.mean() + half:+.4f})"
 
 
-def ecg_6(folder: Path) -> None:
-    z = np.load(folder / "multilabel-ecg-6" / "ecg6.npz")
+def ecg_6(data: Data) -> None:
+    z = np.load(data.file("multilabel-ecg-6/ecg6.npz"))
     y, names = z["labels"], [str(name) for name in z["model_names"]]
     labels = [str(name) for name in z["label_names"]]
     networks = {
@@ -83,8 +81,8 @@ def rater_lists(y: np.ndarray, sets: np.ndarray, labels: list[str]) -> tuple[vx.
     return hard, vx.TopLists.from_label_sets(chosen, [[r] for r in rate], labels=labels)
 
 
-def ptbxl(folder: Path) -> None:
-    train, test = (np.load(folder / "multilabel-ptbxl-71" / f"ptbxl_{part}.npz") for part in ("val", "test"))
+def ptbxl(data: Data) -> None:
+    train, test = (np.load(data.file(f"multilabel-ptbxl-71/ptbxl_{part}.npz")) for part in ("val", "test"))
     y, labels = test["labels"], [str(name) for name in test["label_names"]]
 
     def network(z: np.lib.npyio.NpzFile, k: int) -> vx.TopLists:
@@ -131,11 +129,5 @@ def ptbxl(folder: Path) -> None:
     print(f"Brier, network and frequencies minus network: {difference(*difference_of)}.")
 
 
-def main() -> None:
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1].parent / "shared" / "data"
-    ecg_6(folder)
-    ptbxl(folder)
-
-
 if __name__ == "__main__":
-    main()
+    run(__file__, {"six-findings": ecg_6, "statements": ptbxl})

@@ -5,20 +5,17 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 
 import verax as vx
+from recording import Data, run
 
 SHOWN = (1, 2, 3, 5, 10, 20, 50)
 
 
-def main() -> None:
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1].parent / "shared" / "data"
+def lengths(data: Data) -> None:
     for name in ("vgg19_bn", "resnet-20"):
-        z = np.load(folder / "cifar100" / f"cifar100_{name}.npz")
+        z = np.load(data.file(f"cifar100/cifar100_{name}.npz"))
         y, logits = z["labels"], z["logits"].astype(np.float64)
         comparison = vx.compare_lengths(y, logits, logits=True, k=range(1, 100))
         full = vx.TopLists.from_probabilities(logits, 100, logits=True)
@@ -48,4 +45,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(__file__, {"lengths": lengths})

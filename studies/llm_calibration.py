@@ -7,8 +7,7 @@
 from __future__ import annotations
 
 import csv
-import sys
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import matplotlib
@@ -18,6 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import verax as vx
+from recording import Data, run
 from verax.display.palette import COLOURS
 
 HERE = Path(__file__).parent
@@ -25,9 +25,9 @@ PLACES = ("place 1", "place 2", "place 3", "whole list")
 RULES = ("brier", "log_score", "pbs", "pll")
 
 
-def read(folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def read(data: Data) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Probabilities of the four options under ten prompts, the answers, and the subjects."""
-    z = np.load(folder / "llm-mmlu-conformal" / "mmlu_llama.npz")
+    z = np.load(data.file("llm-mmlu-conformal/mmlu_llama.npz"))
     p = z["probs"].astype(np.float64)
     return p / p.sum(axis=2, keepdims=True), z["labels"], z["subject"]
 
@@ -143,10 +143,8 @@ def draw_orders(records: list[dict[str, object]]) -> None:
     figure.savefig(HERE / "figures" / "llm-orders.png", dpi=110)
 
 
-def main() -> None:
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE.parents[1] / "shared" / "data"
-    p, y, subject = read(folder)
-    print(f"{len(y):,} questions in {len(np.unique(subject))} subjects, {len(p)} prompts, 4 options\n")
+def places_table(data: Data) -> None:
+    p, y, subject = read(data)
     found = places(p, y, subject)
     draw_places(p, y, found)
     with (HERE / "results" / "llm_calibration.csv").open("w", newline="") as file:
@@ -168,16 +166,37 @@ def main() -> None:
             f"| {name} | {claimed:.4f} | {happened:.4f} | {min(gaps):+.4f} to {max(gaps):+.4f} | "
             f"{off} of {len(own)} | {slope:.2f} | {timid} of {len(own)} |"
         )
-    print()
-    print(lengths(p, y, subject))
-    for network in ("vgg19_bn", "resnet-20"):
-        z = np.load(folder / "cifar100" / f"cifar100_{network}.npz")
+
+
+def lengths_table(data: Data) -> None:
+    print("| data | hard, above top-1 | top-1, above a list | the list, above full |\n|---|---:|---:|---:|")
+    compared = {"LLaMA": lengths(*read(data))}
+    for name, network in (("VGG-19", "vgg19_bn"), ("ResNet-20", "resnet-20")):
+        z = np.load(data.file(f"cifar100/cifar100_{network}.npz"))
         logits = z["logits"].astype(np.float64)
-        print(f"\nCIFAR-100, {network}:")
-        print(vx.compare_lengths(z["labels"], logits, logits=True, k=[1, 5, 20], rule=["brier", "log_score"]))
-    print("\n| length | score | best | pairs told apart | ordered against Brier, full | beyond chance |")
+        compared[name] = vx.compare_lengths(
+            z["labels"], logits, logits=True, k=[1, 5, 20], rule=["brier", "log_score"]
+        )
+    for name, found in compared.items():
+        for rule in found.means:
+            kind = f"{found.steps()[2].replace('top-', 'list of ')} of {found.n_classes}"
+            gaps = [found.difference(a, b, rule) for a, b in pairwise(found.steps())]
+            print(f"| {name}, {rule} ({kind}) | {' | '.join(map(span, gaps))} |")
+
+
+def span(gap: vx.results.Difference) -> str:
+    """A difference with its interval."""
+    if not np.isfinite(gap.difference):
+        return "infinite"
+    return (
+        f"{gap.difference:.4f} ({gap.interval.low:.4f} to {gap.interval.high:.4f})" if gap.difference else "0"
+    )
+
+
+def orders_table(data: Data) -> None:
+    print("| length | score | best | pairs told apart | ordered against Brier, full | beyond chance |")
     print("|---|---|---|---:|---:|---:|")
-    ordered = orders(p, y, subject)
+    ordered = orders(*read(data))
     for r in ordered:
         length = "full" if r["k"] == 4 else f"top-{r['k']}"
         apart = f"{r['told_apart']} of {r['pairs']}"
@@ -187,4 +206,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(__file__, {"places": places_table, "lengths": lengths_table, "orders": orders_table})

@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 
 import verax as vx
+from llm_calibration import read
+from recording import Data, run
 
 NAMES = ("brier", "log_score", "spherical", "zero_one", "pbs")
 
@@ -34,11 +33,8 @@ def paired(a: np.ndarray, b: np.ndarray, subject: np.ndarray) -> str:
     return f"{d.mean():+.4f} ({low:+.4f} to {high:+.4f})"
 
 
-def main() -> None:
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1].parent / "shared" / "data"
-    z = np.load(folder / "llm-mmlu-conformal" / "mmlu_llama.npz")
-    p, y, subject = z["probs"].astype(np.float64), z["labels"], z["subject"]
-    p /= p.sum(axis=2, keepdims=True)
+def tables(data: Data) -> None:
+    p, y, subject = read(data)
     rules = [vx.parse(name) for name in NAMES]
     lists = {k: [vx.TopLists.from_probabilities(each, k) for each in p] for k in range(5)}
     hard = [vx.TopLists.from_decisions(each.argmax(axis=1), n_classes=4) for each in p]
@@ -79,4 +75,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(__file__, {"lists": tables})

@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 
 import verax as vx
+from llm_calibration import read
+from recording import Data, run
 
 LEVEL, SPLITS = 0.9, 50
 SCORES = ("lac", "aps", "brier", "log_score")
@@ -49,7 +48,7 @@ def of_splits(y: np.ndarray, p: np.ndarray) -> None:
 def by_subject(y: np.ndarray, p: np.ndarray, subject: np.ndarray) -> None:
     """Each subject judged by sets that all other subjects calibrate, with and without groups."""
     print(
-        "\n| calibrated on the other subjects | mean coverage | lowest | subject | highest | subject | size |"
+        "| calibrated on the other subjects | mean coverage | lowest | subject | highest | subject | size |"
     )
     print("|---|---:|---:|---|---:|---|---:|")
     names = np.unique(subject)
@@ -65,18 +64,19 @@ def by_subject(y: np.ndarray, p: np.ndarray, subject: np.ndarray) -> None:
         ends = " | ".join(f"{coverage[at]:.3f} | {names[at]}" for at in (low, high))
         cells = f"{coverage.mean():.3f} | {ends}"
         print(f"| {called} | {cells} | {size.mean():.2f} |")
+
+
+def one_split(y: np.ndarray, p: np.ndarray, subject: np.ndarray) -> None:
+    """The verdict on the sets of one random half that the other half calibrates."""
     rng = np.random.default_rng(0)
     order = rng.permutation(len(y))
     a, b = order[: len(y) // 2], order[len(y) // 2 :]
     made = vx.conformal(y[a], p[a], level=LEVEL)
     found = vx.sets(y[b], made.apply(p[b]), by={"subject": subject[b]})
-    print(f"\nOne split: {found.verdict}")
-    for kind, lines in found.flagged.items():
-        shown = ", ".join(f"{line.label} ({line.coverage:.1%} of {line.n_rows})" for line in lines)
-        print(f"Significantly off by {kind} (Holm): {shown}.")
+    print(found.verdict)
 
 
-def prompts(y: np.ndarray, p: np.ndarray, subject: np.ndarray) -> None:
+def prompts(p: np.ndarray, y: np.ndarray, subject: np.ndarray) -> None:
     """Sets of one prompt beside those of the mean of ten, on the same questions."""
     half = np.random.default_rng(0).permutation(len(y))
     a, b = half[: len(y) // 2], half[len(y) // 2 :]
@@ -86,19 +86,22 @@ def prompts(y: np.ndarray, p: np.ndarray, subject: np.ndarray) -> None:
     found = vx.compare(y[b], sets, rule="level_set", groups=subject[b])
     d = found.difference("one prompt", "mean of ten prompts")
     low, high = d.interval
-    print(
-        f"\nLevel-set score, one prompt minus the mean of ten: {d.difference:.4f} ({low:.4f} to {high:.4f})."
-    )
+    print(f"Level-set score, one prompt minus the mean of ten: {d.difference:.4f} ({low:.4f} to {high:.4f}).")
 
 
-def main(folder: Path) -> None:
-    data = np.load(folder / "llm-mmlu-conformal" / "mmlu_llama.npz")
-    y, p, subject = data["labels"].astype(int), data["probs"].astype(float), data["subject"]
-    p /= p.sum(axis=2, keepdims=True)
-    of_splits(y, p[0])
-    by_subject(y, p[0], subject)
-    prompts(y, p, subject)
+def mmlu(data: Data) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Answers, probabilities of one prompt, and subjects."""
+    p, y, subject = read(data)
+    return y, p[0], subject
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    run(
+        __file__,
+        {
+            "splits": lambda data: of_splits(*mmlu(data)[:2]),
+            "subjects": lambda data: by_subject(*mmlu(data)),
+            "one-split": lambda data: one_split(*mmlu(data)),
+            "prompts": lambda data: prompts(*read(data)),
+        },
+    )

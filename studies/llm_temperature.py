@@ -6,13 +6,11 @@ Subjects are groups: their questions belong together.
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 
 import verax as vx
 from llm_calibration import read
+from recording import run
 
 METHODS = ("temperature", "rest", "temperature_rest", "best")
 
@@ -46,7 +44,7 @@ def gains(p: np.ndarray, y: np.ndarray, subject: np.ndarray) -> None:
 def mean_of_prompts(p: np.ndarray, y: np.ndarray, subject: np.ndarray) -> None:
     """Scaling of the mean of all prompts, which is less sure than each of them."""
     lists = vx.TopLists.from_probabilities(p.mean(axis=0), 3)
-    print(f"\n{vx.recalibrate(y, lists, rule='log_score', groups=subject)}\n")
+    print(f"```\n{vx.recalibrate(y, lists, rule='log_score', groups=subject)}\n```")
 
 
 def accuracies(p: np.ndarray, y: np.ndarray, subject: np.ndarray) -> None:
@@ -69,16 +67,10 @@ def accuracies(p: np.ndarray, y: np.ndarray, subject: np.ndarray) -> None:
         )
     pair = {models[i].name: lists[models[i].name] for i in (0, -1)}
     found = vx.compare(y, pair, rule="zero_one", groups=subject)
-    print(f"\n{vx.plan(found, difference=0.02)}")
-
-
-def main() -> None:
-    """Print all tables."""
-    p, y, subject = read(Path(sys.argv[1]))
-    gains(p, y, subject)
-    mean_of_prompts(p, y, subject)
-    accuracies(p, y, subject)
+    print(f"\n```\n{vx.plan(found, difference=0.02)}\n```")
 
 
 if __name__ == "__main__":
-    main()
+    run(
+        __file__, {f.__name__: lambda data, f=f: f(*read(data)) for f in (gains, mean_of_prompts, accuracies)}
+    )

@@ -7,7 +7,8 @@ Prints the tables of studies/ordered.md and draws its figures. The data are not 
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import matplotlib as mpl
@@ -15,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 import verax as vx
+from recording import Data, run
 
 mpl.use("Agg")
 
@@ -24,20 +26,20 @@ REMOVED = [i / 100 for i in range(21)]
 REPLICATES = 1000
 
 
-def retinopathy(data: Path) -> tuple:
-    z = np.load(data / "dr-aptos" / "dr_aptos5.npz")
+def retinopathy(data: Data) -> tuple:
+    z = np.load(data.file("dr-aptos/dr_aptos5.npz"))
     p = z["probs"].astype(float)
     return z["labels"], p / p.sum(axis=1, keepdims=True), None
 
 
-def rain(data: Path) -> tuple:
-    frame = pd.read_csv(data / "weather-ordinal" / "pop_tampere_2003.csv").dropna()
+def rain(data: Data) -> tuple:
+    frame = pd.read_csv(data.file("weather-ordinal/pop_tampere_2003.csv")).dropna()
     p = frame[["p24_cat0", "p24_cat1", "p24_cat2"]].to_numpy(float)
     return np.digitize(frame["obs"], [0.25, 4.45]), p / p.sum(axis=1, keepdims=True), None
 
 
-def terciles(data: Path) -> tuple:
-    frame = pd.read_parquet(data / "weather-ordinal" / "ecmwf_terciles.parquet")
+def terciles(data: Data) -> tuple:
+    frame = pd.read_parquet(data.file("weather-ordinal/ecmwf_terciles.parquet"))
     forecast = [c for c in frame.columns if frame[c].dtype.kind == "f" and frame[c].between(0, 1).all()][:3]
     outcome = next(c for c in frame.columns if set(frame[c].unique()) <= {0, 1, 2} and c not in forecast)
     p = frame[forecast].to_numpy(float)
@@ -45,19 +47,11 @@ def terciles(data: Path) -> tuple:
     return frame[outcome].to_numpy(), p / p.sum(axis=1, keepdims=True), groups.to_numpy()
 
 
-def football(data: Path) -> tuple:
-    frame = pd.read_parquet(data / "football-odds" / "odds_6bookmakers.parquet")
+def football(data: Data) -> tuple:
+    frame = pd.read_parquet(data.file("football-odds/odds_6bookmakers.parquet"))
     p = 1 / frame[["B365H", "B365D", "B365A"]].to_numpy(float)
     groups = frame["Div"].astype(str) + frame["date"].dt.year.astype(str)
     return frame["outcome"].to_numpy(), p / p.sum(axis=1, keepdims=True), groups.to_numpy()
-
-
-SETS = {
-    "retinopathy (APTOS, 5 grades)": retinopathy,
-    "rain (Tampere, 3 categories)": rain,
-    "seasonal rain terciles (ECMWF)": terciles,
-    "football (Bet365, 3 results)": football,
-}
 
 
 def by_hard_cost(y: np.ndarray, p: np.ndarray) -> tuple[float, float]:
@@ -81,41 +75,37 @@ def span(value: float, interval: tuple[float, float], digits: int = 4) -> str:
     return f"{value:.{digits}f} ({interval[0]:.{digits}f} to {interval[1]:.{digits}f})"
 
 
-def main() -> None:
-    data = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE.parents[1] / "shared" / "data"
-    for name, load in SETS.items():
-        y, p, groups = load(data)
-        card = vx.evaluate(y, p, ordered=True, groups=groups)
-        print(f"\n### {name}\n")
-        units = "" if card.n_groups is None else f", {card.n_groups} clusters"
-        print(f"{card.n_rows:,} rows{units}.")
-        scores = {**card.scores, **card.metrics}
-        print(
-            "; ".join(f"{n} {span(scores[n].mean, scores[n].interval)}" for n in ("rps", "qwk", "ec")) + ".\n"
-        )
-        options = {"removed": REMOVED, "bootstrap": REPLICATES, "groups": groups}
-        curves = vx.retention(y, p, rule=RULES, metric=["qwk", "ec"], **options)
-        row("ordered by", "mean QWK", "mean EC")
-        row("---", "---:", "---:")
-        for rule in RULES:
-            row(rule, *(span(curves[rule, m].area, curves[rule, m].interval) for m in ("qwk", "ec")))
-        row("the hard cost itself", *(f"{area:.4f}" for area in by_hard_cost(y, p)))
-        print()
-        row("difference of areas", "QWK", "EC")
-        row("---", "---:", "---:")
-        for a, b in (("rps", "brier"), ("rps", "log_score"), ("sa_rps", "rps")):
-            row(f"{a} - {b}", *(span(*curves.difference((a, m), (b, m))) for m in ("qwk", "ec")))
-        print()
-        free = vx.selective(y, p, by=["max_probability", "entropy", "rps"], metric=["qwk", "ec"], **options)
-        row("ordered without the outcome, by", "mean QWK", "mean EC")
-        row("---", "---:", "---:")
-        for key in ("max_probability", "entropy", "expected rps"):
-            row(key, *(span(free[key, m].area, free[key, m].interval) for m in ("qwk", "ec")))
-        if load is retinopathy:
-            draw(y, p, options)
-            print()
-            print(vx.worst(y, p, rule="brier", n=3, others=["rps", "log_score"]))
-            print(vx.worst(y, p, rule="rps", n=3, others=["brier", "log_score"]))
+def retained(load: Callable[[Data], tuple], data: Data) -> None:
+    y, p, groups = load(data)
+    card = vx.evaluate(y, p, ordered=True, groups=groups)
+    units = "" if card.n_groups is None else f", {card.n_groups} clusters"
+    print(f"{card.n_rows:,} rows{units}.")
+    scores = {**card.scores, **card.metrics}
+    print("; ".join(f"{n} {span(scores[n].mean, scores[n].interval)}" for n in ("rps", "qwk", "ec")) + ".\n")
+    options = {"removed": REMOVED, "bootstrap": REPLICATES, "groups": groups}
+    curves = vx.retention(y, p, rule=RULES, metric=["qwk", "ec"], **options)
+    row("ordered by", "mean QWK", "mean EC")
+    row("---", "---:", "---:")
+    for rule in RULES:
+        row(rule, *(span(curves[rule, m].area, curves[rule, m].interval) for m in ("qwk", "ec")))
+    row("the hard cost itself", *(f"{area:.4f}" for area in by_hard_cost(y, p)))
+    print()
+    row("difference of areas", "QWK", "EC")
+    row("---", "---:", "---:")
+    for a, b in (("rps", "brier"), ("rps", "log_score"), ("sa_rps", "rps")):
+        row(f"{a} - {b}", *(span(*curves.difference((a, m), (b, m))) for m in ("qwk", "ec")))
+    print()
+    free = vx.selective(y, p, by=["max_probability", "entropy", "rps"], metric=["qwk", "ec"], **options)
+    row("ordered without the outcome, by", "mean QWK", "mean EC")
+    row("---", "---:", "---:")
+    for key in ("max_probability", "entropy", "expected rps"):
+        row(key, *(span(free[key, m].area, free[key, m].interval) for m in ("qwk", "ec")))
+    if load is retinopathy:
+        draw(y, p, options)
+        print("\n```")
+        print(vx.worst(y, p, rule="brier", n=3, others=["rps", "log_score"]))
+        print(vx.worst(y, p, rule="rps", n=3, others=["brier", "log_score"]))
+        print("```")
 
 
 def draw(y: np.ndarray, p: np.ndarray, options: dict) -> None:
@@ -133,4 +123,6 @@ def draw(y: np.ndarray, p: np.ndarray, options: dict) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(
+        __file__, {load.__name__: partial(retained, load) for load in (retinopathy, rain, terciles, football)}
+    )

@@ -1,16 +1,14 @@
 """What raters tell: coverage of the worth in raters, and people beside a network on CIFAR-10.
 
-`python studies/raters.py [FOLDER]` prints the tables of raters.md; FOLDER holds the data sets.
+`python studies/raters.py FOLDER` prints the tables of raters.md; FOLDER holds the data sets.
 """
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 
 import verax as vx
+from recording import Data, run
 
 REPEATS = 600
 
@@ -80,10 +78,10 @@ def tempered(p: np.ndarray, temperature: float) -> np.ndarray:
     return powers / powers.sum(axis=1, keepdims=True)
 
 
-def people(folder: Path) -> None:
+def people(data: Data) -> None:
     """A network on CIFAR-10 against the labels of about 51 people for each image."""
-    human = np.load(folder / "cifar10h-human" / "cifar10h.npz")
-    network = np.load(folder / "cifar10-vgg16" / "cifar10_vgg16.npz")
+    human = np.load(data.file("cifar10h-human/cifar10h.npz"))
+    network = np.load(data.file("cifar10-vgg16/cifar10_vgg16.npz"))
     counts, p = human["counts"].astype(np.int64), network["probs"].astype(float)
     p = p / p.sum(axis=1, keepdims=True)
     majority = counts.argmax(axis=1)
@@ -92,7 +90,9 @@ def people(folder: Path) -> None:
     print("|---|---:|---:|---:|---:|---:|---:|")
     fitted = {}
     for name, own in (("majority", {"y": majority}), ("raters", {"y": counts, "raters": "counts"})):
-        found = vx.recalibrate(p=np.clip(p, 1e-12, 1), method="temperature", normalize=True, **own)
+        found = vx.recalibrate(
+            p=np.clip(p, 1e-12, 1), method="temperature", rule="log_score", normalize=True, **own
+        )
         fitted[name] = float(found.trial("temperature").detail.split()[-1])
     each = {"network": 1.0, "temperature 2.2": 2.2}
     each |= {f"temperature fitted to the {name} ({t:.2f})": t for name, t in fitted.items()}
@@ -114,4 +114,4 @@ def people(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    people(Path(sys.argv[1])) if len(sys.argv) > 1 else coverage()
+    run(__file__, {"people": people, "coverage": lambda _: coverage()}, seed=7)
