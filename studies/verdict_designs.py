@@ -106,7 +106,7 @@ class Design:
     make : function of (scale, rows, generator)
         Makes the rows.
     asks : tuple of str
-        The questions: "card", "subgroups", "recalibration" or "comparison".
+        The questions: "card", "subgroups", "card with subgroups", "recalibration", "page" or "comparison".
     fits : function of the scale
         Whether the design has a meaning there.
     shared : float
@@ -336,17 +336,29 @@ def weighted_by_risk(scale: Scale, n: int, rng: np.random.Generator) -> Made:
     return Made({"model": p}, p, log_weight=z[:, -1] + 0.5 * rng.normal(size=n))
 
 
-def in_subgroups(shifts: Mapping[str, float], levels: float = 0.0) -> Maker:
+def in_subgroups(shifts: Mapping[str, float], levels: float = 0.0, **drawn: float) -> Maker:
     """Five subgroups; forecasts of some are shifted, and event rates may differ between them."""
 
     def make(scale: Scale, n: int, rng: np.random.Generator) -> Made:
         by = rng.choice(SUBGROUPS, n, p=SHARES)
-        z = scale.draw(n, rng)
+        z = scale.draw(n, rng, **drawn)
         rank = np.searchsorted(SUBGROUPS, by)[:, None]
         z = z + levels * (rank - 2) * scale.ramp()
         moved = sum(shift * (by == name) for name, shift in shifts.items()) if shifts else np.zeros(n)
         p = scale.chances(z + np.asarray(moved)[:, None] * scale.ramp())
         return Made({"model": p}, scale.chances(z), by)
+
+    return make
+
+
+def in_many_subgroups(count: int, bad: int = 0) -> Maker:
+    """Subgroups of equal size, the forecasts of the first ones shifted."""
+
+    def make(scale: Scale, n: int, rng: np.random.Generator) -> Made:
+        rank = rng.permutation(np.arange(n) % count)
+        z = scale.draw(n, rng)
+        p = scale.chances(z + 1.2 * (rank < bad)[:, None] * scale.ramp())
+        return Made({"model": p}, scale.chances(z), np.array([f"s{i:02}" for i in range(count)])[rank])
 
     return make
 
@@ -415,7 +427,8 @@ def _several(scale: Scale) -> bool:
     return scale.classes > 2
 
 
-CARD, BOTH = ("card",), ("card", "recalibration")
+BOTH = ("card", "recalibration", "page")
+PARTS = ("subgroups", "card with subgroups")
 DESIGNS = {
     design.name: design
     for design in (
@@ -437,9 +450,12 @@ DESIGNS = {
         Design("heavy groups, calibrated", distorted(same), shared=0.8, heavy=True, arms=("grouped",)),
         Design("heavy groups, too extreme", distorted(times(1.6)), shared=0.8, heavy=True, arms=("grouped",)),
         Design("weights follow risks, calibrated", weighted_by_risk, arms=("weighted",)),
-        Design("subgroups, calibrated", in_subgroups({}, levels=0.5), ("subgroups",)),
-        Design("subgroups, one bad", in_subgroups({"c": 1.2}), ("subgroups",), main=True),
-        Design("subgroups, all shifted", in_subgroups(dict.fromkeys(SUBGROUPS, 0.6)), ("subgroups",)),
+        Design("subgroups, calibrated", in_subgroups({}, levels=0.5), PARTS),
+        Design("subgroups, one bad", in_subgroups({"c": 1.2}), PARTS, main=True),
+        Design("subgroups, all shifted", in_subgroups(dict.fromkeys(SUBGROUPS, 0.6)), PARTS),
+        Design("subgroups, rare event", in_subgroups({}, level=-3.5), PARTS, fits=_binary),
+        Design("20 subgroups, calibrated", in_many_subgroups(20), PARTS),
+        Design("20 subgroups, one bad", in_many_subgroups(20, 1), PARTS),
         Design("no skill", without_skill(1)),
         Design("five models without skill", without_skill(5), ("comparison",)),
         Design("equal models", noisy(a=0.5, b=0.5), ("comparison",), main=True),

@@ -28,7 +28,8 @@ import numpy as np
 
 import verax as vx
 from covers.claims import share_of
-from verax.inference.findings import Claim, Finding
+from verax.analyses.subgroups.verdict import verdict_of
+from verax.inference.findings import Claim, Finding, Verdict
 from verdict_designs import DESIGNS, SCALES, SIZES, Design, Rows, Scale, Truth, losses, truth_of
 
 RESULTS = Path(__file__).parent / "results" / "verdicts.csv"
@@ -44,33 +45,55 @@ CALIBRATION = frozenset(
 )
 # The rate that a claim may be false at.
 LEVEL = 0.05
+# Questions that take long.
+SLOW = frozenset({"recalibration", "page"})
 # Fresh rows that tell whether a fitted recalibration helps.
 FRESH = 4000
+
+# A verdict, and the recalibration that it may claim to help.
+Asked = tuple[Verdict, Any]
 
 # ---- questions ---------------------------------------------------------------------------------
 
 
-def _card(rows: Rows) -> Any:
-    return vx.evaluate(rows.y, rows.p, **rows.options)
+def _card(rows: Rows) -> Asked:
+    return vx.evaluate(rows.y, rows.p, **rows.options).verdict, None
 
 
-def _comparison(rows: Rows) -> Any:
-    return vx.compare(rows.y, dict(rows.made.forecasts), **rows.options)
+def _comparison(rows: Rows) -> Asked:
+    return vx.compare(rows.y, dict(rows.made.forecasts), **rows.options).verdict, None
 
 
-def _subgroups(rows: Rows) -> Any:
-    return vx.subgroups(rows.y, rows.p, by=rows.made.by, **rows.options)
+def _subgroups(rows: Rows) -> Asked:
+    return vx.subgroups(rows.y, rows.p, by=rows.made.by, **rows.options).verdict, None
 
 
-def _recalibration(rows: Rows) -> Any:
-    return vx.recalibrate(rows.y, rows.p, **rows.options)
+def _recalibration(rows: Rows) -> Asked:
+    found = vx.recalibrate(rows.y, rows.p, **rows.options)
+    return found.verdict, found
 
 
-QUESTIONS: dict[str, Callable[[Rows], Any]] = {
+def _with_subgroups(rows: Rows) -> Asked:
+    """What `verax evaluate --by` claims: of all rows, and of the subgroups of two columns."""
+    columns = {"site": rows.made.by, "half": np.arange(len(rows.y)) % 2}
+    how = {"least": 1, **rows.options}
+    parts = {name: vx.subgroups(rows.y, rows.p, by=by, **how) for name, by in columns.items()}
+    return verdict_of(rows.y, rows.p, parts=parts, **rows.options)[0], None
+
+
+def _page(rows: Rows) -> Asked:
+    """What a page claims, with recalibration."""
+    found = vx.report.Report.of(rows.y, rows.p, **rows.options)
+    return found.verdict, found.contents.best.own.remedy.recalibration
+
+
+QUESTIONS: dict[str, Callable[[Rows], Asked]] = {
     "card": _card,
     "comparison": _comparison,
     "subgroups": _subgroups,
     "recalibration": _recalibration,
+    "card with subgroups": _with_subgroups,
+    "page": _page,
 }
 
 
@@ -96,7 +119,12 @@ def is_true(finding: Finding, truth: Truth, helps: Callable[[], bool]) -> bool:
     if claim == Claim.MISCALIBRATED:
         return not truth.calibrated
     if claim == Claim.SUBGROUP:
-        return bool(finding.about) and all(truth.subgroups.get(name) for name in finding.about)
+        # A verdict on all rows says which column a subgroup is of.
+        names = [name.removeprefix("site = ") for name in finding.about]
+        if truth.calibrated:
+            return False
+        # Halves of the rows hold as many rows of a bad subgroup as any other.
+        return bool(names) and all(name.startswith("half") or truth.subgroups.get(name) for name in names)
     if claim in (Claim.BETTER, Claim.WORSE):
         wanted, rule = (1 if claim == Claim.BETTER else -1), rule_of(finding)
         model = model if (rule, model) in truth.skill else "model"
@@ -128,6 +156,8 @@ def expected(question: str, truth: Truth) -> set[str]:
         return set() if truth.calibrated else {Claim.HELPS}
     skills = {s for (rule, _), s in truth.skill.items() if rule in ("brier", "rps")}
     found = {Claim.BETTER} if skills == {1} else {Claim.WORSE} if skills == {-1} else set()
+    if question == "card with subgroups" and any(truth.subgroups.values()):
+        return found | {Claim.SUBGROUP}
     return found if truth.calibrated else found | {ANY_CALIBRATION}
 
 
@@ -149,12 +179,12 @@ class Cell:
     @property
     def samples(self) -> int:
         """How many samples a round takes: fewer where they take long."""
-        slow = self.scale.classes > 5 or self.question == "recalibration"
+        slow = self.scale.classes > 5 or self.question in SLOW
         return (
             5
             if slow
             else 10
-            if self.rows > 1000 or self.scale.classes > 2 or self.question == "subgroups"
+            if self.rows > 1000 or self.scale.classes > 2 or "subgroups" in self.question
             else 20
         )
 
@@ -181,17 +211,18 @@ class Cell:
     def said(self, seed: list[int], truth: Truth) -> list[tuple[str, bool | None]]:
         """The claims of the verdict on one sample, and whether they are true; None if they assert nothing."""
         rows = self.design.rows(self.scale, self.rows, self.dependence, seed)
-        result = QUESTIONS[self.question](rows)
+        verdict, recalibration = QUESTIONS[self.question](rows)
 
         def helps() -> bool:
             fresh = self.design.make(self.scale, FRESH, np.random.default_rng(1))
             (p,) = fresh.forecasts.values()
-            before, after = (losses(np.asarray(x), fresh.q)[result.rule.name] for x in (p, result(p)))
+            recalibrated = np.asarray(recalibration.apply(p))
+            before, after = (losses(x, fresh.q)[recalibration.rule.name] for x in (p, recalibrated))
             return float(after.mean()) < float(before.mean())
 
         return [
             (str(each.claim), is_true(each, truth, helps) if each.claim.asserts else None)
-            for each in result.verdict.findings
+            for each in verdict.findings
         ]
 
 
@@ -202,10 +233,10 @@ def all_cells() -> list[Cell]:
         for question in design.asks:
             for scale in (scale for scale in SCALES if design.fits(scale)):
                 for rows in SIZES:
-                    slow = rows > 1000 or scale.classes > 5 or question == "recalibration"
+                    slow = rows > 1000 or scale.classes > 5 or question in SLOW
                     if slow and not (design.main and rows >= 5 * scale.classes):
                         continue
-                    if question == "recalibration" and (rows > 1000 or scale.classes > 5):
+                    if question in SLOW and (rows > 1000 or scale.classes > 5):
                         continue
                     found += [Cell(question, design, scale, rows, arm) for arm in design.arms]
     return found

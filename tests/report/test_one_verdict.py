@@ -137,3 +137,67 @@ def test_the_next_step_runs_as_printed(tmp_path):
     assert "lowers the Brier score by" in ran.stdout
     again = eval(found["next_step"]["call"], {"vx": vx, "y": y, "p": p})
     assert again.method != "none"
+
+
+# ---- subgroups ---------------------------------------------------------------------------------
+
+
+def _by_site(tmp_path, *, shift, n=1500):
+    """Rows whose forecasts are shifted in the subgroup c, and a second model that is worse."""
+    rng = np.random.default_rng(5)
+    z = rng.normal(size=n)
+    y = (rng.random(n) < 1 / (1 + np.exp(-z))).astype(int)
+    site, half = rng.choice(list("abcde"), n, p=[0.3, 0.3, 0.04, 0.18, 0.18]), np.arange(n) % 2
+    files = []
+    for name, x in {"one": z + shift * (site == "c"), "two": 0.2 * z}.items():
+        p = 1 / (1 + np.exp(-x))
+        frame = pl.DataFrame({"y": y, "p_0": 1 - p, "p_1": p, "site": site, "half": half})
+        frame.write_parquet(tmp_path / f"{name}.parquet")
+        files.append(tmp_path / f"{name}.parquet")
+    return files, site, half, y, 1 / (1 + np.exp(-z - shift * (site == "c")))
+
+
+def _about_subgroups(findings):
+    return [each for each in findings if "subgroup" in each["claim"]]
+
+
+@pytest.mark.parametrize(
+    ("shift", "claim"), [(1.8, "subgroup_miscalibrated"), (0, "no_subgroup_miscalibrated")]
+)
+def test_subgroups_are_the_last_question_on_every_surface(shift, claim, tmp_path):
+    (file, _), site, half, y, p = _by_site(tmp_path, shift=shift)
+    columns = ["--by", "site", "--by", "half"]
+    plain = json.loads(verax("evaluate", file, *columns, "--json").stdout)
+    page = json.loads(verax("evaluate", file, *columns, "--html", tmp_path / "p.html", "--json").stdout)
+    report = vx.report.Report.of(y, np.column_stack([1 - p, p]), by={"site": site, "half": half})
+    (told,) = _about_subgroups(plain["findings"])
+    assert told["claim"] == claim
+    assert told["about"] == (["site = c"] if shift else [])
+    # Skill is answered, so calibration is tested at 5 % and subgroups at a fifth of that.
+    assert told["level"] == pytest.approx(0.01)
+    assert _plain([told]) == _plain(_about_subgroups(page["findings"]))
+    assert _plain([told]) == _plain(_about_subgroups(report.verdict.to_dict()["findings"]))
+    # The tables below say the same, and p-values are corrected for the subgroups of both columns.
+    lines = [line for part in plain["subgroups"].values() for line in part["subgroups"]]
+    out = [line["label"] for line in lines if line["stands_out"]]
+    assert out == (["c"] if shift else [])
+    least = min(lines, key=lambda line: line["p_value"])
+    assert least["p_adjusted"] == pytest.approx(min(1, 7 * least["p_value"]))
+    if shift:
+        step = plain["next_step"]["text"]
+        assert "do not use the probabilities in the subgroup site = c" in step
+        assert "nothing speaks against" not in plain["verdict"]
+
+
+def test_subgroups_of_a_comparison_are_those_of_the_best_model(tmp_path):
+    files, *_ = _by_site(tmp_path, shift=1.8)
+    found = json.loads(verax("compare", *files, "--by", "site", "--json").stdout)
+    (told,) = _about_subgroups(found["findings"])
+    assert told["text"].startswith("one is significantly miscalibrated in the subgroup site = c")
+    # The other model is too timid everywhere.
+    out = {
+        (line["label"], line["model"])
+        for line in found["subgroups"]["site"]["subgroups"]
+        if line["stands_out"]
+    }
+    assert out >= {("c", "one"), ("a", "two")}

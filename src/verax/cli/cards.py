@@ -107,7 +107,7 @@ def show_card(
     elif save is not None:
         card.save(save)
     if report is None and card.weight and (small or not dense):
-        verdict = rows.verdict(asked, ordered=ordered, **plan)
+        verdict, parts = rows.verdict(asked, ordered=ordered, parts=parts, **plan)
     verdict = None if verdict is None else verdict.with_source(Typed.source())
     file = next(iter(rows.files.values()))
     found, by = card.to_dict(stored=False), {name: part.to_dict(stored=False) for name, part in parts.items()}

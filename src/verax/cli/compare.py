@@ -213,7 +213,8 @@ def compare(
     if report is not None:
         verdict = report.verdict
     else:
-        verdict = rows.verdict(rule, found=found, ordered=reading.ordered, time_ordered=time_ordered, **plan)
+        in_order = {"ordered": reading.ordered, "time_ordered": time_ordered}
+        verdict, parts = rows.verdict(rule, found=found, parts=parts, **in_order, **plan)
     verdict = verdict.with_source(Typed.source())
     result = {
         "command": "compare",

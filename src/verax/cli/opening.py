@@ -201,9 +201,9 @@ class GivenRows:
             return self
         return replace(self, options={**self.options, "groups": Groups.of(groups, len(self.first)).fewest})
 
-    def verdict(self, rules: Sequence[Rule | str] | None, **how: Any) -> Verdict:
-        """What there is to claim of the models, the same as on the page."""
-        from verax.analyses.verdicts.rows import verdict_of
+    def verdict(self, rules: Sequence[Rule | str] | None, **how: Any) -> tuple[Verdict, dict[str, Subgroups]]:
+        """What there is to claim of the models and their subgroups, the same as on the page."""
+        from verax.analyses.subgroups.verdict import verdict_of
 
         if not self.held:
             return self.ask(verdict_of, rules=rules, **how)

@@ -92,5 +92,6 @@ def _report(
         weights_are=plan.weights_are,
         source=said,
     )
-    (report.with_subgroups(parts) if parts else report).save(html)
+    report = report.with_subgroups(parts) if parts else report
+    report.save(html)
     return report.verdict

@@ -25,7 +25,7 @@ from verax.report.breakdowns import Breakdowns
 from verax.report.contents import Contents
 from verax.report.page import render
 from verax.report.problem import Problem, open_given
-from verax.report.verdict import verdict_of
+from verax.report.verdict import in_one_family, verdict_of
 from verax.scores.base import Rule
 from verax.scores.metrics import CostsLike
 
@@ -197,7 +197,8 @@ class Report:
             time_ordered=time_ordered,
             full=tuple(full),
         )
-        return cls(look_at(handle, problem, confidence=confidence, seed=seed, full=full), title, source)
+        contents = look_at(handle, problem, confidence=confidence, seed=seed, full=full)
+        return cls(in_one_family(contents), title, source)
 
     @property
     def verdict(self) -> Verdict:
@@ -224,7 +225,7 @@ class Report:
             A new report.
         """
         parts = Breakdowns(dict(found), {name: [] for name in found})
-        return replace(self, contents=replace(self.contents, parts=parts))
+        return replace(self, contents=in_one_family(replace(self.contents, parts=parts)))
 
     def __repr__(self) -> str:
         problem = self.contents.problem

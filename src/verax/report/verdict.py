@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from verax.analyses.subgroups.result import Subgroups
+from verax.analyses.subgroups.verdict import with_subgroups
 from verax.analyses.verdicts.calibration import CalibrationEvidence, calibration_findings, list_findings
-from verax.analyses.verdicts.rows import tested_words
+from verax.analyses.verdicts.rows import Judgement
 from verax.analyses.verdicts.which import Question, which_findings
 from verax.inference.findings import Claim, Finding, Level, Verdict
 from verax.report.contents import Contents, Findings
@@ -13,13 +17,26 @@ from verax.report.contents import Contents, Findings
 
 def verdict_of(contents: Contents) -> Verdict:
     """What to keep, by how much it is better and how sure that is; then calibration and what would help."""
+    tried = contents.best.own.remedy.recalibration
+    return _judged(contents)[0].with_remedy(() if tried is None else tried.verdict.findings)
+
+
+def in_one_family(contents: Contents) -> Contents:
+    """The same with subgroups that are tested together with the other claims of the page."""
+    return replace(contents, parts=replace(contents.parts, shown=_judged(contents)[1]))
+
+
+def _judged(contents: Contents) -> tuple[Verdict, dict[str, Subgroups]]:
+    """The verdict without recalibration, and the subgroups."""
     best = contents.best
     findings, level = which_findings(_question(contents))
     findings += _calibration(contents, best, level, skilled=findings[0].claim == Claim.BETTER)
-    tried = best.own.remedy.recalibration
-    return Verdict(findings, tested_words(contents.confidence)).with_remedy(
-        () if tried is None else tried.verdict.findings
-    )
+    judged = Judgement(findings, level, best.name, _whose(contents, best), contents.confidence)
+    return with_subgroups(judged, contents.subgroups)
+
+
+def _whose(contents: Contents, found: Findings) -> str:
+    return "The model" if len(contents.findings) == 1 else found.name
 
 
 def _question(contents: Contents) -> Question:
@@ -40,7 +57,7 @@ def _calibration(
     contents: Contents, found: Findings, level: Level, *, skilled: bool = False, alone: bool = False
 ) -> list[Finding]:
     """Whether the probabilities of a model mean what they say."""
-    whose = "The model" if alone or len(contents.findings) == 1 else found.name
+    whose = "The model" if alone else _whose(contents, found)
     if found.places is not None:
         return list_findings(found.places.claims, level, whose)
     return calibration_findings(evidence_of(contents, found), level, whose, skilled=skilled)

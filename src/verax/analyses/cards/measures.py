@@ -55,7 +55,7 @@ class RowMeasures:
         # Imported here: it imports SciPy, which takes longer than scoring a small file.
         from verax.analyses.verdicts.rows import judge
 
-        return judge(self.handle, self.rules, ordered=self.ordered, plan=self.plan)
+        return judge(self.handle, self.rules, ordered=self.ordered, plan=self.plan).verdict
 
     def line(self, name: str) -> CardLine:
         """One measure; those that are not shown are computed alone."""

@@ -175,7 +175,9 @@ def _tested_subgroups(
     among = asked.among or len(found.labels)
     tested = corrected(lines, 1 - plan.confidence, draw, among)
     comparisons = in_subgroups(comparisons, among)
-    return Subgroups(tested, comparisons, name_of(asked.rule), column, within_groups=within_groups)
+    return Subgroups(
+        tested, comparisons, name_of(asked.rule), column, within_groups=within_groups, among=among
+    )
 
 
 def in_order_of_time(
@@ -204,14 +206,8 @@ def in_order_of_time(
                 confidence=plan.confidence,
                 weights_are=plan.weights_are,
             )
-    return Subgroups(
-        found.lines,
-        in_subgroups(comparisons, asked.among or len(labels)),
-        found.rule,
-        found.by,
-        within_groups=found.within_groups,
-        time_ordered=True,
-    )
+    compared = in_subgroups(comparisons, asked.among or len(labels))
+    return found.changed(comparisons=compared, time_ordered=True)
 
 
 def _drawn(events: Fitted, look: SecondLook | None, seed: int, n: int, stage: int) -> Floats:

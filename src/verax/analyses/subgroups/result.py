@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from verax.analyses.calibration.components import Decomposition
 from verax.analyses.cards.lines import CardLine
@@ -82,6 +83,10 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
         Whether the subgroups are the groups themselves.
     time_ordered : bool, default False
         Whether the rows are in order of time.
+    among : int, optional
+        How many subgroups were tested together, where these are some of them.
+    level : float, optional
+        The level of the tests; by default one minus the confidence level.
 
     Examples
     --------
@@ -100,6 +105,8 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
     by: str
     within_groups: bool
     time_ordered: bool
+    among: int
+    level: float
 
     def __init__(
         self,
@@ -110,12 +117,52 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
         *,
         within_groups: bool = False,
         time_ordered: bool = False,
+        among: int | None = None,
+        level: float | None = None,
     ) -> None:
         self.lines, self.comparisons, self.rule, self.by = lines, comparisons, rule, by
         self.within_groups, self.time_ordered = within_groups, time_ordered
-        several = len({line.model for line in lines}) > 1
-        self._by_key = {(line.label, line.model) if several else line.label: line for line in lines}
-        self._several = several
+        self.among = len({line.label for line in lines}) if among is None else among
+        self.level = round(1 - self._score(lines[0]).interval.confidence, 12) if level is None else level
+        self.several = len({line.model for line in lines}) > 1
+
+    def changed(self, **values: Any) -> Self:
+        """The same with other values of some of what it was made of.
+
+        Parameters
+        ----------
+        **values
+            The values.
+
+        Returns
+        -------
+        Subgroups
+            A new result.
+        """
+        found = copy.copy(self)
+        vars(found).update(values)
+        return found
+
+    def tested_at(self, level: float, lines: Sequence[Subgroup]) -> Self:
+        """The same with p-values that are corrected for more subgroups.
+
+        Parameters
+        ----------
+        level : float
+            The level of the tests.
+        lines : sequence of Subgroup
+            The lines, in their order.
+
+        Returns
+        -------
+        Subgroups
+            A new result.
+        """
+        return self.changed(level=level, lines=list(lines))
+
+    @property
+    def _by_key(self) -> dict[Any, Subgroup]:
+        return {(line.label, line.model) if self.several else line.label: line for line in self.lines}
 
     def __getitem__(self, key: Any) -> Subgroup:
         return self._by_key[key]
@@ -151,7 +198,7 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
     def _findings(self) -> list[Finding]:
         if self.untested:
             return [Finding(Claim.UNTESTED, self.untested), *self._leads()]
-        found, level = [], round(1 - self._score(self.lines[0]).interval.confidence, 12)
+        found = []
         if self.flagged:
             names = self._names(self.flagged)
             p = [line.p_adjusted for line in self.flagged if line.p_adjusted is not None]
@@ -168,20 +215,16 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
                         for name, line in zip(names, self.flagged, strict=True)
                     },
                     p_value=max(p, default=None),
-                    level=level,
+                    level=self.level,
                     step=step,
                 )
             )
-        undecided = [line for line in self.lines if line.undecided]
-        if undecided:
-            names = self._names(undecided)
-            text = f"Undecided, because it would take too many draws: {listed(names, _NAMED)}."
-            found.append(Finding(Claim.UNTESTED, text, tuple(names)))
-        none = Finding(Claim.NO_SUBGROUP, "No subgroup is significantly miscalibrated.", level=level)
+        found += undecided_finding(self._names([line for line in self.lines if line.undecided]))
+        none = Finding(Claim.NO_SUBGROUP, "No subgroup is significantly miscalibrated.", level=self.level)
         return [*(found or [none]), *self._leads()]
 
     def _names(self, lines: list[Subgroup]) -> list[str]:
-        return [clean(line.label, 40) + (f" ({line.model})" if self._several else "") for line in lines]
+        return [clean(line.label, 40) + (f" ({line.model})" if self.several else "") for line in lines]
 
     def _leads(self) -> list[Finding]:
         """The best model of each subgroup, and the subgroups without one."""
@@ -228,7 +271,7 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
         }
 
     def _given(self) -> dict[str, Any]:
-        given = ("lines", "comparisons", "rule", "by", "within_groups", "time_ordered")
+        given = ("lines", "comparisons", "rule", "by", "within_groups", "time_ordered", "among", "level")
         return {name: getattr(self, name) for name in given}
 
     def plot(self) -> Any:
@@ -243,7 +286,7 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
 
         lines = []
         for line in self.lines:
-            model = f", {line.model}" if self._several else ""
+            model = f", {line.model}" if self.several else ""
             name = f"{line.label}{model} ({line.card.n_rows:,} rows)"
             lines.append((name, line.decomposition.whole, line))
         return draw_subgroups(lines, self.rule)
@@ -256,7 +299,7 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
         columns = [
             Column("by", value=lambda _: self.by),
             Column("subgroup", self.by, lambda line: str(line.label), _label, right=False),
-            Column("model", "model" if self._several else "", right=False),
+            Column("model", "model" if self.several else "", right=False),
             Column("n_rows", "rows", ",", lambda line: line.card.n_rows),
             Column("rule", value=lambda _: self.rule),
             Column("mean", self.rule, self._score_text, lambda line: self._score(line).mean),
@@ -291,6 +334,14 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
     def leaders(self) -> list[str]:
         """The best model of each subgroup, a sentence each; empty for one model."""
         return [each.text for each in self._leads()]
+
+
+def undecided_finding(names: Sequence[str]) -> list[Finding]:
+    """What there is to say of subgroups whose test would take too many draws, by their names."""
+    if not names:
+        return []
+    text = f"Undecided, because it would take too many draws: {listed(names, _NAMED)}."
+    return [Finding(Claim.UNTESTED, text, tuple(names))]
 
 
 def score_of(card: Scorecard, rule: str) -> CardLine:

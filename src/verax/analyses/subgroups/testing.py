@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from verax.analyses.subgroups.chance import Chance, WorkBudget, settle
 from verax.analyses.subgroups.result import Subgroup
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.inference.estimates import holm
+from verax.inference.findings import Level
 from verax.inputs.arrays import Floats
 
 
@@ -39,23 +41,36 @@ def corrected(
 ) -> list[Subgroup]:
     """With p-values from enough draws and Holm's correction over all subgroups, for each model."""
     result: dict[tuple[Any, str], Subgroup] = {(line.label, line.model): line for line in lines}
+    # Verdicts on all rows test subgroups last, at a smaller level, and take these draws.
+    share, least = level / among, Level(level).after(answered=False).level / among
     for model in dict.fromkeys(line.model for line in lines):
         own = [line for line in lines if line.model == model]
         if any(line.p_value is None for line in own):
             continue
-        share, work = level / among, WorkBudget(settings.subgroup_draws)
-        tests = [_tested(line, share, draw[line.label, model], work) for line in own]
-        adjusted = holm(np.array([test.p_value for test in tests]), among)
-        for line, test, p in zip(own, tests, adjusted.tolist(), strict=True):
-            out = p <= level
+        work = WorkBudget(settings.subgroup_draws)
+        for line in own:
+            test = _tested(line, least, draw[line.label, model], work)
             result[line.label, model] = replace(
-                line,
-                p_value=test.p_value,
-                p_adjusted=p,
-                stands_out=out,
-                undecided=not (out or test.could_pass(share)),
+                line, p_value=test.p_value, undecided=not test.could_pass(share)
             )
-    return list(result.values())
+    return adjusted(list(result.values()), level, among)
+
+
+def adjusted(lines: Sequence[Subgroup], level: float, among: int) -> list[Subgroup]:
+    """With Holm's correction over all subgroups, for each model; `among` is how many there are."""
+    found = list(lines)
+    for model in dict.fromkeys(line.model for line in lines):
+        own = [i for i, line in enumerate(lines) if line.model == model]
+        p = np.array([math.nan if lines[i].p_value is None else lines[i].p_value for i in own], float)
+        for i, q in zip(own, holm(p, among).tolist(), strict=True):
+            known, out = not math.isnan(q), q <= level
+            found[i] = replace(
+                lines[i],
+                p_adjusted=q if known else None,
+                stands_out=out,
+                undecided=lines[i].undecided and not out,
+            )
+    return found
 
 
 def _tested(line: Subgroup, level: float, draw: Callable[[int, int], Floats], work: WorkBudget) -> Chance:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Unpack
+from dataclasses import dataclass, replace
+from typing import Any
 
 from verax.analyses.calibration.cells import default_draws
 from verax.analyses.calibration.class_bias import read_class_biases
@@ -27,21 +27,17 @@ from verax.analyses.verdicts.which import Question, which_findings
 from verax.analyses.words import distinct
 from verax.errors import InputError
 from verax.inference.findings import Claim, Finding, Level, Verdict
-from verax.inference.intervals import Resampling, WeightsAre
+from verax.inference.intervals import Resampling
 from verax.inputs.handles import Handle
-from verax.inputs.memory import open_rows
-from verax.inputs.options import Reading, reads
 from verax.scores.base import Rule
-from verax.scores.combinators import Padded
-from verax.scores.metrics import needs_order
-from verax.scores.registry import RULES, as_rules, compared_rules, name_of
+from verax.scores.registry import RULES, compared_rules, name_of
 
 # Places of lists that the claims of first places and whole lists are read with.
 _PLACES = 20
 TESTED = (
-    "Claims are tested in order: skill, leads, calibration. Each is tested at {level}; calibration at {less} "
-    "if one before stays open. Tests of one question share the level (Holm). Intervals are of each number "
-    "alone."
+    "Claims are tested in order: skill, leads, calibration, subgroups. Each is tested at {level}; "
+    "calibration at {less} if one before stays open, and subgroups at a fifth of the level of calibration. "
+    "Tests of one question share the level (Holm). Intervals are of each number alone."
 )
 
 
@@ -51,53 +47,34 @@ def tested_words(confidence: float) -> str:
     return TESTED.format(level=f"{level:g}%", less=f"{level / 5:g}%")
 
 
-@reads
-def verdict_of(
-    y: object,
-    p: object = None,
-    *,
-    rules: Sequence[Rule | str] | None = None,
-    ordered: bool = False,
-    confidence: float = 0.95,
-    seed: int = 0,
-    weights_are: WeightsAre = "importance",
-    time_ordered: bool = False,
-    found: Comparison | None = None,
-    **read: Unpack[Reading],
-) -> Verdict:
-    """What there is to claim of the forecasts of one or more models.
+@dataclass(frozen=True)
+class Judgement:
+    """What there is to claim of the best of some models, before subgroups.
 
-    Parameters
+    Attributes
     ----------
-    y
-    p
-    rules : sequence of Rule or str, optional
-        The rules that models are compared by, the one to go by first.
-    ordered
-    confidence
-    seed
-    weights_are
-    time_ordered : bool, default False
-        Whether the rows are in order of time.
-    found : Comparison, optional
-        The comparison of several models by all rules, where it is known.
-    **read
-
-    Returns
-    -------
-    Verdict
-        The findings.
+    findings : list of Finding
+        Skill, leads and calibration.
+    level : Level
+        The level that calibration was tested at.
+    model : str
+        The best model.
+    whose : str
+        What it is called: "The model" where there is one.
+    confidence : float
+        Confidence level.
     """
-    chosen = None if rules is None else [_inner(rule) for rule in as_rules(rules)]
-    in_order = needs_order(chosen or (), ordered=ordered)
-    models = p if p is None or isinstance(p, dict) else {"model": p}
-    handle = open_rows(y, models, ordered=in_order, **read)
-    plan = Resampling.checked(confidence, 1000, seed, weights_are=weights_are)
-    return judge(handle, chosen, ordered=ordered, plan=plan, time_ordered=time_ordered, found=found)
 
+    findings: list[Finding]
+    level: Level
+    model: str
+    whose: str
+    confidence: float
 
-def _inner(rule: Rule) -> Rule:
-    return rule.rule if isinstance(rule, Padded) else rule
+    @property
+    def verdict(self) -> Verdict:
+        """The findings as a verdict."""
+        return Verdict(self.findings, tested_words(self.confidence) if self.findings else "")
 
 
 def judge(
@@ -108,8 +85,8 @@ def judge(
     plan: Resampling,
     time_ordered: bool = False,
     found: Comparison | None = None,
-) -> Verdict:
-    """The verdict on the rows of a handle; `rules` are those that were asked for."""
+) -> Judgement:
+    """What there is to claim of the rows of a handle; `rules` are those that were asked for."""
     usual = handle.lists and rules is None
     ranked = [RULES["brier"]] if usual else compared_rules(rules, ordered=ordered)
     settings: dict[str, Any] = {"confidence": plan.confidence, "weights_are": plan.weights_are}
@@ -121,7 +98,7 @@ def judge(
         if error.argument not in ("groups", "reference"):
             raise
         # All rows are one group: nothing can be tested.
-        return Verdict([])
+        return Judgement([], Level.at(plan.confidence), "", "The model", plan.confidence)
     known = skills if found is None else found
     on_card = [rule for rule in ranked if name_of(rule) in known.models]
     counts = None if handle.lists else handle.summarise({"counts": CountRecipe()})["counts"].weights.high
@@ -132,7 +109,7 @@ def judge(
     skilled = findings[0].claim == Claim.BETTER
     how = {"ordered": ordered, "skilled": skilled}
     findings += _calibration(handle.one_way(), best, whose, plan, level, **how)
-    return Verdict(findings, tested_words(plan.confidence))
+    return Judgement(findings, level, best, whose, plan.confidence)
 
 
 def _calibration(
@@ -156,7 +133,7 @@ def _calibration(
         # Parts of copies cannot be drawn.
         if error.argument != "weights":
             raise
-        return [untested(whose)]
+        return [untested(whose, level)]
     return calibration_findings(evidence, level, whose, skilled=skilled)
 
 

@@ -1,0 +1,148 @@
+"""The verdict on all rows and their subgroups, which are the last question of its family."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Unpack
+
+from verax.analyses.comparison.result import Comparison
+from verax.analyses.subgroups.result import Subgroup, Subgroups, undecided_finding
+from verax.analyses.subgroups.testing import adjusted
+from verax.analyses.verdicts.calibration import not_seen
+from verax.analyses.verdicts.rows import Judgement, judge
+from verax.analyses.words import clean, count
+from verax.inference.findings import Claim, Finding, Level, NextStep, Verdict
+from verax.inference.intervals import Resampling, WeightsAre
+from verax.inference.verdicts import listed
+from verax.inputs.memory import open_rows
+from verax.inputs.options import Reading, reads
+from verax.scores.base import Rule
+from verax.scores.combinators import Padded
+from verax.scores.metrics import needs_order
+from verax.scores.registry import as_rules
+
+
+@reads
+def verdict_of(
+    y: object,
+    p: object = None,
+    *,
+    rules: Sequence[Rule | str] | None = None,
+    ordered: bool = False,
+    confidence: float = 0.95,
+    seed: int = 0,
+    weights_are: WeightsAre = "importance",
+    time_ordered: bool = False,
+    found: Comparison | None = None,
+    parts: Mapping[str, Subgroups] | None = None,
+    **read: Unpack[Reading],
+) -> tuple[Verdict, dict[str, Subgroups]]:
+    """What there is to claim of the forecasts of one or more models.
+
+    Parameters
+    ----------
+    y
+    p
+    rules : sequence of Rule or str, optional
+        The rules that models are compared by, the one to go by first.
+    ordered
+    confidence
+    seed
+    weights_are
+    time_ordered : bool, default False
+        Whether the rows are in order of time.
+    found : Comparison, optional
+        The comparison of several models by all rules, where it is known.
+    parts : mapping of str to Subgroups, optional
+        The subgroups of each column.
+    **read
+
+    Returns
+    -------
+    Verdict
+        The findings.
+    dict of str to Subgroups
+        The subgroups, tested together with all other claims.
+    """
+    chosen = None if rules is None else [_inner(rule) for rule in as_rules(rules)]
+    in_order = needs_order(chosen or (), ordered=ordered)
+    models = p if p is None or isinstance(p, dict) else {"model": p}
+    handle = open_rows(y, models, ordered=in_order, **read)
+    plan = Resampling.checked(confidence, 1000, seed, weights_are=weights_are)
+    judged = judge(handle, chosen, ordered=ordered, plan=plan, time_ordered=time_ordered, found=found)
+    return with_subgroups(judged, parts or {})
+
+
+def _inner(rule: Rule) -> Rule:
+    return rule.rule if isinstance(rule, Padded) else rule
+
+
+def with_subgroups(judged: Judgement, parts: Mapping[str, Subgroups]) -> tuple[Verdict, dict[str, Subgroups]]:
+    """The verdict with what there is to say of subgroups, and the subgroups as this family tests them.
+
+    Subgroups of all columns are tested together, at a fifth of the level of calibration: its tests are never
+    all significant, so a part of that level is always spent.
+    """
+    level = judged.level.after(answered=False)
+    held = in_family(parts, level)
+    lines = {
+        f"{clean(name, 40)} = {clean(line.label, 40)}": line
+        for name, found in held.items()
+        for line in found.lines
+        if line.model == judged.model or not found.several
+    }
+    if not lines or not judged.findings:
+        return judged.verdict, held
+    more, findings = _findings(lines, level, judged.whose), judged.findings
+    if any(each.claim == Claim.SUBGROUP for each in more):
+        # What holds over all rows does not hold there.
+        findings = [
+            replace(each, text=not_seen(judged.whose, over=" over all rows"))
+            if each.claim == Claim.NOT_SEEN and not each.about
+            else each
+            for each in findings
+        ]
+    return replace(judged, findings=[*findings, *more]).verdict, held
+
+
+def in_family(parts: Mapping[str, Subgroups], level: Level) -> dict[str, Subgroups]:
+    """The subgroups of several columns, tested together at a level."""
+    among = sum(found.among for found in parts.values())
+    lines = [line for found in parts.values() for line in found.lines]
+    new = iter(adjusted(lines, level.level, among))
+    return {
+        name: found.tested_at(level.level, [next(new) for _ in found.lines]) for name, found in parts.items()
+    }
+
+
+def _findings(lines: Mapping[str, Subgroup], level: Level, whose: str) -> list[Finding]:
+    """Which subgroups of a model are miscalibrated, by what they are called."""
+    tested = {name: line for name, line in lines.items() if line.p_value is not None}
+    if not tested:
+        text = "The calibration of subgroups was not tested."
+        return [Finding(Claim.UNTESTED, text, level=level.level)]
+    out = [name for name, line in tested.items() if line.stands_out]
+    p = [line.p_adjusted for line in tested.values() if line.p_adjusted is not None]
+    open_ = undecided_finding([name for name, line in tested.items() if line.undecided])
+    if not out:
+        least = min(line.card.n_rows for line in tested.values())
+        text = (
+            f"{whose} is not significantly miscalibrated in any of {count(len(tested), 'subgroup')} "
+            f"(the smallest has {count(least, 'row')})."
+        )
+        numbers = {"smallest": least}
+        return [Finding(Claim.NO_SUBGROUP, text, (), numbers, min(p), level.level), *open_]
+    where = f"the {'subgroup' if len(out) == 1 else 'subgroups'} {listed(out)}"
+    worst = max(q for name in out if (q := tested[name].p_adjusted) is not None)
+    step = NextStep(f"do not use the probabilities in {where}, or recalibrate on these rows alone")
+    found = Finding(
+        Claim.SUBGROUP,
+        f"{whose} is significantly miscalibrated in {where}.",
+        tuple(out),
+        {name: tested[name].decomposition.whole.miscalibration for name in out},
+        worst,
+        level.level,
+        step=step,
+    )
+    return [found, *open_]
