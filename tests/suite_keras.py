@@ -425,3 +425,8 @@ def test_probabilities_one_hot_rows_and_a_rule_of_ones_own(tmp_path, monkeypatch
     monkeypatch.setitem(vx.rules.RULES, "sharp", Sharp())
     loaded = keras.models.load_model(tmp_path / "model.keras")
     assert loaded.loss.rule == Sharp()
+
+
+def test_callbacks_have_no_validation_data():
+    # The callback in the README of superior-scoring-rules asks for it (docs/errata.md).
+    assert not hasattr(keras.callbacks.Callback(), "validation_data")

@@ -32,7 +32,7 @@ def test_galdran():
     result = verax("reproduce", "galdran")
     assert result.returncode == 0, result.stderr
     assert "0.28125" in result.stdout
-    assert "belongs to (1/2, 1/2, 0)" in result.stdout
+    assert "explained: the printed value" in result.stdout
 
 
 def test_galdran_as_json(predictions):
@@ -41,12 +41,32 @@ def test_galdran_as_json(predictions):
     found = json.loads(result.stdout)
     wrong = {f["what"]: (f["printed"], f["computed"]) for f in found["findings"] if f["agrees"] is False}
     assert wrong == {
-        "RPS of p1": (0.125, 0.28125),
-        "RPS of p2": (0.25, 0.5625),
+        "the category that p2 favours, counted from 1": (2.0, 3.0),
+        "RPS of p1 = (1/4, 3/4, 0)": (0.125, 0.28125),
+        "RPS of p2 = (1/4, 0, 3/4)": (0.25, 0.5625),
         "RPS over Brier for two classes": (1.0, pytest.approx(0.5)),
+        "sum of p_asym = (1/10, 5/10, 9/10)": (1.0, 1.5),
         "largest value for three classes": (1.0, 2.0),
+        # 11/54 - 1/6, and 12/25 - 2/5.
+        "sa-RPS, truth uniform: expected loss of the truth minus that of the middle class": (
+            "< 0",
+            pytest.approx(1 / 27),
+        ),
+        "expected distance, truth (3/5, 2/5): loss of the truth minus that of (1, 0)": (
+            "<= 0",
+            pytest.approx(0.08),
+        ),
+        "Eyepacs: ranges of RPS and sa-RPS that overlap, by kappa": (0.0, 7.0),
+        "networks in Tables 2 to 8": (6.0, 7.0),
+        "data sets reported": (3.0, 2.0),
+        "grading problems reported": (4.0, 2.0),
     }
-    assert all(f["erratum"] for f in found["findings"] if f["agrees"] is False)
+    # By hand from Tables 2 to 8: not 19, except for all rows together.
+    tmed, eyepacs = found["grid"]
+    assert tmed["all_rows"] == pytest.approx(19.06, abs=0.005)
+    assert eyepacs["all_rows"] == pytest.approx(18.99, abs=0.005)
+    assert 17.2 < min(tmed["by_table"]) < max(tmed["by_table"]) < 18.2
+    assert 18.75 < min(eyepacs["by_table"]) < max(eyepacs["by_table"]) < 18.86
     y, p = forecasts(300, 5, ties=False)
     removed = [i / 100 for i in range(20)]
     curve = vx.retention(y, p, rule="rps", metric="ec", removed=removed, area="steps", bootstrap=50)
@@ -97,7 +117,7 @@ def test_outcomes_are_numbered_alike():
     found = json.loads(verax("reproduce", "galdran", "--json").stdout)["findings"]
     texts = [(re.search(r"(sa-RPS|RPS) of \((.*)\), outcome (\d)", f["what"]), f) for f in found]
     numbered = [(match, f) for match, f in texts if match]
-    assert len(numbered) == 7
+    assert len(numbered) == 5
     for match, finding in numbered:
         rule, p, y = match.groups()
         row = [float(x) for x in p.split(",")]
@@ -110,16 +130,26 @@ def test_outcomes_are_numbered_alike():
 def test_ahmadian():
     found = json.loads(verax("reproduce", "ahmadian", "--rounds", 2, "--json").stdout)["findings"]
     differ = {f["what"]: (f["printed"], f["computed"]) for f in found if f["agrees"] is False}
-    # The errata: base 10, a forgotten penalty, and penalties larger than needed.
-    assert differ == {
-        "log score of the right forecast (.33, .34, .33)": (0.4685, pytest.approx(1.0788, abs=5e-5)),
-        "log score of the wrong forecast (.51, .49, 0)": (0.3098, pytest.approx(0.7133, abs=5e-5)),
-        "penalty of Brier for three classes": (pytest.approx(2 / 3), pytest.approx(1 / 6)),
-        "penalty of the log score for three classes": (pytest.approx(1.098612), pytest.approx(0.405465)),
-        "PBS of the truth (3/5, 2/5) in expectation": (0.48, pytest.approx(17 / 25)),
+    # Exact rationals; the tables were counted by hand.
+    expected = {
+        "log score of the right forecast (.33, .34, .33)": (0.4685, 1.0788),
+        "log score of the wrong forecast (.51, .49, 0)": (0.3098, 0.7133),
+        "penalty for three classes": (2 / 9, 2 / 3),
+        "expected PBS of the truth (3/5, 2/5)": (0.48, 17 / 25),
+        "PBS with ties counted as right: the truth minus the uniform forecast": ("< 0", 17 / 25 - 1 / 2),
+        "PBS with ties counted as wrong, truth (1/2, 1/2): the truth minus (3/5, 2/5)": ("< 0", 1 - 0.77),
+        "variance of (.29, .29, .12) minus that of (.31, .195, .195)": ("< 0", 0.00348333),
+        "mean PBS of a model right in 2 of 3 rows minus one right in 1 of 3": ("< 0", 11998 / 22500),
+        "F1 of the honest decision minus that of always positive, at a share of 0.3": (">= 0", -6 / 13),
+        "folds with fewer than three test blocks": (0.0, 4.0),
+        "folds without a test block": (0.0, 2.0),
+        "share for three classes, any sampler": (0.99996, 1.0),
+        "share for three classes, uniform forecasts": (0.63, 37 - 20 * np.pi / np.sqrt(3)),
+        "rows of Table 3 where PLL selects a better model than PBS": (0.0, 7.0),
     }
-    values = {f["what"]: f["computed"] for f in found}
-    assert values["the same, ties counted as right: the uniform forecast"] == pytest.approx(1 / 2)
-    assert values["mean PBS of a model that is right in 2 of 3 rows"] == pytest.approx(29801 / 22500)
-    assert values["mean PBS of one that is right in 1 of 3"] == pytest.approx(17803 / 22500)
-    assert values["PBS of the wrong forecast by the published function"] == pytest.approx(0.1734 + 2 / 3)
+    assert set(differ) == set(expected)
+    for what, (printed, computed) in expected.items():
+        assert differ[what] == (
+            printed if isinstance(printed, str) else pytest.approx(printed),
+            pytest.approx(computed, abs=5e-5),
+        )

@@ -10,9 +10,18 @@ import typer
 from verax.analyses.retention.result import SEES_THE_OUTCOME, RetentionCurves
 from verax.cli.app import app
 from verax.cli.output import NUMBERED, Json, draw_to, make_table, show
-from verax.cli.papers.number import PublishedNumber
+from verax.cli.papers.number import DIFFERS, STATUSES, PublishedNumber
 from verax.cli.papers.published import PAPERS, findings
-from verax.cli.papers.simulation import PRINTED, ROUNDS, TITLES, Share, conclusion, in_words, simulate
+from verax.cli.papers.simulation import (
+    DRAWN,
+    PRINTED,
+    ROUNDS,
+    TITLES,
+    Share,
+    conclusion,
+    in_words,
+    simulate,
+)
 from verax.errors import VeraxError
 
 if TYPE_CHECKING:
@@ -21,14 +30,18 @@ if TYPE_CHECKING:
 
 @app.command(
     epilog="Examples: `verax reproduce galdran`, `verax reproduce galdran predictions.npz --json`, "
-    "`verax reproduce ahmadian --rounds 20 --plot simulations.png`"
+    "`verax reproduce ahmadian --rounds 20 --plot simulations.png`, `verax reproduce --all`"
 )
 def reproduce(
-    paper: Annotated[str, typer.Argument(help=f"One of: {', '.join(PAPERS)}.")],
+    paper: Annotated[str | None, typer.Argument(help=f"One of: {', '.join(PAPERS)}.")] = None,
     predictions: Annotated[
         Path | None,
         typer.Argument(help="Predictions to compute the paper's table for."),
     ] = None,
+    everything: Annotated[
+        bool,
+        typer.Option("--all", help="One table of the findings of all papers; exit code 1 if one differs."),
+    ] = False,
     rounds: Annotated[
         int, typer.Option(help="Rounds of the simulations of ahmadian, for each sampler.")
     ] = ROUNDS,
@@ -41,12 +54,31 @@ def reproduce(
 ) -> None:
     """Recompute a paper's published numbers and show them beside what was printed.
 
-    For ahmadian also the two simulations of its appendix, under several samplers.
+    For ahmadian also the two simulations of its appendix, under several samplers. A finding is agreed,
+    explained (it differs, and docs/errata.md says why), differs, or has no data (the paper's predictions
+    were not released).
     """
+    if everything == (paper is not None):
+        raise VeraxError(f"Name one paper ({', '.join(PAPERS)}), or pass --all.")
+    if paper is None:
+        if predictions is not None or plot is not None:
+            raise VeraxError("--all shows findings alone: name the paper to use a file or --plot.")
+        _show_all(as_json=as_json)
+        return
     found = findings(paper)
     result: dict[str, Any] = {"command": "reproduce", "paper": PAPERS[paper]}
     result |= {"findings": [f.to_dict() for f in found]}
-    tables: list[Table | str] = [_findings_table(paper, found)]
+    tables: list[Table | str] = [_findings_table(paper, found), _counts(found)]
+    if paper == "galdran":
+        from verax.cli.papers.galdran import grid
+
+        result["grid"] = [each.to_dict() for each in grid()]
+        lines = (
+            "The grid of the areas is not stated. 20 points at unit spacing would give cost 0",
+            "at an area of 19 by kappa; lines through the printed areas give",
+            *(f"  {each}" for each in grid()),
+        )
+        tables.append("\n".join(lines))
     if paper == "ahmadian":
         shares = simulate(rounds=rounds, seed=seed)
         result["simulations"] = {"rounds": rounds, "seed": seed, "shares": [s.to_dict() for s in shares]}
@@ -74,13 +106,37 @@ def reproduce(
     show(result, tables, as_json=as_json)
 
 
+def _show_all(*, as_json: bool) -> None:
+    """Every finding of every paper in one table; exit code 1 if one differs without an explanation."""
+    by_paper = {paper: findings(paper) for paper in PAPERS}
+    found = [f for each in by_paper.values() for f in each]
+    rows = [
+        (f"{paper}, {f.where}", f.what, *f.texts, f.status) for paper, each in by_paper.items() for f in each
+    ]
+    header = ("where", "what", "printed", "computed", "finding")
+    table = make_table(
+        "Published numbers, recomputed", header, rows, right=("printed", "computed"), caption=NUMBERED
+    )
+    listed = [{"paper": paper, **f.to_dict()} for paper, each in by_paper.items() for f in each]
+    result = {"command": "reproduce", "paper": None, "findings": listed, "counts": _number_of(found)}
+    show(result, [table, _counts(found)], as_json=as_json)
+    if any(f.status == DIFFERS for f in found):
+        raise typer.Exit(1)
+
+
+def _number_of(found: list[PublishedNumber]) -> dict[str, int]:
+    statuses = [f.status for f in found]
+    return {status: statuses.count(status) for status in STATUSES}
+
+
+def _counts(found: list[PublishedNumber]) -> str:
+    counts = ", ".join(f"{number} {status}" for status, number in _number_of(found).items())
+    return f"{len(found)} findings: {counts}.\nThe explanations are in docs/errata.md."
+
+
 def _findings_table(paper: str, found: list[PublishedNumber]) -> Table:
-    rows = []
-    for f in found:
-        printed = f"{f.printed:.6g}" if isinstance(f.printed, float) else f.printed or ""
-        note = f.erratum or ("" if f.agrees is not False else "differs")
-        rows.append((f.where, f.what, printed, f"{f.computed:.6g}", note))
-    header = ("where", "what", "printed", "computed", "note")
+    rows = [(f.where, f.what, *f.texts, f"{f.status}: {f.erratum}" if f.erratum else f.status) for f in found]
+    header = ("where", "what", "printed", "computed", "finding")
     return make_table(PAPERS[paper], header, rows, right=("printed", "computed"), caption=NUMBERED)
 
 
@@ -97,7 +153,8 @@ def _shares_table(shares: list[Share], rounds: int, seed: int) -> Table:
         ("forecasts drawn from", "classes", *sections, "agrees in"),
         rows,
         right=("classes", *sections),
-        caption=f"Printed: {printed}, from a sampler that is not stated. {rounds} rounds, seed {seed}.",
+        caption=f"Printed: {printed}, from a sampler that is stated in part. Classes drawn: {DRAWN}. "
+        f"{rounds} rounds, seed {seed}.",
     )
 
 

@@ -1,10 +1,12 @@
 """Published numbers recomputed by the library's own functions, beside the printed ones.
 
-Each paper is a module here with a function `findings()`; the command line shows them.
+Each paper is a module here with a function `findings()`. The command line shows them; the pages of the papers
+and the table of the errata are tested against them.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 
 from verax.cli.papers.number import PublishedNumber
@@ -17,6 +19,17 @@ PAPERS = {
 }
 
 
+@dataclass(frozen=True)
+class Erratum:
+    """A section of the errata page: the place in the paper, what is printed, and what is true."""
+
+    paper: str
+    where: str
+    printed: str
+    section: str
+    true: str
+
+
 def findings(paper: str) -> list[PublishedNumber]:
     """The published numbers of a paper, recomputed."""
     if paper not in PAPERS:
@@ -25,3 +38,122 @@ def findings(paper: str) -> list[PublishedNumber]:
         )
     found: list[PublishedNumber] = import_module(f"verax.cli.papers.{paper}").findings()
     return found
+
+
+# In the order of the errata page, which shows them as a table.
+ERRATA = tuple(
+    Erratum(*each)
+    for each in (
+        ("Galdran", "Eq. 4", "RPS of two forecasts 1/8, 1/4", "the-rps-of-the-first-example", "9/32, 9/16"),
+        ("Galdran", "section 2.3", "a forecast (1/10, 5/10, 9/10)", "the-asymmetric-forecast", "sums to 3/2"),
+        (
+            "Galdran",
+            "section 2.2",
+            "RPS is Brier for two classes",
+            "rps-and-brier-for-two-classes",
+            "half of it",
+        ),
+        ("Galdran", "Eq. 7", "sa-RPS is at most 1", "the-range-of-sa-rps", "at most $K - 1$"),
+        (
+            "Galdran",
+            "section 3.1",
+            "sa-RPS is proper",
+            "sa-rps-is-not-a-proper-scoring-rule",
+            "not for $K \\ge 3$",
+        ),
+        (
+            "Galdran",
+            "section 2.1",
+            "why the Brier score is proper",
+            "what-proves-propriety",
+            'the argument also "proves" an improper score proper',
+        ),
+        (
+            "Galdran",
+            "section 3.3",
+            "ranges do not overlap",
+            "ranges-that-do-overlap",
+            "for kappa they do, in 7 of 7 tables",
+        ),
+        (
+            "Galdran",
+            "abstract",
+            "four problems, three data sets",
+            "what-was-measured",
+            "two of each; seven networks, not six",
+        ),
+        (
+            "Ahmadian",
+            "README",
+            "log losses .4685, .3098",
+            "the-log-loss-of-the-example",
+            "base 10; natural: 1.0788, .7133",
+        ),
+        ("Ahmadian", "code", "the penalty of Algorithm 2", "one-name-two-penalties", "$c$ times as heavy"),
+        (
+            "Ahmadian",
+            "Theorem 5",
+            "PBS and PLL are strictly proper",
+            "theorem-5-pbs-and-pll-are-strictly-proper",
+            "depends on ties; not as published",
+        ),
+        (
+            "Ahmadian",
+            "Eq. 23",
+            "wrong forecasts vary more",
+            "theorem-2-why-the-brier-score-is-not-superior",
+            "for three classes only",
+        ),
+        (
+            "Ahmadian",
+            "section 4.1",
+            "more errors, worse score",
+            "more-errors-worse-score",
+            "row by row only, not for means",
+        ),
+        (
+            "Ahmadian",
+            "8.2 and 8.3",
+            "99.996 % and 63 %",
+            "sections-8-2-and-8-3-the-two-simulations",
+            "99.98 to 100 %, 28 to 83 %, by sampler",
+        ),
+        ("Ahmadian", "section 3", "F-measures are proper", "f-measures-are-not-proper", "they are not"),
+        (
+            "Ahmadian",
+            "Algorithm 4",
+            "cross-validation by blocks",
+            "algorithm-4-blocks-past-the-end",
+            "late folds have nothing to test",
+        ),
+        (
+            "Ahmadian",
+            "README",
+            "a Keras callback for PBS",
+            "the-callback-of-the-readme",
+            "fails: Keras 3 callbacks have no `validation_data`",
+        ),
+        (
+            "Ahmadian",
+            "Table 3",
+            "a gain of 2.98 points of F1",
+            "the-gain-in-f1",
+            "not replicated: 0.26 ± 0.28",
+        ),
+        (
+            "Ahmadian",
+            "Table 3",
+            "PBS selects better than PLL, consistently",
+            "pbs-and-pll-in-table-3",
+            "in 11 of 18 rows",
+        ),
+        ("Resin", "Lemma 6", "for any calibrated list", "lemma-6", "for valid ones"),
+        (
+            "Resin",
+            "Theorem 9",
+            "a strict inequality",
+            "theorem-9-strictness",
+            "can be an equality; the theorem stands",
+        ),
+    )
+)

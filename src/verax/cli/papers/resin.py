@@ -1,4 +1,4 @@
-"""Resin (2023), From classification accuracy to proper scoring rules: Examples 1 to 5 and Table 1."""
+"""Resin (2023), From classification accuracy to proper scoring rules: its examples, table and bound."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from verax.cli.papers.number import PublishedNumber
 from verax.inputs.lists.labelsets import instance_f1
 from verax.inputs.lists.toplists import TopLists
 from verax.scores.combinators import padded
-from verax.scores.registry import brier, parse
+from verax.scores.registry import brier, parse, zero_one
 
 # Table 1: the printed expected scores of the mode, the top-1 list, the top-2 list and the truth.
 _DISTRIBUTIONS = {
@@ -39,14 +39,20 @@ _PERCENT = {
 
 
 def findings() -> list[PublishedNumber]:
-    """Every number of the examples and the table."""
-    return [*_example_1(), *_examples_2_and_3(), *_example_4(), *_table_1()]
+    """Every number of the examples and the table, the bound of section 6, and two steps of the proofs."""
+    return [*_example_1(), *_examples_2_and_3(), *_example_4(), *_table_1(), *_bound()]
 
 
 def _finding(
-    where: str, what: str, printed: float | str, computed: object, erratum: str = "", tolerance: float = 5e-4
+    where: str,
+    what: str,
+    printed: float | str,
+    computed: object,
+    erratum: str = "",
+    section: str = "",
+    tolerance: float = 5e-4,
 ) -> PublishedNumber:
-    return PublishedNumber(where, what, printed, float(np.asarray(computed)), erratum, tolerance)
+    return PublishedNumber(where, what, printed, float(np.asarray(computed)), erratum, section, tolerance)
 
 
 def _lists(*rows: dict[int, float]) -> TopLists:
@@ -74,8 +80,10 @@ def _examples_2_and_3() -> list[PublishedNumber]:
     lists = _lists({0: 0.5, 1: 0.2}, {0: 0.5, 2: 0.2}, {0: 0.5, 3: 0.1}, {0: 0.5, 3: 0.2})
     valid = lists.valid.astype(float).tolist()
     s_padded, t_padded = lists.padded()[2], lists.padded()[0]
-    unrepaired = brier.expected(s_padded, p) - brier.expected(true, p[None])[0]
-    repaired = brier.expected(lists[2:3], p[None])[0] - brier.expected(true, p[None])[0]
+    best = brier.expected(true, p[None])[0]
+    sublist = brier.expected(lists[2:3].largest_valid(), p[None])[0]
+    # Uncalibrated, and padded to the same distribution as the largest valid sublist of s.
+    same = brier.expected(_lists({0: 1 / 2, 3: 1 / 6}), p[None])[0]
     majorized = np.sort(t_padded)[1:].sum() - np.sort(s_padded)[1:].sum()
     return [
         _finding(
@@ -89,14 +97,28 @@ def _examples_2_and_3() -> list[PublishedNumber]:
         _finding(
             "Example 3", "largest distance of padded s from p", 0.0, abs(s_padded - p).max(), tolerance=1e-15
         ),
-        _finding("Example 3", "Brier: s padded as it is, minus the true list", "< 0", unrepaired),
-        _finding("Example 3", "Brier: largest valid sublist of s, minus the true list", ">= 0", repaired),
+        _finding(
+            "Example 3",
+            "Brier: s padded as it is, minus the true list",
+            "< 0",
+            brier.expected(s_padded, p) - best,
+        ),
+        _finding("5.2", "Brier: largest valid sublist of s, minus the true list", ">= 0", sublist - best),
         _finding(
             "Lemma 6",
             "three largest of padded t, minus those of padded s",
             ">= 0",
             majorized,
             "holds for valid lists only; Example 2 is the counterexample",
+            "lemma-6",
+        ),
+        _finding(
+            "Theorem 9",
+            "Brier: ({0, 3}, (1/2, 1/6)) minus the largest valid sublist of s",
+            "> 0",
+            same - sublist,
+            "can be an equality; the theorem stands",
+            "theorem-9-strictness",
         ),
     ]
 
@@ -148,3 +170,42 @@ def _table_1() -> list[PublishedNumber]:
                 what = f"its excess over the truth in percent, {prediction}, {score}, {name}"
                 found.append(_finding("Table 1", what, percent, excess, tolerance=5.1e-3))
     return found
+
+
+def _bound() -> list[PublishedNumber]:
+    """Section 6: the relative excess of a true list that hides alpha, less than its least confidence.
+
+    It is at most (alpha^2 - alpha pi) / (2 (alpha - alpha^2)), which is less than alpha. Random lists have
+    the rest on one class, which is the worst case, or spread over the unlisted classes.
+    """
+    rng = np.random.default_rng(0)
+    largest = largest_of_alpha = 0.0
+    for _ in range(200):
+        m = int(rng.integers(3, 12))
+        k = int(rng.integers(1, m - 1))
+        listed = rng.dirichlet(np.ones(k))
+        alpha = rng.uniform(0, 1) * listed.min() / (1 + listed.min())
+        rest = np.eye(m - k)[0] if rng.random() < 0.5 else rng.dirichlet(np.ones(m - k))
+        q = np.concatenate([(1 - alpha) * listed, alpha * rest])[None]
+        entropy = brier.entropy(q)[0]
+        excess = brier.expected(TopLists.from_probabilities(q, k), q)[0] / entropy - 1
+        bound = (alpha**2 - alpha * alpha / (m - k)) / (2 * (alpha - alpha**2))
+        largest = max(largest, float(excess - bound))
+        largest_of_alpha = max(largest_of_alpha, float(excess / alpha))
+    q = np.array([_DISTRIBUTIONS["p(h)"]])
+    log_excess = parse("log_score").expected(TopLists.from_probabilities(q, 1), q)[0]
+    log_excess = log_excess / parse("log_score").entropy(q)[0] - 1
+    lists = "200 random lists"
+    return [
+        _finding("section 6", f"largest excess of {lists}, minus its bound", "<= 0", largest),
+        _finding("section 6", f"largest excess of {lists}, over alpha", "< 1", largest_of_alpha),
+        _finding(
+            "section 6", "log score: excess of T1 under p(h), over alpha = 0.01", "> 1", log_excess / 0.01
+        ),
+        _finding(
+            "section 4.2",
+            "entropy of the zero-one loss: (.5, .5, 0) minus (.5, .3, .2), which it majorizes",
+            "<= 0",
+            zero_one.entropy([0.5, 0.5, 0.0]) - zero_one.entropy([0.5, 0.3, 0.2]),
+        ),
+    ]

@@ -1,8 +1,9 @@
 """The two simulations of Ahmadian, Ghatee and Wahlström (2025), sections 8.2 and 8.3, under stated samplers.
 
 A right forecast x and a wrong one q are drawn, and the paper counts how often q has the larger Brier score:
-where q gives the outcome less than x (8.2), and where it gives it more (8.3). It says that everything
-is drawn "from a normal distribution", not how numbers become forecasts, nor how many comparisons there are.
+where q gives the outcome less than x (8.2), and where it gives it more (8.3). It says that everything, the
+number of classes included, is drawn "from a normal distribution". It states neither the means and
+variances, nor how numbers become forecasts, nor how many comparisons there are.
 
 A round here draws right forecasts and wrong ones and compares each with each; the error is that of the
 ratio of sums over rounds, which are independent.
@@ -28,6 +29,8 @@ Rows: TypeAlias = Callable[[np.random.Generator, int, int], Floats]
 # pair counts as the normal density of the difference, with this standard deviation (infinite: all alike).
 Drawn: TypeAlias = tuple[Floats, Floats, Floats, Floats, float]
 
+# The law of the number of classes where it is drawn; the paper calls it normal and states no more.
+DRAWN = "normal, mean 5, standard deviation 2, rounded, at least 3"
 # Forecasts of each kind in a round.
 SIDE = 600
 ROUNDS = 100
@@ -130,7 +133,7 @@ def conclusion(shares: Sequence[Share]) -> str:
     ]
     under = f"agree with {'; '.join(both)}" if both else "do not agree with any of these samplers"
     return (
-        f"The shares depend on the sampler, which the paper does not state: {', '.join(texts)}. "
+        f"The shares depend on the sampler, which the paper states in part: {', '.join(texts)}. "
         f"The two printed numbers together {under}. With four classes or more, single pairs of forecasts "
         "give 0 % and 100 % in both sections, so any number is possible."
     )
@@ -185,7 +188,7 @@ def independent(rows: Rows, n_classes: int | None, n: int = SIDE) -> Callable[[n
     return draw
 
 
-def outcome_first(n_classes: int, n: int = 3 * SIDE) -> Callable[[np.random.Generator], Drawn]:
+def outcome_first(n_classes: int | None, n: int = 3 * SIDE) -> Callable[[np.random.Generator], Drawn]:
     """What the outcome gets is drawn first, as the paper's notation has it.
 
     x gives it alpha and q gives it alpha - beta or alpha + beta, where alpha and beta are absolute standard
@@ -194,14 +197,15 @@ def outcome_first(n_classes: int, n: int = 3 * SIDE) -> Callable[[np.random.Gene
     with a uniform probability of the outcome, and a pair counts as the density of its beta.
     """
 
-    def complete(rng: np.random.Generator, hot: Floats) -> Floats:
-        others = np.abs(rng.normal(size=(len(hot), n_classes - 1)))
+    def complete(rng: np.random.Generator, hot: Floats, k: int) -> Floats:
+        others = np.abs(rng.normal(size=(len(hot), k - 1)))
         others *= ((1 - hot) / others.sum(axis=1))[:, None]
         return np.column_stack([hot, others])
 
     def draw(rng: np.random.Generator) -> Drawn:
+        k = n_classes or _number_of_classes(rng)
         alpha = np.abs(rng.normal(size=n))
-        x, q = complete(rng, alpha[alpha < 1]), complete(rng, rng.random(n))
+        x, q = complete(rng, alpha[alpha < 1], k), complete(rng, rng.random(n), k)
         x, q = x[x.argmax(axis=1) == 0], q[q.argmax(axis=1) != 0]
         losses = brier.samples(np.zeros(len(x) + len(q), dtype=int), np.concatenate([x, q]))
         return x[:, 0], losses[: len(x)], q[:, 0], losses[len(x) :], 1.0
@@ -210,7 +214,7 @@ def outcome_first(n_classes: int, n: int = 3 * SIDE) -> Callable[[np.random.Gene
 
 
 def _number_of_classes(rng: np.random.Generator) -> int:
-    """From a normal law with mean 5 and standard deviation 2, at least three."""
+    """From the law that `DRAWN` describes."""
     return max(3, round(rng.normal(5, 2)))
 
 
@@ -237,7 +241,7 @@ def _divided(x: Floats) -> Floats:
 # With three classes a wrong forecast that gives the outcome less is always farther from it (docs/errata.md).
 _THREE = (("8.2", 1.0),)
 # The integral over pairs of points of the triangle, in closed form (docs/errata.md).
-_UNIFORM_ON_THREE = (*_THREE, ("8.3", 37 - 20 * math.pi / math.sqrt(3)))
+UNIFORM_ON_THREE = (*_THREE, ("8.3", 37 - 20 * math.pi / math.sqrt(3)))
 
 _LAWS: dict[str, Rows] = {
     "Dirichlet(0.2)": dirichlet(0.2),
@@ -252,7 +256,7 @@ _LAWS: dict[str, Rows] = {
 def _exact(law: str, n_classes: int) -> tuple[tuple[str, float], ...]:
     if n_classes != 3:
         return ()
-    return _UNIFORM_ON_THREE if law.endswith("uniform") else _THREE
+    return UNIFORM_ON_THREE if law.endswith("uniform") else _THREE
 
 
 SAMPLERS: tuple[Sampler, ...] = (
@@ -264,4 +268,5 @@ SAMPLERS: tuple[Sampler, ...] = (
     *(Sampler("outcome first, normal", k, outcome_first(k), _exact("", k)) for k in (3, 4, 10)),
     Sampler("softmax of N(0, 1)", None, independent(softmax(1), None)),
     Sampler("Dirichlet(0.7), found by search", 6, independent(dirichlet(0.7), 6)),
+    Sampler("outcome first, normal", None, outcome_first(None)),
 )

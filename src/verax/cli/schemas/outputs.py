@@ -335,13 +335,17 @@ def _certify() -> Schema:
 
 def _reproduce() -> Schema:
     number = record(
+        paper=Maybe(TEXT),
         where=TEXT,
         what=TEXT,
         printed=either(NUMBER, TEXT),
-        computed=NUMBER,
+        computed=or_none(NUMBER),
         agrees=or_none(TRUTH),
+        status=TEXT,
         erratum=TEXT,
+        section=TEXT,
     )
+    grid = record(data=TEXT, all_rows=NUMBER, by_table=listed(NUMBER))
     share = record(
         section=TEXT,
         sampler=TEXT,
@@ -355,8 +359,10 @@ def _reproduce() -> Schema:
     simulations = record(rounds=COUNT, seed=COUNT, shares=listed(share), conclusion=TEXT, plot=PATH)
     return output(
         "reproduce",
-        paper=TEXT,
+        paper=or_none(TEXT),
         findings=listed(number),
+        counts=Maybe(mapped(COUNT)),
+        grid=Maybe(listed(grid)),
         simulations=Maybe(simulations),
         aursc=Maybe(listed(ref("curve"))),
     )

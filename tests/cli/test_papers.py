@@ -1,0 +1,96 @@
+"""The findings of all papers, and the pages that show them."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from commandline import verax
+from pages import DOCS
+from verax.cli.commands import app
+from verax.cli.papers.number import PublishedNumber
+from verax.cli.papers.published import ERRATA, PAPERS, findings
+
+ERRATA_PAGE = (DOCS / "errata.md").read_text("utf-8")
+
+
+def anchor(heading: str) -> str:
+    """The anchor of a heading on the site."""
+    return re.sub(r"[^\w -]", "", re.sub(r"[.]", "-", heading.lower())).replace(" ", "-")
+
+
+def sections(text: str) -> dict[str, str]:
+    parts = re.split(r"^##+ (.+)$", text, flags=re.M)
+    return {anchor(heading): body for heading, body in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def test_all_findings_in_one_table():
+    result = CliRunner(env={"COLUMNS": "80"}).invoke(app, ["reproduce", "--all"])
+    assert result.exit_code == 0, result.output
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    found = json.loads(verax("reproduce", "--all", "--json").stdout)
+    assert len(found["findings"]) == sum(len(findings(paper)) for paper in PAPERS) > 100
+    counts = found["counts"]
+    assert sum(counts.values()) == len(found["findings"])
+    assert counts["differs"] == 0
+    assert f"{counts['agreed']} agreed, 0 differs, {counts['explained']} explained" in result.stdout
+    for status, number in counts.items():
+        assert sum(f["status"] == status for f in found["findings"]) == number
+        assert sum(line.endswith(f"│ {status:9} │") for line in result.stdout.splitlines()) == number
+
+
+def test_a_difference_without_an_explanation_is_exit_code_1(monkeypatch):
+    wrong = [PublishedNumber("Eq. 1", "one and one", 3.0, 2.0)]
+    monkeypatch.setattr("verax.cli.reproduce.findings", lambda paper: wrong if paper == "resin" else [])
+    result = CliRunner().invoke(app, ["reproduce", "--all"])
+    assert result.exit_code == 1
+    assert "1 differs" in result.output
+
+
+@pytest.mark.parametrize("arguments", [[], ["resin", "--all"], ["--all", "--plot", "x.png"]])
+def test_either_a_paper_or_all(arguments):
+    result = verax("reproduce", *arguments)
+    assert result.returncode == 2
+    assert "--all" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("printed", "computed", "status"),
+    [
+        (0.5, 0.5004, "agreed"),
+        (0.5, 0.6, "differs"),
+        (float("inf"), float("inf"), "agreed"),
+        ("< 0", -1.0, "agreed"),
+        ("< 0", 0.0, "differs"),
+        ("<= 0", 1e-15, "agreed"),
+        ("> 0", 1e-15, "differs"),
+        (">= 2", 1.9, "differs"),
+        ("table", None, "no data"),
+    ],
+)
+def test_statuses(printed, computed, status):
+    number = PublishedNumber("", "", printed, computed)
+    assert number.status == status
+    explained = PublishedNumber("", "", printed, computed, section="here")
+    assert explained.status == ("explained" if status == "differs" else status)
+
+
+def test_the_table_of_the_errata_is_that_of_the_findings():
+    rows = [f"| {e.paper}, {e.where} | [{e.printed}](#{e.section}) | {e.true} |" for e in ERRATA]
+    shown = re.search(r"^\| where \| printed \| true \|\n\|.*\n((?:\|.*\n)+)", ERRATA_PAGE, re.M)
+    assert shown is not None
+    assert shown[1].splitlines() == rows
+
+
+def test_every_section_of_the_errata_has_a_computation():
+    shown = sections(ERRATA_PAGE)
+    explained = {f.section for paper in PAPERS for f in findings(paper) if f.status == "explained"}
+    listed = {e.section for e in ERRATA}
+    assert explained <= listed <= set(shown)
+    assert all(f.erratum for paper in PAPERS for f in findings(paper) if f.status != "agreed")
+    for name in listed:
+        # A finding of `verax reproduce`, an example that the tests run, or a command.
+        assert name in explained or ">>> " in shown[name] or "`python " in shown[name], name
