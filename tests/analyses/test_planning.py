@@ -118,6 +118,37 @@ def test_the_width_of_an_interval():
     assert accuracy.rows == pytest.approx(1.96**2 * share * (1 - share) / 0.02**2, rel=0.04, abs=3)
 
 
+def test_the_two_best_of_several_models_are_planned():
+    third = 0.5 * P + 0.5 * RNG.dirichlet(np.ones(3), N)
+    comparison = vx.compare(Y, {"worst": third, **MODELS}, rule=["log_score", "brier"])
+    losses = {name: vx.brier(Y, p) for name, p in (("worst", third), *MODELS.items())}
+    assert set(vx.plan(comparison, rule="brier").pilot.pair) == set(sorted(losses, key=losses.get)[:2])
+    assert vx.plan(comparison).pilot.what.startswith("log_score, ")
+
+
+def test_grades_and_their_confidences_are_planned():
+    right, sure = (RNG.random((2, N)) < 0.7), RNG.random(N)
+    card = vx.evaluate_grades(1.0 * right[0], sure)
+    found = vx.plan(card, width=0.02)
+    share = right[0].mean()
+    assert found.rows == pytest.approx(1.96**2 * share * (1 - share) / 0.02**2, rel=0.02)
+    assert vx.plan(card, rule="grade", width=0.02).rows == found.rows
+    assert vx.plan(card, rule="brier", width=0.02).rows == vx.plan(card.card, rule="brier", width=0.02).rows
+    with pytest.raises(vx.InputError, match="must be in the pilot, which has grade; it is 'brier'"):
+        vx.plan(vx.evaluate_grades(1.0 * right[0]), rule="brier", width=0.02)
+
+
+@pytest.mark.parametrize(("outlying", "cautious"), [(9, False), (8, True)])
+def test_tails_are_heavy_where_a_few_rows_make_the_spread(outlying, cautious):
+    """Of n losses of 0 and 1 with k of 1 the kurtosis is 1/s - 3 with s = k (n - k) / n^2."""
+    n = 100
+    s = outlying * (n - outlying) / n**2
+    assert (1 / s - 3 - 3 > n / 15) == cautious
+    y = np.r_[np.ones(outlying, int), np.zeros(n - outlying, int)]
+    found = vx.plan(y, np.tile([1.0, 0.0], (n, 1)), rule="zero_one", width=0.1)
+    assert ("heavy tails" in repr(found)) == cautious
+
+
 def test_a_margin_is_tested_on_one_side():
     found = vx.plan(Y, MODELS, rule="brier", margin=0.02, difference=0.005)
     assert found.rows == Goal(0.015, 0.05, 0.9, 1).units(MeanSpread.at_most(GAPS.std(ddof=1)))
