@@ -124,6 +124,7 @@ html_sidebars = {
         "glossary",
         "errata",
         "benchmarks",
+        "tested",
         "changelog",
         "architecture",
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import importlib.util
+import json
 import os
 import re
 import runpy
@@ -116,6 +118,18 @@ def test_the_image_copies_what_is_there():
     for name in " ".join(copied).split():
         assert (ROOT / name).exists()
         assert f"!{name}" in allowed
+
+
+def test_the_page_on_tests_says_what_there_is():
+    page = (ROOT / "docs" / "tested.md").read_text(encoding="utf-8")
+    vectors = json.loads((ROOT / "tests" / "vectors.json").read_text(encoding="utf-8"))
+    with (ROOT / "studies" / "results" / "coverage.csv").open(encoding="utf-8") as file:
+        claims = list(csv.DictReader(file))
+    assert f"{len(vectors):,} reference values" in page
+    outside = sum(claim["holds"] == "no" for claim in claims)
+    assert f"| {len(claims):,} claims on coverage, size and power | {outside}, " in page
+    for name in re.findall(r"`((?:tests|studies)/[^`]*)`", page):
+        assert (ROOT / name).exists(), name
 
 
 # ---- what a release needs ----------------------------------------------------------------------
