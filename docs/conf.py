@@ -123,6 +123,7 @@ html_sidebars = {
         "faq",
         "glossary",
         "errata",
+        "references",
         "benchmarks",
         "tested",
         "changelog",

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -58,6 +59,55 @@ def test_the_citation_has_what_the_format_requires():
         assert all({"family-names", "given-names"} == set(author) for author in work["authors"])
         assert re.match(r"10\.\d{4,}/", work["doi"]) if "doi" in work else work["url"].startswith("https://")
         assert f"doi:{work['doi']}" in known if "doi" in work else "jmlr" in work["url"]
+
+
+REFERENCES = re.findall(
+    r"^- (.+?) \((\d{4})\)\. .*\n  \[doi:(\S+)\]\((\S+)\)",
+    (ROOT / "docs/references.md").read_text("utf-8"),
+    re.MULTILINE,
+)
+
+
+def test_references_are_well_formed():
+    listed = [doi for _, _, doi, _ in REFERENCES]
+    assert len(listed) == len(set(listed)) > 60
+    for _, _, doi, link in REFERENCES:
+        assert re.fullmatch(r"10\.\d{4,5}/[^\s\"]+[^\s\".,]", doi)
+        assert unquote(link) == f"https://doi.org/{doi}"
+
+
+def test_every_doi_is_in_the_list_of_references():
+    folders = ("src", "docs", "studies", "benchmarks", "man")
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
+    paths = [path for path in paths if path.suffix in (".py", ".md", ".ipynb", ".rst", ".cff", ".1")]
+    unlisted, used = [], set()
+    # The longest first, because some begin alike.
+    known = sorted((doi for _, _, doi, _ in REFERENCES), key=len, reverse=True)
+    for path in [*paths, ROOT / "CITATION.cff", ROOT / "README.md"]:
+        if path == ROOT / "docs/references.md":
+            continue
+        text = unquote(path.read_text("utf-8")).replace("\\-", "-")
+        for doi in known:
+            if doi in text:
+                used.add(doi)
+                text = text.replace(doi, "")
+        unlisted += [f"{path.name}: {found}" for found in re.findall(r"\b10\.\d{4,5}/\S+", text)]
+    assert unlisted == []
+    # Works that the theory rests on are listed though no page gives their DOI.
+    assert set(known) - used <= {doi for authors, _, doi, _ in REFERENCES if authors in BACKGROUND}
+
+
+BACKGROUND = ("Bernardo", "Murphy", "Savage")
+
+
+def test_years_beside_a_doi_are_those_of_the_references():
+    years = {doi: year for _, year, doi, _ in REFERENCES}
+    compared = 0
+    for path in (ROOT / "src").rglob("*.py"):
+        for year, doi in re.findall(r"(\d{4})\)?,\s+doi:([^\s\"`]+?)[,;.)]*\s", path.read_text("utf-8")):
+            assert years.get(doi, year) == year, (path.name, doi)
+            compared += doi in years
+    assert compared > 40
 
 
 @pytest.mark.parametrize("name", ["bug", "wrong-number", "question"])

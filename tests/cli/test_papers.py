@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import re
+import shlex
 
 import pytest
 from typer.testing import CliRunner
@@ -11,6 +13,7 @@ from typer.testing import CliRunner
 from commandline import verax
 from pages import DOCS
 from verax.cli.commands import app
+from verax.cli.example_files import FILES
 from verax.cli.papers.galdran import TABLES
 from verax.cli.papers.number import PublishedNumber
 from verax.cli.papers.published import ERRATA, PAPERS, findings
@@ -96,3 +99,87 @@ def test_every_section_of_the_errata_has_a_computation():
     for name in listed:
         # A finding of `verax reproduce`, an example that the tests run, or a command.
         assert name in explained or ">>> " in shown[name] or "`python " in shown[name], name
+
+
+# ---- the page of each paper ----------------------------------------------------------------------
+
+
+def page_of(paper: str) -> str:
+    return (DOCS / "papers" / f"{paper}.md").read_text("utf-8")
+
+
+def finding_text(finding: PublishedNumber) -> str:
+    """The last column of the table of numbers on a paper's page."""
+    if finding.status == "explained":
+        return f"[explained](../errata.md#{finding.section})"
+    return f"no data: {finding.erratum}" if finding.status == "no data" else finding.status
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("papers")
+    for name in ("predictions.npz", "metrics.csv", "completions.jsonl"):
+        FILES[name](path / name)
+    return path
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_the_page_shows_every_number_beside_the_computed_one(paper):
+    rows = [f"| {f.where} | {f.what} | {' | '.join(f.texts)} | {finding_text(f)} |" for f in findings(paper)]
+    shown = re.search(
+        r"^\| where \| what \| printed \| computed \| finding \|\n\|.*\n((?:\|.*\n)+)", page_of(paper), re.M
+    )
+    assert shown is not None
+    assert shown[1].splitlines() == rows
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_call_on_the_page_runs(paper, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    text = page_of(paper)
+    names = {}
+    for example in doctest.DocTestParser().get_examples(text):
+        exec(compile(example.source, paper, "single"), names)
+    columns = [line.split("|")[-2] for line in text.splitlines() if line.startswith("| ")]
+    calls = [call for column in columns for call in re.findall(r"`([^`]+)`", column)]
+    code = [call for call in calls if re.match(r"(vx|lists|history)\.", call)]
+    commands = {call for call in calls if call.startswith("verax ")}
+    assert len(code) > 10
+    for call in code:
+        assert eval(call, names) is not None, call
+    assert "verax reproduce" in " ".join(commands)
+    for command in commands:
+        result = verax(*shlex.split(command)[1:])
+        assert (result.returncode, result.stderr) == (0, ""), command
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_the_page_links_all_that_was_found_wrong(paper):
+    own = [e for e in ERRATA if e.paper.lower() == paper]
+    assert own
+    lines = [f"- {e.where}: [{e.printed}](../errata.md#{e.section}); {e.true}." for e in own]
+    assert "\n".join(lines) in page_of(paper)
+
+
+@pytest.mark.parametrize("name", ["../README", "start", "glossary", "guide/index", "index", "errata"])
+def test_the_pages_are_linked(name):
+    text = (DOCS / f"{name}.md").read_text("utf-8")
+    assert "papers/index" in text or all(f"papers/{paper}" in text for paper in PAPERS)
+
+
+@pytest.mark.parametrize(
+    ("word", "paper"),
+    [
+        ("AURSC", "galdran"),
+        ("superior", "ahmadian"),
+        ("h-block", "ahmadian"),
+        ("comparability", "resin"),
+        ("top-beta", "resin"),
+    ],
+)
+def test_the_words_of_the_papers_are_on_their_pages_and_in_the_glossary(word, paper):
+    assert word.lower() in page_of(paper).lower()
+    glossary = (DOCS / "glossary.md").read_text("utf-8")
+    terms = re.findall(r"^(\S.*)\n: ", glossary, re.M)
+    (entry,) = (term for term in terms if word.lower() in term.lower())
+    assert f"papers/{paper}.md" in glossary.split(f"\n{entry}\n")[1].split("\n\n")[0]
