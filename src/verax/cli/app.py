@@ -27,6 +27,7 @@ from verax.cli.arguments import Piped, prepare
 from verax.cli.panels import arrange
 from verax.cli.progress import name_progress, progress
 from verax.cli.words import CommandWords, one_line
+from verax.common.urls import without_credentials
 from verax.errors import FormerNameWarning, VeraxError
 
 DONE, FAILED, BAD_INPUT, MACHINE = 0, 1, 2, 3
@@ -168,7 +169,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     _open_closed_streams()
     try:
         with _signals_exit(), _warnings_are_quiet(), progress():
-            return int(_group()(arguments, standalone_mode=False) or DONE)
+            typed = sys.argv[1:] if arguments is None else arguments
+            return int(_group()([*map(without_credentials, typed)], standalone_mode=False) or DONE)
     except VeraxError as error:
         return _leave(BAD_INPUT, words().say(error))
     except _UsageError as error:

@@ -21,7 +21,9 @@ from typing import Any, ClassVar
 
 from verax._settings import settings
 from verax.common.packages import needed
-from verax.common.paths import refuse_special
+from verax.common.paths import as_path, refuse_special
+from verax.common.remote import RemotePath, has_marks
+from verax.common.urls import scheme_of
 from verax.display.writing import check_writable
 from verax.errors import InputError, Remedy
 
@@ -49,10 +51,12 @@ def prepare(command: Any) -> None:
     run = command.invoke
 
     def invoke(context: Any) -> Any:
+        context.params |= {name: _places(value) for name, value in context.params.items()}
         Typed.context, Typed.params = context, dict(context.params)
         with Piped.spooled(context.params):
             for path in _inputs(context.params):
-                refuse_special(path, _PIPE)
+                if not isinstance(path, RemotePath):
+                    refuse_special(path, _PIPE)
             refuse_overwriting(context.params)
             check_outputs(context.params)
             return run(context)
@@ -97,7 +101,7 @@ def refuse_overwriting(values: Mapping[str, Any]) -> None:
     values : Mapping[str, Any]
         The parameters of a command by name.
     """
-    written = {name: Path(values[name]) for name in OUTPUTS if values.get(name) is not None}
+    written = {name: as_path(values[name]) for name in OUTPUTS if values.get(name) is not None}
     seen: dict[object, str] = {}
     for name, path in written.items():
         key = _identity(path)
@@ -123,9 +127,9 @@ def check_outputs(values: Mapping[str, Any]) -> None:
     """
     for name in OUTPUTS:
         if values.get(name) is not None:
-            check_writable(Path(values[name]), name)
+            check_writable(as_path(values[name]), name)
     if values.get("plot") is not None:
-        figure_format(Path(values["plot"]))
+        figure_format(as_path(values["plot"]))
 
 
 def figure_format(path: Path) -> str:
@@ -158,6 +162,8 @@ def _same(path: Path, name: str, found: str) -> InputError:
 
 def _identity(path: Path) -> object:
     """What tells a file from others: device and inode, its full name if there is none; None for devices."""
+    if isinstance(path, RemotePath):
+        return (path,)
     try:
         found = path.stat()
     except (OSError, ValueError):
@@ -170,10 +176,14 @@ def _inputs(values: Mapping[str, Any]) -> Iterator[Path]:
     for name in INPUTS:
         for text in _texts(values.get(name)):
             if isinstance(text, (str, Path)) and str(text):
-                for named in {str(text), str(text).partition("=")[2] or str(text)}:
-                    if _exists(named):
+                whole = str(as_path(text))
+                for named in {whole, whole if scheme_of(whole) else whole.partition("=")[2] or whole}:
+                    if scheme_of(named):
+                        # Commands ask its server; what is written is compared by name.
+                        yield as_path(named)
+                    elif _exists(named):
                         yield Path(named)
-                    elif any(mark in named for mark in "*?["):
+                    elif has_marks(named):
                         yield from map(Path, glob(named, recursive=True))
 
 
@@ -187,7 +197,11 @@ def _exists(name: str) -> bool:
 
 def _would_read(folder: Path, path: Path) -> bool:
     """Whether a folder's files include this one, by its ending."""
-    if not folder.is_dir() or not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
+    if (
+        isinstance(folder, RemotePath)
+        or not folder.is_dir()
+        or not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+    ):
         return False
     from verax.files.formats.tables import FORMATS
     from verax.files.lists.streams import ending
@@ -236,6 +250,13 @@ class Piped:
 
 def _texts(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _places(value: Any) -> Any:
+    """The paths of a parameter, of which those that URLs name are places."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_places, value))
+    return as_path(value) if isinstance(value, Path) else value
 
 
 def _is_stdin(text: object) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verax.cli.options import Reading, split
-from verax.common.paths import Files, called
+from verax.common.paths import Files, as_path, called
 from verax.errors import InputError, Remedy, passing
 
 if TYPE_CHECKING:
@@ -214,4 +214,4 @@ def paths_of(given: list[str], reading: Reading) -> dict[str, Files]:
             argument="probs",
             found=f"there are {len(given)} files",
         )
-    return {name: Path(given[0]) for name in named}
+    return {name: as_path(given[0]) for name in named}

@@ -14,7 +14,7 @@ from verax.cli.arguments import Typed
 from verax.cli.models import AboutFiles, open_models, paths_of
 from verax.cli.output import draw_to, show, told, verdict_lines
 from verax.cli.require import bounds_on_difference
-from verax.common.paths import called
+from verax.common.paths import as_path, called
 from verax.errors import InputError, Remedy, passing
 from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules, default_rules
@@ -202,7 +202,7 @@ def _of_table(
         )
     columns: dict[str, Any] = {"datasets": asked.datasets or asked.folds, "models": model_column}
     named = [name for name in columns.values() if name is not None]
-    table = read_score_table(Path(given[0]), reading.request, named)
+    table = read_score_table(as_path(given[0]), reading.request, named)
     columns["scores"] = asked.score_column
     if asked.datasets is not None:
         return compare_datasets(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -89,9 +88,9 @@ def questions_of(paths: Files, places: Collection[int]) -> dict[int, str]:
     from verax.inputs.records.questions import question_text
 
     named = files_named(paths)
-    if named is None or len(named[0]) != 1 or not Path(named[0][0]).is_file() or not places:
+    if named is None or len(named[0]) != 1 or not named[0][0].is_file() or not places:
         return {}
-    path = Path(named[0][0])
+    path = named[0][0]
     try:
         samples = samples_of(path)
         records = (record for _, record in open_stream(path)) if samples is None else samples

@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from verax._settings import settings
+from verax.common.remote import RemotePath
 from verax.errors import InputError, Remedy
 
 # How often to look for a lock of another process, in seconds.
@@ -32,6 +33,10 @@ def locked(path: Path, argument: str = "path") -> Iterator[None]:
     them; a folder that cannot lock is refused. What is not a regular file, and a file in a folder that does
     not exist, has no lock.
     """
+    if isinstance(path, RemotePath):
+        # Stores have no locks; a state that has changed since it was read is refused when it is written.
+        yield
+        return
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir() or (target.exists() and not target.is_file()):
         yield

@@ -6,11 +6,14 @@ import difflib
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from glob import glob
 from pathlib import Path
+from typing import Any
 
+from verax.common.remote import RemotePath, has_marks, path_of, state
+from verax.common.urls import WEB
 from verax.errors import InputError, Remedy, show
 
 # The file of a model, or several.
@@ -61,8 +64,13 @@ def check_exists(path: Path) -> os.stat_result:
             return path.stat()
         except (FileNotFoundError, NotADirectoryError):
             pass
+    missing = (
+        path.top
+        if isinstance(path, RemotePath) and path.address.scheme not in WEB and not path.top.exists()
+        else path
+    )
     raise InputError(
-        f"There is no file {show(str(path), 200)}",
+        f"There is no {'file' if missing is path else 'bucket'} {show(str(missing), 200)}",
         argument="path",
         kind="missing",
         values=[str(path)],
@@ -73,8 +81,8 @@ def check_exists(path: Path) -> os.stat_result:
 def _alike(path: Path) -> list[str]:
     """A name beside `path` that is much like it."""
     try:
-        names = os.listdir(path.parent)
-    except OSError:
+        names = [each.name for each in path.parent.iterdir()]
+    except (OSError, InputError):
         return []
     return difflib.get_close_matches(path.name, names, n=1)
 
@@ -106,22 +114,38 @@ def refuse_special(path: Path, remedy: str = "Write what it gives to a file.") -
 
 
 def as_path(path: object, argument: str = "path") -> Path:
-    """The name of a file as a path; what is none is refused."""
+    """The name or URL of a file as a path; what is none is refused."""
     if not isinstance(path, (str, os.PathLike)):
         raise InputError("must be the name of a file", argument=argument, kind="type", found=show(path))
-    return Path(path)
+    return path_of(path)
 
 
 def matching(source: str | Path) -> list[Path]:
     """The file or folder of that name, or those that fit the pattern, in the order of their names."""
-    path = Path(source)
-    pattern = any(mark in str(source) for mark in "*?[")
+    path = as_path(source)
     with refusing_wrong_names(path):
-        found = sorted(glob(str(source), recursive=True)) if pattern and not path.exists() else []
-    paths = [Path(name) for name in found] if pattern and found else [path]
+        found = sorted(_fitting(path)) if has_marks(str(path)) and not path.exists() else []
+    paths = found or [path]
     for each in paths:
         refuse_special(each)
     return paths
+
+
+def _fitting(pattern: Path) -> list[Path]:
+    if isinstance(pattern, RemotePath):
+        return list(pattern.top.glob("/".join(pattern.parts[2:])))
+    return [Path(name) for name in glob(str(pattern), recursive=True)]
+
+
+def arrow_file(path: Path) -> Any:
+    """A file as Arrow reads it: through ordinary reads, never mapped into memory."""
+    if isinstance(path, RemotePath):
+        from verax.common import stores
+
+        return stores.opened(path.address)
+    import pyarrow as pa
+
+    return pa.OSFile(str(path))
 
 
 def called(paths: Files) -> str:
@@ -141,7 +165,7 @@ def files_named(source: object) -> tuple[list[Path], str] | None:
     None where it names no files.
     """
     if isinstance(source, (str, Path)):
-        return matching(source), str(source)
+        return matching(source), str(as_path(source))
     if isinstance(source, (list, tuple)) and source and all(isinstance(s, (str, Path)) for s in source):
         paths = [path for each in source for path in matching(each)]
         return paths, called(tuple(paths))
@@ -165,7 +189,7 @@ class UnchangedFiles:
     """
 
     def __init__(self, paths: Iterable[str | Path]) -> None:
-        self._seen = {path: _state(path) for path in paths}
+        self._seen = _states(list(paths))
 
     @property
     def n_bytes(self) -> int:
@@ -174,8 +198,9 @@ class UnchangedFiles:
 
     def check(self) -> None:
         """Refuse files that are not what they were."""
+        now = _states(list(self._seen))
         for path, before in self._seen.items():
-            if _state(path) != before:
+            if now[path] != before:
                 raise InputError(
                     "The file changed while it was read",
                     argument="path",
@@ -188,9 +213,23 @@ class UnchangedFiles:
 _SIZE = 2
 
 
+def _states(paths: Sequence[str | Path]) -> dict[str | Path, tuple[int, ...] | None]:
+    places = [path for path in paths if isinstance(path, RemotePath)]
+    found: dict[str | Path, tuple[int, ...] | None] = {}
+    if places:
+        from verax.common import stores
+
+        for place, info in zip(places, stores.infos([place.address for place in places]), strict=True):
+            found[place] = _marks(state(place, info)) if info.kind else None
+    return {path: found[path] if path in found else _state(path) for path in paths}
+
+
 def _state(path: str | Path) -> tuple[int, ...] | None:
     try:
-        found = os.stat(path)
+        return _marks(os.stat(path))
     except FileNotFoundError:
         return None
+
+
+def _marks(found: os.stat_result) -> tuple[int, ...]:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

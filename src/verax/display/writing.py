@@ -14,6 +14,7 @@ from pathlib import Path
 
 from verax.common.locking import is_at, take_lock
 from verax.common.paths import as_path, refusing_wrong_names
+from verax.common.remote import RemotePath
 from verax.errors import InputError
 
 # Windows lets nobody replace or remove an open file, and a lock needs one.
@@ -35,6 +36,10 @@ def written(path: str | os.PathLike[str]) -> Iterator[Path]:
     '1 2 3'
     """
     path = as_path(path)
+    if isinstance(path, RemotePath):
+        with _put(path) as new:
+            yield new
+        return
     target, mode = _target(path, "path")
     through = _descriptor(path) is not None or (mode is not None and not stat.S_ISREG(mode))
     with _temporary(path, Path(tempfile.gettempdir()) if through else target.parent) as new:
@@ -54,6 +59,11 @@ def written(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 def check_writable(path: Path, argument: str) -> None:
     """Refuse a file that could not be written, before anything is computed for it."""
+    if isinstance(path, RemotePath):
+        from verax.common import stores
+
+        stores.check_writable(path.address, argument)
+        return
     target, mode = _target(path, argument)
     if mode is None and not os.access(target.parent, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
@@ -73,6 +83,18 @@ def _target(path: Path, argument: str) -> tuple[Path, int | None]:
                 kind="missing",
             )
     return target, mode
+
+
+@contextmanager
+def _put(place: RemotePath) -> Iterator[Path]:
+    """A temporary file whose content is sent to a place at the end."""
+    from verax.common import stores
+
+    check_writable(place, "path")
+    with tempfile.TemporaryDirectory(prefix="verax-") as folder:
+        new = Path(folder, place.name[-60:])
+        yield new
+        stores.put(new, place.address)
 
 
 def make_folder(path: Path, argument: str) -> None:

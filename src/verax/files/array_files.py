@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from verax.common.paths import check_exists
+from verax.common.paths import as_path, check_exists
 from verax.errors import InputError, Remedy, passing
 from verax.files import arrow
 from verax.files.arrow import ValueOrigin
@@ -229,7 +229,7 @@ def _pair_of_files(
             kind="missing",
             remedies=[passing("(that file)", target=...)],
         )
-    other = Path(request.target)
+    other = as_path(request.target)
     beside = path.parent / other
     other = beside if beside.exists() and not other.exists() else other
     check_exists(other)

@@ -14,7 +14,8 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from verax.common.paths import Files
+from verax.common.paths import Files, as_path
+from verax.common.urls import scheme_of
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.files.lists.listfile import ListFile
 from verax.files.predictions import Array, Predictions, Roles, each_name
@@ -176,9 +177,9 @@ def _plain_parts(path: Path) -> list[str]:
 
 def _named(text: str) -> tuple[str | None, Path]:
     name, equals, path = text.partition("=")
-    # Folders such as site=a are parts of paths, and of patterns.
-    named = equals and name and path and not (os.path.exists(text) or glob(text))
-    return (name, Path(path)) if named else (None, Path(text))
+    # Folders such as site=a are parts of paths, of patterns and of URLs.
+    named = equals and name and path and not (scheme_of(text) or os.path.exists(text) or glob(text))
+    return (name, as_path(path)) if named else (None, as_path(text))
 
 
 def read_together(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from verax._settings import settings
-from verax.common.paths import files_named
+from verax.common.paths import arrow_file, files_named
 from verax.errors import InputError, RuleError
 from verax.files.formats.several import Places
 from verax.files.formats.tables import FORMATS, files_of, files_once
@@ -166,7 +166,8 @@ def _has_many_rows(paths: Sequence[Path], asked: ListSettings) -> bool:
         return False
     import pyarrow.parquet as papq
 
-    return bool(papq.read_metadata(paths[0]).num_rows > settings.lists_held_up_to)
+    with arrow_file(paths[0]) as file:
+        return bool(papq.read_metadata(file).num_rows > settings.lists_held_up_to)
 
 
 def _read(paths: Sequence[Path], name: str, asked: ScanOptions) -> Held:

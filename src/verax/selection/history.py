@@ -286,7 +286,7 @@ class History(Tabled, Result, Epochs):
                 f"must end in {join(_READERS)}, or be event files of TensorBoard",
                 argument="path",
                 kind="file",
-                found=f"{Path(path).name} does not",
+                found=f"{as_path(path).name} does not",
                 values=[str(path)],
                 remedies=[
                     Remedy("History.from_csv and from_jsonl read files of any name.", python_only=True)
@@ -304,8 +304,8 @@ class History(Tabled, Result, Epochs):
     ) -> History:
         check_regular(as_path(path))
         try:
-            called = name_of_file(Path(path).stem)
-            return cls._of(reader(Path(path)), "history", directions, run, called)
+            called = name_of_file(as_path(path).stem)
+            return cls._of(reader(as_path(path)), "history", directions, run, called)
         except InputError as error:
             about_file = error.argument in ("history", "path")
             raise (error.replace(source=str(path)) if about_file else error) from None

@@ -10,6 +10,7 @@ from verax.analyses.cards.container import CARD, not_saved, read_summaries
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.scorecard import Scorecard
 from verax.common.packing import kind_in
+from verax.common.paths import as_path
 from verax.errors import InputError, VeraxError
 
 
@@ -26,7 +27,9 @@ def load_card(path: str | Path) -> Scorecard:
     """The card of a file; others are refused."""
     summaries = load_summaries(path)
     if CARD not in summaries:
-        raise not_saved(Path(path), InputError("must hold a card", argument="data", found="it has no card"))
+        raise not_saved(
+            as_path(path), InputError("must hold a card", argument="data", found="it has no card")
+        )
     card: Scorecard = summaries[CARD]
     return card
 
@@ -37,14 +40,14 @@ def load_summaries(path: str | Path) -> dict[str, Any]:
     try:
         return {name: LOADERS[name](data) for name, data in stored.items() if name in LOADERS}
     except InputError as error:
-        raise not_saved(Path(path), error) from None
+        raise not_saved(as_path(path), error) from None
 
 
 def merge_files(paths: Iterable[str | Path]) -> dict[str, Any]:
     """The summaries of the rows of all files, by name; of those that every file has."""
     merged: dict[str, Any] | None = None
     first = None
-    for path in paths:
+    for path in map(as_path, paths):
         found = load_summaries(path)
         if merged is None:
             merged, first = found, path

@@ -38,7 +38,7 @@ class Archive:
         check_regular(path)
         self._path = path
         try:
-            with zipfile.ZipFile(path) as archive:
+            with path.open("rb") as file, zipfile.ZipFile(file) as archive:
                 found = archive.infolist()
         except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error, EOFError) as error:
             raise self._refusal("The file must be a zip archive", str(error) or "it is none") from None

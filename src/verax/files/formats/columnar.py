@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pyarrow.ipc as paipc
 
-from verax.common.paths import check_regular
+from verax.common.paths import arrow_file, check_regular
+from verax.common.remote import RemotePath
 from verax.files.formats.texts import sliced
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # What is read ahead of each column.
 BUFFER = 2**16
+# The same where each read is a request.
+FAR_BUFFER = 2**22
 # The largest footer that is kept for when the rows are read: many columns and row groups have large ones.
 _KEPT_FOOTER = 2**14
 
@@ -41,10 +43,14 @@ class Parquet:
         import pyarrow.parquet as papq
 
         # Through small buffers: the scanner of data sets would hold whole row groups.
-        options: dict[str, Any] = {"pre_buffer": False, "buffer_size": BUFFER, "memory_map": False}
+        buffer = FAR_BUFFER if isinstance(self.path, RemotePath) else BUFFER
+        options: dict[str, Any] = {"pre_buffer": False, "buffer_size": buffer}
         # Of pages that have checksums; a damaged one may decompress to other numbers.
         options["page_checksum_verification"] = True
-        with papq.ParquetFile(self.path, metadata=self._footer, **options) as parquet:
+        with (
+            arrow_file(self.path) as file,
+            papq.ParquetFile(file, metadata=self._footer, **options) as parquet,
+        ):
             yield parquet
 
     def batches(
@@ -65,14 +71,14 @@ class Arrow:
         self.path = path
         with path.open("rb") as file:
             self._open = paipc.open_file if file.read(6) == b"ARROW1" else paipc.open_stream
-        with pa.OSFile(str(path)) as source, self._open(source) as reader:
+        with arrow_file(path) as source, self._open(source) as reader:
             self.schema: Any = reader.schema
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """All rows of these columns, up to `rows` at a time."""
         places = [self.schema.get_field_index(name) for name in columns]
         options = paipc.IpcReadOptions(included_fields=places)
-        with pa.OSFile(str(self.path)) as source, self._open(source, options=options) as reader:
+        with arrow_file(self.path) as source, self._open(source, options=options) as reader:
             for batch in _each(reader):
                 # Offsets and codes that point outside would be read from anywhere in memory.
                 batch.validate(full=True)

@@ -81,7 +81,7 @@ class Stored:
         if self.member is None:
             stored = self.path.stat().st_size
         else:
-            with zipfile.ZipFile(self.path) as archive:
+            with self.path.open("rb") as file, zipfile.ZipFile(file) as archive:
                 info = archive.getinfo(f"{self.member}.npy")
             stored = min(info.file_size, max(info.compress_size, 1) * _STRONGEST)
         if claimed > stored:
@@ -93,7 +93,11 @@ class Stored:
             with self.path.open("rb") as file:
                 yield file
         else:
-            with zipfile.ZipFile(self.path) as archive, archive.open(f"{self.member}.npy") as member:
+            with (
+                self.path.open("rb") as file,
+                zipfile.ZipFile(file) as archive,
+                archive.open(f"{self.member}.npy") as member,
+            ):
                 yield member
 
     @contextmanager
@@ -199,7 +203,7 @@ def stored_arrays(path: Path) -> dict[str, Stored]:
     if path.suffix.lower() == ".npy":
         return {path.name: Stored(path, None)}
     try:
-        with zipfile.ZipFile(path) as archive:
+        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
             members = [name[: -len(".npy")] for name in archive.namelist() if name.endswith(".npy")]
     except _BROKEN:
         kind = "a pickle, which is never opened" if _is_pickle(path) else "not an .npz file, or truncated"

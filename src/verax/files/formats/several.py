@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from verax.common.remote import RemotePath
 from verax.errors import InputError, Remedy, show
 
 # How Hive writes a missing value into the name of a folder.
@@ -249,14 +250,10 @@ def _is_whole(value: str) -> bool:
 def files_in(folder: Path, endings: Sequence[str]) -> list[Path]:
     """The Parquet files in a folder and those below it, or else all with these endings; no hidden ones."""
     found = []
-
-    def refuse(error: OSError) -> None:
-        raise error
-
-    for where, folders, names in os.walk(folder, onerror=refuse):
-        _refuse_table(Path(where))
+    for where, folders, names in _below(folder):
+        _refuse_table(where, folders)
         folders[:] = [name for name in folders if not name.startswith((".", "_"))]
-        found += [Path(where, name) for name in names if not name.startswith((".", "_"))]
+        found += [where / name for name in names if not name.startswith((".", "_"))]
     for wanted in (_PARQUET, tuple(endings)):
         fitting = [file for file in found if file.name.lower().endswith(wanted)]
         if fitting:
@@ -264,18 +261,29 @@ def files_in(folder: Path, endings: Sequence[str]) -> list[Path]:
     raise InputError(f"{folder} is a folder without files of predictions", argument="path", kind="missing")
 
 
+def _below(folder: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
+    """The folders from this one on, with the names of the folders and files in them."""
+    if isinstance(folder, RemotePath):
+        return folder.walk()
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    return ((Path(where), folders, names) for where, folders, names in os.walk(folder, onerror=refuse))
+
+
 def refuse_tables(files: Sequence[Path]) -> None:
     """Refuse files of a table whose log says which of them count."""
+    marks = [mark.partition("/")[0] for _, mark, _ in _TABLES]
     for folder in dict.fromkeys(file.parent for file in files):
-        _refuse_table(folder)
-        if folder.name == "data" or "=" in folder.name:
-            _refuse_table(folder.parent)
+        for where in (folder, folder.parent) if folder.name == "data" or "=" in folder.name else (folder,):
+            _refuse_table(where, [mark for mark in marks if (where / mark).is_dir()])
 
 
-def _refuse_table(folder: Path) -> None:
+def _refuse_table(folder: Path, folders: Collection[str]) -> None:
     """Refuse the folder of a table in a format that keeps files whose rows were removed or replaced."""
     for kind, mark, remedy in _TABLES:
-        if next(folder.glob(mark), None) is not None:
+        if mark.partition("/")[0] in folders and next(folder.glob(mark), None) is not None:
             raise InputError(
                 "The files of a table must be read through its log: some may hold removed rows",
                 argument="path",

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from verax._settings import settings
 from verax.common import strictjson
-from verax.common.paths import check_regular, refuse_special, refusing_wrong_names
+from verax.common.paths import arrow_file, check_regular, refuse_special, refusing_wrong_names
 from verax.errors import InputError, Remedy, passing, show
 from verax.files.predictions import Request
 from verax.inputs.lists.logprobs import parse_line
@@ -41,7 +41,7 @@ def decompressed(path: Path) -> Iterator[Any]:
     """The bytes of a file, decompressed according to its ending; never mapped into memory."""
     codec = _CODECS.get(path.suffix.lower())
     refuse_special(path)
-    with pa.OSFile(str(path)) as file:
+    with arrow_file(path) as file:
         if codec is None:
             yield file
         else:

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from verax.common.paths import check_regular
+from verax.common.paths import as_path, check_regular
 from verax.errors import InputError, passing, show
 from verax.files.lists.reference_answers import ReferenceAnswers
 from verax.files.lists.streams import RecordStream, text_lines
@@ -159,8 +159,9 @@ class Judgements(ReferenceAnswers):
 
 def read_relevance(path: str) -> Judgements:
     """Whether each judged document of a query is relevant, from lines of a file of judgements (qrels)."""
-    judged = {id_of([query, document]): RELEVANT[grade > 0] for query, document, grade in _judged(Path(path))}
-    return Judgements(judged, path)
+    where = as_path(path)
+    judged = {id_of([query, document]): RELEVANT[grade > 0] for query, document, grade in _judged(where)}
+    return Judgements(judged, str(where))
 
 
 def _judged(path: Path) -> Iterator[tuple[str, str, float]]:
@@ -182,13 +183,14 @@ def read_judgements(path: str) -> ReferenceAnswers:
     Queries with several relevant documents have a list of them, which is no outcome.
     """
     relevant: dict[str, list[str]] = {}
-    for query, document, grade in _judged(Path(path)):
+    where = as_path(path)
+    for query, document, grade in _judged(where):
         if grade > 0:
             relevant.setdefault(query, []).append(document)
     single: dict[str, Hashable | list[str]] = {
         query: documents[0] if len(documents) == 1 else documents for query, documents in relevant.items()
     }
-    return ReferenceAnswers(single, path, "relevant documents")  # type: ignore[arg-type]
+    return ReferenceAnswers(single, str(where), "relevant documents")  # type: ignore[arg-type]
 
 
 def predictions(path: Path) -> RecordStream:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from verax.common.paths import check_exists, check_regular
+from verax.common.paths import as_path, check_exists, check_regular
 from verax.errors import InputError, passing, show
 from verax.files.formats.tables import FORMATS, ROWS_AT_ONCE, SourceTable
 from verax.files.lists.streams import ending, open_stream, text_lines
@@ -84,7 +84,8 @@ def read_gold(
     path: str, outcome: str | None, ids: tuple[str, ...], delimiter: str | None
 ) -> ReferenceAnswers:
     """The outcomes in a CSV, JSON Lines, Parquet or Arrow file, or in a text with one outcome per line."""
-    where = Path(path)
+    where = as_path(path)
+    path = str(where)
     try:
         check_exists(where)
         if not where.is_dir():
@@ -111,7 +112,7 @@ def _is_plain(path: Path, *, named: bool) -> bool:
 
 def _document(path: str, outcome: str | None, ids: tuple[str, ...]) -> ReferenceAnswers:
     """Outcomes of a JSON document: {id: outcome}, an array of records, or an array of outcomes."""
-    items = [record for _, record in open_stream(Path(path))]
+    items = [record for _, record in open_stream(as_path(path))]
     if len(items) == 1 and ids and isinstance(items[0], dict) and not any(name in items[0] for name in ids):
         return ReferenceAnswers(items[0], path)
     if not all(isinstance(item, dict) for item in items):
