@@ -267,7 +267,7 @@ class Reading:
         asked = ScanOptions.of(named or split(self.sets or self.probs) or None, advance, False, **given)
         if named is None:
             asked = replace(asked, probs={model: asked.request.probs})
-        return open_asked(path, replace(asked, pooled=pooled), FILES)
+        return open_asked(path, replace(asked, pooled=pooled, rounded=True), FILES)
 
     def holds_lists(self, path: Files) -> bool:
         """Whether files hold top lists, by their content."""
@@ -392,6 +392,7 @@ class Reading:
             "normalize": self.normalize,
             "percent": self.percent,
             "outputs": self.outputs,
+            "outcomes_file": None if self.outcomes is None else str(self.outcomes),
             "invalid": "skip" if self.skip_invalid else "raise",
             **self.of_texts,
         }
@@ -399,7 +400,7 @@ class Reading:
 
 # Fields of `Reading` that are about files of lists only.
 _OF_LISTS = (
-    *("outcomes", "merge_variants", "omit_missing", "omit_others", "position", "after", "last_match"),
+    *("merge_variants", "omit_missing", "omit_others", "position", "after", "last_match"),
     *("samples", "per_length", "shape"),
 )
 

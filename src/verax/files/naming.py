@@ -30,6 +30,10 @@ MAYBE_PROBS = (
 BRACKETED = ("confidence",)
 LOGITS = ("logit", "logits", "z", "y_logit", "y_logits")
 
+IDS = (
+    *("id", "ids", "index", "idx", "key", "uid", "uuid", "guid", "row_id", "rowid", "sampleid", "name"),
+    *("filename", "file", "file_name", "image", "image_name", "path", "case", "row"),
+)
 SEPARATORS = "_.-: "
 # What follows a word in P(Yes), Prob[Yes] and P (Churn=Yes), up to the class.
 _BRACKET = re.compile(r"\s*[(\[](?:[^=()\[\]]+=)?(?=[^()\[\]]+[)\]]$)")
@@ -46,6 +50,16 @@ def spoken(name: str) -> str:
     ('correct_answer', 'y_true')
     """
     return re.sub(r"[\s_.\-:]+", "_", name.strip().lower())
+
+
+def is_id(name: str) -> bool:
+    """Whether a column is called like one that identifies rows; a frame's index has no name.
+
+    >>> [is_id(name) for name in ("id", "PassengerId", "customerID", "image_id", "", "paid", "price")]
+    [True, True, True, True, True, False, False]
+    """
+    whole = spoken(name) in (*IDS, "unnamed_0", "")
+    return whole or bool(re.search(r"([a-z0-9]I[dD]|[\s_.\-:](id|ids|uid|uuid|key))$", name.strip()))
 
 
 def literal(pattern: str) -> str:

@@ -67,6 +67,8 @@ class Request:
         "raise", or "skip" to leave out rows that are invalid.
     outcomes : bool
         The file holds outcomes; if not, forecasts alone are read, and a column of outcomes is left out.
+    outcomes_file : str | None
+        Another file that holds the outcomes; `target` is then a column of that file.
     raters : tuple[str, ...]
         Columns in place of a column of outcomes: with the labels of one rater each, or for each class.
     raters_are : str
@@ -97,6 +99,7 @@ class Request:
     decimal: str = "."
     invalid: str = "raise"
     outcomes: bool = True
+    outcomes_file: str | None = None
     raters: tuple[str, ...] = ()
     raters_are: str = "labels"
     rater_column: str | None = None

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial, reduce
-from operator import add
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,13 @@ from verax.files.array_files import ArrayFiles
 from verax.files.formats.several import Files
 from verax.files.formats.tables import ARRAYS, SourceTable, common_format, files_once
 from verax.files.joining import with_classes_of
-from verax.files.predictions import Predictions, Request, Roles, concatenate
+from verax.files.outcomes_beside import array_table, with_outcomes
+from verax.files.predictions import PROBABILITIES, Predictions, Request, Roles, concatenate
 from verax.files.rater_tables import cases_of
 from verax.files.source import rows_at_a_time
 from verax.files.two_models import SameRows, TwoModels, head_rows
 from verax.inputs.handles import Collector, Handle
 from verax.inputs.lists.rows import NO_ORDER
-from verax.inputs.rescaling import Rescaled
 from verax.inputs.skipping import NO_ROWS
 from verax.scans.distinct import refuse_repeated_ids
 from verax.scans.held import Held, rows_fit
@@ -30,30 +29,10 @@ from verax.scans.local import LocalHandle, Work
 from verax.scans.options import ScanOptions
 from verax.scans.parts import PartReader, default_name, part_of, taken_by, usable
 from verax.scans.readers import reader_of
+from verax.scans.rescaling import Rescaling
 
 # Parts are long from the first one on where there are at least this many long ones.
 _LONG = 3
-
-
-class _Rescaling:
-    """The rows that were divided by their sums, of every part that was read, by model and first row."""
-
-    def __init__(self) -> None:
-        self._found: dict[tuple[str, int], Rescaled] = {}
-
-    def add(self, models: Mapping[str, Predictions]) -> None:
-        """Note the rows of a part; one that is read again counts once."""
-        for name, rows in models.items():
-            self._found[name, rows.start] = rows.rescaled()
-
-    def said(self, models: Sequence[str]) -> tuple[str, ...]:
-        """A sentence for each model; none where nothing was noted."""
-        found = {}
-        for name in models:
-            parts = [rescaled for (model, _), rescaled in self._found.items() if model == name]
-            if parts:
-                found[name] = (reduce(add, parts).said(),)
-        return taken_by(found) if found else ()
 
 
 class TableHandle(LocalHandle):
@@ -71,7 +50,7 @@ class TableHandle(LocalHandle):
     def __init__(self, asked: ScanOptions, table: SourceTable) -> None:
         self._asked, self._table, self._progress = asked, table, asked.progress
         self._reader = reader_of(table, asked)
-        self._rescaling = _Rescaling()
+        self._rescaling = rescaling_of(asked)
         self.name, self.n_rows = table.name, table.n_rows
         self.models, self.taken = self._reader.models, self._reader.taken
         self.by, self.lists = self._reader.by, self._reader.lists
@@ -110,7 +89,7 @@ class TableHandle(LocalHandle):
     @property
     def notes(self) -> tuple[str, ...]:
         doubts = () if self._same is None else self._same.notes
-        return (*self._table.notes, *doubts, *self._rescaling.said(self.models))
+        return (*self._table.notes, *doubts, *taken_by(self._rescaling.said(self.models)))
 
     def in_order(self) -> Handle:
         if self.lists:
@@ -126,6 +105,7 @@ class TableHandle(LocalHandle):
         for start, batches in self._runs():
             parts.append(self._rows(batches, start, coded=False))
             self._advance(sum(batch.num_rows for batch in batches))
+        self._check()
         return _held(self, parts, self._asked.request)
 
     def _runs(self, times: int = 1) -> Iterator[tuple[int, list[Any]]]:
@@ -147,13 +127,14 @@ class TableHandle(LocalHandle):
             batches.clear()
             return collector.add(part)
 
+    def _check(self) -> None:
+        with self._located():
+            self._rescaling.check()
+
     def _rows(self, batches: list[Any], start: int, *, coded: bool) -> dict[str, Predictions]:
         assert isinstance(self._reader, PartReader)
         with self._located():
-            found = self._reader.predictions(batches, start, coded=coded)
-        if self._asked.request.normalize:
-            self._rescaling.add(found)
-        return found
+            return self._reader.predictions(batches, start, coded=coded, rescaling=self._rescaling)
 
     @contextmanager
     def _located(self) -> Iterator[None]:
@@ -186,7 +167,7 @@ class ArrayHandle(LocalHandle):
                 partial(_array_files, paths, request, name),
             )
         first = next(iter(self._sources.values()))
-        self._rescaling = _Rescaling()
+        self._rescaling = rescaling_of(asked)
         self.name, self.models = name, tuple(self._sources)
         self.n_rows: int | None = first.n_rows
         self.classes, self.n_classes = first.classes, first.width
@@ -207,7 +188,7 @@ class ArrayHandle(LocalHandle):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return (*self._doubts, *self._rescaling.said(self.models))
+        return (*self._doubts, *taken_by(self._rescaling.said(self.models)))
 
     def in_order(self) -> Handle:
         ordered = self._asked.request.ordered
@@ -222,6 +203,7 @@ class ArrayHandle(LocalHandle):
         for batches in self._batches(coded=False):
             parts.append(self._rows(batches))
             self._advance(batches[0].n_given)
+        self._check()
         return _held(self, parts, self._asked.request)
 
     def _batches(self, *, coded: bool) -> Iterator[Sequence[Predictions]]:
@@ -235,11 +217,18 @@ class ArrayHandle(LocalHandle):
     def _collect(self, batches: Sequence[Predictions], collector: Collector) -> int:
         return collector.add(part_of(self._rows(batches), self._asked.request))
 
+    def _check(self) -> None:
+        self._rescaling.check()
+
     def _rows(self, batches: Sequence[Predictions]) -> dict[str, Predictions]:
-        found = usable(dict(zip(self.models, batches, strict=True)), self._asked.request)
-        if self._asked.request.normalize:
-            self._rescaling.add(found)
-        return found
+        return usable(dict(zip(self.models, batches, strict=True)), self._asked.request, self._rescaling)
+
+
+def rescaling_of(asked: ScanOptions) -> Rescaling:
+    """What divides rows by their sums, where that was asked for or they may have been rounded."""
+    request = asked.request
+    probabilities = not (request.logits or request.sets) and request.outputs == PROBABILITIES
+    return Rescaling(normalize=request.normalize, rounded=asked.rounded and probabilities)
 
 
 def _held(handle: TableHandle | ArrayHandle, parts: list[dict[str, Predictions]], request: Request) -> Held:
@@ -269,10 +258,18 @@ def opened(source: object, asked: ScanOptions) -> Handle | None:
 
 
 def of_files(paths: Sequence[Path], name: str, asked: ScanOptions) -> Handle:
-    """The handle on files of columns or arrays."""
+    """The handle on files of columns or arrays; outcomes of another file are a further column."""
+    outcomes = asked.request.outcomes_file
     if common_format(paths) in ARRAYS:
-        return ArrayHandle(asked, files_once(paths), name)
-    return of_table(SourceTable.of_paths(paths, asked.request, name), asked)
+        if outcomes is None:
+            return ArrayHandle(asked, files_once(paths), name)
+        table = array_table(files_once(paths), asked.request, name)
+    else:
+        table = SourceTable.of_paths(paths, asked.request, name)
+    if outcomes is None:
+        return of_table(table, asked)
+    found = with_outcomes(table, outcomes, asked.request)
+    return of_table(found.table, asked.with_outcomes(found))
 
 
 def of_table(table: SourceTable, asked: ScanOptions) -> Handle:

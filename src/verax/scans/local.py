@@ -50,6 +50,9 @@ class LocalHandle(Handle):
         there are many pieces they may have some times as many rows as otherwise.
         """
 
+    def _check(self) -> None:
+        """Refuse rows for what all of them show; called when all were read."""
+
     def _advance(self, n_rows: int) -> None:
         if self._progress is not None:
             self._progress(n_rows)
@@ -75,6 +78,7 @@ class LocalHandle(Handle):
             ahead = 2 if times == 1 else 1
             for n_rows in by_turns(lambda show, own: show(own), self._work(times), collectors, ahead):
                 self._advance(n_rows)
+        self._check()
         if many:
             # The first parts, which are kept or counted exactly, take more memory than those that follow.
             give_back()

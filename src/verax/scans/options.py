@@ -11,6 +11,7 @@ from verax.common.checks import is_whole
 from verax.errors import InputError, passing, show
 from verax.files.lists.recognising import ALL_SHAPES
 from verax.files.lists.settings import ListSettings
+from verax.files.outcomes_beside import Beside
 from verax.files.predictions import PROBABILITIES, Request, each_name
 from verax.scores.grades import Grade
 
@@ -49,6 +50,8 @@ class ScanOptions:
     pooled : str
         Duplicate rows: "refused" where ids repeat or two files look like those of two models; of
         files that were "named" as those of one model, where ids repeat; "matched" by their ids elsewhere.
+    rounded : bool
+        Whether rows whose sums differ from 1 by rounding are divided by them; otherwise they are refused.
     """
 
     request: Request
@@ -61,6 +64,7 @@ class ScanOptions:
     grades: Mapping[str, str] | None = None
     scale: Grade = field(default_factory=Grade)
     pooled: Literal["refused", "named", "matched"] = "refused"
+    rounded: bool = False
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -191,6 +195,14 @@ class ScanOptions:
         """The same where the labels of each rater are a column."""
         own = replace(self.request, raters=names, rater_column=None, label_column=None)
         return replace(self, request=own)
+
+    def with_outcomes(self, found: Beside) -> ScanOptions:
+        """The same for a table that has the outcomes of another file."""
+        ids = found.id[0] if len(found.id) == 1 else found.id or None
+        own = self.request.probs or found.probs
+        request = replace(self.request, target=found.target, id=ids, probs=own, outcomes_file=None)
+        probs = self.probs and {name: columns or found.probs for name, columns in self.probs.items()}
+        return replace(self, request=request, probs=probs)
 
     def in_order(self) -> ScanOptions:
         """The same where the order of the classes must be known."""

@@ -26,6 +26,7 @@ from verax.inputs.handles import Part
 from verax.inputs.rows import Rows
 from verax.inputs.skipping import Skipped
 from verax.scans.options import ScanOptions
+from verax.scans.rescaling import Rescaling
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,9 @@ class PartReader:
         """The rows of record batches of one schema, the first of which has the number `start`."""
         return part_of(self.predictions(batches, start, coded=True), self.request)
 
-    def predictions(self, batches: list[Any], start: int, *, coded: bool) -> dict[str, Predictions]:
+    def predictions(
+        self, batches: list[Any], start: int, *, coded: bool, rescaling: Rescaling | None = None
+    ) -> dict[str, Predictions]:
         """The same as the predictions of each model; an error about rows gives the id of the first."""
         try:
             found = {
@@ -132,7 +135,7 @@ class PartReader:
                 raise
             values = [table[name][at].as_py() for name in names]
             raise with_id(error, self.first.roles, values) from None
-        return usable(found, self.request)
+        return usable(found, self.request, rescaling)
 
 
 def _reader(table: SourceTable, request: Request, *, classes: tuple[Hashable, ...] | None) -> ColumnReader:
@@ -161,12 +164,18 @@ def taken_by(models: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"{name}: {line}" for name, lines in models.items() for line in lines))
 
 
-def usable(models: dict[str, Predictions], request: Request) -> dict[str, Predictions]:
+def usable(
+    models: dict[str, Predictions], request: Request, rescaling: Rescaling | None = None
+) -> dict[str, Predictions]:
     """The rows as they are, or those that are valid for every model where that was asked for."""
-    if request.invalid != "skip":
-        return models
-    scale = {"normalize": request.normalize, "logits": request.logits}
-    return _in_all({name: rows.valid(**scale) for name, rows in models.items()})
+    if rescaling is not None:
+        models = rescaling.divided(models)
+    if request.invalid == "skip":
+        scale = {"normalize": request.normalize, "logits": request.logits}
+        models = _in_all({name: rows.valid(**scale) for name, rows in models.items()})
+    if rescaling is not None:
+        rescaling.note(models)
+    return models
 
 
 def part_of(models: Mapping[str, Predictions], request: Request) -> Part:

@@ -29,11 +29,13 @@ class Excel:
     def __init__(self, path: Path) -> None:
         check_regular(path)
         calamine = needed("python_calamine", "Reading Excel files", "excel", "python-calamine")
-        if zipfile.is_zipfile(path):
+        with path.open("rb") as file:
+            zipped = zipfile.is_zipfile(file)
+        if zipped:
             # Its directory is held to the limits of archives.
             Archive(path)
         try:
-            with calamine.load_workbook(str(path)) as book:
+            with path.open("rb") as file, calamine.load_workbook(file) as book:
                 names = book.sheet_names
                 rows = book.get_sheet_by_index(0).to_python(skip_empty_area=True) if names else []
         except calamine.CalamineError as error:

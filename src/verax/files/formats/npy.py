@@ -224,9 +224,8 @@ def _is_pickle(path: Path) -> bool:
 
 def find_arrays(arrays: dict[str, Stored], request: Request, path: Path) -> Roles:
     """Which array of an .npz file is what."""
-    words = LOGITS if request.logits else PROBS
     target = _one(arrays, request.target, TARGETS, "target", path)
-    probs = _one(arrays, request.probs[0] if request.probs else None, words, "probs", path)
+    probs = array_of_probabilities(arrays, request, path)
     if len(request.probs) > 1:
         raise InputError(
             "must name one array of shape (N, K)", argument="probs", source=str(path), values=request.probs
@@ -252,6 +251,12 @@ def find_arrays(arrays: dict[str, Stored], request: Request, path: Path) -> Role
         id=request.id if isinstance(request.id, tuple) else other("id"),
         logits=request.logits,
     )
+
+
+def array_of_probabilities(arrays: dict[str, Stored], request: Request, path: Path) -> str:
+    """Which array of an .npz file holds the probabilities, or the logits."""
+    words = LOGITS if request.logits else PROBS
+    return _one(arrays, request.probs[0] if request.probs else None, words, "probs", path)
 
 
 def _one(arrays: dict[str, Stored], asked: str | None, words: tuple[str, ...], role: str, path: Path) -> str:

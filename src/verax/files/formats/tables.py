@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from verax.common.paths import UnchangedFiles, refusing_wrong_names
-from verax.errors import InputError, Remedy, join, show
+from verax.errors import InputError, MissingPackageError, Remedy, join, show
 from verax.files import column_roles
 from verax.files.formats.columnar import Arrow, Parquet
 from verax.files.formats.excel import Excel
@@ -123,6 +123,8 @@ class SourceTable:
         Names and types of the columns; those of a CSV file are all texts.
     n_rows : int | None
         How many rows; None where only reading tells.
+    files : tuple[Path, ...]
+        The files that it is read from.
     n_bytes : int
         What its files take on disk.
     reader : BatchReader
@@ -141,6 +143,7 @@ class SourceTable:
         files: Sequence[Path] = (),
     ) -> None:
         self.name, self.format, self._request = name, kind, request
+        self.files: tuple[Path, ...] = tuple(files)
         # What is read must not change meanwhile.
         self._unchanged = UnchangedFiles(files)
         self.n_bytes: int = self._unchanged.n_bytes
@@ -308,7 +311,7 @@ class SourceTable:
         try:
             with refusing_wrong_names(self.name):
                 yield
-        except InputError:
+        except (InputError, MissingPackageError):
             raise
         except OSError as error:
             # Of the system, unless it comes without a number: then the content is at fault.

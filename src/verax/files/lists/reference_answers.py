@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from verax.common.paths import as_path, check_exists, check_regular
 from verax.errors import InputError, passing, show
-from verax.files.formats.tables import FORMATS, ROWS_AT_ONCE, SourceTable
+from verax.files.formats.npy import stored_arrays
+from verax.files.formats.tables import ARRAYS, FORMATS, ROWS_AT_ONCE, SourceTable
 from verax.files.lists.streams import ending, open_stream, text_lines
 from verax.files.naming import MAYBE_TARGETS, TARGETS, spoken
 from verax.files.predictions import Request, id_of
@@ -81,14 +82,23 @@ class ReferenceAnswers:
 
 
 def read_gold(
-    path: str, outcome: str | None, ids: tuple[str, ...], delimiter: str | None
+    path: str,
+    outcome: str | None,
+    ids: tuple[str, ...],
+    delimiter: str | None,
+    like: Collection[str] = (),
 ) -> ReferenceAnswers:
-    """The outcomes in a CSV, JSON Lines, Parquet or Arrow file, or in a text with one outcome per line."""
+    """The outcomes in a file of columns or arrays, or in a text with one outcome per line.
+
+    Where none of several columns has a usual name, `like` names those that may hold the outcomes.
+    """
     where = as_path(path)
     path = str(where)
     try:
         check_exists(where)
         if not where.is_dir():
+            if FORMATS.get(ending(where)) in ARRAYS:
+                return _arrays(where, outcome, ids, like)
             check_regular(where)
             if ending(where) == ".json":
                 return _document(path, outcome, ids)
@@ -99,10 +109,36 @@ def read_gold(
         table = SourceTable.of_file(where, Request(delimiter=delimiter))
     except InputError as error:
         raise error.replace(argument="outcomes") if error.argument == "path" else error from None
-    column = _chosen(list(table.schema.names), outcome, ids, path)
+    column = _chosen(list(table.schema.names), outcome, ids, path, like)
     if not ids:
         return ReferenceAnswers([value for (value,) in _values(table, [column])], path, column)
     return ReferenceAnswers(_by_id(_values(table, [*ids, column]), path), path, column)
+
+
+def column_names(path: Path, delimiter: str | None) -> list[str]:
+    """The columns, or the arrays, of a file of outcomes; none where it names none."""
+    check_exists(path)
+    if not path.is_dir():
+        check_regular(path)
+        if FORMATS.get(ending(path)) in ARRAYS:
+            return list(stored_arrays(path)) if ending(path) == ".npz" else []
+        if ending(path) == ".json":
+            items = [record for _, record in open_stream(path)]
+            return list(items[0]) if len(items) > 1 and isinstance(items[0], dict) else []
+        if _is_plain(path, named=False):
+            return []
+    return list(SourceTable.of_file(path, Request(delimiter=delimiter)).schema.names)
+
+
+def _arrays(path: Path, outcome: str | None, ids: tuple[str, ...], like: Collection[str]) -> ReferenceAnswers:
+    """Outcomes of a .npy file, or of an array of an .npz file."""
+    arrays = stored_arrays(path)
+    single = ending(path) == ".npy"
+    column = path.name if single else _chosen(list(arrays), outcome, ids, str(path), like)
+    values = {name: arrays[name].read().tolist() for name in (*(() if single else ids), column)}
+    if single or not ids:
+        return ReferenceAnswers(values[column], str(path), "" if single else column)
+    return ReferenceAnswers(_by_id(zip(*values.values(), strict=True), str(path)), str(path), column)
 
 
 def _is_plain(path: Path, *, named: bool) -> bool:
@@ -126,19 +162,21 @@ def _document(path: str, outcome: str | None, ids: tuple[str, ...]) -> Reference
     )
 
 
-def _chosen(names: list[str], outcome: str | None, ids: tuple[str, ...], path: str) -> str:
+def _chosen(
+    names: list[str], outcome: str | None, ids: tuple[str, ...], path: str, like: Collection[str] = ()
+) -> str:
     """The column of outcomes; refuse columns that are not there."""
     for name, argument in ((outcome, "outcome"), *((name, "id") for name in ids)):
         if name is not None and name not in names:
             raise _no_column(path, name, argument, names)
-    return outcome if outcome is not None else _outcome_column(names, ids, path)
+    return outcome if outcome is not None else _outcome_column(names, ids, path, like)
 
 
 def _by_id(rows: Iterable[Sequence[Any]], path: str) -> dict[str, Hashable]:
     """The last value of each row by the name that the others give it."""
     found: dict[str, Hashable] = {}
     for *ids, value in rows:
-        key = id_of(ids)
+        key = id_text(ids)
         if key in found and found[key] != value:
             raise InputError(
                 "must have one outcome per id",
@@ -149,6 +187,15 @@ def _by_id(rows: Iterable[Sequence[Any]], path: str) -> dict[str, Hashable]:
             )
         found[key] = value
     return found
+
+
+def id_text(values: Sequence[Any]) -> str:
+    """The name of a row; numbers that are whole are called so, whatever their type.
+
+    >>> id_text([7.0]), id_text(["07"])
+    ('7', '07')
+    """
+    return id_of([int(v) if isinstance(v, float) and v.is_integer() else v for v in values])
 
 
 def _values(table: SourceTable, columns: list[str]) -> Any:
@@ -165,9 +212,11 @@ def outcome_field(names: Sequence[str]) -> str | None:
     return None
 
 
-def _outcome_column(names: list[str], ids: tuple[str, ...], path: str) -> str:
+def _outcome_column(names: list[str], ids: tuple[str, ...], path: str, like: Collection[str]) -> str:
     rest = [name for name in names if name not in ids]
     found = rest[0] if len(rest) == 1 else outcome_field(rest)
+    if found is None and len(alike := [name for name in rest if name in like]) == 1:
+        found = alike[0]
     if found is None:
         raise InputError(
             "must name the column that holds what happened",

@@ -1,0 +1,191 @@
+"""Rows that are divided by their sums: on request, or because their probabilities were rounded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from verax.errors import SHOWN_ROWS, InputError, join, passing
+from verax.files.predictions import Predictions, short
+from verax.inputs.columns import Columns
+from verax.inputs.rescaling import Rescaled
+from verax.inputs.validity import Unity
+
+Array = np.ndarray[Any, Any]
+
+# Most decimals of probabilities that count as rounded: sums of more are within the tolerance.
+_MOST = 6
+# Rows that tell whether a part is rounded at all.
+_FEW = 64
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """What is known of the decimals of some rows, and of their sums.
+
+    Attributes
+    ----------
+    decimals : int
+        The most decimals of any value; _MOST + 1 where there are more than that.
+    needed : float
+        How far values must have been rounded to explain the sums.
+    rescaled : Rescaled
+        The rows that were divided by their sums.
+    rows : tuple[tuple[int, float], ...]
+        The first of these, with their sums.
+    """
+
+    decimals: int = 0
+    needed: float = 0.0
+    rescaled: Rescaled = field(default_factory=Rescaled)
+    rows: tuple[tuple[int, float], ...] = ()
+
+    def __add__(self, other: Rounding) -> Rounding:
+        return Rounding(
+            max(self.decimals, other.decimals),
+            max(self.needed, other.needed),
+            self.rescaled + other.rescaled,
+            tuple(sorted((*self.rows, *other.rows))[:SHOWN_ROWS]),
+        )
+
+    @property
+    def explained(self) -> bool:
+        """Whether rounding explains the sums."""
+        return self.needed <= _half_unit(self.decimals)
+
+    def said(self) -> str:
+        """What was done, as sentences."""
+        return (
+            f"Probabilities are rounded to {self.decimals} decimal{'' if self.decimals == 1 else 's'}: "
+            f"{self.rescaled.said()} A zero may be a small probability, and has an infinite log score where "
+            "its class occurs."
+        )
+
+    def refusal(self, rows: Predictions) -> InputError:
+        """The error about sums that the rounding of all rows does not explain."""
+        numbers, sums = zip(*self.rows, strict=True)
+        some = f"row{'' if len(numbers) == 1 else 's'} {join(map(str, numbers))}"
+        more = "more than 6" if self.decimals > _MOST else f"up to {self.decimals}"
+        return InputError(
+            f"The probabilities of a row must sum to 1 within {Unity.of(rows.p).tolerance:g}",
+            argument="p",
+            kind="sum",
+            found=f"{some} {'sums' if len(numbers) == 1 else 'sum'} to {join(f'{s:.6g}' for s in sums)} "
+            f"({self.rescaled.count:,} in all), which rounding does not explain: probabilities have "
+            f"{more} decimals; the columns used are {short(rows.roles.probs)}",
+            rows=numbers,
+            values=sums,
+            count=self.rescaled.count,
+            source=rows.path,
+            remedies=[passing("to rescale", normalize=True)],
+        )
+
+
+class Rescaling:
+    """The rows that were divided by their sums, of every part that was read, by model and first row.
+
+    Parameters
+    ----------
+    normalize : bool
+        All rows will be divided by their sums, which are only counted here.
+    rounded : bool
+        Rows whose sums rounding explains are divided here.
+    """
+
+    def __init__(self, *, normalize: bool, rounded: bool) -> None:
+        self._normalize, self._rounded = normalize, rounded and not normalize
+        self._found: dict[tuple[str, int], Rescaled | Rounding] = {}
+        self._seen: dict[str, Predictions] = {}
+
+    def divided(self, models: dict[str, Predictions]) -> dict[str, Predictions]:
+        """The rows of a part, of which those that were rounded are divided by their sums."""
+        if not self._rounded:
+            return models
+        found = dict(models)
+        for name, rows in models.items():
+            if rows.p.ndim > 1 and len(rows):
+                found[name], self._found[name, rows.start] = unrounded(rows)
+                self._seen[name] = rows
+        return found
+
+    def note(self, models: Mapping[str, Predictions]) -> None:
+        """Count the rows of a part that will be divided by their sums; one that is read again counts once."""
+        for name, rows in models.items() if self._normalize else ():
+            self._found[name, rows.start] = rows.rescaled()
+
+    def check(self) -> None:
+        """Refuse rows that were divided by their sums if all rows together were not rounded."""
+        for name, rows in self._seen.items():
+            rounding = self._all(name)
+            if rounding.rescaled.count and not rounding.explained:
+                raise rounding.refusal(rows)
+
+    def _all(self, model: str) -> Any:
+        return reduce(add, [found for (name, _), found in self._found.items() if name == model])
+
+    def said(self, models: Sequence[str]) -> dict[str, tuple[str]]:
+        """What was done to the rows of each model; nothing where nothing was."""
+        known = {name: self._all(name) for name in models if any(name == own for own, _ in self._found)}
+        return {
+            name: (done.said(),)
+            for name, done in known.items()
+            if isinstance(done, Rescaled) or done.rescaled.count
+        }
+
+
+def unrounded(rows: Predictions) -> tuple[Predictions, Rounding]:
+    """Rows divided by their sums where these differ from 1 by what rounding explains, and what was found."""
+    given: Any = rows.p
+    columns = list(given.columns if isinstance(given, Columns) else given.T)
+    decimals = _decimals([column[:_FEW] for column in columns])
+    if decimals > _MOST:
+        return rows, Rounding(decimals)
+    decimals = _decimals(columns, decimals)
+    half, unity = _half_unit(decimals), Unity.of(rows.p)
+    totals = np.asarray(np.sum(columns, axis=0, dtype=np.float64))
+    off = totals - 1
+    some = np.flatnonzero(np.abs(off) > unity.limit)
+    positive = np.sum([column[some] > 0 for column in columns], axis=0)
+    # A zero cannot have been rounded up.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        needed = np.where(off[some] > 0, off[some] / positive, -off[some] / len(columns))
+        explained = needed <= half
+    some, needed = some[explained], needed[explained]
+    if not len(some):
+        return rows, Rounding(decimals, 0.0, Rescaled(len(rows)))
+    divided = []
+    for column in columns:
+        new = column.copy()
+        new[some] = column[some] / totals[some]
+        divided.append(new)
+    p: Any = Columns(divided) if isinstance(given, Columns) else np.stack(divided, axis=1)
+    numbers = rows.numbers[some[:SHOWN_ROWS]]
+    first = tuple(zip(numbers.tolist(), totals[some[:SHOWN_ROWS]].tolist(), strict=True))
+    rescaled = replace(Rescaled.of(totals[some], unity), n_rows=len(rows))
+    return replace(rows, p=p), Rounding(decimals, float(needed.max()), rescaled, first)
+
+
+def _half_unit(decimals: int) -> float:
+    """How far rounding moves a value, with a little for the sums of floating-point numbers."""
+    return 0.5 * 10.0**-decimals * (1 + 1e-6)
+
+
+def _decimals(columns: Sequence[Array], least: int = 0) -> int:
+    """The most decimals of any value, from `least` on; _MOST + 1 where some value has more."""
+    decimals = least
+    for column in columns:
+        while decimals <= _MOST and not _has(column, decimals):
+            decimals += 1
+    return decimals
+
+
+def _has(column: Array, decimals: int) -> bool:
+    """Whether no value has more decimals; percentages that were divided by 100 are off in the last digits."""
+    with np.errstate(invalid="ignore"):
+        off = np.abs(column - np.round(column.astype(np.float64), decimals))
+        return not bool((off > 4 * np.finfo(column.dtype).eps * np.abs(column)).any())
