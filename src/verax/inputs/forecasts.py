@@ -33,6 +33,10 @@ from verax.inputs.shares import Raters, Shares, one_class_needed, outcomes_of
 from verax.inputs.validity import MANY, Unity
 from verax.kernels.statistics import Form
 
+_LABELS = Remedy(
+    "For several labels at once, score label sets: vx.TopLists.from_label_probabilities(p, k).",
+    python_only=True,
+)
 _RESCALE = passing("to rescale", normalize=True)
 # So many steps in one direction are no chance.
 _TELLING = 6
@@ -496,6 +500,8 @@ class Forecasts:
             total.remedies = (Remedy("Its columns do: if it is transposed, pass p.T.", python_only=True),)
         elif total.remedies and (kind := _thresholds_in(self._p)) is not None:
             total.remedies = (kind,)
+        elif total.remedies and _are_labels(getattr(self.outcomes, "raw", None)):
+            total.remedies = (_LABELS, *total.remedies)
         elif total.remedies and all(abs(value - 100) < 2 for value in total.values):
             total.remedies = (_PERCENTAGES, _RESCALE)
         elif total.remedies and any(abs(value - 1) > 0.5 for value in total.values):
@@ -585,6 +591,11 @@ def _check_form_of_p(p: Array) -> None:
             Remedy("For a binary problem pass one number per row: p[:, 0].", python_only=True),
         ],
     )
+
+
+def _are_labels(y: Any) -> bool:
+    """Whether outcomes are a column of 0 and 1 for each of several labels."""
+    return getattr(y, "ndim", 1) == 2 and bool(np.isin(to_host(y[:1000, ...]), (0, 1)).all())
 
 
 def _is_transposed(p: Array) -> bool:

@@ -194,8 +194,8 @@ class Padded(Rule):
     rule : Rule
         A symmetric proper rule.
     invalid_penalty : float, default 1.0
-        Penalty for an invalid list, added to the loss of its largest valid sublist; ignored for the
-        zero-one loss.
+        Penalty for an invalid list, added to the loss of its largest valid sublist; inf rules invalid lists
+        out. Ignored for the zero-one loss.
 
     Examples
     --------
@@ -211,9 +211,13 @@ class Padded(Rule):
 
     def __post_init__(self) -> None:
         self._check_inner()
-        requirement = "must be a finite number that is not negative"
-        number = check_number("invalid_penalty", self.invalid_penalty, requirement, lambda fine: fine >= 0)
-        object.__setattr__(self, "invalid_penalty", number)
+        # An infinite penalty rules invalid lists out (Resin, section 3).
+        if not (isinstance(self.invalid_penalty, float) and self.invalid_penalty == math.inf):
+            requirement = "must be a number that is not negative, or inf"
+            number = check_number(
+                "invalid_penalty", self.invalid_penalty, requirement, lambda fine: fine >= 0
+            )
+            object.__setattr__(self, "invalid_penalty", number)
 
     def _check_inner(self) -> None:
         inner = self.rule
@@ -278,6 +282,9 @@ class Padded(Rule):
     def formula(self, stats: RowStats) -> Array:
         if self.rule.answer_alone:
             return stats.loss(Answered(self.rule))
+        if self.fine == math.inf:
+            # The product of infinity and zero would be undefined: this is 0 / 1, or 1 / 0.
+            return stats.loss(self.rule) + stats.invalid / (1 - stats.invalid)
         return stats.loss(self.rule) + self.fine * stats.invalid
 
     def bounds(self, n_classes: int) -> tuple[float, float]:
@@ -346,8 +353,9 @@ def padded(rule: Rule, invalid_penalty: float = FINE) -> Padded:
         lowest-index tie-breaking are refused.
     invalid_penalty : float, default 1.0
         Penalty for an invalid list, added to the loss of its largest valid sublist. Any positive number
-        keeps the rule strictly consistent; with 0, invalid lists can do as well as true ones. The zero-one
-        loss has no penalty: it judges the first class of a list, whatever its confidence.
+        keeps the rule strictly consistent; with 0, invalid lists can do as well as true ones, and with inf
+        they have an infinite loss. The zero-one loss has no penalty: it judges the first class of a list,
+        whatever its confidence.
 
     Returns
     -------

@@ -6,6 +6,7 @@ To register a rule, create it here and add it to `RULES`.
 from __future__ import annotations
 
 import ast
+import math
 import re
 import sys
 import warnings
@@ -267,6 +268,8 @@ def _make(name: str, positional: list[Any], named: dict[str, Any], text: str) ->
 
 
 def _argument(node: ast.expr, text: str) -> Any:
+    if isinstance(node, ast.Name) and node.id == "inf":
+        return math.inf
     if isinstance(node, (ast.Name, ast.Call)):
         return _rule(node, text)
     try:

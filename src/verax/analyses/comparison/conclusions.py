@@ -238,7 +238,9 @@ def infinite_notes(rule: str, models: list[Model], n_rows: int) -> list[str]:
     found = [f"{m.name} ({m.infinite_rows:,} of {n_rows:,} rows)" for m in models if m.infinite_rows]
     if not found:
         return []
-    said = [f"{rule} is infinite for {', '.join(found)}: the outcome had probability zero there."]
+    why = "the outcome had probability zero"
+    why += ", or the list is invalid," if "invalid_penalty=inf" in rule else ""
+    said = [f"{rule} is infinite for {', '.join(found)}: {why} there."]
     said.append("Its differences are computed over the other rows, without intervals and p-values.")
     if len(found) > 1:
         said.append("Such models are ranked by the number of these rows, then by the mean of the others.")

@@ -69,7 +69,7 @@ _CARD: dict[str, Schema | Maybe] = {
 }
 LIST_CARD: dict[str, Schema | Maybe] = {**_CARD, "n_invalid": COUNT, "longest": COUNT, "unmatched": TEXT}
 _COMPONENTS = ("score", "miscalibration", "discrimination", "uncertainty")
-_FAULTS = record(n_lists=COUNT, n_invalid=COUNT, unmatched=TEXT)
+_FAULTS = record(n_lists=COUNT, n_invalid=COUNT, unmatched=TEXT, n_by_mass=COUNT)
 
 DEFINITIONS: dict[str, Schema] = {
     "skipped": record(n_given=COUNT, count=COUNT, rows=listed(COUNT), reasons=mapped(COUNT), caution=TEXT),

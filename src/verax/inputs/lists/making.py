@@ -10,7 +10,7 @@ import numpy as np
 
 from verax.common.checks import check_count, check_flag, check_n_classes, check_number
 from verax.errors import InputError, show
-from verax.inputs.arrays import Floats, Ints, kind_of, to_array, to_host
+from verax.inputs.arrays import Bools, Floats, Ints, kind_of, to_array, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.lists.labelsets import LabelSets, most_likely_sets
 from verax.inputs.lists.ragged import offsets_of
@@ -96,8 +96,13 @@ def of_decisions(decisions: object, n_classes: int, names: Names) -> Made:
     return (codes, np.ones(codes.size), np.arange(codes.size + 1), m), {"vocabulary": vocabulary}
 
 
-def of_probabilities(p: object, k: int | None, mass: float | None, options: dict[str, Any]) -> Made:
-    """The `k` most likely classes of each row, or as many as it takes to reach `mass`."""
+def of_probabilities(
+    p: object, k: int | None, mass: float | None, options: dict[str, Any]
+) -> tuple[Made, Bools]:
+    """The `k` most likely classes of each row, or as many as it takes to reach `mass`.
+
+    With them, whether an unlisted class is as likely as the last listed one.
+    """
     raw, columns = to_array(p, "p")
     n = int(raw.shape[0]) if raw.ndim else 0
     forecasts = Forecasts(np.zeros(n, np.int64), p, part=True, **options)
@@ -116,12 +121,13 @@ def of_probabilities(p: object, k: int | None, mass: float | None, options: dict
         top_of_rows(to_host(batch.p).astype(np.float64, copy=False), k, mass)
         for batch in forecasts.batches(max(1, 2**20 // m))
     ] or [top_of_rows(np.zeros((0, m)), k, mass)]
-    codes, values, lengths, totals = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return (codes, values, offsets_of(lengths), m), {
+    codes, values, lengths, totals, tied = (np.concatenate(part) for part in zip(*parts, strict=True))
+    form = {
         "vocabulary": complete_vocabulary(names, m),
         "tolerance": 1e-6 if options["normalize"] or options["logits"] else forecasts.unity.tolerance,
         "slack": float(abs(totals - 1).max(initial=0)),
     }
+    return ((codes, values, offsets_of(lengths), m), form), tied
 
 
 def of_label_probabilities(q: object, k: int, labels: Names) -> Made:

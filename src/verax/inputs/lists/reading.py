@@ -11,7 +11,7 @@ import numpy as np
 from verax.common.checks import check_n_classes, is_whole
 from verax.common.sizes import MOST_CLASSES, MOST_SETS, as_float
 from verax.errors import InputError, Offenders, Remedy, join, passing, show
-from verax.inputs.arrays import Floats, Ints, kind_of, to_array, to_host
+from verax.inputs.arrays import Bools, Floats, Ints, kind_of, to_array, to_host
 from verax.inputs.lists.nested import column_of_lists
 from verax.inputs.lists.ragged import Ragged, offsets_of
 from verax.inputs.lists.vocabulary import UNLISTED, ClassVocabulary
@@ -234,8 +234,11 @@ def rescaled(confidences: np.ndarray[Any, Any], starts: Ints, n_classes: int) ->
     return values
 
 
-def top_of_rows(p: Floats, k: int | None, mass: float | None) -> tuple[Ints, Floats, Ints, Floats]:
-    """The classes, probabilities and lengths of the top lists of dense rows, and the sums of the rows."""
+def top_of_rows(p: Floats, k: int | None, mass: float | None) -> tuple[Ints, Floats, Ints, Floats, Bools]:
+    """The classes, probabilities and lengths of the top lists of dense rows, and the sums of the rows.
+
+    The last are the rows in which an unlisted class is as likely as a listed one.
+    """
     n, m = p.shape
     totals = p.sum(axis=1)
     if k is None:
@@ -246,10 +249,14 @@ def top_of_rows(p: Floats, k: int | None, mass: float | None) -> tuple[Ints, Flo
         lengths = np.where(reached.any(axis=1), reached.argmax(axis=1) + 1, m)
         lengths = np.where(mass <= 0, 0, lengths).astype(np.int64)
         listed = np.arange(m) < lengths[:, None]
-        return order[listed], values[listed], lengths, totals
+        # What follows the last listed class, which is not in lists of none or all.
+        following = np.take_along_axis(values, np.minimum(lengths, m - 1)[:, None], axis=1)[:, 0]
+        last = np.take_along_axis(values, np.maximum(lengths - 1, 0)[:, None], axis=1)[:, 0]
+        tied = (lengths > 0) & (lengths < m) & (following == last)
+        return order[listed], values[listed], lengths, totals, tied
     lengths = np.full(n, k, np.int64)
     if k == 0:
-        return np.zeros(0, np.int64), np.zeros(0), lengths, totals
+        return np.zeros(0, np.int64), np.zeros(0), lengths, totals, np.zeros(n, bool)
     # All above the k-th largest, and of its equals those with the lowest positions.
     least = np.partition(p, m - k, axis=1)[:, m - k, None]
     chosen = p > least
@@ -264,6 +271,7 @@ def top_of_rows(p: Floats, k: int | None, mass: float | None) -> tuple[Ints, Flo
         np.take_along_axis(values, order, axis=1).reshape(-1),
         lengths,
         totals,
+        np.count_nonzero(equal, axis=1) > room[:, 0],
     )
 
 

@@ -18,6 +18,10 @@ from verax.inputs.lists.ragged import MASS_TOLERANCE, ListMasses, Ragged, frozen
 from verax.inputs.lists.vocabulary import ClassVocabulary
 
 NOT_FINED = "Accuracy and the zero-one loss do not depend on validity."
+BY_MASS = (
+    "Lists were cut at a given mass: no consistent score is known for these, so lists that are not true may "
+    "do better. Compare lists of the same length."
+)
 NO_ORDER = (
     "A top list has no cumulative probabilities: it does not say where among the ordered classes its "
     "unlisted probability lies, and padding it evenly would reward lists that are not true "
@@ -88,30 +92,41 @@ class ListFaults(Summary, kind="faults of lists"):
         How many of them are invalid.
     unmatched : str
         Where lists name their classes and no outcome is one of these names: an example of both.
+    n_by_mass : int
+        How many of them were cut at a given mass instead of a given length.
     """
 
     n_lists: int = merges(Whole())
     n_invalid: int = merges(Whole(most="n_lists"))
     unmatched: str = merges(Text("first"), default="")
+    n_by_mass: int = merges(Whole(most="n_lists"), default=0)
 
     def __str__(self) -> str:
         some = "1 list is" if self.n_invalid == 1 else f"{self.n_invalid:,} lists are"
         fine = "scored as the largest valid sublist plus 1, unless the rule has a fine of its own"
         said = [f"{some} invalid, {fine}. {NOT_FINED}"] if self.n_invalid else []
+        said += [BY_MASS] if self.n_by_mass else []
         return " ".join([*said, *([self.unmatched] if self.unmatched else [])])
 
     def merge(self, other: ListFaults) -> ListFaults:
         """What there is to say of the lists of both, in whatever order they are merged."""
         counts = self.n_lists + other.n_lists, self.n_invalid + other.n_invalid
+        n_by_mass = self.n_by_mass + other.n_by_mass
         if not self.n_lists or not other.n_lists:
-            return ListFaults(*counts, self.unmatched or other.unmatched)
+            return ListFaults(*counts, self.unmatched or other.unmatched, n_by_mass)
         # Where no part names an outcome: of the examples the one with the shortest text.
         both = [self.unmatched, other.unmatched]
-        return ListFaults(*counts, min(both, key=lambda text: (len(text), text)) if all(both) else "")
+        shortest = min(both, key=lambda text: (len(text), text)) if all(both) else ""
+        return ListFaults(*counts, shortest, n_by_mass)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain Python values."""
-        return {"n_lists": self.n_lists, "n_invalid": self.n_invalid, "unmatched": self.unmatched}
+        return {
+            "n_lists": self.n_lists,
+            "n_invalid": self.n_invalid,
+            "unmatched": self.unmatched,
+            "n_by_mass": self.n_by_mass,
+        }
 
 
 class ListRows:
@@ -122,11 +137,12 @@ class ListRows:
     less likely one. A `part` of all rows may have no row
     and no weight; `first_row` is the number of its first row in the whole. `kept` are statistics of the same
     lists with the same outcomes from earlier calls. `choices` are the numbers of classes that rows can have,
-    where these are fewer than all.
+    where these are fewer than all. `by_mass` is whether lists were cut at a given mass.
     """
 
     kept: KeptStatistics | None
     choices: Ints | None
+    by_mass: bool
 
     n_classes: int
     first_row: int
@@ -149,8 +165,9 @@ class ListRows:
         n_reordered: int = 0,
         kept: KeptStatistics | None = None,
         choices: Ints | None = None,
+        by_mass: bool = False,
     ) -> None:
-        self.kept, self.choices = kept, choices
+        self.kept, self.choices, self.by_mass = kept, choices, by_mass
         self.n_classes, self.first_row, self.n_reordered = n_classes, first_row, n_reordered
         self.vocabulary, self._given = vocabulary, given
         self.xp: Namespace = np
@@ -254,7 +271,7 @@ class ListRows:
     def faults(self) -> ListFaults:
         """How many lists are invalid, and whether outcomes and lists speak of the same classes."""
         n_invalid = int(np.count_nonzero(self._survey.kept < self._lists.lengths))
-        return ListFaults(self.n_rows, n_invalid, self._unmatched())
+        return ListFaults(self.n_rows, n_invalid, self._unmatched(), self.n_rows if self.by_mass else 0)
 
     def _unmatched(self) -> str:
         if self.vocabulary is None or not self.vocabulary.spelled or (self._y >= 0).any():

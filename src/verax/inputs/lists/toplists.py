@@ -71,6 +71,11 @@ class TopLists:
     ----------
     n_reordered : int
         How many entries stood below a less likely one when the lists were read.
+    several : array of bool of shape (N,) or None
+        Whether other lists of the same length are as true, because an unlisted class is as likely as a listed
+        one; None where the full distributions are not known. `from_probabilities` lists the lowest positions.
+    mass : float or None
+        The probability at which the lists were cut, if not by length.
 
     References
     ----------
@@ -89,6 +94,8 @@ class TopLists:
     # Of the outcomes that the lists were last scored with: rules that follow one another read the lists once.
     _kept: KeptStatistics | None = None
     choices: Ints | None = None
+    several: Bools | None = None
+    mass: float | None = None
 
     def __init__(
         self,
@@ -251,7 +258,8 @@ class TopLists:
     ) -> TopLists:
         """The `k` most likely classes of each row of `p`, or as many as it takes to reach `mass`.
 
-        Of equally likely classes those with the lowest positions are listed. `padded(rule)` is
+        Of equally likely classes those with the lowest positions are listed; `several` tells in which rows
+        other lists are as true. They have the same expected loss by a padded rule. `padded(rule)` is
         consistent for lists of a fixed length. For a fixed `mass` no consistent score is known, so
         compare models by lists of the same length.
 
@@ -282,9 +290,14 @@ class TopLists:
         [{1: 0.6, 2: 0.3}]
         >>> vx.TopLists.from_probabilities([[0.1, 0.6, 0.3]], mass=0.5).to_dicts()
         [{1: 0.6}]
+        >>> vx.TopLists.from_probabilities([[0.3, 0.4, 0.3]], 2)
+        TopLists: 1 lists of 2 out of 3 classes, 1 of several that are as true
         """
         options = {"classes": classes, "normalize": normalize, "logits": logits}
-        return cls._made(making.of_probabilities(p, k, mass, options))
+        made, several = making.of_probabilities(p, k, mass, options)
+        lists = cls._made(made)
+        lists.several, lists.mass = several, mass
+        return lists
 
     @classmethod
     def from_logprobs(
@@ -470,6 +483,8 @@ class TopLists:
         shortest, longest = (self.lengths.min(), self.lengths.max()) if self.n_rows else (0, 0)
         span = f"{shortest}" if shortest == longest else f"{shortest} to {longest}"
         bad = f", {self.n_invalid:,} invalid" if self.n_invalid else ""
+        if self.several is not None and self.several.any():
+            bad += f", {np.count_nonzero(self.several):,} of several that are as true"
         return f"TopLists: {self.n_rows:,} lists of {span} out of {in_digits(self.n_classes, 3)} classes{bad}"
 
     def to_dicts(self) -> list[dict[Hashable, float]]:
@@ -495,6 +510,7 @@ class TopLists:
             )
         made = self._with(self._lists.take(chosen))
         made.choices = None if self.choices is None else self.choices[chosen]
+        made.several = None if self.several is None else self.several[chosen]
         return made
 
     def __iter__(self) -> Iterator[dict[Hashable, float]]:
@@ -520,7 +536,11 @@ class TopLists:
         return self._with(self._lists.heads(np.minimum(self.lengths, min(int(k), longest))))
 
     def largest_valid(self) -> TopLists:
-        """The largest valid sublist of every list: the list itself where it is valid."""
+        """The largest valid sublist of every list: the list itself where it is valid.
+
+        There is only one. Entries with the same confidence stay together: leaving out one that has less than
+        the proxy lowers the proxy, but not to that confidence.
+        """
         return self._with(self._lists.heads(self._survey.kept))
 
     def padded(self) -> Floats:
@@ -620,6 +640,7 @@ class TopLists:
             n_reordered=self.n_reordered,
             kept=kept,
             choices=self.choices,
+            by_mass=self.mass is not None,
         )
 
     def with_class(self, position: int) -> ListRows:
@@ -656,7 +677,7 @@ class TopLists:
         made = object.__new__(TopLists)
         made.n_classes, made.vocabulary = self.n_classes, self.vocabulary
         made.tolerance, made.slack, made.n_reordered = self.tolerance, self.slack, 0
-        made.choices = self.choices
+        made.choices, made.mass = self.choices, self.mass
         made._lists = lists
         made._survey = lists.survey(self.n_classes, self.slack)
         return made

@@ -22,6 +22,7 @@ from verax.display.tables import Column, Table, Tabled
 from verax.errors import RuleError
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.scores.base import Rule
+from verax.scores.certificates.lists import list_findings, lists_note
 from verax.scores.certificates.probes import (
     ForecastPanel,
     Probes,
@@ -54,6 +55,7 @@ from verax.scores.certificates.sweeps import (
     lattice_width,
     line_width,
 )
+from verax.scores.combinators import Padded
 from verax.scores.registry import parse
 from verax.scores.sets import SetRule
 
@@ -67,7 +69,8 @@ _SMALL, _PERTURBATIONS, _TRIES = 1e-6, 2.0**-52 * np.array([-4.0, -2.0, -1.0, 1.
 # How close to zero a probability goes to see whether the loss is bounded.
 _TINY = tuple(Fraction(1, 10**k) for k in (18, 37, 75, 150, 300))
 
-Distribution = tuple[Fraction, ...]
+# Of a top list, a class that is not listed has None.
+Distribution = tuple[Fraction | None, ...]
 
 
 # ---- results ---------------------------------------------------------------------------------------
@@ -101,7 +104,10 @@ class Counterexample:
         shown = _numbers(self.losses)
         if self.truth is not None:
             other = _row(self.forecasts[0])
-            losses = f"{other} has an expected loss of {shown[0]}, the truth of {shown[1]}"
+            honest = "the truth"
+            if self.forecasts[1] != self.truth:
+                other, honest = f"the list {other}", f"the true list {_row(self.forecasts[1])}"
+            losses = f"{other} has an expected loss of {shown[0]}, {honest} of {shown[1]}"
             return f"truth {_row(self.truth)}: {losses}"
         terms = zip(self.forecasts, shown, self.outcomes, strict=True)
         text = " and ".join(f"{_row(p)} loses {loss} for outcome {y}" for p, loss, y in terms)
@@ -110,7 +116,7 @@ class Counterexample:
     def to_dict(self) -> dict[str, Any]:
         """The counterexample with fractions as texts."""
         return {
-            "forecasts": [[str(x) for x in p] for p in self.forecasts],
+            "forecasts": [["" if x is None else str(x) for x in p] for p in self.forecasts],
             "truth": None if self.truth is None else [str(x) for x in self.truth],
             "outcomes": list(self.outcomes),
             "losses": _numbers(self.losses),
@@ -185,7 +191,8 @@ class Resolution:
 class Certificate(Tabled, Result):
     """The properties of a rule for one number of classes, with a counterexample for each that fails.
 
-    Each property is also an attribute: `certificate.proper` is True or False.
+    Each property is also an attribute: `certificate.proper` is True or False. Certificates of padded rules
+    also have the properties for top lists: `consistent`, `strictly_consistent` and `comparable_lengths`.
 
     Attributes
     ----------
@@ -249,6 +256,27 @@ class Certificate(Tabled, Result):
         """Whether there is a largest loss."""
         return self._found("bounded")
 
+    @property
+    def consistent(self) -> bool:
+        """Of a padded rule: whether no top list has a lower expected loss than a true one of its length."""
+        return self._of_lists("consistent_top_")
+
+    @property
+    def strictly_consistent(self) -> bool:
+        """Of a padded rule: whether every list that is not true has a higher expected loss."""
+        return self._of_lists("strictly_consistent_top_")
+
+    @property
+    def comparable_lengths(self) -> bool:
+        """Of a padded rule: whether a longer true list never has a higher expected loss than a shorter."""
+        return self._of_lists("comparable_lengths")
+
+    def _of_lists(self, beginning: str) -> bool:
+        own = [found.holds for name, found in self.findings.items() if name.startswith(beginning)]
+        if not own:
+            raise RuleError(f"{self.rule} was not certified for top lists: certify padded({self.rule})")
+        return all(own)
+
     def _found(self, name: str) -> bool:
         if name not in self.findings:
             raise RuleError(
@@ -306,7 +334,9 @@ def _row(p: Distribution) -> str:
     return f"({', '.join(map(_fraction, p))})"
 
 
-def _fraction(x: Fraction) -> str:
+def _fraction(x: Fraction | None) -> str:
+    if x is None:
+        return "·"
     power = len(str(x.denominator)) - 1
     if power < 7:
         return str(x)
@@ -631,7 +661,7 @@ def certify(
     rule : Rule, str or callable
         A rule, its text, or a function f(y, p) that takes a class position and a vector of
         `n_classes` probabilities and returns the loss: lower is better. Of scores of sets, forecasts are
-        scored as the sets that they ask for.
+        scored as the sets that they ask for. Of padded rules, top lists of every length are compared as well.
     n_classes : int, default 3
         The number of classes, from 2 to 8.
     raters : int, optional
@@ -689,9 +719,25 @@ def certify(
             findings[name] = PropertyCheck(found is None, checked, found)
         proper = findings["proper"].holds
         notes = () if proper else _orientation(panel)
-        if isinstance(known := parse(rule) if isinstance(rule, str) else rule, SetRule):
+        known = parse(rule) if isinstance(rule, str) else rule
+        if isinstance(known, SetRule):
             notes = (*notes, elicitation_note(known, panel))
+        if isinstance(known, Padded):
+            findings |= _of_lists(known, k)
+            notes = (*notes, lists_note(k))
     return Certificate(text, k, findings, notes, hunts.resolution() if proper else None)
+
+
+def _of_lists(rule: Padded, n_classes: int) -> dict[str, PropertyCheck]:
+    """The properties of a padded rule on top lists."""
+    findings = {}
+    for name, checked, failure in list_findings(rule, n_classes):
+        example = None
+        if failure is not None:
+            reason = "a true list should lose least"
+            example = Counterexample(failure.lists, failure.losses, reason, truth=failure.truth)
+        findings[name] = PropertyCheck(failure is None, checked, example)
+    return findings
 
 
 def _of_raters(rule: object, n_classes: int, raters: int, seed: int) -> Certificate:
