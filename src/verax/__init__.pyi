@@ -18,6 +18,7 @@ from .analyses.cards.evaluation import evaluate as evaluate
 from .analyses.cards.tally import Tally as Tally
 from .analyses.combination.combination import fit_pool as fit_pool
 from .analyses.comparison.compare import compare as compare
+from .analyses.comparison.grades import compare_grades as compare_grades
 from .analyses.comparison.lengths import compare_lengths as compare_lengths
 from .analyses.datasets.datasets import compare_datasets as compare_datasets
 from .analyses.decisions.deferral import deferral as deferral

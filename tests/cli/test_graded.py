@@ -50,20 +50,20 @@ def folder(tmp_path_factory):
     return path
 
 
-def as_json(*arguments):
-    done = verax("compare", *arguments, "--json")
+def as_json(*arguments, command=("evals", "compare")):
+    done = verax(*command, *arguments, "--json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)["comparison"]
 
 
-def refusal(*arguments):
-    done = verax("compare", *arguments)
+def refusal(*arguments, command=("evals", "compare")):
+    done = verax(*command, *arguments)
     assert done.returncode == 2
     return done.stderr
 
 
 def test_files_of_their_own_are_matched_by_id(folder):
-    wanted = vx.compare(grades=GRADES, ids=IDS, groups=SUBJECT, task=TASK)
+    wanted = vx.compare_grades(GRADES, ids=IDS, groups=SUBJECT, task=TASK)
     options = ("--grade", "correct", "--id", "qid", "--groups", "subject", "--task", "task")
     for old in ("old.csv", "old.jsonl"):
         found = as_json(folder / "new.csv", folder / old, *options)
@@ -72,7 +72,7 @@ def test_files_of_their_own_are_matched_by_id(folder):
         assert set(found["tasks"]) == {"law", "math"}
         assert found["answers"]["grade"][1]["ungraded"] == 3
         assert found["gap_bounds"]["grade"][0]["high"] == pytest.approx(wanted.gap_bounds["grade"][0].high)
-    done = verax("compare", folder / "new.csv", folder / "old.csv", *options)
+    done = verax("evals", "compare", folder / "new.csv", folder / "old.csv", *options)
     assert "3 of 60 answers not graded" in done.stdout
     assert "Caution: 3 of 60 answers of old (5.0%) were not graded" in done.stdout
     wrong = as_json(folder / "new.csv", folder / "old.csv", *options[:4], "--ungraded", "wrong")
@@ -82,7 +82,7 @@ def test_files_of_their_own_are_matched_by_id(folder):
 def test_right_answers_in_place_of_grades(folder):
     found = as_json(folder / "new.csv", folder / "old.csv", "--gold", "gold", "--id", "qid")
     given = {name: (np.nan_to_num(own) == 1).astype(float) for name, own in GRADES.items()}
-    wanted = vx.compare(grades=given, ids=IDS)
+    wanted = vx.compare_grades(given, ids=IDS)
     assert found["differences"]["grade"][0]["difference"] == pytest.approx(
         wanted.difference("new", "old").difference
     )
@@ -96,7 +96,7 @@ def test_stacked_models_with_different_questions(folder, tmp_path):
     ids = {"new": IDS[10:], "old": IDS}
     given = {"new": GRADES["new"][10:], "old": GRADES["old"]}
     sure = {"new": SURE["new"][10:], "old": SURE["old"]}
-    wanted = vx.compare(grades=given, forecasts=sure, rule="brier", ids=ids, missing="joint")
+    wanted = vx.compare_grades(given, sure, rule="brier", ids=ids, missing="joint")
     for rule in ("grade", "brier"):
         assert found["differences"][rule][0]["standard_error"] == pytest.approx(
             wanted.difference("new", "old", rule).standard_error
@@ -112,11 +112,11 @@ def test_distributions_with_different_questions(tmp_path):
         frame = pd.DataFrame({"id": np.arange(40), "y": y, "p": own})[rows]
         frame.to_csv(tmp_path / f"{name}.csv", index=False)
     files = (tmp_path / "a.csv", tmp_path / "b.csv")
-    found = as_json(*files, "--id", "id", "--missing", "joint", "--rule", "brier")
+    found = as_json(*files, "--id", "id", "--missing", "joint", "--rule", "brier", command=["compare"])
     gaps = vx.brier.samples(y, p[0])[5:30] - vx.brier.samples(y, p[1])[5:30]
     assert found["differences"]["brier"][0]["difference"] == pytest.approx(gaps.mean())
     assert [own["asked"] for own in found["answers"]["brier"]] == [30, 35]
-    assert "--id" in refusal(*files, "--missing", "joint")
+    assert "--id" in refusal(*files, "--missing", "joint", command=["compare"])
 
 
 def test_mistakes_are_named_with_their_remedies(folder, tmp_path):
@@ -141,7 +141,7 @@ def test_mistakes_are_named_with_their_remedies(folder, tmp_path):
 
 
 def test_a_file_of_answers_confidences_and_grades_is_evaluated(folder):
-    done = verax("evaluate", folder / "old.csv", "--json")
+    done = verax("evals", "evaluate", folder / "old.csv", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["grades"]
     wanted = vx.evaluate_grades(GRADES["old"], SURE["old"])
@@ -149,11 +149,11 @@ def test_a_file_of_answers_confidences_and_grades_is_evaluated(folder):
     assert found["ungraded"] == 3
     assert found["card"]["n_rows"] == 57
     shown = verax(
-        "evaluate", folder / "old.csv", "--task", "task", "--groups", "subject", "--id", "qid"
+        "evals", "evaluate", folder / "old.csv", "--task", "task", "--groups", "subject", "--id", "qid"
     ).stdout
     assert "law" in shown
     assert "with ungraded" in shown
-    refused = verax("evaluate", folder / "both.csv")
+    refused = verax("evals", "evaluate", folder / "both.csv")
     assert (refused.returncode, "--model-column" in refused.stderr) == (2, True)
 
 
@@ -162,7 +162,7 @@ def test_subgroups_bounds_a_page_and_saved_parts(folder, tmp_path):
     old, page = folder / "old.csv", tmp_path / "page.html"
     wanted = vx.evaluate_grades(GRADES["old"], SURE["old"], by={"task": TASK, "half": HALF})
     bounds = ("--require", "accuracy.low>0.3", "--require", "ungraded<0.1", "--require", "ece<0.9")
-    done = verax("evaluate", old, "--by", "task", "--by", "half", *bounds, "--html", page, "--json")
+    done = verax("evals", "evaluate", old, "--by", "task", "--by", "half", *bounds, "--html", page, "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["grades"]["tasks"]["law"]["mean"] == pytest.approx(wanted.tasks["law"].mean)
@@ -170,20 +170,22 @@ def test_subgroups_bounds_a_page_and_saved_parts(folder, tmp_path):
     assert found["grades"]["subgroups"]["half"]["odd"]["mean"] == pytest.approx(odd.mean)
     assert [held["value"] for held in found["require"][:2]] == pytest.approx([wanted.interval[0], 3 / 60])
     assert "Mean grade by task" in page.read_text()
-    assert verax("evaluate", old, "--require", "grade>0.99").returncode == 1
+    assert verax("evals", "evaluate", old, "--require", "grade>0.99").returncode == 1
     for bound, said in (
         ("grade<0.5", "higher is better"),
         ("ungraded.high<0.5", "has no interval"),
         ("accurcy>0.5", "Did you mean"),
     ):
-        refused = verax("evaluate", old, "--require", bound)
+        refused = verax("evals", "evaluate", old, "--require", bound)
         assert (refused.returncode, said in refused.stderr) == (2, True)
     by_rule = verax("evaluate", old, "--rule", "brier")
-    assert (by_rule.returncode, "the grade is the score" in by_rule.stderr) == (2, True)
+    assert "--rule cannot be used with `verax evals evaluate`" in by_rule.stderr
     table = pd.read_csv(old)
     for i, rows in enumerate((table[:25], table[25:])):
         rows.to_csv(tmp_path / f"{i}.csv", index=False)
-        saving = verax("evaluate", tmp_path / f"{i}.csv", "--by", "half", "--save", tmp_path / f"{i}.verax")
+        saving = verax(
+            "evals", "evaluate", tmp_path / f"{i}.csv", "--by", "half", "--save", tmp_path / f"{i}.verax"
+        )
         assert saving.returncode == 0, saving.stderr
     parts = (tmp_path / "0.verax", tmp_path / "1.verax")
     merged = verax("merge", *parts, "--require", "grade>0.2", "--save", tmp_path / "all.verax", "--json")
@@ -198,16 +200,26 @@ def test_subgroups_bounds_a_page_and_saved_parts(folder, tmp_path):
 def test_plans_from_graded_pilots(folder):
     """The plan of `verax plan` is that of the comparison, or of the grades of one model."""
     both = (folder / "new.csv", folder / "old.csv", "--grade", "correct", "--id", "qid")
-    compared = vx.compare(grades=GRADES, ids=IDS)
+    compared = vx.compare_grades(GRADES, ids=IDS)
     for options, wanted in (
         ((*both, "--difference", "0.1"), vx.plan(compared, difference=0.1)),
         ((*both, "--margin", "0.1"), vx.plan(compared, margin=0.1)),
         ((folder / "old.csv", "--width", "0.05"), vx.plan(vx.evaluate_grades(GRADES["old"]), width=0.05)),
     ):
-        done = verax("plan", *options, "--json")
+        done = verax("evals", "plan", *options, "--json")
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["plan"]["rows"] == wanted.rows
-    stacked = ("plan", folder / "both.csv", "--grade", "correct", "--id", "qid", "--model-column", "model")
+    stacked = (
+        "evals",
+        "plan",
+        folder / "both.csv",
+        "--grade",
+        "correct",
+        "--id",
+        "qid",
+        "--model-column",
+        "model",
+    )
     assert "--missing joint" in verax(*stacked, "--difference", "0.1").stderr
     assert "power" in verax(*stacked, "--difference", "0.1", "--missing", "pairwise").stdout
 
@@ -236,7 +248,7 @@ def test_tournaments_and_models_stacked_with_probabilities(tmp_path):
         rule="brier",
         missing="joint",
     )
-    found = as_json(file, *stacked, "--times", "time", "--closes", "closes")
+    found = as_json(file, *stacked, "--times", "time", "--closes", "closes", command=["compare"])
     for kind, scores in (("models", wanted.models), ("peers", wanted.peers), ("baselines", wanted.baselines)):
         means = {model["name"]: model["mean"] for model in found[kind]["brier"]}
         assert means == pytest.approx({model.name: model.mean for model in scores["brier"]})
@@ -249,11 +261,12 @@ def test_tournaments_and_models_stacked_with_probabilities(tmp_path):
     said = verax("compare", file, *stacked, "--times", "time", "--closes", "closes").stdout
     assert "baseline score" in said
     assert "models: forecaster" in said
-    assert "--times COLUMN and --closes COLUMN" in refusal(file, *stacked)
-    assert "--closes must be named" in refusal(file, *stacked, "--times", "time")
-    assert "--task forecaster" in refusal(file, *stacked, "--by", "forecaster")
-    assert "`verax compare` takes several" in verax("evaluate", file, *stacked[:2]).stderr
+    assert "--times COLUMN and --closes COLUMN" in refusal(file, *stacked, command=["compare"])
+    assert "--closes must be named" in refusal(file, *stacked, "--times", "time", command=["compare"])
+    assert "--task forecaster" in refusal(file, *stacked, "--by", "forecaster", command=["compare"])
+    refused = verax("evaluate", file, *stacked[:2])
+    assert (refused.returncode, "column of grades" in refused.stderr) == (2, True), refused.stderr
     table.drop_duplicates(["forecaster", "question"]).to_csv(file, index=False)
-    assert as_json(file, *stacked)["missing"] == "joint"
+    assert as_json(file, *stacked, command=["compare"])["missing"] == "joint"
     planned = verax("plan", file, *stacked, "--difference", "0.1")
     assert "power" in planned.stdout, planned.stderr

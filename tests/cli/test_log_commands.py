@@ -58,8 +58,8 @@ def test_columns_of_metadata(tmp_path):
     one = [inspect_sample(i, "CI"[i % 3 == 0]) for i in range(4, 20)]
     two = [inspect_sample(i, "CI"[i % 2]) for i in range(4, 20)]
     paths = [write_eval(tmp_path / "a.eval", one), write_eval(tmp_path / "b.eval", two)]
-    ran = verax("compare", *paths, "--by", "subject")
-    assert (ran.returncode, "Pass --task subject" in ran.stderr) == (2, True)
+    ran = verax("evals", "compare", *paths, "--by", "subject")
+    assert (ran.returncode, "--task compares models within each value" in ran.stderr) == (2, True)
     said = verax("compare", *paths, "--task", "subject").stdout
     assert "grade by task" in said
     assert "law" in said

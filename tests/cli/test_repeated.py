@@ -1,4 +1,4 @@
-"""`verax compare` over folds and over data sets."""
+"""`verax folds` and `verax datasets`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_column_of_folds(folder, tmp_path):
     models = {name: frame[[f"{name}_0", f"{name}_1"]].to_numpy() for name in ("new", "old")}
     wanted = vx.compare_folds(frame.y, models, folds=frame.fold, rule="brier", rope=0.01)
     path, how = folder / "folds.csv", ["--folds", "fold", "--rule", "brier", "--rope", "0.01"]
-    found = as_json("compare", path, *MODELS, *how)
+    found = as_json("folds", path, *MODELS, *how)
     gap = found["folds"]["differences"]["brier"][0]
     assert gap["interval"] == pytest.approx(list(wanted.difference("new", "old").interval))
     assert found["folds"]["practical"]["brier"][0]["better"] == pytest.approx(
@@ -45,11 +45,11 @@ def test_a_column_of_folds(folder, tmp_path):
     )
     assert found["verdict"] == wanted.verdict
     plot = tmp_path / "folds.png"
-    text = verax("compare", path, *MODELS, *how, "--id", "case", "--plot", plot).stdout
+    text = verax("folds", path, *MODELS, *how, "--id", "case", "--plot", plot).stdout
     assert "The method, trained on other data" in text
     assert "These fitted models, on other rows" in text
     assert plot.stat().st_size > 1000
-    bound = verax("compare", path, *MODELS, *how, "--require", "difference.high<-0.9")
+    bound = verax("folds", path, *MODELS, *how, "--require", "difference.high<-0.9")
     assert bound.returncode == 1
     assert "FAILED" in bound.stdout
 
@@ -60,10 +60,8 @@ def test_a_file_per_model_has_folds_in_the_first(folder, tmp_path):
         own = frame[["y", "fold", f"{name}_0", f"{name}_1"]]
         own.columns = ["y", "fold", "p_0", "p_1"]
         own.to_csv(tmp_path / f"{name}.csv", index=False)
-    both = as_json(
-        "compare", tmp_path / "new.csv", tmp_path / "old.csv", "--folds", "fold", "--rule", "brier"
-    )
-    one = as_json("compare", folder / "folds.csv", *MODELS, "--folds", "fold", "--rule", "brier")
+    both = as_json("folds", tmp_path / "new.csv", tmp_path / "old.csv", "--folds", "fold", "--rule", "brier")
+    one = as_json("folds", folder / "folds.csv", *MODELS, "--folds", "fold", "--rule", "brier")
     (found,), (wanted,) = (each["folds"]["differences"]["brier"] for each in (both, one))
     # Texts of numbers may differ in their last digit.
     assert (found["a"], found["b"]) == (wanted["a"], wanted["b"])
@@ -76,17 +74,17 @@ def test_tables_of_scores(folder, tmp_path):
     wanted = vx.compare_datasets(frame, better="lower")
     plot = tmp_path / "ranks.svg"
     wide = as_json(
-        "compare", folder / "scores.csv", "--datasets", "dataset", "--better", "lower", "--plot", plot
+        "datasets", folder / "scores.csv", "--datasets", "dataset", "--better", "lower", "--plot", plot
     )
     assert [m["name"] for m in wide["datasets"]["models"]] == [m.name for m in wanted.models]
     assert wide["datasets"]["friedman"]["p_value"] == pytest.approx(wanted.friedman.p_value)
     assert plot.stat().st_size > 1000
     columns = ["--model-column", "model", "--score-column", "brier"]
-    long = as_json("compare", folder / "long.csv", "--datasets", "dataset", *columns)
+    long = as_json("datasets", folder / "long.csv", "--datasets", "dataset", *columns)
     assert long["datasets"]["differences"] == wide["datasets"]["differences"]
-    higher = as_json("compare", folder / "scores.csv", "--datasets", "dataset", "--better", "higher")
+    higher = as_json("datasets", folder / "scores.csv", "--datasets", "dataset", "--better", "higher")
     assert higher["datasets"]["models"][0]["name"] == "c"
-    folds = as_json("compare", folder / "long.csv", "--folds", "dataset", *columns, "--repeats", "2")
+    folds = as_json("folds", folder / "long.csv", "--folds", "dataset", *columns, "--repeats", "2")
     scores = {name: frame[name] for name in "abc"}
     same = vx.compare_folds(scores=scores, better="lower", repeats=2)
     assert folds["folds"]["differences"]["score"][0]["p_value"] == pytest.approx(
@@ -101,19 +99,19 @@ def test_plots_of_ordinary_comparisons(folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "message"),
+    ("command", "name", "arguments", "message"),
     [
-        ("folds.csv", [*MODELS, "--folds", "none"], "none"),
-        ("folds.csv", [*MODELS, "--rope", "0.1"], "--rope needs folds or data sets"),
-        ("folds.csv", [*MODELS, "--folds", "fold", "--html", "x.html"], "--html cannot be used with folds"),
-        ("folds.csv", [*MODELS, "--folds", "fold", "--better", "higher"], "--better is for tables of scores"),
-        ("folds.csv", [*MODELS, "--folds", "fold", "--datasets", "case"], "--datasets cannot be used with"),
-        ("long.csv", ["--datasets", "set"], "There is no column 'set'"),
-        ("long.csv", ["--datasets", "dataset", "--better", "more"], "--better must be one of"),
+        ("folds", "folds.csv", [*MODELS, "--folds", "none"], "none"),
+        ("compare", "folds.csv", [*MODELS, "--rope", "0.1"], "No such option: --rope"),
+        ("folds", "folds.csv", [*MODELS, "--html", "x.html"], "--html cannot be used with `verax folds`"),
+        ("folds", "folds.csv", [*MODELS, "--better", "higher"], "--better is for tables of scores"),
+        ("folds", "folds.csv", [*MODELS, "--model-column", "y"], "--model-column is for tables of scores"),
+        ("datasets", "long.csv", ["--datasets", "set"], "There is no column 'set'"),
+        ("datasets", "long.csv", ["--better", "more"], "--better must be one of"),
     ],
 )
-def test_refusals_in_one_line(folder, name, arguments, message):
-    done = verax("compare", folder / name, *arguments)
+def test_refusals_in_one_line(folder, command, name, arguments, message):
+    done = verax(command, folder / name, *arguments)
     assert done.returncode == 2
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
@@ -122,11 +120,11 @@ def test_refusals_in_one_line(folder, name, arguments, message):
 def test_duplicates_and_gaps_of_a_table_are_named(folder, tmp_path):
     frame = pd.read_csv(folder / "long.csv")
     pd.concat([frame, frame[:1]]).to_csv(tmp_path / "twice.csv", index=False)
-    done = verax("compare", tmp_path / "twice.csv", "--datasets", "dataset")
+    done = verax("datasets", tmp_path / "twice.csv")
     assert "'data 0' and 'a' are in rows 0 and 24" in done.stderr
     frame.assign(brier=frame.brier.where(np.arange(24) != 3)).to_csv(tmp_path / "gap.csv", index=False)
-    done = verax("compare", tmp_path / "gap.csv", "--datasets", "dataset")
+    done = verax("datasets", tmp_path / "gap.csv")
     assert "'data 3' lacks a" in done.stderr
     assert "Pass --missing drop" in done.stderr
-    dropped = as_json("compare", tmp_path / "gap.csv", "--datasets", "dataset", "--missing", "drop")
+    dropped = as_json("datasets", tmp_path / "gap.csv", "--missing", "drop")
     assert dropped["datasets"]["left_out"] == ["data 3"]

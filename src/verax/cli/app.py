@@ -15,6 +15,7 @@ import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
@@ -23,8 +24,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from verax._version import __version__
-from verax.cli.arguments import Piped, prepare
-from verax.cli.panels import arrange
+from verax.cli.arguments import Piped, Typed, prepare
+from verax.cli.panels import HELP_NAMES, arrange, help_of
 from verax.cli.progress import name_progress, progress
 from verax.cli.words import CommandWords, one_line
 from verax.common.urls import without_credentials
@@ -33,30 +34,45 @@ from verax.errors import FormerNameWarning, VeraxError
 DONE, FAILED, BAD_INPUT, MACHINE = 0, 1, 2, 3
 BROKEN_PIPE = 128 + 13
 
-# The commands in the order in which people meet them, with the first paragraphs of their docstrings. Stated
-# here because importing a command imports what it works with: `--help` does not wait for that.
+# The commands in the order in which people meet them, with the first paragraphs of their docstrings: the only
+# list of them. A command is a module of this name in `cli/`, imported when it is called, so `--help` does not
+# wait for what commands work with.
 COMMANDS = {
-    "demo": "Train four models on two problems, judge their probabilities, and write the reports.",
-    "evaluate": "Score predictions with every applicable rule, confidence intervals and calibration.",
-    "merge": "Merge saved results into one scorecard, with confidence intervals for all rows.",
-    "compare": "Compare models on the same rows: which differences are significant, pair by pair.",
-    "plan": "Say how many rows would show a difference, keep to a margin, or make an interval narrow.",
-    "decompose": "Split a mean score into miscalibration, discrimination and uncertainty, class by class.",
-    "decide": "Show rates at a threshold, decision curves, and what deferring doubtful cases saves.",
-    "worst": "Show the rows with the largest loss, how other rules rank them, and where the loss comes from.",
-    "retain": "Show how metrics change as the hardest rows are dropped, with the area under the curve.",
-    "recalibrate": "Find the best recalibration method, its cross-validated gain, and write recalibrated "
-    "files.",
-    "sets": "Judge prediction sets: coverage, sizes and proper scores; or make them by conformal prediction.",
-    "raters": "Show how much raters disagree, the excess loss of forecasts, and their worth in raters.",
-    "monitor": "Watch losses and calibration over time, with alarms that hold however often you look.",
-    "select": "Name the epoch to keep by each rule, with all metrics there and correlations with F1 and "
-    "accuracy.",
-    "toplist": "Score top lists: language-model responses, classifier outputs, ranked runs, long tables.",
-    "certify": "Search for counterexamples to a rule's promised properties: proper, local, superior "
-    "and so on.",
-    "reproduce": "Recompute a paper's published numbers and show them beside what was printed.",
+    "demo": "Train four models, judge their probabilities, write the reports.",
+    "evaluate": "Score predictions: every rule, confidence intervals, calibration.",
+    "merge": "Merge saved results into one scorecard for all rows.",
+    "compare": "Compare models on the same rows: which differences are real.",
+    "folds": "Compare models over the folds of cross-validation.",
+    "datasets": "Compare models over many data sets, by a table of scores.",
+    "evals": "Evaluate and compare graded answers and evaluation logs.",
+    "plan": "Say how many rows would show a difference or narrow an interval.",
+    "decompose": "Split a score into miscalibration, discrimination, uncertainty.",
+    "decide": "Show rates at a threshold, decision curves, gains of deferring.",
+    "worst": "Show the rows with the largest loss, and where it comes from.",
+    "retain": "Show how metrics change as the hardest rows are dropped.",
+    "recalibrate": "Find the best recalibration method, write recalibrated files.",
+    "sets": "Judge prediction sets, or make them by conformal prediction.",
+    "raters": "Show how much raters disagree, and what forecasts are worth.",
+    "monitor": "Watch losses and calibration over time, with valid alarms.",
+    "select": "Name the epoch to keep by each rule.",
+    "toplist": "Score top lists, such as language-model responses.",
+    "certify": "Search for counterexamples to a rule's promised properties.",
+    "reproduce": "Recompute the published numbers of a paper.",
     "schema": "Print the JSON schema of a command's --json output.",
+    "help": "Explain a command, how files are read, and names of rules.",
+}
+# Options that have moved to another command, which is run in place of the one that was typed.
+_OF_GRADES = ("--grade", "--grade-range", "--answer", "--gold", "--confidence-column", "--ungraded")
+_OF_ANSWERS = (*_OF_GRADES, "--model-column", "--task", "--epoch")
+MOVED = {
+    "evaluate": dict.fromkeys(_OF_ANSWERS, "evals evaluate"),
+    "worst": dict.fromkeys(_OF_ANSWERS, "evals worst"),
+    "plan": dict.fromkeys(_OF_GRADES, "evals plan"),
+    "compare": {
+        "--folds": "folds",
+        "--datasets": "datasets",
+        **dict.fromkeys(_OF_GRADES, "evals compare"),
+    },
 }
 
 # The base of all complaints about the command line itself; typer may bring its own copy of click.
@@ -75,14 +91,25 @@ class _Commands(TyperGroup):
             self.commands[name] = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
         command = super().get_command(context, name)
         if command is not None:
-            arrange(command)
-            prepare(command)
+            _ready(command)
         return command
 
+    def resolve_command(self, context: Any, args: list[str]) -> Any:
+        name, *typed = args
+        if name not in COMMANDS and not context.resilient_parsing and not name.startswith("-"):
+            near = get_close_matches(name, COMMANDS, n=1)
+            meant = f"Did you mean `verax {near[0]}`?" if near else "`verax --help` lists the commands."
+            raise VeraxError(f"There is no command {name!r}. {meant}")
+        moved = MOVED.get(name, {})
+        option = next((text.partition("=")[0] for text in typed if text.partition("=")[0] in moved), None)
+        if option is None or "--help" in typed:
+            return super().resolve_command(context, args)
+        note(f"{option} is an option of `verax {moved[option]}`: type that in place of `verax {name}`.")
+        return super().resolve_command(context, [*moved[option].split(), *typed])
+
     def format_help(self, context: Any, formatter: Any) -> None:
-        arrange(self)
         with self._only_listed():
-            super().format_help(context, formatter)
+            formatter.write(help_of(self, context))
 
     def shell_complete(self, context: Any, incomplete: str) -> Any:
         with self._only_listed():
@@ -98,13 +125,72 @@ class _Commands(TyperGroup):
             self.commands = imported
 
 
+def _ready(command: Any) -> None:
+    """Set the help of a command or of a group of them, and what happens before it runs."""
+    if hasattr(command, "commands"):
+        for inner in command.commands.values():
+            _ready(inner)
+    elif not hasattr(command, "prepared"):
+        prepare(command)
+        parse = command.parse_args
+
+        def parse_args(context: Any, args: list[str]) -> Any:
+            shown = (parameter for parameter in command.params if not getattr(parameter, "hidden", False))
+            typed = [option for parameter in shown for option in parameter.opts]
+            _State.words = CommandWords([option[2:] for option in typed if option.startswith("--")])
+            Typed.context = context
+            name_progress(Typed.path())
+            return parse(context, args)
+
+        command.parse_args = parse_args
+    arrange(command)
+
+
+def note(text: str) -> None:
+    """Print a remark on stderr."""
+    with suppress(OSError):
+        print(f"verax: Note: {one_line(text)}", file=sys.stderr, flush=True)
+
+
+def hand_over(path: str, reason: str) -> None:
+    """Run another command with what was typed for this one, and say what to type.
+
+    Parameters
+    ----------
+    path : str
+        The other command, such as "evals evaluate".
+    reason : str
+        What was recognised.
+    """
+    note(f"{reason}: type `verax {path}` in place of `{Typed.path()}`.")
+    old, command = Typed.context, _group()
+    parent = old.parent
+    for name in path.split():
+        command = command.get_command(old, name)
+        if hasattr(command, "commands"):
+            parent = command.make_context(name, [], parent=parent, resilient_parsing=True)
+    context = command.make_context(command.name, [], parent=parent, resilient_parsing=True)
+    context.resilient_parsing = False
+    for parameter in old.command.params:
+        name, source = parameter.name, old.get_parameter_source(parameter.name)
+        if name in context.params:
+            context.params[name] = old.params[name]
+            context.set_parameter_source(name, source)
+        elif source is not None and source.name == "COMMANDLINE" and name in old.params:
+            option = max(parameter.opts, key=len)
+            raise VeraxError(f"{option} cannot be used with `verax {path}`.")
+    command.invoke(context)
+
+
 app: typer.Typer = typer.Typer(
     name="verax",
     cls=_Commands,
     help="How good are a classifier's probabilities, which model to keep, what to look at first.",
     invoke_without_command=True,
+    context_settings={"help_option_names": list(HELP_NAMES)},
     epilog="Exit codes: 0 done, 1 a required bound failed, 2 bad input, 3 system error (disk full, "
-    "no permission, out of memory). Every command has examples in its --help; `man verax` has all of them.",
+    "no permission, out of memory). `verax COMMAND --help` has examples, `verax help reading` says how files "
+    "are read, `man verax` has all of it.",
     pretty_exceptions_enable=False,
 )
 
@@ -134,11 +220,6 @@ def main(
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit
-    command = context.command.get_command(context, context.invoked_subcommand)  # type: ignore[attr-defined]
-    shown = (parameter for parameter in command.params if not getattr(parameter, "hidden", False))
-    typed = [option for parameter in shown for option in parameter.opts]
-    _State.words = CommandWords([option[2:] for option in typed if option.startswith("--")])
-    name_progress(f"verax {context.invoked_subcommand}")
 
 
 class _State:
@@ -248,14 +329,14 @@ def _warnings_are_quiet() -> Iterator[None]:
     """Warnings are for programmers: shown only on demand, except renamed rules."""
     said: set[str] = set()
 
-    def note(message: Warning | str, *_: object) -> None:
+    def show(message: Warning | str, *_: object) -> None:
         if str(message) not in said:
-            print(f"verax: Note: {message}", file=sys.stderr)
+            note(str(message))
         said.add(str(message))
 
     with warnings.catch_warnings():
         if not sys.warnoptions:
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", FormerNameWarning)
-            warnings.showwarning = note  # type: ignore[assignment]
+            warnings.showwarning = show  # type: ignore[assignment]
         yield

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from verax._settings import settings
+from verax.cli.panels import path_of
 from verax.common.packages import needed
 from verax.common.paths import as_path, refuse_special
 from verax.common.remote import RemotePath, has_marks
@@ -71,6 +72,11 @@ class Typed:
     params: ClassVar[Mapping[str, Any]] = {}
     # The options that say how files are read, by name.
     reading: ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    def path(cls) -> str:
+        """The command, such as `verax evals compare`."""
+        return "verax" if cls.context is None else path_of(cls.context)
 
     @classmethod
     def source(cls) -> str:

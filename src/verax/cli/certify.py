@@ -22,13 +22,19 @@ def certify(
     rules: Annotated[
         list[str], typer.Argument(metavar="RULE", help="Rules by name, such as brier or 'penalized(rps)'.")
     ],
-    n_classes: Annotated[int, typer.Option("--n-classes", "-k", help="Number of classes, 2 to 8.")] = 3,
+    n_classes: Annotated[
+        int, typer.Option("--n-classes", "-k", metavar="N", help="Number of classes, 2 to 8.")
+    ] = 3,
     raters: Annotated[
-        int | None, typer.Option(help="Score the shares of this number of raters, drawn from the truth.")
+        int | None,
+        typer.Option(metavar="N", help="Score the shares of this number of raters, drawn from the truth."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Search for counterexamples to a rule's promised properties: proper, local, superior and so on."""
+    """Search for counterexamples to a rule's promised properties.
+
+    Properties are proper, strictly proper, local, superior and so on.
+    """
     from verax.scores.certificates.certify import certify as search
     from verax.scores.registry import as_rules
 

@@ -1,46 +1,32 @@
 """All commands at once, for those who look at each; the command line imports one when it is called."""
 
-from verax.cli import (
-    certify,
-    compare,
-    decide,
-    decompose,
-    demo,
-    evaluate,
-    merge,
-    monitor,
-    plan,
-    raters,
-    recalibrate,
-    reproduce,
-    retain,
-    schema,
-    select,
-    sets,
-    toplist,
-    worst,
-)
-from verax.cli.app import app, run
+from __future__ import annotations
 
-__all__ = [
-    "app",
-    "certify",
-    "compare",
-    "decide",
-    "decompose",
-    "demo",
-    "evaluate",
-    "merge",
-    "monitor",
-    "plan",
-    "raters",
-    "recalibrate",
-    "reproduce",
-    "retain",
-    "run",
-    "schema",
-    "select",
-    "sets",
-    "toplist",
-    "worst",
-]
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import typer
+
+from verax.cli.app import COMMANDS, app, run
+
+for _name in COMMANDS:
+    import_module(f"verax.cli.{_name}")
+
+
+def all_commands() -> dict[str, Any]:
+    """Every command by what is typed after `verax`, such as "compare" or "evals compare"."""
+    group: Any = typer.main.get_command(app)
+    return dict(_inside(group, ""))
+
+
+def _inside(group: Any, path: str) -> Iterator[tuple[str, Any]]:
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
+        if hasattr(command, "commands"):
+            yield from _inside(command, f"{path}{name} ")
+        else:
+            yield f"{path}{name}", command
+
+
+__all__ = ["COMMANDS", "all_commands", "app", "run"]

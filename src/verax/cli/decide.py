@@ -35,31 +35,40 @@ def decide(
     threshold: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="T",
             help="Act where the probability is at least this (may be repeated), or what to choose it for: "
             "sensitivity>=0.9, specificity>=0.9, ppv>=0.5, npv>=0.99, youden, f1, balanced_accuracy, "
-            "accuracy or cost. By default 0.5."
+            "accuracy or cost. By default 0.5.",
         ),
     ] = None,
     miss: Annotated[
         float | None,
-        typer.Option(help="How many false alarms a miss costs, for --threshold cost and for deferring."),
+        typer.Option(
+            metavar="COST",
+            help="How many false alarms a miss costs, for --threshold cost and deferring.",
+        ),
     ] = None,
     defer: Annotated[
         list[float] | None,
         typer.Option(
-            help="What deferring a case costs, where a false alarm or a wrong class costs 1. May be repeated."
+            metavar="COST",
+            help="What deferring a case costs, where a false alarm or wrong class costs 1. May be repeated.",
         ),
     ] = None,
     folds: Annotated[
         int,
-        typer.Option(help="Number of folds that show how a chosen threshold varies; groups stay together."),
+        typer.Option(
+            metavar="N", help="Folds that show how a chosen threshold varies; groups stay together."
+        ),
     ] = 5,
-    plot: Annotated[Path | None, typer.Option(help="Draw the decision curves to this file.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the decision curves to this file.")
+    ] = None,
     confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Show rates at a threshold, decision curves, and what deferring doubtful cases saves.
+    """Show rates at a threshold, decision curves, gains of deferring.
 
     A row is acted on where the probability of the event is at least the threshold. Of two classes the event
     is the second class; others have one event per class, or with --ordered one for each class above which

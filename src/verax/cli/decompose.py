@@ -38,21 +38,27 @@ def decompose(
     reading: Reading,
     rule: Annotated[
         str | None,
-        typer.Option(help="brier, log, rps or ranked_log; by default brier, or rps for ordered classes."),
+        typer.Option(
+            metavar="RULE",
+            help="brier, log, rps or ranked_log; by default brier, or rps for ordered classes.",
+        ),
     ] = None,
     bootstrap: Annotated[
         int | None,
         typer.Option(
+            metavar="N",
             help="Random draws for confidence intervals and the calibration test; 0 for none. By default "
-            "1,000, and fewer with more than 48 classes, as in the report."
+            "1,000, and fewer with more than 48 classes, as in the report.",
         ),
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw reliability curves to this file.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw reliability curves to this file.")
+    ] = None,
     confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Split a mean score into miscalibration, discrimination and uncertainty, class by class.
+    """Split a score into miscalibration, discrimination, uncertainty.
 
     The score is miscalibration - discrimination + uncertainty. Very large files are streamed, and the result
     states the approximation error. The Brier score of top lists is split over the listed classes and the

@@ -23,17 +23,20 @@ if TYPE_CHECKING:
 @app.command(epilog="Examples: `verax demo --out tour`, `verax demo --files examples`")
 def demo(
     folder: Annotated[
-        Path, typer.Option("--out", help="The folder that predictions and reports are written to.")
+        Path,
+        typer.Option("--out", metavar="DIR", help="The folder that predictions and reports are written to."),
     ] = Path("verax-demo"),
     examples: Annotated[
         Path | None,
         typer.Option(
-            "--files", help="Only write the files that examples in the documentation use, into this folder."
+            "--files",
+            metavar="DIR",
+            help="Only write the files that examples in the documentation use, into this folder.",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Train four models on two problems, judge their probabilities, and write the reports.
+    """Train four models, judge their probabilities, write the reports.
 
     An ordered problem (disease progression in four stages) and a nominal one (ten digits), on data that
     come with scikit-learn, two models each. The predictions are also written as files, to try the other

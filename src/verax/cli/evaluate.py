@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from verax.cli import options
-from verax.cli.app import app
-from verax.cli.grading import Grading, reads_grades
+from verax.cli.app import app, hand_over
+from verax.cli.grading import Grading
 from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json
 from verax.cli.require import Bound, Require, Strictly, read_bounds
@@ -20,19 +20,14 @@ _EXAMPLES = """Examples: `verax evaluate preds.parquet`,
 `verax evaluate grades.csv --target grade --ordered --classes none,mild,severe --require 'rps<0.5'`,
 `verax evaluate samples.jsonl`,
 `verax evaluate preds.parquet --require 'skill>0.1' --require 'ece<0.2'`,
-`verax evaluate preds.parquet --save friday.verax`,
-`verax evaluate new_answers.csv --id qid --groups subject`,
-`verax evaluate new_answers.csv --by subject --require 'grade.low>0.5' --html page.html`
-"""
+`verax evaluate preds.parquet --save friday.verax`"""
 
 
 @app.command(epilog=_EXAMPLES)
 @reads_files(lists=True)
-@reads_grades
 def evaluate(
     given: options.Given,
     reading: Reading,
-    grading: Grading,
     least: options.Least = 20,
     bootstrap: options.Draws = None,
     rule: options.Rules = None,
@@ -44,37 +39,20 @@ def evaluate(
     html: options.Html = None,
     save: options.Save = None,
 ) -> None:
-    """Score predictions with every applicable rule, confidence intervals and calibration.
+    """Score predictions: every rule, confidence intervals, calibration.
 
     Files may be larger than memory: large ones are streamed, and results that are then approximate state the
     error bound. A file with a list per row is recognised by its content: lists that name all classes are
-    scored as distributions, others as `verax toplist` scores them. Graded answers (--grade, or columns called
-    correct and confidence) have a mean grade, and their confidences are scored as forecasts of being right.
+    scored as distributions, others as `verax toplist` scores them. Graded answers and evaluation logs are for
+    `verax evals evaluate`.
     """
     from verax.cli.cards import show_card
     from verax.cli.opening import Opened
-    from verax.files.joining import are_named, files_of_one_model
+    from verax.files.joining import files_of_one_model
 
-    model, paths = files_of_one_model(given)
-    if grading.are_in(paths, reading):
-        from verax.cli.grade_cards import show_grades
-
-        show_grades(
-            model,
-            paths,
-            grading,
-            reading,
-            named=are_named(given),
-            rule=rule,
-            require=require,
-            strictly=require_interval,
-            html=html,
-            save=save,
-            confidence=confidence,
-            as_json=as_json,
-        )
+    if Grading().are_in(files_of_one_model(given)[1], reading):
+        hand_over("evals evaluate", "These are graded answers")
         return
-    grading.refuse_models()
     opened = Opened.of(given, reading)
     bounds = read_bounds(require, strictly=require_interval, ordered=reading.ordered, lists=opened.lists)
     rules = _rules(rule, bounds, reading.ordered, lists=opened.lists)

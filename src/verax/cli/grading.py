@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from verax.cli.arguments import Typed
-from verax.cli.options import Reading, keyword, split
+from verax.cli.options import Reading, keyword, reads_files, split
 from verax.common.paths import Files, called
 from verax.errors import InputError, Remedy, passing, show
 
@@ -22,47 +22,62 @@ if TYPE_CHECKING:
 GradeColumn = Annotated[
     str | None,
     typer.Option(
-        help="Column of grades, in place of probabilities: 1 and 0, true and false, or scores in "
-        "--grade-range. Empty cells were not graded. Of an evaluation log, the metric."
+        metavar="COLUMN",
+        help="Column of grades: 1 and 0, true and false, or scores in --grade-range. Empty cells were not "
+        "graded. Of an evaluation log, the metric. By default found by name.",
     ),
 ]
-GradeRange = Annotated[str, typer.Option(help="Worst and best possible grade.", metavar="LOW,HIGH")]
+GradeRange = Annotated[str, typer.Option(metavar="LOW,HIGH", help="Worst and best possible grade.")]
 Answer = Annotated[
-    str | None, typer.Option(help="Column of answers, which are right if they equal --gold as texts.")
+    str | None,
+    typer.Option(metavar="COLUMN", help="Column of answers, which are right if they equal --gold as texts."),
 ]
-Gold = Annotated[str | None, typer.Option(help="Column of right answers, in place of --grade.")]
+Gold = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Column of right answers, in place of --grade.")
+]
 ConfidenceColumn = Annotated[
-    str | None, typer.Option(help="Column of confidences: the probability that an answer is right.")
+    str | None,
+    typer.Option(metavar="COLUMN", help="Column of confidences: the probability that an answer is right."),
 ]
 ModelColumn = Annotated[
     str | None,
-    typer.Option(
-        help="Column of models or forecasters whose answers or predictions are stacked in one file."
-    ),
+    typer.Option(metavar="COLUMN", help="Column of models whose answers are stacked in one file."),
 ]
 Task = Annotated[
     str | None,
-    typer.Option(help="Column of tasks: also compare within each, with Holm's correction over all."),
+    typer.Option(
+        metavar="COLUMN", help="Column of tasks: also report each, with Holm's correction over all."
+    ),
 ]
 Epoch = Annotated[
     str | None,
-    typer.Option(help="Column that numbers the repeats of a question; these are clustered by question."),
+    typer.Option(
+        metavar="COLUMN",
+        help="Column that numbers the repeats of a question; these are clustered by question.",
+    ),
 ]
 Ungraded = Annotated[
     str,
     typer.Option(
-        help="Answers that were not graded. bounds: leave them out, and show what they could change; "
-        "exclude: leave them out, and count them; wrong: give them the worst grade."
+        metavar="HOW",
+        help="Answers that were not graded: bounds, exclude or wrong. bounds: leave them out, and show what "
+        "they could change; exclude: leave them out, and count them; wrong: give them the worst grade.",
     ),
 ]
 
+# What files of graded answers have of the options of predictions.
+_OF_ANSWERS = (
+    *("row_id", "groups", "weights", "weights_are", "by", "percent", "skip_invalid", "delimiter", "decimal"),
+    *("stdin_format", "per_length"),
+)
+_WITHOUT = {name: "" for name in Reading.__dataclass_fields__ if name not in _OF_ANSWERS}
 # The metrics of logs that choose by log-likelihoods per character.
 _PER_LENGTH = ("acc_norm", "acc_per_char")
 
 
 @dataclass(frozen=True)
 class Grading:
-    """How a file of graded answers is read: the options that `reads_grades` adds to a command."""
+    """How a file of graded answers is read: the options that `reads_answers` adds to a command."""
 
     grade: GradeColumn = None
     grade_range: GradeRange = "0,1"
@@ -73,11 +88,6 @@ class Grading:
     task: Task = None
     epoch: Epoch = None
     ungraded: Ungraded = "bounds"
-
-    @property
-    def asked(self) -> bool:
-        """Whether grades were asked for."""
-        return self.grade is not None or self.gold is not None
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -112,18 +122,9 @@ class Grading:
         )
 
     def are_in(self, paths: Files, reading: Reading) -> bool:
-        """Whether files hold grades: they are asked for, or found by the names of columns, or in logs."""
+        """Whether files hold grades, by the names of columns, or in logs."""
         from verax.files.grades import holds_grades, is_log
 
-        if self.asked:
-            if reading.per_length and self.grade not in _PER_LENGTH:
-                raise InputError(
-                    "is about lists: the confidences of grades are those of the choices that a metric graded",
-                    argument="per_length",
-                    found=f"the grades are those of {show(self.grade)}" if self.grade else "",
-                    remedies=[passing("for choices by log-likelihood per character", grade=_PER_LENGTH[0])],
-                )
-            return True
         named = reading.probs or reading.target or reading.raters or reading.rater_column or reading.shape
         if named:
             return False
@@ -131,18 +132,18 @@ class Grading:
         if kind == "inspect" and reading.classes is None:
             return True
         if kind is not None:
-            # Logs of choices with their likelihoods are lists; --grade asks for their grades.
+            # Logs of choices with their likelihoods are lists; `verax evals` reads their grades.
             return not _lists(paths, reading)
         return holds_grades(paths, self.columns(reading), reading.request)
 
-    def refuse_models(self) -> None:
-        """Refuse a column of models where the predictions of one are read."""
-        if self.model_column is not None:
+    def _check(self, reading: Reading) -> None:
+        """Refuse lengths of choices where the metric does not choose by them."""
+        if reading.per_length and self.grade not in _PER_LENGTH:
             raise InputError(
-                "must be left out: predictions of several models are stacked for a comparison",
-                argument="model_column",
-                values=[self.model_column],
-                remedies=[Remedy("`verax compare` takes several models.")],
+                "is about lists: the confidences of grades are those of the choices that a metric graded",
+                argument="per_length",
+                found=f"the grades are those of {show(self.grade)}" if self.grade else "",
+                remedies=[passing("for choices by log-likelihood per character", grade=_PER_LENGTH[0])],
             )
 
     def read_one(
@@ -151,6 +152,7 @@ class Grading:
         """The answers of the only model; see `read_graded`."""
         from verax.files.grades import read_graded
 
+        self._check(reading)
         if self.model_column is not None:
             found = self.read({"": path}, reading)
             if len(found) > 1:
@@ -158,7 +160,7 @@ class Grading:
                     "must name one model here",
                     argument="model_column",
                     found=f"there are {len(found)}",
-                    remedies=[Remedy("`verax compare` takes several models.")],
+                    remedies=[Remedy("`verax evals compare` takes several models.")],
                 )
             return next(iter(found.values()))
         own = self.columns(reading)
@@ -168,6 +170,7 @@ class Grading:
         """The answers of each model, of files of their own or stacked in one."""
         from verax.files.grades import read_graded, read_stacked
 
+        self._check(reading)
         columns = self.columns(reading)
         if self.model_column is None:
             return {
@@ -189,26 +192,36 @@ def _lists(paths: Files, reading: Reading) -> bool:
         return False
 
 
-def reads_grades(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `Grading`, which it receives as its parameter `grading`."""
+def reads_answers(**without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of graded answers, as its parameters `grading` and `reading`.
+
+    Parameters
+    ----------
+    **without : str
+        Options of `Reading` that the command has no use for, each with the reason.
+    """
     hints = get_type_hints(Grading, include_extras=True)
     own = [keyword(name, getattr(Grading, name), hint) for name, hint in hints.items()]
 
-    @functools.wraps(command)
-    def run(**given: Any) -> None:
-        grading = Grading(**{parameter.name: given.pop(parameter.name) for parameter in own})
-        command(grading=grading, **given)
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def run(**given: Any) -> None:
+            grading = Grading(**{parameter.name: given.pop(parameter.name) for parameter in own})
+            command(grading=grading, **given)
 
-    known = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "grading"]
-    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in known] + own
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in parameters}
-    return run
+        signature = inspect.signature(command, eval_str=True)
+        known = [p for p in signature.parameters.values() if p.name != "grading"]
+        parameters = own + [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in known]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        return reads_files(lists=True, without={**_WITHOUT, **without})(run)
+
+    return decorate
 
 
 @dataclass(frozen=True)
 class GradedFiles:
-    """The answers of several models as arguments of `compare`, and what to say of them."""
+    """The answers of several models as arguments of `compare_grades`, and what to say of them."""
 
     answers: Mapping[str, GradedAnswers]
     files: Mapping[str, str]
@@ -238,7 +251,7 @@ class GradedFiles:
         return cls(answers, names, grading, reading, scored)
 
     def arguments(self) -> dict[str, Any]:
-        """Keywords of `compare`; with confidences if these are to be `scored`."""
+        """Keywords of `compare_grades`; with confidences if these are to be `scored`."""
         from verax.files.grades import as_mapping
 
         ids = as_mapping(self.answers, "ids")
@@ -253,7 +266,7 @@ class GradedFiles:
             "invalid": "skip" if self.reading.skip_invalid else "raise",
         }
         if self.scored:
-            found["forecasts"] = as_mapping(self.answers, "confidences")
+            found["p"] = as_mapping(self.answers, "confidences")
         for name, column in (("epochs", "epochs"), ("task", "task"), ("weights", "weights")):
             value = as_mapping(self.answers, column)
             found[name] = value if ids is not None or value is None else next(iter(value.values()))

@@ -38,7 +38,7 @@ def merge(
     html: options.Html = None,
     as_json: Json = False,
 ) -> None:
-    """Merge saved results into one scorecard, with confidence intervals for all rows.
+    """Merge saved results into one scorecard for all rows.
 
     Parts are saved by `verax evaluate --save` and `verax toplist --save`, or by `card.save` and a `Tally` in
     Python. The order of the files does not matter. No row may be in two of them. For --html every part must

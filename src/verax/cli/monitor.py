@@ -41,10 +41,14 @@ _BLOCK = 2**20
 )
 def monitor(
     reading: Reading,
-    time: Annotated[str, typer.Option(help="The column of times, which never go back: a day, a number.")],
+    time: Annotated[
+        str, typer.Option(metavar="COLUMN", help="The column of times, which never go back: a day, a number.")
+    ],
     state: Annotated[
         Path,
-        typer.Option(help="The file that keeps the state between runs. It is made by the first run."),
+        typer.Option(
+            metavar="FILE", help="The file that keeps the state between runs. It is made by the first run."
+        ),
     ],
     given: Annotated[
         list[str] | None,
@@ -53,8 +57,9 @@ def monitor(
     outcomes: Annotated[
         list[Path] | None,
         typer.Option(
+            metavar="FILE",
             help="A file with outcomes of forecasts, matched by --id; its --time column is when they came. "
-            "FILE then holds forecasts without outcomes. May be repeated."
+            "FILE then holds forecasts without outcomes. May be repeated.",
         ),
     ] = None,
     late: Annotated[
@@ -64,33 +69,42 @@ def monitor(
     reference: Annotated[
         str | None,
         typer.Option(
+            metavar="LOSS|FILE",
             help="The loss of good times: a card that `verax evaluate --save` wrote, or a number. "
-            "Without it, only calibration is monitored."
+            "Without it, only calibration is monitored.",
         ),
     ] = None,
     rule: Annotated[
-        str | None, typer.Option(help="The rule; by default rps for ordered classes, else brier.")
+        str | None,
+        typer.Option(metavar="RULE", help="The rule; by default rps for ordered classes, else brier."),
     ] = None,
     tolerance: Annotated[
-        float | None, typer.Option(help="By how much the mean loss may rise; by default 0.")
+        float | None, typer.Option(metavar="LOSS", help="By how much the mean loss may rise; by default 0.")
     ] = None,
     alpha: Annotated[
         float | None,
         typer.Option(
-            help="The probability of ever raising a false alarm, or their rate per step; by default 0.05."
+            metavar="SHARE",
+            help="The probability of ever raising a false alarm, or their rate per step; by default 0.05.",
         ),
     ] = None,
     unit: Annotated[
-        str | None, typer.Option(help="What is independent given the past: row, group or time.")
+        str | None,
+        typer.Option(metavar="KIND", help="What is independent given the past: row, group or time."),
     ] = None,
     false_alarms: Annotated[
         str | None,
-        typer.Option(help="What --alpha bounds: ever (a probability, the default) or rate (per time step)."),
+        typer.Option(
+            metavar="KIND",
+            help="What --alpha bounds: ever (a probability, the default) or rate (per time step).",
+        ),
     ] = None,
-    html: Annotated[Path | None, typer.Option("--html", help="Write a page to this file.")] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a page to this file.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Watch losses and calibration over time, with alarms that hold however often you look.
+    """Watch losses and calibration over time, with valid alarms.
 
     Each file is taken in once: a file of the same content is left out, and so are rows whose --id is known.
     Without --id, a time step is complete when a run ends, and later rows of it are refused. The state keeps

@@ -124,20 +124,26 @@ SkipInvalid = Annotated[
 ]
 Rules = Annotated[
     list[str] | None,
-    typer.Option("--rule", help="A rule, such as rps or 'penalized(brier)'. May be repeated."),
+    typer.Option(
+        "--rule", metavar="RULE", help="A rule, such as rps or 'penalized(brier)'. May be repeated."
+    ),
 ]
-Least = Annotated[int, typer.Option(help="Minimum subgroup size, in rows.")]
+Least = Annotated[int, typer.Option(metavar="N", help="Minimum subgroup size, in rows.")]
 Draws = Annotated[
     int | None,
     typer.Option(
+        metavar="N",
         help="Minimum number of draws for calibration tests of subgroups; 0 for no tests. By default 1000, "
         "fewer for very many rows.",
         show_default=False,
     ),
 ]
-Html = Annotated[Path | None, typer.Option("--html", help="Write an HTML report to this file.")]
+Html = Annotated[
+    Path | None, typer.Option("--html", metavar="FILE", help="Write an HTML report to this file.")
+]
 Save = Annotated[
-    Path | None, typer.Option("--save", help="Save mergeable results to this file, for `verax merge`.")
+    Path | None,
+    typer.Option("--save", metavar="FILE", help="Save mergeable results to this file, for `verax merge`."),
 ]
 Delimiter = Annotated[str | None, typer.Option(help="Column separator of a CSV file.")]
 Decimal = Annotated[str, typer.Option(help="Decimal mark of a CSV file.")]
@@ -191,9 +197,12 @@ PerLength = Annotated[
 ShapeName = Annotated[
     str | None, typer.Option("--shape", help="Shape of the records, instead of recognising it.")
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Random seed.")]
 Confidence = Annotated[
-    float, typer.Option(callback=lambda value: _level(value), help="Level of the confidence intervals.")
+    float,
+    typer.Option(
+        callback=lambda value: _level(value), metavar="LEVEL", help="Level of the confidence intervals."
+    ),
 ]
 
 
@@ -446,7 +455,7 @@ def reads_files(
                 if given.pop(parameter.name) != parameter.default:
                     typed = "id" if parameter.name == "row_id" else parameter.name.replace("_", "-")
                     reason = reasons[parameter.name]
-                    raise VeraxError(f"--{typed} cannot be used with `verax {command.__name__}`: {reason}.")
+                    raise VeraxError(f"--{typed} cannot be used with `{Typed.path()}`: {reason}.")
             reading = Reading(**{parameter.name: given.pop(parameter.name) for parameter in shared})
             command(reading=reading, **given)
 

@@ -35,16 +35,18 @@ def raters(
     given: options.Given,
     reading: Reading,
     rule: Annotated[
-        str | None, typer.Option(help="A proper rule; by default brier, or rps for ordered classes.")
+        str | None,
+        typer.Option(metavar="RULE", help="A proper rule; by default brier, or rps for ordered classes."),
     ] = None,
-    n: Annotated[int, typer.Option("-n", "--number", help="Number of worst cases.")] = 10,
+    n: Annotated[int, typer.Option("-n", "--number", metavar="N", help="Number of worst cases.")] = 10,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw the loss beside that of panels of raters to this file.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the loss beside that of panels of raters to this file."),
     ] = None,
     confidence: options.Confidence = 0.95,
     as_json: Json = False,
 ) -> None:
-    """Show how much raters disagree, the excess loss of forecasts, and their worth in raters.
+    """Show how much raters disagree, and what forecasts are worth.
 
     A row is a case. Its mean loss over the raters is their disagreement, which no forecast avoids, plus the
     excess of the forecast. Each rater is also compared with the forecasts, against the other raters.

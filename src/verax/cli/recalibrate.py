@@ -47,40 +47,52 @@ def recalibrate(
     method: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="NAME",
             help="best (default), blend, none, temperature, prior, bcts, svector, vector, smatrix, dirichlet "
             "or isotonic; for two classes also quadratic, beta or spline; for ordered classes also ordered; "
-            "for top lists none, temperature, rest or temperature_rest. With several, the best of them."
+            "for top lists none, temperature, rest or temperature_rest. With several, the best of them.",
         ),
     ] = None,
     rule: Annotated[
         str | None,
-        typer.Option(help="Rule to minimise and to measure the gain; by default brier, or rps if ordered."),
+        typer.Option(
+            metavar="RULE",
+            help="Rule to minimise and to measure the gain; by default brier, or rps if ordered.",
+        ),
     ] = None,
-    folds: Annotated[int, typer.Option(help="Number of folds; groups stay together.")] = 5,
+    folds: Annotated[int, typer.Option(metavar="N", help="Number of folds; groups stay together.")] = 5,
     apply_to: Annotated[
         Path | None,
         typer.Option(
-            "--apply", help="Files to recalibrate: a file, a folder or a pattern. Outcomes are not needed."
+            "--apply",
+            metavar="FILE",
+            help="Files to recalibrate: a file, a folder or a pattern. Outcomes are not needed.",
         ),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
+            metavar="FILE",
             help="Output file: .csv, .tsv, .parquet or .arrow. All columns are kept. Top lists are written "
-            "as .jsonl, with their outcomes and ids."
+            "as .jsonl, with their outcomes and ids.",
         ),
     ] = None,
     frequencies: Annotated[
         str | None,
-        typer.Option(help="Class frequencies of the --apply data: comma-separated numbers, or 'estimate'."),
+        typer.Option(
+            metavar="P,...",
+            help="Class frequencies of the --apply data: comma-separated numbers, or 'estimate'.",
+        ),
     ] = None,
-    save: Annotated[Path | None, typer.Option(help="Save the recalibration to this JSON file.")] = None,
-    load: Annotated[Path | None, typer.Option(help="Use a saved recalibration.")] = None,
+    save: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Save the recalibration to this JSON file.")
+    ] = None,
+    load: Annotated[Path | None, typer.Option(metavar="FILE", help="Use a saved recalibration.")] = None,
     confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Find the best recalibration method, its cross-validated gain, and write recalibrated files.
+    """Find the best recalibration method, write recalibrated files.
 
     All applicable methods are compared by cross-validation, and doing nothing is one of them. The choice of
     method is cross-validated as well, so the stated gain includes it.

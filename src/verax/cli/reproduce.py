@@ -43,16 +43,18 @@ def reproduce(
         typer.Option("--all", help="One table of the findings of all papers; exit code 1 if one differs."),
     ] = False,
     rounds: Annotated[
-        int, typer.Option(help="Rounds of the simulations of ahmadian, for each sampler.")
+        int, typer.Option(metavar="N", help="Rounds of the simulations of ahmadian, for each sampler.")
     ] = ROUNDS,
-    seed: Annotated[int, typer.Option(help="Random seed of the simulations.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed of the simulations.")] = 0,
     plot: Annotated[
         Path | None,
-        typer.Option(help="Draw the simulations of ahmadian to this file, as its Figures 4 and 5."),
+        typer.Option(
+            metavar="FILE", help="Draw the simulations of ahmadian to this file, as its Figures 4 and 5."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Recompute a paper's published numbers and show them beside what was printed.
+    """Recompute the published numbers of a paper.
 
     For ahmadian also the two simulations of its appendix, under several samplers. A finding is agreed,
     explained (it differs, and docs/errata.md says why), differs, or has no data (the paper's predictions

@@ -48,6 +48,7 @@ def retain(
         list[str] | None,
         typer.Option(
             "--doubt",
+            metavar="NAME",
             help="Rank rows without their outcome instead: by max_probability, entropy, or the expected loss "
             "of a rule. May be repeated.",
         ),
@@ -55,27 +56,35 @@ def retain(
     metric: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="METRIC",
             help=f"One of {', '.join(METRICS)}; by default qwk for ordered classes, else accuracy. "
             "Sensitivity and those after it are for two classes. For top lists: accuracy, error, coverage, "
             "top_5_accuracy, top_5_error (any number). "
-            "May be repeated."
+            "May be repeated.",
         ),
     ] = None,
     removed: Annotated[
-        str | None, typer.Option(help="Percentages to remove, such as 0,5,10,20; by default 0 to 20.")
+        str | None,
+        typer.Option(
+            metavar="PERCENT,...", help="Percentages to remove, such as 0,5,10,20; by default 0 to 20."
+        ),
     ] = None,
-    area: Annotated[str, typer.Option(help="mean (the mean height) or steps (unit spacing).")] = "mean",
+    area: Annotated[
+        str, typer.Option(metavar="KIND", help="mean (the mean height) or steps (unit spacing).")
+    ] = "mean",
     ties: Annotated[
         str,
-        typer.Option(help="How tied rows are removed: share (each in part) or order (in file order)."),
+        typer.Option(
+            metavar="HOW", help="How tied rows are removed: share (each in part) or order (in file order)."
+        ),
     ] = "share",
-    bootstrap: Annotated[int, typer.Option(help="Replicates for intervals; 0 for none.")] = 0,
-    plot: Annotated[Path | None, typer.Option(help="Draw the curves to this file.")] = None,
+    bootstrap: Annotated[int, typer.Option(metavar="N", help="Replicates for intervals; 0 for none.")] = 0,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the curves to this file.")] = None,
     confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Show how metrics change as the hardest rows are dropped, with the area under the curve.
+    """Show how metrics change as the hardest rows are dropped.
 
     Very large files are streamed, and the curves state the approximation error.
     """

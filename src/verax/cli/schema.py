@@ -11,13 +11,16 @@ from verax.cli.output import echo
 from verax.common.strictjson import to_json
 
 
-@app.command(epilog="Examples: `verax schema evaluate`, `verax schema compare`")
+@app.command(epilog="Examples: `verax schema evaluate`, `verax schema evals compare`")
 def schema(
-    command: Annotated[str, typer.Argument(help="The command, such as evaluate.")],
+    command: Annotated[
+        list[str], typer.Argument(metavar="COMMAND", help="The command, such as evaluate or evals compare.")
+    ],
 ) -> None:
     """Print the JSON schema of a command's --json output."""
     from verax.cli.schemas.outputs import COMMANDS, schema_of
     from verax.common.checks import check_choice
 
-    check_choice("command", command, COMMANDS)
-    echo(to_json(schema_of(command)))
+    path = " ".join(command)
+    check_choice("command", path, COMMANDS)
+    echo(to_json(schema_of(path)))

@@ -45,15 +45,20 @@ def select(
     rule: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="RULE",
             help="Select by this rule or column; all rules unless named. Predictions also have refinement, "
-            "the log score after recalibration, and those of other rules, such as brier_refinement."
+            "the log score after recalibration, and those of other rules, such as brier_refinement.",
         ),
     ] = None,
     against: Annotated[
-        list[str] | None, typer.Option(help="Correlate with this column; F1 and accuracy unless named.")
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Correlate with this column; F1 and accuracy unless named."),
     ] = None,
     method: Annotated[
-        str, typer.Option(help="How to recalibrate predictions for their refinement, as in recalibrate.")
+        str,
+        typer.Option(
+            metavar="NAME", help="How to recalibrate predictions for their refinement, as in recalibrate."
+        ),
     ] = "temperature",
     direction: Annotated[
         list[str] | None,
@@ -61,11 +66,18 @@ def select(
             metavar="NAME=min|max", help="Which direction is better, for a metric that verax does not know."
         ),
     ] = None,
-    run: Annotated[str | None, typer.Option(help="Which run, where the file has several.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the rules and their optima to this file.")] = None,
+    run: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Which run, where the file has several.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the rules and their optima to this file.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Name the epoch to keep by each rule, with all metrics there and correlations with F1 and accuracy."""
+    """Name the epoch to keep by each rule.
+
+    All metrics of that epoch are shown, and correlations with F1 and accuracy.
+    """
     from verax.selection import History, Selection
 
     paths = [path for text in given for path in matching(text)]

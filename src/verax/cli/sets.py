@@ -35,32 +35,47 @@ def sets(
     given: options.Given,
     reading: Reading,
     level: Annotated[
-        float | None, typer.Option(help="Claimed coverage, such as 0.9: the probability that sets reach.")
+        float | None,
+        typer.Option(metavar="SHARE", help="Claimed coverage, such as 0.9: the probability that sets reach."),
     ] = None,
     threshold: Annotated[
         float | None,
         typer.Option(
+            metavar="T",
             help="Cost of a class in the level-set score, where a miss costs 1; without --level, sets are "
-            "the classes above it."
+            "the classes above it.",
         ),
     ] = None,
     calibrate: Annotated[
         Path | None,
-        typer.Option(help="Rows to calibrate the sets on, by split conformal prediction; held-out rows."),
+        typer.Option(
+            metavar="FILE",
+            help="Rows to calibrate the sets on, by split conformal prediction; held-out rows.",
+        ),
     ] = None,
     score: Annotated[
-        str, typer.Option(help="Nonconformity score with --calibrate: lac, aps, or a rule such as rps.")
+        str,
+        typer.Option(
+            metavar="NAME", help="Nonconformity score with --calibrate: lac, aps, or a rule such as rps."
+        ),
     ] = "lac",
-    plot: Annotated[Path | None, typer.Option(help="Draw sizes and coverage to this file.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page with drawings and tables.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw sizes and coverage to this file.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page with drawings and tables.")
+    ] = None,
     save: Annotated[
-        Path | None, typer.Option(help="Save the conformal predictor to this JSON file, with --calibrate.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Save the conformal predictor to this JSON file, with --calibrate."
+        ),
     ] = None,
     confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Judge prediction sets: coverage, sizes and proper scores; or make them by conformal prediction.
+    """Judge prediction sets, or make them by conformal prediction.
 
     Without --calibrate, probabilities are taken at their word: the most likely classes until they reach
     --level. Top lists are the sets of the classes they name. --sets names the columns of sets that are in the

@@ -41,14 +41,18 @@ def toplist(
     outcome: Annotated[
         str | None,
         typer.Option(
+            metavar="FIELD",
             help="Field of outcomes; dots lead into nested fields. By default the one called outcome, "
-            "target, label, answer, ..."
+            "target, label, answer, ...",
         ),
     ] = None,
     length: Annotated[
-        int | None, typer.Option("-k", "--length", help="Score only the first N entries of each list.")
+        int | None,
+        typer.Option("-k", "--length", metavar="N", help="Score only the first N entries of each list."),
     ] = None,
-    invalid_penalty: Annotated[float, typer.Option(help="The loss of an invalid list.")] = 1.0,
+    invalid_penalty: Annotated[
+        float, typer.Option(metavar="LOSS", help="The loss of an invalid list.")
+    ] = 1.0,
     require: Require = None,
     require_interval: Strictly = False,
     confidence: options.Confidence = 0.95,
@@ -59,7 +63,7 @@ def toplist(
     html: options.Html = None,
     save: options.Save = None,
 ) -> None:
-    """Score top lists: language-model responses, classifier outputs, ranked runs, long tables.
+    """Score top lists, such as language-model responses.
 
     The shape of the records is recognised by their content. --classes is the number of classes, such as the
     size of a vocabulary, or their names.

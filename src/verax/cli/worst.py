@@ -9,8 +9,8 @@ import typer
 from verax.analyses.worst import ranking
 from verax.analyses.worst import worst as find_worst
 from verax.cli import options
-from verax.cli.app import app
-from verax.cli.grading import Grading, reads_grades
+from verax.cli.app import app, hand_over
+from verax.cli.grading import Grading
 from verax.cli.options import Reading, reads_files
 from verax.cli.output import Json, show
 from verax.scores.metrics import needs_order
@@ -20,7 +20,6 @@ CALLED_BY_NUMBER = (
     "Rows are called by their numbers in the file, from 0; --id names a field that identifies them."
 )
 _EXAMPLES = """Examples: `verax worst preds.parquet -n 5 --id id`,
-`verax worst log.eval`,
 `verax worst grades.csv --target grade --ordered --classes none,mild,severe --json`"""
 
 
@@ -36,33 +35,32 @@ _EXAMPLES = """Examples: `verax worst preds.parquet -n 5 --id id`,
         "require": "`verax evaluate --require` checks bounds",
     },
 )
-@reads_grades
 def worst(
     given: options.Given,
     reading: Reading,
-    grading: Grading,
-    n: Annotated[int, typer.Option("-n", "--number", help="Number of rows.")] = 10,
+    n: Annotated[int, typer.Option("-n", "--number", metavar="N", help="Number of rows.")] = 10,
     rule: Annotated[
         str | None,
-        typer.Option(help="Rule that ranks the rows; by default brier, or rps for ordered classes."),
+        typer.Option(
+            metavar="RULE", help="Rule that ranks the rows; by default brier, or rps for ordered classes."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show the rows with the largest loss, how other rules rank them, and where the loss comes from.
+    """Show the rows with the largest loss, and where it comes from.
 
     For top lists the output shows the list, the place of the outcome in it and the probability left for
     unlisted classes; for records of language models also the question. Graded answers and evaluation logs are
-    ranked by their grades and confidences, with question, answer and right answer.
+    for `verax evals worst`.
     """
     from verax.cli.opening import Opened
-    from verax.cli.worst_answers import questions_of, show_worst_answers
+    from verax.cli.worst_answers import questions_of
     from verax.files.joining import files_of_one_model
 
     _, paths = files_of_one_model(given)
-    if grading.are_in(paths, reading):
-        show_worst_answers(paths, grading, reading, n, as_json=as_json)
+    if Grading().are_in(paths, reading):
+        hand_over("evals worst", "These are graded answers")
         return
-    grading.refuse_models()
     chosen = rule or default_rules(ordered=reading.ordered)[0]
     opened = Opened.of(given, reading)
     rows = opened.rows(ordered=not opened.lists and needs_order(ranking(chosen)))

@@ -1,56 +1,37 @@
-"""The graded answers to look at first, as `verax worst` shows them, and the questions of records."""
+"""Graded answers as `verax evals worst` shows them, and the questions of records."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from verax.cli.grading import Grading
-from verax.cli.options import Reading
-from verax.cli.output import show
-from verax.common.paths import Files, called, files_named
+from verax.common.paths import Files, files_named
 from verax.display.tables import text_table
 from verax.errors import VeraxError
+
+if TYPE_CHECKING:
+    from verax.files.grades import GradedAnswers
 
 # How many characters of a text are shown.
 _LONGEST = 100
 
 
-def show_worst_answers(paths: Files, grading: Grading, reading: Reading, n: int, *, as_json: bool) -> None:
-    """Print the answers with the lowest grades; of equal ones, those with the highest confidence first."""
-    answers = grading.read_one(paths, reading, questions=True)
-    loss = grading.ends[1] - answers.grades
-    sure = np.zeros(len(loss)) if answers.confidences is None else np.nan_to_num(answers.confidences)
-    graded = np.flatnonzero(~np.isnan(loss))
-    order = graded[np.lexsort((graded, -sure[graded], -loss[graded]))]
-    lowest = [int(row) for row in order[:n] if loss[row] > 0]
-    cases = []
-    for row in lowest:
-        case: dict[str, Any] = {"row": row, "id": None if answers.ids is None else str(answers.ids[row])}
-        case |= {"grade": float(answers.grades[row])}
-        case["confidence"] = None if answers.confidences is None else _number(answers.confidences[row])
-        case["about"] = {name: _text(column[row]) for name, column in answers.about.items()}
-        cases.append(case)
-    file = called(paths)
-    n_worst = int(np.sum(loss[graded] > 0))
-    result = {
-        "command": "worst",
-        "file": file,
-        "taken": list(answers.taken),
-        "rule": "grade",
-        "n_rows": len(graded),
-        "answers": cases,
+def case_of(answers: GradedAnswers, row: int) -> dict[str, Any]:
+    """An answer with its grade, confidence, and what the file says of it."""
+    named, sure = answers.ids, answers.confidences
+    return {
+        "row": row,
+        "id": None if named is None else str(named[row]),
+        "grade": float(answers.grades[row]),
+        "confidence": None if sure is None else _number(sure[row]),
+        "about": {name: _text(column[row]) for name, column in answers.about.items()},
     }
-    said = f"{len(lowest):,} of the {n_worst:,} answers below the best grade"
-    if answers.confidences is not None:
-        said += ", by grade and then by confidence"
-    texts = [f"{file}: {'; '.join(answers.taken)}", said, *_table(cases, list(answers.about))]
-    show(result, texts, as_json=as_json)
 
 
-def _table(cases: list[dict[str, Any]], names: list[str]) -> list[str]:
+def table_of(cases: list[dict[str, Any]], names: list[str]) -> list[str]:
+    """Answers as a table; `names` are the columns of what the file says of them."""
     if not cases:
         return ["Every graded answer has the best grade."]
     sure = cases[0]["confidence"] is not None

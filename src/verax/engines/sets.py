@@ -38,7 +38,7 @@ def _(rows: Forecasts, rule: Formula) -> Formula:
 def refuse_set_scores(rows: object, needs: Collection[str]) -> None:
     """Refuse scores of sets, and of grades, for rows that are none."""
     if OF_GRADES & set(needs):
-        raise RuleError("grade scores grades, not forecasts: `compare(grades={name: values})`.")
+        raise RuleError("grade scores grades, not forecasts: `compare_grades({name: values})`.")
     if OF_SETS & set(needs) and not isinstance(rows, SetRows):
         raise RuleError(
             "level_set and winkler score sets. Make sets of the probabilities first: "

@@ -197,7 +197,7 @@ def _stacked(values: np.ndarray[Any, Any], argument: str) -> np.ndarray[Any, Any
 def _meant(x: object, argument: str) -> list[Remedy]:
     """What to type instead, where forecasts are missing, or forecasts or grades are of several models."""
     if argument == "grades" and isinstance(x, Mapping):
-        text = "Compare several models with vx.compare(grades={name: values, ...})."
+        text = "Compare several models with vx.compare_grades({name: values, ...})."
     elif argument != "p":
         return []
     elif x is None:

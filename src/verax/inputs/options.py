@@ -198,9 +198,8 @@ def _reading(
             bound = shown.bind(*args, **kwargs)
             bound.arguments.update(with_positive(bound.arguments, positive))
             return checked(*bound.args, **bound.kwargs)
-        own_rows = isinstance(handle, Mapping) and kwargs.get("ids") is not None
-        if own_rows or kwargs.get("grades") is not None:
-            # Answers that are not graded are counted by the function itself.
+        if isinstance(handle, Mapping) and kwargs.get("ids") is not None:
+            # Questions without a valid forecast are counted by the function itself.
             return function(*args, **kwargs)
         invalid = kwargs.pop("invalid", "raise")
         if isinstance(invalid, str) and invalid == "raise":

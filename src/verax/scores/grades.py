@@ -19,7 +19,7 @@ class Grade(Rule):
     """Grade loss: the best possible grade minus the grade of an answer.
 
     For right-or-wrong grades (1 and 0) its mean is the error rate, one minus the accuracy. It scores grades,
-    not probabilities: pass them as `compare(grades={name: values})`. Lower is better; from 0 to high - low.
+    not probabilities: pass them as `compare_grades({name: values})`. Lower is better; from 0 to high - low.
 
     Parameters
     ----------

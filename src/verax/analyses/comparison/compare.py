@@ -18,7 +18,8 @@ from verax.analyses.comparison.conclusions import (
     with_shapes,
 )
 from verax.analyses.comparison.crossfits import allowing_for_fits
-from verax.analyses.comparison.opening import Asked, Missing, Ungraded
+from verax.analyses.comparison.grades import hands_on_grades
+from verax.analyses.comparison.opening import Asked, Missing
 from verax.analyses.comparison.paired import (
     OF_MARGIN,
     OF_RULE,
@@ -27,7 +28,7 @@ from verax.analyses.comparison.paired import (
     PairedRecipe,
     PairedSums,
 )
-from verax.analyses.comparison.questions import compare_grades, compare_own, compare_scanned
+from verax.analyses.comparison.questions import compare_own
 from verax.analyses.comparison.references import (
     FREQUENCIES,
     CountRecipe,
@@ -44,7 +45,7 @@ from verax.inference.estimates import Method, Units
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.arrays import Floats, to_host
 from verax.inputs.groups import Groups, check_one_way, check_several, each_count
-from verax.inputs.handles import Handle, refuse_beside
+from verax.inputs.handles import Handle
 from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
 from verax.scores.base import Rule
@@ -56,20 +57,18 @@ _NOT_IN_MEMORY = "with predictions that are not in memory, because it needs all 
 # ---- compare -----------------------------------------------------------------------------------
 
 
+@hands_on_grades
 @reads
 def compare(
     y: object = None,
     forecasts: Mapping[str, object] | None = None,
     *,
-    grades: Mapping[str, object] | None = None,
-    grade_range: tuple[float, float] = (0.0, 1.0),
     ids: object = None,
     epochs: object = None,
     task: object = None,
     times: object = None,
     closes: object = None,
     missing: Missing = "refuse",
-    ungraded: Ungraded = "bounds",
     rule: Rule | str | Sequence[Rule | str] | None = None,
     ordered: bool = False,
     time_ordered: bool = False,
@@ -93,14 +92,7 @@ def compare(
         of its own. These are matched by `ids`; without ids they are compared as independent samples.
     forecasts : mapping of str to forecasts, optional
         The forecasts of each model, by name, row for row the same cases: full distributions or
-        `TopLists` of any length, also side by side. A single model is enough with a `reference`. With
-        `grades`, the confidence of each model in its answers: the probability that an answer is right.
-    grades : mapping of str to array_like of shape (N,), optional
-        In place of outcomes and forecasts, the grade of each answer of each model, by name: 1 for right and 0
-        for wrong, or a rubric or judge score in `grade_range`. Missing ones were not graded. The loss of an
-        answer is the best possible grade minus its grade.
-    grade_range : tuple of two floats, default (0.0, 1.0)
-        The worst and the best possible grade.
+        `TopLists` of any length, also side by side. A single model is enough with a `reference`.
     ids : array_like of shape (N,) or mapping of str to array_like, optional
         The question of each row; by name where every model has rows of its own. Rows are matched by it.
     epochs : array_like of shape (N,) or mapping of str to array_like, optional
@@ -117,12 +109,8 @@ def compare(
     missing : {"refuse", "pairwise", "joint"}, default "refuse"
         What to do where some models were not asked some questions. "pairwise" compares each pair on the
         questions that both answered. "joint" estimates all models on all questions, with intervals clustered
-        by question: losses where a model has no answer are fitted from the difficulty that the answers of
-        others show, on the logit scale for grades, by least squares for forecasts.
-    ungraded : {"bounds", "exclude", "wrong"}, default "bounds"
-        What to do with answers that were not graded. They are always counted. "bounds" reports, beside
-        results on graded answers, what means and differences could be with all of them at the least and the
-        greatest loss; "exclude" does not. "wrong" gives them the worst grade.
+        by question: losses where a model has no answer are fitted by least squares from the difficulty that
+        the answers of others show.
     rule : Rule, str or sequence of these, optional
         One rule or several; by default Brier and log score, or RPS and log score if `ordered`.
     ordered
@@ -166,6 +154,9 @@ def compare(
     See Also
     --------
     evaluate : All scores of one model.
+    compare_grades : The same for graded answers.
+    roc_auc : Models compared by their ranking of the rows.
+    operating_points : Models compared by rates at a threshold.
     subgroups : The same within parts of the data.
 
     References
@@ -182,35 +173,19 @@ def compare(
     >>> comparison = vx.compare(y, {"good": good, "flat": np.full((500, 3), 1 / 3)}, rule="brier")
     >>> comparison.best(), comparison.difference("good", "flat").p_value < 1e-6
     ('good', True)
-
-    Grades of answers, one of which is missing:
-
-    >>> grades = {"a": [1, 1, 1, 0, 1], "b": [1, 0, None, 0, 1]}
-    >>> found = vx.compare(grades=grades, ids=["q1", "q2", "q3", "q4", "q5"])
-    >>> found.n_rows, found.difference("a", "b").difference, found.gap_bounds["grade"][0].high
-    (4, -0.25, -0.2)
     """
-    asked = Asked(ids, epochs, task, missing, ungraded, times=times, closes=closes)
-    chosen: Any = default_rules(ordered=ordered) if rule is None else rule
-    rules = as_rules(chosen)
-    scanned = isinstance(y, Handle) and y.graded is not None
-    graded = scanned or grades is not None or (isinstance(y, Mapping) and ids is not None)
-    if not graded:
+    asked = Asked(ids, epochs, task, missing, times=times, closes=closes)
+    rules = as_rules(default_rules(ordered=ordered) if rule is None else rule)
+    own_questions = isinstance(y, Mapping) and ids is not None
+    if not own_questions:
         asked.refuse()
     time_ordered = check_flag("time_ordered", time_ordered)
     plan = Resampling.checked(confidence, bootstrap, seed, least=100, weights_are=weights_are)
     check_choice("method", method, get_args(Method))
     ordered = needs_order(rules, ordered=ordered)
-    if graded:
+    if own_questions:
         refuse({"time_ordered": time_ordered, "lags": lags is not None}, "with questions that ids match")
         how: dict[str, Any] = {"reference": reference, "margin": margin, "method": method}
-        if isinstance(y, Handle):
-            given = {"forecasts": forecasts, "grades": grades}
-            refuse_beside([name for name, value in given.items() if value is not None])
-            return compare_scanned(y, rule, grade_range, asked, plan, **how)
-        if grades is not None:
-            own_rules = None if rule is None else rules
-            return compare_grades(grades, grade_range, y, forecasts, own_rules, asked, plan, read, **how)
         return compare_own(y, forecasts, rules, asked, plan, {"ordered": ordered, **read}, **how)
     margin = check_margin(margin, rules)
     if isinstance(y, Mapping):

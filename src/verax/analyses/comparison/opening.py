@@ -107,7 +107,7 @@ class Asked:
         given = {"ids": self.ids, "epochs": self.epochs, "task": self.task, "times": self.times}
         asked = {name: value is not None for name, value in given.items()}
         asked |= {"missing": self.missing != "refuse", "ungraded": self.ungraded != "bounds"}
-        refuse(asked, "without grades, or outcomes of each model under its name")
+        refuse(asked, "without outcomes of each model under its name")
 
     def reading(self, read: Mapping[str, Any]) -> tuple[Asked, dict[str, Any]]:
         """With what the shared options say of rows, and the other options."""
@@ -304,12 +304,12 @@ def open_grades(
             argument="grades",
             kind="type",
             found=f"it is a {type(grades).__name__}",
-            remedies=[Remedy('Name the models: grades={"a": values, "b": others}.', python_only=True)],
+            remedies=[Remedy('Name the models: {"a": values, "b": others}.', python_only=True)],
         )
     if confidences is not None and (not isinstance(confidences, Mapping) or set(confidences) != set(grades)):
         raise InputError(
             "must have the confidences of each model under its name",
-            argument="forecasts",
+            argument="p",
             kind="label",
         )
     losses: dict[str, dict[Rule, Floats]] = {}

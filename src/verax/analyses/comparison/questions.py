@@ -19,7 +19,7 @@ from verax.analyses.comparison.conclusions import (
     read_comparison,
 )
 from verax.analyses.comparison.joint import BaselineRecipe, Effects, JointRecipe, PeerRecipe, PseudoRecipe
-from verax.analyses.comparison.opening import Asked, Missing, check_graded, grade_scale, open_grades, open_own
+from verax.analyses.comparison.opening import Asked, Missing, open_own
 from verax.analyses.comparison.paired import PairedRecipe, PairedSums
 from verax.analyses.comparison.records import Difference, Model
 from verax.analyses.comparison.result import Comparison
@@ -29,11 +29,11 @@ from verax.inference.estimates import Method, Units, holm
 from verax.inference.intervals import Interval, Resampling
 from verax.inputs.arrays import to_host
 from verax.inputs.groups import check_several
-from verax.inputs.handles import Handle, refuse_beside
+from verax.inputs.handles import Handle
 from verax.inputs.labelled import each_label
 from verax.inputs.scored import Baseline
 from verax.scores.base import Rule
-from verax.scores.registry import as_rules, default_rules, name_of
+from verax.scores.registry import name_of
 
 # The share of a mean that may be fitted without a caution, and the caution.
 _MOSTLY, _FITTED = 0.5, "most of the mean is fitted"
@@ -41,43 +41,6 @@ _HOW = {
     "pairwise": "each pair on the questions that both answered",
     "joint": "joint estimate of models and questions",
 }
-
-
-def compare_grades(
-    grades: object,
-    grade_range: object,
-    y: object,
-    confidences: object,
-    rules: Sequence[Rule] | None,
-    asked: Asked,
-    plan: Resampling,
-    read: Mapping[str, Any],
-    **how: Any,
-) -> Comparison:
-    """The comparison of grades, and of confidences in answers by rules."""
-    if y is not None:
-        raise InputError("must be left out with grades, which say what was right", argument="y")
-    if confidences is None and rules is not None:
-        raise InputError("must be left out with grades: the grade is the loss", argument="rule")
-    asked, rest = asked.reading(read)
-    refuse(dict.fromkeys(rest, True), "with grades")
-    scale = grade_scale(grade_range)
-    scored = as_rules(default_rules(ordered=False)) if rules is None else list(rules)
-    scored = [] if confidences is None else scored
-    handle = open_grades(grades, scale, asked, confidences=confidences, rules=scored)
-    return compare_questions(handle, [scale, *scored], asked, plan, **how)
-
-
-def compare_scanned(
-    handle: Handle, rule: object, grade_range: Any, asked: Asked, plan: Resampling, **how: Any
-) -> Comparison:
-    """The comparison of grades that `scan` has opened."""
-    scale = check_graded(handle, grade_scale(grade_range), asked.ungraded)
-    beside = {"ids": asked.ids, "epochs": asked.epochs, "times": asked.times, "closes": asked.closes}
-    refuse_beside([name for name, value in beside.items() if value is not None])
-    if rule is not None:
-        raise InputError("must be left out with grades: the grade is the loss", argument="rule")
-    return compare_questions(handle, [scale], asked, plan, **how)
 
 
 def compare_own(

@@ -89,7 +89,7 @@ def evaluate_grades(
 
     See Also
     --------
-    compare : Grades of several models on the same questions.
+    compare_grades : Grades of several models on the same questions.
 
     Examples
     --------

@@ -60,8 +60,12 @@ def _evaluate() -> Schema:
     lists: dict[str, Schema | Maybe] = {"card": ref("list_card"), "lists": ref("list_file")}
     lists["calibration"] = or_none(ref("calibration"))
     lists["subgroups"] = Maybe(mapped(ref("subgroups")))
-    graded = output(
-        "evaluate",
+    return either(dense, output("evaluate", file=TEXT, **own, **lists))
+
+
+def _evals_evaluate() -> Schema:
+    return output(
+        "evals evaluate",
         file=TEXT,
         **TOLD,
         taken=TEXTS,
@@ -71,7 +75,6 @@ def _evaluate() -> Schema:
         **_HELD,
         **_KEPT,
     )
-    return either(dense, output("evaluate", file=TEXT, **own, **lists), graded)
 
 
 def _toplist() -> Schema:
@@ -89,24 +92,39 @@ def _merge() -> Schema:
     return either(output("merge", **_MAYBE_TOLD, card=card, **own), grades)
 
 
-def _compare() -> Schema:
-    about: dict[str, Schema | Maybe] = {"files": mapped(TEXT), "matched": TEXT}
-    about |= {"taken": mapped(either(ref("columns"), TEXTS)), **_HELD, "plot": PATH}
-    rows = output(
-        "compare",
+# What a comparison says of the files of several models, and of bounds.
+_MATCHED: dict[str, Schema | Maybe] = {
+    "files": mapped(TEXT),
+    "matched": TEXT,
+    "taken": mapped(either(ref("columns"), TEXTS)),
+    **_HELD,
+    "plot": PATH,
+}
+# What scores of models over folds or data sets have in common.
+_SCORES: dict[str, Schema | Maybe] = {"confidence": SHARE, "rope": FINITE, "higher_is_better": TRUTH}
+_SCORES["notes"] = TEXTS
+
+
+def _compare(command: str = "compare") -> Schema:
+    return output(
+        command,
         **TOLD,
-        **about,
+        **_MATCHED,
         left_out=mapped(record(count=COUNT, ids=TEXTS)),
         comparison=ref("comparison"),
         subgroups=mapped(ref("subgroups")),
         html=PATH,
     )
-    scores: dict[str, Schema | Maybe] = {"confidence": SHARE, "rope": FINITE, "higher_is_better": TRUTH}
-    scores["notes"] = TEXTS
-    by_model = mapped(NUMBERS)
+
+
+def _evals_compare() -> Schema:
+    return _compare("evals compare")
+
+
+def _folds() -> Schema:
     folds = record(
         **TOLD,
-        **scores,
+        **_SCORES,
         n_folds=COUNT,
         folds=listed(LABEL),
         repeats=COUNT,
@@ -114,13 +132,17 @@ def _compare() -> Schema:
         models=mapped(listed(of_fields(Model, rank=PLACE))),
         differences=mapped(listed(of_fields(Difference))),
         practical=mapped(listed(of_fields(Practical))),
-        values=mapped(by_model),
+        values=mapped(mapped(NUMBERS)),
         rows=or_none(ref("comparison")),
         **NOTED,
     )
+    return output("folds", **TOLD, **_MATCHED, folds=folds)
+
+
+def _datasets() -> Schema:
     datasets = record(
         **TOLD,
-        **scores,
+        **_SCORES,
         score=TEXT,
         n_datasets=COUNT,
         datasets=listed(LABEL),
@@ -129,16 +151,12 @@ def _compare() -> Schema:
         friedman=of_fields(Friedman),
         models=listed(of_fields(DatasetModel, rank=PLACE)),
         differences=listed(of_fields(DatasetDifference)),
-        values=by_model,
+        values=mapped(NUMBERS),
     )
-    return either(
-        rows,
-        output("compare", **TOLD, **about, folds=folds),
-        output("compare", **TOLD, **about, datasets=datasets),
-    )
+    return output("datasets", **TOLD, **_MATCHED, datasets=datasets)
 
 
-def _plan() -> Schema:
+def _plan(command: str = "plan") -> Schema:
     line = of_fields(SizeLine)
     pilot = record(
         n_rows=COUNT,
@@ -163,7 +181,11 @@ def _plan() -> Schema:
         **TOLD,
         **NOTED,
     )
-    return output("plan", **TOLD, files=mapped(TEXT), plan=plan, plot=PATH)
+    return output(command, **TOLD, files=mapped(TEXT), plan=plan, plot=PATH)
+
+
+def _evals_plan() -> Schema:
+    return _plan("evals plan")
 
 
 def _decompose() -> Schema:
@@ -255,7 +277,7 @@ def _worst() -> Schema:
         n_unlisted=COUNT,
         valid=TRUTH,
     )
-    known = output(
+    return output(
         "worst",
         **ANY_FILE,
         rule=TEXT,
@@ -264,11 +286,13 @@ def _worst() -> Schema:
         questions=Maybe(mapped(TEXT)),
         **NOTED,
     )
+
+
+def _evals_worst() -> Schema:
     answer = record(
         row=COUNT, id=or_none(TEXT), grade=FINITE, confidence=or_none(FINITE), about=mapped(or_none(TEXT))
     )
-    graded = output("worst", file=TEXT, taken=TEXTS, rule=TEXT, n_rows=COUNT, answers=listed(answer))
-    return either(known, graded)
+    return output("evals worst", file=TEXT, taken=TEXTS, rule=TEXT, n_rows=COUNT, answers=listed(answer))
 
 
 def _retain() -> Schema:
@@ -373,11 +397,21 @@ def _demo() -> Schema:
     return output("demo", problems=listed(problem), files=listed(TEXT))
 
 
+def _help() -> Schema:
+    return output("help", topic=TEXT, text=TEXT)
+
+
 _OUTPUTS: dict[str, Callable[[], Schema]] = {
     "demo": _demo,
     "evaluate": _evaluate,
     "merge": _merge,
     "compare": _compare,
+    "folds": _folds,
+    "datasets": _datasets,
+    "evals evaluate": _evals_evaluate,
+    "evals compare": _evals_compare,
+    "evals plan": _evals_plan,
+    "evals worst": _evals_worst,
     "plan": _plan,
     "decompose": _decompose,
     "decide": _decide,
@@ -391,6 +425,7 @@ _OUTPUTS: dict[str, Callable[[], Schema]] = {
     "toplist": _toplist,
     "certify": _certify,
     "reproduce": _reproduce,
+    "help": _help,
 }
 COMMANDS = tuple(_OUTPUTS)
 
@@ -406,7 +441,7 @@ def schema_of(command: str) -> Schema:
     _gather(own, needed)
     return {
         "$schema": DRAFT,
-        "$id": f"urn:verax:schema:{command}",
+        "$id": f"urn:verax:schema:{command.replace(' ', ':')}",
         "title": f"verax {command} --json",
         "description": 'Infinite numbers are the texts "inf" and "-inf"; undefined ones are null.',
         **own,

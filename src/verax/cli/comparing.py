@@ -1,0 +1,152 @@
+"""What the commands that compare models share: options, bounds on differences, and the output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+import typer
+
+from verax.cli.app import FAILED
+from verax.cli.arguments import Typed
+from verax.cli.output import draw_to, show, told, verdict_lines
+from verax.cli.require import DifferenceBound
+
+if TYPE_CHECKING:
+    from verax.analyses.comparison.result import Comparison
+
+Missing = Annotated[
+    str,
+    typer.Option(
+        metavar="HOW",
+        help="Where models have different questions: refuse, pairwise or joint. pairwise: compare each pair "
+        "on the questions of both; joint: estimate all models on all questions.",
+    ),
+]
+Method = Annotated[str, typer.Option(metavar="NAME", help="moments, bootstrap or permutation.")]
+Replicates = Annotated[
+    int, typer.Option(metavar="N", help="Replicates for the methods bootstrap and permutation.")
+]
+Reference = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Reference for skill: frequencies, uniform, or a model."),
+]
+Margin = Annotated[
+    float | None,
+    typer.Option(
+        metavar="LOSS",
+        help="Also test which models are worse than another by less than this, under one rule.",
+    ),
+]
+Require = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--require",
+        metavar="BOUND",
+        help="A bound on the difference of the first two models, such as 'difference.high<0.01'. The "
+        "difference is the mean loss of the first minus that of the second; .low and .high are the ends of "
+        "its interval. May be repeated. Exit code 1 if one fails.",
+    ),
+]
+SharedIds = Annotated[
+    bool,
+    typer.Option(
+        "--shared-ids", help="Compare only rows whose --id is in all files; the others are counted."
+    ),
+]
+ModelColumn = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Column of models or forecasters that are stacked in one file."),
+]
+Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw means to this file.")]
+# Options of tables of scores.
+ScoreColumn = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Column of scores of a long table, with --model-column.")
+]
+Better = Annotated[
+    str | None, typer.Option(metavar="WHICH", help="Which scores of a table are better: lower or higher.")
+]
+Rope = Annotated[
+    float,
+    typer.Option(
+        metavar="SCORE",
+        help="Region of practical equivalence: models whose scores differ by less are alike.",
+    ),
+]
+
+
+class MatchedFiles(Protocol):
+    """The files of several models: what they are called, how they were read and how rows were matched."""
+
+    @property
+    def files(self) -> Mapping[str, str]: ...
+
+    @property
+    def said(self) -> Mapping[str, Sequence[str]]: ...
+
+    @property
+    def matched(self) -> str: ...
+
+
+def show_questions(
+    command: str,
+    rows: MatchedFiles,
+    found: Comparison,
+    bounds: Sequence[DifferenceBound],
+    *,
+    html: Path | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Print a comparison of models by questions, write its page, and hold it to bounds."""
+    if html is not None:
+        from verax.report.questions import save_question_page
+
+        save_question_page(found, html, source="; ".join(rows.files.values()))
+    said = {name: list(lines) for name, lines in rows.said.items()}
+    result = {
+        "files": dict(rows.files),
+        "matched": rows.matched,
+        "left_out": {},
+        "taken": said,
+        "comparison": found.to_dict(stored=False),
+        "subgroups": {},
+        "html": None if html is None else str(html),
+    }
+    below = [] if html is None else [f"The page is in {html}."]
+    lines = [
+        *(f"{name}: {'; '.join(own)}" for name, own in said.items()),
+        f"Rows were matched {rows.matched}.",
+    ]
+    show_compared(command, found, result, bounds, [*lines, ""], below, plot=plot, as_json=as_json)
+
+
+def show_compared(
+    command: str,
+    found: Any,
+    result: Mapping[str, Any],
+    bounds: Sequence[DifferenceBound],
+    above: Sequence[str],
+    below: Sequence[str] = (),
+    *,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Print a comparison with its verdict, draw it, and hold it to bounds; `result` is more of its JSON."""
+    checks = [bound.hold(found) for bound in bounds]
+    if plot is not None:
+        draw_to(plot, found.plot())
+    verdict = found.verdict.with_source(Typed.source())
+    told_of = {
+        "command": command,
+        **told(verdict),
+        **result,
+        "require": [check.to_dict() for check in checks],
+        "met": all(check.met for check in checks),
+        "plot": None if plot is None else str(plot),
+    }
+    texts = [*verdict_lines(verdict), *above, found._text(), *map(str, checks), *below]
+    show(told_of, texts, as_json=as_json)
+    if not told_of["met"]:
+        raise typer.Exit(FAILED)

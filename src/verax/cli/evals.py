@@ -1,0 +1,262 @@
+"""`verax evals`: graded answers and evaluation logs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from verax.cli import comparing, options
+from verax.cli.app import FAILED, app
+from verax.cli.arguments import Typed
+from verax.cli.comparing import Missing, show_questions
+from verax.cli.grade_bounds import grade_bounds, hold_grades
+from verax.cli.grading import GradedFiles, Grading, reads_answers
+from verax.cli.options import Reading
+from verax.cli.output import Json, command_line, show, told, verdict_lines
+from verax.cli.plan import Difference, Margin, Models, Power, PowerPlot, RowsPerGroup, Width, show_plan
+from verax.cli.require import Strictly, bounds_on_difference
+from verax.common.paths import called
+
+evals = typer.Typer(
+    help="Evaluate and compare graded answers and evaluation logs.\n\n"
+    "Answers are graded in a column (--grade, or one called correct), or right if they equal --gold. Logs of "
+    "Inspect, lm-evaluation-harness, HELM, OLMES and OpenAI evals are recognised by their content."
+)
+app.add_typer(evals, name="evals")
+
+Answers = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE...",
+        help="Answers of one model: an evaluation log, or a table with a row per answer; also a folder or a "
+        "pattern.",
+    ),
+]
+
+
+@evals.command(
+    epilog="""Examples: `verax evals evaluate log.eval`,
+`verax evals evaluate new_answers.csv --id qid --groups subject`,
+`verax evals evaluate new_answers.csv --by subject --require 'grade.low>0.5' --html page.html`"""
+)
+@reads_answers()
+def evaluate(
+    given: Answers,
+    reading: Reading,
+    grading: Grading,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="BOUND",
+            help="A bound such as 'grade>0.6', 'grade.low>0.5', 'ungraded<0.05' or, of confidences, "
+            "'ece<0.1'. May be repeated. Exit code 1 if one fails.",
+        ),
+    ] = None,
+    require_interval: Strictly = False,
+    confidence: options.Confidence = 0.95,
+    as_json: Json = False,
+    html: options.Html = None,
+    save: options.Save = None,
+) -> None:
+    """Show the mean grade with its confidence interval, and how good confidences in answers are.
+
+    Answers that were not graded are counted, with bounds on what they could change. Confidences are scored as
+    forecasts of being right.
+    """
+    from verax.cli.grade_cards import card_texts, evaluated
+    from verax.files.joining import are_named, files_of_one_model
+
+    model, paths = files_of_one_model(given)
+    bounds = grade_bounds(require, strictly=require_interval, ends=grading.ends)
+    answers = grading.read_one(paths, reading, named=are_named(given))
+    card, calibration = evaluated(answers, grading, reading, confidence, bounds)
+    checks = hold_grades(bounds, card, calibration)
+    file, verdict = called(paths), card.verdict.with_source(Typed.source())
+    if html is not None:
+        from verax.report.questions import save_grade_page
+
+        source = f"{Path(file).name}: {'; '.join(answers.taken)}"
+        about = {"held": [str(check) for check in checks], "command": command_line("evals evaluate")}
+        save_grade_page(card, html, name=model, source=source, **about)
+    if save is not None:
+        card.save(save)
+    result = {
+        "command": "evals evaluate",
+        "file": file,
+        **told(verdict),
+        "taken": list(answers.taken),
+        "grades": card.to_dict(stored=False),
+        "calibration": None if calibration is None else calibration.to_dict(stored=False),
+        "require": [check.to_dict() for check in checks],
+        "met": all(check.met for check in checks),
+        "html": None if html is None else str(html),
+        "save": None if save is None else str(save),
+        "notes": card.notes,
+    }
+    texts = [*verdict_lines(verdict, model), f"{file}: {'; '.join(answers.taken)}", *card_texts(card)]
+    texts += map(str, checks)
+    texts += [] if html is None else [f"The page is in {html}."]
+    texts += [] if save is None else [f"Saved results are in {save}."]
+    show(result, texts, as_json=as_json)
+    if not result["met"]:
+        raise typer.Exit(FAILED)
+
+
+@evals.command(
+    epilog="""Examples: `verax evals compare new_answers.csv old_answers.csv --id qid --groups subject`,
+`verax evals compare answers.csv --id qid --model-column model --missing joint`"""
+)
+@reads_answers(by="--task compares models within each value of a column")
+def compare(
+    given: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...",
+            help="A file, a folder or a pattern for each of two or more models, also as name=FILE; or one "
+            "file with --model-column.",
+        ),
+    ],
+    reading: Reading,
+    grading: Grading,
+    missing: Missing = "refuse",
+    rule: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RULE", help="Compare the confidences by this rule as well. May be repeated."),
+    ] = None,
+    method: comparing.Method = "moments",
+    bootstrap: comparing.Replicates = 2000,
+    reference: comparing.Reference = None,
+    margin: comparing.Margin = None,
+    require: comparing.Require = None,
+    confidence: options.Confidence = 0.95,
+    seed: options.Seed = 0,
+    as_json: Json = False,
+    html: options.Html = None,
+    plot: comparing.Plot = None,
+) -> None:
+    """Compare graded answers of models on the same questions: which differences are significant.
+
+    Answers are matched by --id, or by the order of the rows. Models may have answered different questions
+    (--missing). The loss of an answer is the best possible grade minus its grade.
+    """
+    from verax.analyses.comparison.grades import compare_grades
+
+    files = GradedFiles.of(given, grading, reading, scored=rule is not None)
+    bounds = bounds_on_difference(require, list(files.files))
+    found = compare_grades(
+        **files.arguments(),
+        missing=missing,
+        rule=rule,
+        method=method,
+        bootstrap=bootstrap,
+        reference=reference,
+        margin=margin,
+        confidence=confidence,
+        seed=seed,
+        weights_are=reading.weights_are,
+    )
+    show_questions("evals compare", files, found, bounds, html=html, plot=plot, as_json=as_json)
+
+
+@evals.command(
+    epilog="""Examples: `verax evals plan log.eval --width 0.02`,
+`verax evals plan new_answers.csv old_answers.csv --id qid --difference 0.03`"""
+)
+@reads_answers(
+    by="pass files with the rows of one subgroup", weights_are="weights are importance weights here"
+)
+def plan(
+    given: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE...", help="The pilot: answers of one or two models, also as name=FILE."),
+    ],
+    reading: Reading,
+    grading: Grading,
+    difference: Difference = None,
+    width: Width = None,
+    margin: Margin = None,
+    rule: Annotated[
+        str | None,
+        typer.Option(metavar="RULE", help="The rule for confidences; by default the grades are compared."),
+    ] = None,
+    models: Models = None,
+    power: Power = 0.9,
+    rows_per_group: RowsPerGroup = None,
+    missing: Missing = "refuse",
+    plot: PowerPlot = None,
+    confidence: options.Confidence = 0.95,
+    as_json: Json = False,
+) -> None:
+    """Say how many questions would show a difference of grades, or make an interval narrow.
+
+    Two models are compared on the questions of the pilot; one is planned for by the width of its interval.
+    With --groups the answer is a number of groups.
+    """
+    from verax.analyses.comparison.grades import compare_grades
+    from verax.cli.grade_cards import evaluated
+    from verax.files import name_files
+
+    paths = name_files(given)
+    pilot: Any
+    if len(paths) == 1 and grading.model_column is None:
+        ((name, path),) = paths.items()
+        answers = grading.read_one(path, reading)
+        pilot, _ = evaluated(answers, grading, reading, confidence, [])
+        files = {name: called(path)}
+        said = [f"{called(path)}: {'; '.join(answers.taken)}", *pilot.notes]
+    else:
+        rules = None if rule in (None, "grade") else [rule]
+        graded = GradedFiles.of(given, grading, reading, scored=rules is not None)
+        pilot = compare_grades(**graded.arguments(), missing=missing, rule=rules)
+        files = dict(graded.files)
+        said = [f"{name}: {'; '.join(lines)}" for name, lines in graded.said.items()]
+    wanted = {"difference": difference, "width": width, "margin": margin, "power": power}
+    wanted |= {"rule": rule, "models": models, "rows_per_group": rows_per_group, "confidence": confidence}
+    show_plan("evals plan", pilot, wanted, files, said, plot=plot, as_json=as_json)
+
+
+@evals.command(
+    epilog="Examples: `verax evals worst log.eval`, `verax evals worst new_answers.csv --id qid -n 5`"
+)
+@reads_answers(
+    **dict.fromkeys(("weights", "weights_are"), "answers are ranked by their own grade"),
+    groups="answers are ranked one by one, so groups change nothing",
+    by="the worst answers of all subgroups are ranked together; pass a file with the rows of one",
+)
+def worst(
+    given: Answers,
+    reading: Reading,
+    grading: Grading,
+    n: Annotated[int, typer.Option("-n", "--number", metavar="N", help="Number of answers.")] = 10,
+    as_json: Json = False,
+) -> None:
+    """Show the answers with the lowest grades; of equal ones, those with the highest confidence first.
+
+    Question, answer and right answer are shown where the file has them.
+    """
+    from verax.cli.worst_answers import case_of, table_of
+    from verax.files.joining import files_of_one_model
+
+    _, paths = files_of_one_model(given)
+    answers = grading.read_one(paths, reading, questions=True)
+    loss = grading.ends[1] - answers.grades
+    sure = np.zeros(len(loss)) if answers.confidences is None else np.nan_to_num(answers.confidences)
+    graded = np.flatnonzero(~np.isnan(loss))
+    order = graded[np.lexsort((graded, -sure[graded], -loss[graded]))]
+    cases = [case_of(answers, int(row)) for row in order[:n] if loss[row] > 0]
+    file = called(paths)
+    result = {
+        "command": "evals worst",
+        "file": file,
+        "taken": list(answers.taken),
+        "rule": "grade",
+        "n_rows": len(graded),
+        "answers": cases,
+    }
+    said = f"{len(cases):,} of the {int(np.sum(loss[graded] > 0)):,} answers below the best grade"
+    said += "" if answers.confidences is None else ", by grade and then by confidence"
+    texts = [f"{file}: {'; '.join(answers.taken)}", said, *table_of(cases, list(answers.about))]
+    show(result, texts, as_json=as_json)
