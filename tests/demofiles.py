@@ -27,6 +27,13 @@ RUNS = {
     "toplist": ["completions.jsonl", "--classes", 50000],
     "certify": ["zero_one", "--n-classes", 2, "--json"],
     "reproduce": ["resin"],
+    "folds": ["folds.csv", "--probs", "new=new_*", "--probs", "old=old_*"],
+    "datasets": ["scores.csv", "--better", "lower"],
+    "evals evaluate": ["new_answers.csv", "--id", "qid"],
+    "evals compare": ["new_answers.csv", "old_answers.csv", "--id", "qid"],
+    "evals plan": ["log.eval", "--width", 0.02],
+    "evals worst": ["log.eval", "-n", 1],
+    "help": ["rules"],
     "schema": ["evaluate"],
 }
 

@@ -44,7 +44,7 @@ def answers_met(n: int, only_a: float, only_b: float) -> Measure:
         for i in range(replications):
             draw = np.random.default_rng([seed, i]).random(n)
             grades = {"a": draw >= only_a, "b": (draw < only_a) | (draw >= only_a + only_b)}
-            found = vx.compare(grades=grades, margin=only_a - only_b)
+            found = vx.compare_grades(grades, margin=only_a - only_b)
             hits.append(found.margin_tests[0].p_value <= 0.05)
         return share_of(hits)
 

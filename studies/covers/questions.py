@@ -34,7 +34,7 @@ def joint(n: int, share: float, groups: int = 0, *, difference: bool = True) -> 
             ids = {name: np.flatnonzero(asked[:, j]) for j, name in enumerate("abc")}
             grades = {name: right[ids[name], j] for j, name in enumerate("abc")}
             labels = {name: group[known] for name, known in ids.items()} if groups else None
-            found = vx.compare(grades=grades, ids=ids, groups=labels, missing="joint")
+            found = vx.compare_grades(grades, ids=ids, groups=labels, missing="joint")
             if difference:
                 low, high = found.difference("a", "c").interval
                 hits.append(low <= 2 * _STEP <= high)
@@ -94,7 +94,7 @@ def logistic(n: int, spread: float, asked: Asked, *, difference: bool, rubric: b
             given = rng.beta(8 * chance, 8 * (1 - chance)) if rubric else rng.random((n, 3)) < chance
             ids = {name: np.flatnonzero(known[:, j]) for j, name in enumerate("abc")}
             grades = {name: given[ids[name], j].astype(float) for j, name in enumerate("abc")}
-            found = vx.compare(grades=grades, ids=ids, missing="joint")
+            found = vx.compare_grades(grades, ids=ids, missing="joint")
             if difference:
                 low, high = found.difference("a", "c").interval
                 hits.append(low <= truth[0] - truth[2] <= high)
@@ -121,7 +121,7 @@ def repeats(n: int, once: int, often: int) -> Measure:
             for name, times, chance in (("a", once, ease + own[0]), ("b", often, ease + _STEP + own[1])):
                 ids[name], epochs[name] = np.repeat(np.arange(n), times), np.tile(np.arange(times), n)
                 grades[name] = (rng.random(n * times) < chance[ids[name]]).astype(float)
-            low, high = vx.compare(grades=grades, ids=ids, epochs=epochs).difference("a", "b").interval
+            low, high = vx.compare_grades(grades, ids=ids, epochs=epochs).difference("a", "b").interval
             hits.append(low <= _STEP <= high)
         return share_of(hits)
 

@@ -42,7 +42,7 @@ def test_grades_compare_as_losses_of_two_classes_do():
     y = np.ones(60, int)
     sure = {name: np.where(right == 1, 0.9, 0.1) for name, right in grades.items()}
     groups = np.repeat(np.arange(12), 5)
-    by_grades = vx.compare(grades=grades, groups=groups)
+    by_grades = vx.compare_grades(grades, groups=groups)
     by_losses = vx.compare(y, sure, rule="zero_one", groups=groups)
     assert by_grades.n_groups == 12
     for a, b in (("a", "b"), ("a", "c")):
@@ -55,21 +55,21 @@ def test_grades_compare_as_losses_of_two_classes_do():
 
 
 def test_scores_in_a_range_and_their_refusals():
-    found = vx.compare(grades={"a": [5, 4, 1], "b": [3, 4, 2]}, grade_range=(1, 5))
+    found = vx.compare_grades({"a": [5, 4, 1], "b": [3, 4, 2]}, grade_range=(1, 5))
     assert found.difference("a", "b", "grade(low=1.0, high=5.0)").difference == pytest.approx(-1 / 3)
     with pytest.raises(vx.InputError, match="must lie between 0 and 1") as caught:
-        vx.compare(grades={"a": [1, 2, 0], "b": [0, 1, 1]})
+        vx.compare_grades({"a": [1, 2, 0], "b": [0, 1, 1]})
     assert caught.value.rows == (1,)
     assert "grade_range=[0.0, 2.0]" in str(caught.value)
     for wrong in ((1, 0), 3, (0, np.inf)):
         with pytest.raises(vx.InputError, match="worst and the best"):
-            vx.compare(grades={"a": [1], "b": [0]}, grade_range=wrong)
+            vx.compare_grades({"a": [1], "b": [0]}, grade_range=wrong)
     with pytest.raises(vx.InputError, match="one number per row"):
-        vx.compare(grades={"a": ["C", "I"], "b": ["C", "C"]})
+        vx.compare_grades({"a": ["C", "I"], "b": ["C", "C"]})
     with pytest.raises(vx.InputError, match="must be left out with grades"):
         vx.compare([0, 1], grades={"a": [1, 1], "b": [0, 1]})
     with pytest.raises(vx.InputError, match="`rule` must be left out"):
-        vx.compare(grades={"a": [1, 1], "b": [0, 1]}, rule="brier")
+        vx.compare_grades({"a": [1, 1], "b": [0, 1]}, rule="brier")
     with pytest.raises(vx.InputError, match="`ids` cannot be used without grades"):
         vx.compare([0, 1], {"a": [0.2, 0.3], "b": [0.1, 0.4]}, ids=[1, 2])
 
@@ -77,7 +77,7 @@ def test_scores_in_a_range_and_their_refusals():
 def test_ungraded_answers_are_counted_and_bounded():
     """By hand: a is graded on all of 8, b on 6; the two others are counted at both ends of the range."""
     grades = {"a": [1, 1, 0, 1, 1, 0, 1, 1], "b": [1, 0, 0, None, 1, 0, np.nan, 0]}
-    found = vx.compare(grades=grades)
+    found = vx.compare_grades(grades)
     assert found.n_rows == 6
     assert found.difference("a", "b").difference == pytest.approx(2 / 6 - 4 / 6)
     a, b = found.answers["grade"]
@@ -89,11 +89,11 @@ def test_ungraded_answers_are_counted_and_bounded():
         "2 of 8 answers of b (25.0%)" in note and "grade between 0.2500 and 0.5000" in note
         for note in found.notes
     )
-    wrong = vx.compare(grades=grades, ungraded="wrong")
+    wrong = vx.compare_grades(grades, ungraded="wrong")
     assert wrong.difference("a", "b").difference == pytest.approx(gap.low)
     assert wrong.gap_bounds == {}
     assert wrong.answers["grade"][1].ungraded == 0
-    excluded = vx.compare(grades=grades, ungraded="exclude")
+    excluded = vx.compare_grades(grades, ungraded="exclude")
     assert excluded.gap_bounds == {}
     assert excluded.answers["grade"][1].ungraded == 2
 
@@ -116,15 +116,15 @@ def test_repeats_of_a_question_are_clustered_by_question():
     rng = np.random.default_rng(3)
     ids, epochs = np.repeat(np.arange(20), 3), np.tile(np.arange(3), 20)
     grades = {name: rng.integers(0, 2, 60) for name in "ab"}
-    found = vx.compare(grades=grades, ids=ids, epochs=epochs)
-    known = vx.compare(grades=grades, groups=ids)
+    found = vx.compare_grades(grades, ids=ids, epochs=epochs)
+    known = vx.compare_grades(grades, groups=ids)
     assert found.n_groups == 20
     assert found.difference("a", "b") == known.difference("a", "b")
     with pytest.raises(vx.InputError, match="must not repeat within a model") as caught:
-        vx.compare(grades=grades, ids=ids)
+        vx.compare_grades(grades, ids=ids)
     assert caught.value.rows == (0, 1)
     with pytest.raises(vx.InputError, match="with epoch 1 is in rows"):
-        vx.compare(grades=grades, ids=ids, epochs=np.ones(60, int))
+        vx.compare_grades(grades, ids=ids, epochs=np.ones(60, int))
 
 
 def test_models_with_different_numbers_of_repeats_are_compared_by_question():
@@ -158,8 +158,8 @@ def test_repeats_match_by_their_order_whatever_their_numbers():
     ids = dict.fromkeys("ab", np.repeat(np.arange(20), 3))
     grades = {name: rng.integers(0, 2, 60) for name in "ab"}
     epochs = {"a": np.tile([1, 2, 3], 20), "b": np.tile([4, 5, 6], 20)}
-    found = vx.compare(grades=grades, ids=ids, epochs=epochs)
-    assert found.difference("a", "b") == vx.compare(grades=grades, groups=ids["a"]).difference("a", "b")
+    found = vx.compare_grades(grades, ids=ids, epochs=epochs)
+    assert found.difference("a", "b") == vx.compare_grades(grades, groups=ids["a"]).difference("a", "b")
 
 
 def test_the_mean_grade_is_that_of_questions():
@@ -175,8 +175,8 @@ def test_the_mean_grade_is_that_of_questions():
 def test_tasks_are_compared_with_one_correction():
     grades = answers(90, models=("a", "b"))
     task = np.repeat(["law", "math", "zoo"], 30)
-    found = vx.compare(grades=grades, task=task)
-    alone = [vx.compare(grades={k: v[task == name] for k, v in grades.items()}) for name in found.tasks]
+    found = vx.compare_grades(grades, task=task)
+    alone = [vx.compare_grades({k: v[task == name] for k, v in grades.items()}) for name in found.tasks]
     p = np.array([own.difference("a", "b").p_value for own in alone])
     order = np.argsort(p)
     holm = np.empty(3)
@@ -191,19 +191,19 @@ def test_confidences_never_change_grades():
     grades = answers(40, models=("a", "b"))
     sure = {name: np.full(40, 0.6) for name in grades}
     sure["b"][:5] = np.nan
-    found = vx.compare(grades=grades, forecasts=sure, rule="brier")
-    alone = vx.compare(grades=grades)
+    found = vx.compare_grades(grades, sure, rule="brier")
+    alone = vx.compare_grades(grades)
     assert found.difference("a", "b") == alone.difference("a", "b")
     assert found.answers["brier"][1].ungraded == 5
     sure["a"][7] = 1.2
     with pytest.raises(vx.InputError, match="between 0 and 1"):
-        vx.compare(grades=grades, forecasts=sure, rule="brier")
-    skipped = vx.compare(grades=grades, forecasts=sure, rule="brier", invalid="skip")
+        vx.compare_grades(grades, sure, rule="brier")
+    skipped = vx.compare_grades(grades, sure, rule="brier", invalid="skip")
     assert skipped.answers["brier"][0].ungraded == 1
     assert skipped.difference("a", "b") == alone.difference("a", "b")
     percent = {name: np.full(40, 60.0) for name in grades}
     with pytest.raises(vx.InputError, match="Divide percentages by 100"):
-        vx.compare(grades=grades, forecasts=percent, rule="brier", invalid="skip")
+        vx.compare_grades(grades, percent, rule="brier", invalid="skip")
 
 
 def test_grades_of_one_model():
@@ -333,7 +333,7 @@ def test_joint_grades_are_a_logistic_fit_with_jackknifed_errors():
     """By SciPy's optimiser, and by leaving out each question."""
     grades, ids = unequal(30, 4)
     losses = table_of(grades, ids, 30)
-    found = vx.compare(grades=grades, ids=ids, missing="joint")
+    found = vx.compare_grades(grades, ids=ids, missing="joint")
     means = {model.name: model.mean for model in found.models["grade"]}
     assert list(map(means.get, grades)) == pytest.approx(logistic_solution(losses).tolist(), abs=1e-6)
     errors = [gap.standard_error for gap in found.differences["grade"]]
@@ -347,7 +347,7 @@ def test_joint_grades_stay_in_their_range_and_say_how_much_is_fitted():
     ids = {"old": np.arange(60), "new": np.arange(45, 60)}
     grades = {"old": old, "new": np.r_[np.ones(12), np.zeros(3)]}
     assert additive(grades, ids).best() == "new"
-    for found in (vx.compare(grades=grades, ids=ids, missing="joint"), additive(grades, ids)):
+    for found in (vx.compare_grades(grades, ids=ids, missing="joint"), additive(grades, ids)):
         (models,) = found.models.values()
         new = next(model for model in models if model.name == "new")
         assert 0 <= new.interval.low <= new.mean <= new.interval.high <= 1
@@ -360,9 +360,9 @@ def test_joint_grades_stay_in_their_range_and_say_how_much_is_fitted():
 def test_where_all_answered_everything_all_ways_agree():
     grades = answers()
     ids = np.arange(60)
-    plain = vx.compare(grades=grades, ids=ids)
+    plain = vx.compare_grades(grades, ids=ids)
     for missing in ("joint", "pairwise"):
-        found = vx.compare(grades=grades, ids=ids, missing=missing)
+        found = vx.compare_grades(grades, ids=ids, missing=missing)
         for gap in plain.differences["grade"]:
             other = found.difference(gap.a, gap.b)
             assert other.difference == pytest.approx(gap.difference, abs=1e-12)
@@ -375,11 +375,11 @@ def test_answering_only_easy_questions_does_not_help():
     ease = np.linspace(0.2, 0.8, 40)
     grades = {"a": ease, "b": ease[20:] - 0.05, "c": ease - 0.1}
     ids = {"a": np.arange(40), "b": np.arange(20, 40), "c": np.arange(40)}
-    joint = vx.compare(grades=grades, ids=ids, missing="joint")
+    joint = vx.compare_grades(grades, ids=ids, missing="joint")
     assert [model.name for model in joint.models["grade"]] == ["a", "b", "c"]
     # Steps are equal in grades, and nearly so on the logit scale.
     assert joint.difference("b", "a").difference == pytest.approx(0.05, abs=0.002)
-    pairwise = vx.compare(grades=grades, ids=ids, missing="pairwise")
+    pairwise = vx.compare_grades(grades, ids=ids, missing="pairwise")
     means = {model.name: model.mean for model in pairwise.models["grade"]}
     assert means["b"] < means["a"]
     assert pairwise.best() == "a"
@@ -392,8 +392,8 @@ def test_what_pairs_and_joint_estimates_cannot_use_is_refused():
     grades, ids = unequal(30)
     for given in ({"method": "bootstrap", "missing": "joint"}, {"reference": "a", "missing": "pairwise"}):
         with pytest.raises(vx.InputError, match="cannot be used"):
-            vx.compare(grades=grades, ids=ids, **given)
-    resampled = vx.compare(grades=answers(30), method="permutation", bootstrap=200)
+            vx.compare_grades(grades, ids=ids, **given)
+    resampled = vx.compare_grades(answers(30), method="permutation", bootstrap=200)
     assert "permutation" in resampled.method
 
 
@@ -401,14 +401,14 @@ def test_models_that_share_no_question():
     grades = {"a": [1, 0, 1], "b": [1, 1, 0], "c": [0, 1, 1], "d": [1, 1, 1]}
     ids = {"a": [1, 2, 3], "b": [2, 3, 4], "c": [7, 8, 9], "d": [7, 8, 9]}
     with pytest.raises(vx.InputError, match="2 sets without a shared question: a and b; c and d"):
-        vx.compare(grades=grades, ids=ids, missing="joint")
-    found = vx.compare(grades=grades, ids=ids, missing="pairwise")
+        vx.compare_grades(grades, ids=ids, missing="joint")
+    found = vx.compare_grades(grades, ids=ids, missing="pairwise")
     assert np.isnan(found.difference("a", "c").difference)
     assert found.difference("a", "b").difference == pytest.approx(0.5)
     with pytest.raises(vx.InputError, match="'a' lacks 4 of 7"):
-        vx.compare(grades=grades, ids=ids)
+        vx.compare_grades(grades, ids=ids)
     with pytest.raises(vx.InputError, match="two models share"):
-        vx.compare(grades={"a": [1, 0], "b": [1, 1]}, ids={"a": [1, 2], "b": ["x", "y"]}, missing="joint")
+        vx.compare_grades({"a": [1, 0], "b": [1, 1]}, ids={"a": [1, 2], "b": ["x", "y"]}, missing="joint")
 
 
 def test_forecasts_of_models_with_their_own_questions():
@@ -533,7 +533,7 @@ def test_grades_have_one_orientation_everywhere(tmp_path):
     """Python, JSON, tables, page and figure show mean grades and their differences; higher is better."""
     pytest.importorskip("matplotlib")
     grades = {"a": [1] * 40 + [0] * 20, "b": [1] * 25 + [0] * 35}
-    found = vx.compare(grades=grades, task=["x", "y"] * 30)
+    found = vx.compare_grades(grades, task=["x", "y"] * 30)
     gap = found.grade_differences[0]
     assert (gap.a, gap.b) == ("a", "b")
     assert gap.difference == pytest.approx(15 / 60)
@@ -564,7 +564,7 @@ def test_grades_have_one_orientation_everywhere(tmp_path):
     assert "mean grade, higher is better" in figure.get_supxlabel()
     assert any(line.get_xdata()[0] == pytest.approx(40 / 60) for line in figure.axes[0].lines)
     # What is worse, and by how much, is the same for losses and grades.
-    worse = vx.compare(grades=grades, margin=0.3).margin_tests[0]
+    worse = vx.compare_grades(grades, margin=0.3).margin_tests[0]
     assert (worse.model, worse.difference) == ("a", pytest.approx(-15 / 60))
 
 
@@ -581,6 +581,6 @@ def test_missing_values_of_pandas_are_ungraded(dtype):
     plain = [1, 0, None, 1, 0]
     card = vx.evaluate_grades(column)
     assert (card.mean, card.answers.ungraded) == (0.5, 1)
-    found = vx.compare(grades={"a": column, "b": [1, 1, 1, 1, 0]})
-    wanted = vx.compare(grades={"a": plain, "b": [1, 1, 1, 1, 0]})
+    found = vx.compare_grades({"a": column, "b": [1, 1, 1, 1, 0]})
+    wanted = vx.compare_grades({"a": plain, "b": [1, 1, 1, 1, 0]})
     assert found.difference("a", "b") == wanted.difference("a", "b")

@@ -41,7 +41,7 @@ OWN_RATERS = {"raters": "columns", "classes": [0, 1, 2]}
 RESULTS = {
     "compare": lambda: vx.compare(Y, {"a": A, "b": B, "c": C}, rule=["brier", "log_score"]),
     "margin": lambda: vx.compare(Y, {"a": A, "b": B}, rule="brier", margin=0.2),
-    "grades compared": lambda: vx.compare(grades=GRADES, ids=np.arange(N)),
+    "grades compared": lambda: vx.compare_grades(GRADES, ids=np.arange(N)),
     "folds": lambda: vx.compare_folds(Y, {"a": A, "c": C}, folds=FOLDS, rule="brier"),
     "data sets": lambda: vx.compare_datasets(RNG.random((9, 3)), models=list("abc"), better="lower"),
     "lengths": lambda: vx.compare_lengths(Y, A, k=[1, 2], rule="brier"),
@@ -151,7 +151,7 @@ def test_the_next_step_runs_as_printed(files, monkeypatch):
     asked = ("compare", "old one.jsonl", "new.jsonl", "--grade", "score", "--id", "key", "--json")
     step = json.loads(verax(*asked).stdout)["next_step"]
     planned = json.loads(verax(*shlex.split(step["command"])[1:], "--json").stdout)["plan"]
-    comparison = vx.compare(grades={"old one": GRADES["a"], "new": near}, ids=np.arange(N))
+    comparison = vx.compare_grades({"old one": GRADES["a"], "new": near}, ids=np.arange(N))
     called = eval(step["call"], {"vx": vx, "comparison": comparison})
     assert planned["rows"] == called.rows
     said = int(step["text"].split("about ")[1].split(" more")[0].replace(",", ""))

@@ -18,14 +18,11 @@ from reports import LIGHT
 from verax._settings import settings
 from verax.cli.app import BAD_INPUT, DONE, FAILED
 from verax.cli.app import COMMANDS as LISTED
-from verax.cli.commands import app
+from verax.cli.commands import all_commands, app
+from verax.cli.panels import examples_of
 
-COMMANDS = {command.callback.__name__: command for command in app.registered_commands}
-EXAMPLES = [
-    (name, " ".join(example.split()))
-    for name, command in COMMANDS.items()
-    for example in re.findall(r"`(verax [^`]*)`", command.epilog or "")
-]
+COMMANDS = all_commands()
+EXAMPLES = [(name, example) for name, command in COMMANDS.items() for example in examples_of(command.epilog)]
 # In the documentation: lines of fenced blocks that begin with a prompt, with what is shown below them, or, in
 # a block without prompts, with the name of a command.
 FENCE = re.compile(r"^```[^`\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -51,8 +48,8 @@ def folder(tmp_path_factory):
 
 
 def test_the_list_of_commands_says_what_their_docstrings_say():
-    docstrings = {name: command.callback.__doc__ for name, command in COMMANDS.items()}
-    summaries = {name: " ".join(text.split("\n\n")[0].split()) for name, text in docstrings.items()}
+    group = typer.main.get_command(app)
+    summaries = {name: group.get_command(None, name).help.split("\n\n")[0] for name in LISTED}
     assert summaries == LISTED
     shown = CliRunner(env={"COLUMNS": "400"}).invoke(app, ["--help"]).stdout
     places = [shown.index(summary) for summary in LISTED.values()]

@@ -7,7 +7,7 @@ import pytest
 import demofiles
 from commandline import process, verax
 from demofiles import RUNS
-from verax.cli.commands import app
+from verax.cli.commands import all_commands
 
 # A bound that fails, and a file that is not there.
 EXIT = {"evaluate": 1, "compare": 2}
@@ -24,17 +24,16 @@ def folder(tmp_path_factory):
 
 
 def test_no_command_is_left_out():
-    commands = {command.callback.__name__ for command in app.registered_commands}
-    assert {*RUNS, "demo"} == commands
+    assert {*RUNS, "demo"} == set(all_commands())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", CASES)
 def test_a_process_prints_and_returns_the_same(command, folder, monkeypatch):
     monkeypatch.chdir(folder)
-    here = verax(command, *RUNS[command])
+    here = verax(*command.split(), *RUNS[command])
     (folder / "new.state").unlink(missing_ok=True)
-    there = process(command, *RUNS[command])
+    there = process(*command.split(), *RUNS[command])
     assert there.returncode == EXIT.get(command, 0), there.stderr
     assert (here.returncode, here.stdout, here.stderr) == (there.returncode, there.stdout, there.stderr)
     assert here.stdout or here.returncode == 2
@@ -43,4 +42,4 @@ def test_a_process_prints_and_returns_the_same(command, folder, monkeypatch):
 def test_the_demo_starts():
     result = process("demo", "--help")
     assert (result.returncode, result.stderr) == (0, "")
-    assert "Train four models on two problems" in result.stdout
+    assert "Train four models" in result.stdout

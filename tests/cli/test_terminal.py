@@ -1,4 +1,4 @@
-"""What people type first: help in panels, hints, percentages, subgroups of numbers, unknown bounds."""
+"""What people type first: hints, percentages, subgroups of numbers, unknown bounds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 
 import verax as vx
 from commandline import verax
-from verax.cli.commands import app
 from verax.rules import RULES
 
 ROWS = "y,p,age\n1,80,20\n0,30,35\n1,60,50\n0,10,65\n1,90,30\n0,40,44\n"
@@ -24,35 +23,10 @@ def percents(tmp_path):
     return path
 
 
-def test_help_is_in_panels_and_flags_have_no_type():
-    text = verax("evaluate", "--help").stdout
-    titles = re.findall(r"─ ([A-Z][a-z ]+) ─", text)
-    assert (
-        ", ".join(titles) == "Arguments, Columns, Graded answers, Classes, Input, Top lists, Scores, Output"
-    )
-    assert "<bool>" not in text + verax("--help").stdout
-    assert "docs/" not in text + verax("--help").stdout
-
-
-def test_every_option_has_a_panel():
-    import typer
-
-    group = typer.main.get_command(app)
-    for name in (
-        "evaluate",
-        "compare",
-        "decide",
-        "decompose",
-        "worst",
-        "retain",
-        "recalibrate",
-        "toplist",
-        "merge",
-        "monitor",
-    ):
-        command = group.get_command(None, name)
-        shown = [p for p in command.params if p.param_type_name == "option" and not p.hidden]
-        assert [p.name for p in shown if p.rich_help_panel is None] == []
+def test_help_has_no_types_and_no_paths_of_the_source():
+    text = verax("evaluate", "--help").stdout + verax("--help").stdout
+    assert "<bool>" not in text
+    assert "docs/" not in text
 
 
 def test_the_oldest_typer_knows_the_types_of_all_options():

@@ -21,7 +21,7 @@ def graded(only_a, only_b, n):
 
 @pytest.mark.parametrize(("only_a", "only_b"), [(0, 0), (5, 0), (6, 0), (9, 2), (12, 11)])
 def test_few_answers_that_differ_have_the_exact_test(only_a, only_b):
-    found = vx.compare(grades=graded(only_a, only_b, 200))
+    found = vx.compare_grades(graded(only_a, only_b, 200))
     gap = found.difference("a", "b")
     n = only_a + only_b
     assert gap.p_value == pytest.approx(stats.binomtest(only_a, n).pvalue if n else 1.0)
@@ -34,7 +34,7 @@ def test_few_answers_that_differ_have_the_exact_test(only_a, only_b):
 
 
 def test_thirty_answers_that_differ_have_the_t_test():
-    gap = vx.compare(grades=graded(20, 10, 200)).difference("a", "b")
+    gap = vx.compare_grades(graded(20, 10, 200)).difference("a", "b")
     losses = [1 - own for own in graded(20, 10, 200).values()]
     assert gap.p_value == pytest.approx(stats.ttest_rel(*losses).pvalue)
     assert gap.interval.method == "t"
@@ -74,7 +74,7 @@ def test_a_comparison_and_a_card_have_the_same_interval_of_a_grade(wrong, repeat
     known = {"ids": ids, "epochs": epochs} if repeats > 1 else {}
     groups = {"groups": ids} if repeats > 1 else {}
     card = vx.evaluate_grades(grade, **groups)
-    found = vx.compare(grades={"a": grade, "b": np.roll(grade, 7)}, **known)
+    found = vx.compare_grades({"a": grade, "b": np.roll(grade, 7)}, **known)
     low, high = found.grades["a"]
     assert (low, high) == pytest.approx(tuple(card.interval), abs=1e-12)
     assert high - low > 0.005
@@ -84,7 +84,7 @@ def test_wrong_answers_of_another_size_are_counted_alike():
     wide = vx.compare(
         grades={k: 10 * v for k, v in graded(7, 1, 80).items()}, grade_range=(0, 10), margin=0.5
     )
-    plain = vx.compare(grades=graded(7, 1, 80), margin=0.05)
+    plain = vx.compare_grades(graded(7, 1, 80), margin=0.05)
     one, other = wide.difference("a", "b"), plain.difference("a", "b")
     assert one.p_value == other.p_value
     assert tuple(one.interval) == pytest.approx([10 * end for end in other.interval])
@@ -122,7 +122,7 @@ def test_a_margin_is_seldom_met_by_chance_where_few_answers_differ():
     chance = stats.binom(200, 0.05)
     size = sum(chance.pmf(k) for k in range(30) if Discordant(k, 0, 200, 1.0).tail(0.05) <= 0.05)
     assert size <= 0.05
-    found = vx.compare(grades=graded(6, 0, 200), margin=0.05).margin_tests[0]
+    found = vx.compare_grades(graded(6, 0, 200), margin=0.05).margin_tests[0]
     assert (found.model, found.p_value) == ("a", pytest.approx(Discordant(6, 0, 200, 1.0).tail(0.05)))
     t_test = (0.03 - 0.05) / math.sqrt(0.03 * 0.97 / 199)
     assert stats.t.cdf(t_test, 199) < 0.05 < found.p_value
@@ -159,6 +159,6 @@ def test_questions_of_which_none_differs_may_still_differ_elsewhere():
     """Forty questions, five times each: a margin of 0.05 needs a share of 0.05 that differ by 1."""
     grades = np.ones(200)
     ids, epochs = np.repeat(np.arange(40), 5), np.tile(np.arange(5), 40)
-    found = vx.compare(grades={"a": grades, "b": grades}, ids=ids, epochs=epochs, margin=0.05)
+    found = vx.compare_grades({"a": grades, "b": grades}, ids=ids, epochs=epochs, margin=0.05)
     assert [test.p_value for test in found.margin_tests] == pytest.approx([0.95**40] * 2)
     assert found.difference("a", "b").interval.caution == "none of 40 groups differs"

@@ -146,18 +146,10 @@ def compare(
 
     files = GradedFiles.of(given, grading, reading, scored=rule is not None)
     bounds = bounds_on_difference(require, list(files.files))
-    found = compare_grades(
-        **files.arguments(),
-        missing=missing,
-        rule=rule,
-        method=method,
-        bootstrap=bootstrap,
-        reference=reference,
-        margin=margin,
-        confidence=confidence,
-        seed=seed,
-        weights_are=reading.weights_are,
-    )
+    how: dict[str, Any] = {"missing": missing, "method": method, "reference": reference, "margin": margin}
+    how |= {"bootstrap": bootstrap, "confidence": confidence, "seed": seed, "rule": rule}
+    how["weights_are"] = reading.weights_are
+    found = compare_grades(**files.arguments(), **how)
     show_questions("evals compare", files, found, bounds, html=html, plot=plot, as_json=as_json)
 
 
@@ -210,10 +202,11 @@ def plan(
     else:
         rules = None if rule in (None, "grade") else [rule]
         graded = GradedFiles.of(given, grading, reading, scored=rules is not None)
-        pilot = compare_grades(**graded.arguments(), missing=missing, rule=rules)
+        how: dict[str, Any] = {"missing": missing, "rule": rules}
+        pilot = compare_grades(**graded.arguments(), **how)
         files = dict(graded.files)
         said = [f"{name}: {'; '.join(lines)}" for name, lines in graded.said.items()]
-    wanted = {"difference": difference, "width": width, "margin": margin, "power": power}
+    wanted: dict[str, Any] = {"difference": difference, "width": width, "margin": margin, "power": power}
     wanted |= {"rule": rule, "models": models, "rows_per_group": rows_per_group, "confidence": confidence}
     show_plan("evals plan", pilot, wanted, files, said, plot=plot, as_json=as_json)
 

@@ -127,7 +127,7 @@ def help_of(command: Any, context: Any, *, everything: bool = False) -> str:
     if rest:
         read = " `verax help reading` says how files are read." if COLUMNS in rest else ""
         lines += [*wrapped(f"`{path} --help-all` adds {', '.join(rest).lower()}.{read}"), ""]
-    return "\n".join(lines)
+    return "\n".join(lines).rstrip()
 
 
 def option_lines(options: Iterable[Any], *, everything: bool) -> list[str]:

@@ -100,7 +100,7 @@ def plan(
     """
     from verax.files import name_files
 
-    wanted = {"difference": difference, "width": width, "margin": margin, "power": power}
+    wanted: dict[str, Any] = {"difference": difference, "width": width, "margin": margin, "power": power}
     wanted |= {"rule": rule, "models": models, "rows_per_group": rows_per_group, "confidence": confidence}
     if not given:
         show_plan("plan", None, wanted, {}, [], plot=plot, as_json=as_json)

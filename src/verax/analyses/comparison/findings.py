@@ -214,12 +214,12 @@ def _deciding(found: Compared, rule: str, gap: Difference) -> NextStep | None:
     # Grades and questions are planned for by their comparison, which knows their rows.
     pilot = "y, p" if found.missing is None else "comparison"
     pair = f"models=({gap.a!r}, {gap.b!r}), rule={rule!r}"
-    command = f"verax plan {{source}} --models {shlex.quote(f'{gap.a},{gap.b}')}"
+    command = f"plan {{source}} --models {shlex.quote(f'{gap.a},{gap.b}')}"
     if found.missing is None:
-        command += f" --rule {shlex.quote(rule)}"
-    elif grade_named(rule) is None:
+        command = f"verax {command} --rule {shlex.quote(rule)}"
+    else:
         # Forecasts that change have options that `plan` lacks.
-        command = ""
+        command = "" if grade_named(rule) is None else f"verax evals {command}"
     return NextStep(
         f"collect about {said} more rows, which would show a gap of this size with {100 * POWER:g}% power",
         f"vx.plan({pilot}, {pair})",

@@ -179,7 +179,7 @@ def hands_on_grades(compare: Callable[P, Comparison]) -> Callable[P, Comparison]
         given.pop("y", None)
         return compare_grades(grades, given.pop("forecasts", None), **given)
 
-    return handing_on  # type: ignore[return-value]
+    return handing_on
 
 
 def _warn(text: str) -> None:
