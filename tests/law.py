@@ -339,9 +339,9 @@ def graded(n: int = N) -> Given:
 
 GRADED = {
     "evaluate_grades": AskedOfGrades(vx.evaluate_grades, named={"task": "site"}),
-    "compare": AskedOfGrades(vx.compare, models=2, named={"task": "site"}),
-    "compare pairs": AskedOfGrades(vx.compare, {"missing": "pairwise"}, models=2),
-    "compare jointly": AskedOfGrades(vx.compare, {"missing": "joint"}, models=2),
+    "compare_grades": AskedOfGrades(vx.compare_grades, models=2, named={"task": "site"}),
+    "compare pairs": AskedOfGrades(vx.compare_grades, {"missing": "pairwise"}, models=2),
+    "compare jointly": AskedOfGrades(vx.compare_grades, {"missing": "joint"}, models=2),
 }
 
 

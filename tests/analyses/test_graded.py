@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import operator
 from functools import reduce
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
@@ -19,6 +21,12 @@ from verax.analyses.comparison.opening import Asked, open_grades
 from verax.report.questions import grade_page, question_page
 from verax.results import Comparison
 from verax.rules import Grade
+
+# Parameters that most functions have.
+SHARED = (
+    *("ordered", "confidence", "seed", "weights_are", "classes", "positive", "weights", "groups"),
+    *("normalize", "logits", "raters", "invalid"),
+)
 
 
 def answers(n=60, seed=0, models=("a", "b", "c")):
@@ -54,6 +62,21 @@ def test_grades_compare_as_losses_of_two_classes_do():
     assert by_grades.grades[best.name].low == pytest.approx(1 - best.interval.high)
 
 
+def test_compare_still_takes_grades_and_says_what_to_write():
+    grades, ids = answers(), np.arange(60)
+    wanted = vx.compare_grades(grades, ids=ids, ungraded="wrong")
+    with pytest.warns(DeprecationWarning, match=r"vx.compare_grades\(grades, \.\.\.\)"):
+        found = vx.compare(grades=grades, ids=ids, ungraded="wrong")
+    assert found.to_dict() == wanted.to_dict()
+    handle = vx.scan(pa.table(grades), grades={name: name for name in grades})
+    with pytest.warns(DeprecationWarning, match="vx.compare_grades"):
+        assert vx.compare(handle).to_dict() == vx.compare_grades(handle).to_dict()
+    with pytest.warns(DeprecationWarning), pytest.raises(vx.InputError, match="must be left out with grades"):
+        vx.compare([0, 1], grades={"a": [1, 1], "b": [0, 1]})
+    own = [p for p in inspect.signature(vx.compare).parameters if p not in SHARED]
+    assert len(own) <= 15
+
+
 def test_scores_in_a_range_and_their_refusals():
     found = vx.compare_grades({"a": [5, 4, 1], "b": [3, 4, 2]}, grade_range=(1, 5))
     assert found.difference("a", "b", "grade(low=1.0, high=5.0)").difference == pytest.approx(-1 / 3)
@@ -66,11 +89,9 @@ def test_scores_in_a_range_and_their_refusals():
             vx.compare_grades({"a": [1], "b": [0]}, grade_range=wrong)
     with pytest.raises(vx.InputError, match="one number per row"):
         vx.compare_grades({"a": ["C", "I"], "b": ["C", "C"]})
-    with pytest.raises(vx.InputError, match="must be left out with grades"):
-        vx.compare([0, 1], grades={"a": [1, 1], "b": [0, 1]})
     with pytest.raises(vx.InputError, match="`rule` must be left out"):
         vx.compare_grades({"a": [1, 1], "b": [0, 1]}, rule="brier")
-    with pytest.raises(vx.InputError, match="`ids` cannot be used without grades"):
+    with pytest.raises(vx.InputError, match="`ids` cannot be used without outcomes of each model"):
         vx.compare([0, 1], {"a": [0.2, 0.3], "b": [0.1, 0.4]}, ids=[1, 2])
 
 
@@ -137,7 +158,7 @@ def test_models_with_different_numbers_of_repeats_are_compared_by_question():
     given = {"grades": {"once": once, "often": often.ravel()}, "ids": ids, "epochs": epochs}
     mean = np.nanmean(often, axis=1)
     for how in ({}, {"missing": "joint"}, {"missing": "pairwise"}):
-        found = vx.compare(**given, **how)
+        found = vx.compare_grades(**given, **how)
         gap = found.difference("once", "often")
         assert gap.difference == pytest.approx((mean - once).mean(), abs=1e-12)
         assert gap.standard_error == pytest.approx((mean - once).std(ddof=1) / np.sqrt(40))
@@ -150,7 +171,7 @@ def test_models_with_different_numbers_of_repeats_are_compared_by_question():
         assert (counted.low, counted.high) == pytest.approx((1 - low, 1 - high))
     assert "120" in str(found)
     with pytest.raises(vx.InputError, match="must be the same for all rows of a question"):
-        vx.compare(**given, groups=epochs)
+        vx.compare_grades(**given, groups=epochs)
 
 
 def test_repeats_match_by_their_order_whatever_their_numbers():

@@ -81,8 +81,8 @@ def test_a_comparison_and_a_card_have_the_same_interval_of_a_grade(wrong, repeat
 
 
 def test_wrong_answers_of_another_size_are_counted_alike():
-    wide = vx.compare(
-        grades={k: 10 * v for k, v in graded(7, 1, 80).items()}, grade_range=(0, 10), margin=0.5
+    wide = vx.compare_grades(
+        {k: 10 * v for k, v in graded(7, 1, 80).items()}, grade_range=(0, 10), margin=0.5
     )
     plain = vx.compare_grades(graded(7, 1, 80), margin=0.05)
     one, other = wide.difference("a", "b"), plain.difference("a", "b")

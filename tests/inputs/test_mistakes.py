@@ -139,7 +139,6 @@ MISTAKES = {
         lambda: vx.compare_folds(scores={"a": [1, 2], "b": [2, 3]}, positive=1, better="lower"),
         "positive",
     ),
-    "an event beside grades": (lambda: vx.compare_grades({"a": GRADES, "b": GRADES}, positive=1), "positive"),
     "an event alone": (lambda: vx.evaluate(Y, positive=1), "positive"),
     "a number of sets": (lambda: vx.Sets.from_labels(3), "sets"),
     "lists that are none": (lambda: vx.Sets.from_lists([[0]]), "lists"),
