@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import traceback
@@ -65,6 +66,11 @@ def check_schema(found):
     """Hold what a command printed with --json to its schema."""
     problems = list(validator(found["command"]).iter_errors(found))
     assert not problems, problems[:3]
+
+
+def examples_of(command):
+    """The examples in a command's help, each on one line."""
+    return [" ".join(example.split()) for example in re.findall(r"`(verax [^`]*)`", command.epilog or "")]
 
 
 @cache

@@ -71,7 +71,10 @@ def test_compare_still_takes_grades_and_says_what_to_write():
     handle = vx.scan(pa.table(grades), grades={name: name for name in grades})
     with pytest.warns(DeprecationWarning, match="vx.compare_grades"):
         assert vx.compare(handle).to_dict() == vx.compare_grades(handle).to_dict()
-    with pytest.warns(DeprecationWarning), pytest.raises(vx.InputError, match="must be left out with grades"):
+    with (
+        pytest.warns(DeprecationWarning, match="compare_grades"),
+        pytest.raises(vx.InputError, match="must be left out with grades"),
+    ):
         vx.compare([0, 1], grades={"a": [1, 1], "b": [0, 1]})
     own = [p for p in inspect.signature(vx.compare).parameters if p not in SHARED]
     assert len(own) <= 15

@@ -12,17 +12,16 @@ import typer
 from typer.testing import CliRunner
 
 import demofiles
-from commandline import verax
+from commandline import examples_of, verax
 from pages import PAGES, name_of
 from reports import LIGHT
 from verax._settings import settings
 from verax.cli.app import BAD_INPUT, DONE, FAILED
 from verax.cli.app import COMMANDS as LISTED
 from verax.cli.commands import all_commands, app
-from verax.cli.panels import examples_of
 
 COMMANDS = all_commands()
-EXAMPLES = [(name, example) for name, command in COMMANDS.items() for example in examples_of(command.epilog)]
+EXAMPLES = [(name, example) for name, command in COMMANDS.items() for example in examples_of(command)]
 # In the documentation: lines of fenced blocks that begin with a prompt, with what is shown below them, or, in
 # a block without prompts, with the name of a command.
 FENCE = re.compile(r"^```[^`\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
