@@ -21,10 +21,14 @@ Direction = Literal["min", "max"]
 # Words in front of a name, or after it, that say which part of the data it is about.
 PARTS = {
     **dict.fromkeys(("val", "valid", "validation", "eval", "dev"), "validation"),
-    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("train", "training", "learn"), "train"),
     **dict.fromkeys(("test", "testing"), "test"),
 }
 _SEPARATORS = "_/.-: "
+# XGBoost and LightGBM number the data sets that they were given: validation_0-logloss, valid_1_auc.
+_NUMBERED = re.compile(r"(val|valid|validation|eval)_(\d+)(?=[_/.\-: ])")
+# What cross-validation of XGBoost, LightGBM and CatBoost writes after a metric; a spread is no metric.
+_MEAN, _SPREAD = re.compile(r"[-_ ]mean$"), re.compile(r"[-_ ](std|stdv)$")
 
 F1 = frozenset({"f1", "f1_score", "f_score", "f_measure"})
 ACCURACY = frozenset(
@@ -43,7 +47,18 @@ HIGHER = (
     | {name for name, metric in METRICS.items() if metric.higher_is_better}
 )
 LOWER = frozenset(
-    {"loss", "log_loss", "mlogloss", "multi_logloss", "nll", "negative_log_likelihood", "ce", "bce", "xent"}
+    {
+        "loss",
+        "log_loss",
+        "mlogloss",
+        "multi_logloss",
+        "binary_logloss",
+        "nll",
+        "negative_log_likelihood",
+        "ce",
+        "bce",
+        "xent",
+    }
     | {"perplexity", "ppl"}
     | {"cross_entropy", "cross_entropy_loss", "categorical_crossentropy", "sparse_categorical_crossentropy"}
     | {"binary_crossentropy", "kl", "kld", "kl_divergence", "brier_score", "brier_loss", "hinge", "merror"}
@@ -63,7 +78,16 @@ _KINDS = ("multiclass", "multilabel", "macro", "micro", "weighted", "samples", "
 NO_METRIC = frozenset(
     {"lr", "learning_rate", "grad_norm", "runtime", "samples_per_second", "steps_per_second", "total_flos"}
     | {"tokens_per_second", "num_tokens", "wall_time", "timestamp", "time", "relative_time", "hp_metric"}
-    | {"relative_time_process", "relative_time_wall", "epoch_time", "num_input_tokens_seen"}
+    | {
+        "",
+        "unnamed_0",
+        "passed_time",
+        "remaining_time",
+        "relative_time_process",
+        "relative_time_wall",
+        "epoch_time",
+        "num_input_tokens_seen",
+    }
 )
 
 
@@ -106,6 +130,7 @@ class Name:
     rule : the rule of verax that it names, if it names one.
     direction : which way is better, where that is known; None otherwise.
     is_metric : whether it measures a model, as far as the name says; learning rates and times do not.
+    number : which of several data sets it is about, where they are numbered; -1 otherwise.
     """
 
     part: str
@@ -113,12 +138,16 @@ class Name:
     rule: Rule | None
     direction: Direction | None
     is_metric: bool = True
+    number: int = -1
 
     @classmethod
     def of(cls, name: str) -> Name:
         """Read a name such as "val_pbs", "val/pbs", "pbs/val", "val_pbs_epoch" or "validation/epoch_loss"."""
         # Lightning appends this to what it averages over the steps of an epoch, Keras prepends it.
-        part, base = _part_of(name.strip().removesuffix("_epoch").lower())
+        given = name.strip().removesuffix("_epoch").lower()
+        numbered = _NUMBERED.match(given)
+        number = -1 if numbered is None else int(numbered[2])
+        part, base = _part_of(_MEAN.sub("", _NUMBERED.sub(r"\1", given)))
         base = base.removeprefix("epoch_")
         rule, direction = _rule(base), _direction(base)
         if rule is None and "/" in base:
@@ -128,8 +157,9 @@ class Name:
             part = part or next((PARTS[f] for f in folders if f in PARTS), inner)
             rule, direction = _rule(base), _direction(base)
         if rule is not None:
-            return cls(part, base, rule, "min")
-        return cls(part, base, None, direction, _squeezed(base) not in _NO_METRIC)
+            return cls(part, base, rule, "min", number=number)
+        measures = _squeezed(base) not in _NO_METRIC and not _SPREAD.search(base)
+        return cls(part, base, None, direction, measures, number)
 
     @property
     def is_target(self) -> bool:

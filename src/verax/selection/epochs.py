@@ -137,10 +137,16 @@ class Epochs:
 
     @cached_property
     def judged(self) -> tuple[str, ...]:
-        """The metrics to select by unless others are named: those of the validation part if it has any."""
-        parts = [name.part for name in self.names.values()]
-        part = next((part for part in ("validation", "") if part in parts), None)
-        return tuple(c for c, name in self.names.items() if part is None or name.part == part)
+        """The metrics to select by unless others are named: those of the validation part if it has any.
+
+        Boosting libraries call what they validate on "test", or number the sets: the last one counts, as it
+        does for their early stopping, because the first is often that of training.
+        """
+        parts = [name.part for name in self.names.values() if name.is_metric]
+        part = next((part for part in ("validation", "", "test") if part in parts), None)
+        found = [c for c, name in self.names.items() if part is None or name.part == part]
+        last = max((self.names[c].number for c in found), default=-1)
+        return tuple(c for c in found if self.names[c].number == last)
 
     @property
     def n_epochs(self) -> int:

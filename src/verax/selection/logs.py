@@ -29,6 +29,13 @@ _COUNTERS = {
         "trainer/global_step",
         "train/global_step",
         "iteration",
+        "iter",
+        "iterations",
+        "round",
+        "boosting_round",
+        # The index of a frame.
+        "",
+        "unnamed: 0",
     ),
 }
 
@@ -290,4 +297,11 @@ def read_json(path: Path) -> list[Record]:
         return log_history(data)
     if isinstance(data, list) and data and all(isinstance(row, list) and len(row) == 3 for row in data):
         return curve(data)
-    return data if isinstance(data, list) else records_of(data, "history")
+    return data if isinstance(data, list) else records_of(_by_set(data), "history")
+
+
+def _by_set(data: Any) -> Any:
+    """The results of boosting by data set and metric, {"validation_0": {"auc": [...]}}, by the name of both."""
+    if not isinstance(data, Mapping) or not all(isinstance(own, Mapping) for own in data.values()):
+        return data
+    return {f"{part}-{metric}": values for part, own in data.items() for metric, values in own.items()}
