@@ -114,6 +114,41 @@ def test_the_choice_is_shown_and_kept(folder, tmp_path):
     np.testing.assert_allclose(got["p_dog"].to_numpy(), expected.apply(sample(1)[1])[:, 1], atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("columns", "more"),
+    [
+        # In another order, by the classes that they name.
+        (["prob.fox", "prob.cat", "prob.dog"], []),
+        (["P(dog)", "P(fox)", "P(cat)"], []),
+        (["q2", "q0", "q1"], ["--map", "p_cat=q0", "--map", "p_dog=q1", "--map", "p_fox=q2"]),
+    ],
+)
+def test_columns_of_other_names_are_matched_by_class_or_as_stated(columns, more, folder, tmp_path):
+    _, p = sample(1)
+    place = {"fox": 2, "cat": 0, "dog": 1, "q0": 0, "q1": 1, "q2": 2}
+    own = [next(j for word, j in place.items() if word in name) for name in columns]
+    table = {name: p[:, j] for name, j in zip(columns, own, strict=True)}
+    papq.write_table(pa.table(table), tmp_path / "other.parquet")
+    arguments = ["--apply", tmp_path / "other.parquet", "--out", tmp_path / "o.parquet", *more]
+    ran = verax("recalibrate", folder / "train.csv", "--method", "temperature", *arguments)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    y0, p0 = sample(0)
+    expected = vx.recalibrate(NAMES[y0], p0, method="temperature", classes=NAMES.tolist()).apply(p)
+    found = papq.read_table(tmp_path / "o.parquet")
+    assert found.column_names == columns
+    for name, j in zip(columns, own, strict=True):
+        np.testing.assert_allclose(found[name].to_numpy(), expected[:, j], atol=1e-6)
+
+
+def test_columns_to_map_must_be_there(folder, tmp_path):
+    write(tmp_path / "test.csv", *sample(1), outcomes=False)
+    arguments = ["--apply", tmp_path / "test.csv", "--out", tmp_path / "o.csv"]
+    ran = verax("recalibrate", folder / "train.csv", "--method", "none", *arguments, "--map", "p_cow=x")
+    assert "'p_cow' is none" in ran.stderr
+    ran = verax("recalibrate", folder / "train.csv", "--method", "none", *arguments, "--map", "p_cat=x")
+    assert "there is no 'x'" in ran.stderr
+
+
 def test_renamed_columns_of_a_file_that_a_kept_one_is_applied_to(folder, tmp_path):
     keep = tmp_path / "calibration.json"
     verax("recalibrate", folder / "train.csv", "--method", "temperature", "--save", keep)

@@ -69,6 +69,15 @@ def recalibrate(
             help="Files to recalibrate: a file, a folder or a pattern. Outcomes are not needed.",
         ),
     ] = None,
+    renamed: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map",
+            metavar="OLD=NEW",
+            help="What a column is called in the --apply data. May be repeated. By default columns of the "
+            "same name, or of the same classes.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -113,7 +122,7 @@ def recalibrate(
         file, found, taken, texts = _learned(given, reading, {**how, "confidence": confidence, "seed": seed})
     n_rows = None
     if apply_to is not None and out is not None:
-        n_rows = _applied(found, reading, apply_to, out, frequencies, load is not None)
+        n_rows = _applied(found, reading, apply_to, out, frequencies, _pairs(renamed), load is not None)
         done = "unchanged" if found.method == "none" and frequencies is None else "recalibrated"
         texts.append(f"{out}: {n_rows:,} rows of {apply_to}, {done}.")
     if save is not None:
@@ -178,12 +187,28 @@ def _learned(
     return opened.file, found, taken, [*rows.said(), repr(found)]
 
 
+def _pairs(renamed: list[str] | None) -> dict[str, str]:
+    """The new names of columns by their old ones."""
+    pairs = [text.partition("=") for text in renamed or ()]
+    for text, (old, _, new) in zip(renamed or (), pairs, strict=True):
+        if not (old and new):
+            raise InputError(f"must be OLD=NEW, not {shown(text)}", argument="map", values=[text])
+    return {old: new for old, _, new in pairs}
+
+
 def _applied(
-    found: Recalibration, reading: Reading, apply_to: Path, out: Path, frequencies: str | None, loaded: bool
+    found: Recalibration,
+    reading: Reading,
+    apply_to: Path,
+    out: Path,
+    frequencies: str | None,
+    renamed: dict[str, str],
+    loaded: bool,
 ) -> int:
     """Write a file with recalibrated probabilities; the number of rows."""
     from verax.analyses.recalibration.result import ListRecalibration
-    from verax.files.rewriting import check_can_be_written, rewrite
+    from verax.files.predictions import Request
+    from verax.files.rewriting import check_can_be_written, columns_in, rewrite
 
     if isinstance(found, ListRecalibration):
         return _applied_to_lists(found, reading, apply_to, out, frequencies)
@@ -197,6 +222,8 @@ def _applied(
             kind="missing",
             remedies=[passing(probs=...)],
         )
+    request = Request(logits=reading.logits, **reading.of_texts)
+    columns = columns_in(apply_to, columns, found.classes, renamed, request)
     given: dict[str, Any] = {"frequencies": _frequencies(frequencies), **reading.scale}
     given |= {"invalid": "skip"} if reading.skip_invalid else {}
     return rewrite(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import pyarrow as pa
 
 from verax.common.paths import matching
 from verax.display.writing import written
-from verax.errors import InputError, join, show
+from verax.errors import InputError, join, passing, show
 from verax.files import arrow
 from verax.files.arrow import ValueOrigin
+from verax.files.column_files import ColumnFile
 from verax.files.formats.tables import ARRAYS, ROWS_AT_ONCE, TEXTS, SourceTable, common_format
 from verax.files.predictions import Array, Request
 from verax.files.single import both_classes
@@ -39,6 +41,52 @@ def check_can_be_written(path: Path) -> None:
             found=f"it ends in {path.suffix!r}" if path.suffix else "it has no ending",
             values=[str(path)],
         )
+
+
+def columns_in(
+    path: Path,
+    columns: Sequence[str],
+    classes: Sequence[Hashable] | None,
+    renamed: Mapping[str, str],
+    request: Request,
+) -> tuple[str, ...]:
+    """The columns of a file in the order of `columns`: of the same name, as renamed, or of the same classes.
+
+    Parameters
+    ----------
+    path : Path
+    columns : sequence of str
+        What the columns are called elsewhere.
+    classes : sequence, optional
+        The classes that they are about.
+    renamed : mapping of str to str
+        What some of them are called here.
+    request : Request
+        How the file is read.
+    """
+    unknown = [name for name in renamed if name not in columns]
+    if unknown:
+        raise InputError(
+            f"must name columns that the recalibration was fitted to: {join(map(show, columns))}",
+            argument="map",
+            kind="missing",
+            found=f"{show(unknown[0])} is none",
+            values=unknown,
+        )
+    paths, wanted = matching(path), tuple(renamed.get(name, name) for name in columns)
+    if common_format(paths) in ARRAYS:
+        return wanted
+    table = SourceTable.of_paths(paths, request, str(path))
+    if renamed or classes is None or set(wanted) <= set(table.schema.names):
+        return wanted
+    try:
+        file = ColumnFile(table, replace(request, outcomes=False))
+    except InputError:
+        # The error about the columns that are not there says more.
+        return wanted
+    own = dict(zip(map(str, file.classes or ()), file.roles.probs, strict=False))
+    fits = len(own) == len(file.roles.probs) and set(own) == {str(name) for name in classes}
+    return tuple(own[str(name)] for name in classes) if fits else wanted
 
 
 def rewrite(
@@ -113,6 +161,7 @@ def _check_columns(table: SourceTable, columns: Sequence[str], path: Path) -> No
             found=f"there is no {show(lacking[0])}"
             + (f" and {len(lacking) - 1} more" if lacking[1:] else ""),
             values=lacking,
+            remedies=[passing("for each column that has another name", map=f"{lacking[0]}=NAME")],
         )
 
 

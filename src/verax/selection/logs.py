@@ -301,7 +301,7 @@ def read_json(path: Path) -> list[Record]:
 
 
 def _by_set(data: Any) -> Any:
-    """The results of boosting by data set and metric, {"validation_0": {"auc": [...]}}, by the name of both."""
+    """Results by data set and metric, {"validation_0": {"auc": [...]}}, by the names of both."""
     if not isinstance(data, Mapping) or not all(isinstance(own, Mapping) for own in data.values()):
         return data
     return {f"{part}-{metric}": values for part, own in data.items() for metric, values in own.items()}
