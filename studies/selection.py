@@ -255,7 +255,7 @@ def table_published(folder: Path) -> None:
         columns = {"brier": brier, "pbs": pbs, "zero_one": wrong, "f1": f1}
         links = [pearson(x, f1) for x in (brier, pbs)]
         printed = found.loc[0, ["COR_ESL", "COR_PESL"]].to_numpy(dtype=float)
-        agree = "yes" if abs(printed - links).max() < 1e-5 else "no: {:.3f}, {:.3f}".format(*printed)
+        agree = "yes" if abs(printed - links).max() < 1e-6 else "no: {:.3f}, {:.3f}".format(*printed)
         beside = pearson(wrong, f1), partial(brier, f1, wrong)
         history = History.from_columns(columns)
         kept = [history.best(metric).epoch for metric in columns]

@@ -30,6 +30,15 @@ MODULES = [
 REFERENCE = "\n".join(page.read_text() for page in sorted((DOCS / "api").glob("*.md")))
 CHOOSE = (DOCS / "choose.md").read_text()
 
+# The words that readers of the papers search for, and the page that they should find.
+PAPERS = {
+    "AURSC": "galdran",
+    "superior": "ahmadian",
+    "h-block": "ahmadian",
+    "comparability": "resin",
+    "top-beta": "resin",
+}
+
 
 def listed() -> list[str]:
     """The names of the reference, with their modules."""
@@ -165,6 +174,13 @@ def look_at(site, browser):
 
     visit(browser, site / "search.html", query="?q=ranked+probability")
     wait_for(browser, "[...document.querySelectorAll('#search-results a')].some(a => a.href.includes('rps'))")
+
+    for word, page in PAPERS.items():
+        visit(browser, site / "search.html", query=f"?q={word}")
+        wait_for(
+            browser,
+            f"[...document.querySelectorAll('#search-results a')].some(a => a.href.includes('papers/{page}'))",
+        )
 
     visit(browser, site / "choose.html")
     for answer in ("probabilities", "several", "report"):
