@@ -30,13 +30,14 @@ MODULES = [
 REFERENCE = "\n".join(page.read_text() for page in sorted((DOCS / "api").glob("*.md")))
 CHOOSE = (DOCS / "choose.md").read_text()
 
-# The words that readers of the papers search for, and the page that they should find.
-PAPERS = {
-    "AURSC": "galdran",
-    "superior": "ahmadian",
-    "h-block": "ahmadian",
-    "comparability": "resin",
-    "top-beta": "resin",
+# Words that readers search for, and the page that they should find.
+SEARCHED = {
+    "ranked+probability": "rps",
+    "AURSC": "papers/galdran",
+    "superior": "papers/ahmadian",
+    "h-block": "papers/ahmadian",
+    "comparability": "papers/resin",
+    "top-beta": "papers/resin",
 }
 
 
@@ -172,15 +173,10 @@ def look_at(site, browser):
     wait_for(browser, "document.querySelector('mjx-container svg')")
     assert browser.run("return document.querySelectorAll('mjx-merror, [data-mml-node=merror]').length") == 0
 
-    visit(browser, site / "search.html", query="?q=ranked+probability")
-    wait_for(browser, "[...document.querySelectorAll('#search-results a')].some(a => a.href.includes('rps'))")
-
-    for word, page in PAPERS.items():
-        visit(browser, site / "search.html", query=f"?q={word}")
-        wait_for(
-            browser,
-            f"[...document.querySelectorAll('#search-results a')].some(a => a.href.includes('papers/{page}'))",
-        )
+    for words, page in SEARCHED.items():
+        visit(browser, site / "search.html", query=f"?q={words}")
+        links = "[...document.querySelectorAll('#search-results a')]"
+        wait_for(browser, f"{links}.some(a => a.href.includes('{page}'))")
 
     visit(browser, site / "choose.html")
     for answer in ("probabilities", "several", "report"):

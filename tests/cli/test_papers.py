@@ -142,7 +142,7 @@ def test_every_call_on_the_page_runs(paper, folder, monkeypatch):
         exec(compile(example.source, paper, "single"), names)
     columns = [line.split("|")[-2] for line in text.splitlines() if line.startswith("| ")]
     calls = [call for column in columns for call in re.findall(r"`([^`]+)`", column)]
-    code = [call for call in calls if re.match(r"(vx|lists|history)\.", call)]
+    code = [call for call in calls if re.match(r"(vx|lists|true|history)\.", call)]
     commands = {call for call in calls if call.startswith("verax ")}
     assert len(code) > 10
     for call in code:
