@@ -42,7 +42,7 @@ class RemotePath(_LocalPath):
         """What its store says of it."""
         from verax.common import stores
 
-        return stores.infos([self.address])[0]
+        return stores.seen(self.address)
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
         return state(self, self.found())

@@ -151,8 +151,26 @@ def _scrubbed(text: str, place: Address) -> str:
     return text
 
 
+# What was lately found where, so that one look at many files does not ask for each of them several times.
+_SEEN: dict[Address, tuple[float, Info]] = {}
+_LATELY = 30.0
+
+
+def seen(place: Address) -> Info:
+    """What its store says of a place, or lately said if it was there."""
+    when, info = _SEEN.get(place, (0.0, None))
+    return info if info is not None and time.monotonic() - when < _LATELY else infos([place])[0]
+
+
+def _note(place: Address, info: Info) -> None:
+    if info.kind:
+        _SEEN[place] = time.monotonic(), info
+    else:
+        _SEEN.pop(place, None)
+
+
 def infos(places: Sequence[Address]) -> list[Info]:
-    """What their stores say of places; one request for many where the store answers such."""
+    """What their stores say of places now; one request for many where the store answers such."""
     found: dict[Address, Info] = {}
     by_root: dict[tuple[Address, Access], list[Address]] = {}
     for place in places:
@@ -165,6 +183,8 @@ def infos(places: Sequence[Address]) -> list[Info]:
         with _explained(group[0]):
             answers = system.get_file_info([_at(place)[1] for place in group])
         found |= {place: _info(answer) for place, answer in zip(group, answers, strict=True)}
+    for place, info in found.items():
+        _note(place, info)
     return [found[place] for place in places]
 
 
@@ -201,7 +221,9 @@ def listed(place: Address, *, recursive: bool) -> Iterator[tuple[str, bool]]:
         found = system.get_file_info(pafs.FileSelector(name, allow_not_found=True, recursive=recursive))
     below = name.strip("/") + "/" if name.strip("/") else ""
     for each in sorted(found, key=lambda info: info.path):
-        yield each.path.strip("/").removeprefix(below), each.type == pafs.FileType.Directory
+        below_it = each.path.strip("/").removeprefix(below)
+        _note(place._replace(names=(*place.names, *below_it.split("/"))), _info(each))
+        yield below_it, each.type == pafs.FileType.Directory
 
 
 def make_folder(place: Address) -> None:
@@ -235,6 +257,7 @@ def put(file: Path, place: Address) -> None:
     import pyarrow as pa
 
     system, name = _at(place)
+    _SEEN.pop(place, None)
     new = name
     if place.scheme not in _OBJECTS:
         folder, _, last = name.rpartition("/")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,14 @@ import pyarrow as pa
 
 from verax.common.caching import cached_property
 from verax.errors import InputError, Remedy
-from verax.files.formats.several import BatchReader, Places
-from verax.files.formats.tables import LOOK, SourceTable
+from verax.files.formats.lakes import ArrowDataset, IcebergTable, delta_rows
+from verax.files.formats.several import BatchReader, Places, check_columns
+from verax.files.formats.tables import LOOK, ROWS_AT_ONCE, SourceTable
 from verax.files.formats.texts import sliced
 from verax.inputs.handles import Handle
+from verax.inputs.skipping import NO_ROWS
 from verax.scans.batches import of_table
-from verax.scans.options import ScanOptions
-
-# What a data set reads ahead: more would hold whole files.
-_AHEAD = {"batch_readahead": 4, "fragment_readahead": 1}
+from verax.scans.options import ScanOptions, unknown_source
 
 
 class ArrowTable:
@@ -35,34 +35,6 @@ class ArrowTable:
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """All rows of these columns, up to `rows` at a time."""
         yield from self._table.select(list(columns)).to_batches(max_chunksize=rows)
-
-
-class ArrowDataset:
-    """A data set of Arrow, whose rows are known by the file they are in."""
-
-    schema: Any
-
-    n_rows = None
-
-    def __init__(self, dataset: Any) -> None:
-        self._dataset, self.schema = dataset, dataset.schema
-        self._places = Places()
-
-    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        """All rows of these columns, up to `rows` at a time."""
-        start, before = 0, None
-        scanner = self._dataset.scanner(columns=list(columns), batch_size=rows, **_AHEAD)
-        for tagged in scanner.scan_batches():
-            path = getattr(tagged.fragment, "path", "") or "a table in memory"
-            if path != before:
-                self._places.note(start, path)
-            before = path
-            start += tagged.record_batch.num_rows
-            yield tagged.record_batch
-
-    def place_of(self, row: int) -> str:
-        """The file that a row is in."""
-        return self._places.of(row)
 
 
 class BatchStream:
@@ -86,16 +58,100 @@ class BatchStream:
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """All rows of these columns, up to `rows` at a time."""
         if self._kept is None:
-            raise InputError(
-                "can be read once only, and has been read",
-                argument="source",
-                kind="file",
-                remedies=[Remedy("Pass a table or a data set, which can be read again.")],
-            )
+            raise _read_already()
         kept, self._kept = self._kept, None
         for batches in (kept, self._reader):
             for batch in batches:
                 yield from sliced(batch.select(list(columns)), rows)
+
+
+def _read_already() -> InputError:
+    return InputError(
+        "can be read once only, and has been read",
+        argument="source",
+        kind="file",
+        remedies=[Remedy("Pass a table, a list of tables or a data set, which can be read again.")],
+    )
+
+
+class ArrowStream:
+    """What has `__arrow_c_stream__`: a table gives its rows at every pass, a stream once."""
+
+    n_rows = None
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+        self._n: int | None = None
+        self._next: Any = BatchStream(pa.RecordBatchReader.from_stream(source))
+        self.schema, self.first = self._next.schema, self._next.first
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """All rows of these columns, up to `rows` at a time."""
+        stream, self._next = self._next, None
+        try:
+            stream = stream or BatchStream(pa.RecordBatchReader.from_stream(self._source))
+        except Exception:
+            raise _read_already() from None
+        n = 0
+        for batch in stream.batches(columns, rows):
+            n += batch.num_rows
+            yield batch
+        if n != (n if self._n is None else self._n):
+            raise _read_already()
+        self._n = n
+
+
+class Generated:
+    """The batches of an iterator of tables, frames or batches."""
+
+    def __init__(self, pieces: Iterator[Any]) -> None:
+        self._batches = _each_batch(pieces)
+        first = next(self._batches, None)
+        if first is None:
+            raise InputError(NO_ROWS, argument="source", kind="file")
+        self.schema: Any = first.schema
+        self._batches = chain([first], self._batches)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._batches
+
+    def __next__(self) -> Any:
+        return next(self._batches)
+
+
+def _each_batch(pieces: Iterator[Any]) -> Iterator[Any]:
+    for piece in pieces:
+        found = _known(piece)
+        if found is None:
+            raise unknown_source(piece)
+        reader = found[1](piece)
+        yield from reader.batches(reader.schema.names, ROWS_AT_ONCE)
+
+
+class SeveralTables:
+    """Tables or frames, one after the other."""
+
+    def __init__(self, pieces: Sequence[Any]) -> None:
+        self._readers = [found[1](piece) for piece in pieces if (found := _known(piece)) is not None]
+        self.schema: Any = self._readers[0].schema
+        counts = [reader.n_rows for reader in self._readers]
+        self.n_rows = None if None in counts else sum(n for n in counts if n is not None)
+        self.once: bool = any(getattr(reader, "once", False) for reader in self._readers)
+        self._places = Places()
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """All rows of these columns, up to `rows` at a time."""
+        start = 0
+        for i, reader in enumerate(self._readers):
+            self._places.note(start, name := f"item {i} of the list")
+            check_columns(reader, columns, name)
+            for batch in reader.batches(columns, rows):
+                start += batch.num_rows
+                yield batch
+
+    def place_of(self, row: int) -> str:
+        """The item that a row is in."""
+        return self._places.of(row)
 
 
 class PandasFrame:
@@ -216,16 +272,31 @@ _KINDS: dict[tuple[str, str], tuple[str, Callable[[Any], BatchReader]]] = {
     ("polars", "DataFrame"): ("polars frame", PolarsFrame),
     ("polars", "LazyFrame"): ("polars query", PolarsQuery),
     ("duckdb", "DuckDBPyRelation"): ("DuckDB relation", DuckQuery),
+    ("deltalake", "DeltaTable"): ("Delta table", delta_rows),
+    ("pyiceberg", "Table"): ("Iceberg table", IcebergTable),
 }
 
 
 def opened(source: object, asked: ScanOptions) -> Handle | None:
-    """The handle on a frame, a table or a query that Arrow reads; None for anything else."""
-    found = next((_KINDS[key] for key in classes_of(source) if key in _KINDS), None)
+    """The handle on a frame, a table or a query that Arrow reads, or several; None for anything else."""
+    found = _known(source)
+    if found is None and isinstance(source, (list, tuple)) and source and all(map(_known, source)):
+        found = "list of tables", SeveralTables
+    elif found is None and isinstance(source, Iterator):
+        found = "iterator of batches", lambda source: BatchStream(Generated(source))
     if found is None:
         return None
     name, read = found
     return of_table(SourceTable(f"the {name}", name, asked.request, lambda: read(source)), asked)
+
+
+def _known(source: object) -> tuple[str, Callable[[Any], BatchReader]] | None:
+    """What a source is called, and how it is read."""
+    classes = classes_of(source)
+    # Spark's frames can be streams as well, and are scored where they are.
+    if hasattr(source, "__arrow_c_stream__") and ("pyspark", "DataFrame") not in classes:
+        return next((_KINDS[key] for key in classes if key in _KINDS), ("Arrow stream", ArrowStream))
+    return next((_KINDS[key] for key in classes if key in _KINDS), None)
 
 
 def classes_of(source: object) -> list[tuple[str, str]]:

@@ -19,9 +19,13 @@ _MISSING = "__HIVE_DEFAULT_PARTITION__"
 _PARQUET = (".parquet", ".pq")
 # Tables whose log says which of their files count, what their folders hold, and how they are read.
 _TABLES = (
-    ("Delta Lake", "_delta_log", "Pass scan(deltalake.DeltaTable(path).to_pyarrow_dataset())."),
-    ("Iceberg", "metadata/*.metadata.json", "Pass scan(pyiceberg_table.scan().to_arrow())."),
-    ("Hudi", ".hoodie", "Pass scan(spark.read.format('hudi').load(path))."),
+    ("Delta Lake", "_delta_log", Remedy("Name its folder alone.")),
+    (
+        "Iceberg",
+        "metadata/*.metadata.json",
+        Remedy("Name its current file of metadata, or pass the table of its catalog to scan."),
+    ),
+    ("Hudi", ".hoodie", Remedy("Pass scan(spark.read.format('hudi').load(path)).", python_only=True)),
 )
 # How many files are looked into once for all passes: what is known of each takes some memory.
 _KEPT = 1024
@@ -203,8 +207,8 @@ class Files:
         return self._places.of(row)
 
 
-def check_columns(reader: BatchReader, columns: Sequence[str], file: Path) -> None:
-    """Refuse one of several files that lacks a column."""
+def check_columns(reader: BatchReader, columns: Sequence[str], file: str | Path) -> None:
+    """Refuse one of several files or tables that lacks a column."""
     lacking = [name for name in columns if name not in reader.schema.names]
     if lacking:
         raise InputError(
@@ -290,5 +294,5 @@ def _refuse_table(folder: Path, folders: Collection[str]) -> None:
                 kind="file",
                 found=f"{folder} is a table of {kind}",
                 values=[str(folder)],
-                remedies=[Remedy(remedy, python_only=True), Remedy("Or write its rows to Parquet files.")],
+                remedies=[remedy, Remedy("Or write its rows to Parquet files.")],
             )

@@ -19,6 +19,7 @@ from verax.errors import InputError, MissingPackageError, Remedy, join, show
 from verax.files import column_roles
 from verax.files.formats.columnar import Arrow, Parquet
 from verax.files.formats.excel import Excel
+from verax.files.formats.lakes import DELTA, ICEBERG, IcebergTable, delta_at, lake_of
 from verax.files.formats.several import BatchReader, Files, Located, Peeked, files_in, refuse_tables
 from verax.files.formats.texts import COMPRESSED, Csv, JsonDocument, JsonLines
 from verax.files.predictions import Request
@@ -68,7 +69,7 @@ _LIKE_A_NUMBER = re.compile(r"\s*-?\d*[.,]?\d+(e-?\d+)?\s*%?", re.IGNORECASE)
 def files_of(path: Path) -> list[Path]:
     """A file itself, or the files in a folder."""
     with refusing_wrong_names(path):
-        return files_in(path, _ENDINGS) if path.is_dir() else [path]
+        return [path] if lake_of(path) or not path.is_dir() else files_in(path, _ENDINGS)
 
 
 def files_once(paths: Sequence[Path]) -> list[Path]:
@@ -76,8 +77,9 @@ def files_once(paths: Sequence[Path]) -> list[Path]:
     found: dict[str, Path] = {}
     for path in paths:
         for file in files_of(path):
-            known = found.setdefault(os.path.realpath(file), file)
-            if known is not file:
+            where = os.path.realpath(file)
+            known = found.get(where)
+            if known is not None:
                 raise InputError(
                     "Every file must be named once: its rows would count twice",
                     argument="path",
@@ -85,6 +87,7 @@ def files_once(paths: Sequence[Path]) -> list[Path]:
                     found=f"{known} is also named as {file}" if known != file else f"{file} is named twice",
                     values=[str(file)],
                 )
+            found[where] = file
     if len(found) > 1:
         refuse_tables(list(found.values()))
     return list(found.values())
@@ -93,6 +96,9 @@ def files_once(paths: Sequence[Path]) -> list[Path]:
 def format_of(path: Path) -> str:
     """What kind of file this is, by its name."""
     path = files_of(path)[0]
+    lake = lake_of(path)
+    if lake is not None:
+        return lake
     suffixes = [s.lower() for s in path.suffixes]
     if suffixes and suffixes[-1] in COMPRESSED:
         suffixes.pop()
@@ -165,6 +171,8 @@ class SourceTable:
             "Arrow": lambda: Arrow(path),
             "JSON Lines": lambda: JsonLines(path),
             "JSON": lambda: JsonDocument(path),
+            DELTA: lambda: delta_at(path),
+            ICEBERG: lambda: IcebergTable.at(path),
             "Excel": lambda: Excel(path),
         }
         csv = partial(Csv, path, request, tabs=kind == "TSV")
