@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from commandline import verax
-from pages import DOCS
+from pages import DOCS, ROOT
 from verax.cli.commands import app
 from verax.cli.example_files import FILES
 from verax.cli.papers.galdran import TABLES
@@ -99,6 +99,14 @@ def test_every_section_of_the_errata_has_a_computation():
     for name in listed:
         # A finding of `verax reproduce`, an example that the tests run, or a command.
         assert name in explained or ">>> " in shown[name] or "`python " in shown[name], name
+
+
+def test_the_spread_of_f1_over_folds_is_of_the_order_of_table_3_in_fractions():
+    pandas = pytest.importorskip("pandas")
+    runs = pandas.read_csv(ROOT / "studies/results/selection.csv.gz")
+    columns = [f"{way}/f1/{rule}" for way in ("ES", "CP") for rule in ("brier", "pbs")]
+    spread = 100 * runs[runs["trained by"] == "log"].groupby("data")[columns].std().to_numpy()
+    assert (round(spread.min()), round(spread.max())) == (4, 20)
 
 
 # ---- the page of each paper ----------------------------------------------------------------------
