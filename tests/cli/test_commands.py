@@ -76,6 +76,28 @@ def test_galdran_as_json(predictions):
     assert "cannot certify" in table
 
 
+def test_galdran_of_named_grades_with_groups_and_figure(tmp_path):
+    y, p = forecasts(120, 3, ties=False)
+    names, site = np.array(["none", "mild", "severe"]), np.arange(120) // 4
+    lines = [f"{names[k]},{g},{','.join(map(str, row))}" for k, g, row in zip(y, site, p, strict=True)]
+    path = tmp_path / "grades.csv"
+    path.write_text("\n".join(["grade,site,p_none,p_mild,p_severe", *lines]))
+    read = ["--target", "grade", "--classes", "none,mild,severe", "--groups", "site"]
+    plot = tmp_path / "curves.png"
+    result = verax("reproduce", "galdran", path, *read, "--plot", plot, "--json")
+    assert result.returncode == 0, result.stderr
+    found = {(c["order"], c["metric"]): c for c in json.loads(result.stdout)["aursc"]}
+    options = {"removed": [i / 100 for i in range(20)], "area": "steps", "bootstrap": 50, "groups": site}
+    for rule in ("brier", "sa_rps"):
+        curve = vx.retention(y, p, rule=rule, metric="qwk", **options)
+        assert found[rule, "qwk"]["area"] == pytest.approx(curve.area)
+        assert found[rule, "qwk"]["interval"] == pytest.approx(curve.interval)
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert "needs the order of the classes" in verax("reproduce", "galdran", path, "--target", "grade").stderr
+    assert "name one" in verax("reproduce", "galdran", "--classes", "a,b").stderr
+    assert "--plot needs predictions" in verax("reproduce", "galdran", "--plot", plot).stderr
+
+
 @pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04 broken"])
 def test_files_that_are_no_predictions(tmp_path, content):
     path = tmp_path / "bad.npz"

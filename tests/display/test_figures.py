@@ -146,6 +146,24 @@ def test_names_with_dollars_are_texts_not_formulas(what):
     assert dollars or what == "retention"
 
 
+def test_the_worst_rows_are_drawn_as_the_rule_sees_them():
+    """Figures 1 and 2 of Galdran (2023): RPS is the mean squared distance between the two lines."""
+    y, p = [0, 0], [[0.25, 0.75, 0], [0.25, 0, 0.75]]
+    found = vx.worst(y, p, rule="rps", n=2, classes=["none", "mild", "severe"], ids=["near", "far"])
+    axes = found.plot().axes
+    assert [ax.get_title() for ax in axes] == ["far: rps 0.562", "near: rps 0.281"]
+    for ax, case in zip(axes, found, strict=True):
+        forecast, happened = (line.get_ydata()[:2] for line in ax.lines)
+        assert np.mean((forecast - happened) ** 2) == pytest.approx(case.loss)
+        assert [text.get_text() for text in ax.get_xticklabels()] == ["none", "mild", "severe"]
+    (bars,) = vx.worst(y, p, rule="brier", n=1).plot().axes
+    # What happened is one bar, in front of those of the forecast.
+    assert [bar.get_height() for bar in bars.patches] == [0.25, 0.75, 0, 1]
+    lists = vx.TopLists.from_dicts([{"b": 0.6, "c": 0.3}], n_classes=5)
+    (listed,) = vx.worst(["a"], lists, n=1).plot().axes
+    assert [bar.get_height() for bar in listed.patches] == pytest.approx([0.6, 0.3, 0.1 / 3, 1])
+
+
 def test_every_plot_returns_its_figure():
     """The metric of torchmetrics alone returns what torchmetrics' plots do."""
     for name in vars(vx.results):

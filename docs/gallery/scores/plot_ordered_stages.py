@@ -47,3 +47,9 @@ for k, colour in enumerate(("#c6dbef", "#6baed6", "#2171b5", "#08306b")):
 ax.invert_yaxis()
 ax.set(xlabel="mean forecast probability", ylabel="true stage", xlim=(0, 1))
 figure.legend(title="forecast", loc="outside right center", frameon=False)
+
+# %%
+# The patients with the largest RPS. It adds up the squared distances between the cumulative forecast and
+# the cumulative outcome, so probability far from the true stage costs most.
+
+vx.worst(y, p, rule="rps", classes=stages).plot(3)

@@ -82,6 +82,26 @@ class Case:
         """
         return {f"p_{i}": self.forecast[i] for i in range(width)}
 
+    def distributions(self, classes: list[str] | None) -> tuple[list[str], list[float], list[float]]:
+        """Names of the classes, the forecast, and what happened as probabilities.
+
+        Parameters
+        ----------
+        classes : list of str, optional
+            Names of the classes; by default their positions.
+
+        Returns
+        -------
+        tuple of three lists
+            The names, the forecast and what happened.
+        """
+        names = list(map(str, range(len(self.forecast)))) if classes is None else classes
+        happened = self._happened()
+        return names, list(self.forecast), [happened.get(name, 0.0) for name in names]
+
+    def _happened(self) -> dict[str, float]:
+        return {text_of(self.outcome): 1.0}
+
     def to_dict(self) -> dict[str, Any]:
         """The case as plain Python values."""
         return {name: value for name, value in vars(self).items() if value or name != "rank_within"}
@@ -109,6 +129,9 @@ class ShareCase(Case):
     outcome: dict[Hashable, float]  # type: ignore[assignment]
     disagreement: float
     excess: float
+
+    def _happened(self) -> dict[str, float]:
+        return {text_of(name): share for name, share in self.outcome.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """The case as plain Python values: the outcome as pairs of a class and its share."""
@@ -138,6 +161,13 @@ class ListCase(Case):
     unaccounted: float
     n_unlisted: int
     valid: bool
+
+    def distributions(self, classes: list[str] | None) -> tuple[list[str], list[float], list[float]]:
+        listed = {text_of(name): value for name, value in self.forecast.items()}
+        listed |= (
+            {} if self.place is not None else {text_of(self.outcome): self.unaccounted / self.n_unlisted}
+        )
+        return list(listed), list(listed.values()), [float(name == text_of(self.outcome)) for name in listed]
 
     def columns(self, width: int) -> dict[str, Any]:
         listed: dict[str, Any] = {}

@@ -38,6 +38,8 @@ class Worst(Tabled, MaySkip):
         The worst rows.
     named : bool
         Whether their ids were given.
+    classes : tuple or None
+        Names of the classes, if they have any.
 
     Examples
     --------
@@ -50,6 +52,7 @@ class Worst(Tabled, MaySkip):
     n_rows: int
     cases: tuple[Case, ...]
     named: bool = False
+    classes: tuple[Hashable, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.cases)
@@ -59,6 +62,35 @@ class Worst(Tabled, MaySkip):
 
     def __getitem__(self, i: int) -> Case:
         return self.cases[i]
+
+    def plot(self, n: int = 6) -> Any:
+        """Draw the forecasts of the worst rows beside what happened.
+
+        By a rule of ordered classes these are cumulative probabilities: RPS adds up the squared distances
+        between them.
+
+        Parameters
+        ----------
+        n : int, default 6
+            The number of rows to draw; at most 20.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The drawing.
+        """
+        from verax.display.cases import DrawnCase, draw_cases
+
+        check_count("n", n)
+        names = None if self.classes is None else [text_of(name) for name in self.classes]
+        drawn = [
+            DrawnCase(
+                f"{'' if self.named else 'row '}{case.id}: {self.rule} {case.loss:.3g}",
+                *case.distributions(names),
+            )
+            for case in self.cases[:n]
+        ]
+        return draw_cases(drawn, ordered=parse(self.rule).ordinal)
 
     def _as_dict(self) -> dict[str, Any]:
         cases = [case.to_dict() for case in self.cases]
@@ -221,7 +253,7 @@ def read_worst(
         case = _case_in(rows, i, number, name, classes, rules[0])
         ranks = {name_of(rule): 1 + int(counts[j, i]) for j, rule in enumerate(ranked)}
         cases.append(replace(case, ranks=ranks))
-    return Worst(name_of(rules[0]), rows.n_rows, tuple(cases), rows.ids is not None)
+    return Worst(name_of(rules[0]), rows.n_rows, tuple(cases), rows.ids is not None, classes)
 
 
 def _case_in(

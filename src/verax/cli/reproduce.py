@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from verax.analyses.retention.result import SEES_THE_OUTCOME, RetentionCurves
+from verax.cli import options
 from verax.cli.app import app
+from verax.cli.options import Reading
 from verax.cli.output import NUMBERED, Json, draw_to, make_table, show
 from verax.cli.papers.number import DIFFERS, STATUSES, PublishedNumber
 from verax.cli.papers.published import PAPERS, findings
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 @app.command(
     epilog="Examples: `verax reproduce galdran`, `verax reproduce galdran predictions.npz --json`, "
+    "`verax reproduce galdran grades.csv --classes none,mild,severe --groups patient --plot curves.png`, "
     "`verax reproduce ahmadian --rounds 20 --plot simulations.png`, `verax reproduce --all`"
 )
 def reproduce(
@@ -49,9 +52,15 @@ def reproduce(
     plot: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Draw the simulations of ahmadian to this file, as its Figures 4 and 5."
+            metavar="FILE",
+            help="Draw to this file: the simulations of ahmadian, as its Figures 4 and 5, or the retained-"
+            "samples curves of predictions, as Figure 4 of galdran.",
         ),
     ] = None,
+    target: options.Target = None,
+    probs: options.Probs = None,
+    classes: options.Classes = None,
+    groups: options.Groups = None,
     as_json: Json = False,
 ) -> None:
     """Recompute the published numbers of a paper.
@@ -94,18 +103,35 @@ def reproduce(
 
             draw_to(plot, draw_shares(shares, PRINTED, TITLES))
             tables.append(f"The simulations are drawn in {plot}.")
-    elif plot is not None:
-        raise VeraxError(f"{PAPERS[paper]} has no simulations to draw.")
+    elif plot is not None and (paper != "galdran" or predictions is None):
+        raise VeraxError(f"{PAPERS[paper]} has no simulations to draw, and --plot needs predictions.")
+    reading = Reading(target=target, probs=probs, classes=classes, groups=groups, ordered=True)
     if predictions is not None:
         if paper != "galdran":
             raise VeraxError(f"{PAPERS[paper]} has no table that can be computed for other predictions.")
-        from verax.cli.papers import galdran
-
-        rows = galdran.read_predictions(predictions)
-        curves = galdran.retained_areas(rows.y, rows.p, classes=rows.classes)
+        curves = _retained(predictions, reading, seed)
         result["aursc"] = curves.to_dict(stored=False)["curves"]
         tables.append(_areas_table(predictions, curves))
+        if plot is not None:
+            draw_to(plot, curves.plot())
+            tables.append(f"The curves are drawn in {plot}.")
+    elif reading != Reading(ordered=True):
+        raise VeraxError(
+            "--target, --probs, --classes and --groups are about a file of predictions: name one."
+        )
     show(result, tables, as_json=as_json)
+
+
+def _retained(predictions: Path, reading: Reading, seed: int) -> RetentionCurves:
+    """The curves of Galdran's tables and of Figure 4, for the predictions of a file."""
+    from verax.analyses.retention.curves import retention
+    from verax.cli.opening import Opened
+    from verax.cli.papers.galdran import AREAS
+
+    rows = Opened.of([str(predictions)], reading).rows(ordered=True)
+    curves = rows.ask(retention, seed=seed, **AREAS)
+    assert isinstance(curves, RetentionCurves)
+    return rows.marked(curves)
 
 
 def _show_all(*, as_json: bool) -> None:

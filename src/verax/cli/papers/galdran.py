@@ -8,26 +8,27 @@ and not for single tables.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from verax.analyses.retention.curves import retention
-from verax.analyses.retention.result import RetentionCurves
 from verax.cli.papers.number import PublishedNumber
 from verax.scores.registry import abs_rps, brier, log_score, rps, sa_rps
 from verax.scores.rules import SaRPS
 
-if TYPE_CHECKING:
-    from verax.files import Predictions
-
 RULES = {"Brier": "brier", "Neg-Log": "log_score", "RPS": "rps", "sa-RPS": "sa_rps"}
 REMOVED = tuple(Fraction(i, 100) for i in range(20))
 REPLICATES = 50
+# What Table 1 shows: the areas of four rules by two metrics.
+AREAS: dict[str, Any] = {
+    "rule": list(RULES.values()),
+    "metric": ["qwk", "ec"],
+    "removed": REMOVED,
+    "area": "steps",
+    "bootstrap": REPLICATES,
+}
 
 # Tables 2 to 8 (Table 1 is Table 2): the areas by kappa and by cost with their standard deviations, on TMED
 # and then on Eyepacs, ordered by Brier, Neg-Log, RPS and sa-RPS.
@@ -261,37 +262,3 @@ def grid() -> list[Grid]:
 def _zero(rows: np.ndarray[Any, Any]) -> float:
     slope, intercept = np.polyfit(rows[:, 0], rows[:, 2], 1)
     return float(-intercept / slope)
-
-
-def read_predictions(path: Path) -> Predictions:
-    """The rows of a file of predictions, such as an .npz file with `probs` and `labels`."""
-    from verax import files
-
-    rows = files.read(path, ordered=True)
-    files.forecasts_of(rows, ordered=True).check()
-    return rows
-
-
-def retained_areas(
-    y: object,
-    p: object,
-    *,
-    classes: Sequence[Hashable] | None = None,
-    groups: object | None = None,
-    seed: int = 0,
-) -> RetentionCurves:
-    """The areas of Galdran's tables for these predictions: four rules by two metrics, 50 replicates."""
-    curves = retention(
-        y,
-        p,
-        rule=list(RULES.values()),
-        metric=["qwk", "ec"],
-        removed=REMOVED,
-        area="steps",
-        bootstrap=REPLICATES,
-        classes=classes,
-        groups=groups,
-        seed=seed,
-    )
-    assert isinstance(curves, RetentionCurves)
-    return curves
