@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from verax._settings import settings
+from verax.analyses.cards.listcard import ListCard
 from verax.analyses.subgroups.chance import Chance, WorkBudget, settle
 from verax.analyses.subgroups.result import Subgroup
+from verax.analyses.verdicts.calibration import enough_groups
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.inference.estimates import holm
 from verax.inference.findings import Level
@@ -57,11 +59,14 @@ def corrected(
 
 
 def adjusted(lines: Sequence[Subgroup], level: float, among: int) -> list[Subgroup]:
-    """With Holm's correction over all subgroups, for each model; `among` is how many there are."""
+    """With Holm's correction over all subgroups, for each model; `among` is how many there are.
+
+    Subgroups whose groups are too few for the test have no corrected p-value.
+    """
     found = list(lines)
     for model in dict.fromkeys(line.model for line in lines):
         own = [i for i, line in enumerate(lines) if line.model == model]
-        p = np.array([math.nan if lines[i].p_value is None else lines[i].p_value for i in own], float)
+        p = np.array([lines[i].p_value if _has_level(lines[i]) else math.nan for i in own], float)
         for i, q in zip(own, holm(p, among).tolist(), strict=True):
             known, out = not math.isnan(q), q <= level
             found[i] = replace(
@@ -71,6 +76,16 @@ def adjusted(lines: Sequence[Subgroup], level: float, among: int) -> list[Subgro
                 undecided=lines[i].undecided and not out,
             )
     return found
+
+
+def _has_level(line: Subgroup) -> bool:
+    """Whether a subgroup was tested, and the test holds its level."""
+    card, parted = line.card, line.decomposition
+    if line.p_value is None or parted.n_groups is None or isinstance(card, ListCard):
+        return line.p_value is not None
+    counts = np.asarray(card.class_counts, float)
+    rarer = card.effective_rows * (1 - counts.max() / counts.sum())
+    return enough_groups(rarer, parted.n_groups, parted.n_classes)
 
 
 def _tested(line: Subgroup, level: float, draw: Callable[[int, int], Floats], work: WorkBudget) -> Chance:

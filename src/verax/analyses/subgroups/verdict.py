@@ -118,7 +118,7 @@ def in_family(parts: Mapping[str, Subgroups], level: Level) -> dict[str, Subgrou
 
 def _findings(lines: Mapping[str, Subgroup], level: Level, whose: str) -> list[Finding]:
     """Which subgroups of a model are miscalibrated, by what they are called."""
-    tested = {name: line for name, line in lines.items() if line.p_value is not None}
+    tested = {name: line for name, line in lines.items() if line.p_adjusted is not None}
     if not tested:
         text = "The calibration of subgroups was not tested."
         return [Finding(Claim.UNTESTED, text, level=level.level)]

@@ -103,8 +103,7 @@ class CalibrationEvidence:
     @property
     def _shape_can_be_tested(self) -> bool:
         """Whether there are enough rows of rarer outcomes, and enough groups."""
-        groups = math.inf if self.n_groups is None else min(each_count(self.n_groups))
-        return self._rarer >= FEWEST_RARER and groups >= _GROUPS_PER_CLASS * len(self.names)
+        return self._rarer >= FEWEST_RARER and enough_groups(self._rarer, self.n_groups, len(self.names))
 
     def adjusted(self) -> dict[str, float]:
         """The p-value of every test, corrected for all of them; by the kind of test and its place.
@@ -128,6 +127,13 @@ class CalibrationEvidence:
             shares += [1 / max(known, 1)] * len(own)
         found = weighted_holm(np.array(list(p.values())), np.array(shares))
         return {test: q for test, q in zip(p, found.tolist(), strict=True) if not test.startswith("no ")}
+
+
+def enough_groups(rarer: float, n_groups: GroupCount | None, n_classes: int) -> bool:
+    """Whether a test of all events that draws groups holds its level; `rarer` rows have a rarer outcome."""
+    if n_groups is None:
+        return True
+    return rarer >= FEWEST_RARER and min(each_count(n_groups)) >= _GROUPS_PER_CLASS * n_classes
 
 
 def _numbers(values: Sequence[float | None]) -> list[float]:
