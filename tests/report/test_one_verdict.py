@@ -201,3 +201,43 @@ def test_subgroups_of_a_comparison_are_those_of_the_best_model(tmp_path):
         if line["stands_out"]
     }
     assert out >= {("c", "one"), ("a", "two")}
+
+
+# ---- names of classes, and few events ----------------------------------------------------------
+
+
+def test_classes_that_are_numbers_have_the_name_of_their_column(tmp_path):
+    y, p, _ = KINDS["shifted"]
+    frame = pl.DataFrame({"Churn": y, "p_0": p[:, 0], "p_1": p[:, 1]})
+    frame.write_csv(tmp_path / "rows.csv")
+    read = ["--target", "Churn", "--probs", "p_*"]
+    page = tmp_path / "page.html"
+    found = json.loads(verax("evaluate", tmp_path / "rows.csv", *read, "--json").stdout)
+    on_page = json.loads(verax("evaluate", tmp_path / "rows.csv", *read, "--html", page, "--json").stdout)
+    told = "Its probabilities of Churn = 1 are too high on average"
+    assert told in found["verdict"]
+    assert told in on_page["verdict"]
+    assert "The event is Churn = 1 " in Page(page.read_text(encoding="utf-8")).text
+    # Data fields hold the label.
+    assert found["card"]["classes"] == on_page["card"]["classes"] == [0, 1]
+    scanned = vx.scan(frame, target="Churn", probs="p_*")
+    assert vx.evaluate(scanned).verdict.about("risks_too_high") == ("Churn = 1",)
+    report = vx.report.Report.of(scanned).to_dict()
+    assert report["classes"] == ["0", "1"]
+    assert report["models"][next(iter(report["models"]))]["reliability"][0]["event"] == "1"
+    assert vx.report.Report.of(y, p).verdict.about("risks_too_high") == ("class 1",)
+    assert vx.report.Report.of(y, p, outcome="Churn").verdict.about("risks_too_high") == ("Churn = 1",)
+
+
+@pytest.mark.parametrize(("rows", "events", "seen"), [(2000, 10, False), (2000, 200, True), (300, 0, False)])
+def test_few_events_cannot_show_that_forecasts_are_calibrated(rows, events, seen):
+    """About 30 events tell a risk from half of it: (2.8 / 0.5)^2, at a power of 80 %."""
+    # Two fifths of the events are among the first half of the rows, whose risk is as much smaller.
+    place, half = np.arange(rows) % (rows // 2), np.arange(rows) >= rows // 2
+    y = (place < np.where(half, 0.6, 0.4) * events).astype(int)
+    p = np.where(half, 1.2, 0.8) * max(events, 0.3) / rows
+    verdict = vx.evaluate(y, p).verdict
+    assert ("no_miscalibration_seen" in verdict.claims) == seen
+    if not seen:
+        few = "none of the rows have" if not events else f"only {events} of {rows:,} rows have"
+        assert f"Too few events to tell whether the model is calibrated: {few} another" in verdict

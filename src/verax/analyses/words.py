@@ -116,6 +116,22 @@ def distinct(values: Iterable[object]) -> tuple[str, ...]:
     return tuple(texts)
 
 
+# Labels that say nothing alone.
+_BARE = frozenset({"yes", "no", "true", "false"})
+
+
+def class_titles(labels: Sequence[str], outcome: str) -> tuple[str, ...]:
+    """What classes are called in a sentence or a title: with the name of the outcome if they are numbers.
+
+    >>> class_titles(["0", "1"], "churn"), class_titles(["low", "high"], "risk"), class_titles(["0", "1"], "")
+    (('churn = 0', 'churn = 1'), ('low', 'high'), ('0', '1'))
+    """
+    bare = all(label.lstrip("-").isdigit() or label.lower() in _BARE for label in labels)
+    if not outcome or not bare:
+        return tuple(labels)
+    return tuple(f"{clean(outcome, 40)} = {label}" for label in labels)
+
+
 def number(x: float | None, digits: int = 4) -> str:
     """A number with a given number of decimals, more where all would be zero; a dash if undefined.
 

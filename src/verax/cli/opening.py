@@ -130,6 +130,12 @@ class GivenRows:
         """The rows in memory of the first model, which have ids and subgroups."""
         return next(iter(self.parts.values()), None)
 
+    @property
+    def outcome(self) -> str:
+        """What the outcomes of rows in memory are called; empty for lists."""
+        roles = getattr(self.first, "roles", None)
+        return "" if roles is None else str(roles.outcome)
+
     def ask(self, function: Callable[..., T], **how: Any) -> T:
         """What a function finds in the rows; errors about rows of a file name the file and its columns."""
         try:
@@ -209,6 +215,7 @@ class GivenRows:
             return self.ask(verdict_of, rules=rules, **how)
         y, p = self.given
         models = p if isinstance(p, dict) else {next(iter(self.files)): p}
+        how["outcome"] = self.outcome
         return replace(self, given=(y, models)).ask(verdict_of, rules=rules, **how)
 
     def report(self, **how: Any) -> Report:
@@ -219,7 +226,7 @@ class GivenRows:
             return self.ask(Report.of, **how)
         y, p = self.given
         models = p if isinstance(p, dict) else {next(iter(self.files)): p}
-        how |= {"ids": self.first.ids, "skipped": self.skipped}
+        how |= {"ids": self.first.ids, "skipped": self.skipped, "outcome": self.outcome}
         if "classes" in self.options:
             how["numbers"] = self.numbers
         return replace(self, given=(y, models)).ask(Report.of, **how)

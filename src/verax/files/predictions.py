@@ -13,6 +13,7 @@ import numpy as np
 
 from verax.common.checks import check_choice, check_flag
 from verax.errors import InputError, Remedy, passing, show
+from verax.files.naming import TARGETS, spoken
 from verax.inputs.arrays import to_host
 from verax.inputs.columns import Columns
 from verax.inputs.cumulative import OUTPUTS
@@ -295,6 +296,11 @@ class Roles:
     raters_are: str = "labels"
     sets: bool = False
     outputs: str = PROBABILITIES
+
+    @property
+    def outcome(self) -> str:
+        """What the outcomes are called; empty where the column has a name like "label"."""
+        return "" if spoken(self.target) in TARGETS or self.raters else self.target
 
     @property
     def counted(self) -> bool:

@@ -6,6 +6,7 @@ are, makes the summaries of each part there and merges them. Neither knows the o
 
 from __future__ import annotations
 
+import copy
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -470,6 +471,8 @@ class Handle(ABC):
         Whether the forecasts are top lists, not full distributions.
     sets : bool
         Whether the forecasts are prediction sets.
+    outcome : str
+        What the outcomes are called, such as "churn"; empty where they have no name, or one like "label".
     graded : Rule or None
         The rule `Grade` with the range of grades, where rows are graded answers; None elsewhere.
     has_rows : bool
@@ -496,6 +499,7 @@ class Handle(ABC):
     by: tuple[str, ...] = ()
     lists: bool = False
     sets: bool = False
+    outcome: str = ""
     graded: Any = None
     has_rows: bool = True
     shard: bool = False
@@ -523,6 +527,25 @@ class Handle(ABC):
     def class_names(self) -> tuple[str, ...]:
         """The names of the classes as texts; their numbers where they have none."""
         return tuple(map(str, range(self.n_classes) if self.classes is None else self.classes))
+
+    def called(self, outcome: str) -> Handle:
+        """The same predictions with another name of the outcomes.
+
+        Parameters
+        ----------
+        outcome : str
+            The name; the same predictions as they are where it is empty.
+
+        Returns
+        -------
+        Handle
+            The predictions.
+        """
+        if not outcome:
+            return self
+        same = copy.copy(self)
+        same.outcome = outcome
+        return same
 
     def in_memory(self) -> Handle:
         """The same predictions with all rows in memory where they fit; else themselves."""

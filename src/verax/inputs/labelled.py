@@ -51,6 +51,7 @@ class Labelled(Handle):
             "taken",
             "lists",
             "sets",
+            "outcome",
             "graded",
             "has_rows",
             "shard",

@@ -114,7 +114,7 @@ class InMemory(Handle):
         part, models = self._part, {name: one_way(rows) for name, rows in self._part.models.items()}
         beside: dict[str, Any] = {"ids": part.ids, "by": part.by, "numbers": part.numbers}
         found = InMemory(models, several=self._several, skipped=part.skipped, **beside)
-        found.name, found.taken = self.name, self.taken
+        found.name, found.taken, found.outcome = self.name, self.taken, self.outcome
         return found
 
     def summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:

@@ -25,7 +25,7 @@ def balance_exhibit(contents: Contents) -> dict[str, Any]:
     highest = float(observed.max())
     lines = [
         {
-            "name": problem.names[i],
+            "name": problem.titles[i],
             "n": f"{int(rows[i]):,}",
             "share": part_of(float(observed[i])),
             "bar": round(100 * float(observed[i]) / highest, 1) if highest else 0.0,

@@ -96,7 +96,7 @@ def filled(drawing: Spec, data: dict[str, Values]) -> Spec:
 
 def class_rows(contents: Contents, found: Sequence[Distributions]) -> Values:
     """A row for each model, score and class."""
-    names = contents.problem.names
+    names = contents.problem.titles
     return [
         interval_row(m, s, i, names[line.position], i, line.n_rows, mean, line.intervals[rule])
         for m, own in enumerate(found)

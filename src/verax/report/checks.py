@@ -197,7 +197,7 @@ def _observed(problem: Problem, n: Any) -> Check:
 
 
 def _classes(problem: Problem, positions: Any) -> str:
-    names = [problem.names[i] for i in positions[:NAMED]]
+    names = [problem.titles[i] for i in positions[:NAMED]]
     more = len(positions) - len(names)
     return join([*names, *([f"{more} more"] if more else [])])
 

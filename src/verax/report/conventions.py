@@ -218,7 +218,7 @@ def _two_class_methods(contents: Contents) -> list[str]:
     two = None if contents.thresholds is None else contents.thresholds.two
     if two is None:
         return []
-    rate, event = two.net_benefit.curves[0].prevalence, clean(contents.problem.names[1], 60)
+    rate, event = two.net_benefit.curves[0].prevalence, clean(contents.problem.titles[1], 60)
     grouped = contents.problem.grouped
     areas = "confidence intervals over groups" if grouped else "DeLong's confidence intervals"
     rates = "Wilson's confidence intervals" + (" with variances over groups" if grouped else "")

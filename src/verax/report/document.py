@@ -96,6 +96,7 @@ class Report:
         invalid: Literal["raise", "skip"] = "raise",
         skipped: Skipped | None = None,
         numbers: Ints | None = None,
+        outcome: str = "",
     ) -> Report:
         """Compute everything that the page shows.
 
@@ -154,6 +155,10 @@ class Report:
             The invalid rows that were left out before, for callers that left them out themselves.
         numbers : array of shape (N,), optional
             The numbers of all other rows, for the same callers.
+        outcome : str, default ""
+            What the outcomes are called, such as "churn". Classes that are numbers are then shown as
+            "churn = 1". By default the column of predictions that `scan` has opened, unless it is called
+            "label" or the like.
 
         Returns
         -------
@@ -188,6 +193,7 @@ class Report:
             logits=logits,
             raters=raters,
         )
+        handle = handle.called(outcome)
         problem = Problem.of(
             handle,
             rules,

@@ -244,8 +244,8 @@ def confusion_exhibit(contents: Contents, found: Findings) -> dict[str, Any]:
     costs = None if problem.costs is None else cost_matrix(problem.costs, problem.n_classes)
     small = problem.n_classes <= _MATRIX
     return {
-        "matrix": _matrix(problem.names, counts, costs) if small else None,
-        "listed": [] if small else _confused(problem.names, counts, costs),
+        "matrix": _matrix(problem.titles, counts, costs) if small else None,
+        "listed": [] if small else _confused(problem.titles, counts, costs),
         "words": _cost_words(contents, found),
         "costly": costs is not None,
     }
@@ -338,7 +338,7 @@ def by_class_exhibit(contents: Contents) -> dict[str, Any]:
         "models": [
             [
                 {
-                    "name": problem.names[line.position],
+                    "name": problem.titles[line.position],
                     "n": f"{line.n_rows:,}",
                     "values": [(number(line.means[rule]), span(line.intervals[rule])) for rule in line.means],
                 }

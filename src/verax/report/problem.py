@@ -8,7 +8,7 @@ from typing import Any
 
 from verax._settings import settings
 from verax.analyses.cards.scorecard import Scorecard, check_whole
-from verax.analyses.words import distinct
+from verax.analyses.words import class_titles, distinct
 from verax.common.checks import check_flag
 from verax.errors import InputError
 from verax.inference.intervals import WeightsAre
@@ -42,7 +42,9 @@ class Problem:
     models : dict
         The names of the models as the page shows them, by the names that the handle has.
     names : tuple of str
-        What the page calls the classes, all different; empty for top lists.
+        The labels of the classes, all different; empty for top lists.
+    titles : tuple of str
+        What the page calls the classes: with the name of the outcome if they are numbers.
     rules : tuple of rules
         The rules on the card. The first is the one that ranks models and rows.
     by : tuple of str
@@ -64,6 +66,7 @@ class Problem:
     models: dict[str, str]
     n_classes: int
     names: tuple[str, ...]
+    titles: tuple[str, ...]
     ordered: bool
     costs: CostsLike | None
     rules: tuple[Rule, ...]
@@ -112,11 +115,13 @@ class Problem:
             raise InputError(
                 "cannot be used with predictions that are not in memory", argument="time_ordered"
             )
+        names = () if handle.lists else distinct(handle.class_names)
         shown = dict(zip(handle.models, distinct(handle.models), strict=True))
         return cls(
             models=shown,
             n_classes=handle.n_classes,
-            names=() if handle.lists else distinct(handle.class_names),
+            names=names,
+            titles=class_titles(names, handle.outcome),
             ordered=ordered,
             costs=costs if costs is not None or not ordered else "quadratic",
             rules=chosen,

@@ -36,6 +36,8 @@ class ReliabilityPanel:
         Shares of the weight in bins from 0 to 1.
     components : Components or None
         Of the squared error of the event.
+    event : str
+        Its label, where the title has the name of the outcome too.
     """
 
     position: int
@@ -43,11 +45,12 @@ class ReliabilityPanel:
     points: Floats
     histogram: Floats
     components: Components | None
+    event: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """The panel as plain Python values."""
         return {
-            "event": self.title,
+            "event": self.event or self.title,
             "points": self.points.tolist(),
             "histogram": self.histogram.tolist(),
             **({} if self.components is None else self.components.to_dict(stored=False)),
@@ -75,10 +78,12 @@ def most_miscalibrated(parted: Mapping[str, Decomposition]) -> list[int]:
 
 def panel_of(problem: Problem, position: int, curve: FittedCurve) -> ReliabilityPanel:
     """The panel that shows a curve."""
-    name = problem.names[position]
-    title = f"at most {name}" if problem.ordered else name
+    title, event = (
+        f"at most {names[position]}" if problem.ordered else names[position]
+        for names in (problem.titles, problem.names)
+    )
     points = on_grid(curve.forecast, curve.frequency, curve.weight, curve.within)
-    return ReliabilityPanel(position, title, points, curve.histogram, curve.components)
+    return ReliabilityPanel(position, title, points, curve.histogram, curve.components, event)
 
 
 def panels_of_places(found: Sequence[ListReliability]) -> list[list[ReliabilityPanel]]:

@@ -158,7 +158,7 @@ def _facts(contents: Contents) -> list[tuple[str, str]]:
         facts.insert(
             2,
             (
-                f"observed {clean(problem.names[1], 40)}",
+                f"observed {clean(problem.titles[1], 40)}",
                 percent(_best_curve(contents, two.net_benefit).prevalence, 1),
             ),
         )
@@ -285,11 +285,11 @@ def _split(cases: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]
 
 
 def _distributed(contents: Contents, case: Case) -> dict[str, Any]:
-    names, p = contents.problem.names, case.forecast
+    names, p = contents.problem.titles, case.forecast
     shares: Mapping[Hashable, float] = case.outcome if isinstance(case, ShareCase) else {}
     # Of raters who disagree, the class that most of them chose.
     chosen = max(shares, key=lambda name: shares[name]) if shares else case.outcome
-    outcome = names.index(str(chosen))
+    outcome = contents.problem.names.index(str(chosen))
     order = sorted(range(len(names)), key=lambda i: -p[i])
     shown = range(len(names)) if len(names) <= _WRITTEN else sorted({*order[:_TOP], outcome}, key=order.index)
     omitted, rest = len(names) - len(shown), chance(max(0.0, 1 - sum(p[i] for i in shown)))

@@ -47,7 +47,7 @@ def thresholds_exhibit(contents: Contents) -> dict[str, Any] | None:
         return None
     names = list(contents.problem.models.values())
     return {
-        "event": contents.problem.names[1],
+        "event": contents.problem.titles[1],
         "prevalence": percent(found.net_benefit.curves[0].prevalence, 1),
         "areas": [_areas(contents, found, m) for m in range(len(names))],
         "gaps": _gaps(contents, found, names),

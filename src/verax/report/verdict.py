@@ -68,7 +68,7 @@ def evidence_of(contents: Contents, found: Findings) -> CalibrationEvidence:
     assert found.dense is not None
     problem = contents.problem
     return CalibrationEvidence(
-        names=problem.names,
+        names=problem.titles,
         ordered=problem.ordered,
         n_rows=found.card.effective_rows,
         n_groups=found.card.n_groups,

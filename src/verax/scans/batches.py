@@ -59,6 +59,7 @@ class TableHandle(LocalHandle):
         self.rated: bool = self._reader.rated
         self.sets: bool = self._reader.sets
         self.graded: Any = getattr(self._reader, "graded", None)
+        self.outcome: str = getattr(self._reader, "outcome", "")
         self.has_rows: bool = not getattr(table.reader, "once", False)
         width = self.n_classes * len(self.models)
         dense = not self.lists and self.graded is None
@@ -172,6 +173,7 @@ class ArrayHandle(LocalHandle):
         self.n_rows: int | None = first.n_rows
         self.classes, self.n_classes = first.classes, first.width
         self.roles: Roles = first.roles
+        self.outcome: str = first.roles.outcome
         self.by: tuple[str, ...] = first.roles.by
         self.weighted: bool = first.roles.weights is not None
         self.taken = taken_by({model: source.taken for model, source in self._sources.items()})

@@ -72,6 +72,7 @@ class Held(LocalHandle):
         self.classes = first.classes
         self.n_classes = first.lists.n_classes if isinstance(first, ListFile) else first.p.shape[1]
         self.rated: bool = isinstance(first, Predictions) and bool(first.roles.raters)
+        self.outcome: str = "" if isinstance(first, ListFile) else first.roles.outcome
         self.sets: bool = request.sets
         self.weighted: bool = first.weights is not None or self.rated
 
@@ -105,7 +106,7 @@ class Held(LocalHandle):
             numbers=part.numbers,
             skipped=part.skipped,
         )
-        found.name, found.taken = self.name, self.taken
+        found.name, found.taken, found.outcome = self.name, self.taken, self.outcome
         return found
 
     def _work(self, times: int) -> Iterator[Work]:

@@ -107,6 +107,7 @@ class PartitionedHandle(Handle):
         self.rated: bool = self._reader.rated
         self.sets: bool = self._reader.sets
         self.graded: Any = getattr(self._reader, "graded", None)
+        self.outcome: str = getattr(self._reader, "outcome", "")
         self.classes, self.n_classes = self._reader.classes, self._reader.n_classes
         self.ids, self.distinct = asked.ids, asked.distinct
 

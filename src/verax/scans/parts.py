@@ -75,6 +75,11 @@ class PartReader:
         return self.first.roles.by
 
     @property
+    def outcome(self) -> str:
+        """What the outcomes are called."""
+        return self.first.roles.outcome
+
+    @property
     def classes(self) -> tuple[Hashable, ...] | None:
         """The names of the classes."""
         return self.first.labels.classes

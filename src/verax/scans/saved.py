@@ -86,6 +86,7 @@ class Recorded(Handle):
             "lists",
             "rated",
             "sets",
+            "outcome",
             "graded",
         ):
             setattr(self, name, getattr(handle, name))

@@ -48,8 +48,8 @@ class Subgroup:
     p_value : float or None
         How often a calibrated forecast would look as miscalibrated; None where it was not tested.
     p_adjusted : float or None
-        The same with Holm's correction over the subgroups; None where it was not tested, or has too few groups
-        for the test.
+        The same with Holm's correction over the subgroups; None where it was not tested, or has too few
+        groups for the test.
     stands_out : bool
         Whether the miscalibration is beyond chance after the correction.
     undecided : bool

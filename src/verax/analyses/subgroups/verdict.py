@@ -36,6 +36,7 @@ def verdict_of(
     time_ordered: bool = False,
     found: Comparison | None = None,
     parts: Mapping[str, Subgroups] | None = None,
+    outcome: str = "",
     **read: Unpack[Reading],
 ) -> tuple[Verdict, dict[str, Subgroups]]:
     """What there is to claim of the forecasts of one or more models.
@@ -56,6 +57,8 @@ def verdict_of(
         The comparison of several models by all rules, where it is known.
     parts : mapping of str to Subgroups, optional
         The subgroups of each column.
+    outcome : str, default ""
+        What the outcomes are called; by default as the handle calls them.
     **read
 
     Returns
@@ -68,7 +71,7 @@ def verdict_of(
     chosen = None if rules is None else [_inner(rule) for rule in as_rules(rules)]
     in_order = needs_order(chosen or (), ordered=ordered)
     models = p if p is None or isinstance(p, dict) else {"model": p}
-    handle = open_rows(y, models, ordered=in_order, **read)
+    handle = open_rows(y, models, ordered=in_order, **read).called(outcome)
     plan = Resampling.checked(confidence, 1000, seed, weights_are=weights_are)
     judged = judge(handle, chosen, ordered=ordered, plan=plan, time_ordered=time_ordered, found=found)
     return with_subgroups(judged, parts or {})

@@ -27,9 +27,10 @@ from verax.inputs.groups import GroupCount, each_count, in_words
 
 # Gaps and slopes that are significant and smaller than these are called slight.
 SLIGHT_GAP, _SLIGHT_SLOPE = 0.01, 0.05
-# What a test of calibration should be able to see: a gap of claims, a slope this far from 1, and this share
-# of the score as miscalibration, each with a power of about 80 %.
-_GAP, _SLOPE, _SHARE = 0.05, 0.25, 0.05
+# What a test of calibration should be able to see: a gap of claims (of rare outcomes, this part of their
+# share), a slope this far from 1, and this share of the score as miscalibration, each with a power of about
+# 80 %.
+_GAP, _PART, _SLOPE, _SHARE = 0.05, 0.5, 0.25, 0.05
 _POWER = 2.8
 # With fewer rows of another outcome than the most frequent one, tests of all events and of a loss that is too
 # high reject calibrated forecasts of rare events in a tenth of the samples and more.
@@ -85,25 +86,36 @@ class CalibrationEvidence:
 
     def event(self, i: int) -> str:
         """What an event is called: a class, or of ordered classes one or a higher one."""
-        name = self.names[i + 1 if self.ordered else i]
-        # A number alone does not say what it counts.
-        called = f"class {name}" if name.lstrip("-").isdigit() else name
+        called = self._called(i + 1 if self.ordered else i)
         return f"{called} or higher" if self.ordered and i + 2 < len(self.names) else called
 
+    def _called(self, i: int) -> str:
+        """What a class is called; a number alone does not say what it counts."""
+        name = self.names[i]
+        return f"class {name}" if name.lstrip("-").isdigit() else name
+
     @property
-    def _rarer(self) -> float:
-        """How many rows have another outcome than the most frequent one."""
+    def _shares(self) -> list[float]:
+        """How often each class happened."""
         shares = [bias.happened for bias in self.biases]
         if self.ordered:
-            shares = np.diff([0.0, *shares, 1.0]).tolist()
-        elif len(self.names) == 2:
-            shares = [1 - shares[0], shares[0]]
-        return self.n_rows * (1 - max(shares))
+            return [float(share) for share in np.diff([0.0, *shares, 1.0])]
+        return [1 - shares[0], shares[0]] if len(self.names) == 2 else shares
+
+    @property
+    def rarer(self) -> float:
+        """How many rows have another outcome than the most frequent one."""
+        return max(0.0, self.n_rows * (1 - max(self._shares)))
+
+    @property
+    def most_frequent(self) -> str:
+        """What the most frequent class is called."""
+        return self._called(int(np.argmax(self._shares)))
 
     @property
     def _shape_can_be_tested(self) -> bool:
         """Whether there are enough rows of rarer outcomes, and enough groups."""
-        return self._rarer >= FEWEST_RARER and enough_groups(self._rarer, self.n_groups, len(self.names))
+        return self.rarer >= FEWEST_RARER and enough_groups(self.rarer, self.n_groups, len(self.names))
 
     def adjusted(self) -> dict[str, float]:
         """The p-value of every test, corrected for all of them; by the kind of test and its place.
@@ -165,9 +177,16 @@ def calibration_findings(
         ]
     groups = "" if evidence.n_groups is None else f" in {in_words(evidence.n_groups)}"
     text = f"Too few rows to tell whether {_mid(whose)} is calibrated ({evidence.n_rows:,.0f}{groups})."
-    enough = _enough(evidence.overconfidence.claimed)
-    step = NextStep(f"collect about {enough:,} {'rows' if evidence.n_groups is None else 'groups'}")
-    numbers = {"rows": evidence.n_rows, "enough": enough}
+    enough, rarer = _enough(evidence), round(evidence.rarer)
+    if _few_are_rarer(evidence):
+        has = f"only {rarer:,} of {evidence.n_rows:,.0f} rows" if rarer else "none of the rows"
+        text = (
+            f"Too few events to tell whether {_mid(whose)} is calibrated: {has} "
+            f"{'has' if rarer == 1 else 'have'} another outcome than {evidence.most_frequent}{groups}."
+        )
+    unit = "rows" if evidence.n_groups is None else "groups"
+    step = None if math.isinf(enough) else NextStep(f"collect about {enough:,.0f} {unit} in all")
+    numbers = {"rows": evidence.n_rows, "rarer": evidence.rarer, "enough": enough}
     return [Finding(Claim.TOO_FEW, text, numbers=numbers, level=level.level, step=step)]
 
 
@@ -294,10 +313,21 @@ class _Judge:
 _RECALIBRATE = NextStep("try recalibration", "vx.recalibrate(y, p)", "verax recalibrate {source}")
 
 
-def _enough(claimed: float) -> int:
-    """How many rows could show a relevant gap of claims, with two digits."""
+def _few_are_rarer(evidence: CalibrationEvidence) -> bool:
+    """Whether a gap of claims as large as is relevant is small because other outcomes are rare."""
+    return _PART * evidence.rarer < _GAP * evidence.n_rows
+
+
+def _enough(evidence: CalibrationEvidence) -> float:
+    """How many rows could show a relevant gap of claims, with two digits; infinite where all are alike."""
+    claimed, share = evidence.overconfidence.claimed, evidence.rarer / evidence.n_rows
     n = (_POWER / _GAP) ** 2 * max(claimed * (1 - claimed), 0.01)
-    return math.ceil(n / 10) * 10 if n < 100 else math.ceil(n / 50) * 50
+    if _few_are_rarer(evidence):
+        n = max(n, _POWER**2 * (1 - share) / (_PART**2 * share)) if share > 0 else math.inf
+    if math.isinf(n):
+        return n
+    step = max(10.0 if n < 100 else 50.0, 10.0 ** (math.floor(math.log10(n)) - 1))
+    return math.ceil(n / step) * step
 
 
 def _could_see(evidence: CalibrationEvidence, tested: dict[str, float]) -> bool:
@@ -305,10 +335,13 @@ def _could_see(evidence: CalibrationEvidence, tested: dict[str, float]) -> bool:
     claimed, count = evidence.overconfidence.claimed, evidence.n_groups
     n = evidence.n_rows if count is None else min(each_count(count))
     error = math.sqrt(max(claimed * (1 - claimed), 1e-12) / max(n, 1))
-    able = [_POWER * error <= _GAP]
+    able = [_POWER * error <= _GAP, "shape 0" in tested and _spread(evidence.whole) <= _SHARE]
+    if _few_are_rarer(evidence):
+        # Twice a small risk hardly adds to the score.
+        share = evidence.rarer / evidence.n_rows
+        able = [_POWER * math.sqrt(share * (1 - share) / max(n, 1)) <= _PART * share and share > 0]
     ends = [line.slope_interval for line in evidence.lines if line.slope_interval.defined]
     able += [_POWER / 1.96 * (end.high - end.low) / 2 <= _SLOPE for end in ends]
-    able.append("shape 0" in tested and _spread(evidence.whole) <= _SHARE)
     return any(able)
 
 

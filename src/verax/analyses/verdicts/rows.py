@@ -24,7 +24,7 @@ from verax.analyses.verdicts.calibration import (
     untested,
 )
 from verax.analyses.verdicts.which import Question, which_findings
-from verax.analyses.words import distinct
+from verax.analyses.words import class_titles, distinct
 from verax.errors import InputError
 from verax.inference.findings import Claim, Finding, Level, Verdict
 from verax.inference.intervals import Resampling
@@ -151,7 +151,7 @@ def evidence_of(
 
         slopes = fit_slopes(handle, ordered, 0, plan.confidence, model=model)
     return CalibrationEvidence(
-        names=distinct(handle.class_names),
+        names=class_titles(distinct(handle.class_names), handle.outcome),
         ordered=ordered,
         n_rows=weight if plan.copies else weight**2 / squares,
         n_groups=parts.n_groups,
