@@ -142,6 +142,7 @@ def test_the_page_shows_every_number_beside_the_computed_one(paper):
     assert shown[1].splitlines() == rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_call_on_the_page_runs(paper, folder, monkeypatch):
     monkeypatch.chdir(folder)
