@@ -56,6 +56,7 @@ from .inputs.forecasts import Forecasts as Forecasts
 from .inputs.lists.labelsets import instance_f1 as instance_f1
 from .inputs.lists.pooling import combine as combine
 from .inputs.lists.toplists import TopLists as TopLists
+from .inputs.reading import Reading as Reading
 from .inputs.sets.sets import Sets as Sets
 from .scans.saved import Recorded as Recorded
 from .scans.scan import scan as scan

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from verax._settings import settings
+from verax.cli.config import Config
 from verax.cli.panels import path_of
 from verax.common.packages import needed
 from verax.common.paths import as_path, refuse_special
@@ -34,7 +35,7 @@ OUTPUTS = ("html", "save", "plot", "out", "state")
 # Parameters that name files to read; outcomes and weights may be arrays in files of their own.
 INPUTS = (
     *("given", "files", "file", "predictions", "apply_to", "load", "outcomes", "calibrate", "reference"),
-    *("target", "weights", "groups", "history"),
+    *("config", "target", "weights", "groups", "history"),
 )
 _PIPE = "Pipe it in, and name - in its place: `cat FILE | verax evaluate -`."
 _BLOCK, _LOOK = 2**20, 2**16
@@ -53,7 +54,7 @@ def prepare(command: Any) -> None:
 
     def invoke(context: Any) -> Any:
         context.params |= {name: _places(value) for name, value in context.params.items()}
-        Typed.context, Typed.params = context, dict(context.params)
+        Typed.begin(context)
         with Piped.spooled(context.params):
             for path in _inputs(context.params):
                 if not isinstance(path, RemotePath):
@@ -72,6 +73,28 @@ class Typed:
     params: ClassVar[Mapping[str, Any]] = {}
     # The options that say how files are read, by name.
     reading: ClassVar[frozenset[str]] = frozenset()
+    # The file that says how files are read, and the files that are named there and not typed.
+    config: ClassVar[Config | None] = None
+    files: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def begin(cls, context: Any) -> None:
+        """Note the command, and complete its files by those of `verax.toml`."""
+        cls.context, cls.config, cls.files = context, None, ()
+        params = context.params
+        if "config" in params:
+            cls.config = Config.found(params["config"])
+        needs_files = getattr(context.command.callback, "needs_files", False)
+        if cls.config is not None and needs_files and not params["given"]:
+            cls.files = cls.config.files
+            params["given"] = list(cls.files)
+        cls.params = dict(params)
+
+    @classmethod
+    def is_typed(cls, flag: str) -> bool:
+        """Whether an option was typed."""
+        source = cls.context.get_parameter_source(flag.replace("-", "_"))
+        return source is not None and source.name == "COMMANDLINE"
 
     @classmethod
     def path(cls) -> str:
@@ -84,10 +107,10 @@ class Typed:
 
         Subgroups are left out: not every command has them.
         """
-        words: list[str] = []
+        words: list[str] = list(cls.files)
         for param in () if cls.context is None else cls.context.command.params:
             value, name = cls.params.get(param.name), param.name
-            if cls.context.get_parameter_source(name).name != "COMMANDLINE" or name == "by":
+            if not cls.is_typed(name) or name == "by":
                 continue
             values = list(map(str, _texts(value)))
             flags = [flag for flag in param.opts if flag.startswith("-")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -10,13 +11,14 @@ from verax.cli import comparing, options
 from verax.cli.app import FAILED, app, hand_over
 from verax.cli.arguments import Typed
 from verax.cli.comparing import show_questions
-from verax.cli.grading import Grading
+from verax.cli.grading import are_grades
 from verax.cli.models import open_models, own_rows, paths_of, short_name
-from verax.cli.options import Reading, reads_files
+from verax.cli.options import reads_files
 from verax.cli.output import Json, check_report, command_line, draw_to, show, told, verdict_lines
 from verax.cli.require import bounds_on_difference
 from verax.common.paths import called
 from verax.inference.estimates import Method
+from verax.inputs.reading import Reading
 from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules, default_rules
 
@@ -117,8 +119,8 @@ def compare(
     plan: dict[str, Any] = {"confidence": confidence, "seed": seed, "weights_are": reading.weights_are}
     how: dict[str, Any] = {"method": cast(Method, method), "reference": reference, "bootstrap": bootstrap}
     how["margin"] = margin
-    graded = Grading(model_column=model_column, task=task, epoch=epoch)
-    if graded.are_in(next(iter(name_files(given[:1]).values())), reading):
+    graded = replace(reading, model_column=model_column, task=task, epoch=epoch)
+    if are_grades(next(iter(name_files(given[:1]).values())), graded):
         hand_over("evals compare", "These are graded answers")
         return
     columns = {"times": times, "closes": closes, "task": task, "epochs": epoch}

@@ -10,11 +10,12 @@ import typer
 from verax.cli import comparing, options
 from verax.cli.app import app
 from verax.cli.comparing import show_compared
-from verax.cli.options import Reading, reads_files
+from verax.cli.options import reads_files
 from verax.cli.output import Json
 from verax.cli.require import bounds_on_difference
 from verax.common.paths import as_path
 from verax.errors import InputError, Remedy
+from verax.inputs.reading import Reading
 
 # What tables of scores have of a file of predictions: the way in which texts are written.
 _OF_TABLES = ("delimiter", "decimal", "stdin_format")
@@ -93,5 +94,5 @@ def read_scores(
             remedies=[Remedy("Put the scores of all models into one file.")],
         )
     named = [name for name in (rows, models) if name is not None]
-    table = read_score_table(as_path(given[0]), reading.request, named)
+    table = read_score_table(as_path(given[0]), reading, named)
     return table, {"datasets": rows, "models": models, "scores": scores}

@@ -9,9 +9,10 @@ import typer
 
 from verax.cli import options
 from verax.cli.app import app
-from verax.cli.options import Reading, reads_files
+from verax.cli.options import reads_files
 from verax.cli.output import Json, draw_to, show
 from verax.errors import InputError
+from verax.inputs.reading import Reading
 
 _EXAMPLES = """Examples: `verax decide preds.parquet`,
 `verax decide preds.parquet --threshold 0.2 --threshold 0.5 --groups site`,

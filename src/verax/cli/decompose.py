@@ -13,8 +13,9 @@ from verax.analyses.calibration.reliability import reliability
 from verax.analyses.calibration.summary import add_skill
 from verax.cli import options
 from verax.cli.app import app
-from verax.cli.options import Reading, reads_files
+from verax.cli.options import reads_files
 from verax.cli.output import Json, draw_to, show
+from verax.inputs.reading import Reading
 from verax.scores.metrics import needs_order
 from verax.scores.registry import default_rules, parse
 

@@ -13,12 +13,13 @@ from verax.cli.app import FAILED, app
 from verax.cli.arguments import Typed
 from verax.cli.comparing import Missing, show_questions
 from verax.cli.grade_bounds import grade_bounds, hold_grades
-from verax.cli.grading import GradedFiles, Grading, reads_answers
-from verax.cli.options import Reading
+from verax.cli.grading import GradedFiles, read_one
+from verax.cli.options import reads_answers
 from verax.cli.output import Json, command_line, show, told, verdict_lines
 from verax.cli.plan import Difference, Margin, Models, Power, PowerPlot, RowsPerGroup, Width, show_plan
 from verax.cli.require import Strictly, bounds_on_difference
 from verax.common.paths import called
+from verax.inputs.reading import Reading
 
 evals = typer.Typer(
     help="Evaluate and compare graded answers and evaluation logs.\n\n"
@@ -46,7 +47,6 @@ Answers = Annotated[
 def evaluate(
     given: Answers,
     reading: Reading,
-    grading: Grading,
     require: Annotated[
         list[str] | None,
         typer.Option(
@@ -70,9 +70,9 @@ def evaluate(
     from verax.files.joining import are_named, files_of_one_model
 
     model, paths = files_of_one_model(given)
-    bounds = grade_bounds(require, strictly=require_interval, ends=grading.ends)
-    answers = grading.read_one(paths, reading, named=are_named(given))
-    card, calibration = evaluated(answers, grading, reading, confidence, bounds)
+    bounds = grade_bounds(require, strictly=require_interval, ends=reading.grade_range)
+    answers = read_one(paths, reading, named=are_named(given))
+    card, calibration = evaluated(answers, reading, confidence, bounds)
     checks = hold_grades(bounds, card, calibration)
     file, verdict = called(paths), card.verdict.with_source(Typed.source())
     if html is not None:
@@ -120,7 +120,6 @@ def compare(
         ),
     ],
     reading: Reading,
-    grading: Grading,
     missing: Missing = "refuse",
     rule: Annotated[
         list[str] | None,
@@ -144,7 +143,7 @@ def compare(
     """
     from verax.analyses.comparison.grades import compare_grades
 
-    files = GradedFiles.of(given, grading, reading, scored=rule is not None)
+    files = GradedFiles.of(given, reading, scored=rule is not None)
     bounds = bounds_on_difference(require, list(files.files))
     how: dict[str, Any] = {"missing": missing, "method": method, "reference": reference, "margin": margin}
     how |= {"bootstrap": bootstrap, "confidence": confidence, "seed": seed, "rule": rule}
@@ -166,7 +165,6 @@ def plan(
         typer.Argument(metavar="FILE...", help="The pilot: answers of one or two models, also as name=FILE."),
     ],
     reading: Reading,
-    grading: Grading,
     difference: Difference = None,
     width: Width = None,
     margin: Margin = None,
@@ -193,15 +191,15 @@ def plan(
 
     paths = name_files(given)
     pilot: Any
-    if len(paths) == 1 and grading.model_column is None:
+    if len(paths) == 1 and reading.model_column is None:
         ((name, path),) = paths.items()
-        answers = grading.read_one(path, reading)
-        pilot, _ = evaluated(answers, grading, reading, confidence, [])
+        answers = read_one(path, reading)
+        pilot, _ = evaluated(answers, reading, confidence, [])
         files = {name: called(path)}
         said = [f"{called(path)}: {'; '.join(answers.taken)}", *pilot.notes]
     else:
         rules = None if rule in (None, "grade") else [rule]
-        graded = GradedFiles.of(given, grading, reading, scored=rules is not None)
+        graded = GradedFiles.of(given, reading, scored=rules is not None)
         how: dict[str, Any] = {"missing": missing, "rule": rules}
         pilot = compare_grades(**graded.arguments(), **how)
         files = dict(graded.files)
@@ -222,7 +220,6 @@ def plan(
 def worst(
     given: Answers,
     reading: Reading,
-    grading: Grading,
     n: Annotated[int, typer.Option("-n", "--number", metavar="N", help="Number of answers.")] = 10,
     as_json: Json = False,
 ) -> None:
@@ -234,8 +231,8 @@ def worst(
     from verax.files.joining import files_of_one_model
 
     _, paths = files_of_one_model(given)
-    answers = grading.read_one(paths, reading, questions=True)
-    loss = grading.ends[1] - answers.grades
+    answers = read_one(paths, reading, questions=True)
+    loss = reading.grade_range[1] - answers.grades
     sure = np.zeros(len(loss)) if answers.confidences is None else np.nan_to_num(answers.confidences)
     graded = np.flatnonzero(~np.isnan(loss))
     order = graded[np.lexsort((graded, -sure[graded], -loss[graded]))]

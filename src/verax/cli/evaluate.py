@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from verax.cli import options
 from verax.cli.app import app, hand_over
-from verax.cli.grading import Grading
-from verax.cli.options import Reading, reads_files
+from verax.cli.grading import are_grades
+from verax.cli.options import reads_files
 from verax.cli.output import Json
 from verax.cli.require import Bound, Require, Strictly, read_bounds
+from verax.inputs.reading import Reading
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded, padded
 from verax.scores.metrics import needs_order
@@ -50,7 +51,7 @@ def evaluate(
     from verax.cli.opening import Opened
     from verax.files.joining import files_of_one_model
 
-    if Grading().are_in(files_of_one_model(given)[1], reading):
+    if are_grades(files_of_one_model(given)[1], reading):
         hand_over("evals evaluate", "These are graded answers")
         return
     opened = Opened.of(given, reading)

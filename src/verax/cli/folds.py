@@ -12,11 +12,12 @@ from verax.cli.app import app
 from verax.cli.comparing import show_compared
 from verax.cli.datasets import read_scores
 from verax.cli.models import AboutFiles, open_models, paths_of
-from verax.cli.options import Reading, reads_files
+from verax.cli.options import reads_files
 from verax.cli.output import Json
 from verax.cli.require import bounds_on_difference
 from verax.common.paths import called
 from verax.errors import InputError
+from verax.inputs.reading import Reading
 
 _EXAMPLES = """Examples: `verax folds folds.csv --probs new='new_*' --probs old='old_*'`,
 `verax folds folds.csv --probs new='new_*' --probs old='old_*' --rope 0.01`"""
@@ -117,7 +118,7 @@ def _of_rows(
 
     rules = as_rules(rule or default_rules(ordered=reading.ordered))
     ordered = needs_order(rules, ordered=reading.ordered)
-    rows, about = open_models(paths, replace(reading, by=[folds]), ordered=ordered, shared_ids=shared_ids)
+    rows, about = open_models(paths, replace(reading, by=(folds,)), ordered=ordered, shared_ids=shared_ids)
     known: dict[str, Any] = {"folds": folds}
     if rows.held:
         first = rows.first

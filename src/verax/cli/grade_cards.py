@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from verax.cli.grading import Grading
 from verax.cli.opening import cut
-from verax.cli.options import Reading
+from verax.inputs.reading import Reading
 
 if TYPE_CHECKING:
     from verax.analyses.calibration.summary import CalibrationSummary
@@ -26,27 +25,27 @@ def card_texts(card: GradeCard) -> list[str]:
 
 
 def evaluated(
-    answers: GradedAnswers, grading: Grading, reading: Reading, confidence: float, bounds: Sequence[Any]
+    answers: GradedAnswers, reading: Reading, confidence: float, bounds: Sequence[Any]
 ) -> tuple[GradeCard, CalibrationSummary | None]:
     """The card of answers, and the calibration of their confidences where a bound is about it."""
     from verax.analyses.grades.evaluation import evaluate_grades, of_answers, scored_confidences
 
     groups: Any = answers.groups if len(answers.groups) > 1 else next(iter(answers.groups), None)
-    bins = {name: n for name, n in reading.bins.items() if n}
+    bins = {name: n for name, n in reading.cuts.items() if n}
     by = {
         name: cut(name, labels, bins[name], held=True) if name in bins else labels
         for name, labels in answers.by.items()
     }
-    skip = reading.skip_invalid
+    skip = reading.invalid == "skip"
     own = {"ids": answers.ids, "epochs": answers.epochs, "groups": groups, "weights": answers.weights}
     card = evaluate_grades(
         answers.grades,
         answers.confidences,
-        grade_range=grading.ends,
+        grade_range=reading.grade_range,
         task=answers.task,
         by=by,
         **own,
-        ungraded=grading.ungraded,  # type: ignore[arg-type]
+        ungraded=reading.ungraded,  # type: ignore[arg-type]
         invalid="skip" if skip else "raise",
         confidence=confidence,
     )

@@ -9,10 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from verax.cli.app import app
-from verax.cli.options import Reading, reads_files
+from verax.cli.options import reads_files
 from verax.cli.output import Json, show
 from verax.cli.panels import arrange, help_of, listed, option_lines, wrapped
 from verax.errors import VeraxError
+from verax.inputs.reading import Reading
 
 
 @app.command("help", epilog="Examples: `verax help reading`, `verax help compare`, `verax help rules`")
@@ -53,7 +54,7 @@ def _reading() -> str:
     apart = typer.Typer(add_completion=False)
 
     @apart.command()
-    @reads_files(lists=True, sets=True)
+    @reads_files(lists=True, sets=True, grades=True)
     def read(reading: Reading) -> None: ...
 
     command: Any = typer.main.get_command(apart)

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from verax.cli.options import Reading, split
 from verax.common.paths import Files, as_path, called
 from verax.errors import InputError, Remedy, passing
+from verax.inputs.reading import Reading, each_name
 
 if TYPE_CHECKING:
     from verax.cli.opening import GivenRows
@@ -31,12 +31,12 @@ def open_models(
     paths: dict[str, Files], reading: Reading, *, ordered: bool, shared_ids: bool
 ) -> tuple[GivenRows, AboutFiles]:
     """The rows of all models, in memory if they are in several files, and what to say of them."""
-    from verax.cli.opening import GivenRows
+    from verax.cli.opening import GivenRows, open_files
 
     files = {name: called(path) for name, path in paths.items()}
-    if reading.named_probs is not None:
-        handle: Any = reading.scan(next(iter(paths.values())), "model")
-        rows = replace(GivenRows.of(handle.in_order() if ordered else handle, files), bins=reading.bins)
+    if reading.several:
+        handle: Any = open_files(next(iter(paths.values())), "model", reading)
+        rows = replace(GivenRows.of(handle.in_order() if ordered else handle, files), bins=reading.cuts)
         parted = [line.partition(": ") for line in (*handle.taken, *rows.notes)]
         said = {name: [text for model, _, text in parted if model == name] for name in files}
         taken: dict[str, Any] = {name: part.roles.to_dict() for name, part in rows.parts.items()}
@@ -44,12 +44,14 @@ def open_models(
     from verax.files.joining import match, with_classes_of
 
     handles: dict[str, Any] = {}
-    given = split(reading.classes) or None
+    given = reading.names
     for name, path in paths.items():
         # Weights, groups and subgroups are those of the first file, and so are the classes.
-        own_reading = replace(reading, weights=None, groups=None, by=None) if handles else reading
+        own_reading = replace(reading, weights=None, groups=None, by=()) if handles else reading
         known = {model: handle.classes for model, handle in handles.items() if not handle.lists}
-        open_as: Callable[..., Any] = partial(own_reading.scan, path, name, hold="all", pooled="matched")
+        open_as: Callable[..., Any] = partial(
+            open_files, path, name, own_reading, hold="all", pooled="matched"
+        )
         handle = with_classes_of(known, name, given, open_as)
         handles[name] = (handle.in_order() if ordered and not handle.lists else handle).held()
     parts = {name: held.rows[held.models[0]] for name, held in handles.items()}
@@ -60,7 +62,7 @@ def open_models(
     held_rows = GivenRows(
         *((joined.y, joined.models), options | scale, None, joined.files, files),
         skipped=joined.skipped,
-        bins=reading.bins,
+        bins=reading.cuts,
         _scale=scale,
     )
     lines = {name: [*held.taken, *(f"note: {note}" for note in held.notes)] for name, held in handles.items()}
@@ -84,7 +86,7 @@ class OwnRows:
     @property
     def matched(self) -> str:
         """How rows are matched."""
-        return f"by {', '.join(split(self.reading.row_id))}"
+        return f"by {', '.join(each_name(self.reading.id))}"
 
     def arguments(self) -> dict[str, Any]:
         """Keywords of `compare`."""
@@ -133,19 +135,20 @@ def own_rows(
         )
     # What belongs to rows beside forecasts is read as subgroups are.
     beside = {**stated, **({} if model_column is None else {"models": model_column})}
-    reading = replace(reading, by=list(beside.values()) or None)
+    reading = replace(reading, by=tuple(beside.values()))
+    from verax.cli.opening import open_files
     from verax.files.joining import with_classes_of
     from verax.scores.metrics import needs_order
     from verax.scores.registry import as_rules
 
-    if reading.row_id is None:
+    if reading.id is None:
         raise InputError("must name the questions", argument="id", kind="missing", remedies=[passing(id=...)])
     order_matters = needs_order(as_rules(rule or ["brier"]), ordered=reading.ordered)
     handles: dict[str, Any] = {}
     for name, path in paths.items():
         known = {model: handle.classes for model, handle in handles.items() if not handle.lists}
-        open_as: Callable[..., Any] = partial(reading.scan, path, name, hold="all", pooled="matched")
-        handle = with_classes_of(known, name, split(reading.classes) or None, open_as)
+        open_as: Callable[..., Any] = partial(open_files, path, name, reading, hold="all", pooled="matched")
+        handle = with_classes_of(known, name, reading.names, open_as)
         handles[name] = (handle.in_order() if order_matters and not handle.lists else handle).held()
     parts = {name: held.rows[held.models[0]] for name, held in handles.items()}
     said = {name: [*held.taken, *(f"note: {note}" for note in held.notes)] for name, held in handles.items()}
@@ -198,8 +201,8 @@ def paths_of(given: list[str], reading: Reading) -> dict[str, Files]:
     """The files of each model, or one file for all models where the columns of each are named."""
     from verax import files
 
-    named = reading.named_probs
-    if named is None:
+    named = reading.several
+    if not named:
         paths = files.name_files(given)
         if len(paths) < 2:
             raise InputError(

@@ -12,10 +12,12 @@ import typer
 
 from verax.cli import options
 from verax.cli.app import FAILED, app
-from verax.cli.options import Reading, reads_files, split
+from verax.cli.opening import holds_lists
+from verax.cli.options import reads_files
 from verax.cli.output import Json, show, verdict_lines
 from verax.errors import InputError
 from verax.errors import show as quote
+from verax.inputs.reading import Reading
 
 if TYPE_CHECKING:
     from verax.analyses.monitoring.monitor import Monitor
@@ -117,7 +119,7 @@ def monitor(
 
     paths, late_paths = _files(given or []), _files(map(str, outcomes or []))
     _check_late(reading, given, late=late, outcomes=outcomes)
-    if any(reading.bins.values()):
+    if any(reading.cuts.values()):
         raise InputError(
             "must be columns of labels here: groups cut from numbers would differ from file to file",
             argument="by",
@@ -130,7 +132,7 @@ def monitor(
         "alpha": alpha,
         "ordered": reading.ordered or None,
         "unit": unit,
-        "by": tuple(split(reading.by)) or None,
+        "by": reading.by or None,
         "false_alarms": false_alarms,
     }
     told = {name: value for name, value in given_settings.items() if value is not None}
@@ -219,9 +221,9 @@ class _Run:
         found = self.monitor
         self._read_as_before()
         at_once = bool(paths and late_paths) and not late and not has_waited(found)
-        if at_once and self.reading.holds_lists(paths[0]):
+        if at_once and holds_lists(paths[0], self.reading):
             # Outcomes of top lists are matched when these are read, unless lists came before their outcomes.
-            self.reading, late_paths = replace(self.reading, outcomes=late_paths[0]), []
+            self.reading, late_paths = replace(self.reading, outcomes=str(late_paths[0])), []
         taken: list[Breakdown] = []
         before = found.history.lines
         last = before[-1].time if before else None
@@ -250,10 +252,10 @@ class _Run:
     def _read_as_before(self) -> None:
         """Read files as those before, with the time and the subgroups among the columns."""
         told, names, known = self.monitor.settings, self.reading.classes, self.monitor.classes or ()
-        if names is None and all(isinstance(c, str) and "," not in c for c in known):
+        if names is None and all(isinstance(c, str) for c in known):
             # Columns of a later file may be in another order.
-            names = ",".join(map(str, known)) or None
-        self.reading = replace(self.reading, ordered=told.ordered, classes=names, by=[self.time, *told.by])
+            names = tuple(known) or None
+        self.reading = replace(self.reading, ordered=told.ordered, classes=names, by=(self.time, *told.by))
 
     def _observe(self, path: Path, last: Any) -> Breakdown:
         """Sum up the new rows of a file of forecasts with their outcomes."""
@@ -266,7 +268,7 @@ class _Run:
         self.known_rows += n_known
         self.said.append(f"{path}: {'; '.join(_taken(handle.taken, self.time))}")
         if last is not None and found.unit is not None and steps.found:
-            check_times(steps, last, found.unit, closed=not self.reading.row_id)
+            check_times(steps, last, found.unit, closed=not self.reading.id)
         return steps
 
 
@@ -276,7 +278,7 @@ def _check_late(
     """Refuse what does not go together, before anything is read."""
     if not given and not outcomes:
         raise InputError("A file must be given, or --outcomes", argument="path", kind="missing")
-    if (late or outcomes) and not reading.row_id:
+    if (late or outcomes) and not reading.id:
         raise InputError(
             "must name the column by which outcomes find their forecasts", argument="id", kind="missing"
         )
@@ -288,13 +290,13 @@ def _take_forecasts(found: Monitor, path: Path, reading: Reading, time: str) -> 
     from verax.files.lists.opening import open_forecasts
     from verax.files.scoring import forecasts_of
 
-    if reading.holds_lists(path):
-        read = open_forecasts(path, **reading.of_lists)
+    if holds_lists(path, reading):
+        read = open_forecasts(path, reading)
         labels = {name: read.by[name] for name in found.settings.by}
         own: dict[str, Any] = {"weights": read.weights, "groups": read.groups}
         found.predict(read.lists, read.ids, time=read.by[time], by=labels, **own)
         return f"{path}: {'; '.join(_taken(read.taken, time))}"
-    rows = read_forecasts(path, reading.request)
+    rows = read_forecasts(path, reading)
     forecasts_of(rows, **reading.scale).check()
     by = {name: rows.by[name] for name in found.settings.by}
     beside: dict[str, Any] = {"weights": rows.weights, "groups": rows.groups, "classes": rows.classes}
@@ -307,7 +309,7 @@ def _take_outcomes(found: Monitor, path: Path, reading: Reading, time: str) -> s
     from verax.analyses.monitoring.monitor import classes_listed
     from verax.files.late import read_outcomes
 
-    read = read_outcomes(path, reading.request, time)
+    read = read_outcomes(path, reading, time)
     listed = classes_listed(found)
     ids: Any = read.ids
     if listed is not None:

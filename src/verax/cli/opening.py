@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from verax.common.paths import called
+from verax.cli.progress import advance
+from verax.common.paths import Files, called
 from verax.errors import InputError, Remedy, RuleError
+from verax.inputs.reading import Reading
 
 if TYPE_CHECKING:
     from verax.analyses.sets.conformal_result import Conformal
     from verax.analyses.subgroups.result import Subgroups
-    from verax.cli.options import Reading
     from verax.inference.findings import Verdict
     from verax.inputs.skipping import MaySkip, Skipped
     from verax.report import Report
@@ -21,6 +22,43 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 M = TypeVar("M", bound="MaySkip")
+
+
+def open_files(
+    path: Files,
+    model: str,
+    reading: Reading,
+    *,
+    classes: Sequence[Hashable] | None = None,
+    hold: Literal["fitting", "all"] = "fitting",
+    densify: bool = True,
+    pooled: Literal["refused", "named", "matched"] = "refused",
+) -> Any:
+    """Files as a handle; lists are recognised by their content where no columns are named.
+
+    See `ScanOptions` for `hold`, `densify` and `pooled`.
+    """
+    from verax.scans.options import ScanOptions
+    from verax.scans.scan import FILES, open_asked
+
+    lists = reading.lists or holds_lists(path, reading)
+    changed: dict[str, Any] = {"lists": lists, "by": tuple(reading.cuts)}
+    if not lists:
+        changed |= {} if classes is None else {"classes": tuple(classes)}
+        if not reading.several:
+            changed["sets" if reading.sets else "probs"] = {model: reading.columns}
+    own = replace(reading, **changed)
+    return open_asked(
+        path, ScanOptions(own, advance, hold, densify and lists, pooled, rounded=not lists), FILES
+    )
+
+
+def holds_lists(path: Files, reading: Reading) -> bool:
+    """Whether files hold top lists, by their content where no columns are named."""
+    from verax.files.lists import holds_lists as recognised
+
+    named = reading.probs or reading.sets or reading.raters or reading.rater_column
+    return not named and recognised(path, reading)
 
 
 @dataclass(frozen=True)
@@ -50,12 +88,12 @@ class Opened:
         from verax.files.joining import are_named, files_of_one_model
 
         model, paths = files_of_one_model(given)
-        handle = reading.scan(paths, model, pooled="named" if are_named(given) else "refused")
+        handle = open_files(paths, model, reading, pooled="named" if are_named(given) else "refused")
         if handle.lists and reading.ordered:
             from verax.inputs.lists.rows import NO_ORDER
 
             raise RuleError(NO_ORDER)
-        return cls(called(paths), model, handle, reading.bins)
+        return cls(called(paths), model, handle, reading.cuts)
 
     @property
     def lists(self) -> bool:

@@ -16,7 +16,7 @@ import typer
 from verax._settings import settings
 from verax._version import __version__
 from verax.cli.app import BROKEN_PIPE, give_up_stdout
-from verax.cli.arguments import Piped, figure_format
+from verax.cli.arguments import Piped, Typed, figure_format
 from verax.cli.progress import stop_progress
 from verax.cli.words import visible_json
 from verax.common import strictjson
@@ -34,10 +34,13 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 
 def show(result: dict[str, Any], tables: Sequence[Table | str], *, as_json: bool) -> None:
     """Print a result as JSON or as tables, whichever was asked for."""
+    config = Typed.config
+    result = result if config is None else {**result, "config": config.path}
     if as_json:
         echo(visible_json(Piped.named(to_json(result))))
         return
-    for table in tables:
+    said = [] if config is None else [f"Options of reading are from {config.path}."]
+    for table in (*tables, *said):
         echo(_lines(table) if isinstance(table, str) else table)
 
 

@@ -15,41 +15,10 @@ from typing import Any
 # Panels that `--help` shows; the others are in `--help-all`.
 OPTIONS, COLUMNS, OUTPUT = "Options", "Columns", "Output"
 # Options of reading that `--help` shows as well, by the names of their parameters.
-_COMMON = ("target", "probs", "classes", "ordered", "row_id", "weights", "groups", "by")
+_COMMON = ("target", "probs", "classes", "ordered", "id", "weights", "groups", "by")
 _WRITTEN = ("state", "require", "require_interval", "html", "save", "plot", "out", "as_json")
-# Panels of the options that say how files are read.
-_PANELS = {
-    COLUMNS: (
-        *("target", "raters", "raters_are", "rater_column", "label_column", "probs", "sets", "row_id"),
-        *("weights", "weights_are", "groups", "by"),
-    ),
-    "Classes": ("classes", "ordered", "positive"),
-    "Input": (
-        *("logits", "normalize", "percent", "outputs", "skip_invalid", "delimiter", "decimal"),
-        *("stdin_format", "outcomes"),
-    ),
-    "Top lists": (
-        *("shape", "position", "after", "last_match", "samples", "per_length", "merge_variants"),
-        *("omit_missing", "omit_others"),
-    ),
-}
 # Options of the commands themselves that hardly anyone needs.
-_PANELS["Fine points"] = ("least", "bootstrap", "seed")
-_PANEL = {name: panel for panel, names in _PANELS.items() for name in names}
-_VALUES = {
-    **dict.fromkeys(("target", "weights", "row_id", "groups", "by"), "COLUMN"),
-    **dict.fromkeys(("rater_column", "label_column"), "COLUMN"),
-    **dict.fromkeys(("probs", "raters", "sets"), "COLUMNS"),
-    **dict.fromkeys(("weights_are", "raters_are", "outputs"), "KIND"),
-    **dict.fromkeys(("delimiter", "decimal"), "CHAR"),
-    **dict.fromkeys(("stdin_format", "shape"), "NAME"),
-    **dict.fromkeys(("samples", "merge_variants"), "HOW"),
-    "classes": "A,B,C",
-    "positive": "CLASS",
-    "outcomes": "FILE",
-    "position": "N",
-    "after": "TEXT",
-}
+_FINE = ("least", "bootstrap", "seed")
 HELP_NAMES = ("--help", "--help-all")
 _EVERYTHING = "verax.help_all"
 # The widest lines, and the widest column of options.
@@ -59,13 +28,10 @@ _EXAMPLE = re.compile(r"`(verax [^`]*)`")
 
 
 def arrange(command: Any) -> None:
-    """Give the options of a command a word for their values, and its help the form of this module."""
+    """Give the help of a command the form of this module."""
     if hasattr(command, "arranged"):
         return
     command.arranged = True
-    for parameter in command.params:
-        if parameter.param_type_name == "option" and not parameter.is_flag and parameter.metavar is None:
-            parameter.metavar = _VALUES.get(parameter.name)
     parse = command.parse_args
 
     def parse_args(context: Any, args: list[str]) -> Any:
@@ -80,7 +46,7 @@ def arrange(command: Any) -> None:
 
 def panel_of(parameter: Any) -> str:
     """The panel of an option."""
-    named: str | None = parameter.rich_help_panel or _PANEL.get(parameter.name)
+    named: str | None = parameter.rich_help_panel or ("Fine points" if parameter.name in _FINE else None)
     is_output = parameter.name in _WRITTEN or HELP_NAMES[0] in parameter.opts
     return named or (OUTPUT if is_output else OPTIONS)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,12 +12,13 @@ from verax.cli import options
 from verax.cli.app import app, hand_over
 from verax.cli.arguments import Typed
 from verax.cli.comparing import Missing, ModelColumn, SharedIds
-from verax.cli.grading import Grading
+from verax.cli.grading import are_grades
 from verax.cli.models import own_rows
-from verax.cli.options import Reading, reads_files, split
+from verax.cli.options import reads_files, split
 from verax.cli.output import Json, draw_to, show, told, verdict_lines
 from verax.common.paths import called
 from verax.errors import InputError
+from verax.inputs.reading import Reading
 
 Difference = Annotated[
     float | None,
@@ -105,7 +107,7 @@ def plan(
     if not given:
         show_plan("plan", None, wanted, {}, [], plot=plot, as_json=as_json)
         return
-    if Grading(model_column=model_column).are_in(next(iter(name_files(given[:1]).values())), reading):
+    if are_grades(next(iter(name_files(given[:1]).values())), replace(reading, model_column=model_column)):
         hand_over("evals plan", "These are graded answers")
         return
     if model_column is not None or missing != "refuse":
@@ -162,7 +164,7 @@ def _pilot(given: list[str], reading: Reading, shared_ids: bool) -> tuple[Any, d
     from verax.cli.opening import Opened
     from verax.files import name_files
 
-    if reading.named_probs is None and len(name_files(given)) == 1:
+    if not reading.several and len(name_files(given)) == 1:
         opened = Opened.of(given, reading)
         rows = opened.rows(ordered=reading.ordered)
         return rows, {opened.model: opened.file}, rows.said()

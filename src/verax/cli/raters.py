@@ -10,9 +10,10 @@ import typer
 from verax.cli import options
 from verax.cli.app import app
 from verax.cli.arguments import Typed
-from verax.cli.options import Reading, reads_files
+from verax.cli.options import reads_files
 from verax.cli.output import Json, draw_to, show, told, verdict_lines
 from verax.errors import InputError, passing
+from verax.inputs.reading import Reading
 
 _EXAMPLES = """Examples: `verax raters rated.csv --raters ann,bob,cy`,
 `verax raters rated.csv --raters ann,bob,cy --groups patient --id eye -n 3 --plot worth.png`,

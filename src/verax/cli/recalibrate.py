@@ -11,10 +11,11 @@ import typer
 from verax.cli import options
 from verax.cli.app import app
 from verax.cli.arguments import Typed
-from verax.cli.options import Reading, reads_files, split
+from verax.cli.options import reads_files, split
 from verax.cli.output import Json, show, told
 from verax.errors import InputError, passing
 from verax.errors import show as shown
+from verax.inputs.reading import Reading
 
 if TYPE_CHECKING:
     from verax.analyses.recalibration.result import ListRecalibration, Recalibration
@@ -214,7 +215,7 @@ def _applied(
         return _applied_to_lists(found, reading, apply_to, out, frequencies)
     check_can_be_written(out)
 
-    columns = tuple(split(reading.probs)) if loaded and reading.probs else found.columns
+    columns = reading.columns if loaded and reading.probs else found.columns
     if not columns:
         raise InputError(
             "must name the columns of probabilities in the order of the classes",
@@ -225,13 +226,14 @@ def _applied(
     request = Request(logits=reading.logits, **reading.of_texts)
     columns = columns_in(apply_to, columns, found.classes, renamed, request)
     given: dict[str, Any] = {"frequencies": _frequencies(frequencies), **reading.scale}
-    given |= {"invalid": "skip"} if reading.skip_invalid else {}
+    given |= {"invalid": "skip"} if reading.invalid == "skip" else {}
     return rewrite(
         apply_to,
         out,
         columns,
         lambda p: found.apply(p, **given),
-        **reading.of_texts,
+        delimiter=reading.delimiter,
+        decimal=reading.decimal,
         logits=reading.logits,
     )
 
@@ -240,6 +242,7 @@ def _applied_to_lists(
     found: ListRecalibration, reading: Reading, apply_to: Path, out: Path, frequencies: str | None
 ) -> int:
     """Write recalibrated lists; the number of records."""
+    from verax.cli.opening import open_files
     from verax.files.lists.writing import check_can_hold_lists, write_lists
 
     check_can_hold_lists(out)
@@ -248,7 +251,7 @@ def _applied_to_lists(
             "cannot be used with top lists, which do not say how frequent each class is",
             argument="frequencies",
         )
-    handle: Any = reading.scan_lists(apply_to, hold="all", densify=False)
+    handle: Any = open_files(apply_to, "", replace(reading, lists=True), hold="all", densify=False)
     (read,) = handle.held().rows.values()
     return write_lists(read, found.apply(read.lists), out)
 

@@ -18,10 +18,11 @@ from verax.analyses.retention.result import RetentionCurves
 from verax.analyses.retention.uncertainty_scores import doubt
 from verax.cli import options
 from verax.cli.app import app
-from verax.cli.options import Reading, reads_files, split
+from verax.cli.options import reads_files, split
 from verax.cli.output import Json, draw_to, show
 from verax.errors import InputError, VeraxError
 from verax.errors import show as quote
+from verax.inputs.reading import Reading
 from verax.scores.metrics import METRICS, needs_order
 from verax.scores.registry import as_rules, default_rules
 

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from verax.cli.app import app, words
-from verax.cli.options import Reading, reads_files
+from verax.cli.arguments import Typed
+from verax.cli.options import reads_files
 from verax.cli.output import Json, draw_to, show, verdict_lines
 from verax.common.paths import matching
 from verax.errors import InputError, Remedy
 from verax.errors import show as quote
+from verax.inputs.reading import OPTIONS, Reading, flag_of
 
 if TYPE_CHECKING:
     from verax.selection import History
@@ -85,7 +87,7 @@ def select(
         _refuse(direction=direction, run=run)
         read = _of_predictions(paths, reading, rule, method)
     else:
-        if reading != Reading():
+        if any(Typed.is_typed(flag_of(name)) for name in OPTIONS):
             raise InputError(
                 "must be the predictions of at least two epochs, a file each, to be read as predictions",
                 argument="path",

@@ -9,9 +9,10 @@ import typer
 
 from verax.cli import options
 from verax.cli.app import app
-from verax.cli.options import Reading, reads_files
+from verax.cli.options import reads_files
 from verax.cli.output import Json
 from verax.cli.require import Require, Strictly, read_bounds
+from verax.inputs.reading import Reading
 
 _EXAMPLES = """Examples: `verax toplist completions.jsonl --classes 50000 --json`,
 `verax toplist batch.jsonl --classes 50000 --outcomes gold.csv --id custom_id --skip-invalid`,
@@ -69,17 +70,17 @@ def toplist(
     size of a vocabulary, or their names.
     """
     from verax.cli.cards import show_card
-    from verax.cli.opening import GivenRows
+    from verax.cli.opening import GivenRows, open_files
     from verax.common.paths import called
     from verax.files.joining import are_named, files_of_one_model
     from verax.scores.registry import padded_rules
 
     model, paths = files_of_one_model(given)
     hold: Literal["fitting", "all"] = "fitting" if length is None else "all"
-    handle = replace(reading, target=outcome).scan_lists(
-        paths, hold=hold, densify=False, pooled="named" if are_named(given) else "refused"
-    )
-    rows = replace(GivenRows.of(handle, {model: called(paths)}), bins=reading.bins)
+    own = replace(reading, lists=True, target=outcome)
+    pooled: Literal["named", "refused"] = "named" if are_named(given) else "refused"
+    handle = open_files(paths, model, own, hold=hold, densify=False, pooled=pooled)
+    rows = replace(GivenRows.of(handle, {model: called(paths)}), bins=reading.cuts)
     bounds = read_bounds(require, strictly=require_interval, ordered=False, lists=True)
     asked = [bound.rule for bound in bounds if bound.rule is not None]
     show_card(

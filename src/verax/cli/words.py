@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 
 from verax.common.texts import UNPRINTABLE, on_a_line
 from verax.errors import InputError, Remedy, VeraxError
+from verax.inputs.reading import OPTIONS
 
 # No message is longer than this, whatever the input was.
 _LONGEST = 1000
@@ -30,14 +31,12 @@ _CALLED = {
     "directions": ("direction",),
     "n_classes": ("n-classes", "classes"),
     "k": ("length",),
-    "invalid": ("skip-invalid",),
-    "missing": ("omit-missing",),
-    "others": ("omit-others",),
+    **{name: (option.flag,) for name, option in OPTIONS.items() if option.flag},
     "outcome": ("outcome", "target"),
     "epochs": ("epoch",),
 }
 # Options without a value.
-_FLAGS = frozenset({"skip-invalid", "omit-missing", "omit-others"})
+_FLAGS = frozenset(option.flag for option in OPTIONS.values() if option.form == "flag" and option.flag)
 # What stands for a value that only the user knows.
 _METAVARS = {
     "classes": "a,b,c",

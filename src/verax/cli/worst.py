@@ -10,9 +10,10 @@ from verax.analyses.worst import ranking
 from verax.analyses.worst import worst as find_worst
 from verax.cli import options
 from verax.cli.app import app, hand_over
-from verax.cli.grading import Grading
-from verax.cli.options import Reading, reads_files
+from verax.cli.grading import are_grades
+from verax.cli.options import reads_files
 from verax.cli.output import Json, show
+from verax.inputs.reading import Reading
 from verax.scores.metrics import needs_order
 from verax.scores.registry import default_rules
 
@@ -53,12 +54,12 @@ def worst(
     unlisted classes; for records of language models also the question. Graded answers and evaluation logs are
     for `verax evals worst`.
     """
-    from verax.cli.opening import Opened
+    from verax.cli.opening import Opened, holds_lists
     from verax.cli.worst_answers import questions_of
     from verax.files.joining import files_of_one_model
 
     _, paths = files_of_one_model(given)
-    if Grading().are_in(paths, reading):
+    if are_grades(paths, reading):
         hand_over("evals worst", "These are graded answers")
         return
     chosen = rule or default_rules(ordered=reading.ordered)[0]
@@ -73,7 +74,7 @@ def worst(
         **found.to_dict(stored=False),
     }
     places = {case["row"]: case["id"] for case in result["cases"] if isinstance(case.get("row"), int)}
-    questions = questions_of(paths, places) if reading.holds_lists(paths) else {}
+    questions = questions_of(paths, places) if holds_lists(paths, reading) else {}
     if questions:
         result["questions"] = {str(row): questions[row] for row in places if row in questions}
     names = {row: row if name is None else name for row, name in places.items() if row in questions}

@@ -17,25 +17,18 @@ from verax.files.arrow import ValueOrigin
 from verax.files.formats.npy import Stored, find_arrays, stored_arrays, stored_classes
 from verax.files.formats.several import Places, piece_name
 from verax.files.labels import INTEGER, TEXT, Target, find_labels
-from verax.files.predictions import (
-    PROBABILITIES,
-    Array,
-    Predictions,
-    Request,
-    Roles,
-    each_name,
-    together,
-    together_ids,
-)
+from verax.files.predictions import Array, Predictions, Roles, together, together_ids
 from verax.files.single import both_classes, by_class_from, is_probability, shares
 from verax.files.source import Source
+from verax.inputs.reading import Reading, each_name
+from verax.inputs.reading_checks import PROBABILITIES
 from verax.inputs.skipping import REASONS, InvalidRows
 
 
 class ArrayFile(Source):
     """An .npz file, or two .npy files."""
 
-    def __init__(self, path: Path, request: Request) -> None:
+    def __init__(self, path: Path, request: Reading) -> None:
         self.path: str = str(path)
         self._request = request
         if request.raters or request.rater_column:
@@ -56,7 +49,7 @@ class ArrayFile(Source):
         n_columns += request.outputs != PROBABILITIES
         self.width: int = max(2, n_columns)
         self._single, self._logits = n_columns == 1, request.logits
-        given = request.classes
+        given = request.names
         if given is None and path.suffix.lower() == ".npz":
             given = stored_classes(arrays, self.width)
         target = self._look(y)
@@ -170,7 +163,7 @@ class ArrayFile(Source):
 class ArrayFiles(Source):
     """Files of arrays, one after the other. Their batches are called by the file that they are from."""
 
-    def __init__(self, paths: Sequence[Path], request: Request, name: str) -> None:
+    def __init__(self, paths: Sequence[Path], request: Reading, name: str) -> None:
         self.path: str = name
         self._request = request
         self._files = [ArrayFile(path, request) for path in paths]
@@ -220,7 +213,7 @@ def _texts(values: Array, place: ValueOrigin) -> list[str]:
 
 
 def _pair_of_files(
-    path: Path, arrays: dict[str, Stored], request: Request
+    path: Path, arrays: dict[str, Stored], request: Reading
 ) -> tuple[dict[str, Stored], Roles]:
     if request.target is None:
         raise InputError(

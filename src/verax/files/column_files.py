@@ -13,9 +13,11 @@ from verax.files.arrow import ValueOrigin
 from verax.files.column_reader import ColumnReader, plain_numbers
 from verax.files.formats.tables import TEXTS, SourceTable
 from verax.files.labels import INTEGER, TEXT, Target, find_labels
-from verax.files.predictions import PROBABILITIES, Predictions, Request, Roles
+from verax.files.predictions import Predictions, Roles
 from verax.files.rater_columns import by_class
 from verax.files.source import Source
+from verax.inputs.reading import Reading
+from verax.inputs.reading_checks import PROBABILITIES
 
 _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
 
@@ -29,7 +31,7 @@ class ColumnFile(Source):
         Makes predictions of its batches.
     """
 
-    def __init__(self, table: SourceTable, request: Request) -> None:
+    def __init__(self, table: SourceTable, request: Reading) -> None:
         self.path: str = table.name
         self._request = request
         self._table = table
@@ -40,7 +42,7 @@ class ColumnFile(Source):
             columns = column_roles.asked_columns(request.raters, list(kinds), "raters", self.path)
             request = self._request = replace(request, raters=columns)
         # A number for each class names none.
-        labelled = request.outcomes and not (request.raters and request.raters_are != "labels")
+        labelled = not request.late and not (request.raters and request.raters_are != "labels")
         self._target = (
             self._look_at_all(column_roles.find_target(list(kinds), request, self.path))
             if labelled
@@ -54,11 +56,11 @@ class ColumnFile(Source):
         if thresholds:
             # Columns are thresholds, so they do not name the classes: numbers are positions.
             self.roles = replace(self.roles, names=None, outputs=request.outputs)
-            if n_columns is not None and request.classes is None and self._target.kind == INTEGER:
+            if n_columns is not None and request.names is None and self._target.kind == INTEGER:
                 request = replace(request, classes=tuple(range(n_columns)))
         if request.sets and n_columns == 1:
             n_columns = self._number_of_classes()
-        if not labelled and n_columns != 1 and (self.roles.names or request.classes):
+        if not labelled and n_columns != 1 and (self.roles.names or request.names):
             # Outcomes are called like the classes.
             self._target = Target("", TEXT)
         self._labels = find_labels(self._target, self.roles.names, n_columns, request, self.path)
@@ -120,7 +122,7 @@ class ColumnFile(Source):
     def _number_of_classes(self) -> int:
         """How many classes there are where one column names those of each set, which may lack some."""
         number = self._request.n_classes
-        number = number if self._request.classes is None else len(self._request.classes)
+        number = number if self._request.names is None else len(self._request.names)
         if number is not None:
             return number
         raise InputError(

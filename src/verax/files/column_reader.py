@@ -12,22 +12,14 @@ from verax.errors import passing
 from verax.files import arrow
 from verax.files.arrow import ValueOrigin
 from verax.files.labels import INTEGER, ClassLabels, Target
-from verax.files.predictions import (
-    PROBABILITIES,
-    Array,
-    Predictions,
-    Request,
-    Roles,
-    each_name,
-    id_of,
-    together,
-    together_ids,
-)
+from verax.files.predictions import Array, Predictions, Roles, id_of, together, together_ids
 from verax.files.set_columns import SetColumns
 from verax.files.single import both_classes, by_class_from, is_probability, shares
 from verax.inputs.arrays import Ints
 from verax.inputs.groups import Groups
 from verax.inputs.lookup import UNKNOWN
+from verax.inputs.reading import Reading, each_name
+from verax.inputs.reading_checks import PROBABILITIES
 from verax.inputs.shares import ABSENT
 from verax.inputs.skipping import REASONS, InvalidRows
 
@@ -57,7 +49,7 @@ class ColumnReader:
     """
 
     path: str
-    request: Request
+    request: Reading
     roles: Roles
     schema: Any
     texts: bool

@@ -28,7 +28,8 @@ from verax.files.naming import (
     stripped,
     without,
 )
-from verax.files.predictions import Request, Roles, each_name
+from verax.files.predictions import Roles
+from verax.inputs.reading import Reading, each_name
 
 # What columns hold: numbers, whole numbers, lists of numbers, texts of which some are numbers (reading
 # them will name those that are not), objects, anything else.
@@ -71,18 +72,18 @@ class ColumnFacts:
 Chosen = tuple[tuple[str, ...], tuple[str, ...] | None]
 
 
-def find_roles(look: ColumnFacts, request: Request, *, where: str) -> Roles:
+def find_roles(look: ColumnFacts, request: Reading, *, where: str) -> Roles:
     """Decide which column is what.
 
     Parameters
     ----------
     look : ColumnFacts
-    request : Request
+    request : Reading
     where : str
         The file, for messages.
     """
     columns = list(look.kinds)
-    target = find_target(columns, request, where) if request.outcomes else ""
+    target = find_target(columns, request, where) if not request.late else ""
     groups, ids = each_name(request.groups), each_name(request.id)
     named = [request.weights, *groups, *request.by, *ids]
     options = ["weights", *["groups"] * len(groups), *["by"] * len(request.by), *["id"] * len(ids)]
@@ -90,11 +91,11 @@ def find_roles(look: ColumnFacts, request: Request, *, where: str) -> Roles:
         if name is not None:
             require_column(name, columns, option, where)
     others = {target, *request.raters, *(name for name in named if name is not None)}
-    others |= set() if request.outcomes else {name for name in columns if spoken(name) in TARGETS}
+    others |= set() if not request.late else {name for name in columns if spoken(name) in TARGETS}
     left = look.less(others)
     by_sums = False
     not_taken: tuple[str, ...] = ()
-    if request.probs:
+    if request.columns:
         probs, names = _asked(left, request, where)
         not_taken = tuple(dict.fromkeys(name for each in _lacking(left, probs, request) for name in each))
     else:
@@ -113,11 +114,11 @@ def find_roles(look: ColumnFacts, request: Request, *, where: str) -> Roles:
         found_by="sums" if by_sums else "name",
         raters=request.raters,
         raters_are=request.raters_are,
-        sets=request.sets,
+        sets=bool(request.sets),
     )
 
 
-def find_target(columns: Sequence[str], request: Request, where: str) -> str:
+def find_target(columns: Sequence[str], request: Reading, where: str) -> str:
     """The column of outcomes; of several raters that of the first."""
     if request.raters:
         return request.raters[0]
@@ -174,10 +175,10 @@ def _listing(columns: Sequence[str], limit: int = 8) -> str:
     return f"{', '.join(first)}, ..., {', '.join(last)} ({len(columns):,} columns)"
 
 
-def _asked(look: ColumnFacts, request: Request, where: str) -> Chosen:
+def _asked(look: ColumnFacts, request: Reading, where: str) -> Chosen:
     """The columns of probabilities that names and patterns ask for, and the names of their classes."""
     kinds = look.kinds
-    probs = asked_columns(request.probs, list(kinds), "probs", where)
+    probs = asked_columns(request.columns, list(kinds), "probs", where)
     if request.sets:
         # One column names the classes of each set; several are a mask.
         return probs, None if len(probs) == 1 else stripped(probs)
@@ -190,8 +191,8 @@ def _asked(look: ColumnFacts, request: Request, where: str) -> Chosen:
         )
     if lists:
         return probs, None
-    prefix = literal(request.probs[0])
-    if len(request.probs) == 1 and prefix and prefix != request.probs[0]:
+    prefix = literal(request.columns[0])
+    if len(request.columns) == 1 and prefix and prefix != request.columns[0]:
         return probs, _names(without(prefix, probs), probs, look.labels)
     return probs, _names(stripped(probs), probs, look.labels)
 
@@ -213,7 +214,7 @@ def asked_columns(
     return tuple(found)
 
 
-def _guessed(look: ColumnFacts, request: Request, where: str) -> tuple[Chosen, bool]:
+def _guessed(look: ColumnFacts, request: Reading, where: str) -> tuple[Chosen, bool]:
     """The one set of columns that can be the probabilities, and whether the sums of its rows say so."""
     kinds, words = look.kinds, LOGITS if request.logits else PROBS
     found = _called(look, words)
@@ -292,7 +293,7 @@ def _shares(look: ColumnFacts) -> list[str]:
     return [name for name, own in zip(real, first.T, strict=True) if ((own >= 0) & (own <= 1)).all()]
 
 
-def _several(sets: Sequence[Sequence[str]], request: Request, where: str) -> InputError:
+def _several(sets: Sequence[Sequence[str]], request: Reading, where: str) -> InputError:
     named = " or ".join(f"({_listing(probs, 4)})" for probs in sets[:4])
     more = f" or {len(sets) - 4} more" if len(sets) > 4 else ""
     choose = passing("(names, or a pattern)", probs=...)
@@ -300,19 +301,19 @@ def _several(sets: Sequence[Sequence[str]], request: Request, where: str) -> Inp
     return _refusal(requirement, "probs", where, f"{named}{more}", choose)
 
 
-def _by_classes(look: ColumnFacts, called: Sequence[Chosen], request: Request) -> Chosen | None:
+def _by_classes(look: ColumnFacts, called: Sequence[Chosen], request: Reading) -> Chosen | None:
     """The columns that have the names of the classes given.
 
     None where not all classes name a column, or where as many columns are called like probabilities.
     """
-    wanted = tuple(str(c) for c in request.classes or ())
+    wanted = tuple(str(c) for c in request.names or ())
     fits = len(set(wanted)) == len(wanted) > 1 and set(wanted) <= set(look.numeric)
     if not fits or (len(called) == 1 and len(called[0][0]) == len(wanted)):
         return None
     return wanted, wanted
 
 
-def _lacking(look: ColumnFacts, probs: Sequence[str], request: Request) -> list[tuple[str, ...]]:
+def _lacking(look: ColumnFacts, probs: Sequence[str], request: Reading) -> list[tuple[str, ...]]:
     """The other columns that hold what the rows of these lack; several sets where that is in doubt."""
     if request.logits or request.sets or len(probs) < 2 or len(look.numeric) <= len(probs):
         return []
@@ -320,7 +321,7 @@ def _lacking(look: ColumnFacts, probs: Sequence[str], request: Request) -> list[
     return [tuple(name for name in family.columns if name not in probs) for family in found]
 
 
-def _completed(look: ColumnFacts, probs: tuple[str, ...], request: Request, where: str) -> tuple[str, ...]:
+def _completed(look: ColumnFacts, probs: tuple[str, ...], request: Reading, where: str) -> tuple[str, ...]:
     """The same columns with those that hold what their rows lack, in file order."""
     lacking = _lacking(look, probs, request)
     whole = [tuple(name for name in look.kinds if name in (*probs, *each)) for each in lacking]
@@ -332,7 +333,7 @@ def _completed(look: ColumnFacts, probs: tuple[str, ...], request: Request, wher
     return whole[0]
 
 
-def _refuse_lacking(look: ColumnFacts, probs: Sequence[str], request: Request, where: str) -> None:
+def _refuse_lacking(look: ColumnFacts, probs: Sequence[str], request: Reading, where: str) -> None:
     """Refuse columns that were named, or are called alike, if other columns hold what their rows lack."""
     lacking = _lacking(look, probs, request)
     if lacking:
@@ -349,7 +350,7 @@ def _refuse_lacking(look: ColumnFacts, probs: Sequence[str], request: Request, w
         )
 
 
-def _by_sums(look: ColumnFacts, request: Request, where: str) -> Chosen | None:
+def _by_sums(look: ColumnFacts, request: Reading, where: str) -> Chosen | None:
     """The columns, or the column of lists, whose rows sum to 1; None where there are none."""
     numeric = look.numeric
     found = families(numeric, look.numbers(numeric)) if len(numeric) > 1 else []
@@ -366,7 +367,7 @@ def _by_sums(look: ColumnFacts, request: Request, where: str) -> Chosen | None:
     return family.columns, None if lists else class_names(family.columns, look.labels)
 
 
-def _refuse_percentages(family: Family, request: Request, where: str) -> None:
+def _refuse_percentages(family: Family, request: Reading, where: str) -> None:
     if family.total == PERCENT and not (request.normalize or request.percent):
         raise _refusal(
             f"The columns {_listing(family.columns)} hold percentages",
@@ -377,7 +378,7 @@ def _refuse_percentages(family: Family, request: Request, where: str) -> None:
         )
 
 
-def _like_classes(look: ColumnFacts, request: Request, where: str) -> tuple[list[Chosen], bool]:
+def _like_classes(look: ColumnFacts, request: Reading, where: str) -> tuple[list[Chosen], bool]:
     """The columns that are called like the outcomes seen, with those of classes that were not seen.
 
     Where their rows do not sum to 1, others must belong to them: the only ones with which they do.
@@ -437,7 +438,7 @@ def _refuse_other_logits(look: ColumnFacts, like: Sequence[str], where: str) -> 
         )
 
 
-def _possible(look: ColumnFacts, columns: Sequence[str], request: Request) -> list[str]:
+def _possible(look: ColumnFacts, columns: Sequence[str], request: Reading) -> list[str]:
     """Which columns may hold the probabilities of a class."""
     values = look.numbers(columns)
     return [
@@ -453,7 +454,7 @@ def _objects(kinds: Mapping[str, str]) -> list[Remedy]:
     return [Remedy(text)] if named else []
 
 
-def _what(request: Request) -> str:
+def _what(request: Reading) -> str:
     return "logits" if request.logits else "probabilities"
 
 
@@ -521,7 +522,7 @@ def _with_words(prefix: str, names: list[str], kinds: Mapping[str, str], words: 
     return [name for name in kinds if name in both]
 
 
-def _not_taken(look: ColumnFacts, taken: Sequence[str], request: Request) -> tuple[str, ...]:
+def _not_taken(look: ColumnFacts, taken: Sequence[str], request: Reading) -> tuple[str, ...]:
     """Columns that were not taken though they are called like probabilities, or may be a further class."""
     words, known = LOGITS if request.logits else PROBS, set(taken)
     called = {

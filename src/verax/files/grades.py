@@ -16,10 +16,11 @@ from verax.files.column_roles import require_column
 from verax.files.formats.several import Files as Several
 from verax.files.formats.tables import ARRAYS, SourceTable, format_of
 from verax.files.logs.table import EvalLog, logs_named, read_log
-from verax.files.predictions import Request, id_of
+from verax.files.predictions import id_of
 from verax.files.rater_tables import whole_table
 from verax.files.two_models import SameRows
 from verax.inputs.arrays import Array, Floats
+from verax.inputs.reading import Reading
 from verax.inputs.records.stated import number_of
 
 # What columns are called where nobody says it.
@@ -182,7 +183,7 @@ class GradedAnswers:
         return tuple(lines)
 
 
-def holds_grades(path: Files, columns: GradeColumns, request: Request) -> bool:
+def holds_grades(path: Files, columns: GradeColumns, request: Reading) -> bool:
     """Whether a file has columns of grades and of confidences in them, by their names."""
     try:
         named = files_named(path)
@@ -207,7 +208,7 @@ def is_log(path: Files) -> str | None:
 def read_graded(
     path: Files,
     columns: GradeColumns,
-    request: Request | None = None,
+    request: Reading | None = None,
     *,
     questions: bool = False,
     named: bool = False,
@@ -231,7 +232,7 @@ def read_graded(
 
 
 def read_stacked(
-    path: Files, columns: GradeColumns, request: Request | None = None
+    path: Files, columns: GradeColumns, request: Reading | None = None
 ) -> dict[str, GradedAnswers]:
     """The graded answers of each model of a file that has a column of models."""
     table, columns, name, _ = _table(path, columns, request, named=True)
@@ -254,7 +255,7 @@ def read_stacked(
 def _table(
     path: Files,
     columns: GradeColumns,
-    request: Request | None,
+    request: Reading | None,
     *,
     questions: bool = False,
     named: bool,
@@ -272,14 +273,14 @@ def _table(
         confidence = columns.confidence or ("confidence" if answers else None)
         own = replace(columns, grade="grade", id=ids, confidence=confidence, **known)
         return log.table, own, log.path, log
-    source = source_of(path, Request() if request is None else request)
+    source = source_of(path, Reading() if request is None else request)
     if not (named or columns.id) and isinstance(source.reader, Several):
         gold = [name for name in source.schema.names if name in (columns.gold, *_GOLD)]
         source.reader.watch = SameRows(source.schema.names, gold[:1], len(source.reader.files))
     return whole_table(source), columns.found_in(source.schema.names), source.name, None
 
 
-def source_of(path: Files, request: Request) -> SourceTable:
+def source_of(path: Files, request: Reading) -> SourceTable:
     """The columns of files."""
     found = files_named(path)
     assert found is not None

@@ -18,8 +18,9 @@ from verax.common.paths import Files, as_path
 from verax.common.urls import scheme_of
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.files.lists.listfile import ListFile
-from verax.files.predictions import Array, Predictions, Roles, each_name
+from verax.files.predictions import Array, Predictions, Roles
 from verax.files.sources import read
+from verax.inputs.reading import each_name
 from verax.inputs.skipping import Skipped
 
 

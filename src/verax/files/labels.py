@@ -15,7 +15,7 @@ import numpy as np
 from verax.common.caching import cached_property
 from verax.errors import InputError, Kind, Remedy, join, passing, show
 from verax.files.arrow import ValueOrigin, not_whole
-from verax.files.predictions import Request
+from verax.inputs.reading import Reading
 
 Array = np.ndarray[Any, Any]
 
@@ -244,7 +244,7 @@ class ClassLabels:
 
 
 def find_labels(
-    target: Target, names: tuple[str, ...] | None, n_columns: int | None, request: Request, where: str
+    target: Target, names: tuple[str, ...] | None, n_columns: int | None, request: Reading, where: str
 ) -> ClassLabels:
     """The classes of a file, from the names of its columns, its target, and what the caller says.
 
@@ -256,18 +256,18 @@ def find_labels(
     n_columns : int | None
         How many columns there are; 1 for the probability of one of two classes; None where only reading
         will tell.
-    request : Request
+    request : Reading
     where : str
         The file, for messages.
     """
     if target.kind == INTEGER:
         names = None if names is None else _plain(names)
-        if request.classes is not None:
-            request = replace(request, classes=_plain([str(c) for c in request.classes]))
+        if request.names is not None:
+            request = replace(request, classes=_plain([str(c) for c in request.names]))
     try:
         if n_columns == 1:
             labels = _binary(target, names, request)
-        elif request.classes is not None or request.positive is not None:
+        elif request.names is not None or request.positive is not None:
             request = _with_positive(names, n_columns, request)
             labels = _given(target, names, n_columns, request)
         else:
@@ -283,12 +283,12 @@ def _refusal(
     return InputError(requirement, argument=argument, kind=kind, found=found, remedies=remedies)
 
 
-def _with_positive(names: tuple[str, ...] | None, n_columns: int | None, request: Request) -> Request:
+def _with_positive(names: tuple[str, ...] | None, n_columns: int | None, request: Reading) -> Reading:
     """The request with the event, where one of two columns is that, as the second class."""
     positive = request.positive
     if positive is None:
         return request
-    classes = names if request.classes is None else tuple(str(c) for c in request.classes)
+    classes = names if request.names is None else tuple(str(c) for c in request.names)
     if n_columns not in (2, None) or (classes is not None and len(classes) != 2):
         raise _refusal("is for two classes", "positive", f"there are {n_columns} columns of probabilities")
     if classes is None or positive not in classes:
@@ -301,7 +301,7 @@ def _with_positive(names: tuple[str, ...] | None, n_columns: int | None, request
             kind="label",
         )
     other = next(c for c in classes if c != positive)
-    if request.classes is not None and classes[1] != positive and not {*classes} == {*(names or ())}:
+    if request.names is not None and classes[1] != positive and not {*classes} == {*(names or ())}:
         raise _refusal(
             "must be the second class where columns are named by their order",
             "positive",
@@ -315,10 +315,10 @@ _STATE_ORDER = passing("(lowest first)", classes=...)
 
 
 def _given(
-    target: Target, names: tuple[str, ...] | None, n_columns: int | None, request: Request
+    target: Target, names: tuple[str, ...] | None, n_columns: int | None, request: Reading
 ) -> ClassLabels:
     """Classes that the caller names: they pick the columns of that name, or name columns that have none."""
-    wanted = [str(c) for c in request.classes or ()]
+    wanted = [str(c) for c in request.names or ()]
     twice = next((c for i, c in enumerate(wanted) if c in wanted[:i]), None)
     if twice is not None:
         raise _refusal("must be different from each other", "classes", f"{show(twice)} is named twice")
@@ -333,7 +333,7 @@ def _given(
         )
     if names is not None and shared == set(names):
         return _labels(target, wanted, wanted, tuple(names.index(name) for name in wanted))
-    listed = len(request.probs) > 1 and not any(set(name) & set("*?[") for name in request.probs)
+    listed = len(request.columns) > 1 and not any(set(name) & set("*?[") for name in request.columns)
     spoken = _spoken(wanted, names, listed)
     if names is None or (_integers(names) is not None and not shared):
         return _labels(target, wanted, spoken)
@@ -409,10 +409,10 @@ def _by_columns(target: Target, names: tuple[str, ...] | None) -> ClassLabels:
     return _labels(target, names, names)
 
 
-def _binary(target: Target, names: tuple[str, ...] | None, request: Request) -> ClassLabels:
+def _binary(target: Target, names: tuple[str, ...] | None, request: Reading) -> ClassLabels:
     """One column: the probability of the second of two classes."""
-    if request.classes is not None:
-        classes = tuple(str(c) for c in request.classes)
+    if request.names is not None:
+        classes = tuple(str(c) for c in request.names)
         if len(set(classes)) != 2 or len(classes) != 2:
             raise _refusal(
                 "must name two different classes, because there is one column of probabilities",
@@ -434,7 +434,7 @@ def _binary(target: Target, names: tuple[str, ...] | None, request: Request) -> 
     return _labels(target, pair, pair)
 
 
-def _pair(target: Target, names: tuple[str, ...] | None, request: Request) -> tuple[str, str]:
+def _pair(target: Target, names: tuple[str, ...] | None, request: Reading) -> tuple[str, str]:
     positive = request.positive
     if positive is None and names is not None and (target.kind == INTEGER or names[0] in target.seen):
         positive = names[0]
@@ -472,10 +472,10 @@ def _pair(target: Target, names: tuple[str, ...] | None, request: Request) -> tu
     return others[0], positive
 
 
-def _in_order(target: Target, labels: ClassLabels, request: Request) -> ClassLabels:
+def _in_order(target: Target, labels: ClassLabels, request: Reading) -> ClassLabels:
     """Labels whose order is known: given, that of numbers, or that of an ordered dictionary."""
     classes = labels.classes
-    if request.classes is not None or classes is None or len(classes) == 2:
+    if request.names is not None or classes is None or len(classes) == 2:
         return labels
     texts = [str(c) for c in classes]
     numbers = [_number(text) for text in texts]

@@ -18,14 +18,17 @@ from verax.files.column_files import ColumnFile
 from verax.files.column_roles import find_target
 from verax.files.formats.tables import ARRAYS, ROWS_AT_ONCE, TEXTS, SourceTable, common_format
 from verax.files.lists.spelling import alike
-from verax.files.predictions import Array, Predictions, Request, each_name, together_ids
+from verax.files.predictions import Array, Predictions, together_ids
 from verax.inputs.lists.vocabulary import ClassVocabulary
+from verax.inputs.reading import Reading, each_name
 from verax.inputs.records.variants import merger
 
 
-def read_forecasts(path: Path, request: Request) -> Predictions:
+def read_forecasts(path: Path, request: Reading) -> Predictions:
     """All rows of a file of forecasts without outcomes, in place of which `y` is zero."""
-    return ColumnFile(_table(path, request), replace(request, outcomes=False)).read()
+    return ColumnFile(
+        _table(path, request), replace(request, target="", raters=(), rater_column=None, label_column=None)
+    ).read()
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class LateOutcomes:
         return np.array(alike(y, ClassVocabulary(names, complete=False)))
 
 
-def read_outcomes(path: Path, request: Request, time: str) -> LateOutcomes:
+def read_outcomes(path: Path, request: Reading, time: str) -> LateOutcomes:
     """All rows of a file of outcomes: their names, what happened, and when that was known."""
     table = _table(path, request)
     names = list(table.schema.names)
@@ -93,7 +96,7 @@ def read_outcomes(path: Path, request: Request, time: str) -> LateOutcomes:
     return LateOutcomes(found, labels(target, "target"), labels(time, "time"))
 
 
-def _table(path: Path, request: Request) -> SourceTable:
+def _table(path: Path, request: Reading) -> SourceTable:
     paths = matching(path)
     if common_format(paths) in ARRAYS:
         raise InputError(

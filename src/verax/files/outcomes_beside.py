@@ -21,7 +21,8 @@ from verax.files.labels import Target
 from verax.files.lists.reference_answers import ReferenceAnswers, column_names, id_text, read_gold
 from verax.files.lists.streams import ending
 from verax.files.naming import TARGETS, is_id, spoken
-from verax.files.predictions import Request, each_name, short
+from verax.files.predictions import short
+from verax.inputs.reading import Reading, each_name
 
 _SKIP = passing("to leave them out", invalid="skip")
 
@@ -47,7 +48,7 @@ class Beside:
     probs: tuple[str, ...]
 
 
-def with_outcomes(table: SourceTable, path: str, request: Request) -> Beside:
+def with_outcomes(table: SourceTable, path: str, request: Reading) -> Beside:
     """A table with the outcomes that another file has for its rows.
 
     Rows are matched by the columns of ids that were named, by the one id that both files have, or by order.
@@ -247,7 +248,7 @@ def _counted(n: int, word: str) -> str:
     return f"{n:,} {word}{'' if n == 1 else 's'}"
 
 
-def array_table(paths: Sequence[Path], request: Request, name: str) -> SourceTable:
+def array_table(paths: Sequence[Path], request: Reading, name: str) -> SourceTable:
     """A .npy file of probabilities, or an .npz file, as columns; probabilities are lists."""
     if len(paths) > 1:
         raise InputError(
@@ -259,7 +260,7 @@ def array_table(paths: Sequence[Path], request: Request, name: str) -> SourceTab
 class _ArrayColumns:
     """Arrays of one length as columns."""
 
-    def __init__(self, path: Path, request: Request) -> None:
+    def __init__(self, path: Path, request: Reading) -> None:
         arrays = stored_arrays(path)
         probs = path.name if ending(path) == ".npy" else array_of_probabilities(arrays, request, path)
         self.n_rows: int = arrays[probs].shape[0]

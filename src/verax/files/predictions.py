@@ -1,9 +1,9 @@
-"""What callers say about a file of predictions, which column is what, and the rows that are read."""
+"""Which column of a file of predictions is what, and the rows that are read."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
@@ -11,209 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from verax.common.checks import check_choice, check_flag
-from verax.errors import InputError, Remedy, passing, show
 from verax.files.naming import TARGETS, spoken
-from verax.inputs.arrays import to_host
 from verax.inputs.columns import Columns
-from verax.inputs.cumulative import OUTPUTS
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, crossed, paired
+from verax.inputs.reading import each_name
+from verax.inputs.reading_checks import PROBABILITIES
 from verax.inputs.rescaling import Rescaled
 from verax.inputs.shares import Shares
 from verax.inputs.skipping import InvalidRows, Skipped, take_rows
 from verax.inputs.validity import Unity
 
-# What columns of raters may hold.
-# What columns hold, unless it is probabilities at thresholds.
-PROBABILITIES = "probabilities"
-RATERS_ARE = ("labels", "counts", "shares")
-
 Array = np.ndarray[Any, Any]
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the caller says about a file; what is None is found by name.
-
-    Attributes
-    ----------
-    target : str | None
-        The column of outcomes. For a .npy file of probabilities: the .npy file of outcomes.
-    probs : tuple[str, ...]
-        Columns of probabilities, as names or glob patterns.
-    classes : tuple[Hashable, ...] | None
-        Names of the classes; they choose among named columns, and give their order.
-    weights, groups, id : str | None
-        One column each; never guessed, except for the arrays of an .npz file. Of two kinds of groups, two
-        columns. Rows may be identified by several columns together.
-    by : tuple[str, ...]
-        Columns of subgroups.
-    positive : str | None
-        The class that a single column of probabilities is about.
-    ordered : bool
-        The classes have an order, which must be known.
-    logits : bool
-        The probabilities are logits, and are found by the names of logits.
-    normalize : bool
-        Rows will be divided by their sums, so a row need not sum to 1.
-    percent : bool
-        Probabilities are percentages, and are divided by 100.
-    outputs : str
-        What columns hold: "probabilities" of the classes, or those at thresholds of ordered classes, as in
-        `from_cumulative`.
-    delimiter, decimal : str
-        Of CSV files.
-    invalid : str
-        "raise", or "skip" to leave out rows that are invalid.
-    outcomes : bool
-        The file holds outcomes; if not, forecasts alone are read, and a column of outcomes is left out.
-    outcomes_file : str | None
-        Another file that holds the outcomes; `target` is then a column of that file.
-    raters : tuple[str, ...]
-        Columns in place of a column of outcomes: with the labels of one rater each, or for each class.
-    raters_are : str
-        What these hold: "labels", or for each class its "counts" or its "shares" of the raters.
-    rater_column, label_column : str | None
-        Of a long table, which has a row for each label: the columns of raters and of their labels. The id is
-        that of the case.
-    sets : bool
-        The columns in place of probabilities hold prediction sets.
-    n_classes : int | None
-        The number of classes of sets that hold positions.
-    """
-
-    target: str | None = None
-    probs: tuple[str, ...] = ()
-    classes: tuple[Hashable, ...] | None = None
-    weights: str | None = None
-    groups: str | tuple[str, str] | None = None
-    by: tuple[str, ...] = ()
-    id: str | tuple[str, ...] | None = None
-    positive: str | None = None
-    ordered: bool = False
-    logits: bool = False
-    normalize: bool = False
-    percent: bool = False
-    outputs: str = PROBABILITIES
-    delimiter: str | None = None
-    decimal: str = "."
-    invalid: str = "raise"
-    outcomes: bool = True
-    outcomes_file: str | None = None
-    raters: tuple[str, ...] = ()
-    raters_are: str = "labels"
-    rater_column: str | None = None
-    label_column: str | None = None
-    sets: bool = False
-    n_classes: int | None = None
-
-    @classmethod
-    def of(cls, **given: Any) -> Request:
-        """A request from what a caller passes, with the types checked."""
-        for name in ("target", "weights", "positive", "delimiter"):
-            if given[name] is not None and not isinstance(given[name], str):
-                raise InputError("must be a text", argument=name, kind="type", found=_it_is(given[name]))
-        for name in ("probs", "by"):
-            given[name] = _texts(name, given[name])
-        given["raters"] = _texts("raters", given.get("raters"))
-        if given["raters"] and given["target"] is not None:
-            raise InputError("cannot be given beside the column of outcomes", argument="raters")
-        given.setdefault("raters_are", RATERS_ARE[0])
-        check_choice("raters_are", given["raters_are"], RATERS_ARE)
-        if given["raters_are"] != RATERS_ARE[0] and not given["raters"]:
-            raise InputError(
-                "is about the columns of raters", argument="raters_are", remedies=[passing(raters=...)]
-            )
-        given["groups"] = group_columns(given["groups"])
-        given["id"] = id_columns(given["id"])
-        _check_long(given)
-        if given["classes"] is not None:
-            given["classes"] = _names(given["classes"])
-        if given["delimiter"] is not None:
-            _check_mark("delimiter", given["delimiter"])
-        _check_mark("decimal", given["decimal"])
-        check_choice("invalid", given["invalid"], ("raise", "skip"))
-        for name in ("logits", "normalize", "percent"):
-            given[name] = check_flag(name, given[name])
-        given.setdefault("outputs", PROBABILITIES)
-        check_choice("outputs", given["outputs"], (PROBABILITIES, *OUTPUTS))
-        if given["outputs"] != PROBABILITIES:
-            _check_thresholds(given)
-        if given.get("sets"):
-            for name in ("logits", "normalize", "percent", "raters", "rater_column", "positive"):
-                if given.get(name):
-                    raise InputError("does not apply to prediction sets", argument=name)
-        return cls(**given)
-
-
-def _check_thresholds(given: Mapping[str, Any]) -> None:
-    """Refuse columns of thresholds that are not named, or options that are about classes."""
-    for name in ("logits", "normalize", "sets", "positive"):
-        if given.get(name):
-            logistic = [Remedy("Apply the logistic function to them first.")] if name == "logits" else []
-            raise InputError(
-                f"does not apply to {given['outputs']} outputs, which are probabilities",
-                argument=name,
-                remedies=logistic,
-            )
-    if not given["probs"]:
-        raise InputError(
-            f"must name the columns of {given['outputs']} outputs, lowest threshold first",
-            argument="probs",
-            kind="missing",
-            remedies=[passing(probs=...)],
-        )
-
-
-def _check_long(given: Mapping[str, Any]) -> None:
-    """Refuse a long table of raters of which not all columns are named, or other outcomes beside it."""
-    named = {name: given.get(name) for name in ("rater_column", "label_column")}
-    if all(value is None for value in named.values()):
-        return
-    for name, other in (("rater_column", "label_column"), ("label_column", "rater_column")):
-        if named[name] is None:
-            raise InputError(
-                "must be given with the other column of a long table",
-                argument=name,
-                kind="missing",
-                found=f"{other.replace('_', ' ')} is {show(named[other])}",
-            )
-    if given["raters"] or given["target"] is not None:
-        what = "raters" if given["raters"] else "target"
-        raise InputError("cannot be given beside the columns of a long table of raters", argument=what)
-    if given["id"] is None:
-        raise InputError(
-            "must name the column of cases in a long table of raters", argument="id", kind="missing"
-        )
-
-
-def _texts(argument: str, value: Any) -> tuple[str, ...]:
-    """One text or several, as a tuple."""
-    texts = () if value is None else (value,) if isinstance(value, str) else value
-    if not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
-        raise InputError(
-            "must be a name or a list of names", argument=argument, kind="type", found=_it_is(value)
-        )
-    return tuple(texts)
-
-
-def group_columns(given: object) -> str | tuple[str, str] | None:
-    """The column of groups, or two of them."""
-    columns = _texts("groups", given)
-    if len(set(columns)) < len(columns) or len(columns) > 2:
-        raise InputError(
-            "must be one column or two", argument="groups", values=columns, found=_it_is(columns)
-        )
-    return (columns[0], columns[1]) if len(columns) == 2 else columns[0] if columns else None
-
-
-def id_columns(given: object) -> str | tuple[str, ...] | None:
-    """The column that identifies rows, or those that do together."""
-    columns = _texts("id", given)
-    if len(set(columns)) < len(columns):
-        raise InputError("must be different columns", argument="id", values=columns, found=_it_is(columns))
-    return columns if len(columns) > 1 else columns[0] if columns else None
 
 
 def id_of(values: Sequence[object]) -> str:
@@ -226,29 +35,6 @@ def id_of(values: Sequence[object]) -> str:
         return str(values[0])
     texts = map(str, values)
     return ", ".join(json.dumps(text) if "," in text or '"' in text else text for text in texts)
-
-
-def each_name(columns: str | tuple[str, ...] | None) -> tuple[str, ...]:
-    """The names of columns, of which there are none, one or several."""
-    return () if columns is None else (columns,) if isinstance(columns, str) else columns
-
-
-def _names(value: Any) -> tuple[Hashable, ...]:
-    """The names of classes as a tuple; of a text, its characters."""
-    value = to_host(value) if hasattr(value, "__array_namespace__") else value
-    single = isinstance(value, np.ndarray) and value.ndim == 0
-    if single or isinstance(value, (bytes, Mapping)) or not isinstance(value, Iterable):
-        raise InputError("must be a list of names", argument="classes", kind="type", found=_it_is(value))
-    return tuple(value)
-
-
-def _check_mark(argument: str, mark: object) -> None:
-    if not isinstance(mark, str) or len(mark) != 1 or not mark.isascii() or mark in '"\r\n\0':
-        raise InputError("must be one character", argument=argument, found=_it_is(mark), values=[mark])
-
-
-def _it_is(value: object) -> str:
-    return f"it is {show(value)}"
 
 
 @dataclass(frozen=True)

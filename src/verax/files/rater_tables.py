@@ -11,8 +11,9 @@ import pyarrow as pa
 from verax.errors import InputError, show
 from verax.files.column_roles import require_column
 from verax.files.formats.tables import SourceTable
-from verax.files.predictions import Request, each_name, id_of
+from verax.files.predictions import id_of
 from verax.inputs.arrays import Ints
+from verax.inputs.reading import Reading, each_name
 
 # How many rows are read at a time.
 _ROWS = 2**16
@@ -27,14 +28,14 @@ class CaseTable:
     ----------
     table : SourceTable
         The long table.
-    request : Request
+    request : Reading
         The columns of raters, labels and ids, which are the cases.
     """
 
     schema: Any
     n_rows: int | None
 
-    def __init__(self, table: SourceTable, request: Request) -> None:
+    def __init__(self, table: SourceTable, request: Reading) -> None:
         rater, label, ids = request.rater_column, request.label_column, each_name(request.id)
         assert rater is not None
         assert label is not None
@@ -122,7 +123,7 @@ class CaseTable:
         return found
 
 
-def cases_of(table: SourceTable, request: Request) -> tuple[SourceTable, CaseTable]:
+def cases_of(table: SourceTable, request: Reading) -> tuple[SourceTable, CaseTable]:
     """A long table with a row for each case, and what gives these rows."""
     cases = CaseTable(table, request)
     return SourceTable(table.name, table.format, request, lambda: cases), cases

@@ -17,8 +17,9 @@ from verax.files import arrow
 from verax.files.arrow import ValueOrigin
 from verax.files.column_files import ColumnFile
 from verax.files.formats.tables import ARRAYS, ROWS_AT_ONCE, TEXTS, SourceTable, common_format
-from verax.files.predictions import Array, Request
+from verax.files.predictions import Array
 from verax.files.single import both_classes
+from verax.inputs.reading import Reading
 
 # Which endings are written, as what.
 _WRITTEN = {
@@ -130,7 +131,7 @@ def rewrite(
             kind="file",
             found="arrays have no other columns to keep; recalibrate them in Python",
         )
-    request = Request(logits=logits, delimiter=delimiter, decimal=decimal)
+    request = Reading(logits=logits, delimiter=delimiter, decimal=decimal)
     table = SourceTable.of_paths(paths, request, str(path))
     _check_columns(table, columns, path)
     table.as_numbers(columns)

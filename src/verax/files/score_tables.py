@@ -10,11 +10,11 @@ import pyarrow as pa
 from verax.common.paths import Files
 from verax.errors import InputError, join, show
 from verax.files.grades import source_of
-from verax.files.predictions import Request
 from verax.files.rater_tables import whole_table
+from verax.inputs.reading import Reading
 
 
-def read_score_table(path: Files, request: Request, names: Collection[str]) -> Any:
+def read_score_table(path: Files, request: Reading, names: Collection[str]) -> Any:
     """The rows of a file as an Arrow table; columns of texts that are numbers are numbers, unless they are
     those of `names`.
     """

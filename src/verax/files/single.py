@@ -8,9 +8,10 @@ import numpy as np
 
 from verax.errors import InputError, passing, show
 from verax.files.arrow import Array, Bools, ValueOrigin
-from verax.files.predictions import PROBABILITIES, Request
 from verax.inputs.columns import Columns
 from verax.inputs.cumulative import class_probabilities, from_cumulative
+from verax.inputs.reading import Reading
+from verax.inputs.reading_checks import PROBABILITIES
 from verax.inputs.validity import Unity
 
 
@@ -39,14 +40,14 @@ def both_classes(p: Array, place: ValueOrigin, logits: bool) -> Array:
     return np.asarray(rows)
 
 
-def shares(p: Any, request: Request) -> Any:
+def shares(p: Any, request: Reading) -> Any:
     """Probabilities, from percentages where these were stated."""
     if not request.percent:
         return p
     return Columns([column / 100 for column in p.columns]) if isinstance(p, Columns) else p / 100
 
 
-def by_class_from(p: Any, request: Request, start: int, path: str) -> Any:
+def by_class_from(p: Any, request: Reading, start: int, path: str) -> Any:
     """Probabilities of classes, from those at thresholds where these were stated.
 
     Where invalid rows are skipped, those that cross are left negative, to be found with the others.

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from verax._settings import settings
 from verax.errors import InputError
-from verax.files.predictions import Predictions, Request, Roles, concatenate
+from verax.files.predictions import Predictions, Roles, concatenate
+from verax.inputs.reading import Reading
 from verax.inputs.rescaling import Rescaled
 from verax.inputs.skipping import NO_ROWS, NO_VALID_ROW, Skipped
 
@@ -59,10 +60,10 @@ class Source(ABC):
     width: int
     skipped: Skipped | None = None
     rescaled: Rescaled | None = None
-    _request: Request
+    _request: Reading
 
     @property
-    def request(self) -> Request:
+    def request(self) -> Reading:
         """What the caller said about it."""
         return self._request
 

@@ -10,8 +10,9 @@ from verax.common.paths import as_path, files_named
 from verax.files.array_files import ArrayFile, ArrayFiles
 from verax.files.column_files import ColumnFile
 from verax.files.formats.tables import ARRAYS, SourceTable, common_format, files_once
-from verax.files.predictions import Predictions, Request
+from verax.files.predictions import Predictions
 from verax.files.source import Source
+from verax.inputs.reading import Reading
 
 
 def read(path: str | Path | Sequence[str | Path], **options: Any) -> Predictions:
@@ -117,7 +118,8 @@ def open(  # noqa: A001 - files.open is its name
     >>> files.open(path).classes
     ('cat', 'dog')
     """
-    request = Request.of(
+    request = Reading(
+        lists=False,
         target=target,
         probs=probs,
         classes=classes,
@@ -137,7 +139,7 @@ def open(  # noqa: A001 - files.open is its name
     return open_source(path, request)
 
 
-def open_source(source: object, request: Request) -> Source:
+def open_source(source: object, request: Reading) -> Source:
     """A file as a source of rows, or several: those that fit a pattern, or a list."""
     paths, name = files_named(source) or files_named(as_path(source))  # type: ignore[misc]
     if common_format(paths) in ARRAYS:

@@ -8,7 +8,6 @@ them, and refuses others as Python does. Parameters that mean the same in most f
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import textwrap
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from functools import wraps
 from typing import Any, Literal, NamedTuple, ParamSpec, TypedDict, TypeVar, get_args
 
 from verax.inputs.handles import Handle, check_alone
+from verax.inputs.reading import unexpected
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -179,7 +179,7 @@ def _reading(
     def checked(*args: P.args, **kwargs: P.kwargs) -> T:
         for name in kwargs:
             if name not in known:
-                raise TypeError(_unexpected(function.__name__, name, known))
+                raise TypeError(unexpected(function.__name__, name, known))
         if len(args) > most:
             raise TypeError(_too_many(function.__name__, len(args), most))
         if isinstance(kwargs.get("confidence"), Fraction):
@@ -303,9 +303,3 @@ def _too_many(function: str, given: int, most: int) -> str:
     """The error of Python about too many arguments, with the line that was probably meant."""
     hint = '. Name the models: compare(y, {"a": p, "b": q})' if function == "compare" else ""
     return f"{function}() takes at most {most} positional arguments, not {given}{hint}"
-
-
-def _unexpected(function: str, name: str, known: set[str]) -> str:
-    near = difflib.get_close_matches(name, sorted(known), n=1)
-    hint = f". Did you mean {near[0]!r}?" if near else ""
-    return f"{function}() got an unexpected keyword argument {name!r}{hint}"

@@ -16,12 +16,14 @@ from verax.files.formats.several import Files
 from verax.files.formats.tables import ARRAYS, SourceTable, common_format, files_once
 from verax.files.joining import with_classes_of
 from verax.files.outcomes_beside import array_table, with_outcomes
-from verax.files.predictions import PROBABILITIES, Predictions, Request, Roles, concatenate
+from verax.files.predictions import Predictions, Roles, concatenate
 from verax.files.rater_tables import cases_of
 from verax.files.source import rows_at_a_time
 from verax.files.two_models import SameRows, TwoModels, head_rows
 from verax.inputs.handles import Collector, Handle
 from verax.inputs.lists.rows import NO_ORDER
+from verax.inputs.reading import Reading
+from verax.inputs.reading_checks import PROBABILITIES
 from verax.inputs.skipping import NO_ROWS
 from verax.scans.distinct import refuse_repeated_ids
 from verax.scans.held import Held, rows_fit
@@ -95,7 +97,11 @@ class TableHandle(LocalHandle):
     def in_order(self) -> Handle:
         if self.lists:
             raise RuleError(NO_ORDER)
-        return self if self._asked.request.ordered else TableHandle(self._asked.in_order(), self._table)
+        return (
+            self
+            if self._asked.reading.ordered
+            else TableHandle(self._asked.with_reading(ordered=True), self._table)
+        )
 
     def in_memory(self) -> Handle:
         return self.held().in_memory() if self.fits else self
@@ -107,7 +113,7 @@ class TableHandle(LocalHandle):
             parts.append(self._rows(batches, start, coded=False))
             self._advance(sum(batch.num_rows for batch in batches))
         self._check()
-        return _held(self, parts, self._asked.request)
+        return _held(self, parts, self._asked.reading)
 
     def _runs(self, times: int = 1) -> Iterator[tuple[int, list[Any]]]:
         rows = self._reader.rows_at_a_time
@@ -123,7 +129,7 @@ class TableHandle(LocalHandle):
         with self._located():
             if self.lists or self.graded is not None:
                 return collector.add(self._reader.part(batches, start))
-            part = part_of(self._rows(batches, start, coded=True), self._asked.request)
+            part = part_of(self._rows(batches, start, coded=True), self._asked.reading)
             # What was read is in arrays of its own by now, and more is read meanwhile.
             batches.clear()
             return collector.add(part)
@@ -160,11 +166,11 @@ class ArrayHandle(LocalHandle):
     def __init__(self, asked: ScanOptions, paths: Sequence[Path], name: str) -> None:
         self._asked, self._paths, self._progress = asked, paths, asked.progress
         self._sources: dict[str, ArrayFiles] = {}
-        for model, request in asked.models(default_name(name)).items():
+        for model, request in asked.reading.models(default_name(name)).items():
             self._sources[model] = with_classes_of(
                 {model: source.classes for model, source in self._sources.items()},
                 model,
-                request.classes,
+                request.names,
                 partial(_array_files, paths, request, name),
             )
         first = next(iter(self._sources.values()))
@@ -193,8 +199,10 @@ class ArrayHandle(LocalHandle):
         return (*self._doubts, *taken_by(self._rescaling.said(self.models)))
 
     def in_order(self) -> Handle:
-        ordered = self._asked.request.ordered
-        return self if ordered else ArrayHandle(self._asked.in_order(), self._paths, self.name)
+        ordered = self._asked.reading.ordered
+        return (
+            self if ordered else ArrayHandle(self._asked.with_reading(ordered=True), self._paths, self.name)
+        )
 
     def in_memory(self) -> Handle:
         return self.held().in_memory() if self.fits else self
@@ -206,7 +214,7 @@ class ArrayHandle(LocalHandle):
             parts.append(self._rows(batches))
             self._advance(batches[0].n_given)
         self._check()
-        return _held(self, parts, self._asked.request)
+        return _held(self, parts, self._asked.reading)
 
     def _batches(self, *, coded: bool) -> Iterator[Sequence[Predictions]]:
         rows = rows_at_a_time(self.n_classes * len(self.models))
@@ -217,23 +225,23 @@ class ArrayHandle(LocalHandle):
             yield partial(self._collect, batches)
 
     def _collect(self, batches: Sequence[Predictions], collector: Collector) -> int:
-        return collector.add(part_of(self._rows(batches), self._asked.request))
+        return collector.add(part_of(self._rows(batches), self._asked.reading))
 
     def _check(self) -> None:
         self._rescaling.check()
 
     def _rows(self, batches: Sequence[Predictions]) -> dict[str, Predictions]:
-        return usable(dict(zip(self.models, batches, strict=True)), self._asked.request, self._rescaling)
+        return usable(dict(zip(self.models, batches, strict=True)), self._asked.reading, self._rescaling)
 
 
 def rescaling_of(asked: ScanOptions) -> Rescaling:
     """What divides rows by their sums, where that was asked for or they may have been rounded."""
-    request = asked.request
+    request = asked.reading
     probabilities = not (request.logits or request.sets) and request.outputs == PROBABILITIES
     return Rescaling(normalize=request.normalize, rounded=asked.rounded and probabilities)
 
 
-def _held(handle: TableHandle | ArrayHandle, parts: list[dict[str, Predictions]], request: Request) -> Held:
+def _held(handle: TableHandle | ArrayHandle, parts: list[dict[str, Predictions]], request: Reading) -> Held:
     """The rows of all parts, which are called as their handle is."""
     if not parts:
         raise InputError(NO_ROWS, argument="source", kind="file", source=handle.name)
@@ -248,7 +256,7 @@ def _held(handle: TableHandle | ArrayHandle, parts: list[dict[str, Predictions]]
 
 
 def _array_files(
-    paths: Sequence[Path], request: Request, name: str, *, classes: tuple[Hashable, ...] | None
+    paths: Sequence[Path], request: Reading, name: str, *, classes: tuple[Hashable, ...] | None
 ) -> ArrayFiles:
     return ArrayFiles(paths, replace(request, classes=classes), name)
 
@@ -261,24 +269,24 @@ def opened(source: object, asked: ScanOptions) -> Handle | None:
 
 def of_files(paths: Sequence[Path], name: str, asked: ScanOptions) -> Handle:
     """The handle on files of columns or arrays; outcomes of another file are a further column."""
-    outcomes = asked.request.outcomes_file
+    outcomes = asked.reading.outcomes
     if common_format(paths) in ARRAYS:
         if outcomes is None:
             return ArrayHandle(asked, files_once(paths), name)
-        table = array_table(files_once(paths), asked.request, name)
+        table = array_table(files_once(paths), asked.reading, name)
     else:
-        table = SourceTable.of_paths(paths, asked.request, name)
+        table = SourceTable.of_paths(paths, asked.reading, name)
     if outcomes is None:
         return of_table(table, asked)
-    found = with_outcomes(table, outcomes, asked.request)
+    found = with_outcomes(table, outcomes, asked.reading)
     return of_table(found.table, asked.with_outcomes(found))
 
 
 def of_table(table: SourceTable, asked: ScanOptions) -> Handle:
     """The handle on columns that Arrow reads; of a long table of raters, on its cases."""
-    if asked.request.rater_column is None:
+    if asked.reading.rater_column is None:
         return TableHandle(asked, table)
-    table, cases = cases_of(table, asked.request)
-    handle = TableHandle(asked.with_raters(cases.raters), table)
+    table, cases = cases_of(table, asked.reading)
+    handle = TableHandle(asked.with_reading(raters=cases.raters, rater_column=None, label_column=None), table)
     cases.check_alike(handle.columns)
     return handle

@@ -287,7 +287,7 @@ def opened(source: object, asked: ScanOptions) -> Handle | None:
     if found is None:
         return None
     name, read = found
-    return of_table(SourceTable(f"the {name}", name, asked.request, lambda: read(source)), asked)
+    return of_table(SourceTable(f"the {name}", name, asked.reading, lambda: read(source)), asked)
 
 
 def _known(source: object) -> tuple[str, Callable[[Any], BatchReader]] | None:

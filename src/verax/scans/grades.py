@@ -9,15 +9,16 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from verax.analyses.comparison.opening import read_grades
+from verax.analyses.comparison.opening import grade_scale, read_grades
 from verax.errors import InputError
 from verax.files.column_roles import require_column
 from verax.files.formats.tables import SourceTable
 from verax.files.grades import grades_in
-from verax.files.predictions import Request, each_name, id_of
+from verax.files.predictions import id_of
 from verax.inputs.arrays import Array
 from verax.inputs.breakdown import labels_of
 from verax.inputs.handles import Part
+from verax.inputs.reading import Reading, each_name
 from verax.inputs.scored import ScoredRows
 from verax.scans.options import ScanOptions
 from verax.scans.parts import default_name
@@ -37,7 +38,7 @@ class GradeReader:
         The column of grades of each model.
     graded : Grade
         The range of grades.
-    request : Request
+    request : Reading
         What was said about weights, groups, ids and subgroups.
     source : str
         What errors call the table.
@@ -45,7 +46,7 @@ class GradeReader:
 
     grades: Mapping[str, str]
     graded: Grade
-    request: Request
+    request: Reading
     source: str
     lists: ClassVar[bool] = False
     rated: ClassVar[bool] = False
@@ -56,9 +57,9 @@ class GradeReader:
     @classmethod
     def of(cls, table: SourceTable, asked: ScanOptions) -> GradeReader:
         """Check that all columns are there."""
-        assert asked.grades is not None
-        grades = {name or default_name(table.name): column for name, column in asked.grades.items()}
-        request = asked.request
+        request, given = asked.reading, asked.reading.grades
+        assert given is not None
+        grades = {default_name(table.name): given} if isinstance(given, str) else dict(given)
         for name in ("target", "probs", "classes", "raters", "positive"):
             if getattr(request, name):
                 raise InputError("cannot be given beside grades", argument=name)
@@ -67,7 +68,7 @@ class GradeReader:
         for argument, columns in named.items():
             for column in columns:
                 require_column(column, table.schema.names, argument, table.name)
-        return cls(grades, asked.scale, request, table.name)
+        return cls(grades, grade_scale(request.grade_range), request, table.name)
 
     @property
     def models(self) -> tuple[str, ...]:

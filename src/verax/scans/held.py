@@ -11,10 +11,11 @@ from verax._settings import settings
 from verax.common.paths import UnchangedFiles
 from verax.errors import InputError, RuleError
 from verax.files.lists.listfile import ListFile
-from verax.files.predictions import Predictions, Request, Roles
+from verax.files.predictions import Predictions, Roles
 from verax.inputs.handles import Handle, Part
 from verax.inputs.lists.rows import NO_ORDER
 from verax.inputs.memory import InMemory
+from verax.inputs.reading import Reading
 from verax.inputs.skipping import NO_ROWS, NO_VALID_ROW
 from verax.scans.lists import part_of_lists
 from verax.scans.local import LocalHandle, Work
@@ -38,7 +39,7 @@ class Held(LocalHandle):
     ----------
     rows : mapping of str to Predictions or ListFile
         The rows of each model.
-    request : Request
+    request : Reading
         What was said about full distributions.
     """
 
@@ -55,7 +56,7 @@ class Held(LocalHandle):
     def __init__(
         self,
         rows: Mapping[str, Predictions | ListFile],
-        request: Request,
+        request: Reading,
         *,
         name: str,
         taken: tuple[str, ...],
@@ -65,7 +66,7 @@ class Held(LocalHandle):
         if not len(first):
             _refuse_none(first, name)
         self.rows: dict[str, Predictions | ListFile] = dict(rows)
-        self.request: Request = request
+        self.request: Reading = request
         self.name, self.taken, self._notes = name, taken, notes
         self.models, self.n_rows, self.by = tuple(rows), len(first), tuple(first.by)
         self.lists: bool = isinstance(first, ListFile)
@@ -73,7 +74,7 @@ class Held(LocalHandle):
         self.n_classes = first.lists.n_classes if isinstance(first, ListFile) else first.p.shape[1]
         self.rated: bool = isinstance(first, Predictions) and bool(first.roles.raters)
         self.outcome: str = "" if isinstance(first, ListFile) else first.roles.outcome
-        self.sets: bool = request.sets
+        self.sets: bool = bool(request.sets)
         self.weighted: bool = first.weights is not None or self.rated
 
     @property

@@ -22,15 +22,15 @@ from verax.files.lists.longform import LONG, is_long
 from verax.files.lists.opening import read_lists
 from verax.files.lists.parts import ListParts
 from verax.files.lists.recognising import has_lists, open_shaped
-from verax.files.lists.settings import ListSettings
 from verax.files.lists.several import records_of_piece
 from verax.files.lists.streams import ending
 from verax.files.lists.wide import WIDE
 from verax.files.lists.words import added, counted, ungrouped_questions
-from verax.files.predictions import Predictions, Request
+from verax.files.predictions import Predictions
 from verax.files.two_models import TwoModels
 from verax.inputs.handles import Collector, Handle
 from verax.inputs.lists.rows import NO_ORDER
+from verax.inputs.reading import Reading
 from verax.scans.batches import of_files
 from verax.scans.distinct import refuse_repeated_ids
 from verax.scans.held import Held, files_fit
@@ -54,8 +54,7 @@ class ListFilesHandle(LocalHandle):
     lists = True
 
     def __init__(self, asked: ScanOptions, paths: Sequence[Path], name: str) -> None:
-        assert asked.settings is not None
-        if asked.probs is not None:
+        if asked.reading.several:
             raise InputError(
                 "must be a table with columns of lists where it has several models",
                 argument="source",
@@ -122,22 +121,21 @@ class ListFilesHandle(LocalHandle):
 
 def opened(source: object, asked: ScanOptions) -> Handle | None:
     """The handle on files that hold lists, by what is said or by their content; None for anything else."""
-    if asked.settings is None and not asked.may_be_lists:
+    if asked.reading.are_lists is False:
         return None
     named = files_named(source)
     if named is None:
         return None
     paths, name = named
-    if asked.may_be_lists:
-        if not has_lists(paths[0], ListSettings(), logits=asked.request.logits):
+    if asked.reading.are_lists is None:
+        if not has_lists(paths[0], asked.reading):
             return None
-        asked = replace(asked.as_lists(), densify=True)
-    assert asked.settings is not None
+        asked = replace(asked.with_reading(lists=True), densify=True)
     if len(paths) > 1:
         files_once(paths)
-    if asked.probs is None and _are_read(paths, asked):
+    if not asked.reading.several and _are_read(paths, asked):
         return _read(paths, name, asked)
-    if _are_tables(paths[0], asked.settings):
+    if _are_tables(paths[0], asked.reading):
         return of_files(paths, name, asked)
     files = [file for path in paths for file in (files_of(path) if path.is_dir() else [path])]
     return ListFilesHandle(asked, files, name)
@@ -145,8 +143,7 @@ def opened(source: object, asked: ScanOptions) -> Handle | None:
 
 def _are_read(paths: Sequence[Path], asked: ScanOptions) -> bool:
     """Whether files are read at once: all lists tell the classes where nobody states them."""
-    settings = asked.settings
-    assert settings is not None
+    settings = asked.reading
     known = settings.names is not None or settings.n_classes is not None or settings.shape == WIDE.name
     if asked.hold:
         if asked.hold == "fitting" and known and _has_many_rows(paths, settings):
@@ -155,7 +152,7 @@ def _are_read(paths: Sequence[Path], asked: ScanOptions) -> bool:
     return not known and files_fit(paths)
 
 
-def _has_many_rows(paths: Sequence[Path], asked: ListSettings) -> bool:
+def _has_many_rows(paths: Sequence[Path], asked: Reading) -> bool:
     """Whether a file has too many rows to be read one by one.
 
     Columns of lists are then read in batches, without a record per row.
@@ -190,7 +187,7 @@ def _read(paths: Sequence[Path], name: str, asked: ScanOptions) -> Held:
     if asked.densify and read.are_distributions:
         rows = distributions(read)
         taken += (f"scored as distributions: every list names all {read.lists.n_classes} classes",)
-    return Held({model: rows}, Request(), name=read.path, taken=taken, notes=(*same.notes, *read.notes))
+    return Held({model: rows}, Reading(), name=read.path, taken=taken, notes=(*same.notes, *read.notes))
 
 
 def _pieces(paths: Sequence[Path], read: ListFile) -> list[tuple[str, int, int]]:
@@ -201,7 +198,7 @@ def _pieces(paths: Sequence[Path], read: ListFile) -> list[tuple[str, int, int]]
     return list(zip(map(str, paths), starts, [*starts[1:], len(read)], strict=True))
 
 
-def _are_tables(path: Path, settings: ListSettings) -> bool:
+def _are_tables(path: Path, settings: Reading) -> bool:
     """Whether a file has columns of lists, which are read in batches."""
     first = files_of(path)[0] if path.is_dir() else path
     if FORMATS.get(ending(first)) not in ("Parquet", "Arrow"):

@@ -19,11 +19,10 @@ from verax.files.lists.listfile import ListFile
 from verax.files.lists.longform import find_columns
 from verax.files.lists.parts import ListParts
 from verax.files.lists.recognising import shape_of_records
-from verax.files.lists.settings import ListSettings
 from verax.files.lists.streams import LOOK, RecordStream, records_of
-from verax.files.predictions import each_name
 from verax.inputs.arrays import Ints
 from verax.inputs.handles import Part
+from verax.inputs.reading import Reading, each_name
 from verax.inputs.records.classifiers import ARRAYS, fields_of_arrays
 from verax.inputs.skipping import NO_ROWS, Skipped
 from verax.scans.options import ScanOptions
@@ -51,15 +50,10 @@ class ListReader:
     @classmethod
     def of(cls, table: SourceTable, asked: ScanOptions) -> ListReader:
         """Find out which column is what, from the first rows."""
-        assert asked.settings is not None
         schema = table.schema
         head = [record for batch in table.head_of_all(LOOK) for record in records_of(batch)][:LOOK]
         readers: dict[str, ListParts] = {}
         for name, given in asked.list_models(default_name(table.name)).items():
-            if given.outcomes is not None:
-                raise InputError(
-                    "must be in the same table as the lists: join them first", argument="outcomes"
-                )
             stream = RecordStream(table.name, "row", enumerate(head))
             if not head:
                 raise InputError(NO_ROWS, argument="source", kind="file", source=table.name)
@@ -142,7 +136,7 @@ def _columns(reader: ListParts, schema: Any, head: Sequence[Any]) -> list[str]:
     return [path if path in schema.names else path.partition(".")[0] for path in paths]
 
 
-def _refuse_long(table: SourceTable, head: Sequence[Any], settings: ListSettings) -> None:
+def _refuse_long(table: SourceTable, head: Sequence[Any], settings: Reading) -> None:
     columns = find_columns(table.schema.names, settings)
     assert columns is not None
     if isinstance(head[0].get(columns.classes), (list, tuple)):

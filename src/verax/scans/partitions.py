@@ -89,7 +89,7 @@ class PartitionedHandle(Handle):
 
     def __init__(self, name: str, frame: Any, asked: ScanOptions, head: Any) -> None:
         self.name, self.n_rows = name, None
-        if asked.request.rater_column is not None:
+        if asked.reading.rater_column is not None:
             raise InputError(
                 "must be in memory: the labels of a case may be in several partitions",
                 argument="rater_column",
@@ -100,7 +100,7 @@ class PartitionedHandle(Handle):
                 ],
             )
         self._frame, self._asked, self._head = frame, asked, head
-        table = SourceTable(name, name, asked.request, lambda: ArrowTable(head))
+        table = SourceTable(name, name, asked.reading, lambda: ArrowTable(head))
         self._reader = reader_of(table, asked)
         self.models, self.taken = self._reader.models, self._reader.taken
         self.by, self.lists = self._reader.by, self._reader.lists
@@ -114,7 +114,7 @@ class PartitionedHandle(Handle):
     def in_order(self) -> Self:
         if self.lists:
             raise RuleError(NO_ORDER)
-        return type(self)(self.name, self._frame, self._asked.in_order(), self._head)
+        return type(self)(self.name, self._frame, self._asked.with_reading(ordered=True), self._head)
 
     def place_of(self, row: int) -> str:
         """What a row is in."""

@@ -17,12 +17,13 @@ from verax.files.column_files import ColumnFile
 from verax.files.column_reader import ColumnReader
 from verax.files.formats.tables import SourceTable
 from verax.files.joining import with_classes_of
-from verax.files.predictions import Predictions, Request, each_name
+from verax.files.predictions import Predictions
 from verax.files.scoring import forecasts_of, with_id
 from verax.files.set_columns import set_rows_of
 from verax.files.source import rows_at_a_time
 from verax.inputs.arrays import Ints
 from verax.inputs.handles import Part
+from verax.inputs.reading import Reading, each_name
 from verax.inputs.rows import Rows
 from verax.inputs.skipping import Skipped
 from verax.scans.options import ScanOptions
@@ -37,27 +38,27 @@ class PartReader:
     ----------
     readers : Mapping[str, ColumnReader]
         How the predictions of each model are read.
-    request : Request
+    request : Reading
         What was said about all of them.
     """
 
     readers: Mapping[str, ColumnReader]
-    request: Request
+    request: Reading
     lists: ClassVar[bool] = False
 
     @classmethod
     def of(cls, table: SourceTable, asked: ScanOptions) -> PartReader:
         """Find out which column is what; the first model says which classes there are, in what order."""
         readers: dict[str, ColumnReader] = {}
-        for name, request in asked.models(default_name(table.name)).items():
+        for name, request in asked.reading.models(default_name(table.name)).items():
             readers[name] = with_classes_of(
                 {name: reader.labels.classes for name, reader in readers.items()},
                 name,
-                request.classes,
+                request.names,
                 partial(_reader, table, request),
             )
         table.as_numbers(set().union(*(reader.numbers for reader in readers.values())))
-        return cls(readers, asked.request)
+        return cls(readers, asked.reading)
 
     @property
     def first(self) -> ColumnReader:
@@ -102,7 +103,7 @@ class PartReader:
     @property
     def sets(self) -> bool:
         """Whether the columns hold prediction sets."""
-        return self.request.sets
+        return bool(self.request.sets)
 
     @property
     def rated(self) -> bool:
@@ -143,7 +144,7 @@ class PartReader:
         return usable(found, self.request, rescaling)
 
 
-def _reader(table: SourceTable, request: Request, *, classes: tuple[Hashable, ...] | None) -> ColumnReader:
+def _reader(table: SourceTable, request: Reading, *, classes: tuple[Hashable, ...] | None) -> ColumnReader:
     return ColumnFile(table, replace(request, classes=classes)).reader
 
 
@@ -170,7 +171,7 @@ def taken_by(models: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def usable(
-    models: dict[str, Predictions], request: Request, rescaling: Rescaling | None = None
+    models: dict[str, Predictions], request: Reading, rescaling: Rescaling | None = None
 ) -> dict[str, Predictions]:
     """The rows as they are, or those that are valid for every model where that was asked for."""
     if rescaling is not None:
@@ -183,7 +184,7 @@ def usable(
     return models
 
 
-def part_of(models: Mapping[str, Predictions], request: Request) -> Part:
+def part_of(models: Mapping[str, Predictions], request: Reading) -> Part:
     """Predictions of several models for the same rows; weights, ids and so on are those of the first."""
     first = next(iter(models.values()))
     options = {"normalize": request.normalize, "logits": request.logits, "ordered": request.ordered}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from verax.errors import InputError
 from verax.files.formats.tables import SourceTable
 from verax.scans.grades import GradeReader
 from verax.scans.lists import ListReader
@@ -11,6 +12,9 @@ from verax.scans.parts import PartReader
 
 def reader_of(table: SourceTable, asked: ScanOptions) -> PartReader | ListReader | GradeReader:
     """The reader of the rows of a table: full distributions, or top lists or grades where that was said."""
-    if asked.grades is not None:
+    if asked.reading.outcomes is not None:
+        # Of files they are a column of the table by now.
+        raise InputError("must be in the same table as the predictions: join them first", argument="outcomes")
+    if asked.reading.grades is not None:
         return GradeReader.of(table, asked)
-    return PartReader.of(table, asked) if asked.settings is None else ListReader.of(table, asked)
+    return PartReader.of(table, asked) if not asked.reading.are_lists else ListReader.of(table, asked)

@@ -29,8 +29,8 @@ from verax.common.paths import matching
 from verax.common.specs import Label, Number, Several, Text, Truth, Valued, Whole
 from verax.common.summaries import fields_of, from_bytes
 from verax.errors import InputError, Remedy
-from verax.files.predictions import Request
 from verax.inputs.handles import LATER, Gathering, Handle, Part, Recipe, Summaries
+from verax.inputs.reading import Reading
 from verax.inputs.skipping import Skipped
 from verax.scans.options import ScanOptions
 from verax.scans.parts import UNNAMED, default_name
@@ -407,6 +407,6 @@ def opened(source: object, asked: ScanOptions) -> Handle | None:
         return None
     if not all(isinstance(each, (str, Path)) and str(each).endswith(ENDING) for each in given):
         return None
-    if asked.request != Request() or asked.probs is not None or asked.settings is not None:
+    if asked.reading != Reading():
         raise InputError("must be given without options: they were said when it was saved", argument="source")
     return SavedHandle([path for each in given for path in matching(each)])

@@ -2,47 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any, Literal
+from typing import Unpack
 
-from verax.common.checks import check_count, is_whole
-from verax.errors import InputError
+from verax.errors import InputError, passing
 from verax.inputs.handles import Handle
+from verax.inputs.reading import Keywords, Reading, takes_reading
 from verax.scans.options import ScanOptions, unknown_source
 
 # The engines; the first that accepts the source runs. Each is a module here with a function `opened`.
 FILES = ("listfiles", "batches")
 ENGINES = ("saved", *FILES, "frames", "dask", "spark")
+# Handles have grades in columns; commands read the other shapes of graded answers.
+_OF_COMMANDS = ("answer", "gold", "confidence_column", "model_column", "task", "epoch", "ungraded")
 
 
+@takes_reading
 def scan(
     source: object,
+    reading: Reading | None = None,
     *,
-    target: str | None = None,
-    probs: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
-    classes: int | Sequence[Hashable] | None = None,
-    weights: str | None = None,
-    groups: str | Sequence[str] | None = None,
-    id: str | Sequence[str] | None = None,  # noqa: A002
-    by: str | Sequence[str] = (),
-    positive: str | None = None,
-    raters: str | Sequence[str] = (),
-    raters_are: Literal["labels", "counts", "shares"] = "labels",
-    rater_column: str | None = None,
-    label_column: str | None = None,
-    sets: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
-    lists: bool | Mapping[str, Any] | None = None,
-    grades: str | Mapping[str, str] | None = None,
-    grade_range: tuple[float, float] = (0.0, 1.0),
-    logits: bool = False,
-    normalize: bool = False,
-    percent: bool = False,
-    outputs: Literal["probabilities", "cumulative", "exceedance", "conditional"] = "probabilities",
-    invalid: Literal["raise", "skip"] = "raise",
-    delimiter: str | None = None,
-    decimal: str = ".",
     progress: Callable[[int], None] | None = None,
+    **keywords: Unpack[Keywords],
 ) -> Handle:
     r"""Open predictions that stay where they are. Functions that take `(y, p)` take the result instead.
 
@@ -55,69 +37,22 @@ def scan(
         relation: these are read in batches, and queries run when the result is requested. Or a Dask or
         Spark DataFrame, whose partitions are scored where they are; their rows are numbered
         partition * 2^33 + position.
-    target : str, optional
-        The column of outcomes. By default found by name, as all others are that may be left out.
-    probs : str, sequence or dict, optional
-        The columns of probabilities, as names or patterns such as `"p_*"`; or one column of lists. Of several
-        models: {name: columns, ...}. Of top lists the two columns that hold their classes and their
-        probabilities, or the one that holds both.
-    classes : sequence or int, optional
-        The names of the classes, in order; of top lists also their number.
-    weights : str, optional
-        The column of importance weights.
-    groups : str or sequence of two str, optional
-        The column of clusters whose rows belong together; two where they belong together in two ways.
-    id : str or sequence of str, optional
-        The column of names of rows; several where they identify rows together.
-    by : str or sequence of str, default ()
-        Columns of subgroups.
-    positive : str, optional
-        Of two classes, the event: the class of a single column of probabilities. By default the second.
-    raters : str or sequence of str, default ()
-        Columns, in place of `target`, as names or patterns such as `"n_*"`: the labels of one rater each,
-        which may be missing.
-    raters_are : {"labels", "counts", "shares"}, default "labels"
-        What these columns hold: labels, or for each class the number of raters who chose it or their share.
-        Columns of numbers are named like the classes, with a common prefix or without.
-    rater_column, label_column : str, optional
-        Of a long table with a row for each label: the columns of raters and of their labels; `id` names the
-        case. The table is held in memory.
-    sets : str, sequence or dict, optional
-        Prediction sets, in place of `probs`: one column that names the classes of each set, as a list or as a
-        text such as `"a|b"`, which needs `classes`; or a column of 0 and 1 for each class, as names or
-        patterns. Of several models: {name: columns, ...}.
-    lists : bool or dict, optional
-        Whether the predictions are top lists, or options that these have as for `files.lists.open_lists`
-        (`shape`, `outcomes`, `position`, `after`, `samples`, `missing`, `others`, ...). By default they are
-        where `classes` is a number, and in files whose records hold lists.
-    grades : str or dict, optional
-        Graded answers, in place of `probs`: the column of grades of a table with a row per question. Of
-        several models: {name: column, ...}. Empty cells were not graded. `compare` and `evaluate_grades` take
-        them.
-    grade_range : tuple of two floats, default (0.0, 1.0)
-        The worst and the best possible grade.
-    logits : bool, default False
-        Whether the columns hold logits; the softmax is applied first.
-    normalize : bool, default False
-        Whether to divide each row by its sum first.
-    percent : bool, default False
-        Whether the columns hold percentages, which are divided by 100.
-    outputs : {"probabilities", "cumulative", "exceedance", "conditional"}, default "probabilities"
-        What the columns of `probs` hold: probabilities of the K classes, or those at the K - 1 thresholds of
-        ordered classes, lowest first, as heads such as CORAL and CORN return them (see `from_cumulative`).
-    invalid : {"raise", "skip"}, default "raise"
-        What to do with rows that are invalid or lack a value.
-    delimiter : str, optional
-        What separates the columns of CSV files; by default a comma, in TSV files a tab.
-    decimal : str, default "."
-        The decimal mark of CSV files.
+    reading : Reading, optional
+        How rows are read, said once for several sources. The keywords below override its fields.
     progress : callable, optional
         Called with the number of rows of every part that has been read.
+    **keywords
 
     Returns
     -------
     Handle
         A handle without rows; it shows how each column was read.
+
+    Notes
+    -----
+    Options that are left out are found by the names and the values of columns. Commands use `ordered`,
+    `weights_are` and the options of graded answers other than `grades` and `grade_range`; functions in
+    Python have parameters for them.
 
     Examples
     --------
@@ -128,44 +63,14 @@ def scan(
     >>> round(card["brier"], 3)
     0.2
     """
-    given: dict[str, Any] = {}
-    if sets is not None:
-        if probs is not None or not (lists is None or lists is False):
-            beside = "probs" if probs is not None else "lists"
-            raise InputError("cannot be given beside prediction sets", argument=beside)
-        probs, lists, given["sets"] = sets, False, True
-        if is_whole(classes):
-            check_count("classes", classes, least=2)
-            given["n_classes"], classes = classes, None
-    asked = ScanOptions.of(
-        probs,
-        progress,
-        lists,
-        target=target,
-        classes=classes,
-        weights=weights,
-        groups=groups,
-        id=id,
-        by=by,
-        positive=positive,
-        raters=raters,
-        raters_are=raters_are,
-        rater_column=rater_column,
-        label_column=label_column,
-        logits=logits,
-        normalize=normalize,
-        percent=percent,
-        outputs=outputs,
-        invalid=invalid,
-        delimiter=delimiter,
-        decimal=decimal,
-        **given,
-    )
-    if grades is not None:
-        if probs is not None or not (lists is None or lists is False):
-            beside = "sets" if sets is not None else "probs" if probs is not None else "lists"
-            raise InputError("cannot be given beside grades", argument=beside)
-        asked = asked.with_grades(grades, grade_range)
+    asked = ScanOptions(Reading.of(reading, keywords), progress)
+    unread = next((name for name in _OF_COMMANDS if name in keywords), None)
+    if unread is not None:
+        raise InputError(
+            "is an option of commands, which read graded answers",
+            argument=unread,
+            remedies=[passing("for a column of grades", grades=...)],
+        )
     return open_asked(source, asked)
 
 

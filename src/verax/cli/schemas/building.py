@@ -110,4 +110,4 @@ _TYPES: dict[Any, Schema] = {str: TEXT, bool: TRUTH, int: COUNT, float: NUMBER, 
 
 def output(command: str, **fields: Schema | Maybe) -> Schema:
     """What a command prints: the version, its name, and these fields."""
-    return record(verax=TEXT, command=const(command), **fields)
+    return record(verax=TEXT, command=const(command), config=Maybe(TEXT), **fields)

@@ -20,7 +20,8 @@ from verax._settings import settings
 from verax.common.paths import UnchangedFiles, check_regular
 from verax.errors import InputError, Remedy, passing, show
 from verax.files.naming import LOGITS, PROBS, TARGETS
-from verax.files.predictions import Request, Roles
+from verax.files.predictions import Roles
+from verax.inputs.reading import Reading
 
 Array = np.ndarray[Any, Any]
 
@@ -222,13 +223,13 @@ def _is_pickle(path: Path) -> bool:
     return first[:1] == b"\x80" and first[1:] in (b"\x02", b"\x03", b"\x04", b"\x05")
 
 
-def find_arrays(arrays: dict[str, Stored], request: Request, path: Path) -> Roles:
+def find_arrays(arrays: dict[str, Stored], request: Reading, path: Path) -> Roles:
     """Which array of an .npz file is what."""
     target = _one(arrays, request.target, TARGETS, "target", path)
     probs = array_of_probabilities(arrays, request, path)
-    if len(request.probs) > 1:
+    if len(request.columns) > 1:
         raise InputError(
-            "must name one array of shape (N, K)", argument="probs", source=str(path), values=request.probs
+            "must name one array of shape (N, K)", argument="probs", source=str(path), values=request.columns
         )
 
     def other(role: str) -> str | None:
@@ -253,10 +254,10 @@ def find_arrays(arrays: dict[str, Stored], request: Request, path: Path) -> Role
     )
 
 
-def array_of_probabilities(arrays: dict[str, Stored], request: Request, path: Path) -> str:
+def array_of_probabilities(arrays: dict[str, Stored], request: Reading, path: Path) -> str:
     """Which array of an .npz file holds the probabilities, or the logits."""
     words = LOGITS if request.logits else PROBS
-    return _one(arrays, request.probs[0] if request.probs else None, words, "probs", path)
+    return _one(arrays, request.columns[0] if request.columns else None, words, "probs", path)
 
 
 def _one(arrays: dict[str, Stored], asked: str | None, words: tuple[str, ...], role: str, path: Path) -> str:

@@ -22,7 +22,7 @@ from verax.files.formats.excel import Excel
 from verax.files.formats.lakes import DELTA, ICEBERG, IcebergTable, delta_at, lake_of
 from verax.files.formats.several import BatchReader, Files, Located, Peeked, files_in, refuse_tables
 from verax.files.formats.texts import COMPRESSED, Csv, JsonDocument, JsonLines
-from verax.files.predictions import Request
+from verax.inputs.reading import Reading
 from verax.inputs.skipping import NO_ROWS
 
 FORMATS = {
@@ -144,7 +144,7 @@ class SourceTable:
         self,
         name: str,
         kind: str,
-        request: Request,
+        request: Reading,
         open_: Callable[[], BatchReader],
         files: Sequence[Path] = (),
     ) -> None:
@@ -160,7 +160,7 @@ class SourceTable:
             self._check_names()
 
     @classmethod
-    def of_file(cls, path: Path, request: Request) -> SourceTable:
+    def of_file(cls, path: Path, request: Reading) -> SourceTable:
         """The columns of a file, whose name tells its format, or of the files in a folder."""
         files = files_of(path)
         if files != [path]:
@@ -179,7 +179,7 @@ class SourceTable:
         return cls(str(path), kind, request, readers.get(kind, csv), [path])
 
     @classmethod
-    def of_paths(cls, paths: Sequence[Path], request: Request, name: str) -> SourceTable:
+    def of_paths(cls, paths: Sequence[Path], request: Reading, name: str) -> SourceTable:
         """The columns of what a caller named: a file, a folder, or files that fit a pattern or are listed."""
         if [str(path) for path in paths] == [name]:
             return cls.of_file(paths[0], request)
@@ -187,7 +187,7 @@ class SourceTable:
 
     @classmethod
     def of_files(
-        cls, paths: Sequence[Path], request: Request, name: str, *, base: Path | None = None
+        cls, paths: Sequence[Path], request: Reading, name: str, *, base: Path | None = None
     ) -> SourceTable:
         """The columns of files of one format, with those that their folders below `base` are named by."""
         kind = common_format(paths)

@@ -18,8 +18,8 @@ from verax._settings import settings
 from verax.common import strictjson
 from verax.common.paths import arrow_file, check_regular, refuse_special, refusing_wrong_names
 from verax.errors import InputError, Remedy, passing, show
-from verax.files.predictions import Request
 from verax.inputs.lists.logprobs import parse_line
+from verax.inputs.reading import Reading
 
 if TYPE_CHECKING:
     import pyarrow.csv as pacsv
@@ -76,7 +76,7 @@ class Csv:
     Parameters
     ----------
     path : Path
-    request : Request
+    request : Reading
         Gives the delimiter and the decimal mark.
     tabs : bool
         Columns are separated by tabs unless the request says otherwise.
@@ -89,7 +89,7 @@ class Csv:
 
     n_rows = None
 
-    def __init__(self, path: Path, request: Request, *, tabs: bool) -> None:
+    def __init__(self, path: Path, request: Reading, *, tabs: bool) -> None:
         check_regular(path)
         self.path = path
         self.numbers: Collection[str] = ()

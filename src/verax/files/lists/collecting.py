@@ -12,10 +12,10 @@ import numpy as np
 
 from verax.common.sizes import as_float
 from verax.errors import SHOWN_ROWS, InputError, Kind, Remedy, join, passing, show
-from verax.files.lists.settings import ListSettings
 from verax.inputs.lists.ragged import offsets_of
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.lists.vocabulary import ClassVocabulary, in_order
+from verax.inputs.reading import Reading
 from verax.inputs.records.record import SKIP, Listed, RecordError, Shape, advised, repeated
 from verax.inputs.records.variants import merger
 from verax.inputs.rescaling import Rescaled
@@ -52,7 +52,7 @@ class ListCollector:
     Parameters
     ----------
     shape : Shape
-    settings : ListSettings
+    settings : Reading
     source, word : str
         The file, and what its records are called in messages: "line", "row", "item".
     first : int, optional
@@ -69,14 +69,14 @@ class ListCollector:
     """
 
     shape: Shape
-    settings: ListSettings
+    settings: Reading
     source: str
     word: str
     numbers: array[int]
     places: array[int]
 
     def __init__(
-        self, shape: Shape, settings: ListSettings, source: str, word: str, first: int | None = None
+        self, shape: Shape, settings: Reading, source: str, word: str, first: int | None = None
     ) -> None:
         self.shape, self.settings, self.source, self.word = shape, settings, source, word
         self._first, self._part = first or 0, first is not None

@@ -13,9 +13,10 @@ from verax.files.lists.listfile import ListFile
 from verax.files.lists.parts import ListParts
 from verax.files.lists.recognising import ALL_SHAPES
 from verax.files.lists.spelling import alike, each_position
-from verax.files.predictions import each_name, id_of, together
+from verax.files.predictions import id_of, together
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.lists.vocabulary import ClassVocabulary
+from verax.inputs.reading import each_name
 from verax.inputs.records.classifiers import ARRAYS, NAMES, PROBABILITIES
 from verax.inputs.skipping import Skipped
 

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from verax.errors import InputError, show
 from verax.files.formats.tables import SourceTable
-from verax.files.lists.settings import ListSettings
 from verax.files.lists.streams import RecordStream
 from verax.files.naming import MAYBE_TARGETS, PROBS, TARGETS, spoken
-from verax.files.predictions import Request, each_name, id_columns, id_of
+from verax.files.predictions import id_of
+from verax.inputs.reading import Reading, each_name
 from verax.inputs.records.classifiers import ARRAYS
 from verax.inputs.records.record import FEW_DIGITS
 from verax.inputs.records.stated import number_of
@@ -46,7 +46,7 @@ class LongColumns:
     outcome: str | None
 
 
-def find_columns(names: Sequence[str], settings: ListSettings) -> LongColumns | None:
+def find_columns(names: Sequence[str], settings: Reading) -> LongColumns | None:
     """The columns of a long table by their names; None where there is no such table, or doubt."""
     asked = each_name(settings.id)
     rest = [n for n in names if n not in (settings.weights, *each_name(settings.groups), *settings.by)]
@@ -56,7 +56,7 @@ def find_columns(names: Sequence[str], settings: ListSettings) -> LongColumns | 
     if not (known or len(ids) == 1) or len(probabilities) != 1:
         return None
     rest = [name for name in rest if name not in (*ids, probabilities[0])]
-    outcome = settings.outcome if settings.outcomes is None else None
+    outcome = settings.target if settings.outcomes is None else None
     ranked = sorted((n for n in rest if spoken(n) in _CLASSES and n != outcome), key=_rank)
     if not ranked:
         return None
@@ -76,10 +76,10 @@ def _rank(name: str) -> int:
     return _CLASSES.index(spoken(name))
 
 
-def is_long(path: Path, settings: ListSettings) -> bool:
+def is_long(path: Path, settings: Reading) -> bool:
     """Whether a file is a long table: ids come again, each with other classes, and sum to at most 1."""
     try:
-        table = SourceTable.of_file(path, Request(delimiter=settings.delimiter))
+        table = SourceTable.of_file(path, settings)
         columns = find_columns(table.schema.names, settings)
         if columns is None:
             return False
@@ -96,9 +96,9 @@ def is_long(path: Path, settings: ListSettings) -> bool:
     return len(sums) < len(ids) and different and max(sums.values()) <= 1 + FEW_DIGITS
 
 
-def long_table(path: Path, settings: ListSettings) -> tuple[RecordStream, ListSettings]:
+def long_table(path: Path, settings: Reading) -> tuple[RecordStream, Reading]:
     """A record per id, in the order in which the ids first occur, and the settings that read them."""
-    table = SourceTable.of_file(path, Request(delimiter=settings.delimiter))
+    table = SourceTable.of_file(path, settings)
     columns = find_columns(table.schema.names, settings)
     if columns is None:
         raise InputError(
@@ -108,12 +108,12 @@ def long_table(path: Path, settings: ListSettings) -> tuple[RecordStream, ListSe
             found=f"the columns are {', '.join(map(show, table.schema.names))}",
             source=str(path),
         )
-    outcome = settings.outcome if settings.outcomes else columns.outcome
-    changed = replace(settings, id=id_columns(columns.ids), outcome=outcome)
+    stated = settings.late or settings.outcomes is not None
+    changed = replace(settings, id=columns.ids, target=settings.target if stated else columns.outcome)
     return RecordStream(str(path), "row", _records(table, columns, changed)), changed
 
 
-def _records(table: SourceTable, columns: LongColumns, settings: ListSettings) -> Iterator[tuple[int, Any]]:
+def _records(table: SourceTable, columns: LongColumns, settings: Reading) -> Iterator[tuple[int, Any]]:
     wanted = [*columns.ids, columns.classes, columns.probabilities, *each_name(columns.outcome)]
     names = list(dict.fromkeys([*wanted, *settings.beside]))
     found: dict[str, list[Any]] = {name: [] for name in names}

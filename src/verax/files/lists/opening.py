@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, Unpack
 
+from verax.common.checks import is_whole
 from verax.common.paths import files_named
 from verax.errors import InputError, show
 from verax.files.lists.listfile import ListFile
 from verax.files.lists.reading import RecordReader
-from verax.files.lists.recognising import ALL_SHAPES, has_lists, open_shaped
-from verax.files.lists.settings import ListSettings
+from verax.files.lists.recognising import has_lists, open_shaped
 from verax.files.lists.several import read_several
+from verax.inputs.reading import Keywords, Reading
 
 
 def open_lists(
@@ -107,11 +109,12 @@ def open_lists(
     >>> [{token: round(p, 4) for token, p in row.items()} for row in read.lists], read.y
     ([{'yes': 0.9546}], ['yes'])
     """
-    settings = ListSettings.of(
-        outcome=outcome,
+    settings = Reading(
+        lists=True,
+        target=outcome,
         outcomes=outcomes,
         id=id,
-        classes=classes,
+        classes=classes if classes is None or is_whole(classes) else tuple(classes),  # type: ignore[arg-type]
         weights=weights,
         groups=groups,
         by=by,
@@ -127,18 +130,16 @@ def open_lists(
         others=others,
         merge_variants=merge_variants,
         delimiter=delimiter,
-        shapes=ALL_SHAPES,
     )
     return read_lists(*_named(path), settings)
 
 
-def open_forecasts(path: str | Path, **options: Any) -> ListFile:
-    """Read lists whose outcomes come later. The options are those of `open_lists`; `y` is empty."""
-    given = {**options, "outcome": None, "outcomes": None}
-    return read_lists(*_named(path), ListSettings.of(shapes=ALL_SHAPES, late=True, **given))
+def open_forecasts(path: str | Path, reading: Reading) -> ListFile:
+    """Read lists whose outcomes come later; `y` is empty."""
+    return read_lists(*_named(path), replace(reading, target="", outcomes=None))
 
 
-def read_lists(paths: Sequence[Path], name: str, settings: ListSettings) -> ListFile:
+def read_lists(paths: Sequence[Path], name: str, settings: Reading) -> ListFile:
     """The lists of all files, which are called `name` together; of no file, those of standard input."""
     if len(paths) > 1:
         return read_several(paths, name, settings)
@@ -152,10 +153,11 @@ def _named(path: object) -> tuple[list[Path], str]:
     return named
 
 
-def holds_lists(path: str | Path | Sequence[str | Path], *, logits: bool = False, **options: Any) -> bool:
+def holds_lists(
+    path: str | Path | Sequence[str | Path], reading: Reading | None = None, **keywords: Unpack[Keywords]
+) -> bool:
     """Whether a file, or the first of several, holds a list per record, by a look at its content.
 
-    The options are those of `open_lists`. Flat log-probabilities may be `logits`, if these are asked for.
+    The keywords are the fields of `Reading`. Flat log-probabilities may be logits, if these are asked for.
     """
-    settings = ListSettings.of(shapes=ALL_SHAPES, **options)
-    return has_lists(_named(path)[0][0], settings, logits=logits)
+    return has_lists(_named(path)[0][0], Reading.of(reading, keywords))

@@ -12,10 +12,9 @@ from typing import Any
 
 from verax.errors import InputError, show
 from verax.files.formats.tables import SourceTable
-from verax.files.lists.settings import ListSettings
 from verax.files.lists.streams import RecordStream, open_stream
 from verax.files.naming import PROBS, spoken
-from verax.files.predictions import Request
+from verax.inputs.reading import Reading
 from verax.inputs.records.classifiers import ARRAYS, LOGARITHMS, PROBABILITIES, of_numbers
 from verax.inputs.records.record import FEW_DIGITS, Choices, Listed, mapping, not_understood, sequence
 from verax.inputs.records.stated import number_of
@@ -77,15 +76,14 @@ def find_pairs(names: Sequence[str]) -> list[ColumnPairs]:
     ]
 
 
-def is_paired(path: Path, settings: ListSettings) -> bool:
+def is_paired(path: Path, settings: Reading) -> bool:
     """Whether a table has one set of such pairs, with texts for classes and probabilities beside them."""
-    request = Request(delimiter=settings.delimiter)
     try:
         # Names are read at once, and rows of most tables need not be.
-        found = find_pairs(SourceTable.of_file(path, request).schema.names)
+        found = find_pairs(SourceTable.of_file(path, settings).schema.names)
         if len(found) != 1:
             return False
-        records = [mapping(record) for _, record in open_stream(path, request).head(_HEAD)]
+        records = [mapping(record) for _, record in open_stream(path, settings).head(_HEAD)]
     except InputError:
         return False
     labels, cells = (
@@ -96,9 +94,9 @@ def is_paired(path: Path, settings: ListSettings) -> bool:
     return texts and bool(cells) and all(number_of(cell) is not None for cell in cells)
 
 
-def paired_table(path: Path, settings: ListSettings) -> tuple[RecordStream, ListSettings]:
+def paired_table(path: Path, settings: Reading) -> tuple[RecordStream, Reading]:
     """A record per row, and the settings that read them."""
-    stream = open_stream(path, Request(delimiter=settings.delimiter))
+    stream = open_stream(path, settings)
     head = [mapping(record) for _, record in stream.head(_HEAD)]
     found = find_pairs([str(name) for name in head[0]]) if head else []
     if len(found) != 1:

@@ -11,11 +11,11 @@ from verax.files.lists.listfile import ListFile
 from verax.files.lists.reading import KnownSource, RecordReader
 from verax.files.lists.recognising import ALL_SHAPES
 from verax.files.lists.reference_answers import ReferenceAnswers
-from verax.files.lists.settings import ListSettings
 from verax.files.lists.spelling import from_positions
 from verax.files.lists.streams import RecordStream
 from verax.files.lists.words import taken
 from verax.inputs.lists.vocabulary import ClassVocabulary
+from verax.inputs.reading import Reading
 from verax.inputs.records.record import Shape
 
 
@@ -29,7 +29,7 @@ class ListParts:
         What the records are called in messages, and what one of them is: "line", "row", "item".
     shape : str
         The name of their shape.
-    settings : ListSettings
+    settings : Reading
         What the caller said, and what the source itself says.
     outcome : str or None
         The field of outcomes; None where they stand elsewhere, or the shape has its own.
@@ -42,13 +42,13 @@ class ListParts:
     source: str
     word: str
     shape: str
-    settings: ListSettings
+    settings: Reading
     outcome: str | None
     positions: bool
     gold: ReferenceAnswers | None = None
 
     @classmethod
-    def of(cls, stream: RecordStream, shape: Shape, settings: ListSettings) -> ListParts:
+    def of(cls, stream: RecordStream, shape: Shape, settings: Reading) -> ListParts:
         """Find out what is needed from the first records."""
         if settings.names is None and settings.n_classes is None:
             raise InputError(

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 from verax.errors import InputError, passing, show
-from verax.files.lists.settings import ListSettings
+from verax.inputs.reading import Reading
 from verax.inputs.records.record import SKIP, Choices, RecordError, Shape, body_of, failure_of
 from verax.inputs.records.shapes import n_samples, read
 from verax.inputs.records.tokens import NO_LOGPROBS
@@ -18,7 +18,7 @@ _RECORDS, _TOKENS = 25, 1000
 
 
 def refuse_later_answers(
-    records: Sequence[Any], shape: Shape, settings: ListSettings, answers: Iterable[Hashable], source: str
+    records: Sequence[Any], shape: Shape, settings: Reading, answers: Iterable[Hashable], source: str
 ) -> None:
     """Refuse to read the first token where more records have an answer as a later one.
 
@@ -60,7 +60,7 @@ def refuse_later_answers(
 
 
 def refuse_without_logprobs(
-    records: Sequence[tuple[int, Any]], shape: Shape, settings: ListSettings, word: str, source: str
+    records: Sequence[tuple[int, Any]], shape: Shape, settings: Reading, word: str, source: str
 ) -> None:
     """Refuse responses none of which has log-probabilities, before anything else is asked about them.
 

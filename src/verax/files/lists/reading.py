@@ -22,7 +22,6 @@ from verax.files.lists.ranked import (
     read_relevance,
 )
 from verax.files.lists.reference_answers import ReferenceAnswers, outcome_field, read_gold
-from verax.files.lists.settings import ListSettings
 from verax.files.lists.spelling import (
     alike,
     counted_from_one,
@@ -36,8 +35,9 @@ from verax.files.lists.spelling import (
 )
 from verax.files.lists.streams import RecordStream
 from verax.files.lists.words import notes, repeated_questions, taken
-from verax.files.predictions import each_name, id_of, together
+from verax.files.predictions import id_of, together
 from verax.inputs.lists.toplists import TopLists
+from verax.inputs.reading import Reading, each_name
 from verax.inputs.records.classifiers import held
 from verax.inputs.records.record import (
     SKIP,
@@ -81,13 +81,13 @@ class RecordReader:
 
     stream: RecordStream
     shape: Shape
-    settings: ListSettings
+    settings: Reading
     outcome: str | None
     gold: ReferenceAnswers | None
     by_position: bool
 
     def __init__(
-        self, stream: RecordStream, shape: Shape, settings: ListSettings, known: KnownSource | None = None
+        self, stream: RecordStream, shape: Shape, settings: Reading, known: KnownSource | None = None
     ) -> None:
         self.stream, self.shape, self.settings, self._known = stream, shape, settings, known
         if shape.tokens and settings.names is None and settings.n_classes is None:
@@ -113,7 +113,7 @@ class RecordReader:
             fields,
             settings.names,
             beside=True,
-            after=settings.after,
+            after=settings.pattern,
             last_match=settings.last_match,
             n_classes=settings.n_classes or (len(settings.names) if settings.names else None),
         )
@@ -130,7 +130,7 @@ class RecordReader:
         settings = self.settings
         if self.shape in (TREC, RELEVANCE):
             return read_judgements(path) if self.shape is TREC else read_relevance(path)
-        gold = read_gold(path, settings.outcome, each_name(settings.id), settings.delimiter)
+        gold = read_gold(path, settings.target, each_name(settings.id), settings.delimiter)
         if self.shape is FASTTEXT and not isinstance(gold.outcomes, Mapping):
             gold.outcomes = [label_of(text) for text in gold.outcomes]
         return gold
@@ -139,8 +139,8 @@ class RecordReader:
         """The field of outcomes; None where the shape has outcomes of its own, or they come later."""
         if self.settings.late:
             return None
-        if self.settings.outcome is not None or self.shape.outcome_of is not None:
-            return self.settings.outcome
+        if self.settings.target is not None or self.shape.outcome_of is not None:
+            return self.settings.target
         head = self.stream.head()
         record = next((record for _, record in head if not failure_of(record)), head[0][1])
         fields = [n for n, v in mapping(record).items() if n == "outcome" or isinstance(v, (str, int))]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from verax.common.checks import check_choice
 from verax.common.paths import refusing_wrong_names
 from verax.errors import InputError
 from verax.files.formats.tables import FORMATS, SourceTable
@@ -26,11 +27,10 @@ from verax.files.lists.ranked import (
     ranked_documents,
     runs,
 )
-from verax.files.lists.settings import ListSettings
 from verax.files.lists.streams import RecordStream, ending, open_stream
 from verax.files.lists.wide import WIDE, wide_table
 from verax.files.logs.containers import EVAL
-from verax.files.predictions import Request
+from verax.inputs.reading import Reading
 from verax.inputs.records.classifiers import MAPPED, held
 from verax.inputs.records.plain import FLAT
 from verax.inputs.records.record import RecordError, Shape, failed, failure_of, mapping
@@ -41,7 +41,7 @@ ALL_SHAPES = {**SHAPES, **{shape.name: shape for shape in (LONG, WIDE, PAIRS, TR
 _JSON = (".jsonl", ".ndjson", ".json")
 
 
-def open_shaped(path: Path, settings: ListSettings) -> tuple[RecordStream, Shape, ListSettings]:
+def open_shaped(path: Path, settings: Reading) -> tuple[RecordStream, Shape, Reading]:
     """The records of a file, their shape, and the settings with what the file itself says."""
     stream, shape, settings = _opened(path, settings)
     head = stream.head()
@@ -55,9 +55,9 @@ def open_shaped(path: Path, settings: ListSettings) -> tuple[RecordStream, Shape
     return stream, shape, settings
 
 
-def _opened(path: Path, settings: ListSettings) -> tuple[RecordStream, Shape | None, ListSettings]:
+def _opened(path: Path, settings: Reading) -> tuple[RecordStream, Shape | None, Reading]:
     """The records of a file, with their shape unless it is to be recognised by them."""
-    shape = ALL_SHAPES.get(settings.shape or "") or _by_text(path, settings)
+    shape = stated_shape(settings) or _by_text(path, settings)
     if shape is LONG:
         stream, settings = long_table(path, settings)
         return stream, LONG, settings
@@ -69,13 +69,13 @@ def _opened(path: Path, settings: ListSettings) -> tuple[RecordStream, Shape | N
         return stream, PAIRS, settings
     if shape is RELEVANCE:
         groups = settings.groups or "query"
-        settings = replace(settings, id=RELEVANCE.id_field, groups=groups, names=RELEVANT, n_classes=None)
+        settings = replace(settings, id=RELEVANCE.id_field, groups=groups, classes=RELEVANT)
         return ranked_documents(path), RELEVANCE, settings
     if shape is TREC:
         return runs(path), TREC, replace(settings, id=settings.id or TREC.id_field)
     if shape is FASTTEXT:
         return predictions(path), FASTTEXT, settings
-    return open_stream(path, Request(delimiter=settings.delimiter)), shape, settings
+    return open_stream(path, settings), shape, settings
 
 
 def _is_text(path: Path) -> bool:
@@ -86,7 +86,7 @@ def _is_text(path: Path) -> bool:
 _COLUMNAR = tuple(suffix for suffix, kind in FORMATS.items() if kind in ("Parquet", "Arrow", "NPZ", "NPY"))
 
 
-def _by_text(path: Path, settings: ListSettings) -> Shape | None:
+def _by_text(path: Path, settings: Reading) -> Shape | None:
     """A shape that is not one of records; None for all others."""
     if _is_text(path):
         lines = head_of(path)
@@ -102,10 +102,11 @@ def _by_text(path: Path, settings: ListSettings) -> Shape | None:
     return PAIRS if not path.is_dir() and is_paired(path, settings) else None
 
 
-def shape_of_records(stream: RecordStream, settings: ListSettings) -> Shape:
+def shape_of_records(stream: RecordStream, settings: Reading) -> Shape:
     """The shape of the first record that has one."""
-    if settings.shape is not None:
-        return ALL_SHAPES[settings.shape]
+    stated = stated_shape(settings)
+    if stated is not None:
+        return stated
     head = stream.head()
     if settings.columns:
         head = [(number, _held(record, settings.columns)) for number, record in head]
@@ -127,37 +128,45 @@ def _held(record: Any, columns: tuple[str, ...]) -> Any:
         return None
 
 
-def _may_hold_records(path: Path, settings: ListSettings) -> bool:
+def _may_hold_records(path: Path, settings: Reading) -> bool:
     """Whether a file is JSON, or has a column that holds more than one value per row."""
     if not path.is_dir() and ending(path) not in _COLUMNAR:
         return True
     try:
-        schema = SourceTable.of_file(path, Request(delimiter=settings.delimiter)).schema
+        schema = SourceTable.of_file(path, settings).schema
     except InputError:
         return False
     return any(pa.types.is_nested(field.type) for field in schema)
 
 
-def has_lists(path: Path, settings: ListSettings, *, logits: bool = False) -> bool:
+def stated_shape(settings: Reading) -> Shape | None:
+    """The shape that the caller names."""
+    if settings.shape is None:
+        return None
+    check_choice("shape", settings.shape, tuple(ALL_SHAPES))
+    return ALL_SHAPES[settings.shape]
+
+
+def has_lists(path: Path, settings: Reading) -> bool:
     """Whether a file holds lists, by a look at its first records; a file of columns for each class does not.
 
-    Flat log-probabilities look like `logits`, if these are asked for.
+    Flat log-probabilities look like logits, if these are asked for.
     """
     with refusing_wrong_names(path):
         if not path.exists() or ending(path) in (".npz", ".npy"):
             return False
-    if settings.shape is not None or _by_text(path, settings) is not None:
+    if stated_shape(settings) is not None or _by_text(path, settings) is not None:
         return True
     if _is_text(path) or not _may_hold_records(path, settings):
         return False
     try:
-        head = open_stream(path, Request(delimiter=settings.delimiter)).head(20)
+        head = open_stream(path, settings).head(20)
     except InputError:
         return False
     if ending(path) == ".json" and len(head) == 1 and _is_columns(head[0][1]):
         return False
     found = recognise([record for _, record in head])
-    return found is not None and not (found is FLAT and logits)
+    return found is not None and not (found is FLAT and settings.logits)
 
 
 def _is_columns(record: Any) -> bool:

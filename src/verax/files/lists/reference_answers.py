@@ -12,7 +12,8 @@ from verax.files.formats.npy import stored_arrays
 from verax.files.formats.tables import ARRAYS, FORMATS, ROWS_AT_ONCE, SourceTable
 from verax.files.lists.streams import ending, open_stream, text_lines
 from verax.files.naming import MAYBE_TARGETS, TARGETS, spoken
-from verax.files.predictions import Request, id_of
+from verax.files.predictions import id_of
+from verax.inputs.reading import Reading
 from verax.inputs.records.record import SKIP, RecordError
 
 
@@ -106,7 +107,7 @@ def read_gold(
                 return ReferenceAnswers(
                     [line.strip() or None for _, line in text_lines(where, empty=True)], path
                 )
-        table = SourceTable.of_file(where, Request(delimiter=delimiter))
+        table = SourceTable.of_file(where, Reading(delimiter=delimiter))
     except InputError as error:
         raise error.replace(argument="outcomes") if error.argument == "path" else error from None
     column = _chosen(list(table.schema.names), outcome, ids, path, like)
@@ -127,7 +128,7 @@ def column_names(path: Path, delimiter: str | None) -> list[str]:
             return list(items[0]) if len(items) > 1 and isinstance(items[0], dict) else []
         if _is_plain(path, named=False):
             return []
-    return list(SourceTable.of_file(path, Request(delimiter=delimiter)).schema.names)
+    return list(SourceTable.of_file(path, Reading(delimiter=delimiter)).schema.names)
 
 
 def _arrays(path: Path, outcome: str | None, ids: tuple[str, ...], like: Collection[str]) -> ReferenceAnswers:

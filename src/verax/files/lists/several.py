@@ -11,12 +11,12 @@ from verax.files.formats.several import Places
 from verax.files.lists.listfile import ListFile
 from verax.files.lists.reading import RecordReader
 from verax.files.lists.recognising import open_shaped
-from verax.files.lists.settings import ListSettings
 from verax.files.lists.streams import RecordStream
+from verax.inputs.reading import Reading
 
 
 def records_of_piece(
-    path: Path, paths: Sequence[Path], settings: ListSettings, shape: str
+    path: Path, paths: Sequence[Path], settings: Reading, shape: str
 ) -> Iterator[tuple[int, Any]]:
     """The records of one of several files, with their numbers in it; an empty file has none.
 
@@ -39,7 +39,7 @@ def records_of_piece(
     yield from stream
 
 
-def read_several(paths: Sequence[Path], name: str, settings: ListSettings) -> ListFile:
+def read_several(paths: Sequence[Path], name: str, settings: Reading) -> ListFile:
     """The lists of all files as those of one, which is called `name`; errors name the file of their row."""
     first, shape, known = open_shaped(paths[0], settings)
     places = Places()

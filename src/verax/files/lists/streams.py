@@ -17,7 +17,7 @@ from verax.errors import InputError, passing
 from verax.files.formats.tables import FORMATS, SourceTable
 from verax.files.formats.texts import COMPRESSED, decompressed, json_document, lines_of
 from verax.files.logs.containers import samples_of
-from verax.files.predictions import Request
+from verax.inputs.reading import Reading
 
 # How many records are looked at to find their shape, and rows that are converted at a time.
 LOOK, _ROWS = 100, 4096
@@ -60,11 +60,11 @@ def ending(path: Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
-def open_stream(path: Path, request: Request | None = None) -> RecordStream:
+def open_stream(path: Path, request: Reading | None = None) -> RecordStream:
     """The records of a JSON Lines, JSON, CSV, Parquet or Arrow file."""
     kind = FORMATS.get(ending(path))
     if path.is_dir() or kind in _TABLES:
-        return RecordStream(str(path), "row", _rows_of_table(path, request or Request()))
+        return RecordStream(str(path), "row", _rows_of_table(path, request or Reading()))
     check_regular(path)
     samples = samples_of(path)
     if samples is not None:
@@ -72,7 +72,7 @@ def open_stream(path: Path, request: Request | None = None) -> RecordStream:
     if ending(path) == ".json":
         return RecordStream(str(path), "item", enumerate(_items(path)))
     if kind in ("CSV", "TSV"):
-        return RecordStream(str(path), "line", _rows_of_text(path, request or Request(), tabs=kind == "TSV"))
+        return RecordStream(str(path), "line", _rows_of_text(path, request or Reading(), tabs=kind == "TSV"))
     return RecordStream(str(path), "line", lines_of(path))
 
 
@@ -115,7 +115,7 @@ def _rows_of_document(document: Any) -> Iterator[Any]:
         yield {name: value[i] if name in per_row else value for name, value in fields.items()}
 
 
-def _rows_of_table(path: Path, request: Request) -> Iterator[tuple[int, Any]]:
+def _rows_of_table(path: Path, request: Reading) -> Iterator[tuple[int, Any]]:
     table = SourceTable.of_file(path, request)
     start = 0
     for batch in table.batches(table.schema.names, _ROWS):
@@ -163,7 +163,7 @@ def _values(column: Any) -> list[Any]:
     return [values[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
-def _rows_of_text(path: Path, request: Request, *, tabs: bool) -> Iterator[tuple[int, Any]]:
+def _rows_of_text(path: Path, request: Reading, *, tabs: bool) -> Iterator[tuple[int, Any]]:
     delimiter = request.delimiter or ("\t" if tabs else ",")
     reader = csv.reader((line for _, line in text_lines(path, empty=True)), delimiter=delimiter)
     try:

@@ -10,10 +10,9 @@ from typing import Any
 
 from verax.errors import InputError, passing, show
 from verax.files.lists.paired_columns import exponential, is_blank
-from verax.files.lists.settings import ListSettings
 from verax.files.lists.streams import RecordStream, open_stream
-from verax.files.predictions import Request
 from verax.files.source import Source
+from verax.inputs.reading import Reading, each_name
 from verax.inputs.records.classifiers import MAPPED, of_numbers
 from verax.inputs.records.record import FEW_DIGITS, Choices, Listed, mapping, not_understood
 from verax.inputs.records.stated import number_of
@@ -43,7 +42,7 @@ WIDE = replace(
 )
 
 
-def wide_table(path: Path, settings: ListSettings) -> tuple[RecordStream, ListSettings]:
+def wide_table(path: Path, settings: Reading) -> tuple[RecordStream, Reading]:
     """A record per row, and the settings that read them; the columns are found as for full distributions."""
     source = _source(path, settings)
     roles = source.roles
@@ -56,28 +55,28 @@ def wide_table(path: Path, settings: ListSettings) -> tuple[RecordStream, ListSe
             found=f"{', '.join(map(show, roles.probs))} holds those of all {len(classes)} classes",
             source=str(path),
         )
-    beside = [roles.target, *settings.beside]
-    stream = open_stream(path, Request(delimiter=settings.delimiter))
+    beside = [*each_name(roles.target or None), *settings.beside]
+    stream = open_stream(path, settings)
     columns = dict(zip(roles.probs, classes, strict=True))
     logarithms = _are_logarithms(stream, columns)
     if settings.names is None:
         _refuse_others(stream, {*columns, *beside}, logarithms)
-    found = replace(settings, outcome=roles.target)
+    found = replace(settings, target=roles.target)
     if settings.n_classes is None:
         # Rows that are to be divided hold other tokens, too, whose probability is not that of a blank cell.
         others = "omit" if settings.normalize else settings.others
-        found = replace(found, names=tuple(classes), others=others)
+        found = replace(found, classes=tuple(classes), others=others)
     return RecordStream(stream.source, stream.word, _records(stream, columns, beside, logarithms)), found
 
 
-def _source(path: Path, settings: ListSettings) -> Source:
+def _source(path: Path, settings: Reading) -> Source:
     """The table as if it had full distributions; names of classes settle doubt about its columns."""
     from verax import files
 
     try:
         return files.open(
             path,
-            target=settings.outcome,
+            target=settings.target,
             classes=settings.names,
             weights=settings.weights,
             groups=settings.groups,

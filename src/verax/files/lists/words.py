@@ -9,11 +9,11 @@ import numpy as np
 
 from verax.errors import show
 from verax.files.lists.reference_answers import ReferenceAnswers
-from verax.files.lists.settings import SAMPLES, ListSettings
 from verax.files.lists.spelling import none_named, some
-from verax.files.predictions import each_name, short
+from verax.files.predictions import short
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.lists.vocabulary import ClassVocabulary
+from verax.inputs.reading import Reading, each_name
 from verax.inputs.records.record import Shape
 from verax.inputs.records.variants import RULES
 from verax.inputs.rescaling import Rescaled
@@ -24,9 +24,17 @@ _JOINED: dict[str, Callable[[float, float], float]] = {"smallest_sum": min, "lar
 _ENOUGH = 10
 
 
+# What becomes of several sampled answers to one question.
+_SAMPLES = {
+    "first": "Records with several sampled answers, of which only the first is read",
+    "pool": "Records with several sampled answers, which are averaged",
+    "repeats": "Lists of one of several sampled answers, which form a group",
+}
+
+
 def taken(
     shape: Shape,
-    settings: ListSettings,
+    settings: Reading,
     outcome: str | None,
     gold: ReferenceAnswers | None,
     positions: ClassVocabulary | None,
@@ -48,11 +56,11 @@ def taken(
     return tuple(lines)
 
 
-def _token(settings: ListSettings) -> str:
+def _token(settings: Reading) -> str:
     """Which generated token is read."""
     if settings.after is not None:
         which = "last" if settings.last_match else "first"
-        return f"token at the {which} match of {show(settings.after.pattern)}"
+        return f"token at the {which} match of {show(settings.after)}"
     return f"token {settings.position}" if settings.position else "first token"
 
 
@@ -60,7 +68,7 @@ def notes(
     counts: Mapping[str, float],
     lists: TopLists,
     y: list[Any],
-    settings: ListSettings,
+    settings: Reading,
     assumed: int | None,
 ) -> tuple[str, ...]:
     """A sentence for everything that a reader of results should know.
@@ -89,7 +97,7 @@ def notes(
     return tuple(found)
 
 
-def counted(counts: Mapping[str, float], n_rows: int, settings: ListSettings) -> list[str]:
+def counted(counts: Mapping[str, float], n_rows: int, settings: Reading) -> list[str]:
     """A sentence for everything that was counted in this number of lists."""
     n = f"of {n_rows:,} lists"
     texts = {
@@ -100,7 +108,7 @@ def counted(counts: Mapping[str, float], n_rows: int, settings: ListSettings) ->
         "blank": "Blank entries, read as classes that are not listed: {}.",
         "unconditional": "Log-likelihoods of choices without the question (acc_mutual_info), not read: "
         f"{{}} {n}.",
-        "several": f"{SAMPLES[settings.samples]}: {{}} {n}.",
+        "several": f"{_SAMPLES[settings.samples]}: {{}} {n}.",
         "counted": f"Lists of the shares of sampled answers, which have no log-probabilities: {{}} {n}. "
         "A class that was never sampled has probability zero.",
         "empty": f"Empty lists, scored as equal probabilities of all classes: {{}} {n}.",

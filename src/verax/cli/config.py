@@ -1,0 +1,71 @@
+"""`verax.toml` at the command line: the file that says how files are read, where options do not."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from verax.common.toml import PROJECT, beside, table_of
+from verax.errors import InputError, Remedy, show
+from verax.inputs.reading import Reading
+
+NAME = "verax.toml"
+# What is typed in place of a file to read none.
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class Config:
+    """What a TOML file says.
+
+    Attributes
+    ----------
+    path : str
+        The file, as it is called from the current folder.
+    reading : Reading
+        How rows are read.
+    files : tuple of str
+        The files to read where none is typed.
+    """
+
+    path: str
+    reading: Reading
+    files: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, path: str) -> Config:
+        """The keys of `verax.toml`, or of the table `[tool.verax]` of `pyproject.toml`."""
+        reading = Reading.from_toml(path)
+        given = table_of(path, "verax").get("files", [])
+        files = [given] if isinstance(given, str) else given
+        if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
+            raise InputError(
+                f"The key 'files' in {path} must be the name of a file, or a list of names",
+                argument="config",
+                kind="file",
+                found=f"it is {show(given)}",
+                remedies=[Remedy('Write files = ["preds.csv"].')],
+            )
+        return cls(path, reading, tuple(beside(path, file) for file in files))
+
+    @classmethod
+    def found(cls, typed: str | None) -> Config | None:
+        """The file that was typed, or that of the current folder or of the nearest one above it."""
+        if typed is not None:
+            return None if typed == NONE else cls.of(typed)
+        folder = Path.cwd()
+        for place in (folder, *folder.parents):
+            for file in (place / NAME, place / PROJECT):
+                if file.is_file() and (file.name == NAME or _has_table(file)):
+                    return cls.of(os.path.relpath(file, folder))
+        return None
+
+
+def _has_table(project: Path) -> bool:
+    """Whether a project has the table `[tool.verax]`; a file that cannot be read has none."""
+    try:
+        return "verax" in tomllib.loads(project.read_text(encoding="utf-8")).get("tool", {})
+    except (OSError, ValueError, AttributeError):
+        return False

@@ -1,0 +1,99 @@
+"""`verax.toml` says once how files are read; what is typed overrides it."""
+
+import json
+import shlex
+
+import pytest
+
+from commandline import verax
+
+ROWS = "".join(
+    f"{'mild' if i % 3 else 'severe'};0.{7 - i % 4};0.{3 + i % 4};{'ab'[i % 2]};{i}\n" for i in range(60)
+)
+TEXT = f"grade;p_mild;p_severe;site;case\n{ROWS}"
+CONFIG = 'target = "grade"\nprobs = "p_*"\ndelimiter = ";"\nid = "case"\nby = "site"\n'
+TYPED = ("--target", "grade", "--probs", "p_*", "--delimiter", ";", "--id", "case")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "preds.csv").write_text(TEXT)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def printed(*arguments):
+    ran = verax(*arguments, "--json")
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)
+
+
+@pytest.mark.parametrize(
+    "command", ["evaluate", "worst", "decompose", "retain", "decide", "recalibrate"], ids=str
+)
+def test_what_the_file_says_is_what_was_typed(folder, command):
+    own = ("--by", "site") if command == "evaluate" else ()
+    typed = printed(command, "preds.csv", *TYPED, *own)
+    (folder / "verax.toml").write_text(CONFIG)
+    found = printed(command, "preds.csv")
+    assert found.pop("config") == "verax.toml"
+    assert found == typed
+
+
+def test_files_need_not_be_typed(folder):
+    (folder / "verax.toml").write_text(f'files = ["preds.csv"]\n{CONFIG}')
+    assert printed("evaluate") == printed("evaluate", "preds.csv")
+    (folder / "below").mkdir()
+
+
+def test_the_nearest_file_upward_is_used_and_named(folder, monkeypatch):
+    (folder / "pyproject.toml").write_text(f'[tool.verax]\nfiles = "preds.csv"\n{CONFIG}')
+    below = folder / "runs" / "today"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    ran = verax("worst", "-n", "2")
+    assert ran.returncode == 0, ran.stderr
+    assert "Options of reading are from ../../pyproject.toml." in ran.stdout
+    assert printed("worst")["config"] == "../../pyproject.toml"
+
+
+def test_none_reads_no_file(folder):
+    (folder / "verax.toml").write_text(CONFIG)
+    ran = verax("evaluate", "preds.csv", "--config", "none")
+    assert ran.returncode == 2
+    assert "config" not in printed("worst", "preds.csv", "--config", "none", *TYPED)
+
+
+def test_what_is_typed_overrides(folder):
+    (folder / "verax.toml").write_text(CONFIG.replace('"grade"', '"nothing"'))
+    assert "There is no" in verax("evaluate", "preds.csv").stderr
+    assert printed("worst", "preds.csv", "--target", "grade")["taken"]["target"] == "grade"
+    # Raters are in place of a target.
+    ran = verax("raters", "preds.csv", "--raters", "grade,site")
+    assert "beside the column of outcomes" not in ran.stderr
+
+
+def test_another_file_may_be_named(folder):
+    (folder / "verax.toml").write_text("traget = 1")
+    (folder / "mine.toml").write_text(CONFIG)
+    assert printed("worst", "preds.csv", "--config", "mine.toml")["config"] == "mine.toml"
+    ran = verax("worst", "preds.csv")
+    assert ran.returncode == 2
+    assert "'traget'" in ran.stderr
+    assert "Write target." in ran.stderr
+
+
+def test_the_next_step_runs_as_printed(folder):
+    (folder / "verax.toml").write_text(f'files = "preds.csv"\n{CONFIG}')
+    step = printed("evaluate")["next_step"]
+    if step is not None:
+        ran = verax(*shlex.split(step["command"])[1:])
+        assert ran.returncode == 0, ran.stderr
+
+
+def test_a_missing_file_is_refused(folder):
+    (folder / "verax.toml").write_text(CONFIG)
+    ran = verax("evaluate")
+    assert ran.returncode == 2
+    assert "FILE" in ran.stderr
+    assert "verax.toml" in ran.stderr
