@@ -80,12 +80,14 @@ class ScanOptions:
 
     def with_outcomes(self, found: Beside) -> ScanOptions:
         """The same for a table that has the outcomes of another file."""
-        given = self.reading.probs
-        several = isinstance(given, Mapping)
-        probs: Any = (
-            {name: own or found.probs for name, own in given.items()} if several else given or found.probs
-        )
-        return self.with_reading(target=found.target, id=found.id, probs=own, outcomes=None)
+        given: Any = self.reading.probs
+        if not self.reading.sets:
+            # A column of both files is of probabilities in this one.
+            several = isinstance(given, Mapping)
+            given = (
+                {name: own or found.probs for name, own in given.items()} if several else given or found.probs
+            )
+        return self.with_reading(target=found.target, id=found.id, probs=given, outcomes=None)
 
     def with_reading(self, **fields: Any) -> ScanOptions:
         """The same with other fields of the reading."""
