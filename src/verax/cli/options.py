@@ -219,6 +219,11 @@ def reads_answers(**without: str) -> Callable[[Callable[..., None]], Callable[..
     return _reading({"grades"}, without)
 
 
+def reads_only(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command some options of `Reading`, which it receives as its parameter `reading`."""
+    return _reading({"distributions"}, {name: "" for name in OPTIONS if name not in names})
+
+
 def _reading(
     kinds: set[str], without: Mapping[str, str] | None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:

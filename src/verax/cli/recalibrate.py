@@ -208,7 +208,6 @@ def _applied(
 ) -> int:
     """Write a file with recalibrated probabilities; the number of rows."""
     from verax.analyses.recalibration.result import ListRecalibration
-    from verax.files.predictions import Request
     from verax.files.rewriting import check_can_be_written, columns_in, rewrite
 
     if isinstance(found, ListRecalibration):
@@ -223,7 +222,7 @@ def _applied(
             kind="missing",
             remedies=[passing(probs=...)],
         )
-    request = Request(logits=reading.logits, **reading.of_texts)
+    request = Reading(logits=reading.logits, delimiter=reading.delimiter, decimal=reading.decimal)
     columns = columns_in(apply_to, columns, found.classes, renamed, request)
     given: dict[str, Any] = {"frequencies": _frequencies(frequencies), **reading.scale}
     given |= {"invalid": "skip"} if reading.invalid == "skip" else {}

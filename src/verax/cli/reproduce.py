@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from verax.analyses.retention.result import SEES_THE_OUTCOME, RetentionCurves
-from verax.cli import options
 from verax.cli.app import app
-from verax.cli.options import Reading
+from verax.cli.arguments import Typed
+from verax.cli.options import reads_only
 from verax.cli.output import NUMBERED, Json, draw_to, make_table, show
 from verax.cli.papers.number import DIFFERS, STATUSES, PublishedNumber
 from verax.cli.papers.published import PAPERS, findings
@@ -25,9 +26,13 @@ from verax.cli.papers.simulation import (
     simulate,
 )
 from verax.errors import VeraxError
+from verax.inputs.reading import Reading
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+# The options of reading that predictions have here.
+_READ = ("target", "probs", "classes", "groups")
 
 
 @app.command(
@@ -35,7 +40,9 @@ if TYPE_CHECKING:
     "`verax reproduce galdran grades.csv --classes none,mild,severe --groups patient --plot curves.png`, "
     "`verax reproduce ahmadian --rounds 20 --plot simulations.png`, `verax reproduce --all`"
 )
+@reads_only(*_READ)
 def reproduce(
+    reading: Reading,
     paper: Annotated[str | None, typer.Argument(help=f"One of: {', '.join(PAPERS)}.")] = None,
     predictions: Annotated[
         Path | None,
@@ -57,10 +64,6 @@ def reproduce(
             "samples curves of predictions, as Figure 4 of galdran.",
         ),
     ] = None,
-    target: options.Target = None,
-    probs: options.Probs = None,
-    classes: options.Classes = None,
-    groups: options.Groups = None,
     as_json: Json = False,
 ) -> None:
     """Recompute the published numbers of a paper.
@@ -105,17 +108,16 @@ def reproduce(
             tables.append(f"The simulations are drawn in {plot}.")
     elif plot is not None and (paper != "galdran" or predictions is None):
         raise VeraxError(f"{PAPERS[paper]} has no simulations to draw, and --plot needs predictions.")
-    reading = Reading(target=target, probs=probs, classes=classes, groups=groups, ordered=True)
     if predictions is not None:
         if paper != "galdran":
             raise VeraxError(f"{PAPERS[paper]} has no table that can be computed for other predictions.")
-        curves = _retained(predictions, reading, seed)
+        curves = _retained(predictions, replace(reading, ordered=True), seed)
         result["aursc"] = curves.to_dict(stored=False)["curves"]
         tables.append(_areas_table(predictions, curves))
         if plot is not None:
             draw_to(plot, curves.plot())
             tables.append(f"The curves are drawn in {plot}.")
-    elif reading != Reading(ordered=True):
+    elif any(Typed.is_typed(name) for name in _READ):
         raise VeraxError(
             "--target, --probs, --classes and --groups are about a file of predictions: name one."
         )

@@ -49,7 +49,7 @@ def columns_in(
     columns: Sequence[str],
     classes: Sequence[Hashable] | None,
     renamed: Mapping[str, str],
-    request: Request,
+    request: Reading,
 ) -> tuple[str, ...]:
     """The columns of a file in the order of `columns`: of the same name, as renamed, or of the same classes.
 
@@ -62,7 +62,7 @@ def columns_in(
         The classes that they are about.
     renamed : mapping of str to str
         What some of them are called here.
-    request : Request
+    request : Reading
         How the file is read.
     """
     unknown = [name for name in renamed if name not in columns]
@@ -81,7 +81,7 @@ def columns_in(
     if renamed or classes is None or set(wanted) <= set(table.schema.names):
         return wanted
     try:
-        file = ColumnFile(table, replace(request, outcomes=False))
+        file = ColumnFile(table, replace(request, target=""))
     except InputError:
         # The error about the columns that are not there says more.
         return wanted
