@@ -306,7 +306,7 @@ def test_commands_are_completed_in_the_shell():
     asked = {"_VERAX_COMPLETE": "complete_bash", "COMP_WORDS": "verax eva", "COMP_CWORD": "1"}
     command = [sys.executable, "-c", "from verax.cli.app import app; app(prog_name='verax')"]
     found = subprocess.run(command, env={**os.environ, **asked}, capture_output=True, text=True)
-    assert found.stdout.split() == ["evaluate"]
+    assert found.stdout.split() == ["evaluate", "evals"]
 
 
 def loaded(name):
