@@ -92,6 +92,11 @@ def test_help_on_topics_and_commands():
         (["calibrate", "preds.parquet"], "Did you mean `verax recalibrate`?"),
         (["evals", "compar", "log.eval"], "Did you mean"),
         (["evaluate", "preds.parquet", "--targt", "label"], "--target"),
+        (["evaluate", "preds.parquet", "--rule", "f1"], "'f1' is a metric, not a rule: `evaluate` shows it"),
+        (["evaluate", "preds.parquet", "--rule", "auc"], "`verax compare --rule auc`"),
+        (["recalibrate", "preds.parquet", "--method", "platt"], "Did you mean 'bcts'?"),
+        (["recalibrate", "preds.parquet", "--method", "isotonc"], "Did you mean 'isotonic'?"),
+        (["retain", "preds.parquet", "--metric", "f1_score"], "Did you mean 'f1'?"),
     ],
 )
 def test_names_that_are_nearly_right(typed, said, folder, monkeypatch):

@@ -350,3 +350,81 @@ def test_several_models_in_one_file(tmp_path, monkeypatch):
         (["odds.csv", "--probs", "a=Model*", "--probs", "b=Book*"], "in one file only"),
     ):
         assert complaint in verax(*command, *options, ok=False).stderr
+
+
+@pytest.fixture
+def two_models(tmp_path):
+    """Two models of a binary outcome, in a file each, and the same in memory."""
+    rng = np.random.default_rng(11)
+    signal = rng.normal(size=400)
+    y = (rng.random(400) < 1 / (1 + np.exp(-2 * signal))).astype(int)
+    p = {"good": 1 / (1 + np.exp(-2 * signal)), "poor": 1 / (1 + np.exp(-signal - rng.normal(0, 2, 400)))}
+    p = {name: own.round(4) for name, own in p.items()}
+    for name, own in p.items():
+        pacsv.write_csv(pa.table({"id": np.arange(400), "y": y, "p": own}), tmp_path / f"{name}.csv")
+    return y, p, [f"{name}={tmp_path / name}.csv" for name in p]
+
+
+@pytest.mark.parametrize("rule", ["auc", "roc_auc", "average_precision"])
+def test_models_are_compared_by_their_ranking(two_models, rule):
+    y, p, files = two_models
+    wanted = (vx.average_precision if rule == "average_precision" else vx.roc_auc)(y, p)
+    found = json.loads(commandline.verax("compare", *files, "--id", "id", "--rule", rule, "--json").stdout)
+    gap, own = wanted.difference("good", "poor"), found["ranking"]["differences"][0]
+    assert (own["a"], own["b"]) == ("good", "poor")
+    assert [own["difference"], *own["interval"], own["p_value"]] == pytest.approx(
+        [gap.difference, *gap.interval, gap.p_value]
+    )
+    assert found["verdict"] == wanted.verdict
+    assert wanted.verdict.startswith("good is significantly better than poor: ")
+    assert wanted.verdict.claims == ("best_model",)
+    text = commandline.verax("compare", *files, "--rule", rule, "--require", "difference.low>0.02")
+    assert (text.returncode, "met     difference.low>0.02" in text.stdout) == (0, True)
+    assert commandline.verax("compare", *files, "--rule", rule, "--require", "difference>0.9").returncode == 1
+
+
+def test_models_are_compared_by_rates_at_a_threshold(two_models):
+    y, p, files = two_models
+    wanted = vx.operating_points(y, p, threshold=0.3)
+    ran = commandline.verax("compare", *files, "--rule", "recall", "--threshold", "0.3", "--json")
+    found = json.loads(ran.stdout)
+    gap = wanted.difference("good", "poor", "sensitivity")
+    own = next(each for each in found["rates"]["differences"] if each["rate"] == "sensitivity")
+    assert [own["difference"], *own["interval"]] == pytest.approx([gap.difference, *gap.interval])
+    # By hand: the shares of events that each model acts on.
+    by_hand = np.mean(p["good"][y == 1] >= 0.3) - np.mean(p["poor"][y == 1] >= 0.3)
+    assert own["difference"] == pytest.approx(by_hand)
+    assert found["verdict"] == wanted.verdict_by("sensitivity")
+    assert found["rule"] == "sensitivity"
+    chosen = commandline.verax(
+        "compare", *files, "--rule", "specificity", "--threshold", "sensitivity>=0.8"
+    ).stdout
+    assert "specificity" in chosen
+    assert "youden" not in chosen.partition("Paired differences")[2]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--rule", "auc", "--rule", "brier"], "--rule must be auc alone"),
+        (["--rule", "auc", "--threshold", "0.3"], "--threshold is for rates of decisions, not for auc"),
+        (["--threshold", "0.3"], "--threshold is for rates of decisions"),
+        (["--rule", "auc", "--margin", "0.1"], "--margin cannot be used with --rule auc"),
+        (["--rule", "lr_positive"], "There is no rule called 'lr_positive'"),
+        (["--rule", "accuracy"], "Did you mean 'zero_one'?"),
+    ],
+)
+def test_refusals_of_comparisons_by_other_scores(two_models, options, message):
+    refused = commandline.verax("compare", *two_models[2], *options)
+    assert refused.returncode == 2
+    assert message in refused.stderr
+
+
+def test_claims_about_rates_of_several_events_are_corrected_for_all_of_them():
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 3, 300)
+    p = {"a": rng.dirichlet(np.ones(3), 300), "b": rng.dirichlet(np.ones(3), 300)}
+    points = vx.operating_points(y, p, threshold=0.3)
+    for finding, event in zip(points.verdict_by("sensitivity").findings, "012", strict=True):
+        alone = points.difference("a", "b", "sensitivity", event).p_adjusted
+        assert finding.p_value == pytest.approx(min(1, 3 * alone))

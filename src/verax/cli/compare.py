@@ -11,12 +11,14 @@ from verax.cli import comparing, options
 from verax.cli.app import FAILED, app, hand_over
 from verax.cli.arguments import Typed
 from verax.cli.comparing import show_questions
+from verax.cli.discriminating import Threshold, named_score, show_scores
 from verax.cli.grading import are_grades
 from verax.cli.models import open_models, own_rows, paths_of, short_name
 from verax.cli.options import reads_files
 from verax.cli.output import Json, check_report, command_line, draw_to, show, told, verdict_lines
 from verax.cli.require import bounds_on_difference
 from verax.common.paths import called
+from verax.errors import InputError
 from verax.inference.estimates import Method
 from verax.inputs.reading import Reading
 from verax.scores.metrics import needs_order
@@ -31,7 +33,7 @@ _EXAMPLES = """Examples: `verax compare a.parquet b.parquet`,
 `verax compare new=a.parquet old=b.parquet --id id --rule brier --json`,
 `verax compare a.parquet b.parquet --weights w --reference frequencies`,
 `verax compare a.parquet b.parquet --rule brier --require 'difference.high<0.02'`,
-`verax compare odds.csv --probs model='Model*' --probs book='Book*'`,
+`verax compare odds.csv --probs model='Model*' --probs book='Book*' --rule auc`,
 `verax compare tour.csv --model-column forecaster --id question --times made --closes closes
 --missing joint`"""
 # The panel of options that tournaments have: forecasters with questions of their own.
@@ -50,12 +52,21 @@ def compare(
         list[str],
         typer.Argument(
             metavar="FILE...",
-            help="A file, a folder or a pattern such as 'new/*.csv' for each of two or more models, also as "
-            "name=FILE. Files with the same name are those of one model.",
+            help="A file, folder or pattern for each of two or more models, also as name=FILE. Files with the "
+            "same name are those of one model.",
         ),
     ],
     reading: Reading,
-    rule: options.Rules = None,
+    rule: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rule",
+            metavar="RULE",
+            help="A rule such as rps, or auc, average_precision, or a rate such as sensitivity. Rules may be "
+            "repeated and combined, such as 'penalized(brier)'.",
+        ),
+    ] = None,
+    threshold: Threshold = None,
     reference: comparing.Reference = None,
     margin: comparing.Margin = None,
     method: comparing.Method = "moments",
@@ -109,9 +120,8 @@ def compare(
 ) -> None:
     """Compare models on the same rows: which differences are real.
 
-    Rows are matched by --id, or by their order; rows that do not match are refused. Several models in one
-    file are named with their columns: --probs name=COLUMNS. Forecasters of a tournament may be stacked in the
-    rows of one file: --model-column. Top lists may be compared with full distributions.
+    Rows are matched by --id, or by their order. Several models in one file are named with their columns:
+    --probs name=COLUMNS. Models may be stacked in rows: --model-column.
     """
     from verax.analyses.comparison.compare import compare as weigh
     from verax.files.joining import name_files
@@ -132,6 +142,22 @@ def compare(
         show_questions("compare", questions, weigh(**asked), bounds, html=html, plot=plot, as_json=as_json)
         return
     check_report(html)
+    score = named_score(rule, threshold)
+    if score is not None:
+        refused = {"html": html, "margin": margin, "reference": reference, "plot": plot, "by": reading.by}
+        refused |= {"time_ordered": time_ordered or None, "method": None if method == "moments" else method}
+        for argument, value in refused.items():
+            if value is not None:
+                raise InputError(f"cannot be used with --rule {score}", argument=argument)
+        show_scores(
+            *(score, threshold, given, reading),
+            shared_ids=shared_ids,
+            require=require,
+            confidence=confidence,
+            seed=seed,
+            as_json=as_json,
+        )
+        return
     rules = as_rules(rule or default_rules(ordered=reading.ordered))
     order_matters = needs_order(rules, ordered=reading.ordered)
     paths = paths_of(given, reading)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -13,15 +14,39 @@ from verax.common.sizes import MOST_CLASSES
 from verax.errors import InputError, Remedy, show
 
 
-def check_choice(argument: str, value: object, allowed: Iterable[str | None], *, also: str = "") -> None:
-    """Refuse what is none of the allowed values; `also` says in words what else would be allowed."""
+def check_choice(
+    argument: str,
+    value: object,
+    allowed: Iterable[str | None],
+    *,
+    also: str = "",
+    elsewhere: Mapping[str, str] | None = None,
+) -> None:
+    """Refuse what is none of the allowed values, and name the nearest.
+
+    Parameters
+    ----------
+    also : str
+        What else would be allowed, in words.
+    elsewhere : Mapping[str, str]
+        What other packages call some of the values.
+    """
     known = tuple(allowed)
     if type(value) is str and value in known:
         return
     if not any(value is each or (isinstance(value, str) and value == each) for each in known):
         choices = [*map(repr, known), *([also] if also else [])]
+        asked = str(value).lower()
+        near = [
+            (elsewhere or {}).get(asked),
+            *get_close_matches(asked, [each for each in known if each], n=1),
+        ]
+        meant = next((each for each in near if each in known and each is not None), None)
         raise InputError(
-            f"must be one of {', '.join(choices)}, not {show(value)}", argument=argument, values=[value]
+            f"must be one of {', '.join(choices)}, not {show(value)}",
+            argument=argument,
+            values=[value],
+            remedies=[] if meant is None else [Remedy(f"Did you mean {meant!r}?")],
         )
 
 

@@ -40,6 +40,37 @@ METRICS_ELSEWHERE = {
     "calibration_intercept": "intercept",
 }
 _ELSEWHERE = _RULES_ELSEWHERE | METRICS_ELSEWHERE
+# Those that rank rows, and the functions that compare models by them.
+RANKINGS = {"auc": "roc_auc", "average_precision": "average_precision", "c_index": "c_index"}
+# What they call methods of recalibration. Platt's is a slope and an intercept of the logit.
+METHODS_ELSEWHERE = {
+    **dict.fromkeys(("platt", "platt_scaling", "sigmoid", "logistic"), "bcts"),
+    "temperature_scaling": "temperature",
+    "vector_scaling": "vector",
+    **dict.fromkeys(("matrix", "matrix_scaling"), "smatrix"),
+    "isotonic_regression": "isotonic",
+    "beta_calibration": "beta",
+}
+
+
+def metric_hint(name: str) -> str | None:
+    """What to say of a metric that was given as a rule; None where it is none.
+
+    >>> metric_hint("recall")[:56]
+    "'recall' is a metric, not a rule: `evaluate` shows it as"
+    """
+    known = METRICS_ELSEWHERE.get(name.lower(), name.lower())
+    if known not in METRICS_ELSEWHERE.values():
+        return None
+    called = "" if known == name else f" as {known!r}"
+    compared = ""
+    if known in RANKINGS:
+        typed = f"`verax compare --rule {known}`"
+        compared = f", and `{RANKINGS[known]}(y, {{name: p}})` compares models by it ({typed})"
+    elif known in ("sensitivity", "specificity", "ppv", "f1", "balanced_accuracy"):
+        typed = f"`verax compare --rule {known} --threshold 0.5`"
+        compared = f", and `operating_points(y, {{name: p}})` compares models by it ({typed})"
+    return f"{name!r} is a metric, not a rule: `evaluate` shows it{called}{compared}."
 
 
 def suggestions(name: object, known: Iterable[str]) -> list[str]:

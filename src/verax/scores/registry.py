@@ -20,7 +20,7 @@ from verax.errors import FormerNameWarning, InputError, ParseError, VeraxError, 
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded, Penalized, padded, penalized
 from verax.scores.grades import Grade
-from verax.scores.naming import suggestions
+from verax.scores.naming import metric_hint, suggestions
 from verax.scores.ranges import ThresholdBrier
 from verax.scores.rules import RPS, AbsRPS, Brier, Log, RankedLog, SaRPS, Spherical, ZeroOne
 from verax.scores.sets import LevelSet, SetRule, Winkler
@@ -283,6 +283,9 @@ _OF_DECISIONS = ("accuracy", "error")
 
 
 def _unknown(name: str) -> ParseError:
+    hint = metric_hint(name)
+    if hint is not None:
+        return ParseError(f"{hint} Rules are {', '.join(RULES)}.")
     *near, known = suggestions(name, sorted({*RULES, *_MAKERS}))
     if name.lower() in _OF_DECISIONS:
         near = [

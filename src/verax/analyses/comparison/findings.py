@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from verax.analyses.comparison.reasons import disagreements
 from verax.analyses.comparison.records import Difference, Model
 from verax.analyses.comparison.tables import grade_named, in_grades, shown_p
 from verax.inference.findings import Claim, Finding, NextStep
+from verax.inference.intervals import Interval
 from verax.inference.sizes import Goal, MeanSpread
 from verax.inference.verdicts import in_brackets, listed
 from verax.inputs.groups import GroupCount, each_count
@@ -69,6 +70,8 @@ class Standings:
         What is compared.
     where : str
         What the means are over, such as " over 5 folds".
+    averaged : bool
+        Whether the values are means of the score.
     """
 
     models: Sequence[Model]
@@ -78,6 +81,29 @@ class Standings:
     higher: bool = False
     noun: str = "model"
     where: str = ""
+    averaged: bool = True
+
+    @classmethod
+    def of_values(
+        cls,
+        values: Mapping[str, tuple[float, Interval]],
+        difference: Callable[[str, str], Any],
+        score: str,
+        **how: Any,
+    ) -> Standings:
+        """Models in order of a value that is no mean of losses, such as an AUC: higher is better."""
+        best_first = sorted(values.items(), key=lambda item: -item[1][0])
+        models = [
+            Model(name, value, interval, rank, "", math.nan, Interval.undefined(""), 0, value)
+            for rank, (name, (value, interval)) in enumerate(best_first, 1)
+        ]
+        return cls(
+            models, difference, score, best_first[0][1][1].confidence, higher=True, averaged=False, **how
+        )
+
+    @property
+    def _called(self) -> str:
+        return f"mean {self.score}" if self.averaged else self.score
 
     def findings(self, decide: Callable[[str, str], NextStep | None]) -> list[Finding]:
         """Which model is best, or what stays open; `decide` says what would decide between two."""
@@ -89,7 +115,7 @@ class Standings:
         return [*found, self._lead(finite, decide)] if finite else found
 
     def _value(self, model: Model) -> str:
-        return f"mean {self.score} {model.mean:.4g}{in_brackets(model.interval, 4)}{self.where}"
+        return f"{self._called} {model.mean:.4g}{in_brackets(model.interval, 4)}{self.where}"
 
     def _ahead(self, best: Model, other: Model) -> Difference:
         """The difference, positive where the first is better."""
@@ -162,7 +188,7 @@ class Standings:
         )
 
     def _of_two(self, best: Model, other: Model, gap: Difference) -> str:
-        means = f"mean {self.score} {best.mean:.4g} and {other.mean:.4g}{self.where}"
+        means = f"{self._called} {best.mean:.4g} and {other.mean:.4g}{self.where}"
         if math.isnan(gap.difference):
             return f"{best.name} and {other.name} cannot be compared, as they share no question: {means}."
         if math.isnan(gap.p_adjusted):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
@@ -10,11 +11,14 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.binary import EventRows, ScannedRows
+from verax.analyses.comparison.findings import TESTED, Standings
 from verax.analyses.comparison.records import Difference
 from verax.common.texts import bound
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, interval_head
 from verax.inference.estimates import holm
+from verax.inference.findings import Finding
 from verax.inference.intervals import Interval, unequal
+from verax.inference.verdicts import WithVerdict
 from verax.inputs.arrays import Floats
 from verax.inputs.skipping import MaySkip
 
@@ -130,7 +134,7 @@ class RankScore(Tabled, MaySkip):
         return [*self.notes, *caution, *self._said()]
 
 
-class RankScores(Tabled, MaySkip, Mapping[str, RankScore]):
+class RankScores(WithVerdict, Tabled, MaySkip, Mapping[str, RankScore]):
     """The scores of several models on the same rows, by their names, and their paired differences.
 
     Parameters
@@ -191,6 +195,16 @@ class RankScores(Tabled, MaySkip, Mapping[str, RankScore]):
                 return Difference(a, b, -found.difference, -found.interval, found.p_value, found.p_adjusted)
         raise KeyError(f"there is no pair of {a!r} and {b!r}; the models are {', '.join(self)}")
 
+    def _findings(self) -> list[Finding]:
+        values = {name: (score.value, score.interval) for name, score in self.items()}
+        known = {name: own for name, own in values.items() if not math.isnan(own[0])}
+        if not known:
+            return []
+        return Standings.of_values(known, self.difference, self._first().metric).findings(lambda *_: None)
+
+    def _tested_together(self) -> str:
+        return TESTED
+
     def _gap(self, a: str, b: str) -> tuple[float, Interval, float]:
         first, second = self[a], self[b]
         units = first.rows.units
@@ -202,6 +216,7 @@ class RankScores(Tabled, MaySkip, Mapping[str, RankScore]):
 
     def _as_dict(self) -> dict[str, Any]:
         return {
+            **self._concluded(),
             "scores": {name: score._as_dict() for name, score in self.items()},
             "differences": [{**vars(d), "interval": list(d.interval)} for d in self.differences],
             **self._noted(),

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.binary import EventRows, ScannedRows, first_of
+from verax.analyses.comparison.findings import TESTED, Standings
 from verax.analyses.operating.rates import RATES
 from verax.common.results import Result
 from verax.display.tables import Column, Table, Tabled, interval_head
+from verax.inference.findings import Finding, Verdict
 from verax.inference.intervals import Interval
 from verax.inputs.arrays import Floats
 from verax.inputs.skipping import MaySkip
@@ -245,6 +247,35 @@ class OperatingPoints(Tabled, MaySkip):
             if fits and (found.a, found.b) == (b, a):
                 return found.turned()
         raise KeyError(f"there is no difference of {a!r} and {b!r} in {rate!r}")
+
+    def verdict_by(self, rate: str) -> Verdict:
+        """Which model is best by a rate, event by event; events are corrected for as well (Bonferroni).
+
+        Parameters
+        ----------
+        rate : str
+            The name of the rate.
+
+        Returns
+        -------
+        Verdict
+            The claims as a text, with their findings.
+        """
+        found: list[Finding] = []
+        events = list(dict.fromkeys(point.event for point in self.points))
+        for event in events:
+            own = {point.model: point.rate(rate) for point in self.points if point.event == event}
+            values = {name: (each.value, each.interval) for name, each in own.items()}
+            if any(math.isnan(value) for value, _ in values.values()):
+                continue
+
+            def gap(a: str, b: str, event: str = event) -> RateDifference:
+                own = self.difference(a, b, rate, event)
+                return replace(own, p_adjusted=min(1.0, len(events) * own.p_adjusted))
+
+            where = f" for {event}" if len(events) > 1 else ""
+            found += Standings.of_values(values, gap, rate, where=where).findings(lambda *_: None)
+        return Verdict(found, TESTED)
 
     def _as_dict(self) -> dict[str, Any]:
         return {

@@ -31,6 +31,7 @@ from verax.scores.base import Rule, losses_of
 from verax.scores.combinators import Padded, padded
 from verax.scores.gradients.logits import check_trainable
 from verax.scores.metrics import needs_order
+from verax.scores.naming import METHODS_ELSEWHERE
 from verax.scores.registry import each_of, headline_rule, name_of, parse
 
 T = TypeVar("T")
@@ -233,7 +234,8 @@ def _asked(method: str | Sequence[str], known: Mapping[str, str]) -> list[str]:
     if not names:
         raise InputError("must name at least one method", argument="method")
     for name in names:
-        check_choice("method", name, [*known, *(alone if len(names) == 1 else [])])
+        methods = [*known, *(alone if len(names) == 1 else [])]
+        check_choice("method", name, methods, elsewhere=METHODS_ELSEWHERE)
     return list(dict.fromkeys(names))
 
 

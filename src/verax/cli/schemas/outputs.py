@@ -8,6 +8,7 @@ from typing import Any
 from verax.analyses.comparison.records import Difference, Model
 from verax.analyses.datasets.result import DatasetDifference, DatasetModel
 from verax.analyses.operating.rates import RATES
+from verax.analyses.operating.result import RateDifference
 from verax.analyses.planning.result import SizeLine
 from verax.cli.schemas.building import (
     COUNT,
@@ -105,20 +106,48 @@ _SCORES: dict[str, Schema | Maybe] = {"confidence": SHARE, "rope": FINITE, "high
 _SCORES["notes"] = TEXTS
 
 
-def _compare(command: str = "compare") -> Schema:
-    return output(
-        command,
-        **TOLD,
-        **_MATCHED,
-        left_out=mapped(record(count=COUNT, ids=TEXTS)),
-        comparison=ref("comparison"),
-        subgroups=mapped(ref("subgroups")),
-        html=PATH,
+def _compare() -> Schema:
+    by: dict[str, Schema | Maybe] = {**TOLD, **_MATCHED, "left_out": _LEFT_OUT, "rule": TEXT}
+    part = record(name=TEXT, value=NUMBER, interval=INTERVAL)
+    score = record(
+        metric=TEXT,
+        value=NUMBER,
+        interval=ref("interval"),
+        average=TEXT,
+        parts=listed(part),
+        n_rows=COUNT,
+        n_classes=COUNT,
+        n_groups=N_GROUPS,
+        notes=TEXTS,
+        within=Maybe(NUMBER),
+        **NOTED,
+    )
+    gaps = listed(of_fields(Difference))
+    ranking = record(**TOLD, scores=mapped(score), differences=gaps, **NOTED)
+    return either(
+        _by_losses("compare"),
+        output("compare", **by, ranking=ranking),
+        output("compare", **by, rates=_points(of_fields(RateDifference, thresholds=listed(NUMBER, 2)))),
     )
 
 
 def _evals_compare() -> Schema:
-    return _compare("evals compare")
+    return _by_losses("evals compare")
+
+
+_LEFT_OUT = mapped(record(count=COUNT, ids=TEXTS))
+
+
+def _by_losses(command: str) -> Schema:
+    return output(
+        command,
+        **TOLD,
+        **_MATCHED,
+        left_out=_LEFT_OUT,
+        comparison=ref("comparison"),
+        subgroups=mapped(ref("subgroups")),
+        html=PATH,
+    )
 
 
 def _folds() -> Schema:
@@ -200,7 +229,12 @@ def _decompose() -> Schema:
     )
 
 
-def _decide() -> Schema:
+# What rates and decision curves say of rows.
+_ABOUT: dict[str, Schema | Maybe] = {"n_rows": COUNT, "n_groups": N_GROUPS, "ordered": TRUTH}
+_ABOUT["confidence"] = SHARE
+
+
+def _points(difference: Schema) -> Schema:
     rate = record(value=NUMBER, interval=INTERVAL)
     point = record(
         model=TEXT,
@@ -211,9 +245,11 @@ def _decide() -> Schema:
         per_fold=or_none(listed(FINITE)),
         note=TEXT,
     )
-    about: dict[str, Schema | Maybe] = {"n_rows": COUNT, "n_groups": N_GROUPS, "ordered": TRUTH}
-    about["confidence"] = SHARE
-    points = record(**about, aim=TEXT, points=listed(point), differences=listed(record()), **NOTED)
+    return record(**_ABOUT, aim=TEXT, points=listed(point), differences=listed(difference), **NOTED)
+
+
+def _decide() -> Schema:
+    points = _points(record())
     curve = record(
         model=TEXT,
         event=TEXT,
@@ -227,7 +263,7 @@ def _decide() -> Schema:
         useful=listed(listed(FINITE, 2)),
     )
     curves = record(
-        **about,
+        **_ABOUT,
         standardized=TRUTH,
         curves=listed(curve),
         differences=listed(record()),

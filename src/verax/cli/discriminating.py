@@ -1,0 +1,118 @@
+"""`verax compare` by how models rank rows, and by rates of decisions at a threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+import typer
+
+from verax.cli.comparing import show_compared
+from verax.cli.models import open_models, paths_of
+from verax.cli.require import bounds_on_difference
+from verax.common.paths import called
+from verax.errors import InputError, passing
+from verax.inference.findings import Verdict
+from verax.inputs.reading import Reading
+from verax.scores.naming import METRICS_ELSEWHERE, RANKINGS
+
+Threshold = Annotated[
+    str | None,
+    typer.Option(
+        metavar="T",
+        help="The threshold of a rate: a probability, or what to choose it for. Choices are those of "
+        "`verax decide`, such as youden or 'sensitivity>=0.9'. By default 0.5.",
+    ),
+]
+
+
+def named_score(rules: list[str] | None, threshold: str | None) -> str | None:
+    """The ranking score or rate that models are compared by; None where rules are named."""
+    from verax.analyses.operating.rates import COMPARED
+
+    names = [METRICS_ELSEWHERE.get(name.lower(), name) for name in rules or ()]
+    # Without a threshold, accuracy is that of the most likely class, which the zero-one loss compares.
+    rates = [name for name in COMPARED if name != "accuracy" or threshold is not None]
+    known = [name for name in names if name in RANKINGS or name in rates]
+    if not known:
+        if threshold is not None:
+            rate = [passing("for a rate at it", rule="sensitivity")]
+            raise InputError("is for rates of decisions", argument="threshold", remedies=rate)
+        return None
+    if len(names) > 1:
+        raise InputError(
+            f"must be {known[0]} alone: it is no loss of rows, and is compared in another way",
+            argument="rule",
+            values=names,
+        )
+    if known[0] in RANKINGS and threshold is not None:
+        raise InputError(f"is for rates of decisions, not for {known[0]}", argument="threshold")
+    return known[0]
+
+
+@dataclass(frozen=True)
+class _ByRate:
+    """Rates of several models, compared by one of them."""
+
+    points: Any
+    rate: str
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.points.verdict_by(self.rate)  # type: ignore[no-any-return]
+
+    def difference(self, a: str, b: str) -> Any:
+        return self.points.difference(a, b, self.rate)
+
+    def _text(self) -> str:
+        shown = [gap for gap in self.points.differences if gap.rate == self.rate]
+        return repr(replace(self.points, differences=tuple(shown)))
+
+
+def show_scores(
+    score: str,
+    threshold: str | None,
+    given: list[str],
+    reading: Reading,
+    *,
+    shared_ids: bool,
+    require: Sequence[str] | None,
+    confidence: float,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Compare models by a ranking score or a rate, print the result, and hold it to bounds."""
+    from verax.analyses.discrimination import ranking
+    from verax.analyses.operating.points import operating_points
+
+    paths = paths_of(given, reading)
+    bounds = bounds_on_difference(require, list(paths))
+    ordered = reading.ordered or score == "c_index"
+    rows, about = open_models(paths, reading, ordered=ordered, shared_ids=shared_ids)
+    found: Any
+    if score in RANKINGS:
+        how: dict[str, Any] = {} if score == "c_index" else {"ordered": ordered}
+        compared = rows.ask(getattr(ranking, RANKINGS[score]), confidence=confidence, **how)
+        found, result = rows.marked(compared), {"ranking": compared.to_dict(stored=False)}
+    else:
+        how = {"ordered": ordered, "confidence": confidence, "seed": seed}
+        points = rows.marked(rows.ask(operating_points, threshold=_threshold(threshold), **how))
+        found, result = _ByRate(points, score), {"rates": points.to_dict(stored=False)}
+    result |= {
+        "files": {name: called(path) for name, path in paths.items()},
+        "matched": about.matched,
+        "left_out": {name: vars(left) for name, left in about.left_out.items()},
+        "taken": about.taken,
+        "rule": score,
+    }
+    above = [f"{name}: {'; '.join(lines)}" for name, lines in about.said.items()]
+    above += [f"Rows were matched {about.matched}.", ""]
+    show_compared("compare", found, result, bounds, above, plot=None, as_json=as_json)
+
+
+def _threshold(text: str | None) -> float | str:
+    try:
+        return 0.5 if text is None else float(text)
+    except ValueError:
+        return text or ""
