@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """Examples: `verax compare a.parquet b.parquet`,
 `verax compare new=a.parquet old=b.parquet --id id --rule brier --json`,
-`verax compare a.parquet b.parquet --weights w --reference frequencies`,
 `verax compare a.parquet b.parquet --rule brier --require 'difference.high<0.02'`,
 `verax compare odds.csv --probs model='Model*' --probs book='Book*' --rule auc`,
 `verax compare tour.csv --model-column forecaster --id question --times made --closes closes
@@ -52,8 +51,8 @@ def compare(
         list[str],
         typer.Argument(
             metavar="FILE...",
-            help="A file, folder or pattern for each of two or more models, also as name=FILE. Files with the "
-            "same name are those of one model.",
+            help="A file, folder or pattern for each of two or more models, also as name=FILE. Files with "
+            "the same name are those of one model.",
         ),
     ],
     reading: Reading,
@@ -144,7 +143,13 @@ def compare(
     check_report(html)
     score = named_score(rule, threshold)
     if score is not None:
-        refused = {"html": html, "margin": margin, "reference": reference, "plot": plot, "by": reading.by}
+        refused = {
+            "html": html,
+            "margin": margin,
+            "reference": reference,
+            "plot": plot,
+            "by": reading.by or None,
+        }
         refused |= {"time_ordered": time_ordered or None, "method": None if method == "moments" else method}
         for argument, value in refused.items():
             if value is not None:

@@ -17,9 +17,8 @@ from verax.errors import InputError, Remedy, VeraxError, show
 from verax.inputs.reading import OPTIONS, Reading, flag_of, in_commands
 
 FILES_HELP = (
-    "Predictions of one model: .csv, .tsv (also .gz), .parquet, .arrow, .feather, .jsonl, .json, .npz, .npy. "
-    "A file, a folder, a pattern such as 'preds/*.csv', or several; - is standard input; "
-    "name=FILE names the model."
+    "Predictions of one model: a file (.csv, .tsv, .parquet, .arrow, .jsonl, .json, .npz, .npy, .xlsx), a "
+    "folder, a pattern such as 'preds/*.csv', or several; - is standard input; name=FILE names the model."
 )
 Given = Annotated[list[str], typer.Argument(metavar="FILE...", help=FILES_HELP)]
 Rules = Annotated[
