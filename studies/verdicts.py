@@ -217,7 +217,7 @@ class Cell:
             fresh = self.design.make(self.scale, FRESH, np.random.default_rng(1))
             (p,) = fresh.forecasts.values()
             recalibrated = np.asarray(recalibration.apply(p))
-            before, after = (losses(x, fresh.q)[recalibration.rule.name] for x in (p, recalibrated))
+            before, after = (losses(x, fresh.q)[recalibration.rule] for x in (p, recalibrated))
             return float(after.mean()) < float(before.mean())
 
         return [

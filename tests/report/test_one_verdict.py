@@ -241,3 +241,36 @@ def test_few_events_cannot_show_that_forecasts_are_calibrated(rows, events, seen
     if not seen:
         few = "none of the rows have" if not events else f"only {events} of {rows:,} rows have"
         assert f"Too few events to tell whether the model is calibrated: {few} another" in verdict
+
+
+# ---- small and odd samples ---------------------------------------------------------------------
+
+
+def test_rows_of_one_outcome_show_neither_skill_nor_what_to_recalibrate():
+    p = np.random.default_rng(0).dirichlet([1, 1], 30)
+    verdict = vx.report.Report.of(np.zeros(30, int), p).verdict
+    assert verdict.startswith(
+        "All 30 rows have the same outcome, so they do not show whether the model beats"
+    )
+    assert verdict.claims == ("not_better_than_reference", "risks_too_high")
+    assert verdict.next_step.text == "collect rows with other outcomes before you recalibrate"
+
+
+def test_rows_that_are_all_alike_have_no_interval():
+    y = np.arange(30) % 2
+    right, wrong = (np.eye(2)[each] * 0.9 + 0.05 for each in (y, 1 - y))
+    for p in (right, wrong):
+        told = vx.report.Report.of(y, p).verdict
+        assert "95% CI" not in told
+    # Thirty rows without an error do not show that 95 % would be right: (1 - 0.05)^30 = 0.21.
+    assert "too_few_rows" in vx.evaluate(y, right).verdict.claims
+
+
+def test_a_model_that_is_ahead_for_one_infinite_row_is_not_to_be_kept_for_it():
+    y, p, _ = KINDS["calibrated"]
+    zero = p.copy()
+    zero[0] = np.eye(2)[1 - y[0]]
+    models = {"zero": zero, "flat": 0.5 * p + 0.25}
+    told = vx.report.Report.of(y, models, rules=["log_score"]).verdict
+    assert told.startswith("flat has a log score of ")
+    assert "the ranking rests on this row alone" in told

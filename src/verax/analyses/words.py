@@ -195,6 +195,15 @@ def percent_span(low: float, high: float) -> str:
     return f"{percent(low, digits)} to {percent(high, digits)}"
 
 
+def alike(low: float, high: float) -> bool:
+    """Whether the ends of an interval are equal for all purposes: rows that all have the same loss.
+
+    >>> alike(0.5, 0.5 + 1e-9), alike(0.5, 0.501)
+    (True, False)
+    """
+    return bool(high - low <= 1e-6 * max(1.0, abs(low)))
+
+
 def abbreviated(texts: Sequence[str], longest: int = 22) -> list[str]:
     """Texts for an axis, long ones without their middle; those that would look alike keep more.
 

@@ -18,7 +18,9 @@ from verax.report.contents import Contents, Findings
 def verdict_of(contents: Contents) -> Verdict:
     """What to keep, by how much it is better and how sure that is; then calibration and what would help."""
     tried = contents.best.own.remedy.recalibration
-    return _judged(contents)[0].with_remedy(() if tried is None else tried.verdict.findings)
+    # Rows of one outcome do not tell how others are to be recalibrated.
+    known = tried is not None and _question(contents).rarer > 0
+    return _judged(contents)[0].with_remedy(tried.verdict.findings if known and tried is not None else ())
 
 
 def in_one_family(contents: Contents) -> Contents:

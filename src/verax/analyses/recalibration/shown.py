@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from verax.analyses.recalibration.records import BEST, METHOD_TITLES, Gain, Trial
-from verax.analyses.words import percent, percent_span, said
+from verax.analyses.words import alike, percent, percent_span, said
 from verax.common.sizes import in_digits
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, interval_head
 from verax.inference.findings import Claim, Finding, NextStep, Verdict
@@ -81,6 +81,8 @@ class ShownRecalibration(Tabled, MaySkip):
         how = "nested cross-validation" if self.picks else "cross-validation"
         if math.isnan(gain.share):
             before, after = self.trials[0].loss, self.trials[-1].loss
+            if math.isinf(after):
+                return Claim.NO_GAIN, f"{_capital(name)} leaves the {score} infinite."
             return Claim.NO_GAIN, f"With {name} the {score} falls from {before:.4g} to {after:.4g} in {how}."
         if gain.unseen_errors:
             right = f"after {name} all {self.n_rows:,} are right, so none shows what an error would cost"
@@ -89,9 +91,10 @@ class ShownRecalibration(Tabled, MaySkip):
             return Claim.NO_GAIN, f"{_capital(name)} does not change the {score}."
         by = f"the {score} by {percent(abs(gain.share))} ({_span(gain)}, {how})"
         if gain.share < 0:
-            worse = gain.interval.high < 0
-            text = f"{_capital(name)} raises {by}{', significantly' if worse else ''}."
-            return Claim.HARMS if worse else Claim.NO_GAIN, text
+            if gain.interval.high < 0:
+                return Claim.HARMS, f"{_capital(name)} raises {by}, significantly."
+            more = f"it is {percent(-gain.share)} higher ({_span(gain)}, {how})"
+            return Claim.NO_GAIN, f"{_capital(name)} does not lower the {score}: {more}."
         if not gain.certain:
             return Claim.NO_GAIN, f"{_capital(name)} may lower {by}, but not significantly."
         return Claim.HELPS, f"{_capital(name)} lowers {by}."
@@ -198,7 +201,9 @@ def _span(gain: Gain) -> str:
     ends = gain.share_interval
     if not ends.defined:
         return "without an interval"
-    low, high = (ends.low, ends.high) if gain.share > 0 else (-ends.high, -ends.low)
+    low, high = (ends.low, min(ends.high, 1.0)) if gain.share > 0 else (-ends.high, -ends.low)
+    if alike(low, high):
+        return "the same in all rows"
     return f"{100 * ends.confidence:g}% CI {percent_span(low, high)}"
 
 

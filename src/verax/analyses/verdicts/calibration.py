@@ -32,6 +32,9 @@ SLIGHT_GAP, _SLIGHT_SLOPE = 0.01, 0.05
 # 80 %.
 _GAP, _PART, _SLOPE, _SHARE = 0.05, 0.5, 0.25, 0.05
 _POWER = 2.8
+# The least variance of claims near zero or one: it takes 60 rows without an error to show that at most 5 %
+# are wrong.
+_LEAST = 0.02
 # With fewer rows of another outcome than the most frequent one, tests of all events and of a loss that is too
 # high reject calibrated forecasts of rare events in a tenth of the samples and more.
 FEWEST_RARER = 5
@@ -227,7 +230,7 @@ class _Judge:
             numbers,
             p_value=self.p[test],
             level=self.level.level,
-            step=_RECALIBRATE,
+            step=_RECALIBRATE if self.evidence.rarer else _OTHER_ROWS,
         )
 
     def top(self) -> list[Finding]:
@@ -310,6 +313,7 @@ class _Judge:
         return "Its" if self.whose == "The model" else f"{self.whose}'s"
 
 
+_OTHER_ROWS = NextStep("collect rows with other outcomes before you recalibrate")
 _RECALIBRATE = NextStep("try recalibration", "vx.recalibrate(y, p)", "verax recalibrate {source}")
 
 
@@ -321,7 +325,7 @@ def _few_are_rarer(evidence: CalibrationEvidence) -> bool:
 def _enough(evidence: CalibrationEvidence) -> float:
     """How many rows could show a relevant gap of claims, with two digits; infinite where all are alike."""
     claimed, share = evidence.overconfidence.claimed, evidence.rarer / evidence.n_rows
-    n = (_POWER / _GAP) ** 2 * max(claimed * (1 - claimed), 0.01)
+    n = (_POWER / _GAP) ** 2 * max(claimed * (1 - claimed), _LEAST)
     if _few_are_rarer(evidence):
         n = max(n, _POWER**2 * (1 - share) / (_PART**2 * share)) if share > 0 else math.inf
     if math.isinf(n):
@@ -334,7 +338,7 @@ def _could_see(evidence: CalibrationEvidence, tested: dict[str, float]) -> bool:
     """Whether a test of calibration could have seen a relevant size."""
     claimed, count = evidence.overconfidence.claimed, evidence.n_groups
     n = evidence.n_rows if count is None else min(each_count(count))
-    error = math.sqrt(max(claimed * (1 - claimed), 1e-12) / max(n, 1))
+    error = math.sqrt(max(claimed * (1 - claimed), _LEAST) / max(n, 1))
     able = [_POWER * error <= _GAP, "shape 0" in tested and _spread(evidence.whole) <= _SHARE]
     if _few_are_rarer(evidence):
         # Twice a small risk hardly adds to the score.

@@ -13,7 +13,7 @@ from verax.analyses.comparison.findings import findings_of
 from verax.analyses.comparison.records import Model
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.verdicts.calibration import FEWEST_RARER
-from verax.analyses.words import number, percent, percent_span, said
+from verax.analyses.words import alike, number, percent, percent_span, said
 from verax.inference.findings import Claim, Finding, Level, NextStep
 from verax.inputs.arrays import Floats
 from verax.inputs.forecasts import Forecasts
@@ -111,7 +111,7 @@ class Question:
 
     def ends(self, low: float, high: float) -> str:
         """The interval of a skill in brackets; of rows that all have the same loss there is none."""
-        return f" ({self.called} {percent_span(low, min(high, 1.0))})" if low < high else ""
+        return "" if alike(low, high) else f" ({self.called} {percent_span(low, min(high, 1.0))})"
 
     def value(self, mean: float) -> str:
         """The mean of the rule in a sentence; of two classes the Brier score in both conventions."""
@@ -168,7 +168,14 @@ def _alone(question: Question, model: Model) -> Finding:
     its = f"its {question.value(model.mean)} is"
     how: dict[str, Any] = {"numbers": numbers, "level": round(1 - question.confidence, 12)}
     how["caution"] = skill.skill_interval.caution
-    if low > question.handicap(skill):
+    if not question.rarer:
+        text = (
+            f"All {question.comparison.n_rows:,} rows have the same outcome, so they do not show whether the "
+            f"model beats {against}. It has a {question.value(model.mean)}."
+        )
+        return Finding(Claim.NOT_BETTER, text, **how)
+    handicap = question.handicap(skill)
+    if low > handicap:
         text = f"The model beats {against}: {its} {percent(skill.skill)} lower{question.ends(low, high)}."
         return Finding(Claim.BETTER, text, **how)
     if high < 0 and question.rarer >= FEWEST_RARER:
@@ -178,12 +185,15 @@ def _alone(question: Question, model: Model) -> Finding:
                 f"{1 - skill.skill:,.1f} times as high",
                 f"{1 - high:,.1f} to {1 - low:,.1f} times",
             )
-        text = f"The model is worse than {against}: {its} {more} ({question.called} {spread})."
+        ends = "" if alike(low, high) else f" ({question.called} {spread})"
+        text = f"The model is worse than {against}: {its} {more}{ends}."
         return Finding(Claim.WORSE, text, step=_do_not_use(), **how)
     apart = f"{percent(abs(skill.skill))} {'lower' if skill.skill >= 0 else 'higher'}"
     spread = f"{percent(-low)} higher to {percent(min(high, 1.0))} lower"
     if low > 0:
-        spread = f"{percent_span(low, min(high, 1.0))}, no more than a constant forecast can gain"
+        spread = (
+            f"{percent_span(low, min(high, 1.0))}; the best constant forecast is {percent(handicap)} lower"
+        )
     if high < 0:
         few = f"only {round(question.rarer):,} of {question.comparison.n_rows:,} rows have a rarer outcome"
         spread = f"{percent_span(-high, -low)}; {few}"
@@ -230,8 +240,11 @@ def _among(question: Question, best: Model) -> Finding:
     if math.isnan(low):
         return Finding(Claim.SCORE, f"{best.name} has the lowest {told}.", **how)
     if low > question.handicap(skill):
-        less = f"{percent(skill.skill)} lower than {against}"
-        return Finding(Claim.BETTER, f"Keep {best.name}: {told}, {less}{question.ends(low, high)}.", **how)
+        less = f"{percent(skill.skill)} lower than {against}{question.ends(low, high)}"
+        # A model may be behind for a few rows of probability zero alone.
+        behind = any(model.infinite_rows and model.finite_mean < best.mean for model in question.ranked)
+        first = f"{best.name} has a {told}" if behind else f"Keep {best.name}: {told}"
+        return Finding(Claim.BETTER, f"{first}, {less}.", **how)
     if high < 0 and question.rarer >= FEWEST_RARER:
         text = f"None of the models beats {against}. {best.name} has the lowest {told}."
         return Finding(Claim.WORSE, text, step=_do_not_use(), **how)
