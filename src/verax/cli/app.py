@@ -39,6 +39,7 @@ BROKEN_PIPE = 128 + 13
 # wait for what commands work with.
 COMMANDS = {
     "demo": "Train four models, judge their probabilities, write the reports.",
+    "init": "Show how files are read, and write that into verax.toml.",
     "evaluate": "Score predictions: every rule, confidence intervals, calibration.",
     "merge": "Merge saved results into one scorecard for all rows.",
     "compare": "Compare models on the same rows: which differences are real.",

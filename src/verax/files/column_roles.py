@@ -375,7 +375,7 @@ def _refuse_percentages(family: Family, request: Reading, where: str) -> None:
             where,
             "their rows sum to 100",
             passing("to divide every row by its sum", normalize=True),
-        )
+        ).replace(values=[PERCENT])
 
 
 def _like_classes(look: ColumnFacts, request: Reading, where: str) -> tuple[list[Chosen], bool]:

@@ -262,22 +262,23 @@ class _ArrayColumns:
 
     def __init__(self, path: Path, request: Reading) -> None:
         arrays = stored_arrays(path)
-        probs = path.name if ending(path) == ".npy" else array_of_probabilities(arrays, request, path)
+        if ending(path) == ".npy":
+            # The only array of a file is the probabilities, whatever it is called.
+            arrays = {"probs": arrays[path.name]}
+        first = next(iter(request.models("").values()))
+        probs = array_of_probabilities(arrays, first, path)
         self.n_rows: int = arrays[probs].shape[0]
         self._arrays = {
             name: stored
             for name, stored in arrays.items()
-            if name == probs or stored.shape in ((self.n_rows,), (self.n_rows, 1))
+            if len(stored.shape) in (1, 2) and stored.shape[0] == self.n_rows
         }
-        # The only array of a file is the probabilities, whatever it is called.
-        self._names = {probs: "probs", **{name: name for name in self._arrays if name != probs}}
-        head = {self._names[name]: _as_column(next(own.slices(1))) for name, own in self._arrays.items()}
+        head = {name: _as_column(next(own.slices(1))) for name, own in self._arrays.items()}
         self.schema: Any = pa.schema([(name, column.type) for name, column in head.items()])
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """All rows of these columns, up to `rows` at a time."""
-        chosen = {self._names[name]: own for name, own in self._arrays.items()}
-        for parts in zip(*(chosen[name].slices(rows) for name in columns), strict=True):
+        for parts in zip(*(self._arrays[name].slices(rows) for name in columns), strict=True):
             yield pa.RecordBatch.from_arrays([_as_column(part) for part in parts], names=list(columns))
 
 

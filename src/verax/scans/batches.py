@@ -85,6 +85,11 @@ class TableHandle(LocalHandle):
         return self._reader.first.roles
 
     @property
+    def all_columns(self) -> list[str]:
+        """Every column that there is."""
+        return list(self._table.schema.names)
+
+    @property
     def columns(self) -> list[str]:
         """Every column that is read."""
         return self._reader.columns

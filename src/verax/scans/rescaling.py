@@ -18,8 +18,9 @@ from verax.inputs.validity import Unity
 
 Array = np.ndarray[Any, Any]
 
-# Most decimals of probabilities that count as rounded: sums of more are within the tolerance.
-_MOST = 6
+# Decimals of probabilities that count as rounded: sums of more are within the tolerance, and a tenth too much
+# is as likely a mistake.
+_LEAST, _MOST = 2, 6
 # Rows that tell whether a part is rounded at all.
 _FEW = 64
 
@@ -31,7 +32,7 @@ class Rounding:
     Attributes
     ----------
     decimals : int
-        The most decimals of any value; _MOST + 1 where there are more than that.
+        The most decimals of any value, from _LEAST on; _MOST + 1 where there are more than _MOST.
     needed : float
         How far values must have been rounded to explain the sums.
     rescaled : Rescaled
@@ -40,7 +41,7 @@ class Rounding:
         The first of these, with their sums.
     """
 
-    decimals: int = 0
+    decimals: int = _LEAST
     needed: float = 0.0
     rescaled: Rescaled = field(default_factory=Rescaled)
     rows: tuple[tuple[int, float], ...] = ()
@@ -61,7 +62,7 @@ class Rounding:
     def said(self) -> str:
         """What was done, as sentences."""
         return (
-            f"Probabilities are rounded to {self.decimals} decimal{'' if self.decimals == 1 else 's'}: "
+            f"Probabilities are rounded to {self.decimals} decimals: "
             f"{self.rescaled.said()} A zero may be a small probability, and has an infinite log score where "
             "its class occurs."
         )
@@ -175,7 +176,7 @@ def _half_unit(decimals: int) -> float:
     return 0.5 * 10.0**-decimals * (1 + 1e-6)
 
 
-def _decimals(columns: Sequence[Array], least: int = 0) -> int:
+def _decimals(columns: Sequence[Array], least: int = _LEAST) -> int:
     """The most decimals of any value, from `least` on; _MOST + 1 where some value has more."""
     decimals = least
     for column in columns:

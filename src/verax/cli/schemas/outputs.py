@@ -433,12 +433,35 @@ def _demo() -> Schema:
     return output("demo", problems=listed(problem), files=listed(TEXT))
 
 
+def _init() -> Schema:
+    column = record(column=TEXT, role=TEXT, why=TEXT)
+    first = record(outcome=TEXT, probabilities=listed(NUMBER))
+    shown = output(
+        "init",
+        file=TEXT,
+        reading={"type": "object"},
+        columns=listed(column),
+        taken=TEXTS,
+        classes=or_none(TEXTS),
+        n_rows=COUNT,
+        first=listed(first),
+        notes=TEXTS,
+        doubts=TEXTS,
+        decided=TEXTS,
+        toml=TEXT,
+        written=PATH,
+    )
+    checked = output("init", file=TEXT, holds=TRUTH, changed=TEXTS, n_rows=or_none(COUNT))
+    return {"anyOf": [shown, checked]}
+
+
 def _help() -> Schema:
     return output("help", topic=TEXT, text=TEXT)
 
 
 _OUTPUTS: dict[str, Callable[[], Schema]] = {
     "demo": _demo,
+    "init": _init,
     "evaluate": _evaluate,
     "merge": _merge,
     "compare": _compare,

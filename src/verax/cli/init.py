@@ -1,0 +1,384 @@
+"""`verax init`: how files are read, shown, and written into `verax.toml`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from verax.cli import options
+from verax.cli.app import FAILED, app
+from verax.cli.arguments import Typed
+from verax.cli.config import NAME, Config
+from verax.cli.options import reads_files
+from verax.cli.output import Json, show
+from verax.common.toml import to_toml
+from verax.errors import InputError, Remedy
+from verax.inputs.reading import OPTIONS, Reading, flag_of
+
+# Options whose value a file tells: it has no other reading with them left out.
+_TOLD = ("delimiter", "decimal")
+_PERCENT, _NEARLY = 100.0, 0.02
+# Names of columns that are never used unless somebody says so.
+_WEIGHTS = ("weight", "weights", "sample_weight", "sample_weights", "w")
+_FIRST = 3
+
+
+@app.command(
+    epilog="Examples: `verax init preds.csv`, `verax init preds.csv --yes`, "
+    "`verax init submission.csv --outcomes truth.csv --yes`, `verax init --check`"
+)
+@reads_files(lists=True)
+def init(
+    reading: Reading,
+    given: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE...", help=f"{options.FILES_HELP} None with --check.", show_default=False
+        ),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
+    force: Annotated[bool, typer.Option("--force", help=f"Replace an existing {NAME}.")] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help=f"Exit with 1 if files are no longer read as {NAME} says; write nothing."
+        ),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show how files are read, and write that into verax.toml.
+
+    Every column is listed with its role and the reason. Commands in this folder then need neither the files
+    nor options of reading. A reading that is in doubt is refused with the line that settles it.
+    """
+    if check:
+        _check(given, as_json=as_json)
+        return
+    if not given:
+        raise InputError("Missing argument 'FILE...'", argument="path", kind="missing")
+    path = Path(NAME)
+    if path.exists() and not force:
+        raise InputError(
+            f"There is a {NAME} already",
+            argument="path",
+            kind="file",
+            remedies=[
+                Remedy("Pass --force to replace it, or --check to see whether files are still read so.")
+            ],
+        )
+    # What the old file says is not asked for.
+    typed = {
+        name: value
+        for name, value in reading.given().items()
+        if Typed.is_typed(flag_of(name)) or Typed.is_typed(flag_of(name).replace("-", "_"))
+    }
+    settled, rows, decided = _settled(given, Reading.of(None, typed))
+    written = _explicit(given, settled, rows)
+    if written.outcomes is not None:
+        written = replace(written, outcomes=_relative(written.outcomes))
+    found = _shown(rows, typed)
+    text = f"files = {to_toml([_relative(file) for file in given])}\n{written.to_toml()}\n"
+    lines = [*_in_words(found, rows, decided), "", f"{NAME}:", *(f"  {line}" for line in text.splitlines())]
+    write = yes
+    if not write and not as_json and sys.stdin.isatty() and sys.stdout.isatty():
+        print("\n".join(lines))
+        lines = []
+        write = typer.confirm(f"Write {NAME}?")
+    if write:
+        path.write_text(text, encoding="utf-8")
+    lines.append(f"{NAME} is written." if write else f"Nothing is written. Pass --yes to write {NAME}.")
+    result = {
+        "command": "init",
+        "file": rows.file,
+        "reading": _plain(written.given()),
+        **found,
+        "decided": decided,
+        "toml": text,
+        "written": str(path) if write else None,
+    }
+    show(result, lines, as_json=as_json)
+
+
+class _Rows:
+    """The rows of files, all of which were read."""
+
+    def __init__(self, given: Sequence[str], reading: Reading) -> None:
+        from verax.analyses.cards.evaluation import evaluate
+        from verax.cli.opening import Opened
+        from verax.files.predictions import Roles
+
+        opened = Opened.of(given, reading)
+        self.file, self.lists = opened.file, opened.lists
+        self.all_columns: tuple[str, ...] = tuple(getattr(opened.handle, "all_columns", ()))
+        rows = opened.rows(ordered=False)
+        self.handle = rows.handle
+        self.first = rows.first
+        # Rows that are not in memory are checked as they are scored.
+        rule = "padded(brier)" if opened.lists else "brier"
+        self.n_rows: int = rows.ask(evaluate, rules=[rule], bootstrap=2).n_rows
+        self.roles = Roles("", ()) if self.lists else self.handle.roles
+        self.classes = self.handle.classes
+        self.taken, self.notes = tuple(self.handle.taken), tuple(self.handle.notes)
+
+    @property
+    def same(self) -> tuple[Any, ...]:
+        """What must not change when all that was found is stated."""
+        if self.lists:
+            return (self.taken, self.n_rows)
+        roles = self.roles
+        return (roles.target, roles.probs, roles.outcomes_are, roles.id, self.classes, self.n_rows)
+
+
+def _settled(given: Sequence[str], reading: Reading) -> tuple[Reading, _Rows, list[str]]:
+    """How files are read, with what they tell by themselves: separators, and that they hold percentages."""
+    decided: list[str] = []
+    for _ in range(len(_TOLD) + 2):
+        try:
+            return reading, _Rows(given, reading), decided
+        except InputError as error:
+            change = _told(error)
+            if not change or any(getattr(reading, name) == value for name, value in change.items()):
+                raise _with_lines(error) from None
+            reading = replace(reading, **change)
+            why = f"{error.requirement}; {error.found}" if error.found else error.requirement
+            decided += [f"{name} = {to_toml(value)}, because: {why}" for name, value in change.items()]
+    raise AssertionError
+
+
+def _told(error: InputError) -> dict[str, Any]:
+    """The options that an error names with their values, where nothing else can be meant."""
+    named = [dict(remedy.options) for remedy in error.remedies if remedy.options]
+    if len(named) != 1:
+        return {}
+    (change,) = named
+    if set(change) <= set(_TOLD) and ... not in change.values():
+        return change
+    value = error.values[0] if error.values else None
+    percent = isinstance(value, float) and abs(value / _PERCENT - 1) <= _NEARLY
+    return {"percent": True} if percent and change == {"normalize": True} else {}
+
+
+def _with_lines(error: InputError) -> InputError:
+    """An error with the lines of `verax.toml` that would settle it."""
+    lines = []
+    for remedy in error.remedies:
+        for name, value in remedy.options.items():
+            if name in OPTIONS:
+                shown = _example(name) if value is ... or _unsaid(value) else to_toml(value)
+                lines.append(f"{name} = {shown}")
+    if not lines:
+        return error
+    text = f"Or write {' or '.join(dict.fromkeys(lines))} into {NAME}."
+    return error.replace(remedies=[*error.remedies, Remedy(text)])
+
+
+def _unsaid(value: object) -> bool:
+    return isinstance(value, (list, tuple)) and ... in value
+
+
+def _example(name: str) -> str:
+    """What stands for a value that only the caller knows."""
+    many = OPTIONS[name].form in ("columns", "each", "classes")
+    return '["...", "..."]' if many else '"..."'
+
+
+def _explicit(given: Sequence[str], reading: Reading, rows: _Rows) -> Reading:
+    """The same reading with everything that was found stated, as far as files are still read the same."""
+    found: dict[str, Any] = {}
+    roles = rows.roles
+    if not reading.outcomes and not reading.raters and roles.target and not rows.lists:
+        found["target"] = roles.target
+    if not rows.lists and not reading.sets and not reading.probs and roles.probs:
+        found["probs"] = roles.probs
+    if not rows.lists and not reading.classes and rows.classes:
+        found["classes"] = tuple(rows.classes)
+    if roles.id is not None and reading.id is None:
+        found["id"] = roles.id
+    for name, value in found.items():
+        try:
+            stated = replace(reading, **{name: value})
+            if _Rows(given, stated).same == rows.same:
+                reading = stated
+        except InputError:
+            # Some files say more than options can, such as names of arrays.
+            continue
+    return reading
+
+
+def _shown(rows: _Rows, typed: Mapping[str, Any]) -> dict[str, Any]:
+    """How files are read, as plain Python values."""
+    return {
+        "columns": [] if rows.lists else _columns(rows, typed),
+        "taken": list(rows.taken),
+        "classes": None if rows.classes is None else [str(name) for name in rows.classes],
+        "n_rows": rows.n_rows,
+        "first": [] if rows.lists or rows.first is None else _first_rows(rows),
+        "notes": list(rows.notes),
+        "doubts": _doubts(rows),
+    }
+
+
+def _columns(rows: _Rows, typed: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Each column with its role and why it has it."""
+    roles = rows.roles
+    found: dict[str, tuple[str, str]] = {}
+    if roles.target:
+        other = "outcomes" in typed
+        why = "stated" if "target" in typed else "in another file" if other else "its name"
+        found[roles.target] = ("outcomes", why)
+    for name in roles.raters:
+        found[name] = ("labels of a rater", "stated")
+    classes = [None] * len(roles.probs) if rows.classes is None else [str(c) for c in rows.classes]
+    alone = len(roles.probs) == 1
+    why = "stated" if "probs" in typed else "rows sum to 1" if roles.found_by == "sums" else "its name"
+    for j, name in enumerate(roles.probs):
+        about = classes[-1] if alone and classes else classes[j] if j < len(classes) else None
+        what = "logit" if roles.logits else "probability"
+        found[name] = (what if about is None else f"{what} of {about}", why)
+    beside = {"weights": "weights", "groups": "groups", "by": "subgroups", "id": "ids"}
+    for name, role in beside.items():
+        own = getattr(roles, name)
+        for column in (own,) if isinstance(own, str) else own or ():
+            found.setdefault(column, (role, "stated" if name in typed else "its name"))
+    every = list(dict.fromkeys([*rows.all_columns, *found]))
+    return [
+        {"column": name, "role": found[name][0], "why": found[name][1]}
+        if name in found
+        else {"column": name, "role": "not used", "why": ""}
+        for name in every
+    ]
+
+
+def _first_rows(rows: _Rows) -> list[dict[str, Any]]:
+    """The first rows as they are scored: what happened, and the probabilities."""
+    import numpy as np
+
+    part = rows.first
+    found = []
+    for i in range(min(_FIRST, len(part))):
+        y = part.y[i]
+        if rows.classes is not None and np.ndim(y) == 0 and y not in rows.classes:
+            y = rows.classes[int(y)]
+        p = np.asarray(part.p[i : i + 1]).ravel()[:8]
+        found.append({"outcome": str(y), "probabilities": [round(float(value), 6) for value in p]})
+    return found
+
+
+def _doubts(rows: _Rows) -> list[str]:
+    """What may be meant otherwise, each with the line that would say so."""
+    if rows.lists:
+        return []
+    found, roles = [], rows.roles
+    if roles.outcomes_are == "positions" and rows.classes is not None:
+        pairs = ", ".join(f"{i} = {name}" for i, name in list(enumerate(rows.classes))[:6])
+        found.append(f"Outcomes are positions of classes ({pairs}).")
+    found += [f"{name} may hold probabilities as well, and is not used." for name in roles.not_taken]
+    unused = [name for name in rows.all_columns if name not in (*roles.columns, roles.target)]
+    weights = [name for name in unused if name.strip().lower() in _WEIGHTS and roles.weights is None]
+    return found + [
+        f"{name} is not used; if these are weights, write weights = {to_toml(name)}." for name in weights
+    ]
+
+
+def _in_words(found: Mapping[str, Any], rows: _Rows, decided: Sequence[str]) -> list[str]:
+    """How files are read, for the terminal."""
+    lines = [f"{rows.file}: {rows.n_rows:,} rows"]
+    if found["columns"]:
+        shown = found["columns"] if len(found["columns"]) <= 40 else found["columns"][:40]
+        width = max(len(each["column"]) for each in shown)
+        for each in shown:
+            why = f" ({each['why']})" if each["why"] else ""
+            lines.append(f"  {each['column'] or '(no name)':{max(width, 9)}}  {each['role']}{why}")
+        if len(shown) < len(found["columns"]):
+            lines.append(f"  ... ({len(found['columns']):,} columns)")
+    else:
+        lines += [f"  {line}" for line in found["taken"]]
+    if found["classes"]:
+        some = ", ".join(found["classes"][:8]) + (", ..." if len(found["classes"]) > 8 else "")
+        lines.append(f"Classes: {some} ({len(found['classes']):,})")
+    for row in found["first"]:
+        numbers = ", ".join(f"{value:g}" for value in row["probabilities"])
+        lines.append(f"  outcome {row['outcome']}: {numbers}")
+    lines += [f"Decided: {each}." for each in decided]
+    lines += [f"Note: {note}" for note in found["notes"]]
+    lines += [f"Doubt: {doubt}" for doubt in found["doubts"]]
+    return lines
+
+
+def _check(given: Sequence[str] | None, *, as_json: bool) -> None:
+    """Whether files are read as the nearest `verax.toml` says."""
+    config: Config | None = Typed.config
+    if config is None:
+        raise InputError(
+            f"There is no {NAME} in this folder or above it",
+            argument="config",
+            kind="missing",
+            remedies=[Remedy("`verax init FILE` writes one.")],
+        )
+    files = list(given or config.files)
+    if not files:
+        raise InputError(
+            "Missing argument 'FILE...'",
+            argument="path",
+            kind="missing",
+            remedies=[Remedy(f"Name the files, or write them into {config.path}.")],
+        )
+    changed, n_rows = [], None
+    try:
+        rows = _Rows(files, config.reading)
+        n_rows, changed = rows.n_rows, _differences(config.reading, rows)
+    except InputError as error:
+        from verax.cli.app import words
+
+        changed = [error.say(words())]
+    says = [f"{config.path}: {each}" for each in changed] or [
+        f"{', '.join(files)}: read as {config.path} says."
+    ]
+    result = {
+        "command": "init",
+        "file": " ".join(files),
+        "config": config.path,
+        "holds": not changed,
+        "changed": changed,
+        "n_rows": n_rows,
+    }
+    show(result, says, as_json=as_json)
+    if changed:
+        raise typer.Exit(FAILED)
+
+
+def _differences(reading: Reading, rows: _Rows) -> list[str]:
+    """What is read otherwise than stated."""
+    if rows.lists:
+        return []
+    found = []
+    if reading.probs and not isinstance(reading.probs, Mapping):
+        plain = not any(set(name) & set("*?[") for name in reading.probs)
+        if plain and set(reading.probs) != set(rows.roles.probs):
+            found.append(f"probabilities are in {', '.join(rows.roles.probs)}")
+    if isinstance(reading.classes, tuple) and rows.classes is not None:
+        now, then = [str(c) for c in rows.classes], [str(c) for c in reading.classes]
+        if now != then:
+            found.append(f"the classes are {', '.join(now)}")
+    if reading.target and rows.roles.target != reading.target and not reading.outcomes:
+        found.append(f"the outcomes are in {rows.roles.target}")
+    return found
+
+
+def _relative(file: str) -> str:
+    """A file as it is called from this folder, also as name=path."""
+    name, equals, path = file.rpartition("=")
+    if "://" in path or not os.path.isabs(path):
+        return file
+    return f"{name}{equals}{os.path.relpath(path)}"
+
+
+def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Values that JSON has."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
