@@ -54,7 +54,19 @@ def select(
     ] = None,
     against: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="Correlate with this column; F1 and accuracy unless named."),
+        typer.Option(
+            metavar="COLUMN",
+            help="Correlate with this column; F1 and accuracy unless named. Of predictions, any metric of a "
+            "card, such as macro_f1, qwk or balanced_accuracy.",
+        ),
+    ] = None,
+    patience: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="EPOCHS",
+            help="Replay early stopping: the epoch that each rule would have kept with this patience.",
+        ),
     ] = None,
     method: Annotated[
         str,
@@ -85,7 +97,7 @@ def select(
     paths = [path for text in given for path in matching(text)]
     if len(paths) > 1:
         _refuse(direction=direction, run=run)
-        read = _of_predictions(paths, reading, rule, method)
+        read = _of_predictions(paths, reading, rule, against, method)
     else:
         if any(Typed.is_typed(flag_of(name)) for name in OPTIONS):
             raise InputError(
@@ -95,22 +107,26 @@ def select(
                 found=f"there is only {quote(str(paths[0]), 200)}",
             )
         read = History.read(paths[0], directions=_directions(direction or []), run=run)
-    selection = Selection.of(read, rule or None, against or None, words())
+    selection = Selection.of(read, rule or None, against or None, words(), patience)
     if plot is not None:
         draw_to(plot, selection.plot())
     result = {"command": "select", "file": " ".join(given), **selection.to_dict(stored=False)}
     show(result, [*verdict_lines(selection.verdict), selection._text()], as_json=as_json)
 
 
-def _of_predictions(paths: list[Path], reading: Reading, rules: list[str] | None, method: str) -> History:
+def _of_predictions(
+    paths: list[Path], reading: Reading, rules: list[str] | None, against: list[str] | None, method: str
+) -> History:
     """The history of files of predictions, one per epoch."""
     from verax.cli.opening import Opened
     from verax.selection import History
+    from verax.selection.predictions import DEFAULT
 
     epochs = {}
     for epoch, path in zip(_numbers(paths), paths, strict=True):
         epochs[epoch] = Opened.of([str(path)], reading).rows(ordered=reading.ordered).handle
-    return History.from_predictions(epochs, rules, method=method)
+    measured = list(dict.fromkeys([*(rules or DEFAULT), *(against or ())]))
+    return History.from_predictions(epochs, measured, method=method)
 
 
 def _numbers(paths: list[Path]) -> list[int]:

@@ -6,7 +6,7 @@ import bisect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from verax.common.checks import check_choice, check_n_classes, check_number
 from verax.common.sizes import MOST_SETS
@@ -17,7 +17,7 @@ from verax.inputs.arrays import Array
 from verax.kernels.statistics import OF_SETS
 from verax.scores.base import Rule
 from verax.scores.properties import Holds, Properties
-from verax.scores.rules import Brier, Log, ZeroOne
+from verax.scores.rules import Brier, Log, Ties, ZeroOne
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,7 +32,7 @@ class Penalized(Rule):
         A proper rule.
     penalty : {"sup", "minimal"} or float, default "sup"
         Cost of a wrong mode.
-    ties : {"fractional", "lowest"}, default "fractional"
+    ties : {"fractional", "lowest", "lenient"}, default "fractional"
         Which class counts as the mode when several are most likely.
 
     Examples
@@ -44,7 +44,7 @@ class Penalized(Rule):
 
     rule: Rule
     penalty: Literal["sup", "minimal"] | float = "sup"
-    ties: Literal["fractional", "lowest"] = "fractional"
+    ties: Ties = "fractional"
 
     name = "penalized"
 
@@ -56,7 +56,7 @@ class Penalized(Rule):
             requirement = "must be 'sup', 'minimal' or a positive finite number"
             number = check_number("penalty", self.penalty, requirement, lambda penalty: penalty > 0)
             object.__setattr__(self, "penalty", number)
-        check_choice("ties", self.ties, ("fractional", "lowest"))
+        check_choice("ties", self.ties, get_args(Ties))
 
     def _check_inner(self) -> None:
         inner = self.rule
@@ -86,7 +86,9 @@ class Penalized(Rule):
             "sup": "the largest loss that a forecast with the right mode can have",
             "minimal": "the smallest that separates right modes from wrong ones",
         }.get(str(self.penalty), str(self.penalty))
-        tied = "they share the penalty" if self.ties == "fractional" else "the first of them is the mode"
+        tied = {"fractional": "they share the penalty", "lowest": "the first of them is the mode"}.get(
+            self.ties, "an outcome among them counts as correct, which is not proper"
+        )
         return (
             f"The loss by {self.rule} plus a constant times the zero-one loss Z. The constant is {constant}. "
             f"Where classes tie for most likely, {tied}."
@@ -156,10 +158,12 @@ class Penalized(Rule):
     @property
     def properties(self) -> Properties:
         inner = self.rule.properties
-        symmetric = inner.symmetric if self.ties == "fractional" else Holds.NEVER
+        symmetric = Holds.NEVER if self.ties == "lowest" else inner.symmetric
+        lenient = self.ties == "lenient"
         return Properties(
-            proper=inner.proper,
-            strictly_proper=inner.strictly_proper,
+            # Next to a tie a little dishonesty escapes the penalty.
+            proper=Holds.NEVER if lenient else inner.proper,
+            strictly_proper=Holds.NEVER if lenient else inner.strictly_proper,
             local=Holds.BINARY,
             symmetric=symmetric,
             # For three classes and more, moving mass away from a wrong mode can make the outcome the mode.
@@ -386,7 +390,7 @@ def _largest(holds: Callable[[int], bool], limit: int = 2**24) -> float:
 def penalized(
     rule: Rule,
     penalty: Literal["sup", "minimal"] | float = "sup",
-    ties: Literal["fractional", "lowest"] = "fractional",
+    ties: Ties = "fractional",
 ) -> Penalized:
     """Add a constant times the zero-one loss to a proper rule: superior, and still proper.
 
@@ -401,9 +405,10 @@ def penalized(
     penalty : {"sup", "minimal"} or float, default "sup"
         Cost of a wrong mode: "sup" is the supremum of the loss over correct forecasts (Ahmadian et al.),
         "minimal" the smallest constant that makes the rule superior; or a number.
-    ties : {"fractional", "lowest"}, default "fractional"
+    ties : {"fractional", "lowest", "lenient"}, default "fractional"
         Which class counts as the mode when several are most likely: "fractional" gives each an equal
-        share, "lowest" takes the lowest index. Counting every tie as correct would make the rule improper.
+        share, "lowest" takes the lowest index. "lenient" counts every tie with the outcome as correct, as
+        Algorithm 1 of Ahmadian et al. and their package do; the rule is then not proper.
 
     Returns
     -------

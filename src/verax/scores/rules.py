@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 from verax.common.checks import check_choice, check_flag, check_number
 from verax.common.sizes import as_float
@@ -263,18 +263,23 @@ class Spherical(Rule):
         return 1 - 1 / math.sqrt(2)
 
 
+# Which class is the mode where several are most likely.
+Ties = Literal["fractional", "lowest", "lenient"]
+
+
 @dataclass(frozen=True, repr=False)
 class ZeroOne(Rule):
     """Zero-one loss: 1 if the most likely class is not the outcome, else 0.
 
     Lower is better; from 0 to 1. Proper, never strictly. If t classes tie for most likely and the
     outcome is one of them, the loss is 1 - 1/t ("fractional", the only symmetric choice that is
-    proper), or the lowest index is the decision ("lowest", like argmax).
+    proper), or the lowest index is the decision ("lowest", like argmax). "lenient" counts such a tie as
+    correct; this is not proper.
 
     Parameters
     ----------
-    ties : {"fractional", "lowest"}, default "fractional"
-        Whether tied classes share the decision, or the lowest index takes it.
+    ties : {"fractional", "lowest", "lenient"}, default "fractional"
+        Whether tied classes share the decision, the lowest index takes it, or any of them may be right.
 
     References
     ----------
@@ -287,7 +292,7 @@ class ZeroOne(Rule):
     0.75
     """
 
-    ties: Literal["fractional", "lowest"] = "fractional"
+    ties: Ties = "fractional"
 
     name = "zero_one"
     title = "Zero-one loss"
@@ -308,13 +313,15 @@ class ZeroOne(Rule):
     reference = "doi:10.1198/016214506000001437"
 
     def __post_init__(self) -> None:
-        check_choice("ties", self.ties, ("fractional", "lowest"))
+        check_choice("ties", self.ties, get_args(Ties))
 
     @property
     def latex(self) -> str:  # type: ignore[override]
         modes = r"A = \{j : p_j = \max_i p_i\}"
         if self.ties == "lowest":
             return rf"\mathbf{{1}}\{{y \ne \min A\}}, \quad {modes}"
+        if self.ties == "lenient":
+            return rf"\mathbf{{1}}\{{y \notin A\}}, \quad {modes}"
         return rf"1 - \frac{{\mathbf{{1}}\{{y \in A\}}}}{{|A|}}, \quad {modes}"
 
     @property
@@ -323,21 +330,25 @@ class ZeroOne(Rule):
 
     @property
     def needs(self) -> frozenset[str]:
-        return frozenset({"hit" if self.ties == "fractional" else "hit_lowest"})
+        return frozenset({"hit_lowest" if self.ties == "lowest" else "hit"})
 
     @property
     def properties(self) -> Properties:
         return Properties(
-            proper=ALWAYS,
+            # A uniform forecast is never wrong where ties are correct.
+            proper=NEVER if self.ties == "lenient" else ALWAYS,
             strictly_proper=NEVER,
             local=BINARY,
-            symmetric=ALWAYS if self.ties == "fractional" else NEVER,
+            symmetric=NEVER if self.ties == "lowest" else ALWAYS,
             distance_sensitive=NEVER,
             superior=ALWAYS,
             bounded=ALWAYS,
         )
 
     def formula(self, stats: RowStats) -> Array:
+        if self.ties == "lenient":
+            # The share of a tie is at least one K-th.
+            return 1 - stats.xp.minimum(2 * stats.n_classes * stats.hit, 1.0)
         return 1 - (stats.hit if self.ties == "fractional" else stats.hit_lowest)
 
     def bounds(self, n_classes: int) -> tuple[float, float]:

@@ -9,8 +9,9 @@ from verax.common.lazy import exports
 
 if TYPE_CHECKING:
     from verax.selection.blocks import HBlockSplit, Parts
-    from verax.selection.choice import Best, Correlation, Selection
+    from verax.selection.choice import Best, Correlation, Selection, Stop
     from verax.selection.history import History
+    from verax.selection.over_folds import select_over_folds
     from verax.selection.predictions import RefinementLoss
     from verax.selection.stopping import EarlyStopping
     from verax.selection.windows import Windows, sliding_windows
@@ -24,7 +25,9 @@ __all__ = [
     "Parts",
     "RefinementLoss",
     "Selection",
+    "Stop",
     "Windows",
+    "select_over_folds",
     "sliding_windows",
 ]
 
@@ -42,7 +45,9 @@ __getattr__, __dir__ = exports(
         "Parts": "blocks",
         "RefinementLoss": "predictions",
         "Selection": "choice",
+        "Stop": "choice",
         "Windows": "windows",
+        "select_over_folds": "over_folds",
         "sliding_windows": "windows",
     },
 )

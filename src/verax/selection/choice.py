@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -124,6 +124,87 @@ class Best:
 
 
 @dataclass(frozen=True)
+class Stop:
+    """The epoch that early stopping by one metric would have kept.
+
+    Attributes
+    ----------
+    metric : str
+        The metric.
+    patience : int
+        How many epochs without improvement end the training.
+    epoch : int or float
+        The number of the epoch that would have been kept.
+    value : float
+        Value of the metric there.
+    stopped_after : int or float or None
+        The number of the last epoch that would have been trained; None if training would not have stopped.
+    others : dict of str to float
+        Values of all other metrics at the epoch kept; NaN if missing.
+
+    Examples
+    --------
+    >>> from verax.selection import History
+    >>> history = History.from_columns({"pbs": [0.9, 0.6, 0.7, 0.8, 0.5]})
+    >>> stop = history.select("pbs", patience=2).stops["pbs"]
+    >>> stop.epoch, stop.stopped_after
+    (1, 3)
+    """
+
+    metric: str
+    patience: int
+    epoch: int | float
+    value: float
+    stopped_after: int | float | None
+    others: dict[str, float]
+
+    @classmethod
+    def of(cls, history: Epochs, column: str, patience: int) -> Stop:
+        """Replay early stopping by a column that has a finite value.
+
+        Parameters
+        ----------
+        history : Epochs
+            The history.
+        column : str
+            The name of a column.
+        patience : int
+            How many epochs without improvement end the training. Epochs without a value do not count.
+
+        Returns
+        -------
+        Stop
+            The epoch kept.
+        """
+        from verax.selection.stopping import EarlyStopping
+
+        values = history.values[column]
+        logged = np.flatnonzero(~np.isnan(values))
+        stopping = EarlyStopping(mode=history.direction_of(column), patience=patience)
+        after = next((at for at in logged.tolist() if stopping.step(values[at])), None)
+        # Infinite values at the beginning may use up the patience before there is a best epoch.
+        kept = int(logged[stopping.best_epoch or 0])
+        others = {name: float(v[kept]) for name, v in history.values.items() if name != column}
+        last = None if after is None else history.epoch_at(after)
+        return cls(column, patience, history.epoch_at(kept), float(values[kept]), last, others)
+
+    def at(self, metric: str) -> float:
+        """Return the value of a metric at the epoch kept.
+
+        Parameters
+        ----------
+        metric : str
+            The name of a metric.
+
+        Returns
+        -------
+        float
+            Its value there.
+        """
+        return self.value if metric == self.metric else self.others[metric]
+
+
+@dataclass(frozen=True)
 class Correlation:
     """Correlation of a rule with another metric over the epochs, both oriented so that higher is better.
 
@@ -211,6 +292,8 @@ class Selection(WithVerdict, Tabled, Result):
         The correlations of each rule with each metric of `against`.
     notes : tuple of str
         What was omitted, and why.
+    stops : dict of str to Stop
+        The epoch that early stopping by each rule would have kept, if that was asked for.
 
     Examples
     --------
@@ -227,6 +310,7 @@ class Selection(WithVerdict, Tabled, Result):
     best: dict[str, Best]
     correlations: tuple[Correlation, ...]
     notes: tuple[str, ...]
+    stops: dict[str, Stop] = field(default_factory=dict)
 
     _notes_apart = True
 
@@ -237,6 +321,7 @@ class Selection(WithVerdict, Tabled, Result):
         rules: Sequence[str | Rule] | str | Rule | None,
         against: Sequence[str] | str | None,
         vocabulary: Vocabulary = PYTHON,
+        patience: int | None = None,
     ) -> Selection:
         """Select by some metrics, or by all rules that the history has.
 
@@ -250,6 +335,8 @@ class Selection(WithVerdict, Tabled, Result):
             Metrics to correlate them with; None for all F1 and accuracy.
         vocabulary : Vocabulary, optional
             How notes name options.
+        patience : int, optional
+            Replay early stopping with this patience.
 
         Returns
         -------
@@ -281,7 +368,8 @@ class Selection(WithVerdict, Tabled, Result):
             )
         pairs = tuple(Correlation.of(history, c, t) for c in chosen for t in targets if c != t)
         notes += _remarks(best.values(), pairs, history.counter)
-        return cls(history, tuple(chosen), tuple(targets), best, pairs, tuple(notes))
+        stops = {} if patience is None else {c: Stop.of(history, c, patience) for c in best}
+        return cls(history, tuple(chosen), tuple(targets), best, pairs, tuple(notes), stops)
 
     def correlation(self, rule: str | Rule, metric: str) -> Correlation:
         """Return the correlation of a rule with a metric.
@@ -347,6 +435,7 @@ class Selection(WithVerdict, Tabled, Result):
             "against": list(self.against),
             "best": {name: fields_as_dict(best, without=("metric",)) for name, best in self.best.items()},
             "correlations": [fields_as_dict(each) for each in self.correlations],
+            "stops": {name: fields_as_dict(stop, without=("metric",)) for name, stop in self.stops.items()},
             "notes": list(self.notes),
             **self._concluded(),
         }
@@ -380,7 +469,18 @@ class Selection(WithVerdict, Tabled, Result):
             Column("left_out", "left out"),
         ]
         tables = [Table(best, list(self.best.values()), ruled=True)]
+        if self.stops:
+            tables.append(Table(self._stop_columns(), list(self.stops.values()), ruled=True))
         return [*tables, Table(correlations, self.correlations, ruled=True)] if self.correlations else tables
+
+    def _stop_columns(self) -> list[Column]:
+        patience = next(iter(self.stops.values())).patience
+        return [
+            Column("metric", f"patience {patience}, stopped by", right=False),
+            Column("", "after", lambda s: "no stop" if s.stopped_after is None else f"{s.stopped_after}"),
+            Column("epoch", f"keeps {self.history.counter}"),
+            *(Column("", name, partial(_marked, name)) for name in self.best),
+        ]
 
     def _notes(self) -> list[str]:
         notes = [
@@ -397,8 +497,8 @@ def _at(name: str, best: Best) -> float:
     return best.at(name)
 
 
-def _marked(name: str, best: Best) -> str:
-    """A metric at the best epoch, marked if it is the one that is best."""
+def _marked(name: str, best: Best | Stop) -> str:
+    """A metric at the epoch kept, marked if it is the one that the epoch is kept by."""
     return _text(best.at(name)) + ("*" if name == best.metric else " ")
 
 

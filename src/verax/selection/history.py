@@ -181,8 +181,9 @@ class History(Tabled, Result, Epochs):
         epochs : mapping of number to (y, p) or Handle
             Outcomes and forecasts of the validation rows of each epoch, or what `vx.scan` has opened.
         rules : sequence of Rule or str, optional
-            What to measure: rules, and "refinement" for the loss after recalibration, by the log score
-            ("brier_refinement" by Brier). By default brier, log_score, pbs and refinement.
+            What to measure: rules, "refinement" for the loss after recalibration, by the log score
+            ("brier_refinement" by Brier), and metrics of a card, such as "qwk" or "balanced_accuracy". By
+            default brier, log_score, pbs and refinement.
         method : str or sequence of str, default "temperature"
             How to recalibrate, as in `vx.recalibrate`.
         **read : Any
@@ -191,7 +192,7 @@ class History(Tabled, Result, Epochs):
         Returns
         -------
         History
-            The history, with the accuracy of each epoch.
+            The history, with the accuracy and F1 of each epoch; of more than two classes this is macro F1.
 
         Examples
         --------
@@ -352,6 +353,8 @@ class History(Tabled, Result, Epochs):
         self,
         rules: Sequence[str | Rule] | str | Rule | None = None,
         against: Sequence[str] | str | None = None,
+        *,
+        patience: int | None = None,
     ) -> Selection:
         """Return the best epoch by each rule, and the correlations of the rules with F1 and accuracy.
 
@@ -361,13 +364,23 @@ class History(Tabled, Result, Epochs):
             Metrics to select by; by default all verax rules in the history.
         against : str or sequence of str, optional
             Metrics to correlate them with; by default all F1 and accuracy metrics.
+        patience : int, optional
+            Replay early stopping by each rule: which epoch would have been kept if training had stopped after
+            this number of epochs without improvement.
 
         Returns
         -------
         Selection
             The best epochs and the correlations.
+
+        Examples
+        --------
+        >>> history = History.from_columns({"pbs": [0.9, 0.6, 0.7, 0.8, 0.5], "f1": [0, 0.5, 0.6, 0.6, 0.7]})
+        >>> selection = history.select("pbs", patience=2)
+        >>> selection.best["pbs"].epoch, selection.stops["pbs"].epoch, selection.stops["pbs"].stopped_after
+        (4, 1, 3)
         """
-        return Selection.of(self, rules, against)
+        return Selection.of(self, rules, against, patience=patience)
 
     def plot(self, **options: Any) -> Any:
         """Draw the rules over the epochs with their optima marked; use `select(...).plot()` for a subset.

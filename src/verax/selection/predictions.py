@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from verax.analyses.cards.evaluation import evaluate
+from verax.analyses.measures import ORIENTATIONS, is_ordinal
 from verax.analyses.refinement.epochs import RefinementLoss as RefinementLoss
-from verax.errors import InputError, show
+from verax.errors import InputError, VeraxError, show
 from verax.inputs.handles import Handle
 from verax.inputs.options import Reading
 from verax.scores.base import Rule
+from verax.scores.metrics import HIGHER, LOWER
 
 REFINEMENT = "refinement"
 # What epochs are measured by unless rules are named.
@@ -20,14 +22,15 @@ DEFAULT = ("brier", "log_score", "pbs", REFINEMENT)
 def measured(
     epochs: object, rules: Sequence[Rule | str] | None, method: str | Sequence[str], read: Reading
 ) -> list[dict[str, Any]]:
-    """The records of a history: the mean loss of each epoch by some rules, its refinement and its accuracy.
+    """The records of a history: the mean loss of each epoch by some rules, its refinement and its metrics.
 
     Parameters
     ----------
     epochs : mapping of number to (y, p) or Handle
         Validation outcomes and forecasts of each epoch.
     rules : sequence of Rule or str, optional
-        Rules by name, and "refinement", or "RULE_refinement" for another rule than the log score.
+        Rules by name, and "refinement", or "RULE_refinement" for another rule than the log score; and metrics
+        of a card by name, such as "qwk".
     method : str or sequence of str
         How to recalibrate.
     read : Reading
@@ -45,17 +48,33 @@ def measured(
         name: RefinementLoss(name.removesuffix(REFINEMENT).rstrip("_") or "log_score", method=method)
         for name in refined
     }
-    plain = [rule for rule in wanted if not (isinstance(rule, str) and rule in refined)]
+    metrics = [name for name in wanted if isinstance(name, str) and _is_metric(name)]
+    plain = [rule for rule in wanted if not (isinstance(rule, str) and (rule in refined or rule in metrics))]
+    ordered = any(loss.rule.ordinal for loss in losses.values()) or any(map(is_ordinal, metrics))
     records = []
     for epoch, given in epochs.items():
         rows = (given,) if isinstance(given, Handle) else _pair(epoch, given)
-        ordered = any(loss.rule.ordinal for loss in losses.values())
         card = evaluate(*rows, rules=plain or ["brier"], ordered=ordered, **read)
         values = {name: card[name] for name in card.scores} if plain else {}
         values |= {name: loss(*rows, **read) for name, loss in losses.items()}
-        values |= {name: card[name] for name in ("f1", "accuracy") if name in card.metrics}
+        values |= {name: card[name] for name in metrics}
+        values |= _f1(card) | {name: card[name] for name in ("accuracy",) if name in card.metrics}
         records.append({"epoch": epoch, **values})
     return records
+
+
+def _f1(card: Any) -> dict[str, float]:
+    """F1 of the event of two classes, or the mean over more; lists and very many classes have none."""
+    name = "f1" if "f1" in card.metrics else "macro_f1"
+    try:
+        return {name: card[name]}
+    except (KeyError, VeraxError):
+        return {}
+
+
+def _is_metric(name: str) -> bool:
+    """Whether a card has this number, and lower or higher is better."""
+    return ORIENTATIONS.get(name) in (LOWER, HIGHER)
 
 
 def _pair(epoch: object, given: Any) -> tuple[Any, Any]:

@@ -38,7 +38,7 @@ from verax.cli.schemas.definitions import ANY_FILE, COLUMN_FILE, DEFINITIONS, LI
 from verax.cli.schemas.fitted import monitor, recalibrate, sets
 from verax.inference.repeated import Practical
 from verax.inference.signedranks import Friedman
-from verax.selection.choice import Best, Correlation
+from verax.selection.choice import Best, Correlation, Stop
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -375,6 +375,9 @@ def _select() -> Schema:
         against=TEXTS,
         best=mapped(best),
         correlations=listed(of_fields(Correlation)),
+        stops=mapped(
+            of_fields(Stop, without=("metric",), epoch=FINITE, value=NUMBER, stopped_after=or_none(FINITE))
+        ),
         notes=TEXTS,
     )
 
