@@ -688,7 +688,7 @@ def test_a_history_of_predictions():
     y, epochs = overconfident()
     history = History.from_predictions({10 * i: (y, p) for i, p in enumerate(epochs)})
     assert history.best("refinement").epoch == 70 > history.best("log_score").epoch
-    assert list(history.values) == ["brier", "log_score", "pbs", "refinement", "accuracy"]
+    assert list(history.values) == ["brier", "log_score", "pbs", "refinement", "macro_f1", "accuracy"]
     assert history.values["pbs"].tolist() == [pytest.approx(vx.pbs(y, p), rel=1e-12) for p in epochs]
     assert history.select().rules == ("brier", "log_score", "pbs", "refinement")
     table = pd.DataFrame(epochs[0], columns=list("abc")).assign(target=np.array([*"abc"])[y])
