@@ -126,12 +126,8 @@ def finding_text(finding: PublishedNumber) -> str:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("papers")
-<<<<<<< HEAD
     shown = "".join(map(page_of, PAPERS))
     for name in (name for name in FILES if name in shown and "/" not in name):
-=======
-    for name in ("predictions.npz", "grades.csv", "metrics.csv", "completions.jsonl"):
->>>>>>> f9bc6aa7 (selection: any metric of a card in histories of predictions, early stopping replayed, rules compared over folds, ties as Algorithm 1 has them, because the tables of Ahmadian et al. needed them)
         FILES[name](path / name)
     return path
 
