@@ -9,7 +9,8 @@ from typing import Any
 import typer
 
 from verax import __version__
-from verax.cli.commands import app
+from verax.cli.commands import all_commands, app
+from verax.cli.panels import examples_of
 
 PAGE = Path(__file__).with_name("verax.1")
 
@@ -34,8 +35,8 @@ def page() -> str:
         "Install the completion of commands and options for the current shell, or show it.",
         ".SH COMMANDS",
     ]
-    for name in group.list_commands(None):
-        lines += section(name, group.get_command(None, name))
+    for name, command in all_commands().items():
+        lines += section(name, command)
     lines += [".SH EXIT STATUS", escaped(f"{codes}.")]
     return "\n".join(lines) + "\n"
 
@@ -51,10 +52,10 @@ def section(name: str, command: Any) -> list[str]:
         lines += [".TP", f"\\fI{escaped(argument.metavar or argument.name.upper())}\\fR"]
         lines += [escaped(argument.help or "")]
     lines += options(command)
-    examples = re.findall(r"`(verax [^`]*)`", command.epilog or "")
+    examples = examples_of(command.epilog)
     if examples:
         lines += [".PP", "Examples:", ".EX"]
-        lines += ["  " + escaped(" ".join(example.split())) for example in examples]
+        lines += ["  " + escaped(example) for example in examples]
         lines += [".EE"]
     return lines
 

@@ -473,7 +473,7 @@ def test_completion_knows_the_commands():
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
     )
-    assert result.stdout.split() == ["evaluate"]
+    assert result.stdout.split() == ["evaluate", "evals"]
 
 
 def test_errors_are_said_in_options():

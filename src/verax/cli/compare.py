@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """Examples: `verax compare a.parquet b.parquet`,
 `verax compare new=a.parquet old=b.parquet --id id --rule brier --json`,
 `verax compare a.parquet b.parquet --rule brier --require 'difference.high<0.02'`,
-`verax compare odds.csv --probs model='Model*' --probs book='Book*' --rule auc`,
+`verax compare folds.csv --probs new='new_*' --probs old='old_*' --rule auc`,
 `verax compare tour.csv --model-column forecaster --id question --times made --closes closes
 --missing joint`"""
 # The panel of options that tournaments have: forecasters with questions of their own.

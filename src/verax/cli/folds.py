@@ -20,7 +20,7 @@ from verax.errors import InputError
 from verax.inputs.reading import Reading
 
 _EXAMPLES = """Examples: `verax folds folds.csv --probs new='new_*' --probs old='old_*'`,
-`verax folds folds.csv --probs new='new_*' --probs old='old_*' --rope 0.01`"""
+`verax folds folds.csv --probs new='new_*' --probs old='old_*' --rule brier --rope 0.01`"""
 
 
 @app.command(epilog=_EXAMPLES)

@@ -110,8 +110,7 @@ def monitor(
 
     Each file is taken in once: a file of the same content is left out, and so are rows whose --id is known.
     Without --id, a time step is complete when a run ends, and later rows of it are refused. The state keeps
-    the settings, which need not be given again. It is written when all files have been read. Another run on
-    the same state waits for up to 30 seconds. Exit code 1 means an alarm.
+    the settings, which need not be given again. Exit code 1 means an alarm.
     """
     from verax.analyses.monitoring.monitor import save_locked
     from verax.common.locking import locked
