@@ -133,6 +133,14 @@ def odds(path: Path) -> None:
     pacsv.write_csv(pa.table(columns), path)
 
 
+def submission(path: Path, *, truth: bool = False) -> None:
+    """Probabilities that customers leave, or, in another file, who left."""
+    _, y, p = _rows(12, 2)
+    ids = [f"{i:04}" for i in range(N)]
+    columns = {"customerID": ids[::-1], "Churn": y[::-1]} if truth else {"customerID": ids, "Churn": p[:, 1]}
+    pacsv.write_csv(pa.table(columns), path)
+
+
 def archive(path: Path) -> None:
     """Five numbered classes in a NumPy archive."""
     _, y, p = _rows(3, 5)
@@ -352,6 +360,8 @@ FILES: dict[str, Callable[[Path], None]] = {
     "predictions.npz": archive,
     "logits.npz": logits,
     "odds.csv": odds,
+    "submission.csv": submission,
+    "truth.csv": partial(submission, truth=True),
     "folds.csv": folds,
     "scores.csv": scores,
     "diagnoses.csv": diagnoses,

@@ -30,8 +30,8 @@ _FIRST = 3
 
 
 @app.command(
-    epilog="Examples: `verax init preds.csv`, `verax init preds.csv --yes`, "
-    "`verax init submission.csv --outcomes truth.csv --yes`, `verax init --check`"
+    epilog="Examples: `verax init preds.parquet`, `verax init submission.csv --outcomes truth.csv`, "
+    "`verax init grades.csv --target grade --ordered --classes none,mild,severe --groups patient`"
 )
 @reads_files(lists=True)
 def init(
