@@ -274,3 +274,10 @@ def test_a_model_that_is_ahead_for_one_infinite_row_is_not_to_be_kept_for_it():
     told = vx.report.Report.of(y, models, rules=["log_score"]).verdict
     assert told.startswith("flat has a log score of ")
     assert "the ranking rests on this row alone" in told
+
+
+def test_a_method_that_helps_is_explained_in_plain_words():
+    y, p, _ = KINDS["sharpened"]
+    found = vx.recalibrate(y, p, method="temperature")
+    assert "recalibration_helps" in found.verdict.claims
+    assert "; it makes all probabilities more or less extreme by one factor." in found.verdict

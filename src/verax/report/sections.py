@@ -149,8 +149,9 @@ def _facts(contents: Contents) -> list[tuple[str, str]]:
             (f"claimed{whose}", percent(best.places.whole.claimed, 1)),
         ]
     facts.append((f"accuracy{whose}", percent(best.card.accuracy, 1)))
-    skill, _ = contents.skill(best.name, contents.primary)
-    facts.append((f"skill{whose}", percent(skill)))
+    skill, _ = _skill(contents, best.name, contents.primary)
+    if math.isfinite(skill):
+        facts.append((f"skill{whose}", percent(skill)))
     if best.raters is not None and math.isfinite(best.raters.worth.value):
         facts.append((f"worth in raters{whose}", number(best.raters.worth.value, 2)))
     two = _two(contents)
@@ -171,7 +172,7 @@ def _facts(contents: Contents) -> list[tuple[str, str]]:
 
 def _card(contents: Contents, found: Findings) -> dict[str, Any]:
     lines = [
-        _line(line, title_of(inner_name(line)), *contents.skill(found.name, inner_name(line)))
+        _line(line, title_of(inner_name(line)), *_skill(contents, found.name, inner_name(line)))
         for line in found.card.scores.values()
         if line.rule is not None
     ]
@@ -200,6 +201,14 @@ def _metric_title(contents: Contents, name: str) -> str:
     return _TITLES.get(name, name.replace("_", "-", 1).replace("_", " ").capitalize())
 
 
+def _skill(contents: Contents, model: str, rule: str) -> tuple[float, tuple[float, float]]:
+    """The skill that is shown: none where all rows have the same outcome, whose frequency is no forecast."""
+    rows = contents.class_rows
+    if rows is not None and (rows > 0).sum() == 1:
+        return math.nan, (math.nan, math.nan)
+    return contents.skill(model, rule)
+
+
 def draw_skill(lines: list[dict[str, Any]]) -> float:
     """Give every line the width of its bar in percent, and return where zero lies.
 
@@ -223,7 +232,9 @@ def _line(score: CardLine, title: str, skill: float, interval: tuple[float, floa
         "mean": number(score.mean),
         "interval": span(score.interval),
         "skill": percent(skill, 1) if known else "",
-        "skill_interval": f"{percent(interval[0], 1)} to {percent(interval[1], 1)}" if known else "",
+        "skill_interval": f"{percent(interval[0], 1)} to {percent(min(interval[1], 1.0), 1)}"
+        if known
+        else "",
         "drawn": skill if known else None,
         "proper": score.proper if score.orientation != HIGHER else "",
         "note": _infinite_words(score),

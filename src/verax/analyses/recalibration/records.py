@@ -33,6 +33,24 @@ TITLES_OF_LISTS = {
     "temperature_rest": "temperature scaling with a factor for unlisted classes",
 }
 BEST, BLEND = "best", "blend"
+# What each does, in plain words, after its name.
+MEANINGS = {
+    "temperature": "makes all probabilities more or less extreme by one factor",
+    "prior": "multiplies the probabilities of each class by a factor",
+    "bcts": "makes all probabilities more or less extreme and multiplies those of each class by a factor",
+    "quadratic": "moves the probabilities along a smooth curve",
+    "beta": "moves the probabilities along a smooth curve",
+    "ordered": "moves the probabilities of all thresholds along a smooth curve",
+    "svector": "gives each class a factor and an offset of its own",
+    "vector": "gives each class a factor and an offset of its own",
+    "spline": "moves the probabilities along a smooth curve",
+    "smatrix": "corrects each class by the probabilities of all classes",
+    "dirichlet": "corrects each class by the probabilities of all classes",
+    "isotonic": "replaces the probabilities by the frequencies of neighbouring rows, in steps",
+    "rest": "multiplies the probability of unlisted classes by a factor",
+    "temperature_rest": "makes listed probabilities more or less extreme and multiplies those of others",
+    BLEND: "averages what the methods give",
+}
 # All of them, for what is said of any method.
 METHOD_TITLES = TITLES | TITLES_OF_LISTS | {BLEND: "the weighted average of all methods"}
 _UNDECIDED, _UNSEEN = "the choice differs between folds", "no recalibrated row is wrong"

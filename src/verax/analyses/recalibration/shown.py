@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from verax.analyses.recalibration.records import BEST, METHOD_TITLES, Gain, Trial
+from verax.analyses.recalibration.records import BEST, MEANINGS, METHOD_TITLES, Gain, Trial
 from verax.analyses.words import alike, percent, percent_span, said
 from verax.common.sizes import in_digits
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, interval_head
@@ -97,7 +97,7 @@ class ShownRecalibration(Tabled, MaySkip):
             return Claim.NO_GAIN, f"{_capital(name)} does not lower the {score}: {more}."
         if not gain.certain:
             return Claim.NO_GAIN, f"{_capital(name)} may lower {by}, but not significantly."
-        return Claim.HELPS, f"{_capital(name)} lowers {by}."
+        return Claim.HELPS, f"{_capital(name)} lowers {by}; it {MEANINGS[self.method]}."
 
     def _step(self) -> NextStep:
         """The call and the command that make this recalibration again, and use or keep it."""
