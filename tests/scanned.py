@@ -136,3 +136,16 @@ def example(title, folder, **names):
     exec(code.replace('"preds', f'"{folder}/preds'), names)
     y, p, _, groups = arrays()
     same(names["card"], vx.evaluate(y, p, ordered=True, groups=groups, classes=CLASSES))
+
+
+def without_verax(folder):
+    """What PYTHONPATH is for an interpreter that cannot import verax."""
+    (folder / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Refusing:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] == 'verax':\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Refusing())\n"
+    )
+    return str(folder)

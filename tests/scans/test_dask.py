@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import verax as vx
-from scanned import CLASSES, COLUMNS, N, broken, example, same, table
+from scanned import CLASSES, COLUMNS, N, broken, example, same, table, without_verax
 from verax.scans.frames import PandasFrame
 from verax.scans.partitions import PartitionTask
 
@@ -187,6 +187,24 @@ def test_a_worker_that_dies_is_replaced_and_nothing_counts_twice(tmp_path):
         bad = dd.from_pandas(broken(1300).drop_columns(["all_p"]).to_pandas(), npartitions=5, sort=False)
         with pytest.raises(vx.InputError, match="partition 2"):
             vx.evaluate(vx.scan(bad, probs="p_*", **COLUMNS))
+
+
+@pytest.mark.slow
+def test_workers_without_verax_are_named_before_the_work(tmp_path):
+    """They could not read the task, and the client would wait for ever."""
+    distributed = pytest.importorskip("distributed")
+    environment = "distributed.nanny.pre-spawn-environ"
+    variables = {**dask.config.get(environment), "PYTHONPATH": without_verax(tmp_path)}
+    settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    frame = dd.from_pandas(PLAIN, npartitions=2)
+    words = r"Dask workers cannot import verax: .* on .* \(1 of 1\)\. Install verax-scores"
+    with (
+        dask.config.set({environment: variables}),
+        distributed.LocalCluster(**settings) as cluster,
+        distributed.Client(cluster),
+        pytest.raises(vx.VeraxError, match=words),
+    ):
+        vx.scan(frame, probs="p_*", **COLUMNS)
 
 
 def test_the_example_of_the_documentation(tmp_path):

@@ -17,7 +17,20 @@ import pytest
 import heavy_losses
 import scannedlists as lists
 import verax as vx
-from scanned import CLASSES, COLUMNS, N, alike, arrays, asked, broken, example, expected, same, table
+from scanned import (
+    CLASSES,
+    COLUMNS,
+    N,
+    alike,
+    arrays,
+    asked,
+    broken,
+    example,
+    expected,
+    same,
+    table,
+    without_verax,
+)
 from verax.analyses.cards.recipes import CardRecipe
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -59,6 +72,27 @@ def frame(spark):
     spread = spark.createDataFrame(table())
     small = spread.filter("number < 4").repartition(6, "number")
     return small.unionByName(spread.filter("number >= 4").repartition(2, "patient"))
+
+
+def test_workers_without_verax_are_named_before_the_work(spark, tmp_path, monkeypatch):
+    """The usual case of a virtual environment: workers run another Python than the driver."""
+    other = tmp_path / "python"
+    path = without_verax(tmp_path)
+    other.write_text(f'#!/bin/sh\nPYTHONPATH={path}:$PYTHONPATH exec {sys.executable} "$@"\n')
+    other.chmod(0o755)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(other))
+    monkeypatch.setattr(spark, "_verax_checked", False, raising=False)
+    frame = spark.createDataFrame(table())
+    words = r"Spark's Python workers cannot import verax: .* on .*\. Set PYSPARK_PYTHON to "
+    with pytest.raises(vx.VeraxError, match=words):
+        vx.scan(frame, probs="p_*", **COLUMNS)
+    # Spark keeps workers of a program; this one is another, which does not start.
+    broken_one = tmp_path / "broken"
+    broken_one.write_text("#!/bin/sh\nexit 1\n")
+    broken_one.chmod(0o755)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(broken_one))
+    with pytest.raises(vx.VeraxError, match=r"Spark's Python workers cannot run: .*\. Set PYSPARK_PYTHON"):
+        vx.scan(frame, probs="p_*", **COLUMNS)
 
 
 def test_a_new_analysis_works(spark):

@@ -16,6 +16,7 @@ from verax.scans.daskparquet import ParquetPart, parquet_parts
 from verax.scans.frames import PandasFrame, classes_of
 from verax.scans.options import ScanOptions
 from verax.scans.partitions import PartitionedHandle, PartitionTask
+from verax.scans.workers import check_answers, question
 
 # How many summaries a task merges.
 _FAN_IN = 16
@@ -71,7 +72,19 @@ def opened(source: object, asked: ScanOptions) -> Handle | None:
     """The handle on a Dask frame; None for anything else."""
     if ("dask", "DataFrame") not in classes_of(source):
         return None
+    _check_cluster()
     return DaskHandle("the Dask frame", source, asked, _first_rows(source))
+
+
+def _check_cluster() -> None:
+    """Refuse a cluster whose scheduler or workers lack verax: clients would wait for ever, or see a trace."""
+    client: Any = getattr(import_module("dask.base").get_scheduler(), "__self__", None)
+    if not hasattr(client, "run_on_scheduler") or client.asynchronous:
+        return
+    remedy = "Install verax-scores there, in the version of this process."
+    check_answers([client.run_on_scheduler(question())], "The Dask scheduler", remedy)
+    found = client.run(question(), on_error="ignore")
+    check_answers(found.values(), "Dask workers", remedy)
 
 
 def _first_rows(frame: Any) -> Any:

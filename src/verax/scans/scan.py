@@ -32,9 +32,11 @@ def scan(
     ----------
     source : path, list of paths, frame, table, data set or query
         Files (CSV, Parquet, Arrow, JSON, NPZ): one, those in a folder, those that fit a pattern such as
-        `"preds/*.parquet"`, or a list. Folders called `site=a` give a column `site`. Or a pyarrow table,
-        dataset or record batch reader, a pandas or polars DataFrame, a polars LazyFrame, a DuckDB
-        relation: these are read in batches, and queries run when the result is requested. Or a Dask or
+        `"preds/*.parquet"`, or a list; also as URLs (`"s3://bucket/preds.parquet"`). Folders called `site=a`
+        give a column `site`. Or a table of Delta Lake or Iceberg. Or a pyarrow table, dataset or record batch
+        reader, anything else with `__arrow_c_stream__`, a pandas or polars DataFrame, a polars LazyFrame, a
+        DuckDB relation, or a list of such tables: these are read in batches, and queries run when the result
+        is requested. Or a generator of batches or tables, which can be read once. Or a Dask or
         Spark DataFrame, whose partitions are scored where they are; their rows are numbered
         partition * 2^33 + position.
     reading : Reading, optional

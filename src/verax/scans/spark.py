@@ -9,12 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from verax.errors import InputError
+from verax.errors import InputError, MissingPackageError
 from verax.files.formats.tables import LOOK
 from verax.inputs.handles import Handle
 from verax.scans.frames import classes_of
 from verax.scans.options import ScanOptions
 from verax.scans.partitions import PartitionedHandle, PartitionTask, RefusedError, refusal_in
+from verax.scans.workers import check_answers, last_of, question
 
 Batches = Iterator[Any]
 # How many modules this process had when they were last left out of collections.
@@ -92,7 +93,29 @@ def opened(source: object, asked: ScanOptions) -> Handle | None:
     if ("pyspark", "DataFrame") not in classes_of(source) or not hasattr(source, "mapInArrow"):
         return None
     frame = _without_vectors(source)
+    _check_workers(frame.sparkSession)
     return SparkHandle("the Spark frame", frame, asked, _first_rows(frame))
+
+
+def _check_workers(session: Any) -> None:
+    """Refuse a session whose workers lack verax, which they would tell in a long trace; once in a session."""
+    if getattr(session, "_verax_checked", False):
+        return
+    from pyspark.sql import functions
+
+    remedy = (
+        f"Set PYSPARK_PYTHON to {sys.executable} before the session starts, "
+        "or install verax-scores where the workers run."
+    )
+    asked = functions.udf(question(), "string", useArrow=False)
+    try:
+        # One task: the workers of a session run the same program.
+        answers = [row[0] for row in session.range(0, 1, 1, 1).select(asked("id")).collect()]
+    except Exception as error:
+        said = last_of(str(error), ("Error: ", "MISMATCH", "Cannot run program"))
+        raise MissingPackageError(f"Spark's Python workers cannot run: {said}. {remedy}") from None
+    check_answers(answers, "Spark's Python workers", remedy)
+    session._verax_checked = True
 
 
 def _first_rows(frame: Any) -> Any:
