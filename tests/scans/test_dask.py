@@ -190,16 +190,14 @@ def test_a_worker_that_dies_is_replaced_and_nothing_counts_twice(tmp_path):
 
 
 @pytest.mark.slow
-def test_workers_without_verax_are_named_before_the_work(tmp_path):
+def test_workers_without_verax_are_named_before_the_work(tmp_path, monkeypatch):
     """They could not read the task, and the client would wait for ever."""
     distributed = pytest.importorskip("distributed")
-    environment = "distributed.nanny.pre-spawn-environ"
-    variables = {**dask.config.get(environment), "PYTHONPATH": without_verax(tmp_path)}
+    monkeypatch.setenv("PYTHONPATH", without_verax(tmp_path))
     settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
     frame = dd.from_pandas(PLAIN, npartitions=2)
     words = r"Dask workers cannot import verax: .* on .* \(1 of 1\)\. Install verax-scores"
     with (
-        dask.config.set({environment: variables}),
         distributed.LocalCluster(**settings) as cluster,
         distributed.Client(cluster),
         pytest.raises(vx.VeraxError, match=words),
