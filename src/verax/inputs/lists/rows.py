@@ -119,6 +119,11 @@ class ListFaults(Summary, kind="faults of lists"):
         shortest = min(both, key=lambda text: (len(text), text)) if all(both) else ""
         return ListFaults(*counts, shortest, n_by_mass)
 
+    @classmethod
+    def _named(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        # Earlier files do not tell lists of a given mass apart.
+        return {"n_by_mass": 0, **values}
+
     def to_dict(self) -> dict[str, Any]:
         """As plain Python values."""
         return {
