@@ -14,7 +14,7 @@ DOCS = Path(__file__).parents[1]
 MOST = 4
 # The guide pages, with the names they explain. A result has the page of the function that returns it.
 GUIDES = {
-    "files": "Tally Recorded load Forecasts",
+    "files": "Reading Tally Recorded load Forecasts",
     "scale": "scan",
     "report": "Report",
     "scores": """evaluate Scorecard brier log_score spherical zero_one pbs pll parse RULES penalized certify
@@ -35,7 +35,7 @@ GUIDES = {
     "twoclass": """operating_points OperatingPoint OperatingPoints roc_curve precision_recall_curve
         confidence_curve RateCurve RateCurves""",
     "comparison": """compare Comparison Difference Interval ConfidenceSequence subgroups Subgroups plan
-        SamplePlan Grade evaluate_grades GradeCard compare_folds FoldComparison compare_datasets
+        SamplePlan Grade evaluate_grades compare_grades GradeCard compare_folds FoldComparison compare_datasets
         DatasetComparison""",
     "sets": "sets conformal Sets SetEvaluation Conformal LevelSet Winkler SetRule",
     "monitoring": "Monitor MonitorHistory Alarm over_time OverTime",
