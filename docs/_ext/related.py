@@ -35,8 +35,8 @@ GUIDES = {
     "twoclass": """operating_points OperatingPoint OperatingPoints roc_curve precision_recall_curve
         confidence_curve RateCurve RateCurves""",
     "comparison": """compare Comparison Difference Interval ConfidenceSequence subgroups Subgroups plan
-        SamplePlan Grade evaluate_grades compare_grades GradeCard compare_folds FoldComparison compare_datasets
-        DatasetComparison""",
+        SamplePlan Grade evaluate_grades compare_grades GradeCard compare_folds FoldComparison
+        compare_datasets DatasetComparison""",
     "sets": "sets conformal Sets SetEvaluation Conformal LevelSet Winkler SetRule",
     "monitoring": "Monitor MonitorHistory Alarm over_time OverTime",
     "boosting": "gradient expected_hessian",

@@ -434,7 +434,7 @@ class Reading:
         "Top lists",
         "text",
         "Read the token after this text, such as 'Answer:', in place of `position`. It is a regular "
-        "expression; a group in it is the answer: 'Answer: *([A-D])'.",
+        "expression; a group in it is the answer: 'Answer: ([A-D])'.",
         kinds=("lists",),
         metavar="TEXT",
     )
