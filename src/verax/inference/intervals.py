@@ -347,7 +347,7 @@ def straightened(t: Floats, skewness: Floats) -> Floats:
     """A t statistic of a skewed estimate on a scale where Student's t distribution fits (Hall 1992).
 
     The estimate of a mean of skewed values and its standard error move together. The transformation of
-    Hall (1992, doi:10.1111/j.2517-6161.1992.tb01872.x) is monotone; Johnson's (1978) is its first terms.
+    Hall (1992, JRSS B 54, 221-228) is monotone; Johnson's (1978) is its first terms.
 
     >>> straightened(np.array([-2.0, 2.0]), np.array([0.3, 0.3])).round(3)
     array([-1.577,  2.477])
