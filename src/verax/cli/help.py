@@ -91,6 +91,7 @@ def _metrics() -> str:
 
 def _methods() -> str:
     from verax.analyses.recalibration.records import TITLES
+    from verax.scores.naming import METHODS_ELSEWHERE
 
     return "\n".join(
         listed("Methods of recalibration, for --method of `verax recalibrate`", [*TITLES.items()])
