@@ -93,9 +93,11 @@ def _methods() -> str:
     from verax.analyses.recalibration.records import TITLES
     from verax.scores.naming import METHODS_ELSEWHERE
 
-    return "\n".join(
-        listed("Methods of recalibration, for --method of `verax recalibrate`", [*TITLES.items()])
-    )
+    pairs = []
+    for name, said in TITLES.items():
+        others = [other for other, own in METHODS_ELSEWHERE.items() if own == name]
+        pairs.append((name, f"{said}; elsewhere {', '.join(others)}" if others else said))
+    return "\n".join(listed("Methods of recalibration, for --method of `verax recalibrate`", pairs))
 
 
 _TOPICS: dict[str, Callable[[], str]] = {
