@@ -7,7 +7,7 @@ SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml hatch_bui
 # Tests start hundreds of processes: each would compile every module that it imports anew, were bytecode not kept.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test quick long test-oldest test-nonumba lint types suite programs docs man notebooks constraints bench fuzz clean
+.PHONY: help demo test quick long test-oldest test-nonumba lint types suite programs docs man sessions notebooks constraints bench fuzz clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 13
@@ -73,6 +73,9 @@ constraints: .venv/tools ## write constraints.txt anew, with the newest versions
 	@{ sed -n '/^#/p' constraints.txt; UV_NATIVE_TLS=true $(BIN)/uv pip compile pyproject.toml --extra all --universal \
 	  --python-version 3.11 --quiet --no-header --no-annotate --no-emit-index-url --no-emit-find-links \
 	  --index-strategy unsafe-best-match $(PLACES); } > constraints.new && mv constraints.new constraints.txt
+
+sessions: .venv/tools ## write the output of the documentation's commands anew
+	$(BIN)/python docs/sessions.py
 
 notebooks: .venv/tools ## run the notebooks and write their outputs anew
 	$(BIN)/python docs/notebooks/renew.py

@@ -21,7 +21,7 @@ from verax.cli.app import DONE, FAILED
 from verax.cli.schemas.outputs import schema_of
 
 # How wide the terminal is: wide enough for all columns of a table.
-COLUMNS = {"COLUMNS": "150"}
+COLUMNS = {"COLUMNS": "1000"}
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Ran:
     stderr: str
 
 
-def verax(*arguments, columns=150):
+def verax(*arguments, columns=1000):
     """Run the command line in this process: the same code, without the start of an interpreter."""
     out, err = io.StringIO(), io.StringIO()
     typed = ["verax", *map(str, arguments)]

@@ -71,8 +71,13 @@ DEAR = ("verax reproduce ahmadian",)
         for _, example in EXAMPLES
     ],
 )
-def test_examples_run(example, folder, monkeypatch):
+def test_examples_run(example, folder, tmp_path, monkeypatch):
+    if example.startswith("verax init"):
+        # It changes how files are read in its folder.
+        folder = shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(folder)
+    if example == "verax init --check":
+        verax("init", "preds.parquet", "--yes")
     result = CliRunner().invoke(app, shlex.split(example)[1:], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     assert result.stdout

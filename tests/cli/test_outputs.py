@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from commandline import verax
+from installing import installing
 
 # The last row is invalid: whoever reads the rows complains about it.
 BROKEN = "label,p_a,p_b\n" + "a,0.7,0.3\nb,0.4,0.6\n" * 20 + "a,0.7,0.7\n"
@@ -61,7 +62,7 @@ def test_a_report_without_its_packages_is_refused_first(command, package, monkey
     monkeypatch.setitem(sys.modules, package, None)
     refused = verax(command, *COMMANDS[command], "--html", "report.html")
     assert refused.returncode == 2
-    assert "pip install 'verax-scores[report]'" in refused.stderr
+    assert f": {installing('report')}." in refused.stderr
     assert "sum to 1" in verax(command, *COMMANDS[command]).stderr
 
 
@@ -76,7 +77,7 @@ def test_a_plot_without_matplotlib_is_refused_first(command, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     refused = verax(command, *COMMANDS[command], "--plot", "curve.png")
     assert refused.returncode == 2
-    assert "Drawing needs matplotlib: pip install 'verax-scores[plot]'" in refused.stderr
+    assert f"Drawing needs matplotlib: {installing('plot')}." in refused.stderr
 
 
 @pytest.mark.parametrize("command", ["decompose", "retain", "decide", "plan"])

@@ -14,9 +14,9 @@ NEAR_ONE, NEAR_ZERO = "nearest to 1 is best", "nearest to 0 is best"
 MEASURES = {
     "skill": (HIGHER, "loss reduction versus predicting class frequencies; 1 is perfect"),
     "miscalibration": (LOWER, "in-sample isotonic gain (biased upward)"),
-    "discrimination": (HIGHER, "gain of the recalibrated forecast over class frequencies"),
-    "ece": (LOWER, "mean gap between confidence and accuracy in 15 bins; not a proper score"),
-    "smooth_ece": (LOWER, "mean gap between confidence and accuracy without bins; not a proper score"),
+    "discrimination": (HIGHER, "gain over class frequencies after recalibration"),
+    "ece": (LOWER, "mean gap of confidence and accuracy, 15 bins; not a proper score"),
+    "smooth_ece": (LOWER, "mean gap of confidence and accuracy, no bins; not a proper score"),
     "auc": (HIGHER, "area under the ROC curve; 0.5 is chance"),
     "average_precision": (HIGHER, "area under the precision-recall curve"),
     "c_index": (HIGHER, "share of pairs that are ranked right; 0.5 is chance"),
@@ -32,11 +32,11 @@ ORIENTATIONS: dict[str, str] = {
 # What some of them are of top lists, where the first listed class is the answer.
 MEASURES_OF_LISTS = MEASURES | {
     "skill": (HIGHER, "loss reduction versus empty lists; 1 is perfect"),
-    "discrimination": (HIGHER, "gain of the recalibrated lists over constant ones"),
-    "ece": (LOWER, "mean gap between first-listed confidence and accuracy in 15 bins; not a proper score"),
+    "discrimination": (HIGHER, "gain over constant lists after recalibration"),
+    "ece": (LOWER, "mean gap of confidence in the first class and accuracy, 15 bins; not a proper score"),
     "smooth_ece": (
         LOWER,
-        "mean gap between first-listed confidence and accuracy without bins; not a proper score",
+        "mean gap of confidence in the first class and accuracy, no bins; not a proper score",
     ),
 }
 # Those of any number of classes.

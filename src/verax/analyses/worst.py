@@ -119,7 +119,10 @@ class Worst(Tabled, MaySkip):
             Column("outcome", "outcome", lambda case: text_of(case.outcome), right=False),
             Column("shown", "forecast", right=False),
             Column("loss", self.rule, ".4f", right=False),
-            *(Column("", f"rank by {name}", value=partial(_rank, name), right=False) for name in others),
+            *(
+                Column("", f"rank by {name}", value=partial(_rank, name), right=False, spare=1)
+                for name in others
+            ),
             Column("source", "where it comes from", right=False),
         ]
         return [Table(columns, self.cases)]

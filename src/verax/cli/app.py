@@ -26,6 +26,7 @@ from typer.core import TyperCommand, TyperGroup
 from verax._version import __version__
 from verax.cli.arguments import Piped, Typed, prepare
 from verax.cli.panels import HELP_NAMES, arrange, help_of
+from verax.cli.presenting import Presentation, log
 from verax.cli.progress import name_progress, progress
 from verax.cli.words import CommandWords, one_line
 from verax.common.urls import without_credentials
@@ -149,8 +150,7 @@ def _ready(command: Any) -> None:
 
 def note(text: str) -> None:
     """Print a remark on stderr."""
-    with suppress(OSError):
-        print(f"verax: Note: {one_line(text)}", file=sys.stderr, flush=True)
+    log("note", one_line(text))
 
 
 def hand_over(path: str, reason: str) -> None:
@@ -249,6 +249,7 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
 def _run(arguments: Sequence[str] | None) -> int:
     _State.debug, _State.words = False, CommandWords()
     _open_closed_streams()
+    Presentation.begin(sys.argv[1:] if arguments is None else arguments)
     try:
         with _signals_exit(), _warnings_are_quiet(), progress():
             typed = sys.argv[1:] if arguments is None else arguments
@@ -286,7 +287,7 @@ def _leave(code: int, text: str) -> int:
     with suppress(OSError):
         if _State.debug:
             traceback.print_exc()
-        print(f"verax: {one_line(Piped.named(text))}", file=sys.stderr, flush=True)
+    log("error", one_line(Piped.named(text)), code=code)
     return code
 
 

@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 from verax._settings import settings
 from verax.cli.config import Config
 from verax.cli.panels import path_of
+from verax.cli.presenting import add_choices, presented
 from verax.common.packages import needed
 from verax.common.paths import as_path, refuse_special
 from verax.common.remote import RemotePath, has_marks
@@ -50,6 +51,7 @@ def prepare(command: Any) -> None:
     if hasattr(command, "prepared"):
         return
     command.prepared = True
+    add_choices(command)
     run = command.invoke
 
     def invoke(context: Any) -> Any:
@@ -61,7 +63,8 @@ def prepare(command: Any) -> None:
                     refuse_special(path, _PIPE)
             refuse_overwriting(context.params)
             check_outputs(context.params)
-            return run(context)
+            with presented(context):
+                return run(context)
 
     command.invoke = invoke
 

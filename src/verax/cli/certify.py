@@ -10,8 +10,6 @@ from verax.cli.app import app
 from verax.cli.output import NUMBERED, Json, make_table, show
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from verax.scores.certificates.certify import Certificate
 
 
@@ -46,12 +44,16 @@ def certify(
     )
 
 
-def _table(certificate: Certificate) -> Table:
+def _table(certificate: Certificate) -> str:
     header, *rows = certificate._tables()[0].cells()
     resolution = [] if certificate.resolution is None else [str(certificate.resolution)]
+    # Counterexamples are sentences, so they stand below the table.
+    found = [f"{name}: {', '.join(words)}" for name, _, *words in rows if any(words)]
     return make_table(
         certificate._heading(),
-        header,
-        rows,
-        caption="\n".join(["yes: no counterexample was found", *resolution, *certificate.notes, NUMBERED]),
+        header[:2],
+        [row[:2] for row in rows],
+        caption="\n".join(
+            ["yes: no counterexample was found", *found, *resolution, *certificate.notes, NUMBERED]
+        ),
     )

@@ -1,6 +1,6 @@
 """How results leave the command line: as text or as JSON.
 
-All text for a terminal passes through `echo` and `make_table`, which escape what would control it.
+All text for a terminal passes through `show`, which escapes what would control it.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,48 +18,53 @@ from verax._settings import settings
 from verax._version import __version__
 from verax.cli.app import BROKEN_PIPE, give_up_stdout
 from verax.cli.arguments import Piped, Typed, figure_format
+from verax.cli.presenting import Presentation, line_width, log, wrapped
 from verax.cli.progress import stop_progress
 from verax.cli.words import visible_json
 from verax.common import strictjson
 from verax.common.texts import shortened, visible
+from verax.display.tables import Column, Table
 from verax.display.writing import written
 from verax.inference.verdicts import in_json
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from verax.inference.findings import Verdict
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
-def show(result: dict[str, Any], tables: Sequence[Table | str], *, as_json: bool) -> None:
-    """Print a result as JSON or as tables, whichever was asked for."""
+def show(result: dict[str, Any], texts: Sequence[str], *, as_json: bool) -> None:
+    """Print a result as JSON or as text, whichever was asked for, and as much of it as was asked for."""
+    if Presentation.log == "json":
+        for note in result.get("notes", ()):
+            log("note", note)
+        texts = [text for text in texts if not text.startswith("Note: ")]
     config = Typed.config
     result = result if config is None else {**result, "config": config.path}
     if as_json:
         echo(visible_json(Piped.named(to_json(result))))
         return
-    said = [] if config is None else [f"Options of reading are from {config.path}."]
-    for table in (*tables, *said):
-        echo(_lines(table) if isinstance(table, str) else table)
+    if Presentation.quiet:
+        failed = [text for text in texts if text.startswith("FAILED ")]
+        texts = [*([str(result["verdict"])] if result.get("verdict") else []), *failed]
+    elif config is not None:
+        texts = [*texts, f"Options of reading are from {config.path}."]
+    for text in texts:
+        echo(_lines(text))
 
 
 def _lines(text: str) -> str:
     lines = visible(Piped.named(text)).split("\n")
-    return "\n".join(shortened(line, settings.longest_shown) for line in lines)
+    text = "\n".join(shortened(line, settings.longest_shown) for line in lines)
+    width = line_width()
+    return text if width is None else wrapped(text, width)
 
 
-def echo(what: Table | str) -> None:
+def echo(text: str) -> None:
     """Print at once, so that a full disk or a closed pipe is noticed here."""
     stop_progress()
     try:
-        if isinstance(what, str):
-            typer.echo(what)
-        else:
-            from rich.console import Console
-
-            Console().print(what)
+        typer.echo(text)
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read the output has seen enough.
@@ -76,29 +82,23 @@ def make_table(
     rows: Iterable[Sequence[str]],
     *,
     right: Collection[str] = (),
+    spare: Collection[str] = (),
     caption: str = "",
-) -> Table:
-    """A table for `show`; the texts are data, never markup.
+) -> str:
+    """A table for `show`.
 
     Parameters
     ----------
     right : Collection[str]
         The columns that are aligned at the right.
+    spare : Collection[str]
+        The columns that narrow terminals give up first.
     """
-    from rich.table import Table
-
-    table = Table(title=_text(title), title_justify="left", caption=_text(caption), caption_justify="left")
-    for name in header:
-        table.add_column(_text(name), justify="right" if name in right else "left")
-    for row in rows:
-        table.add_row(*map(_text, row))
-    return table
-
-
-def _text(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(shortened(visible(text), settings.longest_shown))
+    columns = [
+        Column("", head, itemgetter(i), right=head in right, spare=head in spare)
+        for i, head in enumerate(header)
+    ]
+    return "\n".join([title, *Table(columns, list(rows), ruled=True).text(), *([caption] if caption else [])])
 
 
 def to_json(result: Mapping[str, Any]) -> str:

@@ -16,9 +16,20 @@ from typing import Any
 OPTIONS, COLUMNS, OUTPUT = "Options", "Columns", "Output"
 # Options of reading that `--help` shows as well, by the names of their parameters.
 _COMMON = ("target", "probs", "classes", "ordered", "id", "weights", "groups", "by")
-_WRITTEN = ("state", "require", "require_interval", "html", "save", "plot", "out", "as_json")
+_WRITTEN = (
+    "state",
+    "require",
+    "require_interval",
+    "html",
+    "save",
+    "plot",
+    "out",
+    "everything",
+    "quiet",
+    "as_json",
+)
 # Options of the commands themselves that hardly anyone needs.
-_FINE = ("least", "bootstrap", "seed")
+_FINE = ("least", "bootstrap", "seed", "log")
 HELP_NAMES = ("--help", "--help-all")
 _EVERYTHING = "verax.help_all"
 # The widest lines, and the widest column of options.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from verax._settings import settings
+from verax.cli.presenting import Presentation, log
 
 
 class Progress:
@@ -58,15 +60,40 @@ class Progress:
                 self._bar.start()
 
 
+class LoggedProgress:
+    """The same as lines of a log, at most one in the time after which the other appears."""
+
+    def __init__(self) -> None:
+        self._rows, self._last, self._lock = 0, time.monotonic(), threading.Lock()
+
+    def name(self, what: str) -> None:
+        """Every line has the name of the command."""
+
+    def advance(self, n_rows: int) -> None:
+        """More rows have been read."""
+        with self._lock:
+            self._rows += n_rows
+            now = time.monotonic()
+            if now - self._last >= settings.progress_after:
+                self._last = now
+                log("progress", f"{self._rows:,} rows read", rows=self._rows)
+
+    def stop(self) -> None:
+        """A log has nothing to take away."""
+
+
 class _State:
-    current: Progress | None = None
+    current: Progress | LoggedProgress | None = None
 
 
 @contextmanager
 def progress() -> Iterator[None]:
-    """Show progress while a command runs, if stderr is a terminal."""
+    """Show progress while a command runs, if stderr is a terminal or a log in JSON."""
     try:
-        _State.current = Progress("verax") if sys.stderr is not None and sys.stderr.isatty() else None
+        if Presentation.log == "json":
+            _State.current = LoggedProgress()
+        else:
+            _State.current = Progress("verax") if sys.stderr is not None and sys.stderr.isatty() else None
         yield
     finally:
         stop_progress()
@@ -74,6 +101,7 @@ def progress() -> Iterator[None]:
 
 def name_progress(what: str) -> None:
     """Say which command runs."""
+    Presentation.command = what
     if _State.current is not None:
         _State.current.name(what)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -27,9 +27,6 @@ from verax.cli.papers.simulation import (
 )
 from verax.errors import VeraxError
 from verax.inputs.reading import Reading
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 # The options of reading that predictions have here.
 _READ = ("target", "probs", "classes", "groups")
@@ -82,7 +79,7 @@ def reproduce(
     found = findings(paper)
     result: dict[str, Any] = {"command": "reproduce", "paper": PAPERS[paper]}
     result |= {"findings": [f.to_dict() for f in found]}
-    tables: list[Table | str] = [_findings_table(paper, found), _counts(found)]
+    tables: list[str] = [_findings_table(paper, found), _counts(found)]
     if paper == "galdran":
         from verax.cli.papers.galdran import grid
 
@@ -145,7 +142,12 @@ def _show_all(*, as_json: bool) -> None:
     ]
     header = ("where", "what", "printed", "computed", "finding")
     table = make_table(
-        "Published numbers, recomputed", header, rows, right=("printed", "computed"), caption=NUMBERED
+        "Published numbers, recomputed",
+        header,
+        rows,
+        right=("printed", "computed"),
+        spare=("where",),
+        caption=NUMBERED,
     )
     listed = [{"paper": paper, **f.to_dict()} for paper, each in by_paper.items() for f in each]
     result = {"command": "reproduce", "paper": None, "findings": listed, "counts": _number_of(found)}
@@ -164,13 +166,15 @@ def _counts(found: list[PublishedNumber]) -> str:
     return f"{len(found)} findings: {counts}.\nThe explanations are in docs/errata.md."
 
 
-def _findings_table(paper: str, found: list[PublishedNumber]) -> Table:
+def _findings_table(paper: str, found: list[PublishedNumber]) -> str:
     rows = [(f.where, f.what, *f.texts, f"{f.status}: {f.erratum}" if f.erratum else f.status) for f in found]
     header = ("where", "what", "printed", "computed", "finding")
-    return make_table(PAPERS[paper], header, rows, right=("printed", "computed"), caption=NUMBERED)
+    return make_table(
+        PAPERS[paper], header, rows, right=("printed", "computed"), spare=("where",), caption=NUMBERED
+    )
 
 
-def _shares_table(shares: list[Share], rounds: int, seed: int) -> Table:
+def _shares_table(shares: list[Share], rounds: int, seed: int) -> str:
     rows = []
     for below, above in zip(shares[::2], shares[1::2], strict=True):
         agree = [share.section for share in (below, above) if share.as_printed]
@@ -195,7 +199,7 @@ def _percent(share: Share, digits: int) -> str:
     return f"{100 * share.value:.{digits}f} ({100 * low:.{digits}f} to {100 * high:.{digits}f})"
 
 
-def _areas_table(predictions: Path, curves: RetentionCurves) -> Table:
+def _areas_table(predictions: Path, curves: RetentionCurves) -> str:
     from verax.cli.papers.galdran import REPLICATES, RULES
 
     rows = []

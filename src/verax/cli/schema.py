@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from verax.cli.app import app
-from verax.cli.output import echo
+from verax.cli.output import Json, echo
 from verax.common.strictjson import to_json
 
 
@@ -16,6 +16,7 @@ def schema(
     command: Annotated[
         list[str], typer.Argument(metavar="COMMAND", help="The command, such as evaluate or evals compare.")
     ],
+    _: Json = False,
 ) -> None:
     """Print the JSON schema of a command's --json output."""
     from verax.cli.schemas.outputs import COMMANDS, schema_of

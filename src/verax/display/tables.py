@@ -7,8 +7,11 @@ the lines that they are taken from. What is drawn in the end are texts with the 
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, get_args
 
 from verax._settings import settings
@@ -39,6 +42,10 @@ class Column:
         The value of a line, or the name of the line's attribute; by default the attribute of its name.
     right : bool
         Whether it is flush right.
+    spare : int
+        How soon it is given up where a terminal is too narrow: the greatest first, of equal ones the last.
+    brief : str
+        Its heading where there is no room for `head`; by default the same.
     """
 
     name: str
@@ -46,6 +53,8 @@ class Column:
     text: str | Callable[[Any], str] = ""
     value: str | Callable[[Any], Any] = ""
     right: bool = True
+    spare: int = 0
+    brief: str = ""
 
     def of(self, line: Any) -> Any:
         """The value of a line."""
@@ -61,12 +70,21 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """The columns of a table and the lines that they are taken from; `ruled` with rules around its lines."""
+    """The columns of a table and the lines that they are taken from.
+
+    Attributes
+    ----------
+    ruled : bool
+        Whether there are rules around its lines.
+    first : Sequence
+        The lines that a terminal shows, in this order, unless all are asked for; all where it is empty.
+    """
 
     columns: Sequence[Column]
     lines: Sequence[Any]
     title: str = ""
     ruled: bool = False
+    first: Sequence[Any] = ()
 
     def cells(self) -> Cells:
         """The table for readers, with its header."""
@@ -80,9 +98,17 @@ class Table:
 
     def text(self, *, closed: bool = True) -> list[str]:
         """The lines for a terminal; `closed` with a rule below, where they are ruled."""
-        lines = text_table(self.cells(), right=self.right)
+        lines = self._text_lines()
         rule = "-" * max(map(len, lines))
         return [lines[0], rule, *lines[1:], *([rule] if closed else [])] if self.ruled else lines
+
+    def _text_lines(self) -> list[str]:
+        room = _room.get()
+        if room is None:
+            return text_table(self.cells(), right=self.right)
+        lines = self.first or self.lines
+        room.lines += len(self.lines) - len(lines)
+        return room.fit(replace(self, lines=lines))
 
     def frame(self, kind: FrameKind) -> Any:
         """The table as a data frame; values of different types in a column become texts."""
@@ -102,6 +128,100 @@ class Table:
     @property
     def _shown(self) -> list[Column]:
         return [column for column in self.columns if column.head]
+
+
+@dataclass
+class LineRoom:
+    """The width of a terminal, and what was left out of the tables that were fitted into it.
+
+    Attributes
+    ----------
+    width : int
+        Characters in a line.
+    columns : dict
+        The headings of columns that were given up.
+    lines : int
+        The number of lines that were left out.
+    """
+
+    width: int
+    columns: dict[str, None] = field(default_factory=dict)
+    lines: int = 0
+
+    def fit(self, table: Table) -> list[str]:
+        """The lines of a table, none of which is wider than the terminal.
+
+        Brief headings are tried first, then numbers without the intervals in brackets after them. Then
+        columns are given up: those that are `spare` until all is shown in full, others where texts would have
+        to be cut too short. Those for which there is room come back.
+        """
+        shown, cells = table._shown, _clean(table.cells())
+        full = [[row[i] for row in cells] for i in range(len(shown))]
+        if self._over(map(_longest, full)):
+            for column, texts in zip(shown, full, strict=True):
+                texts[0] = column.brief or column.head
+        movable = [i for i, column in enumerate(shown) if i or column.spare]
+        order = sorted(movable, key=lambda i: (-shown[i].spare, -i))
+        kept = dict(enumerate(full))
+        for i in order:
+            if shown[i].right and self._over(map(_longest, kept.values())):
+                kept[i] = [_BRACKETS.sub("", text) for text in full[i]]
+        for i in order:
+            cut = not shown[i].spare
+            widths = [
+                min(_longest(texts), _SHORTEST) if cut and not shown[j].right else _longest(texts)
+                for j, texts in kept.items()
+            ]
+            if len(kept) > 2 and self._over(widths):
+                del kept[i]
+        for i in reversed(order):
+            if not self._over(map(_longest, {**kept, i: full[i]}.values())):
+                kept[i] = full[i]
+        self._note_missing(shown, full, kept)
+        widths_of = {i: _longest(texts) for i, texts in kept.items()}
+        while self._over(widths_of.values()):
+            # The widest text gives way; numbers do not, unless nothing else is left.
+            widest = max(widths_of, key=lambda i: (not shown[i].right and widths_of[i] > 6, widths_of[i]))
+            if widths_of[widest] <= 1:
+                break
+            widths_of[widest] -= 1
+        chosen = sorted(kept)
+        texts_of = [[_cut(text, widths_of[i], name=not i) for text in kept[i]] for i in chosen]
+        return text_table(
+            [list(row) for row in zip(*texts_of, strict=True)],
+            right=[k for k, i in enumerate(chosen) if shown[i].right],
+        )
+
+    def _note_missing(
+        self, shown: Sequence[Column], full: Sequence[list[str]], kept: Mapping[int, list[str]]
+    ) -> None:
+        for i, column in enumerate(shown):
+            if i not in kept:
+                self.columns[column.head] = None
+            elif kept[i] != full[i]:
+                self.columns[f"{column.head} (interval)"] = None
+
+    def _over(self, widths: Iterable[int]) -> bool:
+        each = list(widths)
+        return sum(each) + 2 * (len(each) - 1) > self.width
+
+
+# Where it is None, as in Python and notebooks, tables are as wide as they are.
+_room: ContextVar[LineRoom | None] = ContextVar("room", default=None)
+_BRACKETS = re.compile(r" \(.* to .*\)$")
+# Texts are not cut below this width while there is a column to give up.
+_SHORTEST = 24
+
+
+@contextmanager
+def fitted(width: int | None) -> Iterator[LineRoom]:
+    """Fit the tables that are written inside into lines of a width; None is any width."""
+    room = LineRoom(width or 0)
+    token = _room.set(None if width is None else room)
+    try:
+        yield room
+    finally:
+        _room.reset(token)
 
 
 class Tabled:
@@ -191,7 +311,7 @@ def text_table(cells: Cells, *, right: Collection[int] = ()) -> list[str]:
 
     Control characters and line breaks in the cells are shown as escapes, so each row stays one line.
     """
-    cells = [[shortened(on_a_line(text), settings.longest_cell) for text in row] for row in cells]
+    cells = _clean(cells)
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
     return [
         "  ".join(
@@ -200,6 +320,40 @@ def text_table(cells: Cells, *, right: Collection[int] = ()) -> list[str]:
         ).rstrip()
         for row in cells
     ]
+
+
+def _clean(cells: Cells) -> Cells:
+    return [[shortened(on_a_line(text), settings.longest_cell) for text in row] for row in cells]
+
+
+def _longest(texts: Sequence[str]) -> int:
+    return max(map(len, texts))
+
+
+def _cut(text: str, width: int, *, name: bool) -> str:
+    """A text of at most this width: without what a semicolon or a bracket begins, or without its last words.
+
+    A name keeps both ends, which tell it from others; so do both names of a difference.
+
+    >>> _cut("share of the events (recall)", 22, name=False), _cut("a-long-name.parquet", 12, name=True)
+    ('share of the events', 'a-lon...quet')
+    """
+    if len(text) <= width:
+        return text
+    one, minus, other = text.partition(" - ")
+    if name and minus and width > 20:
+        half = (width - len(minus)) // 2
+        # What one name does not need is room for the other.
+        first = _cut(one, max(half, width - len(minus) - len(other)), name=True)
+        return f"{first}{minus}{_cut(other, width - len(minus) - len(first), name=True)}"
+    if name or width < 12:
+        half = max(width - 2, 0) // 2
+        return f"{text[:half]}...{text[len(text) - (width - 3 - half) :]}" if width > 6 else text[:width]
+    for mark in ("; ", " ("):
+        before = text.partition(mark)[0]
+        if width // 2 < len(before) <= width:
+            return before
+    return text[: width - 3].rpartition(" ")[0] + "..."
 
 
 def html_table(cells: Cells, *, caption: str = "", notes: Collection[str] = ()) -> str:

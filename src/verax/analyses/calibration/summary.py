@@ -101,7 +101,7 @@ class CalibrationSummary(Tabled, MaySkip):
         known = any(found.interval.defined for found in measures)
         columns = [
             Column("rule", value=lambda _: self.rule),
-            Column("measure", f"calibration by {of}", value="name", right=False),
+            Column("measure", f"calibration by {of}", value="name", right=False, brief="calibration"),
             Column("value", "value", "z.4f", "mean"),
             Column("low high", "interval" if known else "", "z.4f", "interval"),
             Column("orientation"),

@@ -51,11 +51,13 @@ from verax.scores.metrics import (
     fitting_metrics,
 )
 from verax.scores.naming import suggestions
-from verax.scores.registry import name_of, parse
+from verax.scores.registry import headline_rule, name_of, parse
 from verax.scores.storing import metric_named, metric_values, tally_of, tally_values
 
 # Of more probabilities, measures that need all rows are computed where they are asked for.
 _KNOWN_UP_TO = 2**18
+# Lines of long cards that a terminal shows after the headline score.
+_LEADING = ("brier", "log_score", "accuracy", "sensitivity", "specificity", "qwk", "coverage", "invalid")
 
 
 def check_whole(card: Scorecard, source: str = "") -> None:
@@ -733,12 +735,12 @@ class Scorecard(Tabled, MaySkip):
             Column("mean", "mean", ".4f"),
             Column("std"),
             Column("low high", interval_head(self.resampling.confidence), ".4f", "interval"),
-            Column("smallest largest", "range", range_of, "bounds", right=False),
+            Column("smallest largest", "range", range_of, "bounds", right=False, spare=1),
             Column("orientation"),
-            Column("proper", "proper", right=False),
+            Column("proper", "proper", right=False, spare=2),
             Column("summary", "what it is", right=False),
         ]
-        found = [Table(columns, self._all, ruled=True)]
+        found = [Table(columns, self._all, ruled=True, first=self._leading())]
         if self._shown_measures:
             shown = [
                 Column("measure", "measure", value="name", right=False),
@@ -748,6 +750,12 @@ class Scorecard(Tabled, MaySkip):
             ]
             found.append(Table(shown, list(self._shown_measures.values()), ruled=True))
         return found
+
+    def _leading(self) -> list[CardLine]:
+        """The lines that a terminal shows: the headline score first. None, for all, where there are few."""
+        named = {line.name.removeprefix("padded(").rstrip(")"): line for line in self._all}
+        names = (name_of(headline_rule(ordered=self.ordered)), *_LEADING)
+        return [named[name] for name in dict.fromkeys(names) if name in named] if len(named) > 6 else []
 
     def _notes(self) -> list[str]:
         better = join([s.name for s in self._all if s.orientation == HIGHER])

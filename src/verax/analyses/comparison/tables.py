@@ -14,6 +14,14 @@ from verax.scores.registry import stored_rule
 
 # A `Comparison`, which makes its tables here.
 Compared = Any
+# Whether models differ, as letters.
+LETTERS = Column(
+    "letters",
+    "same letter: not significantly different",
+    right=False,
+    spare=1,
+    brief="same letter: not significant",
+)
 
 
 def grade_named(rule: str) -> Grade | None:
@@ -69,7 +77,7 @@ def _of_rule(found: Compared, rule: str) -> list[Table]:
         Column("name", "model", right=False),
         Column("mean", "mean", _mean),
         Column("low high", head, ".5f", "interval", right=False),
-        Column("letters", "same letter: not significantly different", right=False),
+        LETTERS,
     ]
     title = f"{rule} (lower is better)"
     if scale is not None:
@@ -81,7 +89,7 @@ def _of_rule(found: Compared, rule: str) -> list[Table]:
         Column("", "a - b", lambda d: f"{d.a} - {d.b}", right=False),
         Column("difference", "difference", lambda d: d.infinite_words or signed(d.difference)),
         Column("low high", head, ".6f", "interval", right=False),
-        Column("p_value", "p", lambda d: shown_p(d.p_value)),
+        Column("p_value", "p", lambda d: shown_p(d.p_value), spare=1),
         Column("p_adjusted", "p (Holm)", lambda d: shown_p(d.p_adjusted)),
     ]
     gaps = {(own.a, own.b): own for own in found.gap_bounds.get(rule, ())}

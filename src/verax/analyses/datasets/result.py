@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from verax.analyses.comparison.tables import shown_p, signed
+from verax.analyses.comparison.tables import LETTERS, shown_p, signed
 from verax.common.checks import check_choice
 from verax.display.tables import Column, FrameKind, Table, Tabled, interval_head
 from verax.inference.findings import Claim, Finding, NextStep
@@ -303,25 +303,25 @@ class DatasetComparison(WithVerdict, Tabled, MaySkip):
             Column("model", "model", value="name", right=False),
             Column("mean_rank", "mean rank", ".3f"),
             Column("low high", head, ".3f", "interval", right=False),
-            Column("mean", f"mean {self.score}", ".5f"),
-            Column("best_on", "best on"),
-            Column("letters", "same letter: not significantly different", right=False),
+            Column("mean", f"mean {self.score}", ".5f", spare=2),
+            Column("best_on", "best on", spare=1),
+            LETTERS,
         ]
         pairs = [
             Column("a"),
             Column("b"),
             Column("", "a - b", lambda d: f"{d.a} - {d.b}", right=False),
-            Column("difference", "typical difference", lambda d: signed(d.difference)),
+            Column("difference", "typical difference", lambda d: signed(d.difference), brief="difference"),
             Column("low high", head, ".6f", "interval", right=False),
             Column("", "a wins / ties / b wins", lambda d: f"{d.wins} / {d.ties} / {d.losses}"),
             Column("wins"),
             Column("ties"),
             Column("losses"),
-            Column("p_value", "p", lambda d: shown_p(d.p_value)),
+            Column("p_value", "p", lambda d: shown_p(d.p_value), spare=3),
             Column("p_adjusted", "p (Holm)", lambda d: shown_p(d.p_adjusted)),
-            Column("better", "a better" if self.tested else "", ".3f"),
+            Column("better", "a better" if self.tested else "", ".3f", spare=2),
             Column("alike", f"within {self.rope:g}" if self.rope and self.tested else "", ".3f"),
-            Column("worse", "b better" if self.tested else "", ".3f"),
+            Column("worse", "b better" if self.tested else "", ".3f", spare=2),
         ]
         title = f"{self.score} ({better} is better)"
         return [Table(ranking, self.models, title), Table(pairs, self.differences, "Pairs: signed-rank test")]

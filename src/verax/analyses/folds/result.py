@@ -9,7 +9,7 @@ from verax.analyses.comparison.findings import TESTED, Standings
 from verax.analyses.comparison.ranked import RankedModels
 from verax.analyses.comparison.records import Difference, Model
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.comparison.tables import shown_p, signed
+from verax.analyses.comparison.tables import LETTERS, shown_p, signed
 from verax.display.tables import Column, Table, Tabled, interval_head
 from verax.inference.findings import Finding
 from verax.inference.repeated import Practical
@@ -129,21 +129,21 @@ class FoldComparison(WithVerdict, RankedModels, Tabled, MaySkip):
             Column("name", "model", right=False),
             Column("mean", "mean over folds", ".5f"),
             Column("low high", head, ".5f", "interval", right=False),
-            Column("letters", "same letter: not significantly different", right=False),
+            LETTERS,
         ]
         practical = {(p.a, p.b): p for p in self.practical[score]}
         pairs = [
             Column("", "a - b", lambda d: f"{d.a} - {d.b}", right=False),
             Column("difference", "method", lambda d: d.infinite_words or signed(d.difference)),
             Column("low high", head, ".6f", "interval", right=False),
-            Column("p_value", "p", lambda d: shown_p(d.p_value)),
+            Column("p_value", "p", lambda d: shown_p(d.p_value), spare=2),
             Column("p_adjusted", "p (Holm)", lambda d: shown_p(d.p_adjusted)),
             Column("", "a better", lambda d: f"{practical[d.a, d.b].better:.3f}"),
         ]
         if self.rope:
             alike = f"within {self.rope:g}"
             pairs.append(Column("", alike, lambda d: f"{practical[d.a, d.b].alike:.3f}"))
-        pairs.append(Column("", "b better", lambda d: f"{practical[d.a, d.b].worse:.3f}"))
+        pairs.append(Column("", "b better", lambda d: f"{practical[d.a, d.b].worse:.3f}", spare=1))
         tables = [
             Table(ranking, self.models[score], f"{score} ({better} is better)"),
             Table(pairs, self.differences[score], "The method, trained on other data: corrected t test"),

@@ -251,7 +251,7 @@ class RaterStudy(WithVerdict, Tabled, MaySkip):
             columns = [
                 Column("", "rater", lambda rater: rater.name, right=False),
                 Column("", "cases", lambda rater: f"{rater.n_rows:,}"),
-                Column("", "forecast against rater", lambda rater: _text(rater.against)),
+                Column("", "forecast against rater", lambda rater: _text(rater.against), spare=1),
                 Column("", "rater against the others", lambda rater: _text(rater.own)),
                 Column("", "forecast minus rater", lambda rater: _text(rater.gain)),
             ]

@@ -220,9 +220,9 @@ class RetentionCurves(Tabled, MaySkip, Mapping[Any, RetentionCurve]):
         first = next(iter(self.values()))
         last = len(first.removed) - 1
         columns = [
-            Column("order", "rows ranked by", right=False),
+            Column("order", "rows ranked by", right=False, brief="ranked by"),
             Column("metric", "metric", right=False),
-            Column("area", f"area ({first.area_kind})", ".4f"),
+            Column("area", f"area ({first.area_kind})", ".4f", brief="area"),
             Column("low high", "interval", _interval),
             *(_cut(i, first.removed[i]) for i in sorted({round(i * last / 5) for i in range(6)})),
         ]
@@ -310,7 +310,8 @@ def _interval(curve: RetentionCurve) -> str:
 
 def _cut(i: int, removed: float) -> Column:
     """The values of the curves at one share of rows removed."""
-    return Column("", f"{100 * removed:g}% removed", lambda curve: f"{curve.values[i]:.4f}")
+    share = f"{100 * removed:g}%"
+    return Column("", f"{share} removed", lambda curve: f"{curve.values[i]:.4f}", brief=f"drop {share}")
 
 
 def curve_of(
