@@ -25,8 +25,31 @@ from verax.selection.epochs import Epochs
 _LEAST_EPOCHS = 3
 
 
+class Kept:
+    """An epoch that is kept by a metric, with all others there."""
+
+    metric: str
+    value: float
+    others: dict[str, float]
+
+    def at(self, metric: str) -> float:
+        """Return the value of a metric at this epoch.
+
+        Parameters
+        ----------
+        metric : str
+            The name of a metric.
+
+        Returns
+        -------
+        float
+            Its value at this epoch.
+        """
+        return self.value if metric == self.metric else self.others[metric]
+
+
 @dataclass(frozen=True)
-class Best:
+class Best(Kept):
     """The best epoch by one metric.
 
     Attributes
@@ -107,24 +130,9 @@ class Best:
             int((~finite).sum()),
         )
 
-    def at(self, metric: str) -> float:
-        """Return the value of a metric at this epoch.
-
-        Parameters
-        ----------
-        metric : str
-            The name of a metric.
-
-        Returns
-        -------
-        float
-            Its value at this epoch.
-        """
-        return self.value if metric == self.metric else self.others[metric]
-
 
 @dataclass(frozen=True)
-class Stop:
+class Stop(Kept):
     """The epoch that early stopping by one metric would have kept.
 
     Attributes
@@ -187,21 +195,6 @@ class Stop:
         others = {name: float(v[kept]) for name, v in history.values.items() if name != column}
         last = None if after is None else history.epoch_at(after)
         return cls(column, patience, history.epoch_at(kept), float(values[kept]), last, others)
-
-    def at(self, metric: str) -> float:
-        """Return the value of a metric at the epoch kept.
-
-        Parameters
-        ----------
-        metric : str
-            The name of a metric.
-
-        Returns
-        -------
-        float
-            Its value there.
-        """
-        return self.value if metric == self.metric else self.others[metric]
 
 
 @dataclass(frozen=True)
@@ -493,11 +486,11 @@ class Selection(WithVerdict, Tabled, Result):
         return [*notes, *self.notes]
 
 
-def _at(name: str, best: Best) -> float:
+def _at(name: str, best: Kept) -> float:
     return best.at(name)
 
 
-def _marked(name: str, best: Best | Stop) -> str:
+def _marked(name: str, best: Kept) -> str:
     """A metric at the epoch kept, marked if it is the one that the epoch is kept by."""
     return _text(best.at(name)) + ("*" if name == best.metric else " ")
 
