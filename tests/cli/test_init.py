@@ -102,6 +102,14 @@ def test_doubtful_readings_are_refused_with_the_line(here):
     assert score()[0] == pytest.approx(brier(np.array([1, 0, 1]), [[0.7, 0.3], [0.4, 0.6], [0.8, 0.2]]))
 
 
+def test_commands_name_the_line_where_there_is_a_file(here):
+    (here / "preds.csv").write_text("score,outcome\n0.3,yes\n0.6,no\n0.2,yes\n")
+    (here / "verax.toml").write_text('probs = "score"\n')
+    ran = verax("evaluate", "preds.csv")
+    assert ran.returncode == 2
+    assert 'Pass --positive CLASS. Or write positive = "..." into verax.toml.' in ran.stderr
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -25,12 +25,13 @@ from typer.core import TyperCommand, TyperGroup
 
 from verax._version import __version__
 from verax.cli.arguments import Piped, Typed, prepare
+from verax.cli.config import with_lines
 from verax.cli.panels import HELP_NAMES, arrange, help_of
 from verax.cli.presenting import Presentation, log
 from verax.cli.progress import name_progress, progress
 from verax.cli.words import CommandWords, one_line
 from verax.common.urls import without_credentials
-from verax.errors import FormerNameWarning, VeraxError
+from verax.errors import FormerNameWarning, InputError, VeraxError
 
 DONE, FAILED, BAD_INPUT, MACHINE = 0, 1, 2, 3
 BROKEN_PIPE = 128 + 13
@@ -255,6 +256,8 @@ def _run(arguments: Sequence[str] | None) -> int:
             typed = sys.argv[1:] if arguments is None else arguments
             return int(_group()([*map(without_credentials, typed)], standalone_mode=False) or DONE)
     except VeraxError as error:
+        if isinstance(error, InputError) and Typed.config is not None:
+            error = with_lines(error, Typed.config.path)
         return _leave(BAD_INPUT, words().say(error))
     except _UsageError as error:
         return _leave(BAD_INPUT, error.format_message())  # type: ignore[attr-defined]

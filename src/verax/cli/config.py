@@ -7,9 +7,9 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from verax.common.toml import PROJECT, beside, table_of
+from verax.common.toml import PROJECT, beside, table_of, to_toml
 from verax.errors import InputError, Remedy, show
-from verax.inputs.reading import Reading
+from verax.inputs.reading import OPTIONS, Reading
 
 NAME = "verax.toml"
 # What is typed in place of a file to read none.
@@ -69,3 +69,27 @@ def _has_table(project: Path) -> bool:
         return "verax" in tomllib.loads(project.read_text(encoding="utf-8")).get("tool", {})
     except (OSError, ValueError, AttributeError):
         return False
+
+
+def with_lines(error: InputError, path: str) -> InputError:
+    """An error with the lines of a TOML file that would settle it."""
+    lines = [
+        f"{name} = {_example(name) if _is_open(value) else to_toml(value)}"
+        for remedy in error.remedies
+        for name, value in remedy.options.items()
+        if name in OPTIONS
+    ]
+    if not lines:
+        return error
+    text = f"Or write {' or '.join(dict.fromkeys(lines))} into {path}."
+    return error.replace(remedies=[*error.remedies, Remedy(text)])
+
+
+def _is_open(value: object) -> bool:
+    """Whether only the caller knows a value, or a part of it."""
+    return value is ... or (isinstance(value, (list, tuple)) and ... in value)
+
+
+def _example(name: str) -> str:
+    """What stands for a value that only the caller knows."""
+    return '["...", "..."]' if OPTIONS[name].form in ("columns", "each", "classes") else '"..."'

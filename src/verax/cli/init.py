@@ -14,12 +14,12 @@ import typer
 from verax.cli import options
 from verax.cli.app import FAILED, app
 from verax.cli.arguments import Typed
-from verax.cli.config import NAME, Config
+from verax.cli.config import NAME, Config, with_lines
 from verax.cli.options import reads_files
 from verax.cli.output import Json, show
 from verax.common.toml import to_toml
 from verax.errors import InputError, Remedy
-from verax.inputs.reading import OPTIONS, Reading, flag_of
+from verax.inputs.reading import Reading, flag_of
 
 # Options whose value a file tells: it has no other reading with them left out.
 _TOLD = ("delimiter", "decimal")
@@ -144,7 +144,8 @@ def _settled(given: Sequence[str], reading: Reading) -> tuple[Reading, _Rows, li
         except InputError as error:
             change = _told(error)
             if not change or any(getattr(reading, name) == value for name, value in change.items()):
-                raise _with_lines(error) from None
+                # Where there is a file already, the line goes there, as for every command.
+                raise (with_lines(error, NAME) if Typed.config is None else error) from None
             reading = replace(reading, **change)
             why = f"{error.requirement}; {error.found}" if error.found else error.requirement
             decided += [f"{name} = {to_toml(value)}, because: {why}" for name, value in change.items()]
@@ -162,30 +163,6 @@ def _told(error: InputError) -> dict[str, Any]:
     value = error.values[0] if error.values else None
     percent = isinstance(value, float) and abs(value / _PERCENT - 1) <= _NEARLY
     return {"percent": True} if percent and change == {"normalize": True} else {}
-
-
-def _with_lines(error: InputError) -> InputError:
-    """An error with the lines of `verax.toml` that would settle it."""
-    lines = []
-    for remedy in error.remedies:
-        for name, value in remedy.options.items():
-            if name in OPTIONS:
-                shown = _example(name) if value is ... or _unsaid(value) else to_toml(value)
-                lines.append(f"{name} = {shown}")
-    if not lines:
-        return error
-    text = f"Or write {' or '.join(dict.fromkeys(lines))} into {NAME}."
-    return error.replace(remedies=[*error.remedies, Remedy(text)])
-
-
-def _unsaid(value: object) -> bool:
-    return isinstance(value, (list, tuple)) and ... in value
-
-
-def _example(name: str) -> str:
-    """What stands for a value that only the caller knows."""
-    many = OPTIONS[name].form in ("columns", "each", "classes")
-    return '["...", "..."]' if many else '"..."'
 
 
 def _explicit(given: Sequence[str], reading: Reading, rows: _Rows) -> Reading:
