@@ -70,7 +70,7 @@ numpydoc_class_members_toctree = False
 numpydoc_xref_param_type = True
 numpydoc_xref_aliases = (
     {name: f"verax.results.{name}" for name in verax.results.__all__}
-    | {name: f"verax.{name}" for name in ("TopLists", "Forecasts", "Tally", "Recorded", "ConfidenceSequence")}
+    | {name: f"verax.{name}" for name in ("TopLists", "Forecasts", "Tally", "ConfidenceSequence")}
     | {"Rule": "verax.rules.Rule", "Report": "verax.report.Report"}
 )
 numpydoc_xref_ignore = "all"

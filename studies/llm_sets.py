@@ -17,7 +17,7 @@ SCORES = ("lac", "aps", "brier", "log_score")
 
 def judged(y: np.ndarray, sets: object, **options: object) -> tuple[float, ...]:
     """Coverage, mean size, share of sets with one answer, and the level-set score."""
-    found = vx.sets(y, sets, level=LEVEL, **options)
+    found = vx.evaluate_sets(y, sets, level=LEVEL, **options)
     return found.coverage.value, found.size.value, found.sizes.get(1, 0.0), found.level_set.value
 
 
@@ -72,7 +72,7 @@ def one_split(y: np.ndarray, p: np.ndarray, subject: np.ndarray) -> None:
     order = rng.permutation(len(y))
     a, b = order[: len(y) // 2], order[len(y) // 2 :]
     made = vx.conformal(y[a], p[a], level=LEVEL)
-    found = vx.sets(y[b], made.apply(p[b]), by={"subject": subject[b]})
+    found = vx.evaluate_sets(y[b], made.apply(p[b]), by={"subject": subject[b]})
     print(found.verdict)
 
 

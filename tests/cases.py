@@ -25,13 +25,13 @@ COMPILED_FROM = settings.compiled_from
 # The registered rules and one or more of every other parametrisation.
 RULES = [
     *vx.rules.RULES.values(),
-    vx.Brier("half"),
-    vx.Brier("mean"),
-    vx.Log(base=2),
-    vx.RPS(normalized=False),
-    vx.AbsRPS(normalized=False),
-    vx.SaRPS("eq7"),
-    vx.ZeroOne("lowest"),
+    vx.rules.Brier("half"),
+    vx.rules.Brier("mean"),
+    vx.rules.Log(base=2),
+    vx.rules.RPS(normalized=False),
+    vx.rules.AbsRPS(normalized=False),
+    vx.rules.SaRPS("eq7"),
+    vx.rules.ZeroOne("lowest"),
     vx.penalized(vx.rps),
     vx.penalized(vx.spherical, "minimal"),
     vx.penalized(vx.brier, 0.1, ties="lowest"),
@@ -39,7 +39,7 @@ RULES = [
 ]
 # Certificates do not change, and many tests look at the same ones.
 certified = cache(vx.certify)
-SMOOTH = [rule for rule in RULES if not isinstance(rule, vx.ZeroOne)]
+SMOOTH = [rule for rule in RULES if not isinstance(rule, vx.rules.ZeroOne)]
 # Exact gradients and expected Hessians in logits.
 GRADIENTS = [entry for entry in references.entries() if entry["rule"] == "grad_logits"]
 

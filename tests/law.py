@@ -196,8 +196,8 @@ TABLE = {
     "deferral": Asked(vx.deferral, {"defer": [0.2, 0.4]}, takes=DENSE),
     "ece": Asked(vx.ece),
     "evaluate": Asked(vx.evaluate),
-    "fit_pool": Asked(vx.fit_pool, {"folds": 3}, models=2, takes=DENSE),
-    "murphy": Asked(vx.murphy, {"thresholds": [0.2, 0.5]}, models=2, takes=DENSE),
+    "fit_combination": Asked(vx.fit_combination, {"folds": 3}, models=2, takes=DENSE),
+    "murphy": Asked(vx.diagrams.murphy, {"thresholds": [0.2, 0.5]}, models=2, takes=DENSE),
     "net_benefit": Asked(vx.net_benefit, {"thresholds": [0.2, 0.5]}, models=2, takes=DENSE),
     "net_benefit of thresholds": Asked(
         vx.net_benefit, {"thresholds": [0.2], "ordered": True, "standardized": True}, models=2, takes=DENSE
@@ -224,11 +224,11 @@ TABLE = {
         vx.roc_auc, {"ordered": True, "average": "weighted"}, models=2, takes=DENSE
     ),
     "selective": Asked(vx.selective, {"metric": "accuracy", "bootstrap": 20}),
-    "sets": Asked(vx.sets, named={"by": "site"}, takes=LISTS),
+    "sets": Asked(vx.evaluate_sets, named={"by": "site"}, takes=LISTS),
     "sets of probabilities": Asked(
-        vx.sets, {"level": 0.8, "ordered": True}, named={"by": "site"}, takes=DENSE
+        vx.evaluate_sets, {"level": 0.8, "ordered": True}, named={"by": "site"}, takes=DENSE
     ),
-    "score_map": Asked(vx.score_map, {"ordered": True}, models=2, takes=DENSE),
+    "score_map": Asked(vx.diagrams.score_map, {"ordered": True}, models=2, takes=DENSE),
     "smooth_ece": Asked(vx.smooth_ece),
     "smooth_ece of classes": Asked(vx.smooth_ece, {"kind": "classwise"}, takes=DENSE),
     "subgroups": Asked(vx.subgroups, {"bootstrap": 20, "least": 1}, named={"by": "site"}),
@@ -300,7 +300,7 @@ def saved(asked: Asked, given: Given, folder: Path) -> Any:
     """Two shards that are analysed one by one, with their summaries saved and merged."""
     table, half = given.table, len(given.y) // 2
     for i, part in enumerate((table.slice(0, half), table.slice(half))):
-        shard = vx.Recorded(asked.open(part, given), model="a" if asked.models == 1 else None)
+        shard = vx.scan(asked.open(part, given), record="a" if asked.models == 1 else True)
         asked.of_handle(shard)
         shard.save(folder / f"{i}.verax")
     return asked.of_handle(vx.scan([folder / "0.verax", folder / "1.verax"]))

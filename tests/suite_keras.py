@@ -19,7 +19,7 @@ from verax.selection import RefinementLoss
 keras, ops, adapter = map(lazily, ("keras", "keras.ops", "verax.adapters.keras"))
 VECTORS = references.entries()
 GRADIENTS = [case for case in VECTORS if case["rule"] == "grad_logits"]
-SMOOTH = [rule for rule in RULES if not isinstance(rule, vx.ZeroOne)]
+SMOOTH = [rule for rule in RULES if not isinstance(rule, vx.rules.ZeroOne)]
 BACKEND = os.environ["KERAS_BACKEND"]
 
 pytestmark = [
@@ -308,7 +308,7 @@ def test_bad_losses():
 
 def test_the_numbers_of_the_package_of_the_paper():
     y, p, _ = rows(k=4)
-    as_released = vx.penalized(vx.Brier("mean"), 3 / 4)
+    as_released = vx.penalized(vx.rules.Brier("mean"), 3 / 4)
     assert score(as_released, (y, p)) == pytest.approx(vx.compat.pbs(y, p), rel=1e-5)
     assert score("pll", (y, p)) == pytest.approx(vx.compat.pll(y, p), rel=1e-5)
 

@@ -25,12 +25,22 @@ FLOORS = (
     {"scores"},
     {"compat", "inference", "rules"},
     {"analyses"},
-    {"adapters", "files", "report", "results", "selection"},
+    {"adapters", "diagrams", "files", "report", "results", "selection"},
     {"scans"},
     {"cli"},
     {"__main__"},
 )
-PUBLIC_PACKAGES = {"adapters", "compat", "errors", "files", "report", "results", "rules", "selection"}
+PUBLIC_PACKAGES = {
+    "adapters",
+    "compat",
+    "diagrams",
+    "errors",
+    "files",
+    "report",
+    "results",
+    "rules",
+    "selection",
+}
 
 
 def name_of(path: Path) -> str:

@@ -59,10 +59,10 @@ def test_scikit_learn(k):
     y, p = forecasts(500, k, ties=False)
     # More than two classes since scikit-learn 1.7.
     several = "labels" in inspect.signature(brier_score_loss).parameters
-    for rule in (vx.brier, vx.Brier("half"), vx.Brier("mean")) if k == 2 or several else ():
+    for rule in (vx.brier, vx.rules.Brier("half"), vx.rules.Brier("mean")) if k == 2 or several else ():
         theirs = brier_score_loss(y, p[:, 1]) if k == 2 else brier_score_loss(y, p, labels=range(k))
         assert compat.convert(rule(y, p), rule, to="scikit-learn", n_classes=k) == pytest.approx(theirs)
-    for rule in (vx.log_score, vx.Log(base=2)):
+    for rule in (vx.log_score, vx.rules.Log(base=2)):
         theirs = log_loss(y, p, labels=range(k))
         assert compat.convert(rule(y, p), rule, to="scikit-learn", n_classes=k) == pytest.approx(theirs)
 
@@ -70,7 +70,7 @@ def test_scikit_learn(k):
 @pytest.mark.parametrize("k", [2, 5])
 def test_scoringrules(k):
     y, p = forecasts(500, k, ties=False)
-    for rule in (vx.rps, vx.RPS(normalized=False)):
+    for rule in (vx.rps, vx.rules.RPS(normalized=False)):
         ours = compat.convert(rule.samples(y, p), rule, to="scoringrules", n_classes=k)
         assert ours == pytest.approx(scoringrules().rps_score(y + 1, p), rel=1e-9)
     ours = compat.convert(vx.ranked_log.samples(y, p), vx.ranked_log, to="scoringrules", n_classes=k)
@@ -78,7 +78,9 @@ def test_scoringrules(k):
     if k == 2:
         ours = compat.convert(vx.brier.samples(y, p), vx.brier, to="scoringrules", n_classes=2)
         assert ours == pytest.approx(scoringrules().brier_score(y, p[:, 1]), rel=1e-9)
-        ours = compat.convert(vx.Log(base=2).samples(y, p), vx.Log(base=2), to="scoringrules", n_classes=2)
+        ours = compat.convert(
+            vx.rules.Log(base=2).samples(y, p), vx.rules.Log(base=2), to="scoringrules", n_classes=2
+        )
         assert ours == pytest.approx(scoringrules().log_score(y, p[:, 1]), rel=1e-9)
 
 

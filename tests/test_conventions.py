@@ -182,9 +182,9 @@ def net_benefit():
 def elementary_score():
     y, p = np.array([0, 1, 1]), np.array([0.3, 0.3, 0.9])
     for t in (0.2, 0.4):
-        (curve,) = vx.murphy(y, p, thresholds=[t])
+        (curve,) = vx.diagrams.murphy(y, p, thresholds=[t])
         assert curve.values[0] == pytest.approx(ElementaryScore(eta=t, functional="mean")(y, p))
-    (curve,) = vx.murphy(y, p, thresholds=[0.3])
+    (curve,) = vx.diagrams.murphy(y, p, thresholds=[0.3])
     assert curve.values[0] == pytest.approx(0.7 / 3)
     assert ElementaryScore(eta=0.3, functional="mean")(y, p) == pytest.approx(0.3 / 3)
 

@@ -25,6 +25,7 @@ PLACES = {
     "verax.adapters.torch": ["torch", "torchmetrics"],
     "verax.adapters.training": [],
     "verax.compat": [],
+    "verax.diagrams": [],
     "verax.files": [],
     "verax.errors": [],
     "verax.report": [],

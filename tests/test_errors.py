@@ -462,11 +462,11 @@ def test_the_tolerance_goes_by_precision():
 
 def test_parameters_of_rules_are_checked():
     for make in (
-        lambda: vx.Brier("double"),
-        lambda: vx.Log(base=1),
-        lambda: vx.Log(clip=0.7),
-        lambda: vx.SaRPS("eq8"),
-        lambda: vx.ZeroOne("lenient"),
+        lambda: vx.rules.Brier("double"),
+        lambda: vx.rules.Log(base=1),
+        lambda: vx.rules.Log(clip=0.7),
+        lambda: vx.rules.SaRPS("eq8"),
+        lambda: vx.rules.ZeroOne("lenient"),
         lambda: vx.penalized(vx.brier, "max"),
         lambda: vx.penalized(vx.brier, -1),
         lambda: vx.penalized(vx.brier, float("nan")),
@@ -478,7 +478,7 @@ def test_parameters_of_rules_are_checked():
 
 
 def test_penalized_refuses_what_no_theorem_covers():
-    for improper in (vx.sa_rps, vx.abs_rps, vx.Log(clip=1e-7)):
+    for improper in (vx.sa_rps, vx.abs_rps, vx.rules.Log(clip=1e-7)):
         with pytest.raises(vx.errors.RuleError, match="needs a proper rule"):
             vx.penalized(improper)
     for nested in (vx.pbs, vx.zero_one):

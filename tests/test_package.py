@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import doctest
 import importlib
+import inspect
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,11 +20,14 @@ import pytest
 
 import verax as vx
 from installing import installing
-from pages import PAGES, name_of
+from pages import PAGES, ROOT, name_of
+from verax.inputs.options import _OPTIONS
 
 MODULES = [m.name for m in pkgutil.walk_packages(vx.__path__, "verax.") if m.name != "verax.__main__"]
 
 
+# Former names that the tests of this page ask for.
+ASKED_FOR = {"Recorded", "fit_pool", "sets"}
 HEAVY = ["numba", "scipy", "sklearn", "pandas", "polars", "pyarrow", "matplotlib", "altair", "jinja2"]
 HEAVY += ["torch", "jax", "keras", "xgboost", "mlflow"]
 # What the examples of a part of the package, or of a page, are written with.
@@ -91,11 +97,69 @@ def test_every_promised_name_is_there():
 
 @pytest.mark.parametrize(
     ("name", "place"),
-    [("Scorecard", "results"), ("Rule", "rules"), ("RULES", "rules"), ("RuleError", "errors")],
+    [
+        *(("Scorecard", "results"), ("Rule", "rules"), ("RULES", "rules"), ("RuleError", "errors")),
+        *((name, "rules") for name in ("AbsRPS", "Brier", "Log", "RPS", "RankedLog", "SaRPS")),
+        *(("Spherical", "rules"), ("ZeroOne", "rules"), ("expected_hessian", "rules")),
+        *((name, "diagrams") for name in ("landscape", "murphy", "score_map")),
+    ],
 )
 def test_names_that_have_moved_say_where_they_are(name, place):
     with pytest.warns(DeprecationWarning, match=f"verax.{name} is now verax.{place}.{name}"):
         assert getattr(vx, name) is getattr(getattr(vx, place), name)
+
+
+def test_names_that_say_something_else_now_still_work():
+    p = [[0.8, 0.2], [0.3, 0.7]]
+    with pytest.warns(DeprecationWarning, match=r"verax\.sets is now verax\.evaluate_sets\."):
+        assert vx.sets is vx.evaluate_sets
+    with pytest.warns(DeprecationWarning, match=r"verax\.fit_pool is now verax\.fit_combination\."):
+        assert vx.fit_pool is vx.fit_combination
+    with pytest.warns(DeprecationWarning, match=r"now verax\.scan\(source, record=True\)"):
+        former = vx.Recorded
+    shard = former(vx.scan(pa.table({"label": [0, 1], "p_0": [0.8, 0.3], "p_1": [0.2, 0.7]})), model="m")
+    assert vx.brier(shard) == vx.brier([0, 1], p)
+    assert shard.models == ("m",)
+
+
+def functions():
+    """The public functions, and the methods of public classes that make one."""
+    places = (vx, vx.diagrams, vx.report.Report, vx.Tally, vx.Monitor)
+    for place in places:
+        for name in getattr(place, "__all__", vars(place)):
+            value = getattr(place, name)
+            if name[0] != "_" and inspect.isfunction(inspect.unwrap(value) if callable(value) else value):
+                yield name, value
+
+
+def test_functions_have_few_parameters_beside_those_that_say_how_rows_are_read():
+    shared = {field.name for field in dataclasses.fields(vx.Reading)} | set(_OPTIONS)
+    own = {name: set(inspect.signature(value).parameters) - shared for name, value in functions()}
+    assert len(own) > 60
+    assert {name: sorted(found) for name, found in own.items() if len(found) > 15} == {}
+
+
+def test_code_and_pages_write_names_as_they_are_now():
+    moved = {
+        name for place in ("errors", "results", "rules", "diagrams") for name in getattr(vx, place).__all__
+    }
+    names = "|".join(({*moved, *vx._RENAMED} - {*vx.__all__}) - ASKED_FOR)
+    former = re.compile(
+        rf"\b(?:vx|verax)\.(?:{names})\b|^ *from verax import .*\b(?:{names})\b", re.MULTILINE
+    )
+    paths = [
+        path
+        for name in ("src", "docs", "tests", "studies", "benchmarks")
+        for path in (ROOT / name).rglob("*")
+    ]
+    pages = [
+        path for path in paths if path.suffix in (".py", ".md", ".ipynb") and "generated" not in path.parts
+    ]
+    found = {
+        str(page): former.findall(page.read_text(encoding="utf-8")) for page in [*pages, ROOT / "README.md"]
+    }
+    assert len(found) > 600
+    assert {page: names for page, names in found.items() if names} == {}
 
 
 def test_all_names_of_version_0_2_are_still_there():
@@ -106,7 +170,7 @@ def test_all_names_of_version_0_2_are_still_there():
         Scorecard Subgroups Thresholds"""
     found = {name for place in (vx.errors, vx.results, vx.rules) for name in place.__all__}
     assert set(moved.split()) <= found - set(vx.__all__)
-    assert len(vx.__all__) <= 87
+    assert len(vx.__all__) <= 76
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def run(steps, known):
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 def test_the_steps_compute_the_losses(n_classes):
-    rules = {**vx.rules.RULES, "lowest": vx.ZeroOne("lowest")}
+    rules = {**vx.rules.RULES, "lowest": vx.rules.ZeroOne("lowest")}
     trace = javascript.trace_of(rules, n_classes)
     assert set(ANSWERS) | {"exp", "abs"} == set(javascript.TEXTS)
     rng = np.random.default_rng(0)

@@ -141,7 +141,7 @@ def test_sets_of_answers_of_a_language_model():
     made = vx.conformal(y[half], p[half], level=0.9)
     scores = np.sort(1 - p[half, y[half]].astype(float))
     assert made.threshold == scores[int(np.ceil(1444 * 0.9)) - 1]
-    found = vx.sets(y[~half], made.apply(p[~half]), by={"subject": z["subject"][~half]})
+    found = vx.evaluate_sets(y[~half], made.apply(p[~half]), by={"subject": z["subject"][~half]})
     mask = 1 - p[~half].astype(float) <= made.threshold
     assert found.coverage.value == mask[np.arange(1443), y[~half]].mean()
     assert found.size.value == pytest.approx(mask.sum(axis=1).mean())

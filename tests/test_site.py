@@ -23,6 +23,7 @@ MODULES = [
     "verax.report",
     "verax.results",
     "verax.rules",
+    "verax.diagrams",
     "verax.errors",
     "verax.selection",
     "verax.files",

@@ -19,7 +19,7 @@ REFUSED_TIES = {"lenient", "strict"}
 
 
 def pbs(params, k):
-    rule = {"eq4": vx.brier}.get(params.get("variant", "eq4"), vx.Brier("mean"))
+    rule = {"eq4": vx.brier}.get(params.get("variant", "eq4"), vx.rules.Brier("mean"))
     penalty = (k - 1) / k if params.get("variant") == "code" else "sup"
     return vx.penalized(rule, penalty, ties=params["ties"])
 
@@ -31,15 +31,15 @@ def penalized(params, _):
 
 
 MAKERS = {
-    "brier": lambda params, _: vx.Brier(params.get("scale", "sum")),
+    "brier": lambda params, _: vx.rules.Brier(params.get("scale", "sum")),
     "log_score": lambda params, _: (
-        vx.Log() if params.get("base", "e") == "e" else vx.Log(float(params["base"]))
+        vx.rules.Log() if params.get("base", "e") == "e" else vx.rules.Log(float(params["base"]))
     ),
-    "spherical": lambda *_: vx.Spherical(),
-    "rps": lambda params, _: vx.RPS(params.get("normalized", True)),
-    "sa_rps": lambda params, _: vx.SaRPS(params.get("scale", "unit")),
-    "abs_rps": lambda params, _: vx.AbsRPS(params.get("normalized", True)),
-    "zero_one": lambda params, _: vx.ZeroOne(params["ties"]),
+    "spherical": lambda *_: vx.rules.Spherical(),
+    "rps": lambda params, _: vx.rules.RPS(params.get("normalized", True)),
+    "sa_rps": lambda params, _: vx.rules.SaRPS(params.get("scale", "unit")),
+    "abs_rps": lambda params, _: vx.rules.AbsRPS(params.get("normalized", True)),
+    "zero_one": lambda params, _: vx.rules.ZeroOne(params["ties"]),
     "pbs": pbs,
     "pll": lambda params, _: vx.penalized(vx.log_score, ties=params["ties"]),
     "penalized": penalized,

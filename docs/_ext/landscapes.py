@@ -27,10 +27,10 @@ _COLOURED = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "
 def draw_rule(rule: vx.rules.Rule, folder: Path, name: str) -> dict[str, vx.results.Landscape]:
     """Draw the landscapes of a rule into files, and say what they are of."""
     drawn = {
-        "outcomes": vx.landscape(rule),
-        "expected": vx.landscape(rule, TRUTH),
-        "binary": vx.landscape(rule, n_classes=2),
-        "binary-expected": vx.landscape(rule, TRUTH2, n_classes=2),
+        "outcomes": vx.diagrams.landscape(rule),
+        "expected": vx.diagrams.landscape(rule, TRUTH),
+        "binary": vx.diagrams.landscape(rule, n_classes=2),
+        "binary-expected": vx.diagrams.landscape(rule, TRUTH2, n_classes=2),
     }
     folder.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context(dict.fromkeys(_COLOURED, _INK["light"]) | {"savefig.transparent": True}):

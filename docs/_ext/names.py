@@ -13,7 +13,9 @@ import verax as vx
 
 # Where classes are that functions of verax return or refuse with.
 PLACES = {
-    name: f"{place}.{name}" for place in ("errors", "rules", "results") for name in getattr(vx, place).__all__
+    name: f"{place}.{name}"
+    for place in ("errors", "rules", "results", "diagrams")
+    for name in getattr(vx, place).__all__
 }
 CALLED = re.compile(r"(?:vx|verax)\.([A-Za-z_][\w.]*)")
 QUOTED = re.compile(r'(?<![`\w])"([\w./-]*(?:_|\*[\w./-]*))"(?!`)')

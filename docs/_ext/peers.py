@@ -80,9 +80,13 @@ PEERS: dict[str, list[Peer]] = {
     "brier": [
         _sklearn("metrics.brier_score_loss(y, p)", "vx.brier(y, p)", "three classes and more: the sum"),
         _sklearn(
-            "metrics.brier_score_loss(y2, p2)", "vx.Brier('half')(y2, p2)", "two classes: half of the sum"
+            "metrics.brier_score_loss(y2, p2)",
+            "vx.rules.Brier('half')(y2, p2)",
+            "two classes: half of the sum",
         ),
-        _scoringrules("sr.brier_score(y2, p2[:, 1]).mean()", "vx.Brier('half')(y2, p2)", "two classes only"),
+        _scoringrules(
+            "sr.brier_score(y2, p2[:, 1]).mean()", "vx.rules.Brier('half')(y2, p2)", "two classes only"
+        ),
         _sklearn(
             "metrics.d2_brier_score(y, p)",
             f"1 - vx.brier(y, p) / vx.brier(y, {_FREQUENCIES})",
@@ -93,7 +97,7 @@ PEERS: dict[str, list[Peer]] = {
         _sklearn("metrics.log_loss(y, p)", "vx.log_score(y, p)"),
         _sklearn(
             "metrics.log_loss(y0, p0)",
-            "vx.Log(clip=np.finfo(float).eps)(y0, p0)",
+            "vx.rules.Log(clip=np.finfo(float).eps)(y0, p0)",
             "an outcome of probability 0: clipped at the smallest step of a float, silently; `vx.log_score` "
             "is infinite there",
         ),
@@ -108,16 +112,16 @@ PEERS: dict[str, list[Peer]] = {
     "zero_one": [
         _sklearn(
             "metrics.zero_one_loss(y, p.argmax(1))",
-            "vx.ZeroOne('lowest')(y, p)",
+            "vx.rules.ZeroOne('lowest')(y, p)",
             "ties go to the first class; `vx.zero_one` shares them",
         ),
         _torchmetrics(
             "1 - tm.multiclass_accuracy(torch.tensor(p), torch.tensor(y), num_classes=3, average='micro')",
-            "vx.ZeroOne('lowest')(y, p)",
+            "vx.rules.ZeroOne('lowest')(y, p)",
         ),
         _torchmetrics(
             "1 - tm.multiclass_accuracy(torch.tensor(p), torch.tensor(y), num_classes=3)",
-            "vx.ZeroOne('lowest')(y, p)",
+            "vx.rules.ZeroOne('lowest')(y, p)",
             "without `average`, a mean over the classes: another number",
             same=False,
         ),
@@ -125,7 +129,7 @@ PEERS: dict[str, list[Peer]] = {
     "rps": [
         _scoringrules(
             "sr.rps_score(y + 1, p).mean()",
-            "vx.RPS(normalized=False)(y, p)",
+            "vx.rules.RPS(normalized=False)(y, p)",
             "the sum over the thresholds, K - 1 times `vx.rps`; outcomes count from 1",
         ),
     ],
@@ -139,7 +143,7 @@ PEERS: dict[str, list[Peer]] = {
     "abs_rps": [
         _scipy(
             "np.mean([stats.wasserstein_distance(range(3), [k], row) for k, row in zip(y, p)])",
-            "vx.AbsRPS(normalized=False)(y, p)",
+            "vx.rules.AbsRPS(normalized=False)(y, p)",
             "the distance of the forecast from a point mass at the outcome",
         ),
     ],
@@ -172,7 +176,7 @@ PEERS: dict[str, list[Peer]] = {
 
 _DECIDED, _DECIDED2 = "p.argmax(1)", "p2.argmax(1)"
 METRIC_PEERS: dict[str, list[Peer]] = {
-    "accuracy": [_sklearn(f"metrics.accuracy_score(y, {_DECIDED})", "1 - vx.ZeroOne('lowest')(y, p)")],
+    "accuracy": [_sklearn(f"metrics.accuracy_score(y, {_DECIDED})", "1 - vx.rules.ZeroOne('lowest')(y, p)")],
     "qwk": [
         _sklearn(
             f"metrics.cohen_kappa_score(y, {_DECIDED}, weights='quadratic', labels=[0, 1, 2])",

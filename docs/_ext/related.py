@@ -14,7 +14,7 @@ DOCS = Path(__file__).parents[1]
 MOST = 4
 # The guide pages, with the names they explain. A result has the page of the function that returns it.
 GUIDES = {
-    "files": "Reading Tally Recorded load Forecasts",
+    "files": "Reading Tally load Forecasts",
     "scale": "scan",
     "report": "Report",
     "scores": """evaluate Scorecard brier log_score spherical zero_one pbs pll parse RULES penalized certify
@@ -23,7 +23,7 @@ GUIDES = {
     "verdict": "Verdict",
     "ordered": """from_cumulative rps ranked_log abs_rps sa_rps RPS RankedLog AbsRPS SaRPS worst Worst
         retention selective RetentionCurve RetentionCurves kappa""",
-    "toplists": """TopLists ListCard ListDecomposition ListReliability padded Padded combine fit_pool
+    "toplists": """TopLists ListCard ListDecomposition ListReliability padded Padded combine fit_combination
         Combination compare_lengths LengthComparison top_k_error instance_f1""",
     "decomposition": """decompose Decomposition Components reliability Reliability ReliabilityCurve ece
         smooth_ece score_map ScoreMap calibration_slope CalibrationLine CalibrationSlopes""",
@@ -37,7 +37,7 @@ GUIDES = {
     "comparison": """compare Comparison Difference Interval ConfidenceSequence subgroups Subgroups plan
         SamplePlan Grade evaluate_grades compare_grades GradeCard compare_folds FoldComparison
         compare_datasets DatasetComparison""",
-    "sets": "sets conformal Sets SetEvaluation Conformal LevelSet Winkler SetRule",
+    "sets": "evaluate_sets conformal Sets SetEvaluation Conformal LevelSet Winkler SetRule",
     "monitoring": "Monitor MonitorHistory Alarm over_time OverTime",
     "boosting": "gradient expected_hessian",
 }
@@ -52,6 +52,7 @@ MODULES = {
     "verax.adapters.training": "training",
     "verax.adapters.boosting": "boosting",
 }
+SHOWN = ("verax", "verax.diagrams", "verax.results", "verax.rules", "verax.selection")
 # The function that returns a result, where their names differ by more than case.
 MAKERS = {
     "Scorecard": "evaluate",
@@ -72,8 +73,8 @@ MAKERS = {
     "GradeCard": "evaluate_grades",
     "FoldComparison": "compare_folds",
     "DatasetComparison": "compare_datasets",
-    "SetEvaluation": "sets",
-    "Combination": "fit_pool",
+    "SetEvaluation": "evaluate_sets",
+    "Combination": "fit_combination",
     "RaterStudy": "raters",
     "Subgroups": "subgroups",
     "Thresholds": "choose_thresholds",
@@ -109,7 +110,7 @@ def title_of(page: str) -> str:
 
 def examples_of(name: str) -> list[tuple[str, str]]:
     """The titles and places of the gallery examples that use a public name."""
-    used = re.compile(rf"\b(?:vx|vx\.selection|verax)\.{MAKERS.get(name, name)}\b")
+    used = re.compile(rf"\b(?:vx|vx\.selection|verax)\.(?:diagrams\.|rules\.)?{MAKERS.get(name, name)}\b")
     found = []
     for path in sorted((DOCS / "gallery").glob("*/plot_*.py")):
         text = path.read_text(encoding="utf-8")
@@ -131,9 +132,7 @@ def links(*, gallery: bool) -> dict[str, str]:
     for module, name in documented():
         page = guide_of(module, name)
         text = f"**User guide:** :doc:`{title_of(page)} </guide/{page}>`."
-        shown = (
-            examples_of(name) if gallery and module in ("verax", "verax.results", "verax.selection") else []
-        )
+        shown = examples_of(name) if gallery and module in SHOWN else []
         if shown:
             text += " **Examples:** " + ", ".join(f":doc:`{title} <{place}>`" for title, place in shown) + "."
         texts[f"{module}.{name}"] = text

@@ -18,7 +18,7 @@ def propriety(plt):
     """Expected losses of two classes by the probability that is reported."""
     figure, axes = plt.subplots(1, 3, figsize=(9.5, 2.9), layout="constrained")
     for ax, name in zip(axes, ("brier", "log_score", "abs_rps"), strict=True):
-        vx.landscape(name, truth=BELIEF, n_classes=2).plot(ax)
+        vx.diagrams.landscape(name, truth=BELIEF, n_classes=2).plot(ax)
         proper = "strictly proper" if vx.parse(name).properties.strictly_proper.at(2) else "not proper"
         ax.set_title(f"{name}: {proper}", fontsize=10)
     return figure
@@ -83,7 +83,7 @@ def penalties(plt):
     """Brier and PBS over the triangle: the same valley, with steps."""
     figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
     for ax, name in zip(axes, ("brier", "pbs"), strict=True):
-        vx.landscape(name, truth=[0.5, 0.3, 0.2]).plot(ax)
+        vx.diagrams.landscape(name, truth=[0.5, 0.3, 0.2]).plot(ax)
         ax.set_title(f"expected {name}, truth (0.5, 0.3, 0.2)", fontsize=10)
     return figure
 
@@ -110,7 +110,7 @@ def ordered(plt):
     """RPS and sa-RPS over the triangle, with the truth and the best forecast."""
     figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
     for ax, name in zip(axes, ("rps", "sa_rps"), strict=True):
-        vx.landscape(name, truth=[0.4, 0.2, 0.4]).plot(ax)
+        vx.diagrams.landscape(name, truth=[0.4, 0.2, 0.4]).plot(ax)
         ax.set_title(f"expected {name}, truth (0.4, 0.2, 0.4)", fontsize=10)
     return figure
 

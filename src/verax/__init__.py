@@ -26,7 +26,7 @@ _HINTS = {
     "auroc": "vx.roc_auc(y, p)",
     "average_precision_score": "vx.average_precision(y, p)",
     "brier_score": "vx.brier(y, p)",
-    "brier_score_loss": 'vx.Brier(scale="half")(y, p)',
+    "brier_score_loss": 'vx.rules.Brier(scale="half")(y, p)',
     "calibration_curve": "vx.reliability(y, p)",
     "calibration_error": "vx.ece(y, p)",
     "classification_report": "vx.evaluate(y, p)",
@@ -53,6 +53,13 @@ _HINTS = {
     "specificity": 'vx.evaluate(y, p)["specificity"], or vx.operating_points(y, p, threshold=0.5)',
 }
 
+# Where a former name is, what it is called there, and what to write.
+_RENAMED = {
+    "Recorded": ("scans.saved", "Recorded", "verax.scan(source, record=True)"),
+    "fit_pool": ("analyses.combination.combination", "fit_combination", "verax.fit_combination"),
+    "sets": ("analyses.sets.sets", "evaluate_sets", "verax.evaluate_sets"),
+}
+
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
@@ -74,11 +81,15 @@ def _moved(name: str) -> Any:
 
     if name in _HINTS:
         raise AttributeError(f"module 'verax' has no attribute {name!r}. Type {_HINTS[name]}.")
-    for place in ("verax.errors", "verax.results", "verax.rules"):
-        module = import_module(place)
-        if name in module.__all__:
-            warnings.warn(f"verax.{name} is now {place}.{name}.", DeprecationWarning, stacklevel=3)
-            return getattr(module, name)
+    for place in ("errors", "results", "rules", "diagrams"):
+        if name in import_module(f"verax.{place}").__all__:
+            module, new, now = place, name, f"verax.{place}.{name}"
+            break
+    else:
+        module, new, now = _RENAMED.get(name, ("", "", ""))
+    if new:
+        warnings.warn(f"verax.{name} is now {now}.", DeprecationWarning, stacklevel=3)
+        return getattr(import_module(f"verax.{module}"), new)
     near = difflib.get_close_matches(name, [*__all__, *_HINTS], n=1)
     known = f" Did you mean {near[0]!r}?" if near else ""
     raise AttributeError(f"module 'verax' has no attribute {name!r}.{known}")

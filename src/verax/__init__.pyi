@@ -2,6 +2,7 @@
 
 from . import adapters as adapters
 from . import compat as compat
+from . import diagrams as diagrams
 from . import errors as errors
 from . import report as report
 from . import results as results
@@ -11,18 +12,16 @@ from ._version import __version__ as __version__
 from .analyses.calibration.decomposition import decompose as decompose
 from .analyses.calibration.ece import ece as ece
 from .analyses.calibration.reliability import reliability as reliability
-from .analyses.calibration.score_map import score_map as score_map
 from .analyses.calibration.slope import calibration_slope as calibration_slope
 from .analyses.calibration.smooth_ece import smooth_ece as smooth_ece
 from .analyses.cards.evaluation import evaluate as evaluate
 from .analyses.cards.tally import Tally as Tally
-from .analyses.combination.combination import fit_pool as fit_pool
+from .analyses.combination.combination import fit_combination as fit_combination
 from .analyses.comparison.compare import compare as compare
 from .analyses.comparison.grades import compare_grades as compare_grades
 from .analyses.comparison.lengths import compare_lengths as compare_lengths
 from .analyses.datasets.datasets import compare_datasets as compare_datasets
 from .analyses.decisions.deferral import deferral as deferral
-from .analyses.decisions.murphy import murphy as murphy
 from .analyses.decisions.net_benefit import net_benefit as net_benefit
 from .analyses.decisions.thresholds import choose_thresholds as choose_thresholds
 from .analyses.discrimination.ranking import average_precision as average_precision
@@ -45,7 +44,7 @@ from .analyses.retention.curves import retention as retention
 from .analyses.retention.curves import selective as selective
 from .analyses.retention.risk import risk_coverage as risk_coverage
 from .analyses.sets.conformal import conformal as conformal
-from .analyses.sets.sets import sets as sets
+from .analyses.sets.sets import evaluate_sets as evaluate_sets
 from .analyses.subgroups.subgroups import subgroups as subgroups
 from .analyses.worst import worst as worst
 from .errors import InputError as InputError
@@ -58,7 +57,6 @@ from .inputs.lists.pooling import combine as combine
 from .inputs.lists.toplists import TopLists as TopLists
 from .inputs.reading import Reading as Reading
 from .inputs.sets.sets import Sets as Sets
-from .scans.saved import Recorded as Recorded
 from .scans.scan import scan as scan
 from .scores.certificates.certify import certify as certify
 from .scores.combinators import padded as padded
@@ -67,9 +65,7 @@ from .scores.coverage import top_k_error as top_k_error
 from .scores.decisions import decide as decide
 from .scores.decisions import expected_cost as expected_cost
 from .scores.decisions import kappa as kappa
-from .scores.gradients.logits import expected_hessian as expected_hessian
 from .scores.gradients.logits import gradient as gradient
-from .scores.landscape import landscape as landscape
 from .scores.registry import abs_rps as abs_rps
 from .scores.registry import brier as brier
 from .scores.registry import log_score as log_score
@@ -81,11 +77,3 @@ from .scores.registry import rps as rps
 from .scores.registry import sa_rps as sa_rps
 from .scores.registry import spherical as spherical
 from .scores.registry import zero_one as zero_one
-from .scores.rules import RPS as RPS
-from .scores.rules import AbsRPS as AbsRPS
-from .scores.rules import Brier as Brier
-from .scores.rules import Log as Log
-from .scores.rules import RankedLog as RankedLog
-from .scores.rules import SaRPS as SaRPS
-from .scores.rules import Spherical as Spherical
-from .scores.rules import ZeroOne as ZeroOne

@@ -1,4 +1,4 @@
-"""The classes of rules, to set parameters, test with `isinstance` and derive your own; and their registry.
+"""The classes of rules, to set parameters, test with `isinstance` and derive your own, and their registry.
 
 >>> import verax as vx
 >>> isinstance(vx.pbs, vx.rules.Penalized), vx.rules.RULES["rps"] == vx.rules.RPS()
@@ -10,6 +10,7 @@ from __future__ import annotations
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded, Penalized
 from verax.scores.grades import Grade
+from verax.scores.gradients.logits import expected_hessian
 from verax.scores.properties import Holds, Properties
 from verax.scores.ranges import ThresholdBrier
 from verax.scores.registry import RULES
@@ -36,4 +37,5 @@ __all__ = [
     "ThresholdBrier",
     "Winkler",
     "ZeroOne",
+    "expected_hessian",
 ]

@@ -77,7 +77,7 @@ class Acting:
             x = rng.normal(size=self.n)
             y = (rng.random(self.n) < self.chance(x, effects)).astype(int)
             models = {"a": self.forecast(x), "b": self.other(x)}
-            curves, diagrams = (f(y, models, seed=i, **own) for f in (vx.net_benefit, vx.murphy))
+            curves, diagrams = (f(y, models, seed=i, **own) for f in (vx.net_benefit, vx.diagrams.murphy))
             curve, gap, regret = curves.curve(), curves.difference("a", "b"), diagrams.difference("a", "b")
             named = np.isfinite(curve.band[0])
             at = rng.choice(np.flatnonzero(named)) if named.any() else 49

@@ -97,7 +97,7 @@ def level_sets(n: int, coverage: float) -> Measure:
             rng = np.random.default_rng([seed, i])
             size, missed = rng.integers(1, 4, n), rng.random(n) >= coverage
             mask = (np.arange(5) >= missed[:, None]) & (np.arange(5) < (missed + size)[:, None])
-            found = vx.sets(np.zeros(n, int), mask).level_set.interval
+            found = vx.evaluate_sets(np.zeros(n, int), mask).level_set.interval
             hits.append(found.low <= truth <= found.high)
         return share_of(hits)
 

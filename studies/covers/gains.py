@@ -221,7 +221,7 @@ def pools(design: str, n: int, replications: int, seed: int) -> dict[str, list[b
         rng = np.random.default_rng([seed, i])
         q, models = drawn(rng, n)
         y = np.minimum((rng.random((n, 1)) > np.cumsum(q, axis=1)).sum(axis=1), 4)
-        fitted = vx.fit_pool(y, models, rule="brier", seed=i)
+        fitted = vx.fit_combination(y, models, rule="brier", seed=i)
         other = given["a"] if design == "one knows" else sum(given.values()) / 3
         gap = fitted.against("a" if design == "one knows" else "equal weights")
         mine, theirs = (((p - chance) ** 2).sum(axis=1).mean() for p in (fitted.apply(given), other))

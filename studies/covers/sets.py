@@ -59,7 +59,7 @@ def set_values(found: Any) -> dict[str, tuple[float, Any]]:
 def stated_truth(setting: Stating) -> dict[str, float]:
     """The values in the population, from 400,000 rows."""
     y, p, _ = setting.sample(np.random.default_rng(10**6), 400_000)
-    found = set_values(vx.sets(y, p, level=0.9, ordered=True))
+    found = set_values(vx.evaluate_sets(y, p, level=0.9, ordered=True))
     return {name: value for name, (value, _) in found.items()}
 
 
@@ -70,7 +70,7 @@ def set_hits(setting: Stating, replications: int, seed: int) -> dict[str, list[b
     for i in range(replications):
         y, p, groups = setting.sample(np.random.default_rng([seed, i]))
         own = {"groups": groups} if setting.groups else {}
-        found = set_values(vx.sets(y, p, level=0.9, ordered=True, **own))
+        found = set_values(vx.evaluate_sets(y, p, level=0.9, ordered=True, **own))
         for name, (_, interval) in found.items():
             hits.setdefault(name, []).append(interval[0] <= stated_truth(setting)[name] <= interval[1])
     return hits

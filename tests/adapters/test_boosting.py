@@ -338,9 +338,13 @@ def test_rows_of_catboost_are_those_of_the_others():
     """Its matrix is the expected Hessian, and its diagonal what the others get."""
     y, z = np.array([2]), np.array([[0.3, -0.4, 1.0, 0.1]])
     ders, matrix = catboost_objective("rps", floor=0, order=range(4)).calc_ders_multi(z[0], 2.0, 2.0)
-    scale = vx.expected_hessian(vx.log_score, z * 0).sum() / vx.expected_hessian(vx.rps, z * 0).sum()
+    scale = (
+        vx.rules.expected_hessian(vx.log_score, z * 0).sum() / vx.rules.expected_hessian(vx.rps, z * 0).sum()
+    )
     np.testing.assert_allclose(ders, -2 * scale * vx.gradient(vx.rps, y, z)[0], rtol=1e-12)
-    np.testing.assert_allclose(np.diag(matrix), -2 * scale * vx.expected_hessian(vx.rps, z)[0], rtol=1e-12)
+    np.testing.assert_allclose(
+        np.diag(matrix), -2 * scale * vx.rules.expected_hessian(vx.rps, z)[0], rtol=1e-12
+    )
     np.testing.assert_allclose(matrix, matrix.T, atol=1e-15)
     assert np.linalg.eigvalsh(-matrix).min() > -1e-15
 

@@ -78,7 +78,7 @@ def test_as_scikit_learn_scores_it(data, rule, own):
 
 def test_binary_problems_too():
     x, y = make_classification(200, 4, random_state=0)  # not so many that scikit-learn clips
-    for rule, own in ((vx.Brier(scale="half"), "neg_brier_score"), ("log_score", "neg_log_loss")):
+    for rule, own in ((vx.rules.Brier(scale="half"), "neg_brier_score"), ("log_score", "neg_log_loss")):
         ours, theirs = (cross_val_score(model(), x, y == 1, scoring=s) for s in (scorer(rule), own))
         np.testing.assert_allclose(ours, theirs, rtol=1e-9)
 

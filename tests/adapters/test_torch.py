@@ -27,7 +27,7 @@ pytestmark = pytest.mark.frameworks
 
 VECTORS = references.entries()
 GRADIENTS = [case for case in VECTORS if case["rule"] == "grad_logits"]
-STEPS = [rule for rule in RULES if isinstance(rule, vx.ZeroOne)]
+STEPS = [rule for rule in RULES if isinstance(rule, vx.rules.ZeroOne)]
 SMOOTH = [rule for rule in RULES if rule not in STEPS]
 
 

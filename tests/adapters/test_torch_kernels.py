@@ -36,7 +36,7 @@ class Steep(vx.rules.Rule):
         return 0.0, np.inf
 
 
-SMOOTH = [rule for rule in RULES if not isinstance(rule, vx.ZeroOne)]
+SMOOTH = [rule for rule in RULES if not isinstance(rule, vx.rules.ZeroOne)]
 SOME = [vx.rps, vx.ranked_log, vx.pbs, Steep()]
 
 
@@ -72,7 +72,7 @@ def logits_of(n, k, spread=2.0, dtype=torch.float64):
 
 
 @pytest.mark.parametrize("k", [2, 3, 5, 8, 17, 40, 100, 1000])
-@pytest.mark.parametrize("rule", [*SMOOTH, vx.Log(clip=0.01), Steep()], ids=repr)
+@pytest.mark.parametrize("rule", [*SMOOTH, vx.rules.Log(clip=0.01), Steep()], ids=repr)
 def test_losses_are_those_of_operations(gpu, both, rule, k):
     only_on_gpu(gpu, rule == Steep() and k in (5, 40))
     assert_close(both(Loss(rule), *logits_of(70, k)))

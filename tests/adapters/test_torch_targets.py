@@ -18,7 +18,7 @@ from verax.adapters.torch import Card, Loss, Score  # noqa: E402
 
 pytestmark = pytest.mark.frameworks
 cross_entropy = torch.nn.functional.cross_entropy
-SMOOTH = [rule for rule in RULES if not isinstance(rule, vx.ZeroOne)]
+SMOOTH = [rule for rule in RULES if not isinstance(rule, vx.rules.ZeroOne)]
 
 
 @pytest.fixture(params=["host", "operations"])

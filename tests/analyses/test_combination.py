@@ -64,7 +64,7 @@ def test_weights_by_brier_are_those_of_least_squares(k):
     a, b = (row if k == 6 else models[name].padded() for name, row in p.items())
     miss, gap = b - np.eye(6)[y], a - b
     share = np.clip(-(weights @ (miss * gap).sum(axis=1)) / (weights @ (gap * gap).sum(axis=1)), 0, 1)
-    found = vx.fit_pool(y, models, rule="brier", weights=weights)
+    found = vx.fit_combination(y, models, rule="brier", weights=weights)
     assert found.weights["f0"] == pytest.approx(share, abs=1e-5)
     assert sum(found.weights.values()) == pytest.approx(1, rel=1e-12)
 
@@ -76,7 +76,7 @@ def test_weights_by_log_are_those_of_the_em_algorithm():
     w = np.full(3, 1 / 3)
     for _ in range(20_000):
         w = (w * likely / (likely @ w)[:, None]).mean(axis=0)
-    found = vx.fit_pool(y, p, rule="log_score", folds=2)
+    found = vx.fit_combination(y, p, rule="log_score", folds=2)
     np.testing.assert_allclose(list(found.weights.values()), w, atol=1e-4)
     assert vx.log_score(y, found.apply(p)) <= -np.log(likely @ w).mean() + 1e-9
 
@@ -86,7 +86,7 @@ def test_weights_by_log_are_those_of_the_em_algorithm():
 def test_no_weights_on_a_grid_lose_less(pool, rule):
     y, p, _ = problem(200)
     lists = {name: vx.TopLists.from_probabilities(row, 3) for name, row in p.items()}
-    found = vx.fit_pool(y, lists, rule=rule, pool=pool, folds=2)
+    found = vx.fit_combination(y, lists, rule=rule, pool=pool, folds=2)
     scored = vx.parse(rule)
     own = scored(y, found.apply(lists))
     steps = range(11)
@@ -99,7 +99,7 @@ def test_no_weights_on_a_grid_lose_less(pool, rule):
 def test_the_pool_is_compared_on_rows_that_no_fit_has_seen():
     y, p, _ = problem(300)
     groups = np.arange(300) // 3
-    found = vx.fit_pool(y, p, folds=5, groups=groups, seed=3)
+    found = vx.fit_combination(y, p, folds=5, groups=groups, seed=3)
     folds = dealt(len(y), vx.Forecasts(y, p["f0"], groups=groups).groups, 5, 3)
     losses = np.empty(300)
     for fold, w in enumerate(found.fold_weights):
@@ -116,7 +116,7 @@ def test_the_pool_is_compared_on_rows_that_no_fit_has_seen():
 def test_what_a_pool_says():
     y, p, rng = problem(800, sharp=(0.5, 0.5))
     names = list("abcdef")
-    found = vx.fit_pool(np.array(names)[y], p, classes=names)
+    found = vx.fit_combination(np.array(names)[y], p, classes=names)
     assert found.beats_all
     assert "better than each of its parts" in repr(found)
     json.dumps(found.to_dict())
@@ -124,30 +124,35 @@ def test_what_a_pool_says():
         found.apply(p), np.tensordot(list(found.weights.values()), list(p.values()), 1)
     )
     useless = {"good": p["f0"], "noise": rng.dirichlet(np.ones(6), len(y))}
-    other = vx.fit_pool(y, useless)
+    other = vx.fit_combination(y, useless)
     assert not other.beats_all
     assert "The combination is significantly better than noise." in other.verdict
     assert "The combination is not significantly better than good." in other.verdict
     assert other.verdict.next_step.text == "keep good alone, which is simpler"
     lists = vx.TopLists.from_dicts([{0: 0.01}] * len(y), n_classes=6)
-    fined = vx.fit_pool(y, {"good": vx.TopLists.from_probabilities(p["f0"], 2), "invalid": lists})
+    fined = vx.fit_combination(y, {"good": vx.TopLists.from_probabilities(p["f0"], 2), "invalid": lists})
     assert fined.faults["invalid"].n_invalid == len(y)
-    mixed = vx.fit_pool(y, {"rows": p["f0"], "lists": vx.TopLists.from_probabilities(p["f1"], 2)}, folds=2)
+    mixed = vx.fit_combination(
+        y, {"rows": p["f0"], "lists": vx.TopLists.from_probabilities(p["f1"], 2)}, folds=2
+    )
     assert isinstance(mixed.apply([p["f0"][:5], vx.TopLists.from_probabilities(p["f1"][:5], 2)]), vx.TopLists)
 
 
 def test_pools_that_cannot_be_fitted():
     y, p, _ = problem(30)
     for call, reason in (
-        (lambda: vx.fit_pool(y, p, rule="pbs"), "strictly proper rule without steps"),
-        (lambda: vx.fit_pool(y, p, rule="zero_one"), "strictly proper rule without steps"),
-        (lambda: vx.fit_pool(y, p, rule="rps"), "needs a symmetric rule"),
-        (lambda: vx.fit_pool(y, {"a": p["f0"]}), "at least two forecasters"),
-        (lambda: vx.fit_pool(y, {"a": p["f0"], "combination": p["f1"]}), "must not call a forecaster"),
-        (lambda: vx.fit_pool(y, p["f0"]), "must be a mapping"),
-        (lambda: vx.fit_pool(y, p, pool="mean"), "pool"),
-        (lambda: vx.fit_pool(y, p, folds=2).apply([p["f0"]]), "must have the forecasts of f0, f1 and f2"),
-        (lambda: vx.fit_pool(y, p, groups=np.zeros(30)), "at least 2 groups"),
+        (lambda: vx.fit_combination(y, p, rule="pbs"), "strictly proper rule without steps"),
+        (lambda: vx.fit_combination(y, p, rule="zero_one"), "strictly proper rule without steps"),
+        (lambda: vx.fit_combination(y, p, rule="rps"), "needs a symmetric rule"),
+        (lambda: vx.fit_combination(y, {"a": p["f0"]}), "at least two forecasters"),
+        (lambda: vx.fit_combination(y, {"a": p["f0"], "combination": p["f1"]}), "must not call a forecaster"),
+        (lambda: vx.fit_combination(y, p["f0"]), "must be a mapping"),
+        (lambda: vx.fit_combination(y, p, pool="mean"), "pool"),
+        (
+            lambda: vx.fit_combination(y, p, folds=2).apply([p["f0"]]),
+            "must have the forecasts of f0, f1 and f2",
+        ),
+        (lambda: vx.fit_combination(y, p, groups=np.zeros(30)), "at least 2 groups"),
     ):
         with pytest.raises(vx.VeraxError, match=reason):
             call()
@@ -155,7 +160,7 @@ def test_pools_that_cannot_be_fitted():
 
 def test_intervals_allow_for_the_weights_that_were_fitted():
     y, p, _ = problem(150)
-    found = vx.fit_pool(y, p, folds=5, seed=2)
+    found = vx.fit_combination(y, p, folds=5, seed=2)
     # In the rows of each fold, and in all rows, the losses of the weights that were fitted without it.
     fits = [
         vx.brier.samples(y, sum(w * p[name] for w, name in zip(own, p, strict=True)))

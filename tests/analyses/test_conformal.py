@@ -76,7 +76,7 @@ def test_peers_make_the_same_sets():
 def test_the_rps_makes_sets_without_gaps():
     for level in (0.3, 0.6, 0.9):
         sets = vx.conformal(Y, P, level=level, score="rps").apply(P)
-        found = vx.sets(Y, sets, ordered=True)
+        found = vx.evaluate_sets(Y, sets, ordered=True)
         assert found.gapless.value == 1
 
 
@@ -145,9 +145,9 @@ def test_cases_of_several_raters_count_once():
     exact = vx.conformal(y, P[:40][case], weights=shares[case, y], groups=case, level=0.8)
     made = vx.conformal(shares, P[:40], level=0.8)
     assert (made.threshold, made.n_groups) == (exact.threshold, 40)
-    found = vx.sets(shares, P[:40], level=0.8)
+    found = vx.evaluate_sets(shares, P[:40], level=0.8)
     mask = made.apply(P[:40]).mask()
-    assert vx.sets(y, mask[case], weights=shares[case, y]).coverage.value == pytest.approx(
+    assert vx.evaluate_sets(y, mask[case], weights=shares[case, y]).coverage.value == pytest.approx(
         (shares * mask).sum() / 40
     )
     assert found.n_rows == 40
@@ -156,9 +156,9 @@ def test_cases_of_several_raters_count_once():
 def test_rows_elsewhere_give_the_same_sets():
     made = vx.conformal(Scattered(Y, P), score="aps")
     assert made.threshold == vx.conformal(Y, P, score="aps").threshold
-    judged = vx.sets(made.apply(Scattered(Y, P)))
+    judged = vx.evaluate_sets(made.apply(Scattered(Y, P)))
     # Sums of parts may differ in the last digit.
-    alike(judged.to_dict(stored=False), vx.sets(Y, made.apply(P)).to_dict(stored=False))
+    alike(judged.to_dict(stored=False), vx.evaluate_sets(Y, made.apply(P)).to_dict(stored=False))
     assert judged.level == 0.9
 
 

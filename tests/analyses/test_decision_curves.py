@@ -132,7 +132,7 @@ def test_no_interval_is_without_width_where_nothing_or_everything_is_acted_on():
     assert at[0] == 0
     assert (p >= curve.thresholds[at[-1]]).sum() >= 10 > (p >= curve.thresholds[at[-1] + 1]).sum()
     assert all(0.3 < low <= high < 0.6 for low, high in curve.useful)
-    for each in (*vx.murphy(y, models).curves, *vx.murphy(y, models).differences):
+    for each in (*vx.diagrams.murphy(y, models).curves, *vx.diagrams.murphy(y, models).differences):
         assert (np.ptp(each.interval, axis=0) > 0).all()
 
 
@@ -212,7 +212,7 @@ def elementary(given, happened, t):
 def test_elementary_scores_are_their_definition(seed, k, ordered):
     y, p = forecasts(50, k, seed)
     w = np.random.default_rng(seed).exponential(size=50)
-    found = vx.murphy(y, p, thresholds=GRID, ordered=ordered, weights=w)
+    found = vx.diagrams.murphy(y, p, thresholds=GRID, ordered=ordered, weights=w)
     if ordered:
         events = [(np.round(p[:, i:].sum(axis=1), 12), y >= i) for i in range(1, k)]
     else:
@@ -224,7 +224,7 @@ def test_elementary_scores_are_their_definition(seed, k, ordered):
 
 def test_elementary_scores_are_model_diagnostics():
     y, p = forecasts(100, 2, ties=False)
-    (curve,) = vx.murphy(y, p, thresholds=GRID)
+    (curve,) = vx.diagrams.murphy(y, p, thresholds=GRID)
     theirs = [ElementaryScore(eta=t, functional="mean")(y, p[:, 1]) for t in GRID]
     assert curve.values == pytest.approx(theirs, rel=1e-12)
 
@@ -232,10 +232,10 @@ def test_elementary_scores_are_model_diagnostics():
 def test_their_integral_is_half_the_brier_score_and_the_rps():
     y, p = forecasts(60, 4)
     fine = (np.arange(1000) + 0.5) / 1000
-    thresholds = vx.murphy(y, p, thresholds=fine, ordered=True)
+    thresholds = vx.diagrams.murphy(y, p, thresholds=fine, ordered=True)
     total = sum(curve.values.mean() for curve in thresholds)
-    assert 2 * total == pytest.approx(vx.RPS(normalized=False)(y, p), rel=2e-3)
-    classes = vx.murphy(y, p, thresholds=fine)
+    assert 2 * total == pytest.approx(vx.rules.RPS(normalized=False)(y, p), rel=2e-3)
+    classes = vx.diagrams.murphy(y, p, thresholds=fine)
     assert 2 * sum(curve.values.mean() for curve in classes) == pytest.approx(vx.brier(y, p), rel=2e-3)
 
 
@@ -261,7 +261,7 @@ def test_the_order_is_that_at_every_threshold(seed):
     at = gaps.mean(axis=1)
     better, worse = min(at) < -1e-9, max(at) > 1e-9
     wanted = "neither" if better and worse else "a" if better else "b" if worse else "same"
-    found = vx.murphy(y, {"a": a, "b": b})
+    found = vx.diagrams.murphy(y, {"a": a, "b": b})
     assert found.difference("a", "b").order == wanted
     assert found.dominates("a", "b") == (wanted in ("a", "same"))
     turned = {"a": "b", "b": "a"}.get(wanted, wanted)
@@ -274,15 +274,15 @@ def test_rankings_in_words():
     chance = 1 / (1 + np.exp(-3 * x))
     y = (rng.random(4000) < chance).astype(int)
     flat = np.full(4000, y.mean())
-    found = vx.murphy(y, {"good": chance, "flat": flat, "again": chance})
+    found = vx.diagrams.murphy(y, {"good": chance, "flat": flat, "again": chance})
     assert "good is significantly better at thresholds 0.02 to 0.95, flat nowhere" in found.sentences[0]
     assert found.difference("good", "again").order == "same"
     assert "good and again have the same elementary scores" in repr(found)
     # One is right about low chances, the other about high ones.
     low, high = np.where(chance < 0.5, chance, 0.75), np.where(chance < 0.5, 0.25, chance)
-    (crossing,) = vx.murphy(y, {"low": low, "high": high}).sentences
+    (crossing,) = vx.diagrams.murphy(y, {"low": low, "high": high}).sentences
     assert crossing.startswith("class 1: the ranking depends on the score: low is better at")
-    few = vx.murphy(y[:6], {"p": chance[:6], "q": np.clip(chance[:6] + 0.01, 0, 1)})
+    few = vx.diagrams.murphy(y[:6], {"p": chance[:6], "q": np.clip(chance[:6] + 0.01, 0, 1)})
     assert "no difference is significant; in these rows" in few.sentences[0]
 
 
@@ -303,7 +303,9 @@ def test_simultaneous_bands_cover_everywhere_at_once():
     for i in range(60):
         rows = rng.integers(0, len(x), 1000)
         y = (rng.random(1000) < pa[rows]).astype(int)
-        pair = vx.murphy(y, {"a": pa[rows], "b": pb[rows]}, thresholds=grid, seed=i).difference("a", "b")
+        pair = vx.diagrams.murphy(y, {"a": pa[rows], "b": pb[rows]}, thresholds=grid, seed=i).difference(
+            "a", "b"
+        )
         covered += bool(((pair.band[0] <= wanted) & (wanted <= pair.band[1])).all())
         inside += bool(((pair.interval[0] <= wanted) & (wanted <= pair.interval[1])).all())
     assert covered >= 52
@@ -345,7 +347,7 @@ def test_covariances_are_those_of_the_rows(grouped, weighted):
         assert states.covariance[:, :, t] == pytest.approx(wanted, rel=1e-9, abs=1e-15)
 
 
-@pytest.mark.parametrize("function", [vx.net_benefit, vx.murphy])
+@pytest.mark.parametrize("function", [vx.net_benefit, vx.diagrams.murphy])
 @pytest.mark.parametrize(
     ("options", "argument"),
     [
@@ -366,7 +368,7 @@ def test_refusals(function, options, argument):
     assert refused.value.argument == argument
 
 
-@pytest.mark.parametrize("function", [vx.net_benefit, vx.murphy])
+@pytest.mark.parametrize("function", [vx.net_benefit, vx.diagrams.murphy])
 def test_results_as_data_and_as_figures(function):
     import matplotlib.pyplot as plt
 
@@ -377,7 +379,7 @@ def test_results_as_data_and_as_figures(function):
     assert found.to_frame().shape[0] == 2 * 2 * 99
     assert found.to_frame("polars").columns[:3] == ["model", "event", "threshold"]
     frame = found.to_frame()
-    name = "elementary_score" if function is vx.murphy else "net_benefit"
+    name = "elementary_score" if function is vx.diagrams.murphy else "net_benefit"
     last = frame[(frame["model"] == "q") & (frame["event"] == "> mid")]
     assert last[name].tolist() == found.curve("> mid", "q").values.tolist()
     assert ("treat_all" in frame) == (function is vx.net_benefit)
@@ -397,7 +399,7 @@ def test_results_as_data_and_as_figures(function):
 def test_results_that_hold_rows_are_read():
     # As version 0.2 wrote them of rows in memory.
     y, p = forecasts(30, 3)
-    for function in (vx.net_benefit, vx.murphy):
+    for function in (vx.net_benefit, vx.diagrams.murphy):
         found = function(y, p, thresholds=GRID)
         units, _ = SamplingUnits.of(30, None, None)
         older = replace(found, rows=EventRows(y, p, units, ("0", "1", "2"), False, 12))
@@ -411,7 +413,7 @@ def test_one_row_has_no_intervals():
     assert curve.values.tolist() == [1.0]
     assert np.isnan(curve.interval).all()
     assert curve.useful == []
-    found = vx.murphy([1], {"a": [0.7], "b": [0.2]}, thresholds=[0.5])
+    found = vx.diagrams.murphy([1], {"a": [0.7], "b": [0.2]}, thresholds=[0.5])
     assert found.difference("a", "b").order == "a"
     assert np.isnan(found.difference("a", "b").band).all()
 

@@ -40,12 +40,12 @@ VECTORS = [
 ]
 RULES = [
     vx.brier,
-    vx.Brier("half"),
-    vx.Brier("mean"),
+    vx.rules.Brier("half"),
+    vx.rules.Brier("mean"),
     vx.rps,
-    vx.RPS(normalized=False),
+    vx.rules.RPS(normalized=False),
     vx.log_score,
-    vx.Log(base=2),
+    vx.rules.Log(base=2),
     vx.ranked_log,
 ]
 
@@ -93,7 +93,7 @@ def binary(n, seed):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
     ("rule", "score"),
-    [(vx.Brier("half"), SquaredError()), (vx.rps, SquaredError()), (vx.log_score, LogLoss())],
+    [(vx.rules.Brier("half"), SquaredError()), (vx.rps, SquaredError()), (vx.log_score, LogLoss())],
 )
 def test_model_diagnostics(rule, score, weighted):
     y, p, w = binary(400, 1)
@@ -106,7 +106,7 @@ def test_model_diagnostics(rule, score, weighted):
 def test_published_values():
     # reliabilitydiag (R), README: EMOS forecasts of rain at Niamey, printed to three digits.
     frame = pd.read_csv(load("weather-ordinal", "precip_Niamey_2016.csv"))
-    result = vx.decompose(frame["obs"].to_numpy(), frame["EMOS"].to_numpy(), rule=vx.Brier("half"))
+    result = vx.decompose(frame["obs"].to_numpy(), frame["EMOS"].to_numpy(), rule=vx.rules.Brier("half"))
     assert [f"{v:.3g}" for v in values(result)] == ["0.232", "0.0183", "0.0305", "0.244"]
 
 
@@ -124,7 +124,7 @@ def brute_force(y, p, rule, w):
         constant = np.full(len(x), np.average(z, weights=w))
 
         def loss(f, z=z):
-            if isinstance(rule, (vx.Brier, vx.RPS)):
+            if isinstance(rule, (vx.rules.Brier, vx.rules.RPS)):
                 return np.average((f - z) ** 2, weights=w)
             hit = np.where(z, f, 1 - f)
             return np.average(-np.log(hit, where=hit > 0, out=np.full(len(f), np.inf)), weights=w)
@@ -143,7 +143,7 @@ def test_brute_force(rule, k, weighted):
     y = rng.integers(0, k, 300)
     w = rng.exponential(size=300) if weighted else None
     result = vx.decompose(y, p, rule=rule, weights=w)
-    binary_log = isinstance(rule, vx.Log) and k == 2
+    binary_log = isinstance(rule, vx.rules.Log) and k == 2
     factor = {
         "brier": 1,
         "brier(scale='half')": 1 / 2,
@@ -176,7 +176,7 @@ def test_components(seed, k, rule):
     else:
         assert mcb == math.inf
         assert math.isfinite(dsc)
-    if not isinstance(rule, vx.Log) or k == 2:
+    if not isinstance(rule, vx.rules.Log) or k == 2:
         assert score == pytest.approx(rule(y, p, weights=w), rel=1e-12)
     copies = np.repeat(np.arange(40), w)
     np.random.default_rng(seed).shuffle(copies)

@@ -314,7 +314,7 @@ def test_a_confidence_may_be_any_number():
     y, p = forecasts(60, 3, 8)
     level = Fraction(19, 20)
     assert list(vx.roc_auc(y, p, confidence=level).interval) == list(vx.roc_auc(y, p).interval)
-    for function in (vx.net_benefit, vx.murphy):
+    for function in (vx.net_benefit, vx.diagrams.murphy):
         models = {"p": p, "q": p[:, ::-1]}
         found = function(y, models, confidence=level).difference("p", "q")
         np.testing.assert_array_equal(found.band, function(y, models).difference("p", "q").band)

@@ -117,7 +117,7 @@ def test_curves_are_isotonic_fits_to_the_statements(weighted):
 def test_the_events_and_what_they_leave_out_are_the_padded_score(scale, weighted):
     y, lists = ragged(seed=3)
     w = np.random.default_rng(1).exponential(size=len(y)) if weighted else None
-    rule = vx.Brier(scale)
+    rule = vx.rules.Brier(scale)
     parts = vx.decompose(y, lists, rule=rule, weights=w)
     # By brute force: the events of the largest valid sublists, written out over all classes.
     scored = lists.largest_valid()

@@ -31,7 +31,7 @@ def by_hand(rule, y, p, weights, folds):
     return np.average(losses, weights=w)
 
 
-@pytest.mark.parametrize("rule", [vx.log_score, vx.rps, vx.Log(base=2)])
+@pytest.mark.parametrize("rule", [vx.log_score, vx.rps, vx.rules.Log(base=2)])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_temperature_is_cross_validated_as_by_hand(rule, weighted):
     w = np.random.default_rng(0).uniform(0.2, 3, len(Y)) if weighted else None

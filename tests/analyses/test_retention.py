@@ -175,7 +175,8 @@ def test_removing_the_worst_rows_lowers_the_mean_loss_of_the_rule():
 
 
 @pytest.mark.parametrize(
-    "rule", [vx.brier, vx.Brier(scale="mean"), vx.log_score, vx.Log(base=2), vx.Log(clip=0.1)]
+    "rule",
+    [vx.brier, vx.rules.Brier(scale="mean"), vx.log_score, vx.rules.Log(base=2), vx.rules.Log(clip=0.1)],
 )
 def test_doubt_is_the_loss_that_a_forecast_expects_of_itself(rule):
     p = np.vstack([np.random.default_rng(0).dirichlet(np.ones(5) / 3, 200), np.eye(5)])
@@ -295,7 +296,7 @@ def test_refusals(argument, options):
     assert refused.value.argument == argument
 
 
-@pytest.mark.parametrize("rule", [vx.RPS, "brayer"])
+@pytest.mark.parametrize("rule", [vx.rules.RPS, "brayer"])
 def test_what_is_no_rule(rule):
     y, p = forecasts(30, 3)
     with pytest.raises(vx.VeraxError):
@@ -539,7 +540,9 @@ def test_beyond_the_limit_means_stay_and_tables_are_refused():
 
 
 @pytest.mark.parametrize("k", [2, 4, 70])
-@pytest.mark.parametrize("rule", [vx.brier, vx.rps, vx.RPS(normalized=False), vx.log_score, vx.Log(base=2)])
+@pytest.mark.parametrize(
+    "rule", [vx.brier, vx.rps, vx.rules.RPS(normalized=False), vx.log_score, vx.rules.Log(base=2)]
+)
 def test_formulas_of_what_forecasts_expect_of_themselves(rule, k):
     """Against the entropy of the rule, with few classes, which are summed one by one, and with many."""
     p = np.vstack([np.random.default_rng(0).dirichlet([0.3] * k, 50), np.eye(k)])

@@ -12,7 +12,7 @@ from cases import forecasts
 def test_models_have_the_parts_that_decompose_gives():
     y, p = forecasts(200, 3, 0)
     models = {"a": p, "b": 0.5 * p + 0.5 / 3, "flat": np.tile(np.bincount(y, minlength=3) / 200, (200, 1))}
-    found = vx.score_map(y, models, rule="rps")
+    found = vx.diagrams.score_map(y, models, rule="rps")
     assert [m.score for m in found.models] == sorted(m.score for m in found.models)
     for name, own in models.items():
         expected = vx.decompose(y, own, rule="rps")
@@ -30,7 +30,7 @@ def test_lines_join_models_of_equal_score():
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     y, p = forecasts(100, 2, 1)
-    found = vx.score_map(y, {"a": p, "b": 0.5 * p + 0.25})
+    found = vx.diagrams.score_map(y, {"a": p, "b": 0.5 * p + 0.25})
     (ax,) = found.plot().axes
     (points,) = (line for line in ax.lines if line.get_marker() == "o")
     assert points.get_xdata().tolist() == [m.miscalibration for m in found.models]
@@ -47,6 +47,6 @@ def test_lines_join_models_of_equal_score():
 
 def test_refusals():
     with pytest.raises(vx.InputError, match="must be a mapping"):
-        vx.score_map([0, 1], [0.2, 0.8])
+        vx.diagrams.score_map([0, 1], [0.2, 0.8])
     with pytest.raises(vx.VeraxError, match="decompose"):
-        vx.score_map([0, 1], {"a": [0.2, 0.8]}, rule="spherical")
+        vx.diagrams.score_map([0, 1], {"a": [0.2, 0.8]}, rule="spherical")

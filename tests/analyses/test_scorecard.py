@@ -45,7 +45,7 @@ def test_the_rules_that_fit():
     nominal = {"brier", "log_score", "spherical", "zero_one", "pbs", "pll"}
     assert set(vx.evaluate(y, p).scores) == nominal
     assert set(vx.evaluate(y, p, ordered=True).scores) == set(vx.rules.RULES)
-    chosen = vx.evaluate(y, p, rules=["rps", vx.Brier("half"), "rps", "penalized(spherical)"])
+    chosen = vx.evaluate(y, p, rules=["rps", vx.rules.Brier("half"), "rps", "penalized(spherical)"])
     assert list(chosen.scores) == ["rps", "brier(scale='half')", "penalized(spherical)"]
     assert list(vx.evaluate(y, p, rules="rps").scores) == ["rps"]
     with pytest.raises(vx.InputError, match="at least one rule"):

@@ -24,7 +24,7 @@ GROUPS = RNG.integers(0, 30, N)
 
 @pytest.fixture(scope="module")
 def found():
-    return vx.sets(Y, MASK, level=0.6, threshold=0.3, ordered=True, by={"site": Y % 2})
+    return vx.evaluate_sets(Y, MASK, level=0.6, threshold=0.3, ordered=True, by={"site": Y % 2})
 
 
 def brute():
@@ -78,7 +78,7 @@ def test_the_interval_of_coverage_is_wilsons(found):
 
 def test_the_interval_over_groups_is_the_jackknife():
     covered = brute()[0]
-    own = vx.sets(Y, MASK, groups=GROUPS)
+    own = vx.evaluate_sets(Y, MASK, groups=GROUPS)
     assert own.n_groups == len(np.unique(GROUPS))
     total, n = covered.mean(), len(np.unique(GROUPS))
     without = np.array([covered[g != GROUPS].mean() for g in np.unique(GROUPS)])
@@ -97,17 +97,19 @@ def test_spans_count_every_row_once(found):
 def test_weights_are_importance_weights():
     w = RNG.integers(0, 4, N)
     repeated = np.repeat(np.arange(N), w)
-    one, other = vx.sets(Y, MASK, weights=w), vx.sets(Y[repeated], MASK[repeated])
+    one, other = vx.evaluate_sets(Y, MASK, weights=w), vx.evaluate_sets(Y[repeated], MASK[repeated])
     assert one.coverage.value == pytest.approx(other.coverage.value)
     assert one.level_set.value == pytest.approx(other.level_set.value)
-    assert vx.sets(Y, MASK, weights=7 * w).coverage.interval == pytest.approx(tuple(one.coverage.interval))
+    assert vx.evaluate_sets(Y, MASK, weights=7 * w).coverage.interval == pytest.approx(
+        tuple(one.coverage.interval)
+    )
 
 
 def test_shares_of_classes_and_the_constant_set_follow_the_weights():
     """Each class is weighted as in all rows, not by its own largest weight: brute force over all sets."""
     y, w = np.repeat([0, 1, 2], [10, 20, 10]), np.repeat([1.0, 0.3, 0.2], [10, 20, 10])
     sites = np.tile(["a", "b"], 20)
-    own = vx.sets(y, np.ones((40, 3), bool), level=0.9, threshold=0.2, weights=w, by={"site": sites})
+    own = vx.evaluate_sets(y, np.ones((40, 3), bool), level=0.9, threshold=0.2, weights=w, by={"site": sites})
     share = np.array([10, 6, 2]) / 18
     assert [line.share for line in own.by_class] == pytest.approx(share.tolist())
     assert sum(line.share for line in own.by_size) == pytest.approx(1)
@@ -124,7 +126,7 @@ def test_shares_of_classes_and_the_constant_set_follow_the_weights():
 
 def test_sets_of_more_than_1000_classes_have_a_line_of_their_own():
     sets = [list(range(1500))] * 3 + [list(range(600))] * 2
-    own = vx.sets([0] * 5, sets, classes=range(2000))
+    own = vx.evaluate_sets([0] * 5, sets, classes=range(2000))
     assert [(line.label, line.n_rows) for line in own.by_size] == [("501 to 1,000", 2), ("1,001 to 2,000", 3)]
 
 
@@ -145,8 +147,8 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_of_sets_means_the_same(form):
     y = [NAMES[k] for k in Y]
-    own = vx.sets(y, FORMS[form](), classes=NAMES, ordered=True)
-    exact = vx.sets(y, MASK, classes=NAMES, ordered=True)
+    own = vx.evaluate_sets(y, FORMS[form](), classes=NAMES, ordered=True)
+    exact = vx.evaluate_sets(y, MASK, classes=NAMES, ordered=True)
     assert own == exact
     assert [line.label for line in own.by_class] == NAMES
 
@@ -159,24 +161,26 @@ def test_probabilities_are_taken_at_their_word():
     for row, places in zip(p, order, strict=True):
         needed = int(np.searchsorted(np.cumsum(row[places]), 0.8)) + 1
         sets.append(places[:needed].tolist())
-    assert vx.sets(y, p, level=0.8) == vx.sets(y, sets, classes=range(4), level=0.8)
-    by_threshold = vx.sets(y, p, threshold=0.2)
+    assert vx.evaluate_sets(y, p, level=0.8) == vx.evaluate_sets(y, sets, classes=range(4), level=0.8)
+    by_threshold = vx.evaluate_sets(y, p, threshold=0.2)
     mask = p > 0.2
     assert by_threshold.claimed == pytest.approx((p * mask).sum(axis=1).mean())
-    assert by_threshold.level_set.value == pytest.approx(vx.sets(y, mask, threshold=0.2).level_set.value)
+    assert by_threshold.level_set.value == pytest.approx(
+        vx.evaluate_sets(y, mask, threshold=0.2).level_set.value
+    )
 
 
 def test_lists_claim_their_mass():
     lists = vx.TopLists.from_dicts([{0: 0.5, 1: 0.2}, {2: 0.9}], n_classes=4)
-    own = vx.sets([1, 3], lists)
+    own = vx.evaluate_sets([1, 3], lists)
     assert (own.claimed, own.coverage.value) == (pytest.approx(0.8), 0.5)
     with pytest.raises(vx.InputError, match="top lists"):
-        vx.sets([1, 3], lists, ordered=True)
+        vx.evaluate_sets([1, 3], lists, ordered=True)
 
 
 def test_a_constant_reaches_the_level_and_the_score_tells():
     y = RNG.choice(4, 1000, p=[0.5, 0.3, 0.15, 0.05])
-    always = vx.sets(y, np.tile([True, True, True, False], (1000, 1)), level=0.9, threshold=0.2)
+    always = vx.evaluate_sets(y, np.tile([True, True, True, False], (1000, 1)), level=0.9, threshold=0.2)
     assert always.constant_size == 3
     counts = np.bincount(y, minlength=4) / 1000
     best = min(
@@ -192,10 +196,10 @@ def test_subgroups_that_are_not_covered_are_flagged():
     y = np.zeros(600, int)
     mask = np.ones((600, 2), bool)
     mask[:, 0] = RNG.random(600) < np.where(site == "north", 0.9, 0.75)
-    own = vx.sets(y, mask, level=0.9, by=pd.Series(site, name="site"))
+    own = vx.evaluate_sets(y, mask, level=0.9, by=pd.Series(site, name="site"))
     assert [line.label for line in own.flagged["site"]] == ["south"]
     # A small subgroup that is covered throughout is no evidence.
-    few = vx.sets([0] * 12, [[0]] * 12, level=0.9, by=["a"] * 6 + ["b"] * 6)
+    few = vx.evaluate_sets([0] * 12, [[0]] * 12, level=0.9, by=["a"] * 6 + ["b"] * 6)
     assert not few.flagged
 
 
@@ -240,7 +244,7 @@ def test_results_come_back_and_are_drawn(found):
     assert len(found.plot().axes) == 4
     assert found.plot_spans().axes
     with pytest.raises(vx.InputError, match="ordered"):
-        vx.sets([0, 1], [[0], [1]]).plot_spans()
+        vx.evaluate_sets([0, 1], [[0], [1]]).plot_spans()
     assert "sets without gaps" in repr(found)
     assert len(found.to_frame()) == 9
 
@@ -248,21 +252,27 @@ def test_results_come_back_and_are_drawn(found):
 # ---- refusals ------------------------------------------------------------------------------------
 
 BAD = {
-    "an unknown class": (lambda: vx.sets(["a"], [["a", "z"]], classes=["a", "b"]), r"row 0 names 'z'"),
-    "an unknown position": (lambda: vx.sets([0, 1], [[0], [7]], classes=range(3)), r"row 1 names 7"),
-    "a class twice": (lambda: vx.sets([0], [[1, 1]]), "every class once"),
-    "a wrong length": (lambda: vx.sets([0, 1], [[0]]), "2 outcomes and 1 sets"),
-    "a label alone": (lambda: vx.sets(["a"], ["a"]), "collection of classes"),
-    "a level in percent": (lambda: vx.sets([0], [[0]], level=90), r"Pass level=0\.9"),
-    "a threshold of 1": (lambda: vx.sets([0], [[0]], threshold=1), "between 0 and 1"),
-    "probabilities alone": (lambda: vx.sets([0, 1], np.array([[0.5, 0.5], [0.2, 0.8]])), "level=0.9"),
-    "no sets": (lambda: vx.sets([0, 1]), "must be given"),
+    "an unknown class": (
+        lambda: vx.evaluate_sets(["a"], [["a", "z"]], classes=["a", "b"]),
+        r"row 0 names 'z'",
+    ),
+    "an unknown position": (lambda: vx.evaluate_sets([0, 1], [[0], [7]], classes=range(3)), r"row 1 names 7"),
+    "a class twice": (lambda: vx.evaluate_sets([0], [[1, 1]]), "every class once"),
+    "a wrong length": (lambda: vx.evaluate_sets([0, 1], [[0]]), "2 outcomes and 1 sets"),
+    "a label alone": (lambda: vx.evaluate_sets(["a"], ["a"]), "collection of classes"),
+    "a level in percent": (lambda: vx.evaluate_sets([0], [[0]], level=90), r"Pass level=0\.9"),
+    "a threshold of 1": (lambda: vx.evaluate_sets([0], [[0]], threshold=1), "between 0 and 1"),
+    "probabilities alone": (
+        lambda: vx.evaluate_sets([0, 1], np.array([[0.5, 0.5], [0.2, 0.8]])),
+        "level=0.9",
+    ),
+    "no sets": (lambda: vx.evaluate_sets([0, 1]), "must be given"),
     "a mask of halves": (lambda: vx.Sets.from_mask(np.array([[0.5, 1]])), "0 and 1 only"),
-    "an outcome that is unknown": (lambda: vx.sets([0, 9], MASK[:2]), "row 1 holds 9"),
+    "an outcome that is unknown": (lambda: vx.evaluate_sets([0, 9], MASK[:2]), "row 1 holds 9"),
     "sets as forecasts": (lambda: vx.evaluate(Y, vx.Sets.from_mask(MASK)), "prediction sets"),
-    "two kinds of groups": (lambda: vx.sets(Y, MASK, groups=[GROUPS, GROUPS]), "of one kind"),
+    "two kinds of groups": (lambda: vx.evaluate_sets(Y, MASK, groups=[GROUPS, GROUPS]), "of one kind"),
     "an unknown column": (
-        lambda: vx.sets(
+        lambda: vx.evaluate_sets(
             vx.scan(pa.table({"y": [0], "p_0": [0.5], "p_1": [0.5]}), target="y"), level=0.9, by="x"
         ),
         "a column that `scan` was told of",
@@ -278,9 +288,9 @@ def test_bad_input_is_named(case):
 
 
 def test_what_is_odd_is_said():
-    empty = vx.sets(Y, np.zeros((N, K), bool), level=0.9)
+    empty = vx.evaluate_sets(Y, np.zeros((N, K), bool), level=0.9)
     assert "all sets are empty" in empty.cautions[0]
-    wrong = vx.sets(["a", "b"] * 20, [["x"]] * 40)
+    wrong = vx.evaluate_sets(["a", "b"] * 20, [["x"]] * 40)
     assert any("same class names" in caution for caution in wrong.cautions)
     with pytest.raises(vx.errors.RuleError, match="a set states none"):
         vx.brier(Y, vx.Sets.from_mask(MASK))

@@ -48,13 +48,13 @@ RESULTS = {
     "grades": lambda: vx.evaluate_grades(GRADES["a"]),
     "subgroups": lambda: vx.subgroups(Y, SHARP, by=np.arange(N) % 2, bootstrap=40),
     "subgroups of models": lambda: vx.subgroups(Y, {"a": A, "c": C}, by=np.arange(N) % 2, bootstrap=20),
-    "sets": lambda: vx.sets(Y, SHARP, level=0.9),
+    "sets": lambda: vx.evaluate_sets(Y, SHARP, level=0.9),
     "conformal": lambda: vx.conformal(Y, A, level=0.9),
     "raters": lambda: vx.raters(LABELS, A, **OWN_RATERS, n=2),
     "over time": lambda: vx.over_time(Y, A, time=np.arange(N) // 60),
     "plan": lambda: vx.plan(Y, {"a": A, "b": B}, rule="brier", difference=0.01),
     "refinement": lambda: vx.refinement(Y, SHARP, rule="brier", method="temperature"),
-    "pool": lambda: vx.fit_pool(Y, {"a": A, "b": B}, folds=3),
+    "pool": lambda: vx.fit_combination(Y, {"a": A, "b": B}, folds=3),
     "selection": lambda: History.from_columns({"pbs": [0.9, 0.6, 0.7], "brier": [0.5, 0.4, 0.3]}).select(),
 }
 
@@ -226,7 +226,7 @@ def test_one_infinite_row_does_not_make_a_model_best():
 
 
 def test_intervals_have_digits_that_tell_their_ends_apart():
-    many = vx.sets(np.zeros(400_000, int), np.tile([[1, 0]], (400_000, 1)).astype(bool), level=0.9)
+    many = vx.evaluate_sets(np.zeros(400_000, int), np.tile([[1, 0]], (400_000, 1)).astype(bool), level=0.9)
     ends = many.verdict.findings[0].text
     low, high = ends.split("CI ")[1].split(")")[0].split(" to ")
     assert low != high

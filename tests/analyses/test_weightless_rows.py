@@ -59,7 +59,7 @@ def test_a_ranking_is_no_column_when_rows_are_skipped(call):
 
 
 FITS = {
-    "fit_pool": lambda *a, **o: vx.fit_pool(*a, **o).fold_weights,
+    "fit_combination": lambda *a, **o: vx.fit_combination(*a, **o).fold_weights,
     "recalibrate": lambda *a, **o: [t.loss for t in vx.recalibrate(*a, method="temperature", **o).trials],
     "choose_thresholds": lambda *a, **o: vx.choose_thresholds(*a, bootstrap=2, **o).per_fold,
 }
@@ -67,10 +67,10 @@ FITS = {
 
 @pytest.mark.parametrize("name", FITS)
 def test_fits_to_few_rows_elsewhere_are_those_in_memory_with_weightless_rows_or_without(name):
-    forecasts = {"a": P, "b": P[::-1]} if name == "fit_pool" else P
+    forecasts = {"a": P, "b": P[::-1]} if name == "fit_combination" else P
     here = FITS[name](Y, forecasts, weights=W)
     there = FITS[name](Scattered(Y, forecasts, weights=W))
-    some = {model: p[5:] for model, p in forecasts.items()} if name == "fit_pool" else P[5:]
+    some = {model: p[5:] for model, p in forecasts.items()} if name == "fit_combination" else P[5:]
     without = FITS[name](Y[5:], some, weights=W[5:])
     assert np.array(there) == pytest.approx(np.array(here), abs=1e-9)
     assert np.array(without) == pytest.approx(np.array(here), abs=1e-9)

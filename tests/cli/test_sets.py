@@ -35,7 +35,7 @@ def as_json(*arguments):
 
 def test_the_command_says_what_the_library_says(files):
     found = as_json(files / "test.csv", "--level", 0.8, "--by", "site")
-    exact = vx.sets(Y[100:], P[100:], level=0.8, classes=NAMES, by={"site": SITE[100:]})
+    exact = vx.evaluate_sets(Y[100:], P[100:], level=0.8, classes=NAMES, by={"site": SITE[100:]})
     assert found["sets"]["coverage"]["value"] == exact.coverage.value
     assert [line["label"] for line in found["sets"]["by"]["site"]] == ["north", "south"]
     assert found["conformal"] is None
@@ -48,7 +48,7 @@ def test_conformal_sets_with_a_page(files, tmp_path):
     found = as_json(files / "test.csv", *calibration, *own, *out)
     made = vx.conformal(Y[:100], P[:100], level=0.8, score="rps", classes=NAMES)
     assert vx.results.Conformal.load(tmp_path / "a.json") == made
-    exact = vx.sets(Y[100:], made.apply(P[100:]), ordered=True)
+    exact = vx.evaluate_sets(Y[100:], made.apply(P[100:]), ordered=True)
     assert found["sets"]["winkler"]["value"] == exact.winkler.value
     page = (tmp_path / "a.html").read_text()
     assert "Sets of ordered classes" in page

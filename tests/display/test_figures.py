@@ -75,7 +75,7 @@ def test_a_hard_prediction_far_above_all_lists_is_written():
 def test_legends_stay_within_the_figure():
     y, p = [0, 1, 1, 0], [0.2, 0.6, 0.9, 0.4]
     models = {f"a model with quite a long name, number {i}": p for i in range(4)}
-    for function in (vx.net_benefit, vx.murphy, vx.roc_curve):
+    for function in (vx.net_benefit, vx.diagrams.murphy, vx.roc_curve):
         figure = function(y, models).plot()
         figure.canvas.draw()
         box = figure.legends[0].get_window_extent()
@@ -86,7 +86,7 @@ def test_murphy_diagrams_show_all_of_every_curve():
     rng = np.random.default_rng(0)
     y = rng.choice(3, 100, p=[0.9, 0.05, 0.05])
     models = {"timid": np.full((100, 3), 1 / 3), "right": np.tile([0.9, 0.05, 0.05], (100, 1))}
-    found = vx.murphy(y, models)
+    found = vx.diagrams.murphy(y, models)
     scores = found.plot().axes[:3]
     for ax, event in zip(scores, ("0", "1", "2"), strict=True):
         top = max(found.curve(event, name).values.max() for name in models)
@@ -125,8 +125,8 @@ def _priced(n=240):
 
 
 NAMED = {
-    "sets": lambda y, p: vx.sets(y, p, level=0.9, classes=MONEY, by={"$_$": y}).plot(),
-    "spans": lambda y, p: vx.sets(y, p, level=0.9, classes=MONEY, ordered=True).plot_spans(),
+    "sets": lambda y, p: vx.evaluate_sets(y, p, level=0.9, classes=MONEY, by={"$_$": y}).plot(),
+    "spans": lambda y, p: vx.evaluate_sets(y, p, level=0.9, classes=MONEY, ordered=True).plot_spans(),
     "models": lambda y, p: vx.compare(y, {"$a_$": p, "b": p[::-1]}, classes=MONEY).plot(),
     "curves": lambda y, p: vx.roc_curve(y, p, classes=MONEY).plot(),
     "reliability": lambda y, p: vx.reliability(y, p, classes=MONEY, resamples=0).plot(),

@@ -157,7 +157,15 @@ def test_any_number_of_classes_by_one_kernel(change, k):
     y[:9] = [7, 8, 0, 0, 0, 0, 0, k - 1, 0]
     y[9:60] = p[9:60].argmax(axis=1)
     weights = np.random.default_rng(0).random(len(y))
-    ordinal = [vx.brier, vx.log_score, vx.zero_one, vx.ZeroOne("lowest"), vx.abs_rps, vx.rps, vx.ranked_log]
+    ordinal = [
+        vx.brier,
+        vx.log_score,
+        vx.zero_one,
+        vx.rules.ZeroOne("lowest"),
+        vx.abs_rps,
+        vx.rps,
+        vx.ranked_log,
+    ]
     found = {}
     for path in ("compiled", "arrays"):
         found[path] = [
@@ -318,7 +326,7 @@ def test_an_inner_loss_is_computed_once():
 
 
 def test_a_trace_computes_what_the_formulas_do():
-    rules = (*vx.rules.RULES.values(), Mine(), vx.Log(clip=0.1), vx.penalized(vx.rps, "minimal"))
+    rules = (*vx.rules.RULES.values(), Mine(), vx.rules.Log(clip=0.1), vx.penalized(vx.rps, "minimal"))
     y, p = forecasts(50, 4, ties=False)
     needs = {"log_true", *(name for rule in rules for name in rule.needs)}
     stats = compute(vx.Forecasts(y, p).batch(0, 50), needs)

@@ -136,7 +136,7 @@ def test_losses_do_not_wait_for_the_device(no_waiting):
     target, weights = on_torch(y), on_torch(np.ones(500))
     per_class = torch.ones(6)
     for rule in RULES:
-        if isinstance(rule, vx.ZeroOne):
+        if isinstance(rule, vx.rules.ZeroOne):
             continue
         for dtype in (torch.float64, torch.float32, torch.bfloat16):
             z = on_torch(np.log(p)).to(dtype).requires_grad_()

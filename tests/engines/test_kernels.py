@@ -43,7 +43,7 @@ class Sharp(vx.rules.Rule):
 
 ALL = [*RULES, vx.padded(vx.zero_one), Sharp()]
 # In the emulator fewer: together they read all statistics.
-FEW = [vx.brier, vx.pll, vx.spherical, vx.ZeroOne("lowest"), vx.rps, vx.ranked_log, Sharp()]
+FEW = [vx.brier, vx.pll, vx.spherical, vx.rules.ZeroOne("lowest"), vx.rps, vx.ranked_log, Sharp()]
 
 
 def rules_for(gpu, *, tame=False):
@@ -400,7 +400,7 @@ def test_other_libraries_on_a_gpu(gpu, library):
 # ---- derivatives of traces ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rule", [r for r in ALL if not isinstance(r, vx.ZeroOne)], ids=repr)
+@pytest.mark.parametrize("rule", [r for r in ALL if not isinstance(r, vx.rules.ZeroOne)], ids=repr)
 def test_derivatives_of_traces_are_slopes(rule):
     trace = record([rule], 5, log_true=True)
     whole, slopes = differentiate(trace)

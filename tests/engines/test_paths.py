@@ -108,7 +108,7 @@ KINDS = [
     strided,
     lists,
 ]
-RULES = [*vx.rules.RULES.values(), vx.penalized(vx.rps, "minimal"), vx.Log(base=2), vx.padded(vx.brier)]
+RULES = [*vx.rules.RULES.values(), vx.penalized(vx.rps, "minimal"), vx.rules.Log(base=2), vx.padded(vx.brier)]
 # A kernel with all rules takes long to compile. These read all statistics, which is enough where what differs
 # is how rows are stored. Other kinds share their kernels with `dense`, `zeros` and `logits`.
 STORED = [columns, separate, single, column_logits, binary, binary_logits]
@@ -221,7 +221,7 @@ def test_the_compiled_path_is_exact(data, change):
     p = np.array(rows, float)
     p /= p.sum(axis=1, keepdims=True)
     y = np.array(data.draw(st.lists(st.integers(0, k - 1), min_size=len(p), max_size=len(p))))
-    rules = [vx.brier, vx.RPS(normalized=False), vx.zero_one]
+    rules = [vx.brier, vx.rules.RPS(normalized=False), vx.zero_one]
     found = by_path(change, 0, lambda: tally(y, p, rules, {}))
     exact = [[Fraction(v) for v in row] for row in p.tolist()]
     expected = [

@@ -140,7 +140,7 @@ def check_benefit(rows: Rows, rng: np.random.Generator) -> None:
     t = Fraction(int(rng.integers(1, 8)), 8)
     total = sum(rows.w)
     found = vx.net_benefit(*rows.arrays(), thresholds=[float(t)], **rows.options)
-    elementary = vx.murphy(*rows.arrays(), thresholds=[float(t)], **rows.options)
+    elementary = vx.diagrams.murphy(*rows.arrays(), thresholds=[float(t)], **rows.options)
     for curve, loss, (score, hit) in zip(found.curves, elementary.curves, events(rows, False), strict=True):
         acted = [(h, w) for s, h, w in zip(score, hit, rows.w, strict=True) if s >= t]
         benefit = sum((w if h else -w * t / (1 - t) for h, w in acted), Fraction(0)) / total
@@ -199,7 +199,7 @@ def check_decomposition(rows: Rows, rng: np.random.Generator) -> None:
         ]
         for i, piece in enumerate((losses[0] - losses[1], losses[2] - losses[1], losses[2])):
             pieces[i] += piece
-    rule = vx.RPS(normalized=False) if ordered else vx.brier
+    rule = vx.rules.RPS(normalized=False) if ordered else vx.brier
     found = vx.decompose(*rows.arrays(), rule=rule, **rows.options).whole
     for name, wanted in zip(("miscalibration", "discrimination", "uncertainty"), pieces, strict=True):
         assert _near(getattr(found, name), wanted), f"{rule} {name} {getattr(found, name)}, exactly {wanted}"

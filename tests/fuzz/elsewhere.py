@@ -161,7 +161,7 @@ ONE: dict[str, Call] = {
     "net_benefit": lambda *a, **o: vx.net_benefit(*a, thresholds=[0.1, 0.3, 0.7], **o),
     "operating_points": lambda *a, **o: vx.operating_points(*a, threshold=[0.1, 0.3, 0.7], **o),
     "roc_curve": lambda *a, **o: vx.roc_curve(*a, points=10, **o),
-    "murphy": lambda *a, **o: vx.murphy(*a, thresholds=[0.1, 0.3, 0.7], **o),
+    "murphy": lambda *a, **o: vx.diagrams.murphy(*a, thresholds=[0.1, 0.3, 0.7], **o),
     "deferral": lambda *a, **o: vx.deferral(*a, defer=[0.1, 0.4], **o),
     "decompose": lambda *a, **o: vx.decompose(*a, rule="brier", **o),
     "decompose log": lambda *a, **o: vx.decompose(*a, rule="log_score", **o),
@@ -182,10 +182,10 @@ ONE: dict[str, Call] = {
 SEVERAL: dict[str, Call] = {
     "compare": lambda *a, **o: vx.compare(*a, rule=["brier", "log_score"], **o),
     "compare counts": lambda *a, **o: vx.compare(*a, rule="rps", weights_are="counts", **o),
-    "fit_pool": lambda *a, **o: vx.fit_pool(*a, folds=2, **o),
+    "fit_combination": lambda *a, **o: vx.fit_combination(*a, folds=2, **o),
     "roc_auc two": lambda *a, **o: vx.roc_auc(*a, **o),
     "net_benefit two": lambda *a, **o: vx.net_benefit(*a, thresholds=[0.2, 0.5], **o),
-    "murphy two": lambda *a, **o: vx.murphy(*a, thresholds=[0.2, 0.5], **o),
+    "murphy two": lambda *a, **o: vx.diagrams.murphy(*a, thresholds=[0.2, 0.5], **o),
 }
 
 

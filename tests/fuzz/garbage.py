@@ -204,7 +204,7 @@ ODD: dict[str, Callable[[], Any]] = {
     ),
     "time": lambda: datetime.time(12),
     "rule": lambda: vx.rps,
-    "class of rules": lambda: vx.Brier,
+    "class of rules": lambda: vx.rules.Brier,
     "top lists": lambda: _lists(),
     "sparse": lambda: _sparse(),
     # What belongs to another function, or to another argument of this one.
@@ -328,7 +328,7 @@ SPECIAL: dict[tuple[str, str], Callable[[], Any]] = {
     ("gradient", "logits"): lambda: np.log(P),
     ("compare", "p"): lambda: {"a": P, "b": P[::-1]},
     ("recalibrate", "method"): lambda: ["temperature", "isotonic"],
-    ("fit_pool", "forecasts"): lambda: {"a": P, "b": P[::-1]},
+    ("fit_combination", "forecasts"): lambda: {"a": P, "b": P[::-1]},
     ("scan and evaluate", "weights"): lambda: None,
     ("scan and evaluate", "groups"): lambda: None,
     ("scan and evaluate", "lists"): lambda: None,
@@ -352,7 +352,7 @@ ROWS = frozenset({"p", "forecasts"})
 def _fitted(name: str) -> Any:
     """What takes new rows."""
     if name == "Combination":
-        return vx.fit_pool(Y, {"a": P, "b": P[::-1]}, folds=2)
+        return vx.fit_combination(Y, {"a": P, "b": P[::-1]}, folds=2)
     if name == "Conformal":
         return vx.conformal(Y, P, level=0.5)
     return vx.recalibrate(Y, P, method="temperature", folds=2)

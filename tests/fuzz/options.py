@@ -23,7 +23,7 @@ def garbage(rng: np.random.Generator) -> object:
         np.array(["a"] * N), np.array([None] * N), np.arange(N), np.arange(N) // 12,
         np.float64(0.5), np.int64(2),
         np.datetime64("2020-01-01"), np.array(3), Fraction(1, 3), Decimal("0.5"), object(), object,
-        vx.brier, vx.RPS,
+        vx.brier, vx.rules.RPS,
         range(3), iter([0, 0.5]), slice(3), NotImplemented, Ellipsis, vx.InputError, len,
     ]  # fmt: skip
     return values[int(rng.integers(len(values)))]

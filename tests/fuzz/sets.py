@@ -68,14 +68,14 @@ def attempt(rng: np.random.Generator) -> None:
     wanted = dict(judged(rows, members, t))
     mask = np.array([[k in own for k in range(rows.n_classes)] for own in members])
     asked: dict[str, Any] = {"threshold": float(t), "ordered": True}
-    here = vx.sets(rows.y, mask, by=rows.by, **asked, **rows.options())
+    here = vx.evaluate_sets(rows.y, mask, by=rows.by, **asked, **rows.options())
     compare(here, wanted, f"mask, t={t}, {rows}")
     # Parts of rows do not know the largest weight, so that they take weights of usual size only.
     usual = rows._replace(scale=1.0)
     handle = Scattered(
         usual.y, usual.forecasts(), n_parts=int(rng.integers(1, 4)), by=np.array(rows.by), **usual.options()
     )
-    compare(vx.sets(handle, by="by", **asked), wanted, f"parts, t={t}, {rows}")
+    compare(vx.evaluate_sets(handle, by="by", **asked), wanted, f"parts, t={t}, {rows}")
     check_conformal(rng, rows)
 
 

@@ -191,7 +191,7 @@ def test_every_function_with_groups_allows_for_two_kinds_or_refuses_them(rows):
             or not set(needed) <= set(required)
         ):
             continue
-        models = ("compare", "compare_folds", "fit_pool", "plan", "score_map")
+        models = ("compare", "compare_folds", "fit_combination", "plan", "score_map")
         given = {"a": p, "b": p[:, ::-1]} if name in models else p
         given = p > 0.2 if name == "sets" else given
         outcomes = p if name == "raters" else y
@@ -208,7 +208,16 @@ def test_every_function_with_groups_allows_for_two_kinds_or_refuses_them(rows):
     assert (
         {"compare", "evaluate"}
         <= allowed
-        <= {"compare", "compare_folds", "evaluate", "fit_pool", "plan", "raters", "recalibrate", "refinement"}
+        <= {
+            "compare",
+            "compare_folds",
+            "evaluate",
+            "fit_combination",
+            "plan",
+            "raters",
+            "recalibrate",
+            "refinement",
+        }
     )
 
 

@@ -221,7 +221,7 @@ def test_float32_probabilities():
         vx.sa_rps,
         vx.abs_rps,
         vx.penalized(vx.rps),
-        vx.ZeroOne("lowest"),
+        vx.rules.ZeroOne("lowest"),
         vx.penalized(vx.brier, ties="lowest"),
     ],
     ids=repr,
@@ -254,7 +254,11 @@ def test_why_padded_refuses():
 
 
 def test_padded_rules_have_a_text_form():
-    for rule in (vx.padded(vx.pbs), vx.padded(vx.Log(base=2), 0.25), vx.padded(vx.brier, invalid_penalty=0)):
+    for rule in (
+        vx.padded(vx.pbs),
+        vx.padded(vx.rules.Log(base=2), 0.25),
+        vx.padded(vx.brier, invalid_penalty=0),
+    ):
         assert vx.parse(repr(rule)) == rule
     assert repr(vx.padded(vx.brier)) == "padded(brier)"
     assert isinstance(vx.parse("padded(brier, invalid_penalty=0.5)"), Padded)

@@ -59,7 +59,7 @@ def test_two_columns_of_subgroups_are_crossed():
     ],
 )
 def test_each_column_of_sets_and_grades_is_a_breakdown(given):
-    sets = vx.sets(Y, P, level=0.9, by=given())
+    sets = vx.evaluate_sets(Y, P, level=0.9, by=given())
     assert {name: [line.label for line in own] for name, own in sets.by.items()} == {
         "site": ["north", "south"],
         "sex": ["f", "m"],
@@ -116,21 +116,24 @@ def test_the_classes_of_new_rows_are_those_fitted(what):
 def test_ordered_sets_of_a_handle_have_the_classes_fitted():
     made = vx.conformal(np.array(NAMES)[Y], P, classes=NAMES, score="rps")
     table = pd.DataFrame({"y": np.array(NAMES)[Y], **{f"p_{name}": P[:, k] for k, name in enumerate(NAMES)}})
-    found = vx.sets(made.apply(vx.scan(table, target="y", probs="p_*", classes=NAMES)), ordered=True)
+    found = vx.evaluate_sets(made.apply(vx.scan(table, target="y", probs="p_*", classes=NAMES)), ordered=True)
     assert found.gapless.value == 1
     with pytest.raises(vx.InputError, match="in the same order"):
         made.apply(vx.scan(table, target="y", probs="p_*", classes=NAMES[::-1]))
 
 
 MISTAKES = {
-    "columns of a handle are not labels": (lambda: vx.sets(scanned(by="site"), level=0.9, by=SITE), "by"),
-    "nor a mapping": (lambda: vx.sets(scanned(by="site"), level=0.9, by={"site": SITE}), "by"),
+    "columns of a handle are not labels": (
+        lambda: vx.evaluate_sets(scanned(by="site"), level=0.9, by=SITE),
+        "by",
+    ),
+    "nor a mapping": (lambda: vx.evaluate_sets(scanned(by="site"), level=0.9, by={"site": SITE}), "by"),
     "two columns of a handle": (
         lambda: vx.subgroups(scanned(by=["site", "sex"]), by=["site", "sex"]),
         "by",
     ),
     "three columns": (lambda: vx.subgroups(Y, P, by=[SITE, SEX, SITE]), "by"),
-    "a name beside arrays": (lambda: vx.sets(Y, P, level=0.9, by="site"), "by"),
+    "a name beside arrays": (lambda: vx.evaluate_sets(Y, P, level=0.9, by="site"), "by"),
     "a name of subgroups": (lambda: vx.subgroups(Y, P, by="site"), "by"),
     "no labels": (lambda: vx.subgroups(Y, P, by=None), "by"),
     "a name beside grades": (lambda: vx.evaluate_grades(GRADES, by="site"), "by"),
@@ -143,7 +146,7 @@ MISTAKES = {
     "a number of sets": (lambda: vx.Sets.from_labels(3), "sets"),
     "lists that are none": (lambda: vx.Sets.from_lists([[0]]), "lists"),
     "one forecaster of two": (
-        lambda: vx.fit_pool(Y, {"a": P, "b": P[::-1]}, folds=2).apply(3),
+        lambda: vx.fit_combination(Y, {"a": P, "b": P[::-1]}, folds=2).apply(3),
         "forecasts",
     ),
 }

@@ -66,7 +66,7 @@ REFUSED = {
     "missing timedelta64": (lambda: vx.worst(Y, P, rule="brier", n=np.timedelta64("NaT")), "n"),
     "datetime64 for a count": (lambda: vx.worst(Y, P, rule="brier", n=np.datetime64("2020")), "n"),
     "timedelta64 for replicates": (lambda: vx.evaluate(Y, P, bootstrap=np.timedelta64(5, "s")), "bootstrap"),
-    "timedelta64 for a number": (lambda: vx.Log(base=np.timedelta64(2, "s")), "base"),
+    "timedelta64 for a number": (lambda: vx.rules.Log(base=np.timedelta64(2, "s")), "base"),
     "timedelta64 for classes": (lambda: vx.rps.bounds(np.timedelta64(3, "s")), "n_classes"),
     "timedelta for a share": (lambda: vx.evaluate(Y, P, confidence=datetime.timedelta(1)), "confidence"),
     "timedelta64 for labels": (lambda: vx.instance_f1([[1]], [[1]], labels=np.timedelta64(3, "s")), "labels"),

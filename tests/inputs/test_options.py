@@ -9,7 +9,7 @@ import pytest
 import verax as vx
 
 READERS = [vx.evaluate, vx.compare, vx.decompose, vx.retention, vx.selective, vx.subgroups, vx.worst, vx.ece]
-READERS += [vx.roc_auc, vx.average_precision, vx.c_index, vx.net_benefit, vx.murphy]
+READERS += [vx.roc_auc, vx.average_precision, vx.c_index, vx.net_benefit, vx.diagrams.murphy]
 READERS += [vx.operating_points, vx.roc_curve, vx.precision_recall_curve, vx.confidence_curve]
 READERS += [vx.calibration_slope, vx.risk_coverage, vx.choose_thresholds, vx.deferral]
 READERS += [vx.reliability, vx.compare_lengths, vx.rules.Rule.__call__, vx.rules.Rule.samples]

@@ -135,7 +135,7 @@ def test_swapped_arguments_and_lists_are_refused():
     with pytest.raises(vx.InputError, match="top lists"):
         vx.brier([[1, 2]], vx.TopLists.from_probabilities(np.array([[0.4, 0.6]]), 1), raters="counts")
     with pytest.raises(vx.InputError, match="one class per row"):
-        vx.fit_pool([[0.2, 0.8]] * 9, {"a": [[0.5, 0.5]] * 9, "b": [[0.4, 0.6]] * 9})
+        vx.fit_combination([[0.2, 0.8]] * 9, {"a": [[0.5, 0.5]] * 9, "b": [[0.4, 0.6]] * 9})
 
 
 # ---- every function -----------------------------------------------------------------------------

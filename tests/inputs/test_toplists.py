@@ -22,7 +22,12 @@ for _entry in references.entries():
 
 SYMMETRIC = [
     *(vx.brier, vx.log_score, vx.spherical, vx.zero_one, vx.pbs, vx.pll),
-    *(vx.Brier("mean"), vx.Log(base=2), vx.penalized(vx.spherical, "minimal"), vx.penalized(vx.brier, 0.3)),
+    *(
+        vx.rules.Brier("mean"),
+        vx.rules.Log(base=2),
+        vx.penalized(vx.spherical, "minimal"),
+        vx.penalized(vx.brier, 0.3),
+    ),
 ]
 
 

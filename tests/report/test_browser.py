@@ -345,7 +345,7 @@ INHERITED = ["__proto__", "constructor", "hasOwnProperty", "toString"]
 
 
 @dataclass(frozen=True, repr=False)
-class Inherited(vx.Brier):
+class Inherited(vx.rules.Brier):
     """A rule with such a name."""
 
     name = "__proto__"

@@ -9,7 +9,6 @@ import pytest
 import verax as vx
 from reports import LIGHT, light
 from scattered import Scattered, problem
-from verax import Recorded
 from verax._settings import changed
 from verax.analyses.samples import Sketch
 from verax.analyses.worst_ranks import LossCounts
@@ -202,7 +201,7 @@ def test_ranks_come_from_the_histograms_of_curves_where_no_row_has_a_weight(orde
 def test_parts_of_an_older_version_have_a_report(tmp_path):
     """Without what they did not save: subgroups, and ranks by other rules."""
     _, y, p = problem(300, 3, 0)
-    handle = Recorded(Scattered(y, p, by=np.arange(300) % 2), model="model")
+    handle = vx.scan(Scattered(y, p, by=np.arange(300) % 2), record="model")
     old = Problem.of(handle, None, ordered=False, costs=None, weights_are="importance")
     recipes = recipes_of(handle, old, Resampling(0.95, 100))
     new = ("model/ranks", "model/worst", "by by")

@@ -133,7 +133,7 @@ def test_no_page_has_characters_that_hide_or_turn_texts():
     monitor.update(y, p, time=np.arange(60) // 10)
     pages = {
         "report": light(y, p, classes=names, by={"s": labels}).to_html(),
-        "sets": sets_page(vx.sets(y, p, level=0.9, by={HIDDEN[0]: labels}), source=HIDDEN[5]),
+        "sets": sets_page(vx.evaluate_sets(y, p, level=0.9, by={HIDDEN[0]: labels}), source=HIDDEN[5]),
         "grades": grade_page(vx.evaluate_grades(grades[HIDDEN[0]], task=labels), name=HIDDEN[1]),
         "questions": question_page(vx.compare_grades(grades)),
         "monitor": monitor_page(monitor, title=HIDDEN[0], source=HIDDEN[1]),

@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow.csv as pacsv
 
 import verax as vx
-from verax import Recorded
 from verax.report import Report
 
 HERE = Path(os.path.relpath(Path(__file__).parent))
@@ -101,7 +100,7 @@ DENSE: dict[str, Callable[[Any], Any]] = {
     "ap": vx.average_precision,
     "c index": vx.c_index,
     "net benefit": vx.net_benefit,
-    "murphy": vx.murphy,
+    "murphy": vx.diagrams.murphy,
     "subgroups": lambda handle: vx.subgroups(handle, by="site", rule="brier", least=1, bootstrap=4),
 }
 REPORT: dict[str, Callable[[Any], Any]] = {"report": lambda handle: Report.of(handle)}
@@ -121,11 +120,11 @@ def analyses(name: str) -> dict[str, Callable[[Any], Any]]:
     return ONE | (LISTS if "list" in name else DENSE)
 
 
-def recorded(folder: Path, name: str) -> Iterator[tuple[int, Recorded]]:
+def recorded(folder: Path, name: str) -> Iterator[tuple[int, Any]]:
     """Each shard, with all its analyses."""
     for shard in range(SHARDS):
         handle = OPENED[name](folder, shard)
-        handle = Recorded(handle, model="model" if len(handle.models) == 1 else None)
+        handle = vx.scan(handle, record="model" if len(handle.models) == 1 else True)
         for analyse in analyses(name).values():
             analyse(handle)
         yield shard, handle

@@ -7,7 +7,6 @@ import pytest
 
 import verax as vx
 from scattered import Scattered, problem
-from verax import Recorded
 from verax.analyses.replicates import poisson_copies
 from verax.engines import histograms, keyed, keys
 from verax.errors import InputError
@@ -52,7 +51,7 @@ def test_saved_rows_merge_to_the_curves_of_all(tmp_path, change):
     for most in (2**20, 200):
         change(exact_up_to=most)
         for i, rows in enumerate(halves):
-            shard = Recorded(Scattered(y[rows], p[rows]), model="m")
+            shard = vx.scan(Scattered(y[rows], p[rows]), record="m")
             vx.evaluate(shard)
             vx.retention(shard, rule="rps", bootstrap=10)
             shard.save(tmp_path / f"{i}.verax")

@@ -167,7 +167,7 @@ def test_event_sums_fit_into_memory_and_do_not_depend_on_the_parts(change):
     [
         *(("brier", kind) for kind in ("rows", "weights", "groups", "both", "counts")),
         *(("rps", kind) for kind in ("rows", "both")),
-        *((vx.Log(base=2), kind) for kind in ("groups", "counts")),
+        *((vx.rules.Log(base=2), kind) for kind in ("groups", "counts")),
     ],
 )
 def test_components_have_the_intervals_of_those_of_the_rows(rule, kind):
@@ -249,7 +249,7 @@ def test_draws_are_the_same_wherever_rows_are(rule, k, n, units, tmp_path):
             for name, interval in theirs.intervals.items():
                 assert list(ours.intervals[name]) == pytest.approx(list(interval), abs=1e-12)
     for i, shard in enumerate(shards):
-        kept = vx.Recorded(vx.scan(shard, **columns), model="a")
+        kept = vx.scan(shard, **columns, record="a")
         vx.decompose(kept, **asked)
         kept.save(tmp_path / f"{i}.verax")
     merged = vx.decompose(vx.scan([tmp_path / "0.verax", tmp_path / "1.verax"]), **asked)

@@ -153,7 +153,7 @@ def test_risk_of_few_doubts_is_exact_and_has_the_intervals_of_the_rows(kind, cha
 FITS = {
     "recalibrate": lambda *rows, **own: vx.recalibrate(*rows, method="temperature", **own),
     "choose_thresholds": lambda *rows, **own: vx.choose_thresholds(*rows, bootstrap=20, **own),
-    "fit_pool": lambda *rows, **own: vx.fit_pool(*rows, folds=3, **own),
+    "fit_combination": lambda *rows, **own: vx.fit_combination(*rows, folds=3, **own),
 }
 
 
@@ -161,7 +161,7 @@ FITS = {
 @pytest.mark.parametrize("name", FITS)
 def test_fits_are_those_of_a_sample_that_does_not_depend_on_the_parts(name, kind, change):
     y, p, own = case(kind, n=600)
-    models = {"a": p, "b": problem(600, 3, 1)[2]} if name == "fit_pool" else p
+    models = {"a": p, "b": problem(600, 3, 1)[2]} if name == "fit_combination" else p
     fit = FITS[name]
     found = [fit(Scattered(y, models, n_parts=n, seed=n, **own)) for n in (2, 7)]
     alike(found[0].to_dict(), found[1].to_dict())
@@ -171,7 +171,7 @@ def test_fits_are_those_of_a_sample_that_does_not_depend_on_the_parts(name, kind
     fitted = {
         "recalibrate": lambda result: result.trial("temperature").detail,
         "choose_thresholds": lambda result: {**result.to_dict(), "stored": None},
-        "fit_pool": lambda result: [round(weight, 3) for weight in result.weights.values()],
+        "fit_combination": lambda result: [round(weight, 3) for weight in result.weights.values()],
     }[name]
     assert fitted(found[0]) == fitted(fit(y, models, **own))
     change(sampled_rows=200)

@@ -70,7 +70,7 @@ EXCEPT["subgroups", "saved and merged"] = {*_drawn, "model"}, f"{_why}; saved mo
 PLACES = "folds follow the order of rows, and shards know only their own"
 CROSS_VALIDATED = (
     "choose_thresholds",
-    "fit_pool",
+    "fit_combination",
     "operating_points of thresholds",
     "recalibrate",
     "refinement",
@@ -153,7 +153,7 @@ def test_graded_answers_are_refused_where_forecasts_are_needed():
 
 FACTORS = (0.5, 3.0, 1e-200, 1e200)
 # Fits end where steps are small, and rounding moves where that is.
-FITTED = {"fit_pool": 1e-7}
+FITTED = {"fit_combination": 1e-7}
 WEIGHED = [(name, kind) for name, asked in TABLE.items() for kind in asked.takes if name != "Report.of"]
 WEIGHED += [(name, "graded") for name in law.GRADED]
 
@@ -265,7 +265,7 @@ def test_lists_are_refused_wherever_they_are():
     given = law.lists(40)
     for name, asked in TABLE.items():
         # Pools of lists are fitted in memory only.
-        if "lists" not in asked.takes and name not in ("Report.of", "fit_pool"):
+        if "lists" not in asked.takes and name not in ("Report.of", "fit_combination"):
             memory = refusal(lambda: asked.in_memory(given))  # noqa: B023
             assert memory[1] is not None, name
             assert refusal(lambda: asked.of_handle(asked.open(given.table, given))) == memory, name  # noqa: B023

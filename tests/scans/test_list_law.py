@@ -77,7 +77,7 @@ def test_curves_are_those_of_the_rows_or_within_their_bounds(own, seed, change):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_calibration_is_within_its_bounds(own, seed):
     handle = Scattered(Y, LISTS, n_parts=6, seed=seed, by=SITE, **own)
-    for rule in ("brier", vx.Brier(scale="mean")):
+    for rule in ("brier", vx.rules.Brier(scale="mean")):
         within_bounds(vx.decompose(handle, rule=rule), vx.decompose(Y, LISTS, rule=rule, **own))
     found = vx.reliability(handle, resamples=0, places=4)
     exact = vx.reliability(Y, LISTS, resamples=0, places=4, weights=own.get("weights"))

@@ -17,7 +17,6 @@ import verax as vx
 from scanned import alike
 from scannedlists import COLUMNS, IDS, MODELS, NAMES, OWN, M, N, in_memory, table
 from scattered import cut_engine
-from verax import Recorded
 from verax.report import Report
 
 
@@ -262,7 +261,7 @@ def test_what_lists_cannot_do_says_so(tmp_path):
 def test_summaries_are_saved_and_merged(tmp_path):
     given = {**COLUMNS, "classes": M, "probs": MODELS["a"], "lists": True}
     for i in range(3):
-        shard = Recorded(vx.scan(table().slice(300 * i, 300), **given), model="a")
+        shard = vx.scan(table().slice(300 * i, 300), **given, record="a")
         _ = vx.evaluate(shard), vx.worst(shard, rule="brier", n=4), vx.decompose(shard, rule="brier")
         shard.save(tmp_path / f"{i}.verax")
     week = vx.scan(sorted(tmp_path.glob("*.verax")))

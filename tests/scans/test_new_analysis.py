@@ -51,7 +51,7 @@ def test_top_lists():
 
 def test_saved_summaries(tmp_path):
     for i, rows in enumerate((TABLE.slice(0, 120), TABLE.slice(120))):
-        shard = vx.Recorded(vx.scan(rows, target="label", weights="w"), model="m")
+        shard = vx.scan(rows, target="label", weights="w", record="m")
         heavy_losses(shard, **ASKED)
         shard.save(tmp_path / f"{i}.verax")
     saved = vx.scan([tmp_path / "0.verax", tmp_path / "1.verax"])

@@ -12,7 +12,6 @@ import pytest
 import verax as vx
 from scanned import alike
 from scattered import Scattered
-from verax import Recorded
 from verax.analyses.cards.container import read_summaries, write_summaries
 from verax.analyses.cards.saved import merge_files
 from verax.inference.intervals import Resampling
@@ -61,7 +60,7 @@ def opened(path):
 def saved(shards):
     """Every analysis of every part, saved."""
     for i in range(3):
-        handle = Recorded(opened(shards / f"part{i}.parquet"), model="model")
+        handle = vx.scan(opened(shards / f"part{i}.parquet"), record="model")
         for analyse in ANALYSES.values():
             analyse(handle)
         handle.save(shards / f"part{i}.verax")
@@ -106,14 +105,14 @@ def test_the_worst_rows_keep_their_ids(saved):
 
 def test_models_may_be_called_like_their_files(saved, tmp_path):
     for i in range(2):
-        handle = Recorded(vx.scan(saved / f"part{i}.parquet", classes=CLASSES))
+        handle = vx.scan(saved / f"part{i}.parquet", classes=CLASSES, record=True)
         vx.evaluate(handle)
         handle.save(tmp_path / f"{i}.verax")
     assert vx.evaluate(vx.scan([tmp_path / "0.verax", tmp_path / "1.verax"])).n_rows == 420
 
 
 def test_nothing_is_read_twice(shards, monkeypatch):
-    handle = Recorded(opened(shards / "part0.parquet"))
+    handle = vx.scan(opened(shards / "part0.parquet"), record=True)
     first = vx.evaluate(handle, ordered=True)
     monkeypatch.setattr(handle._handle, "_summarise", lambda *_: pytest.fail("read again"))
     assert vx.evaluate(handle.in_order(), ordered=True)["rps"] == first["rps"]
@@ -129,8 +128,8 @@ def test_what_was_not_saved_is_said(saved, tmp_path):
     with pytest.raises(vx.InputError, match="a card only"):
         vx.scan(tmp_path / "card.verax")
     with pytest.raises(vx.InputError, match="asked for something"):
-        Recorded(opened(saved / "part0.parquet")).save(tmp_path / "empty.verax")
-    other = Recorded(vx.scan(saved / "part0.parquet", classes=CLASSES))
+        vx.scan(opened(saved / "part0.parquet"), record=True).save(tmp_path / "empty.verax")
+    other = vx.scan(saved / "part0.parquet", classes=CLASSES, record=True)
     vx.evaluate(other, ordered=True)
     other.save(tmp_path / "other.verax")
     with pytest.raises(vx.InputError, match="their by differ"):
@@ -159,7 +158,7 @@ def test_merged_files_do_not_grow_with_the_number_of_parts(shards, tmp_path):
     table, size = papq.read_table(shards / "all.parquet"), 120
     cut = {f"{i}": table.slice(i * size, size) for i in range(N // size)}
     for name, each in {"all": table, **cut}.items():
-        handle = Recorded(vx.scan(each, target="label", classes=CLASSES, id="name", by="site"), model="model")
+        handle = vx.scan(each, target="label", classes=CLASSES, id="name", by="site", record="model")
         everything(handle)
         handle.save(tmp_path / f"{name}.verax")
     parts = [tmp_path / f"{name}.verax" for name in cut]
@@ -187,8 +186,8 @@ def test_merging_exact_sums_gives_the_same_bytes_in_any_order(tmp_path):
     paths = []
     for i in range(4):
         p = rng.multinomial(64, [0.5, 0.25, 0.25], 50) / 64
-        handle = Recorded(
-            vx.scan(pa.table({"label": rng.integers(0, 3, 50), **{f"p_{k}": p[:, k] for k in range(3)}}))
+        handle = vx.scan(
+            pa.table({"label": rng.integers(0, 3, 50), **{f"p_{k}": p[:, k] for k in range(3)}}), record=True
         )
         vx.decompose(handle, rule="brier")
         vx.retention(handle, rule="brier", metric="accuracy")
@@ -222,7 +221,7 @@ def test_comparisons_of_shards_merge(tmp_path, rule):
     rng = np.random.default_rng(0)
     y, p, q = rng.integers(0, 3, 80), *rng.dirichlet(np.ones(3), (2, 80))
     for i, rows in enumerate((slice(0, 30), slice(30, 80))):
-        shard = Recorded(Scattered(y[rows], {"a": p[rows], "b": q[rows]}, n_parts=2))
+        shard = vx.scan(Scattered(y[rows], {"a": p[rows], "b": q[rows]}, n_parts=2), record=True)
         vx.compare(shard, rule=rule)
         shard.save(tmp_path / f"{i}.verax")
     saved = vx.scan([tmp_path / "0.verax", tmp_path / "1.verax"])
@@ -241,13 +240,13 @@ def test_shards_without_names_merge_whatever_their_files_are_called(shards, tmp_
     }
     files = []
     for i in range(3):
-        shard = Recorded(opened(shards / f"part{i}.parquet"))
+        shard = vx.scan(opened(shards / f"part{i}.parquet"), record=True)
         assert shard.models == ("model",)
         for ask in (*asks.values(), vx.roc_auc, vx.roc_curve):
             ask(shard)
         shard.save(tmp_path / f"{i}.verax")
         files.append(tmp_path / f"{i}.verax")
-    merged, whole = vx.scan(files), Recorded(opened(shards / "all.parquet"))
+    merged, whole = vx.scan(files), vx.scan(opened(shards / "all.parquet"), record=True)
     found, wanted = (asks["compare"](handle).models["brier"][0] for handle in (merged, whole))
     assert (found.mean, found.skill) == pytest.approx((wanted.mean, wanted.skill))
     assert asks["subgroups"](merged).to_frame().shape == asks["subgroups"](whole).to_frame().shape
@@ -267,7 +266,7 @@ def test_a_shard_may_be_one_group(tmp_path):
     table = pa.table({"y": (rng.random(90) < p).astype(int), "p": p, "group": group})
     files = []
     for i in range(3):
-        shard = Recorded(vx.scan(table.slice(30 * i, 30), target="y", groups="group"))
+        shard = vx.scan(table.slice(30 * i, 30), target="y", groups="group", record=True)
         assert not vx.evaluate(shard).scores["brier"].interval.defined
         assert not vx.compare(shard, rule="brier", reference="uniform").models["brier"][0].interval.defined
         shard.save(tmp_path / f"{i}.verax")

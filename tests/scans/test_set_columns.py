@@ -17,7 +17,7 @@ MASK = _draw.random((N, 3)) < 0.6
 Y = _draw.integers(0, 3, N)
 SITE = np.where(np.arange(N) % 2, "north", "south")
 LISTS = [[CLASSES[k] for k in np.flatnonzero(row)] for row in MASK]
-EXACT = vx.sets(Y, MASK, level=0.6, classes=CLASSES, by=SITE)
+EXACT = vx.evaluate_sets(Y, MASK, level=0.6, classes=CLASSES, by=SITE)
 
 
 def frame():
@@ -58,16 +58,16 @@ def test_sets_are_those_in_memory(source, columns):
     given = {} if columns == "in_*" else {"classes": CLASSES}
     handle = vx.scan(frame() if source == "frame" else source, sets=columns, by="site", **given)
     assert handle.sets
-    found = vx.sets(handle, level=0.6, by="site")
+    found = vx.evaluate_sets(handle, level=0.6, by="site")
     alike(found)
     shares = {line.label: line.coverage for line in EXACT.by["subgroup"]}
     assert {line.label: line.coverage for line in found.by["site"]} == pytest.approx(shares, rel=1e-12)
 
 
 def test_positions_and_ordered_sets_and_comparisons():
-    alike(vx.sets(vx.scan("sets.jsonl", sets="places", classes=3), level=0.6))
-    exact = vx.sets(Y, MASK, level=0.6, ordered=True, classes=CLASSES)
-    found = vx.sets(vx.scan("sets.csv", sets="in_*", classes=CLASSES), level=0.6, ordered=True)
+    alike(vx.evaluate_sets(vx.scan("sets.jsonl", sets="places", classes=3), level=0.6))
+    exact = vx.evaluate_sets(Y, MASK, level=0.6, ordered=True, classes=CLASSES)
+    found = vx.evaluate_sets(vx.scan("sets.csv", sets="in_*", classes=CLASSES), level=0.6, ordered=True)
     same(found.gapless, exact.gapless)
     same(found.miss_distance, exact.miss_distance)
     both = vx.scan(
@@ -82,7 +82,11 @@ def test_positions_and_ordered_sets_and_comparisons():
 def test_partitions_of_dask_have_sets(monkeypatch):
     dask = pytest.importorskip("dask.dataframe")
     table = frame()[["label", "texts"]]
-    alike(vx.sets(vx.scan(dask.from_pandas(table, npartitions=3), sets="texts", classes=CLASSES), level=0.6))
+    alike(
+        vx.evaluate_sets(
+            vx.scan(dask.from_pandas(table, npartitions=3), sets="texts", classes=CLASSES), level=0.6
+        )
+    )
 
 
 @pytest.mark.parametrize(
@@ -110,7 +114,7 @@ def test_what_is_no_set_is_refused(change, options, words):
     for name, value in change.items():
         table.loc[3, name] = value
     with pytest.raises(InputError) as refused:
-        vx.sets(vx.scan(table, **options), level=0.6)
+        vx.evaluate_sets(vx.scan(table, **options), level=0.6)
     if words != "(texts)":
         assert words in str(refused.value)
 
@@ -121,34 +125,34 @@ def test_invalid_rows_are_left_out():
     table.loc[9, "texts"] = "flu|flu"
     handle = vx.scan(table, sets="texts", classes=CLASSES, invalid="skip")
     kept = np.delete(np.arange(N), [3, 5, 8, 9])
-    found = vx.sets(handle, level=0.6)
+    found = vx.evaluate_sets(handle, level=0.6)
     assert found.skipped.rows == (3, 5, 8, 9)
     assert found.skipped.reasons["sets that are missing or name unknown classes"] == 3
-    same(found.coverage, vx.sets(Y[kept], MASK[kept], level=0.6, classes=CLASSES).coverage)
+    same(found.coverage, vx.evaluate_sets(Y[kept], MASK[kept], level=0.6, classes=CLASSES).coverage)
 
 
 def test_invalid_rows_in_memory_are_left_out():
     kept = np.delete(np.arange(N), [2, 3, 5, 8])
     labels = [CLASSES[k] for k in Y]
-    exact = vx.sets(Y[kept], MASK[kept], level=0.6, classes=CLASSES)
+    exact = vx.evaluate_sets(Y[kept], MASK[kept], level=0.6, classes=CLASSES)
     lists, wrong = [list(own) for own in LISTS], list(labels)
     lists[3], lists[5], lists[2], wrong[8] = ["flu", "ebola"], None, ["flu", "flu"], None
-    found = vx.sets(wrong, lists, level=0.6, classes=CLASSES, invalid="skip", by=SITE)
+    found = vx.evaluate_sets(wrong, lists, level=0.6, classes=CLASSES, invalid="skip", by=SITE)
     same(found.coverage, exact.coverage)
     assert found.skipped.rows == (2, 3, 5, 8)
     mask = MASK.astype(int)
     mask[[2, 3, 5], 1] = 7
     weights = np.ones(N)
     weights[8] = -1
-    same(vx.sets(Y, mask, level=0.6, weights=weights, invalid="skip").coverage, exact.coverage)
+    same(vx.evaluate_sets(Y, mask, level=0.6, weights=weights, invalid="skip").coverage, exact.coverage)
     made, y = vx.Sets.from_mask(MASK, level=0.6), Y.astype(float)
     y[[2, 3, 5, 8]] = np.nan
-    same(vx.sets(y, made, invalid="skip").coverage, exact.coverage)
+    same(vx.evaluate_sets(y, made, invalid="skip").coverage, exact.coverage)
     p = np.full((N, 3), 1 / 3)
     p[4] = np.nan
-    assert vx.sets(Y, p, level=0.5, invalid="skip").skipped.rows == (4,)
+    assert vx.evaluate_sets(Y, p, level=0.5, invalid="skip").skipped.rows == (4,)
     with pytest.raises(InputError, match="'skip' for top lists"):
-        vx.sets(Y, vx.TopLists.from_probabilities(p[:4], 2), invalid="skip")
+        vx.evaluate_sets(Y, vx.TopLists.from_probabilities(p[:4], 2), invalid="skip")
 
 
 def test_the_command_line_reads_sets():

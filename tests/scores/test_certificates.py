@@ -22,13 +22,13 @@ NAMES = ["proper", "strictly_proper", "local", "symmetric", "distance_sensitive"
 
 VARIANTS = [
     *vx.rules.RULES.values(),
-    vx.Brier("half"),
-    vx.Brier("mean"),
-    vx.Log(base=2),
-    vx.Log(clip=1e-7),
-    vx.RPS(normalized=False),
-    vx.SaRPS("eq7"),
-    vx.ZeroOne("lowest"),
+    vx.rules.Brier("half"),
+    vx.rules.Brier("mean"),
+    vx.rules.Log(base=2),
+    vx.rules.Log(clip=1e-7),
+    vx.rules.RPS(normalized=False),
+    vx.rules.SaRPS("eq7"),
+    vx.rules.ZeroOne("lowest"),
     vx.penalized(vx.rps),
     vx.penalized(vx.spherical, "minimal"),
     vx.penalized(vx.brier, "minimal"),
@@ -41,7 +41,7 @@ VARIANTS = [
 
 
 # What differs from another of these by a factor alone.
-FACTORS = [vx.Brier("half"), vx.Log(base=2)]
+FACTORS = [vx.rules.Brier("half"), vx.rules.Log(base=2)]
 
 
 # ---- losses in exact arithmetic, and as functions a user may write ---------------------------------
@@ -218,7 +218,7 @@ def test_a_penalty_just_below_the_minimal_is_not_superior(inner, n_classes):
 
 
 def test_the_declared_properties_are_not_read():
-    class Secretive(vx.Brier):
+    class Secretive(vx.rules.Brier):
         @property
         def properties(self):
             raise AssertionError
@@ -385,7 +385,7 @@ def test_clipping_on_both_sides_of_two_classes_is_proper_but_not_strictly(c):
     [1e-3, 1e-15, 1e-250, *(pytest.param(c, marks=pytest.mark.long) for c in (1e-12, 1e-13, 1e-16, 1e-20))],
 )
 def test_a_clipped_log_score_is_found_out_at_every_scale(c):
-    three, two = certify(vx.Log(clip=c), 3), certified(vx.Log(clip=c), 2)
+    three, two = certify(vx.rules.Log(clip=c), 3), certified(vx.rules.Log(clip=c), 2)
     assert not three.proper
     found = three.findings["proper"].counterexample
     with localcontext(prec=400):
@@ -580,7 +580,7 @@ def test_losses_that_differ_are_shown_to_differ():
 
 
 def test_the_dictionary_is_json_and_its_fractions_are_exact():
-    for rule in (vx.sa_rps, vx.log_score, vx.Log(clip=1e-7), log_likelihood):
+    for rule in (vx.sa_rps, vx.log_score, vx.rules.Log(clip=1e-7), log_likelihood):
         certificate = certified(rule, 3)
         data = json.loads(json.dumps(certificate.to_dict(), allow_nan=False))
         assert list(data["findings"]) == NAMES
@@ -653,7 +653,7 @@ def test_numpy_integers_count_as_whole_numbers():
     assert certify(vx.brier, np.int64(2)).n_classes == 2
 
 
-@pytest.mark.parametrize("rule", [3, None, vx.Brier, [vx.brier]])
+@pytest.mark.parametrize("rule", [3, None, vx.rules.Brier, [vx.brier]])
 def test_what_is_neither_a_rule_nor_a_function(rule):
     with pytest.raises(InputError) as caught:
         certify(rule, 3)

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 
 import verax as vx
 from cases import GRADIENTS, RULES, SMOOTH, number
-from verax import Brier
+from verax.rules import Brier
 from verax.scores.gradients.duals import Dual, DualNamespace
 from verax.scores.gradients.logits import derivatives
 from verax.scores.gradients.statistics import Block
@@ -84,7 +84,9 @@ def test_vectors(entry):
     expected = {name: [number(x) for x in entry["expected"][name]] for name in ("grad", "hess_expected")}
     # Where terms of size one cancel, what is left is right to the rounding of those terms.
     assert vx.gradient(rule, [entry["y"]], z)[0] == pytest.approx(expected["grad"], rel=1e-12, abs=3e-16)
-    assert vx.expected_hessian(rule, z)[0] == pytest.approx(expected["hess_expected"], rel=1e-12, abs=3e-16)
+    assert vx.rules.expected_hessian(rule, z)[0] == pytest.approx(
+        expected["hess_expected"], rel=1e-12, abs=3e-16
+    )
 
 
 @pytest.mark.parametrize("k", [2, 3, 7])
@@ -125,7 +127,7 @@ def test_hessians_are_those_of_torch(rule):
             loss = lambda leaf, outcome=outcome: rule.samples([outcome], leaf[None, :], logits=True)[0]  # noqa: E731
             exact = torch.autograd.functional.hessian(loss, torch.tensor(row))
             expected[i] += p[i, outcome] * np.diag(exact.numpy())
-    np.testing.assert_allclose(vx.expected_hessian(rule, z), expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(vx.rules.expected_hessian(rule, z), expected, rtol=1e-9, atol=1e-12)
 
 
 # ---- laws --------------------------------------------------------------------------------------
@@ -146,7 +148,7 @@ def test_a_proper_rule_is_flat_at_the_truth(rule):
     p /= p.sum(axis=1, keepdims=True)
     expected = sum(p[:, [k]] * vx.gradient(rule, np.full(20, k), z) for k in range(5))
     np.testing.assert_allclose(expected, 0, atol=1e-13)
-    assert (vx.expected_hessian(rule, z) > 0).all()
+    assert (vx.rules.expected_hessian(rule, z) > 0).all()
 
 
 @pytest.mark.parametrize("rule", [vx.pbs, vx.pll, vx.penalized(vx.rps), vx.padded(vx.brier)], ids=repr)
@@ -164,7 +166,7 @@ def test_extreme_logits_give_finite_numbers(rule):
         y = np.full(len(z), k)
         assert np.isfinite(vx.gradient(rule, y, z)).all()
         if rule in TRAINABLE:
-            h = vx.expected_hessian(rule, z)
+            h = vx.rules.expected_hessian(rule, z)
             assert (np.isfinite(h) & (h >= 0)).all()
 
 
@@ -194,7 +196,7 @@ def test_log_odds_are_the_second_of_two_logits(rule):
     g, h = derivatives(rule, y, z[:, 1])
     assert g.shape == h.shape == (30,)
     np.testing.assert_array_equal(g, vx.gradient(rule, y, z)[:, 1])
-    np.testing.assert_array_equal(h, vx.expected_hessian(rule, z)[:, 1])
+    np.testing.assert_array_equal(h, vx.rules.expected_hessian(rule, z)[:, 1])
 
 
 @pytest.mark.parametrize(("n", "k"), [(70_000, 3), (3_000, 40), (1, 2)])
@@ -254,10 +256,10 @@ def test_what_is_no_rule_has_no_gradient():
 # ---- refusals ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rule", [vx.sa_rps, vx.abs_rps, vx.Log(clip=0.01), Everything()], ids=repr)
+@pytest.mark.parametrize("rule", [vx.sa_rps, vx.abs_rps, vx.rules.Log(clip=0.01), Everything()], ids=repr)
 def test_rules_that_are_not_proper_train_nothing(rule):
     with pytest.raises(vx.errors.RuleError, match="is not proper for 3 classes"):
-        vx.expected_hessian(rule, [[0.0, 0.0, 0.0]])
+        vx.rules.expected_hessian(rule, [[0.0, 0.0, 0.0]])
 
 
 def test_rules_of_unknown_propriety_train_nothing():
@@ -267,16 +269,16 @@ def test_rules_of_unknown_propriety_train_nothing():
         properties = replace(vx.brier.properties, proper=vx.rules.Holds.UNKNOWN)
 
     with pytest.raises(vx.errors.RuleError, match="is not known to be proper for 2 classes"):
-        vx.expected_hessian(Unknown(), [[0.0, 0.0]])
+        vx.rules.expected_hessian(Unknown(), [[0.0, 0.0]])
 
 
 def test_a_rule_that_is_proper_for_two_classes_trains_two():
-    assert vx.expected_hessian(vx.sa_rps, [[0.0, 0.0]]).tolist() == [[0.125, 0.125]]
+    assert vx.rules.expected_hessian(vx.sa_rps, [[0.0, 0.0]]).tolist() == [[0.125, 0.125]]
 
 
 def test_a_rule_that_only_jumps_trains_nothing():
     with pytest.raises(vx.errors.RuleError, match="zero_one has no gradient"):
-        vx.expected_hessian(vx.zero_one, [[0.0, 0.0, 0.0]])
+        vx.rules.expected_hessian(vx.zero_one, [[0.0, 0.0, 0.0]])
 
 
 def test_formulas_that_cannot_be_differentiated_say_why():

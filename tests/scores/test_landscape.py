@@ -41,7 +41,7 @@ def lenient(y, p):
     "rule", [*vx.rules.RULES, "padded(pbs)", "penalized(rps, 'minimal')", "log_score(clip=0.1)", Cubic()]
 )
 def test_losses_are_those_of_the_rule(rule, n_classes):
-    found = vx.landscape(rule, n_classes=n_classes)
+    found = vx.diagrams.landscape(rule, n_classes=n_classes)
     rule = vx.parse(rule)
     rows = np.random.default_rng(0).choice(len(found.points), 60, replace=False)
     for y in range(n_classes):
@@ -60,7 +60,7 @@ def test_losses_are_those_of_the_rule(rule, n_classes):
     [(rule, truth) for i, rule in enumerate(PROPER) for j, truth in enumerate(TRUTHS) if (i + j) % 2],
 )
 def test_a_proper_rule_is_lowest_at_the_truth(rule, truth):
-    found = vx.landscape(rule, truth)
+    found = vx.diagrams.landscape(rule, truth)
     assert found.truth_is_best
     assert found.minimiser.tolist() == truth
     assert found.lowest.loss == pytest.approx(vx.rules.RULES[rule].entropy(truth))
@@ -78,7 +78,7 @@ def test_squared_absolute_rps_is_lowest_next_to_the_mean_class(truth):
     exact = [Fraction(0)] * 3
     exact[below], exact[below + 1] = below + 1 - mean, mean - below
     loss = sum(t * (sum(p * abs(j - y) for j, p in enumerate(exact)) / 2) ** 2 for y, t in enumerate(q))
-    found = vx.landscape("sa_rps", [float(x) for x in q])
+    found = vx.diagrams.landscape("sa_rps", [float(x) for x in q])
     np.testing.assert_allclose(found.minimiser, [float(x) for x in exact], atol=1e-6)
     assert found.lowest.loss == pytest.approx(float(loss), abs=1e-13)
     assert found.truth_is_best == (exact == q)
@@ -104,7 +104,7 @@ def test_the_lowest_place_of_improper_rules(rule, truth, best, loss):
     if best is None:
         scaled = 1 / np.sqrt(truth)
         best = 1 - 2 * scaled / scaled.sum()
-    found = vx.landscape(rule, truth, len(truth))
+    found = vx.diagrams.landscape(rule, truth, len(truth))
     np.testing.assert_allclose(found.minimiser, best, atol=2e-6)
     assert found.truth_is_best is False
     if loss is not None:
@@ -132,7 +132,7 @@ def test_the_lowest_place_of_improper_rules(rule, truth, best, loss):
 )
 def test_what_is_refused(arguments, said):
     with pytest.raises(vx.VeraxError) as caught:
-        vx.landscape(*arguments)
+        vx.diagrams.landscape(*arguments)
     assert said in str(caught.value)
 
 
@@ -154,11 +154,11 @@ def texts(ax):
 
 
 def test_triangles_have_a_panel_for_each_outcome(plt):
-    axes = vx.landscape("log_score").plot().axes[:3]
+    axes = vx.diagrams.landscape("log_score").plot().axes[:3]
     assert [ax.get_title() for ax in axes] == [f"class {y} happens" for y in range(3)]
     # The colours are the losses; the infinite ones at the edge have the last colour and a line of their own.
     mesh = axes[1].collections[0]
-    found = vx.landscape("log_score")
+    found = vx.diagrams.landscape("log_score")
     colours = np.asarray(mesh.get_array())
     finite = found.losses[:, 1] < colours.max()
     np.testing.assert_array_equal(colours[finite], found.losses[finite, 1])
@@ -168,13 +168,13 @@ def test_triangles_have_a_panel_for_each_outcome(plt):
     assert np.allclose(ends[:, 1], 0)
     assert set(np.round(180 * ends[:, 0]).astype(int)) == set(range(181))
     axes[0].figure.canvas.draw()
-    single = vx.landscape("zero_one", [0.5, 0.2, 0.3]).plot().axes[0]
+    single = vx.diagrams.landscape("zero_one", [0.5, 0.2, 0.3]).plot().axes[0]
     assert texts(single) == ["the truth loses least, as others do"]
 
 
 def test_the_truth_and_the_lowest_place_are_marked(plt):
     figure, ax = plt.subplots()
-    assert vx.landscape("sa_rps", [0.5, 0.2, 0.3]).plot(ax) is figure
+    assert vx.diagrams.landscape("sa_rps", [0.5, 0.2, 0.3]).plot(ax) is figure
     assert texts(ax) == ["truth", "(0.2, 0.8, 0) loses least"]
     truth, best = (np.ravel(line.get_xydata()) for line in ax.lines[-2:])
     root = np.sqrt(3) / 2
@@ -182,13 +182,13 @@ def test_the_truth_and_the_lowest_place_are_marked(plt):
     np.testing.assert_allclose(best, [0.4, 0.8 * root])
     figure.canvas.draw()
     with pytest.raises(vx.InputError, match="`ax` must be left out, or be 3 axes"):
-        vx.landscape("brier").plot(ax)
+        vx.diagrams.landscape("brier").plot(ax)
     three, axes = plt.subplots(1, 3)
-    assert vx.landscape(lenient).plot(list(axes)) is three
+    assert vx.diagrams.landscape(lenient).plot(list(axes)) is three
 
 
 def test_curves_show_what_a_tie_costs(plt):
-    (ax,) = vx.landscape("pbs", n_classes=2).plot().axes
+    (ax,) = vx.diagrams.landscape("pbs", n_classes=2).plot().axes
     # Both curves end at the tie, and a dot has the loss of the tie itself: (1/2) ^ 2 * 2 + (1/2) * (1/2).
     dots = [line.get_xydata()[0].tolist() for line in ax.lines if line.get_marker() == "o"]
     assert dots == [[0.5, 0.75], [0.5, 0.75]]
@@ -196,11 +196,11 @@ def test_curves_show_what_a_tie_costs(plt):
     assert np.isnan(curve).any()
     steps = np.abs(np.diff(curve[:, 1]))
     assert np.nanmax(steps) < 0.01
-    (log,) = vx.landscape("log_score", [0.6, 0.4], 2).plot().axes
+    (log,) = vx.diagrams.landscape("log_score", [0.6, 0.4], 2).plot().axes
     assert [text.get_text() for text in log.texts] == ["∞", "∞"]
     assert np.isfinite(log.get_ylim()).all()
     # A smooth curve has no break.
-    (smooth,) = vx.landscape("brier", n_classes=2).plot().axes
+    (smooth,) = vx.diagrams.landscape("brier", n_classes=2).plot().axes
     assert not np.isnan(smooth.lines[0].get_xydata()).any()
     assert not [line for line in smooth.lines if line.get_marker() == "o"]
     for each in (ax, log, smooth):

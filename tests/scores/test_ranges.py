@@ -39,13 +39,13 @@ def test_it_is_twice_the_integral_of_elementary_scores_in_rationals():
 
 def test_it_is_the_area_under_the_murphy_curve():
     y, p = drawn()
-    curve = vx.murphy(y, p, thresholds=np.linspace(0.1, 0.3, 801)).curve()
+    curve = vx.diagrams.murphy(y, p, thresholds=np.linspace(0.1, 0.3, 801)).curve()
     assert 2 * trapezoid(curve.values, curve.thresholds) == pytest.approx(RANGE(y, p), abs=1e-5)
 
 
 def test_all_thresholds_make_half_the_brier_score():
     y, p = drawn()
-    whole, half = vx.rules.ThresholdBrier(), vx.Brier(scale="half")
+    whole, half = vx.rules.ThresholdBrier(), vx.rules.Brier(scale="half")
     np.testing.assert_allclose(whole.samples(y, p), half.samples(y, p), atol=1e-15)
 
 
@@ -53,7 +53,7 @@ def test_ranges_side_by_side_add_up():
     y, p = drawn()
     parts = [vx.rules.ThresholdBrier(a, b) for a, b in ((0, 0.1), (0.1, 0.3), (0.3, 1))]
     total = sum(rule.samples(y, p) for rule in parts)
-    np.testing.assert_allclose(total, vx.Brier(scale="half").samples(y, p), atol=1e-15)
+    np.testing.assert_allclose(total, vx.rules.Brier(scale="half").samples(y, p), atol=1e-15)
 
 
 # As briertools 0.0.4 computes it: BrierScorer().score(y, p, threshold_range=...).

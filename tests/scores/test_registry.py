@@ -19,14 +19,14 @@ from verax.scores.registry import as_rules, stored_rule
         (" brier ", vx.brier),
         ("brier()", vx.brier),
         ("log_score", vx.log_score),
-        ("log_score(base=2)", vx.Log(base=2)),
-        ("log_score(2)", vx.Log(base=2)),
+        ("log_score(base=2)", vx.rules.Log(base=2)),
+        ("log_score(2)", vx.rules.Log(base=2)),
         ("pbs", vx.pbs),
         ("penalized(brier)", vx.pbs),
         ("penalized(log_score)", vx.pll),
-        ("penalized(brier(scale='mean'), penalty=0.8)", vx.penalized(vx.Brier("mean"), 0.8)),
+        ("penalized(brier(scale='mean'), penalty=0.8)", vx.penalized(vx.rules.Brier("mean"), 0.8)),
         ('penalized(rps, "minimal", ties="lowest")', vx.penalized(vx.rps, "minimal", "lowest")),
-        ("rps(normalized=False)", vx.RPS(normalized=False)),
+        ("rps(normalized=False)", vx.rules.RPS(normalized=False)),
     ],
 )
 def test_texts(text, rule):
@@ -60,7 +60,7 @@ def test_texts(text, rule):
         ("log_score(base=9e999)", "`base` must be a finite number"),
         (None, "given as a rule or as its name"),
         (3, "given as a rule or as its name"),
-        (vx.Brier, "is a class of rules"),
+        (vx.rules.Brier, "is a class of rules"),
         (int, "given as a rule or as its name"),
     ],
 )
@@ -78,15 +78,15 @@ def test_every_registered_rule_is_an_attribute():
 @pytest.mark.parametrize(
     ("make", "argument"),
     [
-        (lambda: vx.Log(base=1), "base"),
-        (lambda: vx.Log(base=10**400), "base"),
-        (lambda: vx.Log(base="2"), "base"),
-        (lambda: vx.Log(clip=0.5), "clip"),
-        (lambda: vx.Brier("double"), "scale"),
-        (lambda: vx.Brier(np.array(["sum", "half"])), "scale"),
-        (lambda: vx.SaRPS(["unit"]), "scale"),
-        (lambda: vx.ZeroOne(None), "ties"),
-        (lambda: vx.RPS(normalized="no"), "normalized"),
+        (lambda: vx.rules.Log(base=1), "base"),
+        (lambda: vx.rules.Log(base=10**400), "base"),
+        (lambda: vx.rules.Log(base="2"), "base"),
+        (lambda: vx.rules.Log(clip=0.5), "clip"),
+        (lambda: vx.rules.Brier("double"), "scale"),
+        (lambda: vx.rules.Brier(np.array(["sum", "half"])), "scale"),
+        (lambda: vx.rules.SaRPS(["unit"]), "scale"),
+        (lambda: vx.rules.ZeroOne(None), "ties"),
+        (lambda: vx.rules.RPS(normalized="no"), "normalized"),
         (lambda: vx.penalized("brier"), "rule"),
         (lambda: vx.penalized(vx.brier, "max"), "penalty"),
         (lambda: vx.penalized(vx.brier, math.inf), "penalty"),
@@ -105,7 +105,11 @@ def test_wrong_parameters_are_input_errors(make, argument):
 
 
 def test_numbers_of_numpy_have_a_text_form_too():
-    for rule in (vx.Log(base=np.float64(2)), vx.penalized(vx.brier, np.float32(0.5)), vx.RPS(np.False_)):
+    for rule in (
+        vx.rules.Log(base=np.float64(2)),
+        vx.penalized(vx.brier, np.float32(0.5)),
+        vx.rules.RPS(np.False_),
+    ):
         assert vx.parse(repr(rule)) == rule
 
 
@@ -120,7 +124,7 @@ def test_a_rule_is_its_own_text():
 
 @pytest.mark.parametrize(
     ("text", "rule"),
-    [("log", vx.log_score), ("log(base=2)", vx.Log(base=2)), ("penalized(log)", vx.pll)],
+    [("log", vx.log_score), ("log(base=2)", vx.rules.Log(base=2)), ("penalized(log)", vx.pll)],
 )
 def test_the_former_name_of_the_log_score_is_read_and_answered_where_it_is_typed(text, rule):
     with pytest.warns(DeprecationWarning, match="'log' is now called 'log_score'") as found:

@@ -22,7 +22,7 @@ def largest_correct_rps(k):
 def test_the_largest_rps_of_a_correct_forecast(k):
     exact = largest_correct_rps(k)
     assert vx.rps.sup_correct(k) == float(exact / (k - 1))
-    assert vx.RPS(normalized=False).sup_correct(k) == float(exact)
+    assert vx.rules.RPS(normalized=False).sup_correct(k) == float(exact)
 
 
 @pytest.mark.parametrize("rule", [vx.pbs, vx.pll, vx.penalized(vx.rps), vx.penalized(vx.rps, "minimal")])

@@ -119,12 +119,12 @@ def test_skipped_rows_come_back_as_they_were():
 
 
 def test_rules_are_found_by_their_names():
-    rules = [*RULES, vx.Log(base=2), vx.padded(vx.penalized(vx.brier, penalty=2.5), 0.5), *LIST_METRICS]
+    rules = [*RULES, vx.rules.Log(base=2), vx.padded(vx.penalized(vx.brier, penalty=2.5), 0.5), *LIST_METRICS]
     assert formulas_named(names_of(rules)) == rules
 
 
 def test_a_rule_that_only_the_caller_knows_is_refused():
-    class Own(vx.Brier):
+    class Own(vx.rules.Brier):
         pass
 
     with pytest.raises(InputError, match="must be rules of verax, to be stored"):

@@ -55,7 +55,7 @@ def history():
         ("eval_log", "validation", vx.log_score),
         ("val_sa_rps_epoch", "validation", vx.sa_rps),
         ("val_penalized(rps)", "validation", vx.penalized(vx.rps)),
-        ("val_brier(scale='half')", "validation", vx.Brier(scale="half")),
+        ("val_brier(scale='half')", "validation", vx.rules.Brier(scale="half")),
     ],
 )
 def test_rules_are_read_from_names(name, part, rule):

@@ -35,7 +35,7 @@ p = {name: cross_val_predict(m, x / 16, y, cv=3, method="predict_proba") for nam
 # Along a line every model has the same score: what it gains by discrimination it loses by
 # miscalibration. Far to the right are those that recalibration would move left.
 
-found = vx.score_map(y, p, rule="brier")
+found = vx.diagrams.score_map(y, p, rule="brier")
 found.plot()
 
 # %%

@@ -3,7 +3,7 @@ Which classes might it be?
 ==========================
 
 A prediction set names several classes. Split conformal prediction makes sets that cover the outcome with a
-stated probability; ``vx.sets`` shows for whom they do not. The data are generated.
+stated probability; ``vx.evaluate_sets`` shows for whom they do not. The data are generated.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ held_out, test = slice(0, 1000), slice(1000, 3000)
 # The ranked probability score makes sets of ordered classes without gaps. A bar is a set, a dot an outcome.
 
 made = vx.conformal(y[held_out], p[held_out], level=0.9, score="rps", classes=grades)
-found = vx.sets(y[test], made.apply(p[test]), ordered=True)
+found = vx.evaluate_sets(y[test], made.apply(p[test]), ordered=True)
 print(found.verdict)
 found.plot_spans()
 

@@ -2,7 +2,7 @@
 Two forecasters: should I follow one, or both?
 ==============================================
 
-The mean of several forecasts is often better than each of them. ``vx.fit_pool`` finds the weights
+The mean of several forecasts is often better than each of them. ``vx.fit_combination`` finds the weights
 with the lowest loss, cross-validates the pool, and tests whether it beats its parts.
 """
 
@@ -24,7 +24,7 @@ models = {
 }
 forecasts = {name: cross_val_predict(m, x, y, cv=4, method="predict_proba") for name, m in models.items()}
 
-found = vx.fit_pool(y, forecasts, rule="brier")
+found = vx.fit_combination(y, forecasts, rule="brier")
 print(found)
 
 # %%

@@ -40,7 +40,7 @@ for rule in ("brier", "log_score"):
 # score weights all thresholds equally and the two cancel; the log score gives most weight to the
 # ends.
 
-found = vx.murphy(y, forecasts, classes=["slower", "faster"])
+found = vx.diagrams.murphy(y, forecasts, classes=["slower", "faster"])
 found.plot()
 print(*found.sentences)
 assert not found.dominates("naive Bayes", "blood pressure")

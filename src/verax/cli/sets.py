@@ -82,7 +82,7 @@ def sets(
     --level. Top lists are the sets of the classes they name. --sets names the columns of sets that are in the
     file.
     """
-    from verax.analyses.sets.sets import sets as judge
+    from verax.analyses.sets.sets import evaluate_sets
     from verax.cli.opening import Opened, cut
 
     if calibrate is not None and reading.sets:
@@ -100,7 +100,7 @@ def sets(
     how = {"level": level, "threshold": threshold, "ordered": reading.ordered, "confidence": confidence}
     if made is not None:
         rows = rows.with_sets(made)
-    found = rows.marked(rows.ask(judge, by=by or None, **how))
+    found = rows.marked(rows.ask(evaluate_sets, by=by or None, **how))
     verdict = found.verdict.with_source(Typed.source())
     texts = [*verdict_lines(verdict), *rows.said(), *([] if made is None else [made._text()]), found._text()]
     if made is not None and save is not None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce, wraps
 from operator import add
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, get_args, get_origin
 
@@ -20,7 +21,7 @@ import numpy as np
 
 from verax.common.packing import dump, load, refusing
 from verax.common.sizes import in_digits
-from verax.errors import InputError, Remedy
+from verax.errors import InputError, Remedy, passing
 from verax.inputs.arrays import Ints
 from verax.inputs.pairs import are_shared, paired, places_of, some_of
 from verax.inputs.rows import Rows, at_fault
@@ -522,6 +523,22 @@ class Handle(ABC):
     def kept(self) -> Part | None:
         """All rows as one part, where they are in memory; None elsewhere."""
         return None
+
+    def save(self, path: str | Path, card: Any = None) -> None:
+        """Write the summaries that analyses asked for to a file that `scan` opens, if they were kept.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        card : Scorecard, optional
+            The card, where it is not the first that was asked for.
+        """
+        raise InputError(
+            "must be opened so that it keeps summaries before these can be saved",
+            argument="source",
+            remedies=[passing("to `scan`", record=True)],
+        )
 
     @property
     def class_names(self) -> tuple[str, ...]:

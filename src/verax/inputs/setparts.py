@@ -114,5 +114,7 @@ def refuse_sets(sets: bool, name: Hashable = "") -> None:
             kind="type",
             found="these are prediction sets",
             source=str(name),
-            remedies=[Remedy('Judge sets with vx.sets(y, sets), or compare them by rule="level_set".')],
+            remedies=[
+                Remedy('Judge sets with vx.evaluate_sets(y, sets), or compare them by rule="level_set".')
+            ],
         )

@@ -62,7 +62,7 @@ class Recorded(Handle):
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> for day in ("monday", "tuesday"):
     ...     _ = (folder / f"{day}.csv").write_text("label,p_cat,p_dog\ncat,0.8,0.2\ndog,0.4,0.6\n")
-    ...     shard = Recorded(vx.scan(folder / f"{day}.csv"))
+    ...     shard = vx.scan(folder / f"{day}.csv", record=True)
     ...     _ = vx.evaluate(shard), vx.decompose(shard, rule="brier")
     ...     shard.save(folder / f"{day}.verax")
     >>> week = vx.scan([folder / "monday.verax", folder / "tuesday.verax"])

@@ -23,6 +23,7 @@ def scan(
     source: object,
     reading: Reading | None = None,
     *,
+    record: bool | str = False,
     progress: Callable[[int], None] | None = None,
     **keywords: Unpack[Keywords],
 ) -> Handle:
@@ -41,6 +42,10 @@ def scan(
         partition * 2^33 + position.
     reading : Reading, optional
         How rows are read, said once for several sources. The keywords below override its fields.
+    record : bool or str, default False
+        Whether to keep every summary that analyses ask for. The handle then has `save(path)`, which writes
+        them to a file that `scan` opens, so that shards are analysed where they are. A text is a name for
+        the only model; models of all shards need the same names. The source may be a handle.
     progress : callable, optional
         Called with the number of rows of every part that has been read.
     **keywords
@@ -65,6 +70,8 @@ def scan(
     >>> round(card["brier"], 3)
     0.2
     """
+    if record and isinstance(source, Handle) and reading is None and not keywords:
+        return recorded(source, record)
     asked = ScanOptions(Reading.of(reading, keywords), progress)
     unread = next((name for name in _OF_COMMANDS if name in keywords), None)
     if unread is not None:
@@ -73,7 +80,15 @@ def scan(
             argument=unread,
             remedies=[passing("for a column of grades", grades=...)],
         )
-    return open_asked(source, asked)
+    opened = open_asked(source, asked)
+    return recorded(opened, record) if record else opened
+
+
+def recorded(handle: Handle, model: bool | str) -> Handle:
+    """The handle, with all summaries that it is asked for kept."""
+    from verax.scans.saved import Recorded
+
+    return Recorded(handle, model=model if isinstance(model, str) else None)
 
 
 def open_asked(source: object, asked: ScanOptions, engines: Sequence[str] = ENGINES) -> Handle:

@@ -66,10 +66,10 @@ def landscape(
     Examples
     --------
     >>> import verax as vx
-    >>> vx.landscape("sa_rps", truth=[0.5, 0.2, 0.3])
+    >>> vx.diagrams.landscape("sa_rps", truth=[0.5, 0.2, 0.3])
     Landscape of sa_rps over 3 classes, truth (0.5, 0.2, 0.3).
     (0.2, 0.8, 0) has the lowest expected loss, 0.19. The truth has an expected loss of 0.22.
-    >>> vx.landscape("rps", truth=[0.5, 0.2, 0.3]).minimiser.tolist()
+    >>> vx.diagrams.landscape("rps", truth=[0.5, 0.2, 0.3]).minimiser.tolist()
     [0.5, 0.2, 0.3]
     """
     name, losses = losses_function(rule)
@@ -132,7 +132,7 @@ class Landscape(Tabled):
     Examples
     --------
     >>> import verax as vx
-    >>> found = vx.landscape(vx.rps, truth=[0.2, 0.3, 0.5])
+    >>> found = vx.diagrams.landscape(vx.rps, truth=[0.2, 0.3, 0.5])
     >>> found.points.shape
     (16471, 3)
     """

@@ -172,7 +172,7 @@ def parse(text: Rule | str) -> Rule:
     >>> import verax as vx
     >>> vx.parse("penalized(brier)") == vx.pbs
     True
-    >>> vx.parse(repr(vx.Log(base=10)))
+    >>> vx.parse(repr(vx.rules.Log(base=10)))
     log_score(base=10)
     """
     rule = stored_rule(text)

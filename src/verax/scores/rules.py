@@ -138,7 +138,7 @@ class Log(Rule):
     Examples
     --------
     >>> import verax as vx
-    >>> vx.Log(base=2)([0, 1], [[0.5, 0.5], [0.75, 0.25]])
+    >>> vx.rules.Log(base=2)([0, 1], [[0.5, 0.5], [0.75, 0.25]])
     1.5
     """
 

@@ -1,4 +1,4 @@
-"""`fit_pool`: forecasters weighed by a proper rule, and whether their pool beats each of them."""
+"""`fit_combination`: forecasters weighed by a proper rule, and whether their pool beats each of them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SMOOTH = {"p_true", "rest_sq", "log_true", "invalid"}
 
 
 @reads
-def fit_pool(
+def fit_combination(
     y: object,
     forecasts: Mapping[str, object] | None = None,
     *,
@@ -99,7 +99,7 @@ def fit_pool(
     >>> truth = rng.dirichlet(np.ones(4), 1000)
     >>> y = np.array([rng.choice(4, p=row) for row in truth])
     >>> noisy = {name: 0.5 * truth + 0.5 * rng.dirichlet(np.ones(4), 1000) for name in ("ann", "bob")}
-    >>> found = vx.fit_pool(y, noisy)
+    >>> found = vx.fit_combination(y, noisy)
     >>> {name: round(weight, 1) for name, weight in found.weights.items()}, found.beats_all
     ({'ann': 0.4, 'bob': 0.6}, True)
     """
@@ -216,7 +216,7 @@ class Combination(WithVerdict, Tabled, MaySkip):
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 2, 200)
     >>> good, bad = 0.5 + 0.3 * (2 * y - 1), rng.random(200)
-    >>> found = vx.fit_pool(y, {"good": good, "bad": bad})
+    >>> found = vx.fit_combination(y, {"good": good, "bad": bad})
     >>> found.weights["good"] > found.weights["bad"]
     True
     """
@@ -238,7 +238,7 @@ class Combination(WithVerdict, Tabled, MaySkip):
         forecasts : mapping of str to forecasts, or sequence of forecasts
             The forecasts of each forecaster, by name or in the same order.
         **form : Any
-            How rows are written, as for `fit_pool`: `classes`, `normalize`, `logits`.
+            How rows are written, as for `fit_combination`: `classes`, `normalize`, `logits`.
 
         Returns
         -------

@@ -88,7 +88,7 @@ def murphy(
     --------
     >>> import numpy as np, verax as vx
     >>> y = [0, 0, 1, 1]
-    >>> found = vx.murphy(y, {"sharp": [0.1, 0.2, 0.8, 0.9], "dull": [0.4, 0.4, 0.6, 0.6]})
+    >>> found = vx.diagrams.murphy(y, {"sharp": [0.1, 0.2, 0.8, 0.9], "dull": [0.4, 0.4, 0.6, 0.6]})
     >>> found.difference("sharp", "dull").order
     'a'
     >>> found.sentences
@@ -171,7 +171,8 @@ class Murphy(EventCurves[EventCurve, MurphyDifference]):
     Examples
     --------
     >>> import verax as vx
-    >>> found = vx.murphy([0, 0, 1, 1], {"sharp": [0.1, 0.2, 0.8, 0.9], "dull": [0.4, 0.4, 0.6, 0.6]})
+    >>> models = {"sharp": [0.1, 0.2, 0.8, 0.9], "dull": [0.4, 0.4, 0.6, 0.6]}
+    >>> found = vx.diagrams.murphy([0, 0, 1, 1], models)
     >>> found.dominates("sharp", "dull")
     True
     """

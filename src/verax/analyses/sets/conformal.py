@@ -34,7 +34,7 @@ def conformal(
     ceil((n + 1) level)-th smallest nonconformity of n calibration rows that the model has not seen. A set
     holds the classes whose nonconformity is at most that. If new rows are exchangeable with the calibration
     rows, their sets cover with a probability of at least the level, on average over rows: not for every
-    class or subgroup, which `sets` tells.
+    class or subgroup, which `evaluate_sets` tells.
 
     - "lac": one minus the probability of the class. The smallest sets on average; doubtful rows may have
       empty ones.
@@ -80,7 +80,7 @@ def conformal(
     >>> p = rng.dirichlet(np.ones(4), 2000)
     >>> y = np.array([rng.choice(4, p=row) for row in p])
     >>> found = vx.conformal(y[:1000], p[:1000], level=0.9)
-    >>> f"{vx.sets(y[1000:], found.apply(p[1000:])).coverage:.3f}"
+    >>> f"{vx.evaluate_sets(y[1000:], found.apply(p[1000:])).coverage:.3f}"
     '0.887 (0.866 to 0.905)'
     """
     asked, measure = check_level(level), Nonconformity.of(score, _seed(seed))

@@ -106,7 +106,7 @@ class Conformal(StoredAsJson, WithVerdict, Tabled, MaySkip):
         Returns
         -------
         Sets or Handle
-            The sets. Of a handle, a handle on sets, which `sets` judges.
+            The sets. Of a handle, a handle on sets, which `evaluate_sets` judges.
 
         Examples
         --------
@@ -153,7 +153,7 @@ class Conformal(StoredAsJson, WithVerdict, Tabled, MaySkip):
             f"exchangeable with {rows}; 95% of such samples give a coverage of {low:.1%} to {high:.1%}."
         )
         ends = Interval(low, high, method="beta")
-        step = NextStep("judge the sets on other rows", "vx.sets(y_new, conformal.apply(p_new))")
+        step = NextStep("judge the sets on other rows", "vx.evaluate_sets(y_new, conformal.apply(p_new))")
         return [Finding(Claim.COVERS, text, numbers={"coverage": (self.level, ends)}, step=step)]
 
     # ---- out ---------------------------------------------------------------------------------

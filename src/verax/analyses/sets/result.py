@@ -32,7 +32,7 @@ class SetMeasure:
     Examples
     --------
     >>> import verax as vx
-    >>> found = vx.sets([0, 1, 2, 0], [[0], [1, 2], [1], [0]])
+    >>> found = vx.evaluate_sets([0, 1, 2, 0], [[0], [1, 2], [1], [0]])
     >>> float(found.coverage)
     0.75
     """
@@ -170,7 +170,7 @@ class SetEvaluation(WithVerdict, Tabled, MaySkip):
     --------
     >>> import numpy as np, verax as vx
     >>> sets = np.array([[1, 1, 0], [0, 1, 0], [0, 1, 1], [1, 0, 0]], bool)
-    >>> found = vx.sets([0, 1, 2, 1], sets, level=0.9)
+    >>> found = vx.evaluate_sets([0, 1, 2, 1], sets, level=0.9)
     >>> float(found.coverage), float(found.size), found.sizes
     (0.75, 1.5, {1: 0.5, 2: 0.5})
     """

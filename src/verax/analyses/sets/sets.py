@@ -1,4 +1,4 @@
-"""`sets`: how good prediction sets are."""
+"""`evaluate_sets`: how good prediction sets are."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class SetReading(TypedDict, total=False):
 
 
 @reads
-def sets(
+def evaluate_sets(
     y: object,
     sets: object = None,
     *,
@@ -119,7 +119,7 @@ def sets(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.dirichlet(np.ones(4), 2000)
     >>> y = np.array([rng.choice(4, p=row) for row in p])
-    >>> found = vx.sets(y, p, level=0.9)
+    >>> found = vx.evaluate_sets(y, p, level=0.9)
     >>> f"{found.coverage:.3f}", f"{found.size:.2f}"
     ('0.946 (0.935 to 0.955)', '3.07 (3.04 to 3.09)')
     """

@@ -27,7 +27,7 @@ def combine(
     A row lists every class that any forecaster lists there. A forecaster who does not list a class
     counts with the proxy probability of their list. So the padded distribution of the result is the
     average of the padded distributions, and lists of different lengths may be combined. Use
-    `truncate(k)` to shorten the result; `fit_pool` fits the weights.
+    `truncate(k)` to shorten the result; `fit_combination` fits the weights.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def combine(
 
     See Also
     --------
-    fit_pool : Fit the weights.
+    fit_combination : Fit the weights.
 
     Examples
     --------

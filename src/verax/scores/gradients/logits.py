@@ -91,7 +91,7 @@ def expected_hessian(rule: Rule, logits: object) -> Floats:
     Examples
     --------
     >>> import verax as vx
-    >>> vx.expected_hessian(vx.log_score, [[0.0, 0.0]]).tolist()
+    >>> vx.rules.expected_hessian(vx.log_score, [[0.0, 0.0]]).tolist()
     [[0.25, 0.25]]
     """
     rows, _ = to_array(logits, "logits")

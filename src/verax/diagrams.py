@@ -1,0 +1,14 @@
+"""Diagrams that show more than a number: of a rule, of many models, of all proper scores.
+
+>>> import verax as vx
+>>> vx.diagrams.landscape("rps", truth=[0.5, 0.2, 0.3]).minimiser.tolist()
+[0.5, 0.2, 0.3]
+"""
+
+from __future__ import annotations
+
+from verax.analyses.calibration.score_map import score_map
+from verax.analyses.decisions.murphy import murphy
+from verax.scores.landscape import landscape
+
+__all__ = ["landscape", "murphy", "score_map"]
