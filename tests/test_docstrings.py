@@ -37,7 +37,7 @@ PLACES = {
 RESULTS = {
     "verax.adapters.boosting.catboost": ["CatBoostMetric", "CatBoostObjective"],
     "verax.adapters.boosting.trees": ["Metric", "Objective"],
-    "verax.analyses.calibration.list_results": ["ListClaim"],
+    "verax.analyses.calibration.claims": ["ListClaim"],
     "verax.analyses.calibration.score_map": ["MappedModel"],
     "verax.analyses.cards.lines": ["CardLine"],
     "verax.analyses.cases": ["Case", "ListCase", "ShareCase"],

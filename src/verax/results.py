@@ -8,9 +8,8 @@
 
 from __future__ import annotations
 
-from verax.analyses.calibration.components import Components, Decomposition
-from verax.analyses.calibration.curves import Reliability, ReliabilityCurve
-from verax.analyses.calibration.list_results import ListDecomposition, ListReliability
+from verax.analyses.calibration.components import Components, Decomposition, ListDecomposition
+from verax.analyses.calibration.curves import ListReliability, Reliability, ReliabilityCurve
 from verax.analyses.calibration.score_map import ScoreMap
 from verax.analyses.calibration.slope_result import CalibrationLine, CalibrationSlopes
 from verax.analyses.cards.listcard import ListCard

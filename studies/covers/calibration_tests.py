@@ -7,7 +7,7 @@ from scipy.special import softmax
 
 import verax as vx
 from covers.claims import Measure, claim, share_of
-from verax.analyses.calibration.overconfidence import overconfidence_of
+from verax.analyses.calibration.claims import overconfidence_of
 from verax.inputs.forecasts import Forecasts
 
 

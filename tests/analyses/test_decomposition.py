@@ -21,13 +21,14 @@ from cases import NAMESPACES, forecasts, needs_numba, number
 from covers import calibration_tests
 from covers import decomposition as promises
 from realdata import load
-from verax.analyses.calibration import walks
+from verax.analyses.calibration import sums
+from verax.analyses.calibration.cells import smooth_frequencies
 from verax.analyses.calibration.components import COMPONENTS
-from verax.analyses.calibration.event_recipe import EventRecipe
-from verax.analyses.calibration.events import recalibrate, split
-from verax.analyses.calibration.eventsums import bins_of_rows
-from verax.analyses.calibration.optimism import smooth_frequencies
+from verax.analyses.calibration.events import split
+from verax.analyses.calibration.isotonic import recalibrate
+from verax.analyses.calibration.recipes import EventRecipe
 from verax.analyses.calibration.sources import RowEvents
+from verax.analyses.calibration.sums import bins_of_rows
 from verax.inputs.memory import InMemory, open_rows
 from verax.kernels import walking
 from verax.kernels.ledger import spend
@@ -585,7 +586,7 @@ def test_events_before_and_after_kernels_are_loaded_add_up(change):
     change(compiled_from=0)
     compiled = vx.decompose(y, p, rule="brier", bootstrap=30).whole
     # One more row than the first event has.
-    change(compiled_at_once=spend("draws in cells", 0) + walks._WORK * 1101)
+    change(compiled_at_once=spend("draws in cells", 0) + sums._WORK * 1101)
     partly = vx.decompose(y, p, rule="brier", bootstrap=30).whole
     assert compiled.accuracy.variance == pytest.approx(partly.accuracy.variance, rel=1e-12, abs=0)
 
@@ -615,7 +616,7 @@ def test_every_forecast_finds_its_cell(width):
     starts = np.unique(np.append(0.3 + 0.6 * width * rng.random(400), 1.0))
     values = np.concatenate([starts, np.nextafter(starts[1:], 0), rng.uniform(starts[0], 1, 30_000)])
     expected = np.searchsorted(starts, values, side="right") - 1
-    assert np.array_equal(walks.cells_of(starts, values), expected)
+    assert np.array_equal(sums.cells_of(starts, values), expected)
 
 
 @needs_numba

@@ -5,8 +5,8 @@ import pytest
 
 from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.curves import CellBand
-from verax.analyses.calibration.events import IsotonicFit, recalibrate
-from verax.analyses.calibration.eventsums import bins_of_rows
+from verax.analyses.calibration.isotonic import IsotonicFit, recalibrate
+from verax.analyses.calibration.sums import bins_of_rows
 
 
 def event(given, happened):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression
 
 from cases import needs_numba
-from verax.analyses.calibration import events, refits
+from verax.analyses.calibration import isotonic
 from verax.analyses.calibration.isotonic import _pool, isotonic_edges
 
 VALUES = st.floats(0, 1, width=32) | st.sampled_from([0.0, 0.25, 0.5, 1.0])
@@ -48,10 +48,10 @@ def test_compiled_fits_to_cells_are_those_of_arrays(change):
     cells = np.stack([rng.integers(1, 5, (7, 60)) * 2.0 - happened, happened]).reshape(2, -1)
     # A cell without weight belongs to its neighbours.
     cells[:, 70] = 0.0
-    first = refits.first_of_each((7, 60))
-    plain = refits.isotonic_fits(cells, first)
+    first = isotonic.first_of_each((7, 60))
+    plain = isotonic.isotonic_fits(cells, first)
     change(compiled_from=0)
-    found = refits.isotonic_fits(cells, first)
+    found = isotonic.isotonic_fits(cells, first)
     for ours, theirs in zip(found, plain, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
 
@@ -64,8 +64,8 @@ def test_a_compiled_fit_to_pools_is_the_same(weighted, change):
     rng = np.random.default_rng(5)
     for n in (1, 2, 7, 400):
         cells = rng.integers(0, 4, (n, 2)).astype(float) * (rng.random((n, 1)) if weighted else 1.0)
-        ours, theirs = events.recalibrate_many(cells), events.recalibrate(cells)
+        ours, theirs = isotonic.recalibrate_many(cells), isotonic.recalibrate(cells)
         assert np.array_equal(ours.kept, theirs.kept)
         assert ours.values == pytest.approx(theirs.values, abs=1e-12)
         assert ours.blocks.sum(axis=0) == pytest.approx(cells.sum(axis=0))
-    assert events.recalibrate_many(np.zeros((3, 2))).values.size == 0
+    assert isotonic.recalibrate_many(np.zeros((3, 2))).values.size == 0

@@ -10,8 +10,8 @@ from scipy.stats import binom
 from sklearn.isotonic import IsotonicRegression
 
 import verax as vx
-from verax.analyses.calibration.listsums import ListEventRecipe
-from verax.analyses.calibration.reliability import read_claims
+from verax.analyses.calibration.claims import read_claims
+from verax.analyses.calibration.recipes import ListEventRecipe
 from verax.analyses.calibration.summary import summarize
 from verax.inputs.memory import InMemory
 

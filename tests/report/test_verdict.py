@@ -22,9 +22,8 @@ from covers import calibration_tests
 from reports import Page, answer, light, sample
 from verax import Forecasts
 from verax._settings import changed
-from verax.analyses.calibration.class_bias import read_class_biases
-from verax.analyses.calibration.event_recipe import EventRecipe
-from verax.analyses.calibration.overconfidence import overconfidence_of
+from verax.analyses.calibration.claims import overconfidence_of, read_class_biases
+from verax.analyses.calibration.recipes import EventRecipe
 from verax.analyses.words import percent
 from verax.inputs.memory import ONLY, open_rows
 from verax.report import Report, limits

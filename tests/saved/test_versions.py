@@ -12,7 +12,7 @@ import pytest
 
 import verax as vx
 from reports import LIGHT
-from verax.analyses.calibration import slope_fit
+from verax.analyses.calibration import slope
 from verax.analyses.cards.saved import merge_files
 from verax.report import Report
 from verax.scans.saved import merge_saved
@@ -134,21 +134,21 @@ def test_saved_rows_give_the_same_numbers(version, name, what, folders, now, cha
 @pytest.mark.parametrize("name", ["dense", "weighted", "lists", "grouped lists"])
 def test_last_digits_do_not_matter_to_saved_slopes(name, now, monkeypatch):
     analyse, saved = making.analyses(name)["slope"], now(name)[0]
-    expected, start = analyse(vx.scan(saved)), slope_fit.LogOddsBins.start
+    expected, start = analyse(vx.scan(saved)), slope.LogOddsBins.start
 
     def otherwise(look):
         level, line = start(look)
         moved = line.coefficients * (1 + 1e-14), line.centre * (1 - 1e-14), line.scale * (1 + 1e-14)
         return level * (1 - 1e-14), type(line)(*moved)
 
-    monkeypatch.setattr(slope_fit.LogOddsBins, "start", otherwise)
+    monkeypatch.setattr(slope.LogOddsBins, "start", otherwise)
     same(analyse(vx.scan(saved)), expected)
 
 
 def test_slopes_that_0_2_0_saved_are_found_by_all_digits():
-    source = slope_fit.OddsSource("model", False, None)
-    line = slope_fit.Regression(np.array([0.1, 1 / 3]), 0.2, 0.7)
-    recipe = slope_fit.FitRecipe(source, 0, 2 / 3, line, step=4)
+    source = slope.OddsSource("model", False, None)
+    line = slope.Regression(np.array([0.1, 1 / 3]), 0.2, 0.7)
+    recipe = slope.FitRecipe(source, 0, 2 / 3, line, step=4)
     now, before = recipe.spellings()
     assert now.startswith("step 4 of ")
     assert "level=0.66666667," in now

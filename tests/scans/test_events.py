@@ -12,9 +12,8 @@ import verax as vx
 from scanned import alike
 from scannedlists import OWN, in_memory
 from scattered import Scattered, problem
-from verax.analyses.calibration.class_bias import read_class_biases
-from verax.analyses.calibration.event_recipe import EventRecipe
-from verax.analyses.calibration.overconfidence import read_overconfidence
+from verax.analyses.calibration.claims import read_class_biases, read_overconfidence
+from verax.analyses.calibration.recipes import EventRecipe
 from verax.inputs.memory import InMemory
 
 

@@ -10,7 +10,7 @@ import pytest
 import verax as vx
 from scattered import Scattered, problem
 from verax import parse
-from verax.analyses.calibration.event_recipe import EventRecipe
+from verax.analyses.calibration.recipes import EventRecipe
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.classsums import ClassRecipe
 from verax.analyses.retention.curves import as_metrics

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 # The classes that are stored as their fields, by module.
 _CLASSES = {
     "verax.analyses.binary": ("EventRows", "ScannedRows"),
-    "verax.analyses.calibration.components": ("Components", "Decomposition"),
-    "verax.analyses.calibration.curves": ("Reliability", "ReliabilityCurve"),
-    "verax.analyses.calibration.list_results": ("ListClaim", "ListDecomposition", "ListReliability"),
-    "verax.analyses.calibration.optimism": ("Uncertainty",),
+    "verax.analyses.calibration.claims": ("ListClaim",),
+    "verax.analyses.calibration.components": ("Components", "Decomposition", "ListDecomposition"),
+    "verax.analyses.calibration.curves": ("ListReliability", "Reliability", "ReliabilityCurve"),
+    "verax.analyses.calibration.uncertainty": ("Uncertainty",),
     "verax.analyses.calibration.score_map": ("MappedModel", "ScoreMap"),
     "verax.analyses.calibration.slope_result": ("CalibrationLine", "CalibrationSlopes"),
     "verax.analyses.calibration.summary": ("CalibrationSummary", "Measure"),

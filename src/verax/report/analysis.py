@@ -20,8 +20,7 @@ import numpy as np
 
 from verax._settings import settings
 from verax.analyses.calibration.components import Decomposition
-from verax.analyses.calibration.event_recipe import EventRecipe
-from verax.analyses.calibration.listsums import ListEventRecipe
+from verax.analyses.calibration.recipes import EventRecipe, ListEventRecipe
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.classsums import ClassRecipe, ClassSums, with_frequencies

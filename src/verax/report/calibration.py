@@ -6,16 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from verax._settings import settings
-from verax.analyses.calibration.accuracy import SecondLook
-from verax.analyses.calibration.class_bias import ClassBias, read_class_biases
+from verax.analyses.calibration.claims import (
+    ClassBias,
+    Overconfidence,
+    read_class_biases,
+    read_overconfidence,
+)
 from verax.analyses.calibration.components import Decomposition
 from verax.analyses.calibration.curves import curve_of
 from verax.analyses.calibration.decomposition import fitted
 from verax.analyses.calibration.events import Split, event_names, split
-from verax.analyses.calibration.eventsums import EventSums, SummedEvent
-from verax.analyses.calibration.overconfidence import Overconfidence, read_overconfidence
-from verax.analyses.calibration.slope_fit import fit_slopes
+from verax.analyses.calibration.slope import fit_slopes
 from verax.analyses.calibration.slope_result import CalibrationSlopes
+from verax.analyses.calibration.sums import EventSums, SummedEvent
+from verax.analyses.calibration.uncertainty import SecondLook
 from verax.inference.intervals import Resampling
 from verax.inputs.handles import Handle
 from verax.kernels.threads import side_by_side

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from verax.analyses.calibration.claims import ListClaim, Overconfidence
 from verax.analyses.calibration.components import Decomposition
-from verax.analyses.calibration.list_events import ANY, WHOLE
-from verax.analyses.calibration.list_results import ListClaim, ListReliability
-from verax.analyses.calibration.overconfidence import Overconfidence
+from verax.analyses.calibration.curves import ListReliability
 from verax.analyses.calibration.slope_result import CalibrationLine, CalibrationSlopes
+from verax.analyses.calibration.sources import ANY, WHOLE
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.length_result import LengthComparison

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.list_results import ListClaim
+from verax.analyses.calibration.claims import ListClaim
 from verax.analyses.comparison.length_result import LengthComparison
 from verax.analyses.retention.result import SEES_THE_OUTCOME, RetentionCurve
 from verax.analyses.subgroups.result import WITHIN_GROUPS, Subgroup, Subgroups, score_of

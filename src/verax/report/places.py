@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from verax._settings import settings
+from verax.analyses.calibration.claims import read_claims
 from verax.analyses.calibration.components import Decomposition
+from verax.analyses.calibration.curves import ListReliability
 from verax.analyses.calibration.decomposition import read_decomposition
-from verax.analyses.calibration.list_results import ListReliability
-from verax.analyses.calibration.listsums import LENGTH, WEIGHT, ListEventRecipe, ListSums
-from verax.analyses.calibration.reliability import read_claims, read_reliability
+from verax.analyses.calibration.recipes import LENGTH, WEIGHT, ListEventRecipe, ListSums
+from verax.analyses.calibration.reliability import read_reliability
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.comparison.length_result import LengthComparison
 from verax.analyses.comparison.lengths import LengthRecipe, compare_lengths, read_known_lengths

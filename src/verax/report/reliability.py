@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.calibration.components import Components, Decomposition
-from verax.analyses.calibration.curves import CellBand, FittedCurve, ReliabilityCurve
-from verax.analyses.calibration.list_results import ListReliability
+from verax.analyses.calibration.curves import CellBand, FittedCurve, ListReliability, ReliabilityCurve
 from verax.inputs.arrays import Floats
 from verax.report.limits import PANELS
 from verax.report.problem import Problem

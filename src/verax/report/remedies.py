@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from verax._settings import settings
-from verax.analyses.calibration.class_bias import ClassBias
+from verax.analyses.calibration.claims import ClassBias
 from verax.analyses.calibration.reliability import reliability
 from verax.analyses.list_samples import ListSample
 from verax.analyses.recalibration.menu import LISTS, rows_tried

@@ -287,10 +287,10 @@ def _merged_bytes(pieces: Iterable[bytes]) -> list[bytes]:
 
 def know_summaries() -> None:
     """Import every class of summaries, so that each is known by its kind."""
-    import verax.analyses.calibration.accuracy
-    import verax.analyses.calibration.listsums
-    import verax.analyses.calibration.slope_fit
+    import verax.analyses.calibration.recipes
+    import verax.analyses.calibration.slope
     import verax.analyses.calibration.smooth_ece
+    import verax.analyses.calibration.uncertainty
     import verax.analyses.comparison.lengths
     import verax.analyses.decisions.cells
     import verax.analyses.grades.summaries

@@ -9,16 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.dependence import KEPT
-from verax.analyses.calibration.events import Split, recalibrate
-from verax.analyses.calibration.eventsums import SummedEvent
-from verax.analyses.calibration.optimism import ROUNDING, smooth_frequencies
-from verax.analyses.calibration.refits import (
+from verax.analyses.calibration.events import Split
+from verax.analyses.calibration.isotonic import (
     WORK,
     at_once,
     block_losses,
@@ -26,9 +23,11 @@ from verax.analyses.calibration.refits import (
     finite,
     first_of_each,
     isotonic_fits,
+    recalibrate,
     sides,
 )
-from verax.analyses.calibration.walks import cells_for
+from verax.analyses.calibration.sums import KEPT, SummedEvent, cells_for
+from verax.analyses.units import sums_at
 from verax.common.caching import cached_property
 from verax.common.hashing import mixed
 from verax.engines.keyed import Keyed
@@ -36,6 +35,10 @@ from verax.inference.bootstrap import percentile_interval
 from verax.inputs.arrays import Floats, Ints
 from verax.kernels.ledger import compiles
 
+# Random streams: outcomes drawn from the forecast, and from its smooth recalibration.
+FORECAST, SMOOTH = 1, 2
+# Smaller gains, of the squared error or under the smooth recalibration, are rounding.
+ROUNDING = 1e-14
 # So many shares of cells are drawn together, which a cache holds, but at least some draws.
 _TOGETHER, _FEWEST_DRAWS = 2**16, 32
 # Chances are rounded, so that draws do not depend on the order in which rows were added up.
@@ -464,3 +467,78 @@ def joint_gains(sample: Keyed, how: Split, n_rows: float, n: int, seed: int) -> 
         fits = fitted_shares(_SQUARED, events, size, 1 - 2 * given)
         gains[i] = (float((size * given**2).sum()) + fits.extra - fits.least) / m
     return gains
+
+
+# ---- the smooth recalibration ------------------------------------------------------------------
+
+# Bandwidths of the smooth recalibration, as shares of the rows, and the most cells that it is fitted to.
+_BANDWIDTHS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
+_SMOOTHED = 128
+
+
+def smooth_frequencies(n: Floats, s: Floats, squares: Floats) -> Floats:
+    """A smooth estimate of the frequency of an event in each pool, monotone or not.
+
+    Local linear regression on the rank of the forecast. The bandwidth has the smallest expected error by
+    Mallows' criterion, whose noise is binomial; few pools may also keep their frequencies.
+
+    Parameters
+    ----------
+    n, s, squares : array of shape (P,)
+        The weight of each pool, that of its rows with the event, and the sum of the rows' squared weights.
+    """
+    rank = (np.cumsum(n) - n / 2) / n.sum()
+    cell = np.arange(len(n))
+    if len(n) > _SMOOTHED:
+        cell = np.minimum((rank * _SMOOTHED).astype(np.int64), _SMOOTHED - 1)
+        cell = (np.cumsum(np.bincount(cell) > 0) - 1)[cell]
+    n_cells = int(cell[-1]) + 1
+    mass, event, spread, place = (sums_at(cell, column, n_cells) for column in (n, s, squares, n * rank))
+    frequency, spread, place = event / mass, spread / mass, place / mass
+    smoothers, own = _local_linear(place.tobytes(), mass.tobytes())
+    fits = np.clip(smoothers @ frequency, 0.0, 1.0)
+    noise = spread * _binomial(fits, spread)
+    error = np.einsum("wi,i->w", (frequency - fits) ** 2, mass) + 2 * np.einsum("wi,wi->w", own, noise)
+    best = int(np.argmin(error))
+    kept = len(n) <= _SMOOTHED and 2 * float(noise[best].sum()) < error[best]
+    smooth = frequency if kept else fits[best]
+    return np.asarray(np.interp(rank, place, smooth))
+
+
+def _binomial(chance: Floats, spread: Floats) -> Floats:
+    """The variance of an event, which is not zero where it never or always happened in few rows."""
+    edge = min(0.5, 0.5 * float(np.mean(spread)))
+    inner = np.clip(chance, edge, 1 - edge)
+    return np.asarray(inner * (1 - inner))
+
+
+@lru_cache(maxsize=4)
+def _local_linear(places: bytes, masses: bytes) -> tuple[Floats, Floats]:
+    """Local linear smoothers of the frequencies of cells, with a Gaussian kernel of each bandwidth, and
+    what share of each fit is the cell's own frequency: (W, n, n) and (W, n).
+
+    Events of rows whose forecasts all differ have the same cells.
+    """
+    place, mass = np.frombuffer(places), np.frombuffer(masses)
+    apart = place[None, :] - place[:, None]
+    square, n = apart * apart, len(place)
+    smoothers, own = np.empty((len(_BANDWIDTHS), n, n)), np.empty((len(_BANDWIDTHS), n))
+    # Few arrays, which a cache holds.
+    kernel, sloped = np.empty((n, n)), np.empty((n, n))
+    for smoother, share, bandwidth in zip(smoothers, own, _BANDWIDTHS, strict=True):
+        np.exp(np.multiply(square, -0.5 / bandwidth**2, out=kernel), out=kernel)
+        kernel *= mass
+        np.multiply(kernel, apart, out=sloped)
+        np.multiply(sloped, apart, out=smoother)
+        zeroth, first, second = (each.sum(axis=1)[:, None] for each in (kernel, sloped, smoother))
+        determinant = zeroth * second - first**2
+        # Where there is no other cell within reach, the fit is constant.
+        linear = determinant > 1e-9 * zeroth * second
+        np.multiply(second, kernel, out=smoother)
+        sloped *= first
+        smoother -= sloped
+        smoother /= np.where(linear, determinant, 1.0)
+        if not linear.all():
+            np.copyto(smoother, kernel / zeroth, where=~linear)
+        share[:] = np.diagonal(smoother)
+    return smoothers, own

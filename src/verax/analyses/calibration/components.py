@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from verax._version import __version__
-from verax.analyses.calibration.optimism import Uncertainty
+from verax.analyses.calibration.sources import LISTED, UNLISTED
+from verax.analyses.calibration.uncertainty import Uncertainty
 from verax.common.caching import cached_property
 from verax.common.results import Result
+from verax.common.sizes import in_digits
 from verax.common.texts import bound
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
 from verax.inference.intervals import Interval, Resampling
@@ -363,3 +365,76 @@ class Decomposition(Tabled, MaySkip):
                 "repairs this, so the miscalibration is also infinite."
             )
         return notes + self._said()
+
+
+# What readers call the parts.
+_LABELS = {LISTED: "a listed class", UNLISTED: UNLISTED}
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ListDecomposition(Decomposition):
+    """Where the Brier score of the events that lists define comes from.
+
+    `parts` are "listed" (all listed classes together; per entry) and "not listed" (per list). The whole is
+    `mean_length` times the first plus the second.
+
+    Attributes
+    ----------
+    left_out : float
+        What the padded Brier score has more: it also asks which of the unlisted classes happened, and lists
+        say nothing about that.
+    mean_length : float
+        The mean length of the lists, as they are scored.
+    n_invalid : int
+        How many lists are invalid, and are taken as their largest valid sublist.
+
+    See Also
+    --------
+    Decomposition : What it shares with other decompositions.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> lists = vx.TopLists.from_dicts([{0: 0.6, 1: 0.2}, {1: 0.7, 2: 0.2}, {2: 0.5, 0: 0.3}], n_classes=4)
+    >>> found = vx.decompose([0, 2, 2], lists, rule="brier")
+    >>> found.mean_length, [part.name for part in found.parts]
+    (2.0, ['listed', 'not listed'])
+    """
+
+    left_out: float
+    mean_length: float
+    n_invalid: int
+
+    @property
+    def padded(self) -> float:
+        """The mean padded Brier score, without a fine for invalid lists."""
+        return self.score + self.left_out
+
+    def _as_dict(self) -> dict[str, Any]:
+        more = {name: getattr(self, name) for name in ("left_out", "padded", "mean_length", "n_invalid")}
+        return {**super()._as_dict(), **more}
+
+    @property
+    def _part(self) -> str:
+        return "event"
+
+    def _heading(self) -> str:
+        grouped = "" if self.n_groups is None else f", {self.n_groups:,} groups"
+        m = in_digits(self.n_classes)
+        return f"verax decomposition of {self.quantity}: {self.n_rows:,} top lists{grouped}, {m} classes"
+
+    def _label(self, line: Components) -> str:
+        return self.quantity if line is self.whole else _LABELS[line.name]
+
+    def _notes(self) -> list[str]:
+        notes = super()._notes()
+        notes.insert(
+            1,
+            f"A list has {self.mean_length:.4g} listed classes on average. Left out: which of the unlisted "
+            f"classes happened, because lists do not say. With it the padded brier is {self.padded:.4f}, "
+            f"that is {self.left_out:+.4f}.",
+        )
+        if self.n_invalid:
+            some = "1 list is" if self.n_invalid == 1 else f"{self.n_invalid:,} lists are"
+            notes.insert(2, f"{some} invalid, taken as the largest valid sublist, without a fine.")
+        return notes

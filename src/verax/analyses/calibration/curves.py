@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.accuracy import SecondLook
-from verax.analyses.calibration.cells import EventCells
+from verax.analyses.calibration.cells import FORECAST, EventCells
+from verax.analyses.calibration.claims import ListClaim
 from verax.analyses.calibration.components import Components
 from verax.analyses.calibration.events import Split
-from verax.analyses.calibration.eventsums import SummedEvent
-from verax.analyses.calibration.optimism import FORECAST
+from verax.analyses.calibration.sums import SummedEvent
+from verax.analyses.calibration.uncertainty import SecondLook
 from verax.common.results import Result
-from verax.display.tables import Tabled, band_columns, stacked
+from verax.common.sizes import in_digits
+from verax.display.tables import NO_HEADING, Column, FrameKind, Table, Tabled, band_columns, stacked
 from verax.inference.intervals import Resampling
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.skipping import MaySkip
@@ -281,3 +282,142 @@ class Reliability(Tabled, MaySkip):
         from verax.display.reliability import draw_reliability
 
         return draw_reliability(self, self.curves if names is None else [self[name] for name in names])
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ListReliability(Reliability):
+    """The reliability of top lists; `diagram["place 1"]`, `["any place"]`, `["whole list"]` are curves.
+
+    Attributes
+    ----------
+    claims : tuple of ListClaim
+        For each curve what was claimed on average, how often it happened, and a test of the difference.
+    longest : int
+        The length of the longest list.
+    n_invalid : int
+        How many lists are invalid; their confidences are taken as they were stated.
+    in_cells : bool
+        Whether confidences within 0.8 % of each other were pooled, because there were many lists.
+
+    See Also
+    --------
+    Reliability : What it shares with other diagrams.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> lists = vx.TopLists.from_dicts([{0: 0.6, 1: 0.2}, {1: 0.7, 2: 0.2}, {2: 0.5, 0: 0.3}], n_classes=4)
+    >>> diagram = vx.reliability([0, 2, 2], lists, resamples=0)
+    >>> round(diagram.claim("whole list").claimed, 3)
+    0.833
+    """
+
+    claims: tuple[ListClaim, ...]
+    longest: int
+    n_invalid: int
+    in_cells: bool = False
+
+    def claim(self, name: str) -> ListClaim:
+        """What was claimed of one event, and how often it happened.
+
+        Parameters
+        ----------
+        name : str
+            "place 1", ..., "any place" or "whole list".
+
+        Returns
+        -------
+        ListClaim
+            The claim, with a test.
+        """
+        names = [claim.name for claim in self.claims]
+        if name not in names:
+            raise KeyError(f"{name!r} has no claim; there are {', '.join(names)}")
+        return self.claims[names.index(name)]
+
+    def title_of(self, curve: ReliabilityCurve) -> str:
+        """The title of a curve's panel.
+
+        Parameters
+        ----------
+        curve : ReliabilityCurve
+            One of the curves.
+
+        Returns
+        -------
+        str
+            The title.
+        """
+        return curve.name
+
+    def _tables(self) -> list[Table]:
+        """One row per event: claimed, happened, the test of the gap, and the miscalibration of the curve."""
+        curves = {claim.name: curve.components for claim, curve in zip(self.claims, self.curves, strict=True)}
+        columns = [
+            Column("name", NO_HEADING, right=False),
+            Column("n_lists", "lists", ","),
+            Column("share"),
+            Column("claimed", "claimed", ".4f"),
+            Column("happened", "happened", ".4f"),
+            Column("p_value"),
+            Column("p_adjusted"),
+            Column("gap", "gap", "+.4f"),
+            Column("", "p", lambda claim: _p(claim.p_adjusted)),
+            Column(
+                "miscalibration",
+                "miscalibration",
+                lambda claim: f"{curves[claim.name].miscalibration:z.5f}",
+                lambda claim: curves[claim.name].miscalibration,
+            ),
+            Column(
+                "p_miscalibration",
+                "p",
+                lambda claim: _p(curves[claim.name].p_value),
+                lambda claim: curves[claim.name].p_value,
+            ),
+        ]
+        return [Table(columns, self.claims)]
+
+    def _heading(self) -> str:
+        m = in_digits(self.n_classes)
+        lists = f"{self.n_rows:,} lists of up to {self.longest} out of {m} classes"
+        return f"verax reliability of top lists: {lists}"
+
+    def _notes(self) -> list[str]:
+        notes = [
+            "Claimed: the mean confidence. Happened: how often it was right; of the whole list, how often "
+            "the outcome was listed.",
+            "First p: of the gap, after Holm's correction. Second p: of the miscalibration of the curve.",
+        ]
+        if self.n_invalid:
+            some = "1 list is" if self.n_invalid == 1 else f"{self.n_invalid:,} lists are"
+            notes.append(f"{some} invalid; the confidences are used as stated.")
+        if self.in_cells:
+            notes.append("Because of their number, confidences within 0.8% of each other are pooled.")
+        return notes + self._said()
+
+    def _as_dict(self) -> dict[str, Any]:
+        found = super()._as_dict()
+        del found["ordered"]
+        claims = [claim.to_dict() for claim in self.claims]
+        about = {name: getattr(self, name) for name in ("longest", "n_invalid", "in_cells")}
+        return {**found, "claims": claims, **about}
+
+    def claims_frame(self, kind: FrameKind = "pandas") -> Any:
+        """One row per event: claimed, happened, the test of the gap, and the miscalibration of the curve.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "pyarrow"}, default "pandas"
+            The package of the data frame.
+
+        Returns
+        -------
+        DataFrame or Table
+            The table, as that package has it.
+        """
+        return self._tables()[0].frame(kind)
+
+
+def _p(p: float | None) -> str:
+    return "" if p is None else "< 0.0001" if p < 1e-4 else f"{p:.2g}"

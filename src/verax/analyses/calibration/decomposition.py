@@ -16,32 +16,39 @@ from typing import Any, Unpack
 import numpy as np
 
 from verax._settings import settings
-from verax.analyses.calibration.accuracy import (
+from verax.analyses.calibration.cells import (
+    FORECAST,
+    MOST_DRAWS,
+    SMOOTH,
+    EventCells,
+    default_draws,
+    joint_gains,
+)
+from verax.analyses.calibration.components import Components, Decomposition, ListDecomposition
+from verax.analyses.calibration.events import Split, event_names, split
+from verax.analyses.calibration.recipes import EventRecipe, ListEventRecipe, ListSums
+from verax.analyses.calibration.sources import (
+    LISTED,
+    UNLISTED,
+    EventSource,
+    ListSource,
+    PartEvents,
+    RowEvents,
+    split_of_lists,
+)
+from verax.analyses.calibration.sums import EventSums, SummedEvent, is_all
+from verax.analyses.calibration.uncertainty import (
     EventFit,
     SecondLook,
     SecondRecipe,
-    looked_again,
-    n_wide,
-)
-from verax.analyses.calibration.cells import MOST_DRAWS, EventCells, default_draws, joint_gains
-from verax.analyses.calibration.components import Components, Decomposition
-from verax.analyses.calibration.dependence import is_all
-from verax.analyses.calibration.event_recipe import EventRecipe
-from verax.analyses.calibration.events import Split, event_names, split
-from verax.analyses.calibration.eventsums import EventSums, SummedEvent
-from verax.analyses.calibration.list_events import LISTED, UNLISTED, split_of_lists
-from verax.analyses.calibration.list_results import ListDecomposition
-from verax.analyses.calibration.listsums import ListEventRecipe, ListSums
-from verax.analyses.calibration.optimism import (
-    FORECAST,
-    SMOOTH,
     Uncertainty,
     check_units,
+    looked_again,
+    n_wide,
     refits_for,
     uncertainty_of,
     units_of,
 )
-from verax.analyses.calibration.sources import EventSource, ListSource, PartEvents, RowEvents
 from verax.analyses.unitsums import check_weight
 from verax.common.memory import give_back
 from verax.engines.keyed import Keyed

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, Unpack, get_args
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 
-from verax.analyses.calibration.binsums import Binning, BinRecipe, BinSums
+from verax.analyses.calibration.sources import events_of_kind
 from verax.common.checks import check_choice, check_count, check_flag
+from verax.common.stored import only_weights
+from verax.common.summaries import Summary, merges
+from verax.engines.sums import Sum, Sums
 from verax.errors import InputError, passing, show
-from verax.inputs.arrays import Floats
-from verax.inputs.handles import Handle, Recipe
+from verax.inputs.arrays import Floats, Ints
+from verax.inputs.handles import LATER, Handle, Part, Recipe
 from verax.inputs.memory import holds_lists, open_rows
 from verax.inputs.options import Weighted, reads
 
+Binning = Literal["width", "mass"]
 Norm = Literal["l1", "l2", "max"]
 Kind = Literal["confidence", "classwise", "listed", "mass"]
 # Which of these there are for full distributions, and for top lists.
@@ -141,8 +147,6 @@ def _sums_of(handle: Handle, bins: int, kind: Kind, binning: Binning) -> Floats:
         )
     recipe: Recipe[BinSums] = BinRecipe(handle.one_model(), bins, kind == "confidence", binning)
     if handle.lists:
-        from verax.analyses.calibration.listsums import ListBinRecipe
-
         recipe = ListBinRecipe(handle.one_model(), bins, kind, binning)
     found = handle.summarise({"bins": recipe})["bins"]
     if handle.lists and not found.sums.high[0].any():
@@ -173,3 +177,80 @@ def _of_bins(sums: Floats, norm: Norm, debias: bool) -> float:
         noise = frequency * (1 - frequency) * share / np.where(several, 1 - share, 1.0)
         squared = np.where(several, squared - noise, 0.0)
     return float((weight * squared).sum() / weight.sum())
+
+
+# ---- sums in bins of equal width, which merge, or of equal weight --------------------------------
+
+
+class BinSums(Summary, kind="calibration bins"):
+    """Sums by bin, of one event after the other: those of all rows add up."""
+
+    sums: Sum = merges(Sums(4, "events*bins"))
+
+    def _check(self) -> None:
+        only_weights(self.sums.high[0])
+
+
+@dataclass(frozen=True)
+class BinRecipe(Recipe[BinSums]):
+    """Sums in bins of one model: of its most likely class, or of every class."""
+
+    model: str
+    bins: int
+    top_only: bool
+    binning: Binning = field(default="width", metadata=LATER)
+
+    def sizes(self, known: Mapping[str, int]) -> dict[str, int]:
+        """The numbers of bins and of events."""
+        if self.top_only:
+            return {"bins": self.bins, "events": 1}
+        return {"bins": self.bins} | ({"events": known["classes"]} if "classes" in known else {})
+
+    def take(self, part: Part) -> BinSums:
+        """The sums of some rows."""
+        kind = "confidence" if self.top_only else "classwise"
+        return _in_bins(events_of_kind(part, self.model, kind), self.bins, self.binning)
+
+
+@dataclass(frozen=True)
+class ListBinRecipe(Recipe[BinSums]):
+    """Sums in bins of one kind of event of the lists of a model."""
+
+    model: str
+    bins: int
+    kind: str
+    binning: Binning = field(default="width", metadata=LATER)
+
+    def sizes(self, known: Mapping[str, int]) -> dict[str, int]:
+        """The numbers of bins and of events."""
+        return {"bins": self.bins, "events": 1}
+
+    def take(self, part: Part) -> BinSums:
+        """The sums of some lists."""
+        return _in_bins(events_of_kind(part, self.model, self.kind), self.bins, self.binning)
+
+
+def _in_bins(events: Sequence[tuple[Floats, Any, Floats]], bins: int, binning: Binning) -> BinSums:
+    """Sums of w, w * (forecast - happened), w * happened and w * w in the bins of each event."""
+    if not events:
+        return BinSums(Sum.zeros((4, bins)))
+    sums = []
+    for given, happened, w in events:
+        at = _by_width(given, bins) if binning == "width" else _by_mass(given, w, bins)
+        columns = (w, w * (given - happened), w * happened, w * w)
+        sums.append(np.stack([np.bincount(at, column, bins) for column in columns]))
+    return BinSums(Sum.of(np.concatenate(sums, axis=1)))
+
+
+def _by_width(given: Floats, bins: int) -> Ints:
+    """The bin of each forecast; one on an edge belongs below it, and 0 to the first bin."""
+    edges = np.arange(1, bins) / bins
+    return np.asarray(np.searchsorted(edges, given, side="left"))
+
+
+def _by_mass(given: Floats, w: Floats, bins: int) -> Ints:
+    """The bin of each forecast where bins have equal weight; equal forecasts are in the same bin."""
+    values, pools = np.unique(given, return_inverse=True)
+    mass = np.bincount(pools, w, len(values))
+    middle = (np.cumsum(mass) - mass / 2) / mass.sum()
+    return np.asarray(np.minimum((bins * middle).astype(np.int64), bins - 1)[pools])

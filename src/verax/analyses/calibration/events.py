@@ -1,7 +1,4 @@
-"""The binary events inside a forecast: a class against the rest, or a threshold of ordered classes.
-
-Recalibrating an event is one isotonic fit to its pools, the rows with equal forecasts.
-"""
+"""The binary events inside a forecast: a class against the rest, or a threshold of ordered classes."""
 
 from __future__ import annotations
 
@@ -14,18 +11,13 @@ from typing import Any, Literal
 import numpy as np
 
 from verax.analyses.binary import BinaryEvent
-from verax.analyses.calibration.isotonic import isotonic_edges
 from verax.errors import RuleError
 from verax.inputs.arrays import Floats, Ints
-from verax.kernels.ledger import compiles
 from verax.scores.base import Rule
 from verax.scores.combinators import Penalized
 from verax.scores.properties import Holds
 from verax.scores.ranges import ThresholdBrier
 from verax.scores.rules import RPS, Brier, Log, RankedLog
-
-# A pool of a fit takes as long as so many probabilities of a score.
-_WORK = 16
 
 # ---- which events ------------------------------------------------------------------------------
 
@@ -191,85 +183,3 @@ def _running(p: Floats) -> Floats:
     for i in range(1, p.shape[1]):
         np.add(sums[:, i - 1], p[:, i], out=sums[:, i])
     return sums
-
-
-# ---- isotonic fits -----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class IsotonicFit:
-    """The isotonic fit to an event's pools.
-
-    Attributes
-    ----------
-    kept : (P,) bool array
-        Which pools have a positive weight; the others have no part in the fit.
-    sizes : (B,) int array
-        The number of these pools in each block of equal recalibrated value.
-    blocks : array of shape (B, 2)
-        The weights of the blocks without and with the event.
-    """
-
-    kept: Any
-    sizes: Any
-    blocks: Floats
-
-    @classmethod
-    def of_blocks(cls, blocks: Floats, weight: Floats) -> IsotonicFit:
-        """The fit to pools of these numbers of rows, whose blocks are known."""
-        ends = np.searchsorted(np.cumsum(weight), np.cumsum(blocks.sum(axis=1))) + 1
-        return cls(np.ones(len(weight), np.bool_), np.diff(ends, prepend=0), blocks)
-
-    @property
-    def values(self) -> Floats:
-        """The recalibrated value of each pool that carries weight."""
-        return np.repeat(self.blocks[:, 1] / self.blocks.sum(axis=1), self.sizes)
-
-
-def recalibrate(cells: Floats) -> IsotonicFit:
-    """The non-decreasing function of the forecast that fits the event best, by every proper score.
-
-    `cells` are the weights of pools without and with the event, (P, 2).
-    """
-    n = cells[:, 0] + cells[:, 1]
-    kept = n > 0
-    if not kept.all():
-        cells, n = cells[kept], n[kept]
-    if not len(n):
-        return IsotonicFit(kept, np.zeros(0, np.int64), np.zeros((0, 2)))
-    # Frequencies that do not increase from pool to pool end up in one block, so they are added up at once.
-    frequency = cells[:, 1] / n
-    begins = np.flatnonzero(np.concatenate([[True], frequency[1:] > frequency[:-1]]))
-    del frequency
-    edges, blocks = isotonic_blocks(_added(cells, begins) if len(begins) < len(n) else cells)
-    return IsotonicFit(kept, np.diff(np.append(begins, len(n))[edges]), blocks)
-
-
-def recalibrate_many(cells: Floats) -> IsotonicFit:
-    """The same, by a compiled loop where pools are many; sums of weights may be rounded otherwise."""
-    if not compiles(_WORK * len(cells), "fits to pools"):
-        return recalibrate(cells)
-    from verax.kernels.refits import fit_cells
-
-    kept = cells[:, 0] + cells[:, 1] > 0
-    cells = cells if kept.all() else cells[kept]
-    first = np.zeros(len(cells), np.bool_)
-    first[:1] = True
-    blocks, _, pools = fit_cells(cells.T, first)
-    return IsotonicFit(kept, np.diff(pools, append=len(cells)), blocks)
-
-
-def isotonic_blocks(cells: Floats) -> tuple[Ints, Floats]:
-    """Where the blocks of the isotonic fit to pools begin, with the end, and their weights, (B, 2)."""
-    n = cells[:, 0] + cells[:, 1]
-    edges = isotonic_edges(cells[:, 1] / n, n)
-    # Values are read off the sums of the blocks: 0 and 1 are exact, and so are their entropies.
-    return edges, _added(cells, edges[:-1])
-
-
-def _added(cells: Floats, begins: Ints) -> Floats:
-    """The sums of the rows from each beginning to the next."""
-    added = np.empty((len(begins), 2))
-    for column, total in zip(cells.T, added.T, strict=True):
-        np.add.reduceat(column, begins, out=total)
-    return added

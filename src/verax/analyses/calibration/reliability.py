@@ -7,23 +7,21 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Unpack
 
-from verax.analyses.calibration.accuracy import SecondLook, look_at
-from verax.analyses.calibration.curves import Reliability, curve_of, with_whole_band
-from verax.analyses.calibration.event_recipe import EventRecipe
+from verax.analyses.calibration.claims import read_claims
+from verax.analyses.calibration.curves import ListReliability, Reliability, curve_of, with_whole_band
 from verax.analyses.calibration.events import Split, event_names
-from verax.analyses.calibration.eventsums import CLAIM, HIT, EventSums, SummedEvent
-from verax.analyses.calibration.list_events import (
-    ANY,
+from verax.analyses.calibration.recipes import WEIGHT, EventRecipe, ListEventRecipe, ListSums
+from verax.analyses.calibration.sources import (
     SQUARED,
     WHOLE,
+    EventSource,
+    ListSource,
+    RowEvents,
     check_places,
-    list_event_names,
     refuse_places,
 )
-from verax.analyses.calibration.list_results import Found, ListClaim, ListReliability, corrected
-from verax.analyses.calibration.listsums import WEIGHT, ListEventRecipe, ListSums
-from verax.analyses.calibration.overconfidence import p_value_of
-from verax.analyses.calibration.sources import EventSource, ListSource, RowEvents
+from verax.analyses.calibration.sums import EventSums, SummedEvent
+from verax.analyses.calibration.uncertainty import SecondLook, look_at
 from verax.analyses.unitsums import check_weight
 from verax.common.checks import check_flag
 from verax.inference.intervals import Resampling, WeightsAre
@@ -200,18 +198,3 @@ def read_reliability(
         found.n_invalid,
         in_cells=recipe.cells and found.events[WHOLE].rows is None,
     )
-
-
-def read_claims(found: ListSums, places: int) -> tuple[ListClaim, ...]:
-    """What was claimed of each event of lists on average and what happened, with tests."""
-    return corrected({name: _claim(found, name) for name in list_event_names(found.longest, places)})
-
-
-def _claim(found: ListSums, name: str) -> Found:
-    event = found.events[name]
-    weight = float(event.weight.high[0])
-    claimed, happened = (event.totals.high[0, [CLAIM, HIT]] / weight).tolist()
-    if name == ANY:
-        return found.n_lists, 1.0, claimed, happened, None
-    share = weight / float(found.totals.high[WEIGHT])
-    return event.n_rows, share, claimed, happened, p_value_of(event, 0)

@@ -9,16 +9,13 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from verax.analyses.calibration.list_events import ListEvents
-from verax.analyses.calibration.listsums import event_of_kind
-from verax.analyses.parts import probabilities, scaled, seen
+from verax.analyses.calibration.sources import events_of_kind
 from verax.common.checks import check_choice, check_number
 from verax.common.summaries import Summary, merges
 from verax.engines.sums import Sum, Sums
 from verax.errors import InputError
 from verax.inputs.arrays import Floats
 from verax.inputs.handles import Handle, Part, Recipe
-from verax.inputs.lists.rows import ListRows
 from verax.inputs.memory import holds_lists, open_rows
 from verax.inputs.options import Weighted, reads
 
@@ -146,24 +143,9 @@ class CosineRecipe(Recipe[CosineSums]):
 
     def take(self, part: Part) -> CosineSums:
         """The sums of some rows."""
-        if isinstance(part.models[self.model], ListRows):
-            return CosineSums(Sum.of(self._of_lists(part)[None, :]))
-        rows, p = seen(part, self.model, ()), probabilities(part, self.model)
-        w = np.ones(len(rows.y)) if rows.weights is None else scaled(part, rows.weights)
-        events: list[tuple[Floats, Any]] = [(rows.top, rows.decision == rows.y)]
-        if self.kind == "classwise":
-            events = [(p[:, k], rows.y == k) for k in range(p.shape[1])]
-        sums = [cosine_sums(given, happened, w, self.terms) for given, happened in events]
+        events = events_of_kind(part, self.model, self.kind)
+        sums = [cosine_sums(*event, self.terms) for event in events] or [np.zeros(1 + self.terms)]
         return CosineSums(Sum.of(np.stack(sums)))
-
-    def _of_lists(self, part: Part) -> Floats:
-        found = ListEvents.of(part.models[self.model], None)
-        if not found.n_lists or (self.kind != "mass" and not found.longest):
-            return np.zeros(1 + self.terms)
-        event = event_of_kind(found, self.kind)
-        weights: Any = event.of_rows(found.weights)
-        w = np.ones(len(event.given)) if weights is None else scaled(part, weights)
-        return cosine_sums(event.given, event.happened, w, self.terms)
 
 
 def _cosines(handle: Handle, kind: Kind, terms: int) -> Floats:

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
-from verax.analyses.calibration.components import Decomposition
+from verax.analyses.calibration.components import Decomposition, ListDecomposition
 from verax.analyses.calibration.decomposition import decompose
 from verax.analyses.calibration.ece import ece
-from verax.analyses.calibration.list_results import ListDecomposition
 from verax.analyses.calibration.smooth_ece import smooth_ece
 from verax.analyses.comparison.references import FREQUENCIES, UNIFORM
 from verax.analyses.discrimination.ranking import average_precision, c_index, roc_auc

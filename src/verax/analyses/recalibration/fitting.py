@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.events import recalibrate
+from verax.analyses.calibration.isotonic import recalibrate
 from verax.analyses.recalibration import curve_fitting, structured
 from verax.analyses.recalibration.curve_fitting import fit_curve
 from verax.analyses.recalibration.curves import MonotoneCurve

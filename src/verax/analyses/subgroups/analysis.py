@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from verax.analyses.calibration.accuracy import SecondLook, SecondRecipe
 from verax.analyses.calibration.decomposition import Fitted, event_recipe, fitted
+from verax.analyses.calibration.uncertainty import SecondLook, SecondRecipe
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.cards.scorecard import Scorecard, check_whole
 from verax.analyses.comparison.compare import compare

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.eventsums import EventSums
+from verax.analyses.calibration.sums import EventSums
 from verax.analyses.cards.scorecard import Scorecard
 from verax.common.specs import Valued, Whole
 from verax.common.summaries import Summary, merges

@@ -15,10 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.class_bias import ClassBias
+from verax.analyses.calibration.claims import ClassBias, ListClaim, Overconfidence
 from verax.analyses.calibration.components import Components
-from verax.analyses.calibration.list_results import ListClaim
-from verax.analyses.calibration.overconfidence import Overconfidence
 from verax.analyses.calibration.slope_result import CalibrationLine, CalibrationSlopes
 from verax.analyses.words import number, percent, probability, span
 from verax.inference.estimates import weighted_holm

@@ -7,13 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from verax.analyses.calibration.cells import default_draws
-from verax.analyses.calibration.class_bias import read_class_biases
+from verax.analyses.calibration.claims import read_claims, read_class_biases, read_overconfidence
 from verax.analyses.calibration.decomposition import fitted
-from verax.analyses.calibration.event_recipe import EventRecipe
-from verax.analyses.calibration.eventsums import EventSums
-from verax.analyses.calibration.listsums import ListEventRecipe
-from verax.analyses.calibration.overconfidence import read_overconfidence
-from verax.analyses.calibration.reliability import read_claims
+from verax.analyses.calibration.recipes import EventRecipe, ListEventRecipe
+from verax.analyses.calibration.sums import EventSums
 from verax.analyses.comparison.compare import compare
 from verax.analyses.comparison.references import FREQUENCIES, UNIFORM, CountRecipe
 from verax.analyses.comparison.result import Comparison
@@ -147,7 +144,7 @@ def evidence_of(
     slopes = None
     if ordered or handle.n_classes == 2:
         # Imported here: it imports SciPy, which takes longer than scoring a small file.
-        from verax.analyses.calibration.slope_fit import fit_slopes
+        from verax.analyses.calibration.slope import fit_slopes
 
         slopes = fit_slopes(handle, ordered, 0, plan.confidence, model=model)
     return CalibrationEvidence(

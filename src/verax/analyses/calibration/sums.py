@@ -1,4 +1,9 @@
-"""Events of rows, counted by distinct forecast, or by bins of forecasts where there are too many."""
+"""What is known of the events of rows, counted by distinct forecast, or by bins where there are too many.
+
+Beside the sums a few rows are kept, those with the smallest hashes of their probabilities: they tell how the
+events of a forecast depend on each other. So they are the same wherever the rows are and however they are
+divided, and those of parts merge. Outcomes play no part in which rows are kept.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +17,11 @@ import numpy as np
 
 from verax._settings import settings
 from verax.analyses.binary import BinaryEvent
-from verax.analyses.calibration.dependence import check_sample, trimmed
-from verax.analyses.calibration.events import IsotonicFit, Split, recalibrate_many
+from verax.analyses.calibration.events import Split
+from verax.analyses.calibration.isotonic import IsotonicFit, recalibrate_many
 from verax.analyses.calibration.sources import PartEvents
-from verax.analyses.calibration.walks import Walk, sorted_rows, squared_error
 from verax.common.caching import cached_property
+from verax.common.hashing import mixed
 from verax.common.packing import UnreadableError
 from verax.common.specs import Spec, Truth, Valued, Whole
 from verax.common.stored import Sizes, mapping, only_weights, within
@@ -26,7 +31,207 @@ from verax.engines.clusters import ByLabel, GroupLabels
 from verax.engines.keyed import Keyed, KeyedSums, Run
 from verax.engines.keys import EXACT, MOST_KEY, forecast_keys
 from verax.engines.sums import Sum, Sums
-from verax.inputs.arrays import Floats
+from verax.inputs.arrays import Floats, Ints
+from verax.kernels.ledger import compiles
+
+# How many different rows are kept: fewer where they have very many classes.
+KEPT, _FEWEST, _NUMBERS = 256, 16, 2**17
+# What the probabilities of a row are multiplied by before they are added up and hashed.
+_GOLDEN = (5**0.5 - 1) / 2
+
+
+def _most(n_classes: int) -> int:
+    """How many different rows are kept."""
+    return int(min(KEPT, max(_FEWEST, _NUMBERS // n_classes)))
+
+
+def sample_of(p: Floats, weights: Floats | None) -> Keyed:
+    """The rows to keep, with the weight of all rows that are like each."""
+    n, k = p.shape
+    most = _most(k)
+    # Probabilities are rounded, so that hashes do not depend on how many rows were computed at a time.
+    total = np.zeros(n)
+    for i in range(k):
+        total += p[:, i].astype(np.float32) * (1 + (i + 1) * _GOLDEN % 1)
+    keys: Any = mixed(total.view(np.uint64)) >> np.uint64(1)
+    at = _smallest(keys, most)
+    different, place, count = np.unique(keys[at], return_inverse=True, return_counts=True)
+    mass = count if weights is None else np.bincount(place, weights[at], len(different))
+    rows = np.empty((len(different), k))
+    rows[place] = p[at]
+    if len(at) > len(different):
+        # Rows that differ by less than the rounding are the smallest of them, in whatever order they come.
+        np.minimum.at(rows, place, p[at])
+    sums = Sum.of(mass[:, None].astype(float))
+    return trimmed(Keyed((Run(different.astype(np.int64), sums, rows, rows),)))
+
+
+def _smallest(keys: Any, most: int) -> Ints:
+    """Where the smallest different keys are; and others."""
+    if len(keys) > 4 * most:
+        least = np.partition(keys, 2 * most)[2 * most]
+        at = np.flatnonzero(keys <= least)
+        if len(np.unique(keys[at])) >= most:
+            return at
+    return np.arange(len(keys))
+
+
+def trimmed(sample: Keyed) -> Keyed:
+    """No more rows than are kept."""
+    run = sample.total
+    return Keyed((run.at(slice(0, _most(run.least.shape[1]))),))
+
+
+def is_all(sample: Keyed, n_rows: float) -> bool:
+    """Whether these are all rows, and each counts alike."""
+    mass = sample.total.sums.high[:, 0]
+    times = mass * (n_rows / float(mass.sum()))
+    return n_rows <= KEPT and bool((np.abs(times - np.round(times)) < 1e-9).all())
+
+
+def check_sample(sample: Keyed, n_events: int) -> None:
+    """Refuse a stored sample that cannot be one."""
+    run = sample.total
+    # There is an event for each class, or for each threshold between them.
+    shaped = run.least.shape[1] in (n_events, n_events + 1) and run.sums.high.shape[1] == 1
+    if not shaped or not (run.sums.high > 0).all() or not ((run.least >= 0) & (run.least <= 1.1)).all():
+        raise UnreadableError("has other rows than probabilities of the classes", "sample")
+
+
+# The blocks of a fit to n rows have about n^(2/3) rows, so each has some cells, however many rows there are.
+_PER_BLOCK, _MOST = 8, 2048
+# Up to so many rows are not worth the pass.
+FEW_ROWS = 1024
+# A row takes as long as so many probabilities of a score.
+_WORK = 16
+# In how many parts of equal width cells are looked for: first so many times as many as there are cells, then
+# more where some are narrower.
+_TIMES, _MOST_PARTS = 16, 2**16
+
+
+def cells_for(n_rows: float) -> int:
+    """The number of cells in which the outcomes of this many rows are drawn for a test.
+
+    >>> cells_for(1000), cells_for(250_000), cells_for(10**8)
+    (256, 503, 2048)
+    """
+    return max(settings.fewest_cells, min(_MOST, int(_PER_BLOCK * n_rows ** (1 / 3))))
+
+
+def sorted_rows(event: BinaryEvent) -> Any:
+    """The bits of each forecast, increasing, and last whether the event happened; None where a forecast is no
+    probability. To sort both together takes a quarter of the time of finding the order of the forecasts.
+    """
+    ranked, happened = np.ascontiguousarray(event.ranked, dtype=np.float64), event.happened.view(np.uint8)
+    packed = np.empty(len(ranked), np.uint64)
+    if compiles(_WORK * len(ranked), "draws in cells"):
+        from verax.kernels.walking import pack_rows
+
+        n_others = pack_rows(ranked, happened, packed)
+    else:
+        n_others = len(ranked) - np.count_nonzero((ranked >= 0) & (ranked <= 1))
+        # The sign of a probability is known, so that there is room for a bit.
+        np.left_shift(ranked.view(np.uint64), np.uint64(1), out=packed)
+        packed |= happened
+    if n_others:
+        return None
+    packed.sort()
+    return packed
+
+
+@dataclass(frozen=True)
+class Walk:
+    """What one pass over the rows of an event, which count alike, found.
+
+    Attributes
+    ----------
+    blocks : array of shape (B, 2)
+        The blocks of the isotonic fit: the numbers of rows without and with the event.
+    starts : array of shape (C,)
+        The smallest forecast of each cell of neighbouring forecasts.
+    size, happened, claimed : arrays of shape (C,)
+        The number of its rows, of those with the event, and the sum of the forecasts.
+    """
+
+    blocks: Floats
+    starts: Floats
+    size: Floats
+    happened: Floats
+    claimed: Floats
+
+    @staticmethod
+    def pays(event: BinaryEvent) -> bool:
+        """Whether an event is worth the pass; not where elements are not rows."""
+        n = len(event.ranked)
+        return n > FEW_ROWS and event.owner is None and compiles(_WORK * n, "draws in cells")
+
+    @classmethod
+    def of(cls, packed: Any) -> Walk:
+        """The pass over `sorted_rows`."""
+        from verax.kernels.walking import count_pools, walk, walk_apart
+
+        n = len(packed)
+        most = cells_for(n)
+        n_pools = count_pools(packed)
+        scale = most / float(n) if n_pools > most else 0.0
+        starts, sums, blocks = np.empty(most), np.empty((3, most)), np.empty((n, 2))
+        if n_pools == n and scale > 0:
+            turns = np.empty(n + 3, np.int64)
+            n_cells, n_blocks = walk_apart(packed, scale, turns, starts, sums, blocks)
+        else:
+            n_cells, n_blocks = walk(packed, scale, starts, sums, blocks)
+        size, happened, claimed = sums[:, :n_cells].copy()
+        return cls(blocks[:n_blocks].copy(), starts[:n_cells].copy(), size, happened, claimed)
+
+
+def cells_of(starts: Floats, values: Floats) -> Any:
+    """The cell of each forecast, of cells that begin at `starts`."""
+    n = len(values)
+    if n <= FEW_ROWS or not compiles(_WORK * n, "draws in cells"):
+        return np.maximum(np.searchsorted(starts, values, side="right") - 1, 0)
+    from verax.kernels.walking import find_cells, find_near_cells
+
+    out = np.empty(n, np.uint16)
+    parts = 1 << (_TIMES * len(starts) - 1).bit_length()
+    guide = _guide(starts, parts)
+    while not _is_near(guide) and 2 * parts <= min(_MOST_PARTS, n):
+        parts *= 2
+        guide = _guide(starts, parts)
+    values = np.ascontiguousarray(values, dtype=np.float64)
+    if _is_near(guide):
+        find_near_cells(values, np.append(starts, np.inf), guide, out)
+    else:
+        find_cells(values, np.ascontiguousarray(starts), guide, out)
+    return out
+
+
+def _guide(starts: Floats, parts: int) -> Any:
+    """The last cell that begins at or below each multiple of one over the number of parts, from 0 to 1.
+
+    The number is a power of two, so that the multiples are exact.
+    """
+    first = np.ceil(starts * parts).astype(np.int64)
+    last = np.cumsum(np.bincount(first, minlength=parts + 1)) - 1
+    return np.maximum(last, 0).astype(np.uint16)
+
+
+def _is_near(guide: Any) -> bool:
+    """Whether a guide tells the cell of every value but for the next one."""
+    return bool(guide[0] == 0 and (guide[1:] - guide[:-1] <= 1).all())
+
+
+def others_of(event: BinaryEvent) -> Floats:
+    """The probabilities of the opposite; empty where they are one minus those of the event."""
+    return np.zeros(0) if event.others is None else event.others
+
+
+def squared_error(event: BinaryEvent) -> float:
+    """The mean squared error of an event."""
+    from verax.kernels.walking import squared_losses
+
+    total: float = squared_losses(event.given, others_of(event), event.happened.view(np.uint8))
+    return total / len(event.given)
+
 
 # Distinct forecasts of all events together are told apart. Many of them are counted in bins, whose neighbours
 # are joined up to this number of times.

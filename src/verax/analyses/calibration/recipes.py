@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Literal
@@ -12,19 +13,37 @@ import numpy as np
 
 from verax._settings import settings
 from verax.analyses.binary import BinaryEvent
-from verax.analyses.calibration.dependence import sample_of
 from verax.analyses.calibration.events import Split, n_events, split
-from verax.analyses.calibration.eventsums import EventBins, EventSums, SummedEvent, bins_of_rows
-from verax.analyses.calibration.sources import PartEvents, RowEvents, outcomes
+from verax.analyses.calibration.sources import (
+    ANY,
+    LISTED,
+    SQUARED,
+    UNLISTED,
+    WHOLE,
+    ListSource,
+    PartEvents,
+    RowEvents,
+    list_event_names,
+    lists_of,
+    outcomes,
+    place_name,
+)
+from verax.analyses.calibration.sums import EventBins, EventSums, SummedEvent, bins_of_rows, sample_of
 from verax.analyses.parts import dense, probabilities
 from verax.common.caching import cached_property
+from verax.common.packing import UnreadableError
 from verax.common.sorting import n_distinct
+from verax.common.specs import Each, Valued, Whole
+from verax.common.summaries import Summary, merges
 from verax.engines.clusters import sums_by_label
 from verax.engines.keyed import Keyed, KeyedSums, Run
 from verax.engines.keys import EXACT, exact_keys, forecast_keys
-from verax.engines.sums import Sum
+from verax.engines.sums import Sum, Sums
 from verax.inputs.arrays import Floats
-from verax.inputs.handles import Part, Recipe
+from verax.inputs.handles import LATER, Part, Recipe
+from verax.inputs.lists.rows import ListRows
+from verax.kernels.ledger import compiles
+from verax.kernels.threads import n_cores
 from verax.scores.registry import RULES
 
 
@@ -293,3 +312,195 @@ def _too_many(rows: PartEvents, n: int) -> bool:
     first = slice(0, 2 * most // n)
     found = itertools.accumulate(n_distinct(event.ranked[first]) for event in rows.each())
     return any(n_values > most for n_values in found)
+
+
+# Statements of longer lists are not counted in cells.
+_LONGEST = 64
+
+
+@dataclass(frozen=True)
+class Statements:
+    """What the statements of all lists add up to; (P + 1) rows: the places, and the whole list.
+
+    Attributes
+    ----------
+    weight, claimed, happened : array of shape (P + 1, C)
+        By cell: the weight, the weighted confidences, and the weight of those that happened.
+    squares, hits : array of shape (P + 1,)
+        The weighted squares of the confidences, and the weighted confidences of those that happened.
+    variance : array of shape (P + 1,)
+        The variance of the weighted number that happens, if lists are independent and confidences right.
+    lists : (P + 1,) int array
+        The number of lists that make each statement.
+    """
+
+    weight: Floats
+    claimed: Floats
+    happened: Floats
+    squares: Floats
+    hits: Floats
+    variance: Floats
+    lists: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+
+    @classmethod
+    def fit(cls, rows: ListRows) -> bool:
+        """Whether there are enough lists for counting to pay. Groups need the single lists."""
+        batch = rows.batch(0, rows.n_rows)
+        n_entries, longest = batch.lists.confidences.size, int(batch.lists.lengths.max())
+        if n_entries < settings.entries_in_cells_from or longest > _LONGEST or rows.groups is not None:
+            return False
+        return compiles(n_entries, Statements)
+
+    @classmethod
+    def of(cls, rows: ListRows) -> Statements:
+        """One pass over the lists, by all threads; sums are added in the order of the rows."""
+        from verax.kernels.lists import N_CELLS, count_statements
+
+        batch = rows.batch(0, rows.n_rows)
+        lists, n_rows = batch.lists, rows.n_rows
+        n_events = int(lists.lengths.max()) + 1
+        # Extreme weights are brought to the size of one.
+        w = np.ones(1) if batch.weights is None else batch.weights / batch.weights.max()
+        edges = np.linspace(0, n_rows, n_cores() + 1, dtype=np.int64).tolist()
+
+        def count(a: int, b: int) -> tuple[Floats, Floats]:
+            tables, sums = np.zeros((3, n_events, N_CELLS)), np.zeros((n_events, 4))
+            own = w if len(w) == 1 else w[a:b]
+            given = (lists.classes, lists.confidences, lists.offsets[a : b + 1], batch.survey.total[a:b])
+            count_statements(*given, batch.y[a:b], own, *tables, sums)
+            return tables, sums
+
+        with ThreadPoolExecutor(n_cores()) as pool:
+            parts = list(pool.map(count, edges[:-1], edges[1:]))
+        weight, claimed, happened = np.sum([tables for tables, _ in parts], axis=0)
+        squares, hits, first, second = np.sum([sums for _, sums in parts], axis=0).T
+        variance = claimed.sum(axis=1) - squares if len(w) == 1 else first - second
+        positive = lists.lengths if len(w) == 1 else lists.lengths[w > 0]
+        makers = np.append([np.count_nonzero(positive > j) for j in range(n_events - 1)], len(positive))
+        return cls(weight, claimed, happened, squares, hits, np.maximum(variance, 0.0), makers)
+
+    def _events(self, places: int) -> Iterator[tuple[str, slice]]:
+        """The names of the events, and the rows that they add up from."""
+        last = len(self.weight) - 1
+        for j in range(min(places, last)):
+            yield place_name(j + 1), slice(j, j + 1)
+        yield ANY, slice(0, last)
+        yield WHOLE, slice(last, last + 1)
+
+    def sums(self, places: int) -> dict[str, EventSums]:
+        """What is known of every event, whose cells are like distinct confidences."""
+        return {name: self._sums(name, rows) for name, rows in self._events(places)}
+
+    def _sums(self, name: str, rows: slice) -> EventSums:
+        weight, claimed, happened = (
+            table[rows].sum(axis=0) for table in (self.weight, self.claimed, self.happened)
+        )
+        filled = weight > 0
+        weight, claimed, happened = weight[filled], claimed[filled], happened[filled]
+        squares, hits, variance = (
+            float(each[rows].sum()) for each in (self.squares, self.hits, self.variance)
+        )
+        total, hit = float(weight.sum()), float(happened.sum())
+        totals = [float(claimed.sum()), hit, variance, squares - 2 * hits + hit, 0.0]
+        n_lists, mean = int(self.lists[rows].max()), np.minimum(claimed / weight, 1.0)
+        run = Run(
+            exact_keys(mean),
+            Sum.of(np.stack([weight, happened, claimed, weight], axis=1)),
+            mean[:, None],
+            mean[:, None],
+        )
+        # Nothing is drawn, so nobody asks for the squares of the weights.
+        sums = Sum.of([total, np.nan, n_lists])
+        forecasts = KeyedSums(forecast_keys, EXACT, {0: Keyed((run,))})
+        return EventSums(1, forecasts, Sum.of([totals, [0.0] * 5]), sums, False)
+
+
+# The sums over all lists.
+WEIGHT, LENGTH, LEFT_OUT = range(3)
+
+
+class ListSums(Summary, kind="event histograms of lists"):
+    """What is known of the events of lists, without the lists.
+
+    Attributes
+    ----------
+    events : Mapping
+        The sums of each event by its name; a place that no list reaches has none.
+    totals : Sum
+        (3,) sums over all lists of the weight, of the weight times the length, and of the weight times what
+        the padded Brier score has more than that of the events.
+    n_lists, n_invalid, longest : int
+        Of the lists that have weight: their number, how many are invalid, and the length of the longest.
+    """
+
+    events: Mapping[str, EventSums] = merges(Each(Valued(EventSums, packed=True), "union"))
+    totals: Sum = merges(Sums(3))
+    n_lists: int = merges(Whole())
+    n_invalid: int = merges(Whole())
+    longest: int = merges(Whole("most"))
+
+
+@dataclass(frozen=True)
+class ListEventRecipe(Recipe[ListSums]):
+    """The events of the lists of one model.
+
+    Attributes
+    ----------
+    places : int
+        How many of the first places are events, beside any place and the whole list.
+    scored : bool
+        Instead the events that the score is made of: those of the largest valid sublists.
+    cells : bool
+        Whether very many lists in memory may be counted in cells of nearly equal confidences.
+    """
+
+    model: str
+    places: int = 0
+    scored: bool = False
+    cells: bool = field(default=False, metadata=LATER)
+
+    def check(self, found: ListSums) -> None:
+        """Refuse sums of other events."""
+        missing = set(self.names(found)).symmetric_difference(found.events)
+        # Invalid lists may have an empty valid sublist, whatever their length.
+        if missing - ({LISTED} if self.scored and found.n_invalid else set()):
+            raise UnreadableError("is about other events", "events")
+
+    def names(self, found: ListSums) -> list[str]:
+        """The events that lists of these lengths have."""
+        if not found.n_lists:
+            return []
+        if self.scored:
+            return [*([LISTED] if found.longest else []), UNLISTED]
+        return list_event_names(found.longest, self.places)
+
+    def take(self, part: Part) -> ListSums:
+        """Sum up the lists of one part."""
+        return self.more(part, None)
+
+    def more(self, part: Part, before: ListSums | None) -> ListSums:
+        """Sum up the lists of one part, in bins where the lists so far are; lists in memory when asked to."""
+        found = lists_of(part, self.model)
+        if not found.n_lists:
+            return ListSums({}, Sum.zeros((3,)), 0, 0, 0)
+        w = np.ones(found.n_lists) if found.weights is None else found.weights
+        numbers = found.n_lists, found.n_invalid, found.longest
+        scored = found.as_scored() if self.scored else found
+        left_out = scored.left_out if self.scored else np.zeros(1)
+        sums = Sum.of([w.sum(), (w * scored.lists.lengths).sum(), (w * left_out).sum()])
+        names = tuple(scored.scored() if self.scored else scored.stated(self.places))
+        lists = part.models[self.model]
+        assert isinstance(lists, ListRows)
+        if self.cells and Statements.fit(lists):
+            # There, weights are relative to the largest.
+            sums = Sum.of(sums.high / w.max())
+            return ListSums(Statements.of(lists).sums(self.places), sums, *numbers)
+        rows = ListSource(self.model, names, self.scored).of(found)
+        events: dict[str, EventSums] = {}
+        for i, name in enumerate(names):
+            if part.whole:
+                events[name] = HeldEvents(rows, 1, SQUARED, first=i)
+                continue
+            exact = before is None or name not in before.events or before.events[name].exact
+            events[name] = counted_sums(rows, rows.each([i]), 1, SQUARED, exact=exact)
+        return ListSums(events, sums, *numbers)

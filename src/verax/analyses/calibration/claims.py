@@ -1,4 +1,4 @@
-"""Whether the most likely class is right as often as its probability says, with a test of the difference."""
+"""Whether events happen as often as claimed on average, with tests."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.calibration.event_recipe import EventRecipe
-from verax.analyses.calibration.eventsums import CLAIM, HIT, VARIANCE, EventBins, EventSums
+from verax.analyses.calibration.recipes import WEIGHT, EventRecipe, ListSums
+from verax.analyses.calibration.sources import ANY, WHOLE, list_event_names
+from verax.analyses.calibration.sums import CLAIM, HIT, VARIANCE, EventBins, EventSums
 from verax.engines.clusters import variances_over
-from verax.inference.estimates import Estimate
+from verax.inference.estimates import Estimate, holm
 from verax.inputs.arrays import Floats
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.memory import ONLY, InMemory
@@ -22,6 +23,22 @@ _COUNTED = 100.0
 _EACH = 2**20
 # For probabilities up to this a series of a few terms gives the logarithm: (2 x 0.05)^14 / 14 < 1e-15.
 _RARE, _TERMS = 0.05, 14
+
+
+class Claimed:
+    """What was claimed of an event on average, against how often it happened."""
+
+    claimed: float
+    happened: float
+
+    @property
+    def gap(self) -> float:
+        """Claimed minus happened: positive means too high, or overconfident."""
+        return self.claimed - self.happened
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers as plain Python values."""
+        return {**vars(self), "gap": self.gap}
 
 
 @dataclass(frozen=True)
@@ -50,6 +67,63 @@ class Overconfidence:
     def to_dict(self) -> dict[str, Any]:
         """The numbers as plain Python values."""
         return {"claimed": self.claimed, "right": self.right, "gap": self.gap, "p_value": self.p_value}
+
+
+@dataclass(frozen=True)
+class ClassBias(Claimed):
+    """The mean probability of an event, and how often it happened.
+
+    Attributes
+    ----------
+    position : int
+        The position of the class, or of the class at the threshold.
+    claimed : float
+        Mean probability of the event.
+    happened : float
+        Share of rows in which it happened.
+    p_value, p_adjusted : float
+        Two-sided p-value of the difference, and after Holm's correction over all events; NaN where all rows
+        belong to one group.
+    """
+
+    position: int
+    claimed: float
+    happened: float
+    p_value: float
+    p_adjusted: float
+
+
+@dataclass(frozen=True)
+class ListClaim(Claimed):
+    """What was claimed of an event on average, and how often it happened.
+
+    Attributes
+    ----------
+    name : str
+        "place 1", "place 2", ..., "any place" or "whole list".
+    n_lists : int
+        How many lists it is about: those that are long enough.
+    share : float
+        Their share of the weight of all lists.
+    claimed : float
+        The mean probability it was given.
+    happened : float
+        The share in which it happened.
+    p_value, p_adjusted : float or None
+        Two-sided p-value of the difference, and after Holm's correction over the places and the whole list;
+        None where all lists belong to one group. Any place has those of the whole list: it is the same sum.
+    """
+
+    name: str
+    n_lists: int
+    share: float
+    claimed: float
+    happened: float
+    p_value: float | None
+    p_adjusted: float | None
+
+
+# ---- from sums -----------------------------------------------------------------------------------
 
 
 def overconfidence_of(forecasts: Forecasts) -> Overconfidence:
@@ -166,3 +240,43 @@ def p_of_gaps(labels: np.ndarray[Any, Any], sums: Floats, least: float) -> float
         return None
     gap, error = sums[:, 1].sum(keepdims=True), np.sqrt(np.maximum(variance, least))
     return float(Estimate(gap, error, freedom).p_values()[0])
+
+
+def read_class_biases(found: EventSums, n_classes: int, *, thresholds: bool) -> list[ClassBias]:
+    """The bias of every class or threshold; of two classes without an order, of the second.
+
+    >>> from verax.inputs.memory import open_rows
+    >>> rows = open_rows([0] * 10 + [1] * 30, np.full((40, 2), 0.5))
+    >>> sums = rows.summarise({"events": EventRecipe(ONLY, False)})["events"]
+    >>> (found,) = read_class_biases(sums, 2, thresholds=False)
+    >>> found.claimed, found.happened, round(found.p_value, 4)
+    (0.5, 0.75, 0.0022)
+    """
+    weight = found.weight.high[0]
+    only = [1] if n_classes == 2 and not thresholds else range(found.n_events)
+    values = [
+        (i, *(found.totals.high[i, [CLAIM, HIT]] / weight).tolist(), p_value_of(found, i)) for i in only
+    ]
+    known = [math.nan if each[3] is None else each[3] for each in values]
+    adjusted = holm(np.array(known)).tolist()
+    return [
+        ClassBias(i, claimed, hit, p, q)
+        for (i, claimed, hit, _), p, q in zip(values, known, adjusted, strict=True)
+    ]
+
+
+def read_claims(found: ListSums, places: int) -> tuple[ListClaim, ...]:
+    """What was claimed of each event of lists on average and what happened, with Holm's correction."""
+    names = list_event_names(found.longest, places)
+    # Any place is the whole list in other units, so it is no test of its own.
+    p_values = {name: p_value_of(found.events[name], 0) for name in names if name != ANY}
+    known = np.array([math.nan if p is None else p for p in p_values.values()])
+    adjusted = dict(zip(p_values, holm(known).tolist(), strict=True))
+    claims, lists = [], float(found.totals.high[WEIGHT])
+    for name in names:
+        event, test = found.events[name], WHOLE if name == ANY else name
+        weight, p = float(event.weight.high[0]), p_values[test]
+        claimed, happened = (event.totals.high[0, [CLAIM, HIT]] / weight).tolist()
+        about = (found.n_lists, 1.0) if name == ANY else (event.n_rows, weight / lists)
+        claims.append(ListClaim(name, *about, claimed, happened, p, None if p is None else adjusted[test]))
+    return tuple(claims)

@@ -1,10 +1,15 @@
-"""What a second look at the rows tells about the components of a score: their variances, and groups.
+"""How uncertain the components of a score are, from a second look at the rows.
 
-The first look gave the cells of all events and their fits. Now the losses of each row are known against those
-of the fits, and so are the variances of the components, as `optimism` has them. Where rows belong to groups,
-their deviations are summed by group, or by a hash of it, and by a few cells of the forecast: giving each sum
-a random sign draws outcomes in which rows of a group keep together (the wild bootstrap). Rows in memory are
-looked at directly, others take another pass; the sums are the same.
+The isotonic fit minimises the score, so estimating it has no first-order effect on the components: their
+variance is that of mean differences of losses. The second-order effect is a bias, because the fit
+follows the noise of the outcomes. It is measured by refits to outcomes drawn from a smooth
+recalibration of the forecast, which need not be monotone (`cells`).
+
+The first look gave the cells of all events and their fits. Now the losses of each row are known against
+those of the fits, and so are the variances of the components. Where rows belong to groups, their deviations
+are summed by group, or by a hash of it, and by a few cells of the forecast: giving each sum a random sign
+draws outcomes in which rows of a group keep together (the wild bootstrap). Rows in memory are looked at
+directly, others take another pass; the sums are the same.
 """
 
 from __future__ import annotations
@@ -17,21 +22,149 @@ from typing import Any
 import numpy as np
 
 from verax._settings import settings
-from verax.analyses.calibration.cells import EventCells
+from verax.analyses.calibration.cells import ROUNDING, EventCells
 from verax.analyses.calibration.events import Split
-from verax.analyses.calibration.eventsums import SummedEvent
 from verax.analyses.calibration.sources import EventSource, PartEvents
-from verax.analyses.calibration.walks import cells_of
-from verax.analyses.units import sums_at
+from verax.analyses.calibration.sums import EventSums, SummedEvent, cells_of
+from verax.analyses.units import CountedUnits, IndependentUnits, sums_at
 from verax.common.hashing import name_hash
 from verax.common.summaries import Summary, merges
 from verax.engines.clusters import ByLabel, GroupLabels
 from verax.engines.sums import Sum, Sums
+from verax.errors import InputError
+from verax.inference.intervals import Interval
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.handles import Handle, Part, Recipe
 
+# How many refits measure the bias: as many as there are replicates, within these bounds.
+_FEWEST, _MOST = 20, 60
+
+
+# ---- intervals ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """How uncertain the score and its components are. All arrays are (4,), in their order.
+
+    Attributes
+    ----------
+    bias : array
+        What the estimates exceed the values for many more rows by, on average.
+    variance : array
+        The variances of the mean differences of losses that the components are; all NaN where the rows were
+        not looked at again.
+    plug_in : array
+        Miscalibration and discrimination under the smooth recalibration, zero for the others. Small
+        values of the two have variances that are proportional to them.
+    noise : array
+        The variances of what is gained by following noise.
+    n_units : int
+        The number of rows, or of groups.
+    freedom : float
+        Degrees of freedom of the variances.
+    grouped : bool
+        Whether the units are groups.
+    caution : str
+        Why the intervals cannot be trusted; empty where they can.
+    """
+
+    bias: Floats
+    variance: Floats
+    plug_in: Floats
+    noise: Floats
+    n_units: int
+    freedom: float
+    grouped: bool
+    caution: str
+
+    @property
+    def known(self) -> bool:
+        """Whether the rows were looked at again, so that there are intervals."""
+        return self.n_units < 2 or not bool(np.isnan(self.variance).all())
+
+    def interval(self, i: int, observed: float, confidence: float) -> Interval:
+        """The interval of number `i` for many more rows: the values that the estimate does not refute.
+
+        The variance grows linearly with the value, so the ends solve a quadratic equation.
+        """
+        from scipy.special import stdtrit
+
+        method = "t" if i == 0 else "t, corrected for overfitting of the isotonic fit"
+        if self.n_units < 2:
+            only = f"there is only one {'group' if self.grouped else 'row'}"
+            return Interval.undefined(only, method=method, confidence=confidence)
+        if not np.isfinite([observed, self.variance[i]]).all():
+            return Interval.undefined("the score is infinite", method=method, confidence=confidence)
+        estimate = observed - self.bias[i]
+        slope = self.variance[i] / self.plug_in[i] if self.plug_in[i] > ROUNDING else 0.0
+        t = float(-stdtrit(self.freedom, (1 - confidence) / 2))
+        shift = t * t * slope / 4
+        half = np.sqrt(shift**2 + t * t * self._variance_at(i, estimate, slope))
+        low, high = max(estimate + shift - half, 0.0), max(estimate + shift + half, 0.0)
+        return Interval(low, high, method=method, confidence=confidence, caution=self.caution)
+
+    def _variance_at(self, i: int, estimate: float, slope: float) -> float:
+        if not self.plug_in[i] > ROUNDING:
+            return float(self.variance[i] + self.noise[i])
+        proportional = slope * max(estimate, 0.0)
+        if self.grouped:
+            # Even the smooth recalibration follows noise that rows of a group share, and the variance has it.
+            return float(max(self.variance[i], self.noise[i] + proportional / 2))
+        return float(self.noise[i] + proportional)
+
+
+def units_of(sums: EventSums, copies: float | None) -> CountedUnits:
+    """What is independent: groups, or rows; `copies` is how many there are where weights count them."""
+    if sums.groups is not None:
+        weight = sums.groups[:, 0]
+        n, total, squares = int(np.count_nonzero(weight)), float(weight.sum()), float((weight**2).sum())
+        return CountedUnits.of(n, total, squares, in_groups=True)
+    if copies is not None:
+        return CountedUnits.of(round(copies), copies, copies, in_groups=False)
+    weight, squares, n_rows = sums.weight.high.tolist()
+    return CountedUnits.of(int(n_rows), weight, squares, in_groups=False)
+
+
+def check_units(sums: EventSums, *, copies: bool) -> None:
+    """Refuse a single group and fractional copies where outcomes are drawn."""
+    if sums.n_groups == 1:
+        raise InputError("must name at least two groups for intervals", argument="groups")
+    if copies and not sums.whole:
+        raise InputError("must be whole numbers where they count copies", argument="weights")
+
+
+def refits_for(replicates: int) -> int:
+    """Number of refits that measure the bias, given the number of replicates."""
+    return min(max(replicates, _FEWEST), _MOST)
+
+
+def uncertainty_of(
+    optimism: Floats, plug_in: Floats, variance: Floats, units: IndependentUnits, *, certain: bool
+) -> Uncertainty:
+    """How uncertain components are, from the gains of refits, (R, 2), what they are under the smooth
+    recalibration, and the variances of mean losses; of log scores `certain` if a forecast that fails would
+    cost an infinite loss.
+    """
+    fit, rate = optimism.T
+    gains = np.array([np.zeros_like(fit), fit, fit - rate, -rate])
+    cautions = [units.caution]
+    if certain:
+        cautions.append("some forecasts are certain, and one that fails makes the score infinite")
+    return Uncertainty(
+        bias=np.mean(gains, axis=1),
+        variance=variance,
+        plug_in=np.array([0.0, *plug_in, 0.0]),
+        noise=np.var(gains, axis=1, ddof=1),
+        n_units=units.n,
+        freedom=units.freedom,
+        grouped=units.grouped,
+        caution="; ".join(filter(None, cautions)),
+    )
+
+
 # The sums by group, event and cell: the largest number of all of them, and of cells.
-_MOST, _CELLS = 2**20, 128
+_SLOTS, _CELLS = 2**20, 128
 # So many rows of a part are looked at together that their columns have this many numbers.
 _NUMBERS = 2**20
 # Sums of groups that differ by less, as a share of the largest, are equal but for rounding.
@@ -40,7 +173,7 @@ _TIED = 1e-9
 
 def n_wide(n_events: int) -> int:
     """How many cells of the forecast the deviations of groups are summed in."""
-    return max(8, min(_CELLS, _MOST // (8 * n_events)))
+    return max(8, min(_CELLS, _SLOTS // (8 * n_events)))
 
 
 @dataclass(frozen=True)
@@ -199,7 +332,7 @@ class SecondRecipe(Recipe[SecondLook]):
         slots, names = 0, None
         if labels is not None:
             cells = max(int(fit.wide[-1]) + 1 for fit in fits)
-            slots = max(8, min(settings.group_slots, _MOST // (len(fits) * cells)))
+            slots = max(8, min(settings.group_slots, _SLOTS // (len(fits) * cells)))
             names = np.sort(_hashed(labels)) if len(labels) <= slots else None
             slots = min(slots, len(labels))
         factors = tuple(how.factor * each for each in times)
