@@ -16,7 +16,7 @@ from pages import DOCS, PAGES, ROOT, name_of
 LIBRARIES = "polars|pandas|DuckDB|Spark|Dask|PyTorch|JAX|CuPy|NumPy|xarray|scikit-learn|XGBoost|LightGBM"
 KINDS = "[Ff]rames?|[Rr]elations?|[Tt]ensors?|[Aa]rrays?|[Ss]corers?|[Cc]lassifiers?"
 PATTERNS = {
-    r"\bso (?:many|few)\b": "name the quantity",
+    r"\bso (?:many|few)\b|\bas many\b": "name the quantity",
     rf"\b(?:{KINDS}) of (?:{LIBRARIES})\b": "a polars frame",
     r"\bGPUs? of NVIDIA\b": "an NVIDIA GPU",
     r"\bthat (?:are|is) there\b": "duplicate, present",
@@ -56,10 +56,13 @@ def without_code(text: str) -> str:
 
 
 def texts(path) -> str:
-    """The texts of a source file, docstrings and messages, without examples, names and code."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    """The texts of a source file, docstrings, messages and comments, without examples, names and code."""
+    source = path.read_text(encoding="utf-8")
+    tree = ast.parse(source)
     found = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
     found = [text for text in found if isinstance(text, str) and text.count(" ") >= 3]
+    # The lines of a comment are one text.
+    found += [re.sub(r"\s*#", "", block) for block in re.findall(r"(?:^ *#.*\n)+", source, re.MULTILINE)]
     return without_code(re.sub(r"^ *>>>.*(?:\n(?! *\n).*)*", "", "\n\n".join(found), flags=re.MULTILINE))
 
 

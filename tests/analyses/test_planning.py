@@ -280,7 +280,7 @@ def test_models_within_the_practical_size_are_equal_for_all_purposes(rule):
         ({"y": Y, "forecasts": MODELS, "difference": 0.1, "width": 0.1}, "cannot be combined"),
         ({"y": Y, "forecasts": MODELS, "difference": 0}, "must be a number other than 0"),
         ({"y": Y, "forecasts": MODELS, "power": 90}, "must lie between 0 and 1"),
-        ({"y": Y, "forecasts": {"a": P, "b": P}}, "the models do not differ"),
+        ({"y": Y, "forecasts": {"a": P, "b": P}}, "their losses are identical"),
         ({"y": Y, "forecasts": MODELS, "models": ("p", "x")}, "must be two of 'p' and 'q'"),
         ({"y": vx.compare(Y, MODELS), "rule": "rps"}, "which has brier and log"),
         ({"y": vx.compare(Y, MODELS), "groups": GROUPS}, "cannot be used where the pilot is a result"),

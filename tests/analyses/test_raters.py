@@ -1,4 +1,4 @@
-"""What raters tell: brute force over raters, rationals, named raters and intervals."""
+"""Rater disagreement: brute force over raters, rationals, named raters and intervals."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_results_say_what_the_worth_assumes_and_for_whom_it_speaks():
     assert "label independently given the case and are interchangeable" in repr(named)
     assert "for this panel of 3 raters" in named.verdict
     assert "for raters in general" in named.verdict
-    assert "only 3 raters tell of raters in general" in repr(named)
+    assert "only 3 raters represent raters in general" in repr(named)
     assert named.to_dict()["general"]["name"] == "general"
     pair = vx.raters(y[:, :2], p, raters="columns", classes=[0, 1, 2])
     assert not pair.general.interval.defined

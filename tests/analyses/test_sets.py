@@ -216,7 +216,7 @@ def test_sets_are_compared_by_their_scores():
         "level_set(t=0.2)",
         "winkler(level=0.7)",
     }
-    # A set with a level is a list that states only its mass.
+    # A set at level L is a top list with total probability L.
     lists = {"sets": b.to_lists(), "lists": vx.TopLists.from_probabilities(p, 2)}
     assert vx.compare(Y, lists, rule="brier").models["brier"][0].mean > 0
 

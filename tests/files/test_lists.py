@@ -601,7 +601,7 @@ def test_evaluate_and_toplist_give_lists_the_same_scores(folder):
         ("auc>0.5", 2, "auc needs full distributions"),
         ("qwk>0", 2, "qwk needs full distributions"),
         ("length.high<3", 2, "neither end of the interval of length"),
-        ("top_20_error<1", 2, "no list has as many classes"),
+        ("top_20_error<1", 2, "no list has the number of classes"),
         ("covrage>0.9", 2, "covrage"),
     ],
 )

@@ -31,7 +31,7 @@ ORIENTATIONS: dict[str, str] = {
 }
 # What some of them are of top lists, where the first listed class is the answer.
 MEASURES_OF_LISTS = MEASURES | {
-    "skill": (HIGHER, "loss reduction versus empty lists; 1 is perfect"),
+    "skill": (HIGHER, "loss reduction versus a uniform guess; 1 is perfect"),
     "discrimination": (HIGHER, "gain over constant lists after recalibration"),
     "ece": (LOWER, "mean gap of confidence in the first class and accuracy, 15 bins; not a proper score"),
     "smooth_ece": (

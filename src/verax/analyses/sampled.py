@@ -20,7 +20,7 @@ from verax.inputs.skipping import MaySkip
 R = TypeVar("R", bound=MaySkip)
 # Probabilities that are kept at most.
 _NUMBERS = 2**23
-# Earlier versions kept so many probabilities of all models, or so many lists, for reports.
+# Earlier versions kept this number of probabilities of all models, or of lists, for reports.
 _EARLIER, _EARLIER_LISTS = 60_000, 10_000
 
 

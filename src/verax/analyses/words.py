@@ -184,7 +184,7 @@ def percent(x: float, digits: int | None = None) -> str:
 
 
 def percent_span(low: float, high: float) -> str:
-    """An interval of shares, with as many digits as it takes to tell its ends apart.
+    """An interval of shares, with enough digits for its ends to differ.
 
     >>> percent_span(0.251, 0.374), percent_span(0.1604, 0.1623), percent_span(0.5, 0.5)
     ('25% to 37%', '16.0% to 16.2%', '50% to 50%')

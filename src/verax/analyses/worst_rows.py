@@ -26,11 +26,11 @@ from verax.inputs.lists.rows import ListRows
 from verax.inputs.rows import Rows
 from verax.scores.base import Rule, losses_of
 
-# Losses that agree in so many digits are equal: engines add up in different orders.
+# Losses that agree to this number of digits are equal: engines add up in different orders.
 _DIGITS = 12
 # How many of the largest losses are kept, and how many more there may be before the smallest are left out.
 _MOST_LOSSES, _SPARE = 2**20, 2**19
-# Of many rows, one in so many is kept: the worst rows by one rule have large losses by others.
+# Of many rows, one in _ONE_IN is kept: the worst rows by one rule have large losses by others.
 _ONE_IN = 8
 
 

@@ -47,7 +47,7 @@ def certify(
 def _table(certificate: Certificate) -> str:
     header, *rows = certificate._tables()[0].cells()
     resolution = [] if certificate.resolution is None else [str(certificate.resolution)]
-    # Counterexamples are sentences, so they stand below the table.
+    # Counterexamples are sentences, so they follow the table.
     found = [f"{name}: {', '.join(words)}" for name, _, *words in rows if any(words)]
     return make_table(
         certificate._heading(),

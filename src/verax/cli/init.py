@@ -24,7 +24,7 @@ from verax.inputs.reading import Reading, flag_of
 # Options whose value a file tells: it has no other reading with them left out.
 _TOLD = ("delimiter", "decimal")
 _PERCENT, _NEARLY = 100.0, 0.02
-# Names of columns that are never used unless somebody says so.
+# Names of columns that are used only where an option states them.
 _WEIGHTS = ("weight", "weights", "sample_weight", "sample_weights", "w")
 _FIRST = 3
 

@@ -72,7 +72,7 @@ def monitor(
         str | None,
         typer.Option(
             metavar="LOSS|FILE",
-            help="The loss of good times: a card that `verax evaluate --save` wrote, or a number. "
+            help="Baseline loss: a card that `verax evaluate --save` wrote, or a number. "
             "Without it, only calibration is monitored.",
         ),
     ] = None,

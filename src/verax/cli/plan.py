@@ -41,7 +41,7 @@ Models = Annotated[
 Power = Annotated[float, typer.Option(metavar="SHARE", help="The probability of showing it.")]
 RowsPerGroup = Annotated[
     float | None,
-    typer.Option(metavar="N", help="How many rows groups are to have; by default as in the pilot."),
+    typer.Option(metavar="N", help="Rows per group, if it differs from the pilot."),
 ]
 PowerPlot = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Draw the power against the number of rows.")

@@ -34,7 +34,7 @@ class Presentation:
 
     @classmethod
     def begin(cls, typed: Sequence[str]) -> None:
-        """Start anew; errors in what was typed are logged in the form that was asked for."""
+        """Reset for a new command; errors in the arguments are logged in the requested form."""
         cls.everything, cls.quiet, cls.log, cls.command = False, False, "text", "verax"
         pairs = zip(typed, [*typed[1:], ""], strict=True)
         if any((one, two) == ("--log", "json") or one == "--log=json" for one, two in pairs):

@@ -94,7 +94,7 @@ class Bound:
             return card.scores[self.name]
         if isinstance(card, ListCard):
             if self.name not in card.metrics:
-                raise refusal(self.text, f"no list has as many classes as {self.name} is about")
+                raise refusal(self.text, f"no list has the number of classes that {self.name} needs")
             return card.metrics[self.name]
         if METRICS[self.name].for_two and card.n_classes != 2:
             raise refusal(self.text, f"{self.name} is for two classes, and there are {card.n_classes:,}")

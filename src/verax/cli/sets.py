@@ -78,9 +78,9 @@ def sets(
 ) -> None:
     """Judge prediction sets, or make them by conformal prediction.
 
-    Without --calibrate, probabilities are taken at their word: the most likely classes until they reach
-    --level. Top lists are the sets of the classes they name. --sets names the columns of sets that are in the
-    file.
+    Without --calibrate, sets are built from the stated probabilities: the most likely classes until they
+    reach --level. Top lists are the sets of the classes they name. --sets names the columns of sets that are
+    in the file.
     """
     from verax.analyses.sets.sets import evaluate_sets
     from verax.cli.opening import Opened, cut

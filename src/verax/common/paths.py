@@ -19,7 +19,7 @@ from verax.errors import InputError, Remedy, show
 # The file of a model, or several.
 Files = Path | tuple[Path, ...]
 
-# What is wrong with a name; everything else (no permission, disk full) is a failure of the machine.
+# What is wrong with a name; everything else (no permission, disk full) is a system error.
 _WRONG_NAME = {
     errno.ENOENT,
     errno.ENOTDIR,

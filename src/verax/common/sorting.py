@@ -8,7 +8,7 @@ import numpy as np
 
 from verax.kernels.ledger import compiles
 
-# A table of integers may have this number of times as many places as there are integers.
+# A table of integers may have this multiple of their number of places.
 _APART = 16
 
 
@@ -95,7 +95,7 @@ def n_distinct(values: Any) -> int:
     return min(len(ordered), 1) + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
 
 
-# Numbers that differ by rounding alone are equal: so many decimals count.
+# Numbers that agree to this number of decimals are equal: they differ by rounding.
 DECIMALS = 12
 
 

@@ -295,7 +295,7 @@ class _Copy(NamedTuple):
 
 # Files of web servers are copied: servers need not send parts of a file.
 _COPIES: dict[Address, _Copy] = {}
-# For so many seconds a copy is used without asking whether the file has changed.
+# For this number of seconds a copy is used without asking whether the file has changed.
 _FRESH = 60.0
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from verax.display.palette import COLOURS, STYLES, plain_texts, pyplot
 
 _GREY = "#555555"
-# A panel reaches so many times as far from the optimum as three quarters of the epochs do.
+# A panel reaches this multiple of the distance within which three quarters of the epochs are from the
+# optimum.
 _REACH = 3.0
 
 

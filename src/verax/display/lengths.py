@@ -11,7 +11,7 @@ from verax.display.palette import COLOURS, plain_texts
 from verax.display.panels import panels
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
-# A hard prediction that loses so many times as much as any list is written, not drawn.
+# A hard prediction that loses more than this multiple of the largest loss of a list is written, not drawn.
 _FAR = 4.0
 
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from verax.display.palette import COLOURS, STYLES, plain_texts
 from verax.display.panels import PlottedEvents, legend_above, panels
 
-# Up to so many events, and to so many pairs of models, are drawn.
+# The maximum number of events, and of pairs of models, that are drawn.
 MOST_EVENTS, MOST_PAIRS = 5, 3
 
 

@@ -29,7 +29,7 @@ def grid_shape(n: int) -> tuple[int, int]:
 
 
 def legend_above(figure: Any, ax: Any) -> None:
-    """A legend of what one of the panels shows, above all of them, in as many lines as it takes."""
+    """A legend of one of the panels, above all of them, wrapped to their width."""
     handles, labels = ax.get_legend_handles_labels()
     # An entry takes about a sixteenth of an inch per letter, and half an inch for its line.
     entry = 0.55 + max(map(len, labels)) / 15

@@ -283,7 +283,7 @@ class Tabled:
         tables, heading, notes, told = self._tables(), self._heading(), self._notes(), self._told()
         if not tables:
             return f"<pre>{html.escape(repr(self))}</pre>"
-        # A table with a title has it in place of the heading, which then stands above.
+        # A table with a title shows it in place of the heading, which then precedes it.
         above = f"<p>{html.escape(heading)}</p>" if tables[0].title else ""
         above += f"<p>{'<br>'.join(map(html.escape, told))}</p>" if told else ""
         captions = [tables[0].title or heading, *(table.title for table in tables[1:])]

@@ -14,7 +14,7 @@ from verax.inputs.arrays import Array, Namespace, device_of, is_traced, to_host,
 from verax.inputs.forecasts import ShareBatch, log_softmax
 from verax.kernels.statistics import LOGARITHMS, MODE
 
-# Up to so many classes, array calls on the host are faster on columns than on rows.
+# Up to this number of classes, array calls on the host are faster on columns than on rows.
 _FEW = 64
 
 

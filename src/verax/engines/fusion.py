@@ -45,7 +45,7 @@ _SPREAD, _CLOSE = 0.99, 1e-6
 _WRITTEN = 64
 # How many rows ahead the sums of groups are asked for.
 _AHEAD = 16
-# Rows are counted into so many tables by turns: rows of one cell then need not wait for each other.
+# Rows are counted into this number of tables by turns, so that rows of one cell do not wait for each other.
 _TABLES = 4
 
 

@@ -23,7 +23,7 @@ from verax.inputs.arrays import Floats, Ints
 from verax.kernels.limits import FULL
 from verax.kernels.texts import Lines, compile_text
 
-# A line of the cache has so many bytes, and so many floats.
+# Bytes, and floats, of a cache line.
 _LINE = 64
 LINE: int = _LINE // 8
 # A large page of memory has this number of bytes.

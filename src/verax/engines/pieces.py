@@ -21,7 +21,7 @@ from verax.inputs.arrays import Bools, Floats, Ints
 from verax.kernels.pairing import FOUR, STRIP
 from verax.kernels.threads import in_order, n_cores
 
-# How many numbers a piece has, about: the caches of a core hold them. At least so many rows.
+# Approximate number of values in a piece, which fits the caches of a core, and its minimum number of rows.
 _PIECE, _FEWEST = 2**18, 256
 # Up to this many models all pairs are subtracted: products would take as long.
 _SUBTRACTED = 5

@@ -89,7 +89,7 @@ class ArrayFile(Source):
             stored = self._arrays[name]
             if not stored.shape or stored.shape[0] != p.shape[0]:
                 raise stored.refusal(
-                    f"must have {p.shape[0]} rows, as many as the probabilities; its shape is {stored.shape}"
+                    f"must have {p.shape[0]} rows, like the probabilities; its shape is {stored.shape}"
                 )
             single = len(stored.shape) == 1 or stored.shape[1:] == (1,)
             if name not in (self.roles.probs[0], self.roles.target) and not single:

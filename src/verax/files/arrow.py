@@ -19,7 +19,7 @@ from verax.inputs.groups import Groups
 Array = np.ndarray[Any, Any]
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
-# Columns of so few rows are coded without Arrow's compute functions.
+# Columns up to this number of rows are coded without Arrow's compute functions.
 _FEW = 2**13
 # Whole numbers that a double holds exactly.
 _EXACT = 2.0**53

@@ -143,7 +143,7 @@ class ColumnFile(Source):
         width = len(first[0]) + (self._request.outputs != PROBABILITIES)
         if self.classes is not None and width != len(self.classes):
             raise place.refusal(
-                f"must hold lists of {len(self.classes)} numbers, as many as there are classes",
+                f"must hold lists of {len(self.classes)} numbers, one per class",
                 f"holds {width}",
                 at=0,
                 value=width,

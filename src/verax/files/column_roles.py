@@ -304,7 +304,7 @@ def _several(sets: Sequence[Sequence[str]], request: Reading, where: str) -> Inp
 def _by_classes(look: ColumnFacts, called: Sequence[Chosen], request: Reading) -> Chosen | None:
     """The columns that have the names of the classes given.
 
-    None where not all classes name a column, or where as many columns are called like probabilities.
+    None where not all classes name a column, or where columns named like probabilities match in number.
     """
     wanted = tuple(str(c) for c in request.names or ())
     fits = len(set(wanted)) == len(wanted) > 1 and set(wanted) <= set(look.numeric)

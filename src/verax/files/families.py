@@ -142,7 +142,7 @@ def _additions(others: Sequence[int], values: Array, lacking: Array, total: floa
     for row, lack in zip(values[::step, some], lacking[::step], strict=True):
         with np.errstate(invalid="ignore"):
             fitting += np.abs(row[:, None] + row - lack) <= NEARLY * total
-    # Twice as many broken rows as there may be: these are only some of the rows.
+    # Twice the tolerated share of broken rows, because these are only a sample.
     for a, b in np.argwhere(np.triu(fitting, 1) >= (1 - 2 * _BROKEN) * len(values[::step])):
         yield [int(some[a]), int(some[b])]
 

@@ -10,7 +10,7 @@ TARGETS = (
     *("label", "labels", "target", "targets", "y", "y_true", "outcome", "outcomes", "truth", "true_label"),
     *("class", "true_class", "actual", "ground_truth", "gt", "true"),
 )
-# Names that may mean something else, taken for the outcomes where no column has one of those above.
+# Ambiguous names, read as the outcomes where no column has one of those above.
 MAYBE_TARGETS = (
     *("obs", "observed", "obs_cat", "category", "correct", "answer", "correct_answer", "grade", "diagnosis"),
     "resolution",
@@ -19,8 +19,7 @@ PROBS = (
     *("p", "prob", "probs", "proba", "probas", "probability", "probabilities", "y_prob", "y_proba"),
     *("y_probs", "pred_prob", "pred_probs", "pred_proba", "predicted_probability", "softmax"),
 )
-# Names that may mean something else, taken for probabilities where nothing else can be them and they lie
-# between 0 and 1.
+# Ambiguous names, read as probabilities where there are no others and values lie between 0 and 1.
 MAYBE_PROBS = (
     *("y_pred_proba", "y_pred_prob", "y_pred_probs", "y_pred_probas", "y_score", "y_scores", ".pred"),
     *("predicted_prob", "predicted_proba", "predicted_probabilities", "pred_probability"),

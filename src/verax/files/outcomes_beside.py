@@ -74,7 +74,7 @@ def with_outcomes(table: SourceTable, path: str, request: Reading) -> Beside:
     kinds = table.kinds() if own else {}
     first = table.numbers([answers.column]) if kinds.get(answers.column) == REAL else np.full((1, 1), np.nan)
     probs = (answers.column,) if ((first >= 0) & (first <= 1)).all() else ()
-    # What the file itself has for outcomes is not read, nor taken for probabilities.
+    # Outcomes in the file itself are neither read nor treated as probabilities.
     left_out = {name for name in here if spoken(name) in TARGETS and name not in (*probs, *ids)}
     reader = _WithOutcomes(table.reader, answers, ids, target, left_out, table.name)
     reader.column = _typed(answers, table.format)

@@ -83,7 +83,7 @@ class Source(ABC):
         Parameters
         ----------
         rows : int, optional
-            The number of rows of a batch; by default as many as keep a batch to some megabytes.
+            The number of rows of a batch; by default a batch has some megabytes.
         coded : bool, default False
             Whether to return groups as `Groups`, which saves sorting them again.
 

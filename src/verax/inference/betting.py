@@ -73,7 +73,7 @@ def upper_mean(
 ) -> float:
     """An upper confidence bound of the mean of bounded values, for any number and distribution of them.
 
-    The bound is the smallest mean that a bettor on smaller values got rich against.
+    The bound is the smallest mean that a betting strategy on smaller values rejects.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def adjusted(evidence: Floats, weights: Floats, rest: float = 0.0) -> Floats:
     own_sum = np.concatenate([[0.0], np.cumsum((w * e)[order])])
     place = np.empty(len(e), int)
     place[order] = np.arange(len(e))
-    # The worst company of a claim are the claims with the smallest e-values: the first so many, and itself.
+    # The worst company of a claim are the claims with the smallest e-values: any number of them, and itself.
     inside = np.arange(len(e) + 1)[None, :] > place[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
         means = (own_sum + np.where(inside, 0.0, (w * e)[:, None])) / (

@@ -438,9 +438,9 @@ def bounded(
 ) -> Interval:
     """The t interval of a quantity within bounds, on a scale that does not collapse at them.
 
-    With finite bounds it is Wilson's interval of the share (value - least) / (most - least), of as many rows
-    as give a share this variance; `n` rows where the share is 0 or 1. Where the variance is that of a
-    smoothed estimate, the interval is around both that and the value.
+    With finite bounds it is Wilson's interval of the share (value - least) / (most - least), with the number
+    of rows that gives a share this variance; `n` rows where the share is 0 or 1. Where the variance is that
+    of a smoothed estimate, the interval is around both that and the value.
     """
     quantile = t_quantile(freedom, plan.confidence)
     least, most = bounds

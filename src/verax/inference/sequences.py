@@ -35,7 +35,7 @@ class ConfidenceSequence:
     what came before: neither the forecasters nor the data need to be stationary. With probability
     `confidence` it does so for all t at once.
 
-    The interval holds the means m that no bettor got rich by betting against. A bettor with stake s has
+    The interval holds the means m that no betting strategy rejects. A bettor with stake s has
     the capital prod (1 + s d_i) / (1 + s m) after differences d_i; its expectation is at most 1 if m is
     the mean, so that it exceeds 1 / level at any time with probability `level` at most (Ville). The capital
     is split among 40 stakes for each direction. Rules without an upper bound need `scale`; then the factor

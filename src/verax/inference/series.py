@@ -28,8 +28,8 @@ _SINGLE, _BANDS = 16, 48
 class LongRun:
     """Standard errors of the means of columns, (C,), that allow for autocorrelation.
 
-    The equal-weighted cosine estimator: the variance of a mean is that of the slowest cosines in the
-    series, and the number of cosines averaged is the degrees of freedom of Student's t distribution. How
+    The equal-weighted cosine estimator (EWC): the variance of a mean comes from the low-frequency cosines of
+    the series, and the number of cosines averaged is the degrees of freedom of Student's t distribution. How
     slow drift is, and how much noise hides it, is weighed by likelihood: fewer cosines are averaged where
     drift is slow, and what they still miss is added.
 

@@ -142,8 +142,8 @@ class Sharing:
 
     @classmethod
     def of(cls, spread: MeanSpread, deviation: float, n_rows: float) -> Sharing:
-        """From the error over groups, and that of as many independent rows."""
-        # As many groups of equal size tell as much as those of the pilot.
+        """From the error over groups, and the error if all rows were independent."""
+        # The same number of groups of equal size is as informative as those of the pilot.
         size = n_rows / (spread.freedom + 1)
         inflated = (spread.error / deviation) ** 2 * n_rows
         found = (inflated - 1) / (size - 1) if size > 1 else 0.0

@@ -162,7 +162,7 @@ def _bound(gathered: Any, most: int) -> None:
 
 
 def _keys_each(n_labels: int) -> int:
-    """How many keys the summary of each subgroup may have: all together have as many as one of all rows."""
+    """The maximum number of keys per subgroup: together they have that of one summary of all rows."""
     return settings.exact_up_to // max(1, n_labels)
 
 

@@ -210,8 +210,8 @@ class Recipe(ABC, Generic[S]):
     """
 
     makes: ClassVar[Any]
-    # How many times as many rows a part should have: more for recipes that divide a part, and spend some time
-    # on each piece however small it is.
+    # Factor by which parts are longer: above 1 for recipes that divide a part, and spend some time on each
+    # piece however small it is.
     longer: ClassVar[int] = 1
     # Whether what it gathers is large, so that there should be one for all threads. It then shares the work
     # on a part among them (`threads`).
@@ -319,8 +319,8 @@ class _Pairs(Generic[S]):
 class Merged(Generic[S]):
     """Summaries of parts, merged.
 
-    Those that have sums for every group are merged with their neighbour once they have half as many groups:
-    if each part were merged with all before it, these would be read again for every part.
+    Those that have sums for every group are merged with their neighbour once it has at most twice their
+    groups: if each part were merged with all before it, these would be read again for every part.
     """
 
     def __init__(self, recipe: Recipe[S]) -> None:

@@ -12,7 +12,7 @@ from verax.inputs.arrays import Ints
 
 # What stands for an outcome that is none of the classes. The pass over the rows counts these.
 UNKNOWN = -1
-# Texts of at most so many classes are looked up in a table with so many binary digits of a hash.
+# Up to _MOST_HASHED classes, texts are looked up in a table by _DIGITS binary digits of a hash.
 _MOST_HASHED, _DIGITS = 64, 12
 # How many rows are looked up at a time: what a cache holds.
 _PIECE = 2**14

@@ -223,7 +223,7 @@ def _refuse_lengths(sizes: Mapping[str, int], ids: object | None = None) -> None
     odd = next((name for name, n in sizes.items() if n != wanted), None)
     if odd is not None:
         raise InputError(
-            "must have as many rows for every model" if ids is None else "must be one per row",
+            "must have the same number of rows for every model" if ids is None else "must be one per row",
             argument="grades" if ids is None else "ids",
             kind="length",
             found=f"{odd!r} has {sizes[odd]:,} rows, not {wanted:,}",

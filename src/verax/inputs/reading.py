@@ -273,7 +273,7 @@ class Reading:
         "Graded answers",
         "text",
         "Column of grades, in place of probabilities: 1 and 0, true and false, or scores in `grade_range`. "
-        "Empty cells were not graded. For an evaluation log, the metric. Several models in one table: a "
+        "Empty cells were not graded. For evaluation logs, the metric name. Several models in one table: a "
         "column for each name, in Python.",
         type="str or dict",
         kinds=("grades",),
@@ -442,7 +442,7 @@ class Reading:
         False,
         "Top lists",
         "flag",
-        "Of several matches of `after`, read the token at the last.",
+        "Use the last match of `after`.",
         kinds=("lists",),
     )
     samples: str = _option(

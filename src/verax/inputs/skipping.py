@@ -344,7 +344,7 @@ def without_invalid(given: Mapping[str, Any], *, part: bool = False) -> tuple[di
     for name, column in _columns(given):
         if _n_rows(column, name) != n:
             raise InputError(
-                f"must have {n} rows, as many as the forecasts",
+                f"must have {n} rows, like the forecasts",
                 argument=name,
                 kind="length",
                 found=f"there are {_n_rows(column, name)}",

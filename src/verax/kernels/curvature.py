@@ -10,8 +10,8 @@ import numpy as np
 
 from verax.kernels.texts import Kernel
 
-# All classes might happen, so their gradients are those of as many rows. CatBoost reads tuples of floats four
-# times as fast as arrays.
+# Any class may be the outcome, so its gradients are those of one row per class. CatBoost reads tuples of
+# floats four times as fast as arrays.
 _TEXT = """
 def row(z, target, factor, c):
     rows, g, h = np.empty(({k}, {k})), np.empty(({k}, {k})), np.empty(({k}, {k}))

@@ -28,7 +28,7 @@ _INTEGERS, _INTEGERS_FROM = np.uint64(pattern(2.0**52)), 2.0**52 + 1024
 _L0, _L1, _L2, _L3, _L4, _L5, _L6 = LOG
 # A sum of these numbers over the modes of a row has their number, and where the mode is if there is one.
 _MODE, _HALF, _PLACE = 2**32, 32, 2**32 - 1
-# Probabilities are multiplied to so many products, which are split off where they fall below this.
+# Probabilities are multiplied to _FOUR products, which are split off where they fall below _SMALL_PRODUCT.
 _FOUR, _SMALL_PRODUCT = 4, 2.0**-200
 
 _P_TRUE, _REST_SQ, _HIT, _HIT_LOWEST, _TOP = places("p_true", "rest_sq", "hit", "hit_lowest", "top")

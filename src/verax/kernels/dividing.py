@@ -28,8 +28,8 @@ def find_places(codes: Any, begins: Any, places: Any, order: Any) -> None:
 def move_columns(columns: Any, places: Any, out: Any) -> None:
     """Move the rows of (C, N) columns, given as their bits, to their places.
 
-    Some rows at a time, which a cache holds, column by column: there are then as many places to write to as
-    there are subgroups, and not for each of the columns.
+    Blocks of rows that fit a cache, column by column: the loop then writes to one place per subgroup, and not
+    to one per subgroup and column.
     """
     for begin in range(0, places.size, _ROWS):
         end = min(begin + _ROWS, places.size)

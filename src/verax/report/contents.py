@@ -143,7 +143,7 @@ class Findings:
     places : ListFindings or None
         What only top lists tell.
     raters : RaterStudy or None
-        What several raters tell; None where there is one outcome per row.
+        Rater disagreement; None where there is one outcome per row.
     """
 
     name: str

@@ -46,7 +46,7 @@ def methods_of(contents: Contents) -> list[str]:
             "Lists are scored as padded distributions: what a list leaves is divided evenly among the "
             "classes that are not listed. Invalid lists are scored as their largest valid sublists, with a "
             "fine of 1.",
-            "Skill: loss reduction versus an empty list, which gives every class (or choice of a question) "
+            "Skill: loss reduction versus a uniform guess, which gives every class (or choice of a question) "
             "the same probability.",
             "Each place is the event that its class happens; the whole list is the event that the outcome is "
             "listed, with the sum of the list as forecast. The test of a place compares the number that "
@@ -164,7 +164,11 @@ def paragraph_of(contents: Contents) -> str:
     scores = [title_of(name_of(rule)) for rule in problem.rules if name_of(rule) in (*MAIN, contents.primary)]
     several = len(contents.findings) > 1
     units = "rows"
-    against = "an empty list" if problem.lists else "predicting the class frequencies of all other rows"
+    against = (
+        "a uniform guess over all classes"
+        if problem.lists
+        else "predicting the class frequencies of all other rows"
+    )
     if problem.grouped:
         against = against.replace("rows", "groups")
         found = contents.findings[0].card.n_groups or 0

@@ -33,7 +33,7 @@ from verax.report.verdict import calibration_of
 from verax.scores.metrics import HIGHER, LOWER, cost_matrix
 from verax.scores.registry import name_of
 
-# Up to so many classes a confusion matrix is laid out; beyond, its largest cells are listed.
+# Up to this number of classes the confusion matrix is shown; beyond, its largest cells are listed.
 _MATRIX = 16
 _CONFUSED = 20
 _CUTS = (0, 5, 10, 15, 20)
@@ -349,7 +349,7 @@ def by_class_exhibit(contents: Contents) -> dict[str, Any]:
     }
 
 
-# Findings about models in subgroups, which stand below those about calibration.
+# Findings about models in subgroups, which follow those about calibration.
 _OF_MODELS = frozenset({Claim.BEST, Claim.LEAD_OPEN})
 
 

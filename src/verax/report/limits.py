@@ -9,7 +9,7 @@ from verax.engines.counts import CONFUSION_UP_TO
 
 # ---- what is shown; the page says what is left out -----------------------------------------------
 
-# Worst rows (of lists, as many as version 0.2 saved), classes, subgroups, reliability panels, places.
+# Worst rows (of lists, the number that version 0.2 saved), classes, subgroups, reliability panels, places.
 WORST, WORST_LISTS, CLASSES, SUBGROUPS, PANELS, PLACES = 9, 8, 20, 20, 12, 20
 # Places of lists that have a reliability curve.
 CURVES_OF_PLACES = 5

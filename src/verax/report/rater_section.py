@@ -21,7 +21,7 @@ _LINES = {"loss": "Loss", "disagreement": "Rater disagreement", "excess": "Exces
 
 
 def raters_exhibit(contents: Contents) -> dict[str, Any] | None:
-    """What several raters tell of each model; None where there is one outcome per row."""
+    """Rater disagreement for each model; None where there is one outcome per row."""
     studies = _studies(contents)
     if not studies:
         return None

@@ -288,7 +288,7 @@ def _case(contents: Contents, case: Case) -> dict[str, Any]:
 
 
 def _split(cases: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
-    """Cases by what their loss comes from, where several raters tell; the others are of one kind."""
+    """Cases by the source of their loss, where several raters separate it; the others are of one kind."""
     causes = sorted({case["cause"] for case in cases})
     return [
         (_CAUSES.get(cause, cause), [case for case in cases if case["cause"] == cause]) for cause in causes

@@ -46,8 +46,8 @@ class LocalHandle(Handle):
 
     @abstractmethod
     def _work(self, times: int) -> Iterable[Work]:
-        """All rows in order; each piece of work shows some to a collector, and says how many are valid. Where
-        there are many pieces they may have some times as many rows as otherwise.
+        """All rows in order: each piece of work shows some to a collector, and returns the number of valid
+        ones. Where there are many pieces, they may be several times longer.
         """
 
     def _check(self) -> None:

@@ -27,7 +27,7 @@ def scan(
     progress: Callable[[int], None] | None = None,
     **keywords: Unpack[Keywords],
 ) -> Handle:
-    r"""Open predictions that stay where they are. Functions that take `(y, p)` take the result instead.
+    r"""Open predictions without loading them. Functions that take `(y, p)` take the result instead.
 
     Parameters
     ----------

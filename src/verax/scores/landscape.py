@@ -31,7 +31,7 @@ from verax.scores.certificates.probes import (
 
 # The points are all forecasts with this denominator, so that ties between two or three classes are exact.
 _UNITS = {2: 1200, 3: 180}
-# The search starts at so many of them, this far from each other, and halves its steps until they are smaller.
+# The search starts at _STARTS points, _BETWEEN apart, and halves its steps down to _SMALLEST_STEP.
 _STARTS, _BETWEEN, _SMALLEST_STEP = 8, 0.1, 1e-10
 _MOST_ROUNDS = 400
 # Smaller probabilities are what rounding leaves where a class gave all it had.

@@ -296,7 +296,7 @@ class ZeroOne(Rule):
 
     name = "zero_one"
     title = "Zero-one loss"
-    summary = "share of wrong modes"
+    summary = "error rate (ties shared)"
     description = (
         "Whether the most likely class was not the outcome. Where t classes tie for most likely and "
         "the outcome is one of them, the loss is 1 - 1/t. Proper, never strictly. A top list is judged by "

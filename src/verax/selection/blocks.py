@@ -286,7 +286,7 @@ class HBlockSplit(BaseCrossValidator):
         near = _widened(held_out, self.gap)
         if lengths is None or not self.gap_blocks:
             return near
-        # Two rows need as many rows between them as `gap_blocks` blocks of the shorter series have.
+        # Between two rows there must be at least `gap_blocks` blocks of the shorter series.
         for length in np.unique(lengths):
             longer = lengths >= length
             near |= longer & _widened(held_out & longer, self.gap_blocks * int(length))

@@ -267,7 +267,7 @@ def read_csv(path: Path) -> list[Record]:
     for line, row in enumerate(rows, start=2):
         if None in row or None in row.values():
             raise _unreadable(
-                "Every row must have as many cells as the header", f"row {line} has more or fewer", line - 2
+                "Every row must have the header's number of cells", f"row {line} has more or fewer", line - 2
             )
     return list(rows)
 

@@ -238,7 +238,7 @@ class EarlyStopping:
                 argument="state",
                 remedies=[passing("to EarlyStopping", restore=True)],
             )
-        # A torch module is a function of its input, too.
+        # A torch module is also a function of its input.
         if callable(getattr(state, "state_dict", None)):
             raise InputError(
                 f"must be what to keep, not a {type(state).__name__}",

@@ -108,8 +108,8 @@ class Loss(torch.nn.Module):
         Parameters
         ----------
         logits : Tensor of shape (N, K), (N, K, ...), (N,) or (K,)
-            The logits; a single dimension means class 1 of two if there are as many targets, and a single row
-            if there is one.
+            The logits. One dimension means class 1 of two classes if the target has the same length, and a
+            single row if there is one target.
         target : Tensor of shape (N,), (N, ...) or the shape of the logits
             Class positions, which are integers, or distributions, which are floats.
         weights : Tensor of shape (N,) or (N, ...), optional

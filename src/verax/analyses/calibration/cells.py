@@ -45,9 +45,10 @@ _TOGETHER, _FEWEST_DRAWS = 2**16, 32
 _DECIMALS = 12
 # Counts with at least this variance are drawn from the normal distribution, as one of these quantiles.
 _NORMAL, _QUANTILES = 25.0, 2**12
-# Counts of less variance do not reach the first number; where to look for them is found in so many places.
+# Counts of less variance stay below _COUNTS; _PLACES is the size of the table that says where to look for
+# one.
 _COUNTS, _PLACES = 160, 128
-# Counts of at most so many rows are found by comparing, one after the other, where nothing is compiled.
+# Up to this number of rows, counts are found by comparing, one after the other, where nothing is compiled.
 _SMALL = 8
 # The random stream of outcomes that are drawn for all events, and how they are scored.
 _JOINT, _SQUARED = 3, Split("", "", False, "squared", 1.0)

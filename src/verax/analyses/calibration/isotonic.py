@@ -13,7 +13,8 @@ from verax.analyses.calibration.events import Split
 from verax.inputs.arrays import Floats, Ints
 from verax.kernels.ledger import compiles, spend
 
-# Importing `scipy.optimize` takes longer than fitting so many pools in Python, at once or in several fits.
+# Up to this number of pools, in one fit or in all, fitting in Python is faster than importing
+# `scipy.optimize`.
 _SMALL, _SMALL_IN_ALL = 20_000, 100_000
 
 
@@ -48,7 +49,7 @@ def _pool(values: list[float], weights: list[float]) -> Ints:
     return np.array([*starts, len(values)])
 
 
-# A pool of a fit takes as long as so many probabilities of a score.
+# The time for one pool of a fit, in probabilities scored.
 _POOL_WORK = 16
 
 

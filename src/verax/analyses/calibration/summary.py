@@ -68,7 +68,7 @@ class CalibrationSummary(Tabled, MaySkip):
     uncertainty : float
         The score of the constant forecast of the frequencies.
     reference : str
-        What skill is measured against: "frequencies", or "uniform" for top lists, which are empty lists.
+        What skill is measured against: "frequencies", or "uniform" (empty lists) for top lists.
     """
 
     rule: str

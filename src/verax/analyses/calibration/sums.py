@@ -100,12 +100,12 @@ def check_sample(sample: Keyed, n_events: int) -> None:
 
 # The blocks of a fit to n rows have about n^(2/3) rows, so each has some cells, however many rows there are.
 _PER_BLOCK, _MOST = 8, 2048
-# Up to so many rows are not worth the pass.
+# Up to this number of rows, the pass costs more than it saves.
 FEW_ROWS = 1024
-# A row takes as long as so many probabilities of a score.
+# The time for one row, in probabilities scored.
 _WORK = 16
-# In how many parts of equal width cells are looked for: first so many times as many as there are cells, then
-# more where some are narrower.
+# Cells are looked for in parts of equal width: first _TIMES parts per cell, then more where some cells are
+# narrower.
 _TIMES, _MOST_PARTS = 16, 2**16
 
 
@@ -346,7 +346,7 @@ class EventSums(Summary, kind="event histograms", version=3):
 
     def at_most(self, keys: int, spare: int = 1) -> EventSums:
         """With neighbouring bins joined until there are no more than that, if possible. They are not even
-        added up where there are no more than `spare` times as many.
+        added up where there are at most `spare` times `keys`.
         """
         if sum(map(len, self.forecasts.tables.values())) <= keys * spare:
             return self

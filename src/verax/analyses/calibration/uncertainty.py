@@ -36,7 +36,7 @@ from verax.inference.intervals import Interval
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.handles import Handle, Part, Recipe
 
-# How many refits measure the bias: as many as there are replicates, within these bounds.
+# Number of refits that measure the bias: the number of replicates, within these bounds.
 _FEWEST, _MOST = 20, 60
 
 

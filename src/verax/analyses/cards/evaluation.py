@@ -19,7 +19,7 @@ from verax.scores.metrics import (
 )
 from verax.scores.registry import fitting_rules, padded_rules
 
-# Cards refer to so many probabilities in memory.
+# Cards refer to at most this number of probabilities in memory.
 _HELD = 2**21
 
 

@@ -111,7 +111,7 @@ class CardIntervals:
         return math.sqrt(self.group_errors[0][1 + i]), float(self._shapes[0][1 + i])
 
     def _of_share(self, i: int) -> Interval:
-        """Wilson's interval of a mean of zeros and ones over rows; of as many rows as give its variance."""
+        """Wilson's interval of a mean of zeros and ones, with the effective number of rows."""
         mean, n = float(self.tally.moments.mean[i]), self.rows
         rows = self.tally.weight if self.plan.copies else self.tally.n_positive
         variance = float(self._variances[i]) * (1 - 1 / rows)

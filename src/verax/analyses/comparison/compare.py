@@ -116,10 +116,10 @@ def compare(
     ordered
     time_ordered : bool, default False
         The rows are in order of time and neighbours may depend on each other (the test of Diebold and
-        Mariano). Standard errors come from the slowest cosines of the differences, and Student's t
-        distribution has as many degrees of freedom as cosines: 0.4 n^(2/3), fewer where the
-        differences drift slowly. Resampling draws as many blocks of neighbours as that, at least 8. A
-        caution says where the series is too short to show slow drift: always below 1,000 rows.
+        Mariano). Standard errors come from the equal-weighted cosine estimator (EWC), and Student's t
+        distribution has one degree of freedom per cosine: 0.4 n^(2/3), fewer where the differences
+        drift slowly. Resampling draws the same number of blocks of neighbours, at least 8. A caution
+        notes where the series is too short to show slow drift: always below 1,000 rows.
     lags : int, optional
         How far rows depend on each other, if that is known: there are then n / (2 lags + 1) degrees of
         freedom and blocks. 0 gives the test of independent rows.

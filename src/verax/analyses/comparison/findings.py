@@ -24,7 +24,7 @@ POWER = 0.9
 _NOTHING = 1e-12
 # A smaller pilot says little about how many rows are needed.
 _LEAST_FREEDOM = 19
-# Where this many times as many rows are needed, the difference is none for practical purposes.
+# Where this multiple of the rows is needed, the difference is none for practical purposes.
 _FAR = 100
 # The practical size: models whose mean losses differ by a smaller share are equal for all purposes.
 PRACTICAL = 1e-4
@@ -229,9 +229,7 @@ def _deciding(found: Compared, rule: str, gap: Difference) -> NextStep | None:
         return None
     keep = f"keep the simpler of {gap.a} and {gap.b}"
     if rows > _FAR * found.n_rows:
-        return NextStep(
-            f"{keep}: it would take more than {_FAR} times as many rows to show a gap of this size"
-        )
+        return NextStep(f"{keep}: a gap of this size would take more than {_FAR} times the rows to show")
     if found.margin is not None and abs(gap.difference) < found.margin:
         return NextStep(f"{keep}: the gap is below the margin of {found.margin:g}")
     more = rows - found.n_rows

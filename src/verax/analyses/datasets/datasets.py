@@ -50,7 +50,7 @@ def compare_datasets(
 ) -> DatasetComparison:
     """Compare models over several data sets by their mean ranks and by signed ranks of their differences.
 
-    Data sets are what is independent. With fewer than six there is no test, because none could be
+    Data sets are the independent units. With fewer than six there is no test, because none could be
     significant: ranks are shown without intervals and p-values.
 
     Parameters

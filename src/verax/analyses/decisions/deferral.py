@@ -32,10 +32,10 @@ def deferral(
     confidence: float = 0.95,
     **read: Unpack[Reading],
 ) -> Deferral:
-    """How many cases are deferred at a cost of deferring, and what all decisions then cost.
+    """Number of cases deferred at a given deferral cost, and the resulting mean cost of all decisions.
 
     By Chow's rule a case is deferred where even the cheapest decision is expected to cost more than deferring
-    it. That is right as far as the probabilities are; here the costs are those that were seen.
+    it. This is optimal if the forecasts are calibrated; the costs shown are observed.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ import numpy as np
 from verax.errors import InputError, show
 from verax.inputs.arrays import Bools, Floats, Ints, to_array, to_host
 
-# By default, thresholds from 1 to 99 percent. Thresholds are compared to so many decimals.
+# By default, thresholds from 1 to 99 percent. Thresholds are compared to this number of decimals.
 DEFAULT_GRID = np.arange(1, 100) / 100
 _DECIMALS = 12
 _MOST = 1000

@@ -42,10 +42,10 @@ def murphy(
 ) -> Murphy:
     """Murphy diagrams: mean elementary scores by threshold, for every event and several models.
 
-    The elementary score at threshold t is the regret of who acts where the forecast exceeds t: t for acting
-    where the event does not happen, 1 - t for not acting where it does, else 0. Lower is better. Every
-    proper score of an event is a mixture of these. Their integral over t is half the squared error, so that
-    the curves of all thresholds of ordered classes make the RPS, those of all classes the Brier score.
+    The elementary score at threshold t is the regret of acting when the forecast exceeds t: t for acting
+    where the event does not happen, 1 - t for not acting where it does, else 0. Lower is better. Every proper
+    score of an event is a mixture of these. Their integral over t is half the squared error, so that the
+    curves of all thresholds of ordered classes make the RPS, those of all classes the Brier score.
 
     Confidence intervals combine the Jeffreys intervals of the shares of false alarms and misses (MOVER).
     Bands of differences are simultaneous (sup-t) from the first to the last threshold at which at least 10

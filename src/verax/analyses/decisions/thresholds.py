@@ -29,9 +29,9 @@ _CANDIDATES, _STARTS, _ROUNDS = 200, (0.5, 0.3, 0.7), 50
 _MOST_TABLES = 2**19
 # Improvements that are smaller are rounding.
 _ROUNDING = 1e-12
-# Beyond so many classes the tables of counts of all candidates are large.
+# Beyond this number of classes the tables of counts of all candidates are large.
 _MOST_CLASSES = 64
-# Up to so many classes, rows are resampled as joint counts of outcomes and both decisions.
+# Up to this number of classes, rows are resampled as joint counts of outcomes and both decisions.
 _COUNTED = 8
 
 

@@ -66,7 +66,7 @@ def compare_folds(
 
     Two questions have two answers. Is the method better, if it is trained on other data of the same kind? The
     corrected t test over folds answers this. Are these fitted models better on other rows? The paired test
-    over rows answers that, and ignores that training could have gone otherwise.
+    over rows answers that, and ignores the variance of training.
 
     Parameters
     ----------

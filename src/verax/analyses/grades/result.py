@@ -23,7 +23,7 @@ from verax.inputs.skipping import MaySkip
 from verax.inputs.validity import MANY
 from verax.scores.grades import Grade
 
-# What stands below the card of the confidences.
+# The note below the card of the confidences.
 NOT_THE_ACCURACY = "Its accuracy is that of decisions by confidence; that of the answers is above."
 
 

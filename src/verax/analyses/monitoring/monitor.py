@@ -82,7 +82,7 @@ def _in_turn(method: F) -> F:
 
 
 class Monitor(WithVerdict):
-    """Watch the losses and the calibration of a model over time, with alarms that keep their word.
+    """Watch the losses and the calibration of a model over time, with a bounded false-alarm probability.
 
     Every batch is a bet against two claims: the mean loss is at most `reference` plus `tolerance`, and the
     probabilities are calibrated. You may look at the result as often as you like. With `false_alarms="ever"`,
@@ -98,8 +98,8 @@ class Monitor(WithVerdict):
     Parameters
     ----------
     reference : float or Scorecard or path, optional
-        The mean loss of good times: a known number, or a card (or the file of a saved one). Of a card, an
-        upper bound of the mean loss is used, whose error is part of `alpha`; its cautions are in `cautions`.
+        The baseline mean loss: a known number, or a card (or the file of a saved one). From a card, an
+        upper confidence bound is used, whose error is part of `alpha`; its cautions are in `cautions`.
         Without a reference only calibration is monitored.
     rule : Rule or str, optional
         The rule that scores rows; by default `rps` for ordered classes, else `brier`. Losses of unbounded

@@ -1,4 +1,4 @@
-"""The loss of good times, from the card of a reference: an upper bound of its mean."""
+"""The baseline loss, from the card of a reference: an upper bound of its mean."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def upper_bound(card: Scorecard, rule: Rule, error: float) -> tuple[float, str]:
 def _units(card: Scorecard, i: int) -> list[tuple[tuple[float, float, tuple[float, float, float]], float]]:
     """What `upper_mean` takes of independent units: rows, or groups of each kind, with the largest weight.
 
-    Weights of rows are known by their sums only: the rows count as many of equal weight as tell as much.
+    Only sums of weights are known, so the effective sample size counts (rows of equal weight).
     """
     tally, copies = card.tally, card.resampling.copies
     mean = float(tally.moments.mean[i])

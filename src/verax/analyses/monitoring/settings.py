@@ -32,7 +32,7 @@ class Settings:
     rule : Rule
         The rule that scores rows.
     reference : float or None
-        The mean loss of good times; of an estimated one, an upper bound.
+        The baseline mean loss; if estimated, its upper bound.
     level : float
         What is left of `alpha` beside the error of the reference.
     tolerance, alpha, ordered, unit, by, false_alarms

@@ -5,9 +5,9 @@ their forecasts acts on has the distribution Beta(n - k + 1, k), whatever that o
 quantile is the limit of Clopper and Pearson for the observed share. So the highest threshold with a lower
 limit of at least the promised value keeps the promise with the confidence of the limit: a threshold that is
 too high can be chosen only if the limit is wrong at the first one that is. The same holds with weights and
-groups, where the limit is that of as many independent events as have the same variance (Korn and Graubard
-1998, Survey Methodology 24, 193-201). The other outcomes did not choose the threshold, so their share is that
-of a given one.
+groups, where the limit uses the effective number of independent events (Korn and Graubard 1998, Survey
+Methodology 24, 193-201). The other outcomes did not choose the threshold, so their share is that of a given
+one.
 
 Other aims look at all rows, and a threshold that is best for them is less good for others. Resampled rows
 choose thresholds of their own; how much better these are for the resampled rows than for all rows is the

@@ -1,7 +1,7 @@
 """Sensitivity, specificity, predictive values and what follows from them, at every threshold of a grid.
 
 Each is a function of the shares of four kinds of rows: true and false alarms, misses, and rows rightly left
-alone. Shares among some of the rows have Wilson's intervals, of as many rows as give their variance. F1 is a
+alone. Shares among some of the rows have Wilson's intervals, with the effective number of rows. F1 is a
 monotone function of such a share; sums and ratios of shares, and differences of models, combine the limits of
 their terms (MOVER, Zou and Donner 2008, doi:10.1002/sim.3095; ratios: Donner and Zou 2012,
 doi:10.1177/0962280210383082). So no interval collapses where a share is 0 or 1.

@@ -47,7 +47,7 @@ class Pilot:
     rule : str
         The name of the rule; empty for metrics.
     group_size : float or None
-        How many rows groups are to have; None for as many as in the pilot.
+        Rows per group; None for those of the pilot.
     tails_known : bool
         Whether the certainty of the spread allows for heavy tails.
     """
@@ -117,9 +117,9 @@ def of_comparison(found: Comparison, rule: str | None, models: tuple[str, str] |
     name = rule or next(iter(found.models))
     gap = _pair(found, name, models)
     if not gap.standard_error > 0 or math.isinf(gap.standard_error):
-        why = "some losses are infinite" if gap.infinite_a + gap.infinite_b else "the models do not differ"
+        why = "some losses are infinite" if gap.infinite_a + gap.infinite_b else "their losses are identical"
         raise InputError(
-            "must tell how much the difference of the models varies",
+            "must give a finite, nonzero spread of the models' differences to plan from",
             argument="y",
             found=f"{why} under {name}",
         )
@@ -161,7 +161,7 @@ def of_card(card: Scorecard, name: str | None) -> Pilot:
     error, freedom = card.error_of(line)
     if not 0 < error < math.inf:
         raise InputError(
-            f"must tell how much {line.name} varies",
+            f"must give a finite, nonzero spread of {line.name} to plan from",
             argument="y",
             found=line.interval.caution or "it is the same in all rows",
         )
@@ -181,7 +181,7 @@ def of_grades(card: GradeCard, name: str | None) -> Pilot:
         return of_card(card.card, name)
     if not 0 < card.standard_error < math.inf:
         raise InputError(
-            "must tell how much the mean grade varies",
+            "must give a finite, nonzero spread of the grades to plan from",
             argument="y",
             found=card.interval.caution or "all grades are the same",
         )

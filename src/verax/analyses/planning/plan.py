@@ -77,7 +77,7 @@ def plan(
     confidence : float, default 0.95
         Confidence level of the intervals. Tests are made at one minus that.
     rows_per_group : float, optional
-        How many rows the groups are to have, if not as many as in the pilot.
+        Rows per group, if it differs from the pilot.
     ordered
     n_classes : int, optional
         The number of classes, where there is no pilot and the bounds of the rule depend on it.

@@ -1,1 +1,1 @@
-"""What several raters tell of forecasts: their disagreement, and what a forecast is worth in raters."""
+"""Rater disagreement, and the number of raters that a forecast is worth."""

@@ -109,7 +109,7 @@ def raters(
 
 
 def study(handle: Handle, rule: Rule, n: int, confidence: float) -> RaterStudy:
-    """What raters tell of the only model of a handle."""
+    """Rater disagreement for the only model of a handle."""
     if not rule.properties.proper.at(handle.n_classes):
         raise InputError(
             f"must be proper for {handle.n_classes} classes",
@@ -276,7 +276,7 @@ def in_general(
     degrees = (
         (cases + extra) ** 2 / (cases**2 / own.degrees + extra**2 / (n - 1)) if cases > 0 else own.degrees
     )
-    few_raters = f"only {n} raters tell of raters in general" if n < _FEW_RATERS else ""
+    few_raters = f"only {n} raters represent raters in general" if n < _FEW_RATERS else ""
     return worth, own.worth(confidence, factor, degrees, "; ".join(filter(None, [caution, few_raters])))
 
 

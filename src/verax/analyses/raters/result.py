@@ -83,7 +83,7 @@ class Rater:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class RaterStudy(WithVerdict, Tabled, MaySkip):
-    """What several raters tell of forecasts.
+    """Disagreement of several raters, and the number of raters that a forecast is worth.
 
     Attributes
     ----------

@@ -18,7 +18,7 @@ from verax.scores.gradients.logits import losses_with_gradient
 MOST_ROWS = 100_000
 # A curvature that parts of the rows share is made of more rows, of up to this number of probabilities.
 _SHARED = 2**22
-# More rows of two classes are fitted in cells of log odds, so many for each unit; the error is as small.
+# More rows of two classes are fitted in cells of log odds, this number per unit, without a larger error.
 _EXACT_ROWS, _CELLS_PER_UNIT = 2**11, 64
 # How many numbers are worked on at a time: what a cache holds with all that is made of them.
 _BLOCK, _ROWS = 2**16, 1024

@@ -6,7 +6,7 @@ import numpy as np
 
 from verax.inputs.arrays import Floats
 
-# The estimate stands when no frequency moves by more than this, or after so many steps.
+# The estimate is final when no frequency moves by more than this, or after this number of steps.
 _STILL, _STEPS = 1e-10, 10_000
 
 

@@ -68,7 +68,7 @@ class Bins:
         each = columns[:, 3:].reshape(len(columns), found.n_values, 5)
         self.sums, self.second, self.crossed, self.crossed_second, self.infinite = np.moveaxis(each, 2, 0)
         self.least, self.most = bins.least[::-1], bins.most[::-1]
-        # Rows that all tie count in part in the order of the rows, too.
+        # Rows that all tie also count in part in the order of the rows.
         self.tied: Any = self.least[:, -1] == self.most[:, -1]
         number, self.cell = np.divmod(cells.keys, max(found.n_cells, 1))
         self.rank: Ints = len(columns) - 1 - np.searchsorted(bins.keys, number)

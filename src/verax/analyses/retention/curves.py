@@ -164,10 +164,10 @@ def selective(
     weights_are: WeightsAre = "importance",
     **read: Unpack[Reading],
 ) -> RetentionCurve | RetentionCurves:
-    """The curve of a metric as the rows that look least certain beforehand are removed.
+    """The curve of a metric as the least certain rows are removed.
 
-    The order uses the forecasts alone, so this is what handing the doubtful cases to someone else
-    would bring (risk against coverage, selective prediction).
+    The order uses the forecasts alone, so this is the gain from deferring uncertain cases (risk-coverage
+    curve, selective prediction).
 
     Parameters
     ----------

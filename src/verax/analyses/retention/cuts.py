@@ -38,7 +38,7 @@ DEFAULT_REMOVED = tuple(Fraction(i, 100) for i in range(21))
 
 # How many cells of confusion tables are held at a time.
 _CELLS = 2**22
-# Beyond so many classes, metrics that are means over rows are computed without tables.
+# Beyond this number of classes, metrics that are means over rows are computed without tables.
 _TABLES_OF_MEANS = 64
 # How many rows are counted at a time.
 _ROWS = 2**16

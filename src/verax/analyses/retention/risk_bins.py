@@ -22,7 +22,7 @@ from verax.engines.histograms import Histogram
 from verax.inference.intervals import Resampling
 from verax.inputs.arrays import Bools, Floats
 
-# Replicates are drawn from so many bins at most: sampling noise is larger.
+# Replicates are drawn from at most this number of bins: sampling noise is larger than the binning error.
 _DRAWN = 2**10
 
 

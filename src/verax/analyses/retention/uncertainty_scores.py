@@ -20,7 +20,7 @@ from verax.scores.combinators import padded
 from verax.scores.registry import name_of, parse
 from verax.scores.rules import RPS, Brier, Log
 
-# Up to so many classes are looked at one at a time.
+# Up to this number of classes, one class is processed at a time.
 _FEW = 64
 # How many probabilities the loss that forecasts expect of themselves is computed of at a time.
 _BLOCK = 2**17

@@ -128,8 +128,8 @@ class Conformal(StoredAsJson, WithVerdict, Tabled, MaySkip):
     def expected_coverage(self) -> tuple[float, float]:
         """The range of the coverage among new rows: 95 % of calibration samples of this size give one there.
 
-        For scores without ties the coverage follows a beta distribution; with groups it is that of as many
-        rows as there are groups, which is wider than the truth.
+        For scores without ties the coverage follows a beta distribution. With groups, each group counts as
+        one row, which gives a wider interval than the true one.
         """
         from scipy.special import betaincinv
 

@@ -82,8 +82,8 @@ def evaluate_sets(
     sets : mask of shape (N, K), N collections of classes, Sets or TopLists, optional
         The sets: booleans or 0 and 1 with a column per class; for each row the labels or positions of its
         classes; or what `conformal(...).apply` made. Top lists are the sets of the classes they name.
-        Probabilities (floats) are taken at their word: with `level` the most likely classes until they reach
-        it, else those above `threshold`.
+        From probabilities (floats), sets are built as stated: with `level` the most likely classes until they
+        reach it, else those above `threshold`.
     level : float, optional
         The coverage that the sets claim, such as 0.9. By default what they know themselves: that of
         `conformal`, or the probability that lists and probabilities give their classes.
@@ -298,7 +298,7 @@ class _Sums:
         return float(self.sums.covariance[self.names.index(name), 0, 0])
 
     def share(self, name: str) -> SetMeasure:
-        """A share with Wilson's interval; over groups, of as many rows as give it its variance."""
+        """A share with Wilson's interval; over groups, with the effective number of rows."""
         value = min(max(self.mean(name), 0.0), 1.0)
         units = self.sums.units
         variance = self.variance(name)

@@ -21,7 +21,7 @@ from verax.inputs.handles import Part, Recipe
 
 # How many bins the events of all subgroups have together, for each model; each has the same share of them.
 _BINS = 2**18
-# So many times as many there may be before they are counted.
+# Bins are counted only when there may be more than this multiple of the limit.
 _SPARE = 4
 
 

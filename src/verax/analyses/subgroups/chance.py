@@ -1,4 +1,4 @@
-"""Whether miscalibration is beyond chance, by as many draws as the decision takes."""
+"""Sequential test of miscalibration: draws continue until the decision is clear."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class WorkBudget:
 def settle(
     chance: Chance, level: float, draw: Callable[[int, int], Floats], work: WorkBudget, shape: tuple[int, int]
 ) -> Chance:
-    """Draw more, twice as many each time, until the decision at the level is clear.
+    """Double the draws until the decision at the level is clear.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ def _has_level(line: Subgroup) -> bool:
 
 
 def _tested(line: Subgroup, level: float, draw: Callable[[int, int], Floats], work: WorkBudget) -> Chance:
-    """The test of one subgroup, with as many draws as the level takes."""
+    """The test of one subgroup, with the draws that the level needs."""
     whole = line.decomposition.whole
     first = Chance(whole.miscalibration, whole.calibrated, whole.score)
     return settle(first, level, draw, work, (line.card.n_rows, line.decomposition.n_classes))

@@ -361,7 +361,7 @@ def side_of(gap: float) -> str:
 
 
 def two_shares(a: float, first: str, b: float, second: str) -> str:
-    """Two shares with as many digits as it takes to tell them apart.
+    """Two shares with enough digits to differ.
 
     >>> two_shares(0.1604, "claimed", 0.1623, "correct")
     '16.0% claimed, 16.2% correct'

@@ -228,7 +228,7 @@ DEFINITIONS: dict[str, Schema] = {
         area_within=NUMBER,
         **NOTED,
     ),
-    # What was taken for what, in a file of rows of probabilities and in one of lists.
+    # How columns were read, in a file of rows of probabilities and in one of lists.
     "columns": record(
         target=TEXT,
         probs=TEXTS,

@@ -58,7 +58,7 @@ _POOLED = 16
 # Bytes of a row's summary (`struct Summary`), and of one that is split at the outcome (`struct Brief`).
 _SUMMARY, _BRIEF = 112, 72
 # Grids are no larger than this, whatever the GPU, so that results do not depend on it: eight blocks for each
-# multiprocessor of an H100 or, where each takes many turns, as many as it works on at a time.
+# multiprocessor of an H100 or, where each takes many turns, the number it runs at a time.
 _BLOCKS, _MULTIPROCESSORS = 1056, 132
 # Bytes of the table of logarithms.
 _LOGS = 128 * 16

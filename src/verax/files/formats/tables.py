@@ -58,8 +58,8 @@ _ENDINGS = tuple(
 LOOK, _LOOK_AT_OUTCOMES = 1000, 2**16
 # How many runs of batches are short where later ones are longer.
 _FIRST_RUNS = 4
-# Arrow's allocator keeps several times as much freed memory as is in use. It gives that back whenever so many
-# bytes were read; more often would take time.
+# Arrow's allocator keeps several times as much freed memory as is in use. It gives that back each time this
+# number of bytes was read; more often would take time.
 _READ = 2**26
 # Rows that are read at once where a file is gone through.
 ROWS_AT_ONCE = 2**16
@@ -299,8 +299,8 @@ class SourceTable:
     def runs(
         self, columns: Sequence[str], rows: int, times: int = 1, first: int = _FIRST_RUNS
     ) -> Iterator[tuple[int, list[Any]]]:
-        """All rows in runs of about `rows`, after the first ones of `times` as many, as batches of one
-        schema, with the number of the first row.
+        """All rows in runs of about `rows`, later of `times` that number, as batches of one schema, with the
+        number of the first row.
         """
         return runs_of(self.batches(columns, rows), rows, times, first)
 
@@ -332,7 +332,7 @@ class SourceTable:
             raise self._unreadable(error) from None
 
     def _unreadable(self, error: BaseException, reason: str = "") -> InputError:
-        # A file that was cut short while it was read is broken, too.
+        # A file that was truncated while it was read is also broken.
         self._unchanged.check()
         first = (str(error).splitlines() or [type(error).__name__])[0]
         return InputError(
@@ -351,7 +351,7 @@ def runs_of(
     """Record batches in runs of one schema, with the number of the first row.
 
     A run has at least `rows` rows, unless there are no more of its schema: short ones at the end would be
-    scored without kernels. After the first runs they have at least `times` as many rows, but for the last.
+    scored without kernels. After the first runs they have at least `times` that number, except the last.
     """
     waiting: deque[Any] = deque()
     start = n = n_runs = 0

@@ -220,7 +220,7 @@ class ListCollector:
         most = self.settings.n_classes if names is None else len(names)
         if most is not None and n > most:
             raise RecordError(
-                f"must have at most {most} choices, as many as there are classes",
+                f"must have at most {most} choices, the number of classes",
                 f"has {n}",
                 reason="more choices than there are classes",
                 kind="length",

@@ -108,7 +108,7 @@ def _rows_of_document(document: Any) -> Iterator[Any]:
     if matrix is None:
         yield document
         return
-    # What has as many items as the matrix has rows belongs to the rows; the names of the classes to all.
+    # Lists with one item per row of the matrix belong to the rows; the names of the classes to all.
     per_row = {k for k, v in fields.items() if isinstance(v, list) and len(v) == len(matrix)}
     per_row -= {k for k in ("classes", "classes_") if not isinstance((fields.get(k) or [0])[0], list)}
     for i in range(len(matrix)):

@@ -63,7 +63,7 @@ def wide_table(path: Path, settings: Reading) -> tuple[RecordStream, Reading]:
         _refuse_others(stream, {*columns, *beside}, logarithms)
     found = replace(settings, target=roles.target)
     if settings.n_classes is None:
-        # Rows that are to be divided hold other tokens, too, whose probability is not that of a blank cell.
+        # Rows to be normalized also hold other tokens, whose probability is not that of a blank cell.
         others = "omit" if settings.normalize else settings.others
         found = replace(found, classes=tuple(classes), others=others)
     return RecordStream(stream.source, stream.word, _records(stream, columns, beside, logarithms)), found

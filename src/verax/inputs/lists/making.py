@@ -99,7 +99,7 @@ def of_decisions(decisions: object, n_classes: int, names: Names) -> Made:
 def of_probabilities(
     p: object, k: int | None, mass: float | None, options: dict[str, Any]
 ) -> tuple[Made, Bools]:
-    """The `k` most likely classes of each row, or as many as it takes to reach `mass`.
+    """The `k` most likely classes of each row, or those that together reach `mass`.
 
     With them, whether an unlisted class is as likely as the last listed one.
     """

@@ -288,7 +288,7 @@ class Ragged:
         return Ragged(self.classes[entries], self.confidences[entries], offsets_of(lengths))
 
     def heads(self, lengths: Ints) -> Ragged:
-        """The first entries of every list, as many as `lengths` says."""
+        """The first `lengths` entries of every list."""
         if (lengths == self.lengths).all():
             return self
         entries = np.repeat(self.offsets[:-1], lengths) + _counting(lengths)

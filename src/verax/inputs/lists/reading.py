@@ -113,7 +113,7 @@ def check_same_lists(starts: Ints, value_starts: Ints) -> None:
     """Refuse classes and confidences that do not go together."""
     if starts.size != value_starts.size:
         raise InputError(
-            "must have as many lists as there are lists of classes",
+            "must have one list for each list of classes",
             argument="confidences",
             kind="length",
             found=f"there are {value_starts.size - 1} and {starts.size - 1}",

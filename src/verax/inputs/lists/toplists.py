@@ -256,7 +256,7 @@ class TopLists:
         normalize: bool = False,
         logits: bool = False,
     ) -> TopLists:
-        """The `k` most likely classes of each row of `p`, or as many as it takes to reach `mass`.
+        """The `k` most likely classes of each row of `p`, or those that together reach `mass`.
 
         Of equally likely classes those with the lowest positions are listed; `several` tells in which rows
         other lists are as true. They have the same expected loss by a padded rule. `padded(rule)` is

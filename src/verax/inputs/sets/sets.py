@@ -173,7 +173,7 @@ class Sets:
         normalize: bool = False,
         logits: bool = False,
     ) -> Sets:
-        """The sets that probabilities state, taken at their word; `conformal` corrects them.
+        """Build sets from the stated probabilities; `conformal` corrects them.
 
         Parameters
         ----------
@@ -297,7 +297,7 @@ class Sets:
     def to_lists(self, level: float | None = None) -> TopLists:
         """The sets as top lists: every member has the same share of the level.
 
-        A set with a level is a list that states only its mass. So sets and lists are compared on one scale,
+        A set at level L is a top list with total probability L. So sets and lists are compared on one scale,
         by `padded` rules: `compare(y, {"sets": sets.to_lists(), "lists": lists}, rule="brier")`.
 
         Parameters

@@ -63,7 +63,7 @@ MOST_CLASSES = 8
 
 # Denominators up to the first of these are equally simple for a forecast, and so on.
 _EFFORT = (12, 100, 1000, 10**4, 10**6)
-# Gains below this share of the losses are confirmed with probabilities rounded differently; so many
+# Gains below this share of the losses are confirmed with probabilities rounded differently; up to _TRIES
 # truths are tried until one is confirmed.
 _SMALL, _PERTURBATIONS, _TRIES = 1e-6, 2.0**-52 * np.array([-4.0, -2.0, -1.0, 1.0, 2.0, 4.0]), 20
 # How close to zero a probability goes to see whether the loss is bounded.
@@ -346,7 +346,7 @@ def _fraction(x: Fraction | None) -> str:
 
 
 def _numbers(values: tuple[float, ...]) -> list[str]:
-    """Numbers as small fractions where they are that, else with as many digits as tell them apart."""
+    """Numbers as small fractions where they are that, else with enough digits to differ."""
     same = np.allclose(values, values[0], rtol=1e-12, atol=0)
     texts = [[_number(value, digits) for value in values] for digits in range(6, 18)]
     return texts[0] if same else next((t for t in texts if len(set(t)) > 1), texts[-1])

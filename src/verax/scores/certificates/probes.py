@@ -39,9 +39,9 @@ _GRID_POINTS, _DEEPEST = 1000, 20
 _RUNGS = range(2, 16)
 # Ties are broken by about one part in these many.
 _BUMPS = (100, 1000, 1_000_000)
-# This many simple and as many random forecasts get neighbours, one part in these many away.
+# _BASES simple and _BASES random forecasts get neighbours, one part in each of _NUDGES away.
 _BASES, _NUDGES = 20, (100, 1000)
-# The optimiser moves at least this mass, and takes this for infinity.
+# The optimiser moves at least _LEAST_MOVE, and treats _HUGE as infinity.
 _LEAST_MOVE, _HUGE = 0.01, 1e30
 
 
