@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar
 
 import typer
@@ -36,7 +37,7 @@ class Presentation:
     def begin(cls, typed: Sequence[str]) -> None:
         """Reset for a new command; errors in the arguments are logged in the requested form."""
         cls.everything, cls.quiet, cls.log, cls.command = False, False, "text", "verax"
-        pairs = zip(typed, [*typed[1:], ""], strict=True)
+        pairs = pairwise([*typed, ""])
         if any((one, two) == ("--log", "json") or one == "--log=json" for one, two in pairs):
             cls.log = "json"
 

@@ -261,8 +261,11 @@ class SavedHandle(Handle):
         loaded = (recipe.load(each, sizes) for _, found in pieces for each in found)
         return reduce(lambda a, b: a.merge(b), loaded)
 
-    def save(self, path: str | Path, card: Scorecard) -> None:
+    def save(self, path: str | Path, card: Scorecard | None = None) -> None:
         """Write the summaries that all files have to one file, merged, with their card."""
+        if card is None:
+            super().save(path)
+            return
         stored = {_ABOUT: _about_bytes(self, self.n_rows or 0, self._skipped), CARD: card.to_bytes()}
         found = [each for _, each in self._stored]
         shared = set.intersection(*(set(map(_without_place, each)) for each in found)) if found else set()

@@ -105,7 +105,7 @@ def _check_workers(session: Any) -> None:
 
     remedy = (
         f"Set PYSPARK_PYTHON to {sys.executable} before the session starts, "
-        "or install verax-scores where the workers run."
+        "or install verax where the workers run."
     )
     asked = functions.udf(question(), "string", useArrow=False)
     try:
