@@ -52,9 +52,9 @@ from .errors import VeraxError as VeraxError
 from .inference.sequences import ConfidenceSequence as ConfidenceSequence
 from .inputs.cumulative import from_cumulative as from_cumulative
 from .inputs.forecasts import Forecasts as Forecasts
-from .inputs.lists.labelsets import instance_f1 as instance_f1
 from .inputs.lists.pooling import combine as combine
 from .inputs.lists.toplists import TopLists as TopLists
+from .inputs.lists.vocabulary import instance_f1 as instance_f1
 from .inputs.reading import Reading as Reading
 from .inputs.sets.sets import Sets as Sets
 from .scans.scan import scan as scan

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import verax as vx
 from verax.engines.tally import RuleSums
-from verax.inputs.columns import Columns
+from verax.inputs.arrays import Columns
 from verax.inputs.rows import pair
 from verax.kernels.ledger import kernels
 from verax.scores.base import losses_of

@@ -7,7 +7,7 @@ import pytest
 
 import verax as vx
 from cases import forecasts
-from verax.inputs.columns import Columns
+from verax.inputs.arrays import Columns
 
 
 @pytest.mark.parametrize("n", [60, 200_000])

@@ -8,9 +8,8 @@ import pytest
 import verax as vx
 from cases import forecasts, needs_numba
 from verax._settings import changed
-from verax.inputs.breakdown import parts_by
-from verax.inputs.columns import Columns
-from verax.inputs.dividing import divides
+from verax.inputs.arrays import Columns
+from verax.inputs.breakdown import divides, parts_by
 from verax.inputs.groups import Groups
 from verax.inputs.memory import open_rows
 

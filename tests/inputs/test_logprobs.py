@@ -126,7 +126,7 @@ def test_toplist_scores_a_file(responses):
 
 
 def test_toplist_prints_a_card(responses):
-    result = verax("toplist", responses[0], "--classes", 128256)
+    result = verax("toplist", responses[0], "--classes", 128256, "--all")
     assert result.returncode == 0, result.stderr
     assert "200 rows, 128,256 classes" in result.stdout
     assert "padded(penalized(log_score))" in result.stdout

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import verax as vx
-from verax.inputs.lookup import UNKNOWN, LookUp
+from verax.inputs.outcomes import UNKNOWN, LookUp
 
 NAMES = st.lists(
     st.text(st.characters(exclude_characters="\0"), max_size=9), min_size=1, max_size=70, unique=True

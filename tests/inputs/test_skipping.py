@@ -58,7 +58,7 @@ EXTRA = {
     "over_time": {"time": np.arange(N) // 10},
     "retention": {"rule": "brier", "metric": "accuracy"},
     "raters": {"raters": "columns", "ids": np.arange(N) + 1000},
-    "sets": {"level": 0.8},
+    "evaluate_sets": {"level": 0.8},
     "subgroups": {"by": np.array(["a", "b"])[np.arange(N) % 2], "bootstrap": 0},
     "worst": {"rule": "brier", "ids": np.arange(N) + 1000},
 }

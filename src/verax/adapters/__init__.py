@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from verax.common.lazy import exports
+from verax.common.packages import exports
 
 # Every adapter imports its tool.
 __getattr__: Callable[[str], Any]

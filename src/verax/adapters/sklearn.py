@@ -26,7 +26,7 @@ from verax.scores.naming import METRICS_ELSEWHERE, suggestions
 from verax.scores.registry import RULES, as_rules, name_of, parse
 
 if TYPE_CHECKING:
-    from verax.common.untyped import Untyped as _Classifier
+    from verax.common.packages import Untyped as _Classifier
 else:
     from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 

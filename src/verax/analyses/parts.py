@@ -18,7 +18,7 @@ from verax.errors import InputError
 from verax.inputs.arrays import Floats, Ints, to_host, widen
 from verax.inputs.forecasts import Forecasts, ShareBatch
 from verax.inputs.handles import Part
-from verax.inputs.lookup import UNKNOWN
+from verax.inputs.outcomes import UNKNOWN
 from verax.inputs.rows import RowBatch, at_fault, numbers_of
 from verax.scores.base import Rule, losses_of
 

@@ -66,7 +66,7 @@ def questions_of(paths: Files, places: Collection[int]) -> dict[int, str]:
     """The questions of some records of a file, by their places in it; none where they cannot be told."""
     from verax.files.lists.streams import open_stream
     from verax.files.logs.containers import samples_of
-    from verax.inputs.records.questions import question_text
+    from verax.inputs.records.graded import question_text
 
     named = files_named(paths)
     if named is None or len(named[0]) != 1 or not named[0][0].is_file() or not places:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 from verax._addresses import DISTRIBUTION, REGISTERED
@@ -58,3 +61,46 @@ def way_to_install(extra: str) -> str:
         stated = []
     found = [match[1] for match in map(_EXTRA.match, stated) if match is not None and match[2] == extra]
     return f"pip install {shlex.join(found)}" if found else f"pip install '.[{extra}]' in a checkout"
+
+
+def exports(
+    package: str, places: Mapping[str, str], missing: Mapping[str, tuple[str, str]] = MappingProxyType({})
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package.
+
+    Parameters
+    ----------
+    package : str
+        The name of the package.
+    places : Mapping[str, str]
+        The module that each name is defined in. A name that is its own place is the module itself.
+    missing : Mapping[str, tuple[str, str]]
+        What to say if an optional dependency cannot be imported, by its name, and the extra that installs it;
+        "{name}" is what was asked for.
+    """
+
+    def get(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        try:
+            module = import_module(f"{package}.{places[name]}")
+        except ImportError as error:
+            lacking = (error.name or "").partition(".")[0]
+            if lacking not in missing:
+                raise
+            said, extra = missing[lacking]
+            raise MissingPackageError(f"{said.format(name=name)}: {way_to_install(extra)}.") from None
+        value = module if places[name] == name else getattr(module, name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return get, lambda: sorted(places)
+
+
+class Untyped:
+    """Such a class, for type checkers alone: it may have any attribute."""
+
+    def __init__(self, *args: Any, **options: Any) -> None: ...
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name)

@@ -17,7 +17,7 @@ from verax.files.set_columns import SetColumns
 from verax.files.single import both_classes, by_class_from, is_probability, shares
 from verax.inputs.arrays import Ints
 from verax.inputs.groups import Groups
-from verax.inputs.lookup import UNKNOWN
+from verax.inputs.outcomes import UNKNOWN
 from verax.inputs.reading import Reading, each_name
 from verax.inputs.reading_checks import PROBABILITIES
 from verax.inputs.shares import ABSENT

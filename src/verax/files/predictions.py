@@ -12,15 +12,14 @@ from typing import Any
 import numpy as np
 
 from verax.files.naming import TARGETS, spoken
-from verax.inputs.columns import Columns
+from verax.inputs.arrays import Columns
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, crossed, paired
 from verax.inputs.reading import each_name
 from verax.inputs.reading_checks import PROBABILITIES
-from verax.inputs.rescaling import Rescaled
 from verax.inputs.shares import Shares
 from verax.inputs.skipping import InvalidRows, Skipped, take_rows
-from verax.inputs.validity import Unity
+from verax.inputs.validity import Rescaled, Unity
 
 Array = np.ndarray[Any, Any]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from verax.errors import InputError, passing, show
 from verax.files.arrow import Array, Bools, ValueOrigin
-from verax.inputs.columns import Columns
+from verax.inputs.arrays import Columns
 from verax.inputs.cumulative import class_probabilities, from_cumulative
 from verax.inputs.reading import Reading
 from verax.inputs.reading_checks import PROBABILITIES

@@ -10,8 +10,8 @@ from verax._settings import settings
 from verax.errors import InputError
 from verax.files.predictions import Predictions, Roles, concatenate
 from verax.inputs.reading import Reading
-from verax.inputs.rescaling import Rescaled
 from verax.inputs.skipping import NO_ROWS, NO_VALID_ROW, Skipped
+from verax.inputs.validity import Rescaled
 
 
 def rows_at_a_time(width: int) -> int:

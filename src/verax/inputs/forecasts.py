@@ -9,10 +9,11 @@ from typing import Any, Literal
 import numpy as np
 
 from verax.common.checks import check_choice, check_flag
-from verax.errors import InputError, Offenders, Remedy, join, passing
+from verax.errors import InputError, Offenders, Remedy, join, passing, show
 from verax.inputs.arrays import (
     ONE_OUTPUT,
     Array,
+    Columns,
     Floats,
     Ints,
     Namespace,
@@ -25,10 +26,9 @@ from verax.inputs.arrays import (
     to_host,
     widen,
 )
-from verax.inputs.columns import Columns
 from verax.inputs.cumulative import monotone
 from verax.inputs.groups import Groups, kinds_of
-from verax.inputs.outcomes import Outcomes, check_classes
+from verax.inputs.outcomes import Outcomes, check_classes, class_names
 from verax.inputs.shares import Raters, Shares, one_class_needed, outcomes_of
 from verax.inputs.validity import MANY, Unity
 from verax.kernels.statistics import Form
@@ -664,3 +664,50 @@ def _ordered_categories(y: object) -> list[Hashable] | None:
     dtype: Any = getattr(y, "dtype", None)
     ordered = getattr(dtype, "ordered", None) is True or type(dtype).__name__ == "Enum"
     return list(dtype.categories) if ordered and hasattr(dtype, "categories") else None
+
+
+def new_rows(
+    p: object,
+    *,
+    classes: Sequence[Hashable] | None = None,
+    fitted: tuple[int, tuple[Hashable, ...] | None] | None = None,
+    **how: Any,
+) -> Forecasts:
+    """Valid rows of `p`; refused unless they have the classes, by number and name, of what was `fitted`."""
+    raw, _ = to_array(p, "p")
+    names = None if classes is None else class_names(classes)
+    known = None if fitted is None else fitted[1]
+    check_same_classes(names, known)
+    names = known if names is None else names
+    # Any outcome will do.
+    first = names[0] if names else 0
+    rows = Forecasts(
+        np.repeat(np.array([first]), int(raw.shape[0]) if raw.ndim else 0), p, classes=names, **how
+    )
+    if fitted is not None and rows.n_classes != fitted[0]:
+        raise other_classes(fitted[0], rows.n_classes)
+    rows.check()
+    return rows
+
+
+def check_same_classes(names: tuple[Hashable, ...] | None, fitted: tuple[Hashable, ...] | None) -> None:
+    """Refuse other names of classes than those of what was fitted, or another order."""
+    if names is not None and fitted is not None and names != fitted:
+        raise InputError(
+            "must be those of the rows that this was fitted to, in the same order",
+            argument="classes",
+            kind="label",
+            found=f"these are {show(list(names))}, those {show(list(fitted))}",
+            remedies=[Remedy("Leave `classes` out, and pass the columns in that order.", python_only=True)],
+        )
+
+
+def other_classes(fitted: int, given: int) -> InputError:
+    """The error about rows with another number of classes."""
+    return InputError(
+        f"must have {fitted} classes, as the rows that this was fitted to",
+        argument="p",
+        kind="length",
+        found=f"there are {given}",
+        values=[given],
+    )

@@ -23,8 +23,7 @@ from verax.common.packing import dump, load, refusing
 from verax.common.sizes import in_digits
 from verax.errors import InputError, Remedy, passing
 from verax.inputs.arrays import Ints
-from verax.inputs.pairs import are_shared, paired, places_of, some_of
-from verax.inputs.rows import Rows, at_fault
+from verax.inputs.rows import Rows, are_shared, at_fault, paired, places_of, some_of
 from verax.inputs.skipping import NO_ROWS, NO_VALID_ROW, Skipped
 
 Array = np.ndarray[Any, Any]

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from verax.errors import InputError, Remedy
 from verax.inputs.arrays import to_array, to_host
-from verax.inputs.breakdown import labels_of
+from verax.inputs.breakdown import BreakdownRecipe, labels_of, parts_by
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.groups import is_two_way
+from verax.inputs.groups import Groups, is_two_way
 from verax.inputs.handles import (
     Array,
     Handle,
+    Mergeable,
     Part,
     Recipe,
     Summaries,
@@ -30,11 +32,115 @@ from verax.inputs.handles import (
     refuse_lists,
 )
 from verax.inputs.lists.rows import ListRows
-from verax.inputs.pairs import are_shared
-from verax.inputs.rows import Rows, one_way, pair, pair_each
-from verax.inputs.setparts import refuse_sets
-from verax.inputs.sets.rows import SetRows
+from verax.inputs.rows import Rows, are_shared, one_way, pair, pair_each
+from verax.inputs.sets.rows import Members, SetRows
 from verax.inputs.skipping import Skipped
+
+
+def set_rows(rows: Rows, made: Members | None, *, ordered: bool = False) -> SetRows:
+    """Rows as sets: what they are already, what lists name, or what probabilities state by `made`."""
+    if isinstance(rows, SetRows):
+        return rows
+    if isinstance(rows, ListRows):
+        return SetRows.of_lists(rows)
+    assert isinstance(rows, Forecasts)
+    assert made is not None
+    rows.check()
+    return SetRows.of_probabilities(rows, made, ends=ordered)
+
+
+def set_part(part: Part, made: Members | None, *, ordered: bool = False) -> Part:
+    """The same rows with their sets in place of other forecasts, made once for all recipes.
+
+    Cases of several raters are read as their classes, which belong together.
+    """
+
+    def read() -> Part:
+        own = part.in_pairs
+        models = {name: set_rows(rows, made, ordered=ordered) for name, rows in own.models.items()}
+        return Part.held(models, None, own.by, None, start=own.start, whole=own.whole)
+
+    return part.once(("sets", made, ordered), read)
+
+
+@dataclass(frozen=True)
+class OfSets(Recipe[Any]):
+    """A recipe for sets, of parts whose probabilities become sets first."""
+
+    recipe: Recipe[Any]
+    made: Members
+    ordered: bool
+
+    def take(self, part: Part) -> Mergeable:
+        """Of some rows."""
+        found: Mergeable = self.recipe.take(set_part(part, self.made, ordered=self.ordered))
+        return found
+
+    def load(self, stored: bytes, sizes: Mapping[str, int] | None = None) -> Any:
+        """A summary from its bytes."""
+        return self.recipe.load(stored, sizes)
+
+
+class SetHandle(Handle):
+    """Predictions behind a handle as prediction sets: each part becomes sets where it is read.
+
+    Parameters
+    ----------
+    handle : Handle
+        The predictions.
+    made : Members
+        How probabilities become sets.
+    ordered : bool
+        Whether the classes have an order.
+    """
+
+    sets: bool = True
+
+    def __init__(self, handle: Handle, made: Members, *, ordered: bool = False) -> None:
+        self._handle, self._made, self._ordered = handle, made, ordered
+        self.name: str = handle.name
+        self.models: tuple[str, ...] = handle.models
+        self.classes: tuple[Hashable, ...] | None = handle.classes
+        self.n_classes: int = handle.n_classes
+        self.n_rows: int | None = handle.n_rows
+        self.taken: tuple[str, ...] = handle.taken
+        self.by: tuple[str, ...] = handle.by
+        self.has_rows: bool = handle.has_rows
+        self.weighted: bool = handle.weighted
+
+    @property
+    def level(self) -> float | None:
+        """The coverage that all sets claim."""
+        return self._made.level
+
+    def in_order(self) -> Handle:
+        return SetHandle(self._handle.in_order(), self._made, ordered=True)
+
+    def knows(self, recipe: Recipe[Any]) -> bool:
+        """Whether it can make this summary."""
+        return self._handle.knows(self._of_sets(recipe))
+
+    def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
+        return self._handle._summarise({name: self._of_sets(own) for name, own in recipes.items()})
+
+    def _of_sets(self, recipe: Recipe[Any]) -> OfSets:
+        return OfSets(recipe, self._made, self._ordered)
+
+
+def refuse_sets(sets: bool, name: Hashable = "") -> None:
+    """Refuse prediction sets where probabilities are needed."""
+    if sets:
+        raise InputError(
+            "must be probabilities or top lists here",
+            argument="p",
+            kind="type",
+            found="these are prediction sets",
+            source=str(name),
+            remedies=[
+                Remedy('Judge sets with vx.evaluate_sets(y, sets), or compare them by rule="level_set".')
+            ],
+        )
+
 
 # Weights whose squares and sums are numbers, in any number of rows.
 LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100
@@ -253,3 +359,71 @@ def _names(ids: object | None, n_rows: int) -> Array | None:
             found=f"its shape is {values.shape}",
         )
     return values
+
+
+@dataclass(frozen=True)
+class OfLabel(Recipe[Any], cases=True):
+    """A recipe for the rows with one label."""
+
+    recipe: Recipe[Any]
+    column: str
+    label: Hashable
+
+    @property
+    def follows(self) -> bool:
+        return self.recipe.follows
+
+    def take(self, part: Part) -> Mergeable:
+        """Of some rows, of which none may have the label."""
+        rows = np.flatnonzero(np.asarray(part.by[self.column]) == self.label)
+        assert part.subset is not None
+        found: Mergeable = self.recipe.take(part if len(rows) == part.n_rows else part.subset(rows))
+        return found
+
+    def load(self, stored: bytes, sizes: Any = None) -> Any:
+        """A summary from its bytes."""
+        return self.recipe.load(stored, sizes)
+
+
+class Labelled(Handle):
+    """The rows of a handle that have one label of a column."""
+
+    def __init__(self, handle: Handle, column: str, label: Hashable) -> None:
+        self._handle, self._column, self._label = handle, column, label
+        for name in (
+            "name",
+            "models",
+            "classes",
+            "n_classes",
+            "taken",
+            "lists",
+            "sets",
+            "outcome",
+            "graded",
+            "has_rows",
+            "shard",
+        ):
+            setattr(self, name, getattr(handle, name))
+        self.n_rows: int | None = None
+
+    def in_order(self) -> Handle:
+        return Labelled(self._handle.in_order(), self._column, self._label)
+
+    def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
+        return self._handle._summarise(
+            {name: OfLabel(recipe, self._column, self._label) for name, recipe in recipes.items()}
+        )
+
+
+def each_label(handle: Handle, column: str) -> list[tuple[Hashable, Handle]]:
+    """The rows of each label of a column, wherever they are."""
+    part = handle.kept
+    if part is None:
+        labels = handle.summarise({"labels": BreakdownRecipe(column, {})})["labels"].labels
+        return [(label, Labelled(handle, column, label)) for label in labels]
+    found: list[tuple[Hashable, Handle]] = []
+    for label, own in parts_by(part, Groups.of(part.by[column], part.n_rows)):
+        rows = InMemory(own.models, several=True)
+        rows.graded = handle.graded
+        found.append((label, rows))
+    return found

@@ -519,7 +519,18 @@ class Reading:
         return tuple(given) if isinstance(given, Mapping) else ()
 
     def models(self, default: str) -> dict[str, Reading]:
-        """How the rows of each model are read; one without a name is called `default`."""
+        """How the rows of each model are read.
+
+        Parameters
+        ----------
+        default : str
+            What a model without a name is called.
+
+        Returns
+        -------
+        dict of str to Reading
+            A reading for each model, by its name.
+        """
         what = "sets" if self.sets else "probs"
         given = getattr(self, what)
         if not isinstance(given, Mapping):
@@ -584,7 +595,20 @@ class Reading:
 
     @classmethod
     def of(cls, reading: Reading | None, keywords: Mapping[str, Any]) -> Reading:
-        """A reading with some fields replaced by keywords, where `lists` may hold options of lists."""
+        """A reading with some fields replaced by keywords, where `lists` may hold options of lists.
+
+        Parameters
+        ----------
+        reading : Reading or None
+            The reading; None for one of keywords alone.
+        keywords : mapping of str to object
+            The fields that are given.
+
+        Returns
+        -------
+        Reading
+            Both together.
+        """
         if reading is not None and not isinstance(reading, Reading):
             raise InputError(
                 "must be a Reading; other options are keywords",

@@ -1,7 +1,7 @@
 """Outcomes that are distributions: shares of the classes, counts of raters, or the label of each rater.
 
 The loss of a row is linear in its outcome: the mean loss over the raters. Functions that need one class per
-row read a case as its classes, weighted by their shares (`inputs.pairs`).
+row read a case as its classes, weighted by their shares (`inputs.rows`).
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from verax.inputs.arrays import (
     widen,
 )
 from verax.inputs.groups import missing
-from verax.inputs.lookup import UNKNOWN
-from verax.inputs.outcomes import Outcomes, align_one_hot
+from verax.inputs.outcomes import UNKNOWN, Outcomes, align_one_hot
 from verax.inputs.validity import Unity
 
 # What a two-dimensional `y` holds: shares of the classes, numbers of raters, or a column per rater.

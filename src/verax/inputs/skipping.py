@@ -23,6 +23,7 @@ from verax.errors import SHOWN_ROWS, InputError, Offenders, join
 from verax.inputs.arrays import (
     Array,
     Bools,
+    Columns,
     Ints,
     is_masked,
     kind_of,
@@ -31,7 +32,6 @@ from verax.inputs.arrays import (
     to_array,
     to_host,
 )
-from verax.inputs.columns import Columns
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, kinds_of, label_columns, missing
 from verax.inputs.lists.rows import ListFaults

@@ -19,7 +19,7 @@ from verax.inputs.arrays import Array
 from verax.inputs.breakdown import labels_of
 from verax.inputs.handles import Part
 from verax.inputs.reading import Reading, each_name
-from verax.inputs.scored import ScoredRows
+from verax.inputs.rows import ScoredRows
 from verax.scans.options import ScanOptions
 from verax.scans.parts import default_name
 from verax.scores.grades import Grade

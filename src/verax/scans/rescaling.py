@@ -12,9 +12,8 @@ import numpy as np
 
 from verax.errors import SHOWN_ROWS, InputError, join, passing
 from verax.files.predictions import Predictions, short
-from verax.inputs.columns import Columns
-from verax.inputs.rescaling import Rescaled
-from verax.inputs.validity import Unity
+from verax.inputs.arrays import Columns
+from verax.inputs.validity import Rescaled, Unity
 
 Array = np.ndarray[Any, Any]
 

@@ -23,8 +23,7 @@ from verax.inputs.arrays import Array, move_like, namespace_of, to_array, to_hos
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Handle, Part, Recipe, refuse_graded
 from verax.inputs.options import Form, Weighted, reads, reads_each
-from verax.inputs.rows import RowBatch, Rows, pair
-from verax.inputs.scored import ScoredRows
+from verax.inputs.rows import RowBatch, Rows, ScoredRows, pair
 from verax.scores.properties import Properties
 
 # The most classes of top lists that `by_outcome` goes through, one after the other.

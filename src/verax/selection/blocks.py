@@ -13,7 +13,7 @@ from verax.inputs.arrays import Ints, to_array, to_host
 from verax.inputs.groups import Groups
 
 if TYPE_CHECKING:
-    from verax.common.untyped import Untyped as BaseCrossValidator
+    from verax.common.packages import Untyped as BaseCrossValidator
 else:
     from sklearn.model_selection import BaseCrossValidator
 

@@ -9,7 +9,7 @@ import numpy as np
 from verax.adapters.boosting.scores import probabilities
 
 if TYPE_CHECKING:
-    from verax.common.untyped import Untyped as LGBMClassifier
+    from verax.common.packages import Untyped as LGBMClassifier
 else:
     from lightgbm import LGBMClassifier
 

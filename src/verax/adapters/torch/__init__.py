@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from verax.common.lazy import exports
+from verax.common.packages import exports
 
 if TYPE_CHECKING:
     from verax.adapters.torch.losses import Loss

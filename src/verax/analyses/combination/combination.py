@@ -26,8 +26,7 @@ from verax.inputs.arrays import Floats, to_host
 from verax.inputs.lists.pooling import Pool, PoolKind, as_lists, shares
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.options import Reading, reads
-from verax.inputs.pairs import are_shared
-from verax.inputs.rows import faults_of, pair_each
+from verax.inputs.rows import are_shared, faults_of, pair_each
 from verax.inputs.shares import one_class_needed
 from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule, losses_of

@@ -13,7 +13,7 @@ from verax.common.summaries import Summary, merges
 from verax.engines.pieces import all_pairs
 from verax.inputs.arrays import Bools, Floats, Ints, to_host
 from verax.inputs.handles import Mergeable, Part, Recipe
-from verax.inputs.scored import ScoredRows
+from verax.inputs.rows import ScoredRows
 from verax.inputs.validity import MANY
 from verax.scores.base import Rule
 from verax.scores.grades import Grade

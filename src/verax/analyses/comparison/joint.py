@@ -31,7 +31,7 @@ from verax.engines.clusters import ByLabel, GroupLabels, sums_by_label
 from verax.errors import InputError, join, passing
 from verax.inputs.arrays import Array, Bools, Floats
 from verax.inputs.handles import Part, Recipe
-from verax.inputs.scored import Baseline
+from verax.inputs.rows import Baseline
 from verax.scores.base import Rule
 from verax.scores.grades import Grade
 from verax.scores.registry import name_of

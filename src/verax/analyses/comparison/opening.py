@@ -18,11 +18,9 @@ from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import kinds_of, missing
 from verax.inputs.handles import Handle, Part
 from verax.inputs.memory import InMemory
-from verax.inputs.questions import Questions, column_of, ids_of, numbered
-from verax.inputs.rows import Rows, at_fault, pair_each
-from verax.inputs.scored import Baseline, ScoredRows
+from verax.inputs.questions import Questions, averaged, column_of, first_rows, how_long, ids_of, numbered
+from verax.inputs.rows import Baseline, Rows, ScoredRows, at_fault, pair_each
 from verax.inputs.skipping import without_invalid
-from verax.inputs.standing import averaged, first_rows, how_long
 from verax.scores.base import Rule, losses_of
 from verax.scores.grades import Grade
 

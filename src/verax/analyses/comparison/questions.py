@@ -30,8 +30,8 @@ from verax.inference.intervals import Interval, Resampling
 from verax.inputs.arrays import to_host
 from verax.inputs.groups import check_several
 from verax.inputs.handles import Handle
-from verax.inputs.labelled import each_label
-from verax.inputs.scored import Baseline
+from verax.inputs.memory import each_label
+from verax.inputs.rows import Baseline
 from verax.scores.base import Rule
 from verax.scores.registry import name_of
 

@@ -16,7 +16,7 @@ from verax.inputs.arrays import to_array, to_host
 from verax.inputs.breakdown import Breakdown, not_scanned
 from verax.inputs.handles import Handle, Part
 from verax.inputs.lists.toplists import TopLists
-from verax.inputs.pairs import are_shared
+from verax.inputs.rows import are_shared
 
 TIME = "time"
 

@@ -15,7 +15,7 @@ from verax.common.summaries import Summary, merges
 from verax.inputs.arrays import Ints, to_host
 from verax.inputs.handles import Part, Recipe
 from verax.inputs.lists.rows import ListRows
-from verax.inputs.pairs import are_shared
+from verax.inputs.rows import are_shared
 
 
 class RowNames(Summary, kind="names of rows"):

@@ -11,10 +11,9 @@ import numpy as np
 
 from verax.errors import InputError
 from verax.inputs.arrays import Floats
-from verax.inputs.lists.labelsets import LabelSets
 from verax.inputs.lists.ragged import offsets_of
 from verax.inputs.lists.toplists import TopLists
-from verax.inputs.lists.vocabulary import ClassVocabulary
+from verax.inputs.lists.vocabulary import ClassVocabulary, LabelSets
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from verax.inputs.forecasts import Forecasts
 from verax.inputs.lists.rows import NO_ORDER
 from verax.inputs.memory import holds_lists, open_rows
 from verax.inputs.options import Reading, reads
-from verax.inputs.pairs import one_class_each
+from verax.inputs.rows import one_class_each
 from verax.scores.base import Rule, losses_of
 from verax.scores.combinators import Padded, padded
 from verax.scores.gradients.logits import check_trainable

@@ -22,11 +22,11 @@ from verax.common.paths import as_path
 from verax.common.sizes import in_digits
 from verax.errors import InputError, Remedy, show
 from verax.inputs.arrays import Floats, to_array, to_host, widen
+from verax.inputs.forecasts import new_rows
 from verax.inputs.groups import GroupCount
 from verax.inputs.lists.ragged import Ragged
 from verax.inputs.lists.rows import ListRows
 from verax.inputs.lists.toplists import TopLists
-from verax.inputs.newrows import new_rows
 from verax.inputs.options import Written, reads, reads_each
 
 

@@ -19,7 +19,7 @@ from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Handle
 from verax.inputs.memory import holds_lists
 from verax.inputs.options import Reading, reads
-from verax.inputs.pairs import one_class_each
+from verax.inputs.rows import one_class_each
 from verax.scores.base import Rule, losses_of
 from verax.scores.gradients.logits import check_trainable
 from verax.scores.registry import RULES, name_of, parse

@@ -14,7 +14,7 @@ from verax.inference.intervals import check_seed
 from verax.inputs.groups import check_several
 from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
-from verax.inputs.sets.members import check_level
+from verax.inputs.sets.rows import check_level
 from verax.scores.base import Rule
 
 

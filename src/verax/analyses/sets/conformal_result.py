@@ -18,10 +18,10 @@ from verax.inference.findings import Claim, Finding, NextStep
 from verax.inference.intervals import Interval
 from verax.inference.verdicts import WithVerdict
 from verax.inputs.arrays import Bools, Floats
+from verax.inputs.forecasts import check_same_classes, new_rows, other_classes
 from verax.inputs.handles import Handle, refuse_lists
-from verax.inputs.newrows import check_same_classes, new_rows, other_classes
+from verax.inputs.memory import SetHandle
 from verax.inputs.options import Written, reads
-from verax.inputs.setparts import SetHandle
 from verax.inputs.sets.sets import sets_made_by
 from verax.inputs.skipping import MaySkip
 

@@ -10,7 +10,7 @@ import numpy as np
 from verax.common.hashing import mixed
 from verax.errors import InputError, show
 from verax.inputs.arrays import Bools, Floats, Ints
-from verax.inputs.sets.members import mass_before
+from verax.inputs.sets.rows import mass_before
 from verax.scores.base import Rule, losses_by_outcome
 from verax.scores.registry import name_of, parse
 from verax.scores.sets import SetRule

@@ -36,7 +36,7 @@ from verax.inputs.handles import Handle, Recipe
 from verax.inputs.memory import open_rows
 from verax.inputs.options import reads
 from verax.inputs.sets.given import as_sets
-from verax.inputs.sets.members import check_level, members_by, no_way
+from verax.inputs.sets.rows import check_level, members_by, no_way
 from verax.scores.sets import LevelSet
 
 # The cost of a class where neither it nor a level is stated.

@@ -19,9 +19,8 @@ from verax.inputs.arrays import Floats, Ints
 from verax.inputs.breakdown import Breakdown
 from verax.inputs.groups import Groups
 from verax.inputs.handles import Part, Recipe
-from verax.inputs.setparts import set_part
-from verax.inputs.sets.members import Members
-from verax.inputs.sets.rows import Reduced, SetRows
+from verax.inputs.memory import set_part
+from verax.inputs.sets.rows import Members, Reduced, SetRows
 
 # What is summed of every set, and what besides where the classes have an order.
 MEASURES = ("covered", "size", "empty", "single", "claimed", "excess", "level_set")

@@ -18,9 +18,8 @@ from verax.inputs.lists.vocabulary import ClassVocabulary, in_order
 from verax.inputs.reading import Reading
 from verax.inputs.records.record import SKIP, Listed, RecordError, Shape, advised, repeated
 from verax.inputs.records.variants import merger
-from verax.inputs.rescaling import Rescaled
 from verax.inputs.skipping import REASONS, Skipped
-from verax.inputs.validity import Unity
+from verax.inputs.validity import Rescaled, Unity
 
 # What records say about their lists, and what is counted of every list.
 SAID = ("alone", "unlikely", "missing", "from_text", "unconditional", "several", "blank", "counted")

@@ -9,8 +9,8 @@ from typing import Any
 from verax.errors import InputError, passing, show
 from verax.inputs.reading import Reading
 from verax.inputs.records.record import SKIP, Choices, RecordError, Shape, body_of, failure_of
+from verax.inputs.records.responses import NO_LOGPROBS
 from verax.inputs.records.shapes import n_samples, read
-from verax.inputs.records.tokens import NO_LOGPROBS
 from verax.inputs.records.variants import merger
 
 # How many records are looked at, and how many of their last tokens.

@@ -31,8 +31,7 @@ from verax.files.lists.streams import RecordStream, ending, open_stream
 from verax.files.lists.wide import WIDE, wide_table
 from verax.files.logs.containers import EVAL
 from verax.inputs.reading import Reading
-from verax.inputs.records.classifiers import MAPPED, held
-from verax.inputs.records.plain import FLAT
+from verax.inputs.records.classifiers import FLAT, MAPPED, held
 from verax.inputs.records.record import RecordError, Shape, failed, failure_of, mapping
 from verax.inputs.records.shapes import SHAPES, recognise, unrecognised
 

@@ -16,7 +16,7 @@ from verax.inputs.lists.vocabulary import ClassVocabulary
 from verax.inputs.reading import Reading, each_name
 from verax.inputs.records.record import Shape
 from verax.inputs.records.variants import RULES
-from verax.inputs.rescaling import Rescaled
+from verax.inputs.validity import Rescaled
 
 # What is not summed where the counts of parts are put together.
 _JOINED: dict[str, Callable[[float, float], float]] = {"smallest_sum": min, "largest_sum": max}

@@ -15,8 +15,7 @@ import pyarrow as pa
 from verax.common.paths import files_named
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.files.logs.containers import LogRecords, kind_of_log, open_log
-from verax.inputs.records.graded import STATUSES, Graded
-from verax.inputs.records.questions import question_text
+from verax.inputs.records.graded import STATUSES, Graded, question_text
 from verax.inputs.records.record import RecordError
 
 # The columns that every log has; those after them are its metrics and the metadata of its questions.

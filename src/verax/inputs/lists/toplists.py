@@ -12,20 +12,25 @@ from verax.common.checks import check_count, check_flag, check_number
 from verax.common.sizes import as_float, in_digits
 from verax.errors import InputError, Remedy, RuleError, show
 from verax.inputs.arrays import Bools, Floats, Ints, to_array, to_host
-from verax.inputs.lists import making
-from verax.inputs.lists.labelsets import LabelSets
 from verax.inputs.lists.ragged import Ragged
 from verax.inputs.lists.reading import (
     TOLERANCE,
+    Made,
     check_confidences,
     check_positions,
     check_repeats,
     check_size,
     check_totals,
     flat_lists,
+    of_arrays,
+    of_decisions,
+    of_dicts,
+    of_label_probabilities,
+    of_label_sets,
+    of_probabilities,
 )
 from verax.inputs.lists.rows import NO_ORDER, KeptStatistics, ListRows
-from verax.inputs.lists.vocabulary import ClassVocabulary, match_outcomes
+from verax.inputs.lists.vocabulary import ClassVocabulary, LabelSets, match_outcomes
 
 # The most probabilities that `padded` writes out.
 MOST_PADDED = 2**28
@@ -175,7 +180,7 @@ class TopLists:
         >>> round(vx.brier([7, 3], lists), 4)
         1.0258
         """
-        return cls._made(making.of_arrays(classes, confidences, n_classes, offsets, names, normalize))
+        return cls._made(of_arrays(classes, confidences, n_classes, offsets, names, normalize))
 
     @classmethod
     def from_dicts(
@@ -215,7 +220,7 @@ class TopLists:
         >>> vx.log_score.samples(["emu", "cat"], lists).round(4).tolist()
         [3.4012, 1.6094]
         """
-        return cls._made(making.of_dicts(rows, n_classes, names, tolerance, normalize))
+        return cls._made(of_dicts(rows, n_classes, names, tolerance, normalize))
 
     @classmethod
     def from_decisions(
@@ -243,7 +248,7 @@ class TopLists:
         >>> vx.brier([0, 1], vx.TopLists.from_decisions([0, 2], n_classes=5))
         1.0
         """
-        return cls._made(making.of_decisions(decisions, n_classes, names))
+        return cls._made(of_decisions(decisions, n_classes, names))
 
     @classmethod
     def from_probabilities(
@@ -294,7 +299,7 @@ class TopLists:
         TopLists: 1 lists of 2 out of 3 classes, 1 of several that are as true
         """
         options = {"classes": classes, "normalize": normalize, "logits": logits}
-        made, several = making.of_probabilities(p, k, mass, options)
+        made, several = of_probabilities(p, k, mass, options)
         lists = cls._made(made)
         lists.several, lists.mass = several, mass
         return lists
@@ -376,7 +381,7 @@ class TopLists:
         >>> round(vx.log_score([{"a"}], lists), 4)
         1.2448
         """
-        return cls._made(making.of_label_probabilities(q, k, labels))
+        return cls._made(of_label_probabilities(q, k, labels))
 
     @classmethod
     def from_label_sets(
@@ -410,10 +415,10 @@ class TopLists:
         >>> vx.log_score.samples(np.array([[1, 0, 0]]), lists).round(4).tolist()
         [1.3863]
         """
-        return cls._made(making.of_label_sets(sets, confidences, labels))
+        return cls._made(of_label_sets(sets, confidences, labels))
 
     @classmethod
-    def _made(cls, made: making.Made) -> TopLists:
+    def _made(cls, made: Made) -> TopLists:
         lists, form = made
         return cls(*lists, **form)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from verax.errors import Remedy, show
 from verax.inputs.records.record import SKIP, Choices, Listed, RecordError, Shape
-from verax.inputs.records.tokens import NO_LOGPROBS
+from verax.inputs.records.responses import NO_LOGPROBS
 
 
 def read_answer(holder: Any, shape: Shape, choices: Choices) -> Listed:

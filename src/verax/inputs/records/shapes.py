@@ -7,11 +7,10 @@ from typing import Any
 
 from verax.errors import InputError, Remedy, show
 from verax.inputs.records.answers import pooled, read_answer
-from verax.inputs.records.classifiers import ARRAYS, MAPPED, PIPELINE
+from verax.inputs.records.classifiers import ARRAYS, FLAT, MAPPED, PIPELINE, TOKENS
 from verax.inputs.records.harness import HARNESS
 from verax.inputs.records.inspect import INSPECT_TOKENS
 from verax.inputs.records.olmes import OLMES
-from verax.inputs.records.plain import FLAT, TOKENS
 from verax.inputs.records.record import (
     Choices,
     Listed,

@@ -9,12 +9,14 @@ import numpy as np
 
 from verax.common.checks import is_whole
 from verax.errors import InputError
-from verax.inputs.arrays import kind_of, to_array, to_host
-from verax.inputs.lists.nested import column_of_lists
+from verax.inputs.arrays import Bools, Ints, kind_of, to_array, to_host
+from verax.inputs.groups import missing
+from verax.inputs.lists.reading import column_of_lists
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.lists.vocabulary import in_order
-from verax.inputs.sets.labels import flat_labels
-from verax.inputs.sets.sets import Sets
+from verax.inputs.outcomes import class_names
+from verax.inputs.sets.sets import Sets, flat_labels
+from verax.inputs.skipping import REASONS, InvalidRows, Skipped, take_rows, without_invalid
 
 
 def as_sets(given: Any, y: object, classes: Sequence[Hashable] | None) -> Any:
@@ -77,3 +79,89 @@ def _known(listed: Any, y: object) -> dict[str, Any]:
     if all(map(is_whole, everything)):
         return {"n_classes": max(2, 1 + max(map(int, everything), default=1))}
     return {"classes": tuple(in_order(set(everything)))}
+
+
+def without_invalid_sets(given: Mapping[str, Any]) -> tuple[dict[str, Any], Skipped, Ints]:
+    """The arguments of `sets` less the invalid rows, what was left out, and the rows kept."""
+    sets, others = given["sets"], {name: value for name, value in given.items() if name != "sets"}
+    if sets is None or isinstance(sets, Mapping) or (hasattr(sets, "vocabulary")):
+        raise InputError("cannot be 'skip' for top lists", argument="invalid", values=["skip"])
+    if _are_probabilities(sets):
+        found, skipped, kept = without_invalid({**others, "p": sets})
+        return {**found, "sets": found.pop("p")}, skipped, kept
+    sets = sets if isinstance(sets, Sets) or hasattr(sets, "shape") else _listed(sets)
+    bad = _unusable(sets, others.get("classes"))
+    survey = InvalidRows(len(bad))
+    survey.add(bad, REASONS["sets", "label"])
+    first = survey.kept
+    y = np.asarray(to_host(to_array(given["y"], "y")[0]))
+    classes = others.get("classes")
+    known = None if classes is None else class_names(classes)
+    if known is None and kind_of(y) in ("text", "object"):
+        known = (*dict.fromkeys(y[~missing(y)].tolist()), ("another class",))
+    k = _n_classes(sets, y) if known is None else len(known)
+    rows = {name: take_rows(value, first) if name in _PER_ROW else value for name, value in others.items()}
+    uniform = np.broadcast_to(1 / k, (len(first), k))
+    found, skipped, kept = without_invalid({**rows, "p": uniform, "classes": known})
+    for name in ("p", "classes"):
+        found.pop(name)
+    kept = first[kept]
+    bad[first[list(skipped.rows)]] = True
+    gone = tuple(np.flatnonzero(bad).tolist())
+    reasons = {**survey.skipped().reasons, **skipped.reasons}
+    own = sets.taken(kept) if isinstance(sets, Sets) else take_rows(sets, kept)
+    return {**others, **found, "sets": own}, Skipped(len(bad), len(gone), gone, reasons), kept
+
+
+_PER_ROW = ("y", "weights", "groups", "by")
+
+
+def _are_probabilities(sets: Any) -> bool:
+    """Whether these are a table of numbers that are no mask."""
+    if isinstance(sets, (Sets, list, tuple)) or getattr(sets, "ndim", 2) != 2:
+        return False
+    return kind_of(to_array(sets, "sets")[0]) == "real"
+
+
+def _listed(sets: Any) -> Any:
+    """One collection for each row."""
+    if isinstance(sets, (list, tuple)):
+        return list(sets)
+    found = column_of_lists(sets, "sets")
+    if isinstance(found, tuple):
+        return [part.tolist() for part in np.split(found[0], found[1][1:-1])]
+    return sets if found is None else list(found)
+
+
+def _unusable(sets: Any, classes: Any) -> Bools:
+    """The rows whose sets are missing, or name unknown classes or one twice."""
+    if isinstance(sets, Sets):
+        return np.zeros(len(sets), np.bool_)
+    if not isinstance(sets, list):
+        values = np.asarray(to_host(to_array(sets, "sets")[0]))
+        if values.ndim == 2:
+            return np.asarray(~((values == 0) | (values == 1)).all(axis=1))
+        sets = list(values)
+    names = None if classes is None else class_names(classes)
+    positions = names is not None and not any(map(is_whole, names))
+    known = None if names is None else {*names, *(range(len(names)) if positions else ())}
+    return np.array([_is_wrong(own, known) for own in sets], np.bool_)
+
+
+def _is_wrong(own: Any, known: set[Hashable] | None) -> bool:
+    if isinstance(own, (str, bytes, Mapping)) or not hasattr(own, "__iter__"):
+        return True
+    members = [x.item() if isinstance(x, np.generic) else x for x in own]
+    if any(not isinstance(x, Hashable) or x is None for x in members):
+        return True
+    return len(set(members)) < len(members) or (known is not None and not known.issuperset(members))
+
+
+def _n_classes(sets: Any, y: Any) -> int:
+    """A number of classes that no outcome exceeds but by mistake."""
+    if isinstance(sets, Sets):
+        return sets.n_classes
+    if not isinstance(sets, list) and getattr(sets, "ndim", 1) == 2:
+        return int(to_array(sets, "sets")[0].shape[1])
+    with np.errstate(invalid="ignore"):
+        return max(2, 1 + int(np.nanmax(y, initial=1)))
