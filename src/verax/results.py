@@ -28,8 +28,7 @@ from verax.analyses.folds.result import FoldComparison
 from verax.analyses.grades.result import GradeCard
 from verax.analyses.monitoring.over_time_result import OverTime
 from verax.analyses.monitoring.result import Alarm, MonitorHistory
-from verax.analyses.operating.curve_result import RateCurve, RateCurves
-from verax.analyses.operating.result import OperatingPoint, OperatingPoints
+from verax.analyses.operating.result import OperatingPoint, OperatingPoints, RateCurve, RateCurves
 from verax.analyses.planning.result import SamplePlan
 from verax.analyses.raters.result import RaterStudy
 from verax.analyses.recalibration.result import ListRecalibration, Recalibration

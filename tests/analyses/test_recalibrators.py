@@ -12,9 +12,8 @@ from sklearn.linear_model import LogisticRegression
 import verax as vx
 from recalibrations import drawn, softmax
 from verax.analyses.dealing import dealt
-from verax.analyses.recalibration import rows, scaling, searching, structured
-from verax.analyses.recalibration.curve_fitting import _Fitting
-from verax.analyses.recalibration.curves import basis, thresholds_of
+from verax.analyses.recalibration import rows, scaling, searching
+from verax.analyses.recalibration.curves import _Fitting, basis, thresholds_of
 from verax.analyses.recalibration.fitting import fit
 from verax.analyses.recalibration.forms import Isotonic
 from verax.analyses.recalibration.rows import Configuration, FittingRows
@@ -88,7 +87,7 @@ def test_curvatures_by_class_are_those_of_the_whole_matrix(change, products):
     change(products_at_once=products, product_rows=1)
     rng, k, n = np.random.default_rng(0), 4, 23
     z, q, weights = rng.normal(size=(k, n)), rng.dirichlet(np.ones(k), n).T, rng.random(n)
-    found = structured.curvatures_by_class(structured._Point(z, q, weights).sums_by_class())
+    found = scaling.curvatures_by_class(scaling._Point(z, q, weights).sums_by_class())
     whole = scaling.matrix_curvature(q, z, weights)
     for i in range(k):
         own = [*range(i * k, (i + 1) * k), k * k + i]
@@ -192,8 +191,8 @@ def test_the_curvature_that_a_search_begins_with_is_that_of_its_end(method):
 def test_the_penalty_of_other_rules_is_on_their_scale():
     # The gradient of 2 (p - y)^2 in the log odds is 4 p (1 - p) times that of the log score.
     z, y = np.log([[0.1] * 9, [0.9] * 9]), np.array([0, 1, 1, 1, 1, 0, 1, 0, 1])
-    assert structured.noise_of(vx.log_score, z, y, np.ones(9)) == pytest.approx((1, 1))
-    assert structured.noise_of(vx.brier, z, y, np.ones(9)) == pytest.approx((0.36, 0.36))
+    assert scaling.noise_of(vx.log_score, z, y, np.ones(9)) == pytest.approx((1, 1))
+    assert scaling.noise_of(vx.brier, z, y, np.ones(9)) == pytest.approx((0.36, 0.36))
 
 
 def test_a_strong_penalty_leaves_the_temperature_and_a_weak_one_a_matrix():

@@ -10,7 +10,7 @@ from verax.kernels.functions import compiled
 
 
 def fit_cells(cells: Any, first: Any) -> tuple[Any, Any, Any]:
-    """The isotonic fits to cells of any weight, as `analyses.calibration.refits.isotonic_fits` has them."""
+    """The isotonic fits to cells of any weight, as `analyses.calibration.isotonic.isotonic_fits` has them."""
     n = first.size
     blocks, begins = np.empty((n, 2)), np.empty(np.count_nonzero(first), np.int64)
     pools = np.empty(n, np.int64)

@@ -33,7 +33,7 @@ from verax.analyses.comparison.result import Comparison
 from verax.analyses.parts import probabilities, seen
 from verax.analyses.raters.raters import read_raters, recipe_of
 from verax.analyses.raters.result import RaterStudy
-from verax.analyses.recalibration.menu import LISTS, rows_tried
+from verax.analyses.recalibration.records import LISTS, rows_tried
 from verax.analyses.retention.result import RetentionCurve
 from verax.analyses.sampled import list_sample_recipe, sample_recipe
 from verax.analyses.worst import Worst, ranking, read_worst

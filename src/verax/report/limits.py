@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from verax._settings import settings
 from verax.analyses.calibration.cells import default_draws
-from verax.analyses.recalibration.menu import rows_tried
+from verax.analyses.recalibration.records import rows_tried
 from verax.engines.counts import CONFUSION_UP_TO
 
 # ---- what is shown; the page says what is left out -----------------------------------------------

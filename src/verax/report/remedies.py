@@ -12,8 +12,8 @@ from verax._settings import settings
 from verax.analyses.calibration.claims import ClassBias
 from verax.analyses.calibration.reliability import reliability
 from verax.analyses.list_samples import ListSample
-from verax.analyses.recalibration.menu import LISTS, rows_tried
 from verax.analyses.recalibration.recalibration import recalibrate, recalibrate_lists
+from verax.analyses.recalibration.records import LISTS, rows_tried
 from verax.analyses.recalibration.result import Recalibration
 from verax.analyses.samples import Sample
 from verax.errors import RuleError

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from verax.analyses.retention.analysis import read_curves
-from verax.analyses.retention.curves import as_list_metrics, as_metrics
+from verax.analyses.retention.curves import as_list_metrics, as_metrics, read_curves
 from verax.analyses.retention.cuts import Metric, Options
 from verax.analyses.retention.result import RetentionCurve
 from verax.analyses.retention.summaries import CurveRecipe, Histograms, Measures

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.operating.curve_result import RateCurve
-from verax.analyses.operating.result import OperatingPoint
+from verax.analyses.operating.result import OperatingPoint, RateCurve
 from verax.analyses.verdicts.which import level_words
 from verax.analyses.words import number, part_of, percent, probability, span
 from verax.report.contents import Contents

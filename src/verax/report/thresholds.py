@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from verax.analyses.decisions.net_benefit import DecisionCurves, net_benefit
-from verax.analyses.operating.curve_result import RateCurves
 from verax.analyses.operating.curves import confidence_curve, precision_recall_curve, roc_curve
 from verax.analyses.operating.points import operating_points
-from verax.analyses.operating.result import OperatingPoints
+from verax.analyses.operating.result import OperatingPoints, RateCurves
 from verax.errors import InputError
 from verax.inference.intervals import Resampling
 from verax.inputs.handles import Handle

@@ -13,9 +13,8 @@ from typing import Any, Literal, Self, Unpack
 
 import numpy as np
 
-from verax.analyses.decisions.cells import Counted
+from verax.analyses.decisions.cells import Counted, check_grid, in_words, runs
 from verax.analyses.decisions.curves import CurveDifference, EventCurve, EventCurves, all_curves
-from verax.analyses.decisions.grid import check_grid, in_words, runs
 from verax.common.checks import check_flag
 from verax.display.tables import Column, Table
 from verax.inference.intervals import check_confidence, check_seed

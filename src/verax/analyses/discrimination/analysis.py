@@ -14,8 +14,7 @@ from itertools import combinations
 import numpy as np
 
 from verax.analyses.binary import ScannedRows, event_names
-from verax.analyses.discrimination.counts import Ranked, RankRecipe, RankSource
-from verax.analyses.discrimination.statistics import Estimated, delong_factor
+from verax.analyses.discrimination.counts import Estimated, Ranked, RankRecipe, RankSource, delong_factor
 from verax.analyses.unitsums import Means, PieceRecipe, UnitColumns, means_of
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import Groups

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Unpack, get_args
 
 from verax.analyses.discrimination.analysis import RankedHandle, rank_events, rank_order
+from verax.analyses.discrimination.counts import Estimated
 from verax.analyses.discrimination.result import RankPart, RankScore, RankScores
-from verax.analyses.discrimination.statistics import Estimated
 from verax.analyses.units import IndependentUnits
 from verax.common.checks import check_choice, check_flag
 from verax.errors import InputError, join

@@ -14,8 +14,8 @@ from verax.analyses.decisions.cells import RIGHT, CellSums, GridRecipe, read_cel
 from verax.analyses.discrimination.counts import Ranked, RankRecipe, RankSource
 from verax.analyses.discrimination.ranking import average_precision, roc_auc
 from verax.analyses.discrimination.result import RankScores
-from verax.analyses.operating.curve_result import RateCurve, RateCurves
 from verax.analyses.operating.rates import Rates, quantile_of, widest_of
+from verax.analyses.operating.result import RateCurve, RateCurves
 from verax.common.checks import check_count, check_flag
 from verax.inference.intervals import Interval, check_confidence, check_seed
 from verax.inputs.arrays import Bools, Floats

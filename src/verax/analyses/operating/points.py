@@ -14,8 +14,15 @@ from verax.analyses.binary import EventRows, ScannedRows, event_names
 from verax.analyses.dealing import dealt
 from verax.analyses.decisions.bands import States
 from verax.analyses.decisions.cells import Counted
-from verax.analyses.operating.choice import Aim, check_thresholds
-from verax.analyses.operating.chosen import Chosen, Draws, promised, resampled, states_of
+from verax.analyses.operating.chosen import (
+    Aim,
+    Chosen,
+    Draws,
+    check_thresholds,
+    promised,
+    resampled,
+    states_of,
+)
 from verax.analyses.operating.rates import COMPARED, RATES, Gaps, Rates, quantile_of
 from verax.analyses.operating.result import OperatingPoint, OperatingPoints, RateDifference, rate_of
 from verax.analyses.sampled import sampled_rows

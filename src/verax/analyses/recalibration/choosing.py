@@ -4,28 +4,40 @@ Rows are dealt out to folds. A configuration is fitted without each fold, which 
 the fit has not seen, and without each pair of folds: for the rows outside of one fold, that is a
 cross-validation of their own. So the choice that would have been made without a fold is known, and what it
 loses there.
+
+A blend is a weighted average of all methods. A method whose held-out rows lose d more in all than those
+of the best has the weight exp(-d / (2 c)), where that of the best is one and c is the scale of the rule's
+noise (`scaling.noise_of`), one for the log score. Doing nothing is one of the methods. Where no method
+stands out the average is of many, and varies less than any of them; with many rows it becomes the best
+one.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from verax.analyses.recalibration.fitting import fit
+from verax.analyses.comparison.compare import compare_losses
+from verax.analyses.comparison.result import Comparison
+from verax.analyses.dealing import n_units
+from verax.analyses.recalibration.fitting import configurations_of, fit
 from verax.analyses.recalibration.forms import CalibrationMap
-from verax.analyses.recalibration.rows import Configuration, FittingRows
+from verax.analyses.recalibration.records import BEST, BLEND, Gain, Trial, of_nothing
+from verax.analyses.recalibration.rows import MOST_ROWS, Configuration, FittingRows, zero_counts_as
+from verax.analyses.recalibration.scaling import noise_of
 from verax.common.caching import cached_property
 from verax.engines.differences import PairedTally
 from verax.inference.estimates import Estimate, Units
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.groups import Groups
+from verax.inputs.groups import Groups, each_count
 from verax.scores.base import Rule, losses_of
+from verax.scores.registry import name_of
 
 # A method is taken if a one-sided t test says, at this level, that it gains on rows that no fit has seen.
 LEVEL = 0.05
@@ -269,3 +281,211 @@ def mean_loss(losses: Floats, weights: Floats | None) -> float:
         return float(losses.mean())
     kept = weights > 0
     return float(np.average(losses[kept], weights=weights[kept])) if kept.any() else float("nan")
+
+
+def notes_on_fits(sample: Folded, fitted: Collection[str]) -> tuple[str, ...]:
+    """What to know of the fits of some methods."""
+    if len(sample.y) <= MOST_ROWS or not fitted:
+        return ()
+    return (f"Slopes and offsets were fitted to {MOST_ROWS:,} rows drawn at random; all rows were scored.",)
+
+
+def has_strengths(methods: Collection[str]) -> bool:
+    """Whether the strength of a penalty is to be chosen, which is a choice to cross-validate."""
+    return any(len(configurations_of(name)) > 1 for name in methods)
+
+
+class Study:
+    """All methods tried on a sample."""
+
+    def __init__(self, sample: Folded, methods: list[str], asked: list[str], confidence: float) -> None:
+        self.sample: Folded = sample
+        self.methods: list[str] = methods
+        self.asked: list[str] = asked
+        self.confidence: float = confidence
+        self.choice: bool = len(methods) > 1
+        tried = list(dict.fromkeys(["none", *methods]))
+        self.configurations: dict[str, list[Configuration]] = {
+            name: configurations_of(name) for name in tried
+        }
+        everything = [how for family in self.configurations.values() for how in family]
+        nested = self.choice or has_strengths(methods)
+        self.trials: Trials = Trials.of(sample, everything, nested=nested)
+        # Within a method the strength is chosen, without each fold and by all rows.
+        self.within: dict[str, list[Configuration]] = {
+            name: self._within(family) for name, family in self.configurations.items()
+        }
+        if asked == [BLEND]:
+            self.methods, self.choice = [BLEND], False
+            self.within[BLEND] = [add_blend(self.trials)] * (sample.n_folds + 1)
+
+    def _within(self, family: list[Configuration]) -> list[Configuration]:
+        if len(family) == 1:
+            return family * (self.sample.n_folds + 1)
+        return self.trials.selected(family, gated=False)
+
+    def facts(self) -> dict[str, Any]:
+        """The fields of a recalibration that every kind of forecasts has."""
+        sample = self.sample
+        everything = [how for family in self.configurations.values() for how in family]
+        outcome = (
+            self.trials.selected(everything, gated=True) if self.choice else self.within[self.methods[0]]
+        )
+        chosen = self.within | ({BEST: outcome} if self.choice else {})
+        losses = {name: self.trials.held_out(picks) for name, picks in chosen.items()}
+        comparison = None
+        if len(losses) > 1:
+            comparison = compare_losses(
+                losses,
+                sample.rule,
+                fits={n: self.trials.losses_of_fits(c) for n, c in chosen.items() if n != "none"},
+                weights=sample.weights,
+                groups=sample.groups,
+                reference="none",
+                confidence=self.confidence,
+            )
+        final = outcome[-1]
+        forms = {name: self.trials.whole[picks[-1]] for name, picks in self.within.items()}
+        trials = [self._trial(name, losses[name], comparison, picks, forms) for name, picks in chosen.items()]
+        if self.choice and any(how.method != final.method for how in outcome):
+            own = next(trial for trial in trials if trial.method == final.method)
+            trials[-1] = replace(trials[-1], gain=trials[-1].gain.undecided(own.gain))
+        return {
+            "method": final.method,
+            "asked": ", ".join(self.asked),
+            "form": self.trials.whole[final],
+            "rule": name_of(sample.rule),
+            "trials": tuple(trials),
+            "n_rows": len(sample.y),
+            "n_groups": None if sample.groups is None else sample.groups.count_with(sample.weights),
+            "folds": sample.n_folds,
+            "seed": sample.seed,
+            "confidence": self.confidence,
+            "picks": tuple(how.method for how in outcome[:-1]) if self.choice else (),
+            "comparison": comparison,
+            "held_out": sample.held_out(self.trials.fits(outcome)),
+        }
+
+    def _trial(
+        self,
+        name: str,
+        losses: Floats,
+        comparison: Comparison | None,
+        picks: Sequence[Configuration],
+        forms: dict[str, CalibrationMap],
+    ) -> Trial:
+        if comparison is None or name == "none":
+            mean = mean_loss(losses, self.sample.weights)
+            return Trial(name, mean, of_nothing(self.confidence))
+        model = next(m for ms in comparison.models.values() for m in ms if m.name == name)
+        gap = comparison.difference("none", name)
+        gain = Gain(gap.difference, gap.interval, model.skill, model.skill_interval, gap.p_value)
+        before = next(m.mean for ms in comparison.models.values() for m in ms if m.name == "none")
+        groups = self.sample.groups
+        weights = self.sample.weights
+        n_rows = len(self.sample.y) if weights is None else int(np.count_nonzero(weights))
+        units = n_rows if groups is None else min(each_count(groups.count_with(weights)))
+        unseen = self.sample.unseen_cost(self.trials.fits(picks))
+        gain = gain.without_errors(units, before, unseen).agreeing(before, units)
+        detail = "" if name == BEST else forms[name].words
+        strength = None if name == BEST else self.within[name][-1].strength
+        return Trial(name, model.mean, gain, detail if strength is None else f"penalty {strength:g}")
+
+
+# Methods with a smaller share are left out.
+_LEAST = 0.01
+# Most rows for the scale of the noise.
+_ROWS = 2**13
+
+
+@dataclass(frozen=True, eq=False)
+class Blend(CalibrationMap):
+    """A weighted average of what several methods make of a row.
+
+    Attributes
+    ----------
+    methods : tuple of str
+        Their names, the one with the largest weight first.
+    parts : tuple of CalibrationMap
+        What was fitted.
+    weights : array of shape (M,)
+        Of sum one.
+    """
+
+    kind = "blend"
+    methods: tuple[str, ...]
+    parts: tuple[CalibrationMap, ...]
+    weights: Floats
+
+    def apply(self, p: Floats) -> Floats:
+        total = sum(w * part.apply(p) for w, part in zip(self.weights.tolist(), self.parts, strict=True))
+        return np.asarray(total)
+
+    def to_dict(self) -> dict[str, Any]:
+        parts = [part.to_dict() for part in self.parts]
+        return {
+            "kind": self.kind,
+            "methods": list(self.methods),
+            "parts": parts,
+            "weights": self.weights.tolist(),
+        }
+
+    @property
+    def words(self) -> str:
+        shares: dict[str, float] = {}
+        for method, weight in zip(self.methods, self.weights.tolist(), strict=True):
+            shares[method] = shares.get(method, 0.0) + weight
+        largest = sorted(shares.items(), key=lambda each: -each[1])[:3]
+        return ", ".join(f"{100 * share:.0f}% {method}" for method, share in largest)
+
+
+def add_blend(trials: Trials) -> Configuration:
+    """Add the average of all configurations to their trials, without each fold and of all rows."""
+    sample, how = trials.sample, Configuration(BLEND)
+    assert isinstance(sample, FoldedRows)
+    scale = n_units(sample.groups, len(sample.y), sample.weights) / len(sample.y) / (2 * _noise(sample))
+    among = list(trials.outer)
+    outer = np.empty(len(sample.y))
+    forms: list[CalibrationMap] = []
+    for v in range(sample.n_folds):
+        rows = np.flatnonzero(sample.folds != v)
+        inner = {each: trials.inner[each][v][rows] for each in among}
+        fits = {each: trials.forms[each][v] for each in among}
+        forms.append(_blended(fits, _weights(sample, inner, rows, scale)))
+        out = np.flatnonzero(sample.folds == v)
+        outer[out] = sample.losses(forms[-1], out)
+    weights = _weights(sample, {each: trials.outer[each] for each in among}, np.arange(len(sample.y)), scale)
+    trials.whole[how] = _blended(trials.whole, weights)
+    trials.outer[how], trials.forms[how] = outer, forms
+    return how
+
+
+def _blended(forms: Mapping[Configuration, CalibrationMap], weights: dict[Configuration, float]) -> Blend:
+    kept = sorted(weights, key=lambda how: -weights[how])
+    shares = np.array([weights[how] for how in kept])
+    return Blend(tuple(how.method for how in kept), tuple(forms[how] for how in kept), shares)
+
+
+def _weights(
+    sample: FoldedRows, losses: dict[Configuration, Floats], rows: Ints, scale: float
+) -> dict[Configuration, float]:
+    """The share of each configuration, from its losses on rows that its fits have not seen."""
+    w = None if sample.weights is None else sample.weights[rows]
+    means = {how: mean_loss(loss, w) for how, loss in losses.items()}
+    finite = {how: mean for how, mean in means.items() if np.isfinite(mean)}
+    if not finite:
+        return {Configuration("none"): 1.0}
+    least = min(finite.values())
+    shares = {how: float(np.exp(-(mean - least) * len(rows) * scale)) for how, mean in finite.items()}
+    total = sum(shares.values())
+    kept = {how: share for how, share in shares.items() if share >= _LEAST * total}
+    return {how: share / sum(kept.values()) for how, share in kept.items()}
+
+
+def _noise(sample: FoldedRows) -> float:
+    """The scale of the rule's noise at the forecasts as they are."""
+    some = slice(None, None, -(-len(sample.y) // _ROWS))
+    p = sample.p[some]
+    z = np.ascontiguousarray(np.log(np.maximum(p, zero_counts_as(p))).T)
+    weights = np.ones(len(p)) if sample.weights is None else sample.weights[some]
+    return noise_of(sample.rule, z, sample.y[some], weights)[0]

@@ -13,9 +13,17 @@ from typing import Any
 
 import numpy as np
 
+from verax._settings import settings
 from verax.analyses.recalibration.forms import CalibrationMap, checked_numbers, mixed_logs, number_in, unfit
-from verax.inputs.arrays import Floats
+from verax.analyses.recalibration.rows import Configuration, FittingRows
+from verax.analyses.recalibration.scaling import fit_temperature, noise_of
+from verax.analyses.recalibration.searching import RIDGE, inverse_of, smallest
+from verax.inputs.arrays import Bools, Floats
 from verax.inputs.forecasts import softmax
+from verax.kernels.limits import TINY
+from verax.scores.base import Rule
+from verax.scores.gradients.logits import expected_hessian, losses_with_gradient
+from verax.scores.registry import RULES
 
 # A curve that is flat between thresholds leaves this distance, so that no class is ruled out for good.
 _LEAST_GAP = 1e-12
@@ -130,3 +138,177 @@ def curve_of(stored: dict[str, Any], n_classes: int) -> MonotoneCurve:
     if not (0 < floor < 1 and power > 0 and 0 < spread < 1):
         raise unfit("must have a positive power, and a floor and a spread between 0 and 1")
     return MonotoneCurve(knots, slopes, level, offsets, floor, power, spread)
+
+
+# The number of knots of each method; between two the function is quadratic.
+KNOTS = {"quadratic": 2, "spline": 8, "ordered": 2}
+CURVES = tuple(KNOTS)
+# Knots are at least this far apart, as a share of their range.
+_APART = 0.02
+
+
+def fit_curve(how: Configuration, rows: FittingRows, rule: Rule, near: MonotoneCurve | None) -> MonotoneCurve:
+    """The function, and the offsets of ordered classes, that lose least; the search begins at `near`."""
+    k, n, ordered = rows.n_classes, rows.n_rows, how.method == "ordered"
+    power = 1.0
+    if ordered or near is None:
+        power = float(fit_temperature(rows, rule, None if near is None else near.power).slopes)
+    before = (rows.floor, power if ordered else 1.0, 1 / (n + 1))
+    x = rows.once(("thresholds", before), lambda: thresholds_of(rows.p, *before))
+    knots, design = rows.once(("design", before, KNOTS[how.method]), lambda: _design(x, rows, how.method))
+    fitting = _Fitting(design, rows, rule, ordered)
+    m, offsets = len(knots), np.zeros(k if ordered else 0)
+    # All slopes are one over the temperature, where that was not applied before.
+    slope = 1.0 if ordered else power
+    start = np.concatenate([[knots[0] * slope], np.full(m, slope), offsets])
+    if near is not None:
+        level = near.level + basis(knots[:1], near.knots) @ near.slopes
+        start = np.concatenate(
+            [level, np.interp(knots, near.knots, near.slopes), near.offsets[: len(offsets)]]
+        )
+    noise = fitting.noise(start)
+    unchanged = np.concatenate([[knots[0]], np.ones(m), offsets])
+    held = np.zeros((len(start), len(start)))
+    if ordered:
+        held[m + 1 :, m + 1 :] = noise * k * np.eye(k)
+    elif how.strength is not None:
+        held[1 : m + 1, 1 : m + 1] = noise * how.strength * _roughness(knots)
+    held[: m + 1, : m + 1] += (noise * m + RIDGE if ordered else RIDGE) * _from_identity(knots)
+    held /= n
+
+    def objective(t: Floats) -> tuple[float, Floats]:
+        value, slope = fitting.sums(t)
+        pulled = held @ (t - unchanged)
+        return value / n + float(pulled @ (t - unchanged)), slope / n + 2 * pulled
+
+    low = np.full(len(start), -np.inf)
+    low[1 : m + 1] = 0.0
+    inverse = inverse_of(fitting.curvature(start) + 2 * held)
+    best = smallest(objective, start, (low, np.full(len(start), np.inf)), inverse)
+    factors = best[m + 1 :] if ordered else np.zeros(k)
+    return MonotoneCurve(knots, best[1 : m + 1], float(best[0]), factors, *before)
+
+
+def _from_identity(knots: Floats) -> Floats:
+    """The matrix of the squared shift of even odds plus those of the slopes, as departures from identity.
+
+    The curve of the classes in the other order departs by as much.
+    """
+    shift = np.append(1.0, basis(np.zeros(1), knots)[0])
+    return np.outer(shift, shift) + np.diag(np.append(0.0, np.ones(len(knots))))
+
+
+def _design(x: Floats, rows: FittingRows, method: str) -> tuple[Floats, Floats]:
+    """The knots of a method, and what the slope at each adds to each threshold."""
+    knots = _knots(x, rows.weights, KNOTS[method])
+    return knots, basis(x, knots)
+
+
+def _knots(x: Floats, weights: Floats, m: int) -> Floats:
+    """Knots from the lowest to the highest log odds, evenly among the rows, some distance apart.
+
+    Those of the classes in the other order are the same with the other sign.
+    """
+    order = np.argsort(x, axis=None, kind="stable")
+    values, w = x.ravel()[order], np.repeat(weights, x.shape[1])[order]
+    low, high = values[0], values[-1]
+    if not high - low > 1e-6:
+        return np.array([low - 1, low + 1])
+    # In the middle of the weight of each row, and between two of them in proportion.
+    mass = np.cumsum(w)
+    inner = np.interp(np.linspace(0, 1, m)[1:-1] * mass[-1], mass - w / 2, values)
+    least, half = _APART * (high - low), len(inner) // 2
+    lower = _spaced(low, inner[:half][high - inner[:half] >= least], least)
+    upper = -_spaced(-high, -inner[half:][inner[half:] - low >= least][::-1], least)[::-1]
+    if len(lower) and len(upper) and upper[0] - lower[-1] < least:
+        middle = (lower[-1] + upper[0]) / 2
+        lower, upper = lower[:-1], np.append(middle, upper[1:])
+    return np.array([low, *lower, *upper, high])
+
+
+def _spaced(end: float, inner: Floats, least: float) -> Floats:
+    """Of increasing knots on one side of the middle, those at least so far from the one before."""
+    kept = [end]
+    for each in inner.tolist():
+        if each - kept[-1] >= least:
+            kept.append(each)
+    return np.array(kept[1:])
+
+
+def _roughness(knots: Floats) -> Floats:
+    """The matrix of the integral of the squared second derivative, times the range of the knots."""
+    found = np.zeros((len(knots), len(knots)))
+    for i, width in enumerate(np.diff(knots)):
+        found[i : i + 2, i : i + 2] += np.array([[1.0, -1.0], [-1.0, 1.0]]) / width
+    return np.asarray(found * (knots[-1] - knots[0]))
+
+
+@dataclass(frozen=True)
+class _Fitting:
+    """The sum of the losses as a function of level, slopes and offsets.
+
+    Attributes
+    ----------
+    design : (N, K - 1, M) array
+        What the slope at each knot adds to each threshold.
+    """
+
+    design: Floats
+    rows: FittingRows
+    rule: Rule
+    offset: bool
+
+    def _moved(self, t: Floats, rows: slice | Bools = slice(None)) -> tuple[Floats, Floats]:
+        """Log odds of the thresholds, and logits (N, K) of the classes."""
+        n, k, m = self.design[rows].shape
+        # One product of all rows: one of each row would take several times as long.
+        f = t[0] + (self.design[rows].reshape(n * k, m) @ t[1 : m + 1]).reshape(n, k)
+        z = class_logits(f)
+        return f, z + t[m + 1 :] if self.offset else z
+
+    def sums(self, t: Floats) -> tuple[float, Floats]:
+        """The sum of the losses and its derivative in the numbers."""
+        f, z = self._moved(t)
+        losses, g = losses_with_gradient(self.rule, np.ascontiguousarray(z.T), self.rows.y)
+        g = (g * self.rows.weights).T
+        own, next_one = logit_slopes(f)
+        by_f = g[:, :-1] * own + g[:, 1:] * next_one
+        flat = self.design.reshape(-1, self.design.shape[2])
+        slope = np.concatenate([[by_f.sum()], by_f.ravel() @ flat, g.sum(axis=0) if self.offset else []])
+        return float(np.einsum("n,n->", self.rows.weights, losses)), slope
+
+    def noise(self, t: Floats) -> float:
+        """The scale of the rule's noise (`noise_of`)."""
+        if self.rule == RULES["log_score"]:
+            return 1.0
+        some = slice(None, None, -(-len(self.rows.y) // (2 * settings.curvature_rows)))
+        z = np.ascontiguousarray(self._moved(t, some)[1].T)
+        return noise_of(self.rule, z, self.rows.y[some], self.rows.weights[some])[0]
+
+    def curvature(self, t: Floats) -> Floats:
+        """The mean expected curvature of the rule: exact for two classes and for the log score.
+
+        That of the log score is the covariance of what the numbers add to the logits. Another rule has its
+        own scale in each row.
+        """
+        n, _, m = self.design.shape
+        k = self.design.shape[1] + 1
+        step = -(-n // max(256, min(settings.curvature_rows, 2**22 // (k * (m + k)))))
+        some = slice(None, None, step)
+        f, z = self._moved(t, some)
+        q = np.exp(z - z.max(axis=1, keepdims=True))
+        q /= q.sum(axis=1, keepdims=True)
+        own, next_one = logit_slopes(f)
+        ones = np.concatenate([np.ones((*f.shape, 1)), self.design[some]], axis=2)
+        by_class = np.zeros((len(f), k, m + 1 + (k if self.offset else 0)))
+        by_class[:, :-1, : m + 1] += own[:, :, None] * ones
+        by_class[:, 1:, : m + 1] += next_one[:, :, None] * ones
+        if self.offset:
+            by_class[:, np.arange(k), m + 1 + np.arange(k)] = 1.0
+        by_class -= np.einsum("nk,nkt->nt", q, by_class)[:, None, :]
+        scale = self.rows.weights[some] / self.rows.weights[some].sum()
+        if self.rule != RULES["log_score"]:
+            of_logs = (q * (1 - q)).sum(axis=1)
+            scale = scale * expected_hessian(self.rule, z).sum(axis=1) / np.maximum(of_logs, TINY)
+        flat = (by_class * np.sqrt(q * scale[:, None])[:, :, None]).reshape(-1, by_class.shape[2])
+        return np.asarray(flat.T @ flat)

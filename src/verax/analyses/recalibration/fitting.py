@@ -7,13 +7,16 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.calibration.isotonic import recalibrate
-from verax.analyses.recalibration import curve_fitting, structured
-from verax.analyses.recalibration.curve_fitting import fit_curve
-from verax.analyses.recalibration.curves import MonotoneCurve
+from verax.analyses.recalibration.curves import CURVES, MonotoneCurve, fit_curve
 from verax.analyses.recalibration.forms import CalibrationMap, Isotonic, LogLinear, Unchanged, cumulative
 from verax.analyses.recalibration.rows import Configuration, FittingRows
-from verax.analyses.recalibration.scaling import fit_log_linear, fit_temperature, with_best_floor
-from verax.analyses.recalibration.structured import fit_structured
+from verax.analyses.recalibration.scaling import (
+    STRUCTURED,
+    fit_log_linear,
+    fit_structured,
+    fit_temperature,
+    with_best_floor,
+)
 from verax.analyses.units import sums_at
 from verax.inputs.arrays import Floats
 from verax.scores.base import Rule
@@ -43,10 +46,10 @@ def fit(
     if how.method == "isotonic":
         return fit_isotonic(rows, thresholds=ordered or rows.n_classes == 2)
     some = with_best_floor(rows.to_fit(seed), rule)
-    if how.method in curve_fitting.METHODS:
+    if how.method in CURVES:
         return fit_curve(how, some, rule, near if isinstance(near, MonotoneCurve) else None)
     begin = near if isinstance(near, LogLinear) else None
-    if how.method in structured.METHODS:
+    if how.method in STRUCTURED:
         return fit_structured(how, some, rule, begin)
     if how.method == "temperature":
         return fit_temperature(some, rule, None if begin is None else float(begin.slopes))

@@ -10,13 +10,21 @@ import numpy as np
 
 from verax.analyses.dealing import dealt
 from verax.analyses.list_samples import ListSample
-from verax.analyses.recalibration.choosing import FoldedRows, mean_loss
-from verax.analyses.recalibration.list_fitting import FoldedLists
-from verax.analyses.recalibration.menu import FOLDS, LISTS, methods_of, methods_of_lists, rows_tried
-from verax.analyses.recalibration.records import BEST, BLEND, TITLES, TITLES_OF_LISTS
+from verax.analyses.recalibration.choosing import FoldedRows, Study, has_strengths, mean_loss, notes_on_fits
+from verax.analyses.recalibration.lists import FoldedLists
+from verax.analyses.recalibration.records import (
+    BEST,
+    BLEND,
+    FOLDS,
+    LISTS,
+    TITLES,
+    TITLES_OF_LISTS,
+    methods_of,
+    methods_of_lists,
+    rows_tried,
+)
 from verax.analyses.recalibration.result import ListRecalibration, Recalibration
 from verax.analyses.recalibration.rows import SMALLEST
-from verax.analyses.recalibration.study import Study, has_strengths, notes_on_fits
 from verax.analyses.sampled import rows_to_fit, sampled_lists
 from verax.common.checks import check_choice, check_count, check_flag
 from verax.errors import InputError, RuleError

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.recalibration.blending import Blend
+from verax.analyses.recalibration.choosing import Blend
 from verax.analyses.recalibration.curves import MonotoneCurve, curve_of
 from verax.analyses.recalibration.forms import (
     CalibrationMap,
@@ -20,7 +20,7 @@ from verax.analyses.recalibration.forms import (
     log_linear_of,
     unfit,
 )
-from verax.analyses.recalibration.list_forms import ListScaling, list_form_of
+from verax.analyses.recalibration.lists import ListScaling, list_form_of
 from verax.analyses.recalibration.records import BEST, METHOD_TITLES, TITLES, Gain, Trial
 from verax.analyses.stored import read_stored
 from verax.common.strictjson import number
