@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
+from verax._version import __version__
 from verax.common import packing
 from verax.common.packing import dump, load
 from verax.errors import InputError
@@ -119,7 +120,7 @@ STORED = dump("k", {"a": np.arange(100), "b": ["texts", (1, 2.5)]})
         (STORED + b"\0", "complete"),
         (packing.MAGIC + struct.pack("<Q", 2) + STORED[16:], "newer"),
         (dump("other", {}), "'other'"),
-        (dump("k", {}, version=2), "newer"),
+        (dump("k", {}, version=2), f"the version is 2: verax {__version__} wrote them"),
         ("text", "bytes"),
     ],
 )

@@ -25,6 +25,12 @@ SITES = ("north", "south")
 N, SHARDS = 44, 2
 
 
+# Methods of recalibration that 0.2.0 knew, and one of 0.3.0.
+METHODS = ("temperature", "bcts", "vector", "dirichlet", "isotonic", "prior", "svector")
+# What a monitor says in words, and by whom.
+WORDED = ("verax", "verdict", "findings", "next_step", "cautions")
+
+
 def write_rows(folder: Path) -> None:
     """The rows of both shards: distributions of two models as CSV, top lists as JSON Lines."""
     rng = np.random.default_rng(20)
@@ -148,6 +154,60 @@ def cards(folder: Path, shard: int) -> dict[str, Any]:
     }
 
 
+def _cases(rows: Path) -> tuple[list[str], Any]:
+    """Outcomes and forecasts of all rows."""
+    tables = [pacsv.read_csv(rows / f"dense{shard}.csv").to_pydict() for shard in range(SHARDS)]
+    y = [label for table in tables for label in table["label"]]
+    p = np.stack([[x for table in tables for x in table[f"a_{name}"]] for name in CLASSES], axis=1)
+    # An outcome of probability zero is no subject here.
+    return y, np.round(0.98 * p + 0.02 / 3, 6)
+
+
+def recalibrated(rows: Path, method: str) -> Any:
+    """A method fitted to all rows."""
+    y, p = _cases(rows)
+    return vx.recalibrate(y, p, method=method, rule="brier", classes=CLASSES, folds=3)
+
+
+def watched(rows: Path) -> Any:
+    """A monitor that has seen two days, and forecasts of a third."""
+    y, p = _cases(rows)
+    half = N // 2
+    monitor = vx.Monitor(0.6, rule="brier", tolerance=0.05)
+    monitor.update(y[:half], p[:half], time="2026-01-01", classes=CLASSES)
+    monitor.predict(p[half:], ids=[f"row{i}" for i in range(half, N)], time="2026-01-02", classes=CLASSES)
+    monitor.outcomes([f"row{i}" for i in range(half, N - 4)], y[half : N - 4], time="2026-01-02")
+    return monitor
+
+
+def made_of(path: Path, rows: Path) -> Any:
+    """What a file that `save_fitted` wrote gives: probabilities, sets, or all that a monitor says."""
+    name, (_, p) = path.name, _cases(rows)
+    if name.startswith("recalibration"):
+        return vx.results.Recalibration.load(path).apply(p).tolist()
+    if name.startswith("conformal"):
+        return vx.results.Conformal.load(path).apply(p).mask().tolist()
+    told = vx.Monitor.load(path).to_dict()
+    return {key: value for key, value in told.items() if key not in WORDED}
+
+
+def fitted_in(version: str) -> list[str]:
+    """The names of what is fitted in the archive of a version."""
+    with ZipFile(HERE / f"{version}.zip") as archive:
+        return [name for name in archive.namelist() if name.endswith(".fitted")]
+
+
+def save_fitted(folder: Path, rows: Path = HERE / "rows") -> None:
+    """Save what is fitted, and beside each file what it gives."""
+    y, p = _cases(rows)
+    for method in METHODS:
+        recalibrated(rows, method).save(folder / f"recalibration-{method}.fitted")
+    vx.conformal(y, p, level=0.8, classes=CLASSES).save(folder / "conformal.fitted")
+    watched(rows).save(folder / "monitor.fitted")
+    for path in sorted(folder.glob("*.fitted")):
+        path.with_suffix(".json").write_text(json.dumps(made_of(path, rows)))
+
+
 def save(folder: Path, name: str, rows: Path = HERE / "rows") -> None:
     """Save the summaries, or the cards, of both shards that are called by a name."""
     if name in OPENED:
@@ -163,6 +223,7 @@ def main() -> None:
     with TemporaryDirectory() as folder, ZipFile(HERE / f"{vx.__version__}.zip", "w", ZIP_LZMA) as archive:
         for name in (*OPENED, *CARDS):
             save(Path(folder), name)
+        save_fitted(Path(folder))
         for path in sorted(Path(folder).iterdir()):
             archive.write(path, path.name)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from functools import cache
 from pathlib import Path
 from zipfile import ZipFile
@@ -24,7 +25,7 @@ _SPEC.loader.exec_module(making)
 VERSIONS = sorted(path.stem for path in HERE.glob("*.zip"))
 # These need a second pass, which depends on what the first one found: parts cannot be merged.
 TWO_PASSES = ("slope", "auc", "ap", "c index")
-# What 0.2.0 kept for these is kept otherwise now; files say that they lack it.
+# What 0.2.0 kept for these is kept otherwise now; its files say that they lack it.
 OUTDATED = ("auc", "ap", "c index")
 # 0.2.0 saved each step of a slope's fit under a hash of all bits of the coefficients. Where sums are rounded
 # otherwise, by another NumPy or processor or in another order, no step can be found by that hash, and files
@@ -108,15 +109,19 @@ def same(found, expected, skipped=SKIPPED):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
+# What this version saves is read by other tests; its archive is for later ones.
+EARLIER = [pytest.param(each, marks=pytest.mark.long if each == vx.__version__ else ()) for each in VERSIONS]
+
+
 @pytest.mark.parametrize(("name", "what"), CASES)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", EARLIER)
 def test_saved_rows_give_the_same_numbers(version, name, what, folders, now, change):
     analyse = making.analyses(name)[what]
     if what in BINNED:
         change(exact_up_to=0)
     some = slice(1 if what in TWO_PASSES else None)
     old = vx.scan(shards(folders[version], name)[some])
-    if what in OUTDATED:
+    if what in OUTDATED and version == "0.2.0":
         with pytest.raises(vx.InputError, match="lacks summaries that this analysis needs"):
             analyse(old)
         return
@@ -129,6 +134,43 @@ def test_saved_rows_give_the_same_numbers(version, name, what, folders, now, cha
     else:
         drawn = DRAWN if (what, version) == ("subgroups", "0.2.0") else ()
         same(found, expected, SKIPPED + drawn)
+
+
+def all_numbers(found):
+    """Its numbers, and the texts between them."""
+    if isinstance(found, dict):
+        return [x for key in sorted(found) for x in all_numbers(found[key])]
+    return [x for each in found for x in all_numbers(each)] if isinstance(found, list) else [found]
+
+
+FITTED = [(version, name) for version in VERSIONS for name in making.fitted_in(version)]
+
+
+@pytest.mark.parametrize(("version", "name"), FITTED)
+def test_what_was_fitted_gives_what_it_gave(version, name, folders):
+    path = folders[version] / name
+    given = all_numbers(json.loads(path.with_suffix(".json").read_text()))
+    found = all_numbers(making.made_of(path, HERE / "rows"))
+    assert len(found) == len(given) > 4
+    for one, other in zip(found, given, strict=True):
+        assert one == (pytest.approx(other, rel=1e-9, abs=1e-12) if isinstance(other, float) else other)
+
+
+def test_every_version_has_recalibrations_and_this_one_all_that_is_fitted():
+    names = {name for version, name in FITTED if version == "0.3.0"}
+    assert names == {"conformal.fitted", "monitor.fitted"} | {
+        f"recalibration-{m}.fitted" for m in making.METHODS
+    }
+    assert sum(version == "0.2.0" for version, _ in FITTED) >= 6
+
+
+def test_a_saved_monitor_goes_on_and_says_which_version_wrote_it(folders):
+    path = folders["0.3.0"] / "monitor.fitted"
+    assert b'"verax":"0.3.0"' in path.read_bytes()
+    monitor, n = vx.Monitor.load(path), making.N
+    assert monitor.pending == 4
+    monitor.outcomes([f"row{i}" for i in range(n - 4, n)], ["low"] * 4, time="2026-01-03")
+    assert (monitor.pending, monitor.n_rows) == (0, n)
 
 
 @pytest.mark.parametrize("name", ["dense", "weighted", "lists", "grouped lists"])
@@ -158,7 +200,7 @@ def test_slopes_that_0_2_0_saved_are_found_by_all_digits():
 
 
 @pytest.mark.parametrize("name", [*(name for name in NAMES if name != "models"), *making.CARDS])
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", EARLIER)
 def test_what_is_merged_and_saved_gives_the_same_numbers(version, name, folders, now, tmp_path):
     old, new = shards(folders[version], name), now(name)
     card = merge_files([old[0], new[1]])["card"]

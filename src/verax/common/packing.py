@@ -27,6 +27,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from verax._settings import settings
+from verax._version import __version__
 from verax.errors import InputError, show
 
 MAGIC = b"VERAX\r\n\x1a"
@@ -48,7 +49,8 @@ def dump(kind: str, values: Mapping[str, Any], *, version: int = 1) -> bytes:
     {'labels': array(['a', 'b'], dtype='<U1'), 'n': 2, 'pairs': [(1, 0.5)]}
     """
     writer = Writer()
-    tree = {"kind": kind, "version": version, "values": writer.plain(dict(values))}
+    about = {"kind": kind, "version": version, "verax": __version__}
+    tree = {**about, "values": writer.plain(dict(values))}
     header = json.dumps(tree, separators=(",", ":"), allow_nan=False).encode("ascii")
     body = b"".join(writer.pieces)
     lengths = (VERSION, len(header), len(body))
@@ -64,7 +66,7 @@ def load(data: bytes, kind: str, *, version: int = 1) -> dict[str, Any]:
         if found != kind:
             raise unfit(f"must hold a {kind}", f"they hold {show(found)}")
         if not isinstance(its_version, int) or its_version > version:
-            raise unfit(*_newer(its_version, version))
+            raise unfit(*_newer(its_version, version, tree.get("verax")))
         values = Reader(body).value(stored)
         if not isinstance(values, dict):
             raise TypeError("the values are not a mapping")
@@ -122,10 +124,11 @@ def unfit(requirement: str, found: str) -> InputError:
     return InputError(requirement, argument="data", kind="file", found=found)
 
 
-def _newer(found: object, known: int) -> tuple[str, str]:
+def _newer(found: object, known: int, writer: object = None) -> tuple[str, str]:
+    by = f"verax {writer}" if isinstance(writer, str) else "a newer verax"
     return (
-        f"must be of version {known} or older, which this verax knows",
-        f"the version is {show(found)}: a newer verax wrote them",
+        f"must be of version {known} or older, which verax {__version__} knows",
+        f"the version is {show(found)}: {by} wrote them",
     )
 
 
