@@ -28,7 +28,8 @@ _ENOUGH = 7.0
 _LEAST = 0.001
 # Points of the integral, and steps of the search.
 _POINTS, _STEPS = 2**14, 48
-_ROWS = 2**12
+# Bins per cosine, orders of the Taylor series in each, and rows at a time.
+_BINS, _ORDERS, _ROWS = 4, 14, 2**16
 
 
 @reads
@@ -116,15 +117,27 @@ class CosineSums(Summary, kind="cosines of calibration gaps"):
 
 
 def cosine_sums(given: Floats, happened: Any, w: Floats, terms: int) -> Floats:
-    """The weight, then the sums of w (forecast - happened) cos(pi k forecast) for k below `terms`."""
-    found = np.zeros(1 + terms)
-    found[0] = w.sum()
-    waves = math.pi * np.arange(terms)
+    """The weight, then the sums of w (forecast - happened) cos(pi k forecast) for k below `terms`.
+
+    Around the middle of a narrow bin a cosine is its Taylor series. Its sums need the moments of the gaps in
+    each bin, and one Fourier transform per order. The orders left out add less than 1e-16 of a gap.
+    """
+    bins = _BINS * terms
+    moments = np.zeros((_ORDERS, bins + 1))
     for start in range(0, len(given), _ROWS):
         rows = slice(start, start + _ROWS)
-        gaps = w[rows] * (given[rows] - happened[rows])
-        found[1:] += gaps @ np.cos(np.outer(given[rows], waves))
-    return found
+        place = given[rows] * bins
+        bin_of = np.rint(place).astype(np.intp)
+        offset, moment = place - bin_of, w[rows] * (given[rows] - happened[rows])
+        for order in range(_ORDERS):
+            moments[order] += np.bincount(bin_of, moment, bins + 1)
+            moment *= offset
+    turned = np.fft.rfft(moments, 2 * bins)[:, :terms].conj()
+    step = 1j * math.pi / bins * np.arange(terms)
+    cosines = np.zeros(terms, complex)
+    for order in reversed(range(_ORDERS)):
+        cosines = turned[order] + cosines * step / (order + 1)
+    return np.concatenate([[w.sum()], cosines.real])
 
 
 @dataclass(frozen=True)
