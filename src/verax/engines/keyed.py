@@ -26,8 +26,8 @@ from verax.errors import VeraxError
 from verax.inputs.arrays import Floats, Ints
 from verax.kernels.compensation import two_sum
 
-# Up to this range, compiled loops have a table of all keys.
-_DENSE = 2**20
+# Up to this range, or this number of times the rows, compiled loops have a table of all keys.
+_DENSE, _APART = 2**20, 4
 # How many runs are kept before they are added up.
 _RUNS = 4
 
@@ -56,7 +56,7 @@ class Run:
         """Of rows with these keys; a column of None counts them."""
         first = int(keys.min(initial=0))
         span = int(keys.max(initial=0)) - first + 1
-        if span <= _DENSE and compiled(len(keys)):
+        if span <= max(_DENSE, _APART * len(keys)) and compiled(len(keys)):
             return cls._compiled(keys, first, span, columns, extremes)
         different, place = distinct_values(keys)
         n = len(different)

@@ -13,6 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -64,9 +65,9 @@ def average_precision_of(given: Floats, happened: Bools, share: Floats) -> tuple
     return value, influence
 
 
-def placed(score: Floats, y: Ints, share: Floats) -> Estimated:
-    """The c-index of scores for outcomes y, of rows with y >= 0, with the influence function of it."""
-    concordant, pairs = _placements(score, y, share)
+def placed(rank: Ints, y: Ints, share: Floats) -> Estimated:
+    """The c-index of increasing ranks for outcomes y, of rows with y >= 0, with the influence function."""
+    concordant, pairs = _placements(rank, y, share)
     total = dot(share, pairs)
     value = dot(share, concordant) / total
     return Estimated(value, 2 * (concordant - value * pairs) / total, math.nan)
@@ -78,40 +79,36 @@ def delong_factor(share: Floats, own: Floats) -> Floats:
         return np.where(own < 1 - 1e-12, np.sqrt((1 - share) / (1 - own)), np.nan)
 
 
-def _placements(score: Floats, y: Ints, w: Floats) -> tuple[Floats, Floats]:
+def _placements(rank: Ints, y: Ints, w: Floats) -> tuple[Floats, Floats]:
     """For each row the weight of rows with another outcome, and of those among them that rank right.
 
     Two outcomes differ first in one binary digit. For each digit, rows that agree in all higher digits are
     compared: one sort of integers each, so that the work is N log N times the digits of K.
     """
-    n = len(y)
-    _, rank = np.unique(score, return_inverse=True)
-    by_rank = np.argsort(rank, kind="stable")
-    concordant, pairs = np.zeros(n), np.zeros(n)
+    counted = np.flatnonzero(y >= 0)
+    concordant, pairs = np.zeros(len(y)), np.zeros(len(y))
     for digit in range(int(y.max()).bit_length()):
-        prefix = y >> (digit + 1)
-        order = by_rank[np.argsort(prefix[by_rank], kind="stable")]
-        order = order[y[order] >= 0]
-        group, run = _starts(prefix[order]), _starts(prefix[order] * n + rank[order])
-        higher = ((y[order] >> digit) & 1).astype(bool)
-        for side in (False, True):
-            # Rows of one side are compared with the weights of the other.
-            other = np.concatenate([[0.0], np.cumsum(np.where(higher == side, 0.0, w[order]))])
-            here = higher == side
-            first, last = (ends[here] for ends in group)
-            start, stop = (ends[here] for ends in run)
-            tied = other[stop] - other[start]
-            right = other[start] - other[first] if side else other[last] - other[stop]
-            concordant[order[here]] += right + tied / 2
-            pairs[order[here]] += other[last] - other[first]
+        prefix = y[counted] >> (digit + 1)
+        order = np.argsort(prefix, kind="stable")
+        prefix, order = prefix[order], counted[order]
+        ranks, weight, higher = rank[order], w[order], ((y[order] >> digit) & 1).astype(bool)
+        begins = np.append(True, prefix[1:] != prefix[:-1])
+        starts = np.flatnonzero(begins)
+        group: Any = np.cumsum(begins) - 1 if len(starts) > 1 else slice(None)
+        begins[1:] |= ranks[1:] != ranks[:-1]
+        tie = np.cumsum(begins) - 1
+        sides = np.where(higher, 0.0, weight), np.where(higher, weight, 0.0)
+        # Up to the middle of the ties, and in all of the groups up to this one.
+        low, high = (np.cumsum(own) - own / 2 for own in (np.bincount(tie, side) for side in sides))
+        all_low, all_high = (np.add.reduceat(side, starts) for side in sides)
+        right = np.where(
+            higher,
+            low[tie] - (np.cumsum(all_low) - all_low)[group],
+            np.cumsum(all_high)[group] - high[tie],
+        )
+        concordant[order] += right
+        pairs[order] += np.where(higher, all_low[group], all_high[group])
     return concordant, pairs
-
-
-def _starts(keys: Ints) -> tuple[Ints, Ints]:
-    """For each place in sorted keys, where the run of equal keys begins and ends."""
-    new = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
-    sizes = np.diff(new, append=len(keys))
-    return np.repeat(new, sizes), np.repeat(new + sizes, sizes)
 
 
 @dataclass(frozen=True)
@@ -275,11 +272,11 @@ class RankRecipe(Recipe[RankCounts]):
 
 def _by_outcome(cells: PartCells, w: Floats, n_outcomes: int) -> Iterator[tuple[int, Run]]:
     """The sums of the rows of each outcome that occurs, by key."""
-    run = Run.of(cells.place * n_outcomes + cells.y, [w, w * w], [cells.values])
-    place, y = np.divmod(run.keys, n_outcomes)
-    for k in np.flatnonzero(np.bincount(y)).tolist():
-        own = np.flatnonzero(y == k)
-        yield k, replace(run.at(own), keys=cells.keys[place[own]])
+    for k in np.flatnonzero(np.bincount(cells.y, minlength=n_outcomes)).tolist():
+        rows = np.flatnonzero(cells.y == k)
+        own = w[rows]
+        run = Run.of(cells.place[rows], [own, own * own], [cells.values[rows]])
+        yield k, replace(run, keys=cells.keys[run.keys])
 
 
 @dataclass(frozen=True)
@@ -326,26 +323,34 @@ class Ranked:
         if not runs:
             check_weight(0.0)
         # Sorted runs: a stable sort merges them.
-        keys = np.sort(np.concatenate([run.keys for run in runs.values()]), kind="stable")
-        keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])]
-        where = [np.searchsorted(keys, run.keys) for run in runs.values()]
-        least, most = np.full(len(keys), np.inf), np.full(len(keys), -np.inf)
-        for at, run in zip(where, runs.values(), strict=True):
-            least[at] = np.minimum(least[at], run.least[:, 0])
-            most[at] = np.maximum(most[at], run.most[:, 0])
-        place = np.concatenate(where)
-        y = np.repeat(list(runs), [len(at) for at in where])
-        order = np.argsort(place * n_outcomes + y, kind="stable")
+        keys = np.concatenate([run.keys for run in runs.values()])
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+        rises = np.concatenate([[True], keys[1:] != keys[:-1]])
+        begins = np.flatnonzero(rises)
+        least = np.concatenate([run.least[:, 0] for run in runs.values()])[order]
+        most = np.concatenate([run.most[:, 0] for run in runs.values()])[order]
+        y = np.repeat(list(runs), [len(run) for run in runs.values()])
         weight, squares = np.concatenate([run.sums.high for run in runs.values()])[order].T
         total = float(weight.sum())
         check_weight(total)
         return cls(
-            keys, place[order], y[order], weight / total, squares / total**2, least, most, total, n_outcomes
+            keys[begins],
+            np.cumsum(rises) - 1,
+            y[order],
+            weight / total,
+            squares / total**2,
+            np.minimum.reduceat(least, begins),
+            np.maximum.reduceat(most, begins),
+            total,
+            n_outcomes,
         )
 
     def cells_of(self, part: PartCells) -> Ints:
         """The cell of each row of a part, all of whose cells are here."""
-        place = np.searchsorted(self.keys, part.keys)[part.place]
+        place = part.place
+        if not np.array_equal(self.keys, part.keys):
+            place = np.searchsorted(self.keys, part.keys)[place]
         if len(self.keys) * self.n_outcomes <= max(2**22, 8 * len(self.y)):
             table = np.zeros(len(self.keys) * self.n_outcomes, np.int64)
             table[self.place * self.n_outcomes + self.y] = np.arange(len(self.y))
@@ -371,7 +376,7 @@ class Ranked:
     def concordance(self, outcomes: Sequence[int]) -> tuple[Estimated, float]:
         """The c-index of rows with these outcomes, and how far it can be from that of the rows."""
         counted = np.isin(self.y, outcomes)
-        found = placed(self.place.astype(float), np.where(counted, self.y, -1), self.share)
+        found = placed(self.place, np.where(counted, self.y, -1), self.share)
         share = np.where(counted, self.share, 0.0)
         all_of = np.bincount(self.place, share)
         same = np.bincount(self.place, share**2)
