@@ -37,7 +37,7 @@ class ColumnFile(Source):
         self._table = table
         self.n_rows: int | None = self._table.n_rows
         self.n_bytes: int = self._table.n_bytes
-        kinds = self._table.kinds()
+        kinds = self._table.kinds
         if request.raters:
             columns = column_roles.asked_columns(request.raters, list(kinds), "raters", self.path)
             request = self._request = replace(request, raters=columns)

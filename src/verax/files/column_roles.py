@@ -11,7 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from verax.errors import InputError, Kind, Remedy, join, passing, show
-from verax.files.families import PERCENT, Array, Family, can_be_a_class, completions, families, total_of
+from verax.files.families import (
+    PERCENT,
+    Array,
+    Family,
+    can_be_a_class,
+    complete,
+    completions,
+    families,
+    total_of,
+)
 from verax.files.naming import (
     LOGITS,
     LONG,
@@ -316,6 +325,8 @@ def _by_classes(look: ColumnFacts, called: Sequence[Chosen], request: Reading) -
 def _lacking(look: ColumnFacts, probs: Sequence[str], request: Reading) -> list[tuple[str, ...]]:
     """The other columns that hold what the rows of these lack; several sets where that is in doubt."""
     if request.logits or request.sets or len(probs) < 2 or len(look.numeric) <= len(probs):
+        return []
+    if complete(look.numbers(probs)):
         return []
     found = completions(look.numeric, look.numbers(look.numeric), probs)
     return [tuple(name for name in family.columns if name not in probs) for family in found]

@@ -81,6 +81,13 @@ def families(columns: Sequence[str], values: Array, must: Collection[str] = ()) 
     return []
 
 
+def complete(values: Array) -> bool:
+    """Whether no row of some (n, m) numbers lacks anything of ONE or, if all hold percentages, of PERCENT."""
+    values = values[np.isfinite(values).all(axis=1)]
+    total = total_of(values)
+    return total is not None and not (total - values.sum(axis=1) > total * _EXACT).any()
+
+
 def completions(columns: Sequence[str], values: Array, taken: Sequence[str]) -> list[Family]:
     """The sets of other columns that hold what the rows of some columns lack, each with those, in file order.
 

@@ -71,7 +71,7 @@ def with_outcomes(table: SourceTable, path: str, request: Reading) -> Beside:
     own = answers.column in here
     file = as_path(path).name
     target = f"{answers.column} ({file})" if own or not answers.column else answers.column
-    kinds = table.kinds() if own else {}
+    kinds = table.kinds if own else {}
     first = table.numbers([answers.column]) if kinds.get(answers.column) == REAL else np.full((1, 1), np.nan)
     probs = (answers.column,) if ((first >= 0) & (first <= 1)).all() else ()
     # Outcomes in the file itself are neither read nor treated as probabilities.

@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from verax.common.caching import cached_property
 from verax.common.paths import UnchangedFiles, refusing_wrong_names
 from verax.errors import InputError, MissingPackageError, Remedy, join, show
 from verax.files import column_roles
@@ -153,6 +155,9 @@ class SourceTable:
         # What is read must not change meanwhile.
         self._unchanged = UnchangedFiles(files)
         self.n_bytes: int = self._unchanged.n_bytes
+        # The first numbers of columns that were asked for, and the first rows of others.
+        self._numbers: dict[str, np.ndarray[Any, Any]] = {}
+        self._heads: dict[tuple[str, int], Any] = {}
         with self._errors():
             self.reader: BatchReader = open_()
             self.schema: Any = self.reader.schema
@@ -210,6 +215,7 @@ class SourceTable:
                 )
             seen.add(name)
 
+    @cached_property
     def kinds(self) -> dict[str, str]:
         """What each column holds, in the words of `column_roles`."""
         kinds = {field.name: _kind(field.type) for field in self.schema}
@@ -217,8 +223,9 @@ class SourceTable:
         head = self._head(texts, LOOK) if texts else []
         for name in texts if head else ():
             # Other files may hold something else.
-            values = [v for batch in head for v in batch.column(name).to_pylist() if isinstance(v, str)]
-            kinds[name] = self._kind_of_texts(values)
+            columns = [batch.column(name) for batch in head]
+            texts = [column.drop_null() for column in columns if pa.types.is_string(column.type)]
+            kinds[name] = self._kind_of_texts(pa.chunked_array(texts, pa.string()))
         return kinds
 
     def _head(self, columns: Sequence[str], rows: int) -> list[Any]:
@@ -237,15 +244,20 @@ class SourceTable:
         return self._head(self.schema.names, rows)
 
     def numbers(self, columns: Sequence[str]) -> np.ndarray[Any, Any]:
-        """The first rows of some columns as (n, m) numbers; NaN where a cell is none, or missing."""
-        found = self._head(columns, LOOK) if columns else []
-        parts = [[self._floats(batch.column(name)) for name in columns] for batch in found]
-        return np.concatenate([np.zeros((0, len(columns))), *(np.stack(part, axis=1) for part in parts)])
+        """The first rows of some columns as (n, m) numbers; NaN where a cell is none, or missing.
+
+        Each column is read once, however many models ask for it.
+        """
+        missing = [name for name in columns if name not in self._numbers]
+        found = self._head(missing, LOOK) if missing else []
+        for name in missing:
+            parts = [self._floats(batch.column(name)) for batch in found]
+            self._numbers[name] = np.concatenate([np.zeros(0), *parts])
+        return np.stack([self._numbers[name] for name in columns], axis=1) if columns else np.zeros((0, 0))
 
     def _floats(self, column: Any) -> np.ndarray[Any, Any]:
         if pa.types.is_string(column.type):
-            cells = [_number((v or "").replace(self._request.decimal, ".")) for v in column.to_pylist()]
-            return np.array([np.nan if cell is None else cell for cell in cells])
+            return self._parsed(column)
         if pa.types.is_null(column.type):
             return np.full(len(column), np.nan)
         return np.array(column.cast(pa.float64(), safe=False).to_pylist(), dtype=float)
@@ -257,11 +269,24 @@ class SourceTable:
         rows = [[np.nan if v is None else float(v) for v in row] for row in found if len(row) == width]
         return np.array(rows).reshape(len(rows), width)
 
-    def _kind_of_texts(self, values: Sequence[str]) -> str:
-        numbers = [_number(v.replace(self._request.decimal, ".")) for v in values]
-        if values and None not in numbers and self.format in TEXTS:
-            whole = all(number.is_integer() for number in numbers if number is not None)
+    def _parsed(self, texts: Any) -> np.ndarray[Any, Any]:
+        """The numbers that texts hold; NaN where one holds none."""
+        if self._request.decimal != ".":
+            texts = pc.replace_substring(texts, self._request.decimal, ".")
+        try:
+            # What Arrow reads as a number is the same number to Python.
+            return np.array(texts.cast(pa.float64()).fill_null(np.nan), dtype=float)
+        except pa.ArrowInvalid:
+            cells = [_number(v or "") for v in texts.to_pylist()]
+            return np.array([np.nan if cell is None else cell for cell in cells])
+
+    def _kind_of_texts(self, texts: Any) -> str:
+        numbers = self._parsed(texts)
+        unclear = texts.filter(pa.array(np.isnan(numbers))).to_pylist()
+        if len(numbers) and self.format in TEXTS and all(_number(v) is not None for v in unclear):
+            whole = bool((np.isfinite(numbers) & (np.floor(numbers) == numbers)).all())
             return column_roles.INTEGER if whole else column_roles.REAL
+        values = texts.to_pylist()
         doubtful = not values or any(_LIKE_A_NUMBER.fullmatch(v[:40]) for v in values)
         return column_roles.DOUBTFUL if doubtful else column_roles.OTHER
 
@@ -305,13 +330,15 @@ class SourceTable:
         return runs_of(self.batches(columns, rows), rows, times, first)
 
     def head(self, column: str, rows: int = _LOOK_AT_OUTCOMES) -> Any:
-        """The first rows of a column, chunked."""
-        found = self._head([column], rows)
-        if not found:
-            raise InputError(NO_ROWS, argument="path", kind="file", source=self.name)
-        # Later blocks of a JSON file may have another type.
-        alike = [batch.column(0) for batch in found if batch.schema == found[0].schema]
-        return pa.chunked_array(alike)
+        """The first rows of a column, chunked; read once, however many models ask for it."""
+        if (column, rows) not in self._heads:
+            found = self._head([column], rows)
+            if not found:
+                raise InputError(NO_ROWS, argument="path", kind="file", source=self.name)
+            # Later blocks of a JSON file may have another type.
+            alike = [batch.column(0) for batch in found if batch.schema == found[0].schema]
+            self._heads[column, rows] = pa.chunked_array(alike)
+        return self._heads[column, rows]
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
