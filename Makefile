@@ -63,7 +63,7 @@ docs: .venv/tools ## the site, to build/docs/index.html; runs its examples and n
 	rm -rf build/docs build/doctrees docs/examples docs/generated docs/*/generated
 	$(BIN)/python -m sphinx -b html -W --keep-going -q -d build/doctrees docs build/docs
 	$(BIN)/python docs/_ext/checklinks.py build/docs
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m pages
+	VERAX_SITE=build/docs $(BIN)/python -m pytest -q -n 2 --dist worksteal -m pages
 	@echo "The site is in build/docs/index.html."
 
 man: .venv/tools ## write the manual page anew

@@ -45,6 +45,7 @@ extensions = [
     "theorypictures",
     "playground",
     "rulepages",
+    "searching",
     "stale",
 ]
 templates_path = ["_templates"]
@@ -108,6 +109,7 @@ html_static_path = ["_static"]
 html_favicon = "_static/mark.svg"
 html_css_files = ["verax.css"]
 html_js_files = ["verax.js"]
+html_search_scorer = str(HERE / "_ext" / "scorer.js")
 html_copy_source = False
 html_show_sourcelink = False
 html_show_copyright = False
@@ -132,7 +134,7 @@ html_sidebars = {
 }
 html_theme_options = {
     "navbar_start": ["wordmark"],
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
     "navbar_persistent": ["search-button"],

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+
+from pages import DOCS
 from verax.cli.demo import write_predictions
 from verax.cli.example_files import FILES, N, days, predictions
 from verax.cli.example_files import write_files as write_all
@@ -39,5 +42,7 @@ RUNS = {
 
 
 def write_demo(folder):
-    """Write the predictions of the ordered problem of `verax demo`, which the page Start is about."""
+    """Write what pages have besides: the ordered problem of `verax demo`, and the logs of the tutorial."""
     write_predictions(progression(), folder)
+    for path in (DOCS / "tutorials" / "logs").iterdir():
+        shutil.copy(path, folder)

@@ -34,10 +34,12 @@ GUIDES = {
         c_index RankScore RankScores ThresholdBrier""",
     "twoclass": """operating_points OperatingPoint OperatingPoints roc_curve precision_recall_curve
         confidence_curve RateCurve RateCurves""",
-    "comparison": """compare Comparison Difference Interval ConfidenceSequence subgroups Subgroups plan
-        SamplePlan Grade evaluate_grades compare_grades GradeCard compare_folds FoldComparison
-        compare_datasets DatasetComparison""",
-    "sets": "evaluate_sets conformal Sets SetEvaluation Conformal LevelSet Winkler SetRule",
+    "comparison": """compare Comparison Difference Interval ConfidenceSequence subgroups Subgroups
+        compare_folds FoldComparison compare_datasets DatasetComparison""",
+    "samplesize": "plan SamplePlan",
+    "evals": "Grade evaluate_grades compare_grades GradeCard",
+    "sets": "evaluate_sets Sets SetEvaluation LevelSet Winkler SetRule",
+    "conformal": "conformal Conformal",
     "monitoring": "Monitor MonitorHistory Alarm over_time OverTime",
     "boosting": "gradient expected_hessian",
 }

@@ -66,10 +66,15 @@ def one_day(path: Path, half: int) -> None:
     papq.write_table(papq.read_table(path).slice(half * N // 2, N // 2), path)
 
 
-def days(path: Path, month: int = 2) -> None:
-    """Probabilities of three animals over eight days."""
-    _, y, p = _rows(6 + month)
+def days(path: Path, month: int = 2, *, changed: bool = False) -> None:
+    """Probabilities of three animals over eight days.
+
+    If something has changed, half of the animals are foxes from the third day on.
+    """
+    rng, y, p = _rows(6 + month)
     names = np.array(ANIMALS)
+    if changed:
+        y = np.where((np.arange(N) >= N // 4) & (rng.random(N) < 0.5), 2, y)
     columns = {"id": np.arange(N), "label": names[y], "site": np.where(np.arange(N) % 2, "north", "south")}
     columns |= {"day": np.repeat(np.datetime64(f"2026-{month:02}-01") + np.arange(8), N // 8)}
     papq.write_table(pa.table({**columns, **{f"p_{name}": p[:, j] for j, name in enumerate(names)}}), path)
@@ -371,6 +376,7 @@ FILES: dict[str, Callable[[Path], None]] = {
     "days/tuesday.parquet": partial(one_day, half=1),
     "january.parquet": partial(days, month=1),
     "february.parquet": days,
+    "march.parquet": partial(days, month=3, changed=True),
     "today.csv": partial(late, day=1),
     "next.csv": partial(late, day=2),
     "known.csv": partial(late, day=1, known=True),
