@@ -1,7 +1,7 @@
 """Search by the words that readers type: phrases for each page, and the order of what is found.
 
-Words of a phrase are indexed with its page, whether or not the page uses them. `scorer.js` puts the pages of a
-phrase first if the query has all its words. `tests/test_site.py` runs queries.
+Words of a phrase are indexed with its page, whether or not the page uses them. `scorer.js` puts the pages of
+a phrase first if the query has all its words. `tests/test_site.py` runs queries.
 """
 
 from __future__ import annotations

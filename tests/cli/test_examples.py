@@ -107,7 +107,7 @@ def _documented(shown):
     """The exit code that goes with what is shown."""
     if shown.startswith("verax: "):
         return BAD_INPUT
-    return FAILED if re.search("^(FAILED|ALARM)", shown, re.MULTILINE) else DONE
+    return FAILED if re.search("^(FAILED|Alarm at)", shown, re.MULTILINE) else DONE
 
 
 def test_the_files_of_examples_are_the_same_at_every_call(folder, tmp_path):

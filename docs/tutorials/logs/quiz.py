@@ -1,6 +1,6 @@
-"""Make the logs of the tutorial with the mock models of Inspect and of lm-evaluation-harness: `python quiz.py`.
+"""Make the logs of the tutorial, with the mock models of Inspect and of lm-evaluation-harness.
 
-pip install inspect-ai lm-eval
+To run it: `pip install inspect-ai lm-eval`, then `python quiz.py`.
 """
 
 import json
