@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import demofiles
 from commandline import examples_of, verax
-from pages import PAGES, name_of
+from pages import PAGES, name_of, typed
 from reports import LIGHT
 from verax._settings import settings
 from verax.cli.app import BAD_INPUT, DONE, FAILED
@@ -22,19 +22,7 @@ from verax.cli.commands import all_commands, app
 
 COMMANDS = all_commands()
 EXAMPLES = [(name, example) for name, command in COMMANDS.items() for example in examples_of(command)]
-# In the documentation: lines of fenced blocks that begin with a prompt, with what is shown below them, or, in
-# a block without prompts, with the name of a command.
-FENCE = re.compile(r"^```[^`\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
-PROMPTED = re.compile(r"^\$ (verax .*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
-PLAIN = re.compile(rf"^(verax (?:{'|'.join(LISTED)})(?: .*)?)()$", re.MULTILINE)
-
-
-def _typed(page):
-    blocks = FENCE.findall(page.read_text())
-    return [typed for block in blocks for typed in (PROMPTED if "$ verax" in block else PLAIN).findall(block)]
-
-
-SESSIONS = {name_of(page): typed for page in PAGES if (typed := _typed(page))}
+SESSIONS = {name_of(page): found for page in PAGES if (found := typed(page))}
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import demofiles
 import heavy_losses
 import scannedlists as lists
 import verax as vx
+from pages import DOCS
 from scanned import (
     CLASSES,
     COLUMNS,
@@ -103,6 +105,16 @@ def test_a_new_analysis_works(spark):
     asked = {"rule": "brier", "limit": 0.8}
     found = heavy_losses.heavy_losses(vx.scan(rows.repartition(3), target="label"), **asked)
     assert found == pytest.approx(heavy_losses.heavy_losses(y, p, **asked))
+
+
+def test_the_program_of_the_guide(spark, tmp_path):
+    text = (DOCS / "guide" / "scale.md").read_text(encoding="utf-8").split("## In a Spark job")[1]
+    demofiles.write_all(tmp_path)
+    # Spark looks where its own process was started.
+    program = text.split("```python\n")[1].partition("```")[0].replace('"days"', f'"{tmp_path}/days"')
+    found = {"spark": spark}
+    exec(program, found)
+    assert found["card"].n_rows == demofiles.N
 
 
 def test_a_frame_gives_the_card_of_its_rows(frame, monkeypatch):
