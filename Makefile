@@ -4,7 +4,7 @@ BIN := .venv/bin
 FAST := not slow and not long and not pages and not browser and not frameworks
 SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml hatch_build.py README.md man/verax.1
 
-# Tests start hundreds of processes: each would compile every module that it imports anew, were bytecode not kept.
+# Tests start hundreds of processes: each would compile every module that it imports again, were bytecode not kept.
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help demo test quick long test-oldest test-nonumba lint types suite programs docs man sessions notebooks constraints bench fuzz clean
@@ -66,18 +66,18 @@ docs: .venv/tools ## the site, to build/docs/index.html; runs its examples and n
 	VERAX_SITE=build/docs $(BIN)/python -m pytest -q -n 2 --dist worksteal -m pages
 	@echo "The site is in build/docs/index.html."
 
-man: .venv/tools ## write the manual page anew
+man: .venv/tools ## renew the manual page
 	$(BIN)/python man/write.py
 
-constraints: .venv/tools ## write constraints.txt anew, with the newest versions that fit
+constraints: .venv/tools ## renew constraints.txt, with the newest versions that fit
 	@{ sed -n '/^#/p' constraints.txt; UV_NATIVE_TLS=true $(BIN)/uv pip compile pyproject.toml --extra all --universal \
 	  --python-version 3.11 --quiet --no-header --no-annotate --no-emit-index-url --no-emit-find-links \
 	  --index-strategy unsafe-best-match $(PLACES); } > constraints.new && mv constraints.new constraints.txt
 
-sessions: .venv/tools ## write the output of the documentation's commands anew
+sessions: .venv/tools ## renew the output of the documentation's commands
 	$(BIN)/python docs/sessions.py
 
-notebooks: .venv/tools ## run the notebooks and write their outputs anew
+notebooks: .venv/tools ## run the notebooks and renew their outputs
 	$(BIN)/python docs/notebooks/renew.py
 
 bench: .venv/tools ## speed and memory against the peers

@@ -36,6 +36,7 @@ RUNS = {
     "evals compare": ["new_answers.csv", "old_answers.csv", "--id", "qid"],
     "evals plan": ["log.eval", "--width", 0.02],
     "evals worst": ["log.eval", "-n", 1],
+    "init": ["preds.parquet"],
     "help": ["rules"],
     "schema": ["evaluate"],
 }

@@ -212,13 +212,16 @@ def test_parts_of_results_are_documented(place):
 
 
 def test_what_means_the_same_is_described_in_the_same_words():
-    import verax
+    import verax as vx
 
     odd = []
     for name in names_in("verax"):
-        if inspect.isfunction(function := getattr(verax, name)):
+        if inspect.isfunction(function := getattr(vx, name)):
             doc = validation.Validator(docscrape.get_doc_object(function))
             for parameter, (_, text) in doc.doc_parameters.items():
+                # What `scan` reads from columns is described by the fields of `Reading`.
+                if name == "scan" and parameter in vx.Reading.__dataclass_fields__:
+                    continue
                 if not " ".join(text).startswith(WORDS.get(parameter, "")):
                     odd.append(f"{name}: {parameter}")
     assert not odd

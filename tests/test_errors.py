@@ -466,7 +466,7 @@ def test_parameters_of_rules_are_checked():
         lambda: vx.rules.Log(base=1),
         lambda: vx.rules.Log(clip=0.7),
         lambda: vx.rules.SaRPS("eq8"),
-        lambda: vx.rules.ZeroOne("lenient"),
+        lambda: vx.rules.ZeroOne("strict"),
         lambda: vx.penalized(vx.brier, "max"),
         lambda: vx.penalized(vx.brier, -1),
         lambda: vx.penalized(vx.brier, float("nan")),

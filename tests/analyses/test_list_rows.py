@@ -138,7 +138,12 @@ def test_curves_of_valid_lists_of_all_classes_are_those_of_the_rows():
         of_rows = function(y, p, metric="accuracy", **by, **options)
         np.testing.assert_allclose(of_lists.values, of_rows.values, rtol=1e-12)
         np.testing.assert_allclose(of_lists.band, of_rows.band, rtol=1e-12)
-        assert of_lists.to_dict()["lists"] == {"n_lists": 300, "n_invalid": 0, "unmatched": ""}
+        assert of_lists.to_dict()["lists"] == {
+            "n_lists": 300,
+            "n_invalid": 0,
+            "n_by_mass": 0,
+            "unmatched": "",
+        }
     a, b = (vx.risk_coverage(y, x, bootstrap=20, groups=groups) for x in (lists, p))
     assert (a.aurc, a.augrc) == pytest.approx((b.aurc, b.augrc), rel=1e-12)
     assert tuple(a.aurc_interval) == pytest.approx(tuple(b.aurc_interval), rel=1e-12)

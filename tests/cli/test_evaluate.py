@@ -90,9 +90,10 @@ def test_json_is_what_the_library_says(folder):
 
 # Two rows, by hand: p_true 0.5 and 0, so brier (0.5 + 2) / 2 and an infinite log score.
 VERDICT = (
-    "The model is not significantly better than predicting class frequencies: its Brier score of 0.6250 "
-    "(1.2500 summed over both classes) is 900% higher (95% CI 8524% higher to 100% lower). Its probabilities "
-    "of b are too high on average (75% forecast, 0% observed, O:E 0.00). Next: try recalibration."
+    "All 2 rows have the same outcome, so they do not show whether the model beats predicting class "
+    "frequencies. It has a Brier score of 0.6250 (1.2500 summed over both classes). Its probabilities of b are "
+    "too high on average (75% forecast, 0% observed, O:E 0.00). Next: collect rows with other outcomes before "
+    "you recalibrate."
 )
 GOLDEN = """
 {"verax": "VERSION", "command": "evaluate", "file": "two.csv",
@@ -157,7 +158,7 @@ def test_golden_json(tmp_path, monkeypatch):
     # A forecast of 1 that failed is miscalibrated for sure.
     claims = [(each["claim"], each["p_value"]) for each in found.pop("findings")]
     assert claims == [("not_better_than_reference", None), ("risks_too_high", pytest.approx(0, abs=1e-9))]
-    assert found.pop("next_step")["command"] == "verax recalibrate two.csv"
+    assert found.pop("next_step")["text"] == "collect rows with other outcomes before you recalibrate"
     assert found == expected
     assert list(found) == list(expected)
     # Class a always happens, so frequencies of the other row and half a case more are (3/4, 1/4): a loss of

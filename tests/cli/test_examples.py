@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import shutil
+from urllib.request import Request, urlopen
 
 import pytest
 import typer
@@ -15,12 +16,15 @@ import demofiles
 from commandline import examples_of, verax
 from pages import PAGES, name_of, typed
 from reports import LIGHT
+from servers import Web, store
 from verax._settings import settings
 from verax.cli.app import BAD_INPUT, DONE, FAILED
 from verax.cli.app import COMMANDS as LISTED
 from verax.cli.commands import all_commands, app
 
 COMMANDS = all_commands()
+# Where pages have files on the web.
+WEB = "https://example.org"
 EXAMPLES = [(name, example) for name, command in COMMANDS.items() for example in examples_of(command)]
 SESSIONS = {name_of(page): found for page in PAGES if (found := typed(page))}
 
@@ -32,6 +36,18 @@ def folder(tmp_path_factory):
     assert verax("demo", "--files", path).returncode == 0
     demofiles.write_demo(path)
     return path
+
+
+@pytest.fixture
+def places(folder):
+    """A bucket and a web server with the files that pages name; the address of the server."""
+    pytest.importorskip("moto.server")
+    with store("bucket") as address, Web() as web:
+        for name, file in (("preds/1.parquet", "preds.parquet"), ("today.parquet", "february.parquet")):
+            content = (folder / file).read_bytes()
+            urlopen(Request(f"{address}/bucket/{name}", content, method="PUT")).close()
+        web.files["new.parquet"] = (folder / "test.parquet").read_bytes()
+        yield web.address
 
 
 def test_the_list_of_commands_says_what_their_docstrings_say():
@@ -60,10 +76,7 @@ DEAR = ("verax reproduce ahmadian",)
     ],
 )
 def test_examples_run(example, folder, tmp_path, monkeypatch):
-    if example.startswith("verax init"):
-        # It changes how files are read in its folder.
-        folder = shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(folder)
+    monkeypatch.chdir(shutil.copytree(folder, tmp_path, dirs_exist_ok=True))
     if example == "verax init --check":
         verax("init", "preds.parquet", "--yes")
     result = CliRunner().invoke(app, shlex.split(example)[1:], catch_exceptions=False)
@@ -72,17 +85,18 @@ def test_examples_run(example, folder, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", SESSIONS)
-def test_commands_of_a_page_run_as_printed(page, folder, tmp_path, monkeypatch, change):
+def test_commands_of_a_page_run_as_printed(page, folder, tmp_path, monkeypatch, change, request):
     # They show verdicts of whole reports.
     usual = type(settings)()
     change(**{name: getattr(usual, name) for name in LIGHT})
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
+    web = request.getfixturevalue("places") if any("://" in command for command, _ in SESSIONS[page]) else ""
     for command, shown in SESSIONS[page]:
         # Its files are there, and an example of its help runs it.
         if command == "verax demo":
             continue
-        ran = verax(*shlex.split(command)[1:], columns=80)
+        ran = verax(*shlex.split(command.replace(WEB, web))[1:], columns=80)
         assert ran.returncode == _documented(shown), (command, ran.stdout + ran.stderr)
         if shown.strip():
             # Three dots stand for anything.

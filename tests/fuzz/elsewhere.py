@@ -16,6 +16,7 @@ import pyarrow as pa
 
 import verax as vx
 from scattered import Scattered
+from verax.inputs.reading import Reading
 from verax.scans.options import ScanOptions
 from verax.scans.partitions import PartitionedHandle
 
@@ -107,7 +108,7 @@ def opened(case: Case, seed: int, several: bool) -> Parts:
     }
     given = dict.fromkeys(options) | rest | case.asked(several)
     table = case.table()
-    return Parts("the rows", (table, seed), ScanOptions.of(given.pop("probs"), None, None, **given), table)
+    return Parts("the rows", (table, seed), ScanOptions(Reading(**given)), table)
 
 
 def random_case(rng: np.random.Generator) -> Case:

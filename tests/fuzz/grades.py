@@ -126,7 +126,7 @@ def check_repeats(rng: np.random.Generator) -> None:
         given["epochs"][model] = [epoch for _, epoch, _ in rows]
         given["grades"][model] = [math.nan if g is None else float(g) for _, _, g in rows]
         given["task"][model] = [TASKS[q % 2] for q, _, _ in rows]
-    found = _or_refused(lambda: vx.compare(**given, missing=missing))
+    found = _or_refused(lambda: vx.compare_grades(missing=missing, **given))
     if found is None:
         return
     units = units_of(answered)

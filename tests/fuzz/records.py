@@ -34,7 +34,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "last_match": (False, False, True),
     "samples": ("first", "first", "pool", "repeats", "x"),
     "id": (None, None, None, "id", "x.y"),
-    "outcome": (None, None, None, "answer", "x.0"),
+    "target": (None, None, None, "answer", "x.0"),
     "weights": (None, None, None, None, "w"),
     "shape": (*[None] * 6, "chat", "arrays", "lm-eval", "logprobs", "probabilities", "pipeline", "wide"),
 }

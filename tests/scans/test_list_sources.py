@@ -215,7 +215,7 @@ def test_invalid_lists_are_named_or_left_out(tmp_path):
         ({"lists": {"shapes": "chat"}}, "must have options that lists have: shape"),
         ({"logits": True}, "does not apply to top lists"),
         ({"probs": ["a_labels", "a_scores", "w"]}, "must be the column of lists, or those of"),
-        ({"lists": {"outcomes": "gold.csv"}}, "must be in the same table as the lists"),
+        ({"lists": {"outcomes": "gold.csv"}}, "must be in the same table as the predictions"),
         ({"classes": NAMES[:7]}, "must list classes that are among the names"),
     ],
 )

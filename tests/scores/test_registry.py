@@ -91,7 +91,7 @@ def test_every_registered_rule_is_an_attribute():
         (lambda: vx.penalized(vx.brier, "max"), "penalty"),
         (lambda: vx.penalized(vx.brier, math.inf), "penalty"),
         (lambda: vx.penalized(vx.brier, True), "penalty"),
-        (lambda: vx.penalized(vx.brier, ties="lenient"), "ties"),
+        (lambda: vx.penalized(vx.brier, ties="strict"), "ties"),
         (lambda: vx.rps.bounds(1), "n_classes"),
         (lambda: vx.pbs.constant(2.5), "n_classes"),
         (lambda: vx.rps.sup_correct(2**901), "n_classes"),

@@ -25,7 +25,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from verax._version import __version__
 from verax.cli.arguments import Piped, Typed, prepare
-from verax.cli.config import with_lines
 from verax.cli.panels import HELP_NAMES, arrange, help_of
 from verax.cli.presenting import Presentation, log
 from verax.cli.progress import name_progress, progress
@@ -257,6 +256,8 @@ def _run(arguments: Sequence[str] | None) -> int:
             return int(_group()([*map(without_credentials, typed)], standalone_mode=False) or DONE)
     except VeraxError as error:
         if isinstance(error, InputError) and Typed.config is not None:
+            from verax.cli.config import with_lines
+
             error = with_lines(error, Typed.config.path)
         return _leave(BAD_INPUT, words().say(error))
     except _UsageError as error:

@@ -17,10 +17,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from glob import glob
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from verax._settings import settings
-from verax.cli.config import Config
 from verax.cli.panels import path_of
 from verax.cli.presenting import add_choices, presented
 from verax.common.packages import needed
@@ -29,6 +28,9 @@ from verax.common.remote import RemotePath, has_marks
 from verax.common.urls import scheme_of
 from verax.display.writing import check_writable
 from verax.errors import InputError, Remedy
+
+if TYPE_CHECKING:
+    from verax.cli.config import Config
 
 STDIN = "-"
 # Parameters that name files to write. The state of a monitor is read and written.
@@ -86,6 +88,9 @@ class Typed:
         cls.context, cls.config, cls.files = context, None, ()
         params = context.params
         if "config" in params:
+            # Readings need NumPy, and help does not.
+            from verax.cli.config import Config
+
             cls.config = Config.found(params["config"])
         needs_files = getattr(context.command.callback, "needs_files", False)
         if cls.config is not None and needs_files and not params["given"]:

@@ -20,7 +20,7 @@ Missing = Annotated[
     str,
     typer.Option(
         metavar="HOW",
-        help="Where models have different questions: refuse, pairwise or joint. pairwise: compare each pair "
+        help="If questions differ: refuse, pairwise, joint. pairwise: compare each pair "
         "on the questions of both; joint: estimate all models on all questions.",
     ),
 ]

@@ -87,7 +87,7 @@ def monitor(
         float | None,
         typer.Option(
             metavar="SHARE",
-            help="The probability of ever raising a false alarm, or their rate per step; by default 0.05.",
+            help="Probability of a false alarm, or their rate per step; by default 0.05.",
         ),
     ] = None,
     unit: Annotated[

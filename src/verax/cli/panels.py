@@ -29,7 +29,7 @@ _WRITTEN = (
     "as_json",
 )
 # Options of the commands themselves that hardly anyone needs.
-_FINE = ("least", "bootstrap", "seed", "log")
+_FINE = ("least", "bootstrap", "seed", "log", "quiet")
 HELP_NAMES = ("--help", "--help-all")
 _EVERYTHING = "verax.help_all"
 # The widest lines, and the widest column of options.

@@ -13,13 +13,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from verax.common.texts import visible
-from verax.display.tables import LineRoom, fitted
 from verax.errors import InputError
+
+if TYPE_CHECKING:
+    from verax.display.tables import LineRoom
 
 FORMS = ("text", "json")
 
@@ -35,10 +37,9 @@ class Presentation:
 
     @classmethod
     def begin(cls, typed: Sequence[str]) -> None:
-        """Reset for a new command; errors in the arguments are logged in the requested form."""
+        """Reset; errors in what was typed are logged in the requested form."""
         cls.everything, cls.quiet, cls.log, cls.command = False, False, "text", "verax"
-        pairs = pairwise([*typed, ""])
-        if any((one, two) == ("--log", "json") or one == "--log=json" for one, two in pairs):
+        if "--log=json" in typed or ("--log", "json") in pairwise(typed):
             cls.log = "json"
 
 
@@ -72,7 +73,11 @@ def _choose_log(value: str) -> None:
 def _choose(
     everything: Annotated[
         bool,
-        typer.Option("--all", callback=_choose_all, help="Print all scores and columns, at any width."),
+        typer.Option(
+            "--all",
+            callback=_choose_all,
+            help="Print all scores and columns (--quiet: only the verdict).",
+        ),
     ] = False,
     quiet: Annotated[
         bool,
@@ -117,6 +122,9 @@ def log(level: str, text: str, **more: Any) -> None:
 @contextmanager
 def presented(context: Any) -> Iterator[None]:
     """Fit what a command prints to the terminal, and say at its end what was left out."""
+    # Tables need NumPy, and help does not.
+    from verax.display.tables import fitted
+
     Presentation.may_show_all = any(param.name == "everything" for param in context.command.params)
     told = not Presentation.quiet and not context.params.get("as_json")
     with fitted(line_width()) as room:
@@ -143,6 +151,7 @@ def line_width() -> int | None:
 def left_out(room: LineRoom) -> str:
     """What a terminal had no room for; empty if nothing.
 
+    >>> from verax.display.tables import LineRoom
     >>> left_out(LineRoom(80, {"range": None, "proper": None}, 3))
     'Not shown: 3 more lines; columns range, proper. --all shows everything.'
     """

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Mapping
+from functools import cache
 
 from verax.common.texts import UNPRINTABLE, on_a_line
 from verax.errors import InputError, Remedy, VeraxError
-from verax.inputs.reading import OPTIONS
 
 # No message is longer than this, whatever the input was.
 _LONGEST = 1000
@@ -31,12 +31,9 @@ _CALLED = {
     "directions": ("direction",),
     "n_classes": ("n-classes", "classes"),
     "k": ("length",),
-    **{name: (option.flag,) for name, option in OPTIONS.items() if option.flag},
     "outcome": ("outcome", "target"),
     "epochs": ("epoch",),
 }
-# Options without a value.
-_FLAGS = frozenset(option.flag for option in OPTIONS.values() if option.form == "flag" and option.flag)
 # What stands for a value that only the user knows.
 _METAVARS = {
     "classes": "a,b,c",
@@ -74,7 +71,7 @@ class CommandWords:
         known = "missing" if name == "missing" and value != "omit" else self._name(name)
         if known is None or known not in self._options:
             return None
-        if value is True or known in _FLAGS:
+        if value is True or known in _flags():
             return f"--{known}"
         text = _METAVARS.get(known, "COLUMN") if value is ... else shlex.quote(_typed(value))
         return f"--{known} {text}"
@@ -89,8 +86,25 @@ class CommandWords:
         return one_line(text)
 
     def _name(self, argument: str) -> str | None:
-        names = (*_CALLED.get(argument, ()), argument.replace("_", "-"))
+        names = (*_CALLED.get(argument, ()), *_flag_of(argument), argument.replace("_", "-"))
         return next((name for name in names if name in self._options), None)
+
+
+def _flag_of(argument: str) -> tuple[str, ...]:
+    """The name of a reading option in commands, if it is not that of its field."""
+    # Readings need NumPy, and help does not.
+    from verax.inputs.reading import OPTIONS
+
+    flag = OPTIONS[argument].flag if argument in OPTIONS else ""
+    return (flag,) if flag else ()
+
+
+@cache
+def _flags() -> frozenset[str]:
+    """Options of reading without a value."""
+    from verax.inputs.reading import OPTIONS
+
+    return frozenset(option.flag for option in OPTIONS.values() if option.form == "flag" and option.flag)
 
 
 def _typed(value: object) -> str:

@@ -77,8 +77,8 @@ def scheme_of(text: str) -> str:
 def address_of(url: str) -> Address:
     """The address of a URL; what else it says is kept for its use.
 
-    >>> str(address_of("s3://key:secret@bucket/preds.csv?region=eu-west-1"))
-    's3://bucket/preds.csv'
+    >>> str(address_of("s3://key:secret@scores/preds.csv?region=eu-west-1"))
+    's3://scores/preds.csv'
     """
     scheme, rest = scheme_of(url), url.partition("://")[2]
     rest, *query = rest.split("?", 1) if scheme in WEB else _OPTIONS.split(rest, maxsplit=1)
@@ -101,8 +101,8 @@ def address_of(url: str) -> Address:
 def without_credentials(argument: str) -> str:
     """An argument of a command in which a URL, alone or behind `=`, is the text of its place.
 
-    >>> without_credentials("--html=https://me:secret@host/a.html?sig=x"), without_credentials("a=b")
-    ('--html=https://host/a.html', 'a=b')
+    >>> without_credentials("--html=https://me:secret@reports/a.html?sig=x"), without_credentials("a=b")
+    ('--html=https://reports/a.html', 'a=b')
     """
     before, equals = "", "="
     while equals:

@@ -145,7 +145,7 @@ class PartReader:
 
 
 def _reader(table: SourceTable, request: Reading, *, classes: tuple[Hashable, ...] | None) -> ColumnReader:
-    return ColumnFile(table, replace(request, classes=classes)).reader
+    return ColumnFile(table, request if classes is None else replace(request, classes=classes)).reader
 
 
 # What the only model of a source is called where nothing says more.
