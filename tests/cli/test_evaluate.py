@@ -91,9 +91,9 @@ def test_json_is_what_the_library_says(folder):
 # Two rows, by hand: p_true 0.5 and 0, so brier (0.5 + 2) / 2 and an infinite log score.
 VERDICT = (
     "All 2 rows have the same outcome, so they do not show whether the model beats predicting class "
-    "frequencies. It has a Brier score of 0.6250 (1.2500 summed over both classes). Its probabilities of b are "
-    "too high on average (75% forecast, 0% observed, O:E 0.00). Next: collect rows with other outcomes before "
-    "you recalibrate."
+    "frequencies. It has a Brier score of 0.6250 (1.2500 summed over both classes). Its probabilities of b "
+    "are too high on average (75% forecast, 0% observed, O:E 0.00). Next: collect rows with other "
+    "outcomes before you recalibrate."
 )
 GOLDEN = """
 {"verax": "VERSION", "command": "evaluate", "file": "two.csv",

@@ -6,8 +6,8 @@ import json
 import re
 import shlex
 import shutil
-from urllib.request import Request, urlopen
 
+import pyarrow.fs as pafs
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -43,10 +43,11 @@ def places(folder):
     """A bucket and a web server with the files that pages name; the address of the server."""
     pytest.importorskip("moto.server")
     with store("bucket") as address, Web() as web:
+        filesystem = pafs.S3FileSystem(endpoint_override=address)
         for name, file in (("preds/1.parquet", "preds.parquet"), ("today.parquet", "february.parquet")):
-            content = (folder / file).read_bytes()
-            urlopen(Request(f"{address}/bucket/{name}", content, method="PUT")).close()
-        web.files["new.parquet"] = (folder / "test.parquet").read_bytes()
+            with filesystem.open_output_stream(f"bucket/{name}") as out:
+                out.write((folder / file).read_bytes())
+        web.files["new.parquet"] = (folder / "preds.parquet").read_bytes()
         yield web.address
 
 
