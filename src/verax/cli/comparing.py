@@ -20,7 +20,8 @@ Missing = Annotated[
     str,
     typer.Option(
         metavar="HOW",
-        help="If questions differ: refuse, pairwise, joint. pairwise: compare each pair "
+        show_default=False,
+        help="If questions differ: refuse (default), pairwise, joint. pairwise: compare each pair "
         "on the questions of both; joint: estimate all models on all questions.",
     ),
 ]
