@@ -18,7 +18,7 @@ from verax.analyses.calibration.decomposition import fitted
 from verax.analyses.calibration.events import Split, event_names, split
 from verax.analyses.calibration.slope import fit_slopes
 from verax.analyses.calibration.slope_result import CalibrationSlopes
-from verax.analyses.calibration.sums import EventSums, SummedEvent
+from verax.analyses.calibration.sums import Events, SummedEvent
 from verax.analyses.calibration.uncertainty import SecondLook
 from verax.inference.intervals import Resampling
 from verax.inputs.handles import Handle
@@ -29,7 +29,7 @@ from verax.report.reliability import ReliabilityPanel, all_shown, most_miscalibr
 
 
 def calibrated(
-    handle: Handle, problem: Problem, tests: Resampling, plan: Resampling, sums: Mapping[str, EventSums]
+    handle: Handle, problem: Problem, tests: Resampling, plan: Resampling, sums: Mapping[str, Events]
 ) -> tuple[dict[str, Decomposition], dict[str, list[ReliabilityPanel]]]:
     """The decomposition and the panels of every model, by the name on the page.
 
@@ -60,9 +60,7 @@ def calibrated(
         own, events = found[name], sums[model]
         lacking = [i for i in shown if i not in own]
 
-        def panel(
-            i: int, events: EventSums = events, look: SecondLook | None = looks[name]
-        ) -> ReliabilityPanel:
+        def panel(i: int, events: Events = events, look: SecondLook | None = looks[name]) -> ReliabilityPanel:
             return drawn.of(i, events.event(i, names[i]), look)
 
         own |= zip(lacking, side_by_side(panel, lacking, events.n_rows) if lacking else [], strict=True)
@@ -82,12 +80,12 @@ class _Panels:
         return panel_of(self.problem, i, curve_of(i, event, self.how, self.plan, look))
 
 
-def overconfidence(sums: EventSums) -> Overconfidence:
+def overconfidence(sums: Events) -> Overconfidence:
     """The mean probability of the most likely class, and how often it happened."""
     return read_overconfidence(sums)
 
 
-def class_biases(problem: Problem, sums: Mapping[str, EventSums]) -> dict[str, list[ClassBias]]:
+def class_biases(problem: Problem, sums: Mapping[str, Events]) -> dict[str, list[ClassBias]]:
     """Which events are forecast too high or too low on average, of every model."""
     return {
         shown: read_class_biases(sums[model], problem.n_classes, thresholds=problem.ordered)

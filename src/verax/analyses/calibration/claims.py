@@ -10,7 +10,7 @@ import numpy as np
 
 from verax.analyses.calibration.recipes import WEIGHT, EventRecipe, ListSums
 from verax.analyses.calibration.sources import ANY, WHOLE, list_event_names
-from verax.analyses.calibration.sums import CLAIM, HIT, VARIANCE, EventBins, EventSums
+from verax.analyses.calibration.sums import CLAIM, HIT, VARIANCE, EventBins, Events
 from verax.engines.clusters import variances_over
 from verax.inference.estimates import Estimate, holm
 from verax.inputs.arrays import Floats
@@ -139,14 +139,14 @@ def overconfidence_of(forecasts: Forecasts) -> Overconfidence:
     return read_overconfidence(found["events"])
 
 
-def read_overconfidence(found: EventSums) -> Overconfidence:
+def read_overconfidence(found: Events) -> Overconfidence:
     """The mean probability of the most likely class, and how often it happened, from sums."""
     i = found.n_events
     claimed, right = found.totals.high[i, [CLAIM, HIT]] / found.weight.high[0]
     return Overconfidence(float(claimed), float(right), p_value_of(found, i))
 
 
-def p_value_of(found: EventSums, i: int) -> float | None:
+def p_value_of(found: Events, i: int) -> float | None:
     """The p-value of the difference between what an event claims and how often it happened.
 
     None where all rows belong to one group. The variance is at least that of rows whose probabilities are
@@ -242,7 +242,7 @@ def p_of_gaps(labels: np.ndarray[Any, Any], sums: Floats, least: float) -> float
     return float(Estimate(gap, error, freedom).p_values()[0])
 
 
-def read_class_biases(found: EventSums, n_classes: int, *, thresholds: bool) -> list[ClassBias]:
+def read_class_biases(found: Events, n_classes: int, *, thresholds: bool) -> list[ClassBias]:
     """The bias of every class or threshold; of two classes without an order, of the second.
 
     >>> from verax.inputs.memory import open_rows

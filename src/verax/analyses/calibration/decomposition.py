@@ -36,7 +36,7 @@ from verax.analyses.calibration.sources import (
     RowEvents,
     split_of_lists,
 )
-from verax.analyses.calibration.sums import EventSums, SummedEvent, is_all
+from verax.analyses.calibration.sums import Events, SummedEvent, is_all
 from verax.analyses.calibration.uncertainty import (
     EventFit,
     SecondLook,
@@ -180,7 +180,7 @@ class _Scored:
     ----------
     how : Split
         How they add up.
-    sums : tuple of EventSums
+    sums : tuple of Events
         Their sums, in which they are one after the other.
     names : tuple of tuple of str
         The names of the events in each of the sums.
@@ -193,14 +193,14 @@ class _Scored:
     """
 
     how: Split
-    sums: tuple[EventSums, ...]
+    sums: tuple[Events, ...]
     names: tuple[tuple[str, ...], ...]
     times: tuple[float, ...]
     source: Callable[[str], EventSource]
     made: Callable[..., Decomposition]
 
     @classmethod
-    def of(cls, found: EventSums | ListSums, rule: Rule, handle: Handle) -> _Scored:
+    def of(cls, found: Events | ListSums, rule: Rule, handle: Handle) -> _Scored:
         """The classes or thresholds of distributions, or the events of lists."""
         if isinstance(found, ListSums):
             return cls._of_lists(found, rule, handle.n_classes)
@@ -266,7 +266,7 @@ class Fitted:
     _drawn: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
-    def _sums(self) -> EventSums:
+    def _sums(self) -> Events:
         """The sums of the event that all rows have an element of."""
         return self.scored.sums[-1]
 
@@ -459,7 +459,7 @@ def _weighted(factors: Floats, values: Sequence[Floats]) -> Floats:
 
 
 def fitted(
-    found: EventSums | ListSums,
+    found: Events | ListSums,
     rule: Rule,
     handle: Handle,
     plan: Resampling,
@@ -502,7 +502,7 @@ def fitted(
 
 
 def read_decomposition(
-    found: EventSums | ListSums,
+    found: Events | ListSums,
     rule: Rule,
     handle: Handle,
     plan: Resampling,

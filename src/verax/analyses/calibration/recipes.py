@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -28,9 +28,8 @@ from verax.analyses.calibration.sources import (
     outcomes,
     place_name,
 )
-from verax.analyses.calibration.sums import EventBins, EventSums, SummedEvent, bins_of_rows, sample_of
+from verax.analyses.calibration.sums import Events, EventsInMemory, EventSums, sample_of
 from verax.analyses.parts import dense, probabilities
-from verax.common.caching import cached_property
 from verax.common.packing import UnreadableError
 from verax.common.sorting import n_distinct
 from verax.common.specs import Each, Valued, Whole
@@ -47,125 +46,27 @@ from verax.kernels.threads import n_cores
 from verax.scores.registry import RULES
 
 
-class HeldEvents(EventSums):
-    """The events of rows in memory: what they add up to is added up when it is asked for.
+def in_memory(
+    rows: PartEvents,
+    n_events: int,
+    how: Split,
+    *,
+    first: int = 0,
+    top: Callable[[], BinaryEvent] | None = None,
+    sample: Callable[[], Keyed | None] = lambda: None,
+) -> EventsInMemory:
+    """The events of rows in memory from number `first` on, `top` about the most likely class, a `sample`."""
 
-    They may be merged and stored as others are. Conclusions ask for one event after the other, whose rows are
-    then sorted, and not for the sums of all.
-    """
-
-    def __init__(
-        self,
-        rows: PartEvents,
-        n_events: int,
-        how: Split,
-        top: Callable[[], BinaryEvent] | None = None,
-        first: int = 0,
-        sample: Callable[[], Keyed | None] | None = None,
-    ) -> None:
-        """The events from number `first` on, `top` about the most likely class, and what samples rows."""
-        # Frozen: what is not a field, or is made later, is put in place past the check.
-        held = {"_rows": rows, "_how": how, "_top": top, "_first": first, "_sample": sample}
-        vars(self).update(n_events=n_events, **held)
-
-    @property
-    def rows(self) -> PartEvents:
-        """The rows themselves."""
-        found: PartEvents = vars(self)["_rows"]
-        return found
-
-    @property
-    def n_groups(self) -> int | None:
-        """The number of groups; None without groups."""
-        groups = self.rows.groups
-        return None if groups is None else n_distinct(groups.codes)
-
-    def event(self, i: int, name: str) -> SummedEvent:
-        """What is known of one event."""
-        return SummedEvent(name, self, i, next(self._own([i])))
-
-    def each(self, names: Sequence[str]) -> Iterator[Callable[[], SummedEvent]]:
-        """What gives each event, one after the other."""
-        events = zip(names, self._own(range(self.n_events)), strict=True)
-        return (partial(SummedEvent, name, self, i, event) for i, (name, event) in enumerate(events))
-
-    def of(self, i: int) -> EventBins:
-        """The distinct forecasts of one event."""
-        return self.event(i, "").bins
-
-    @property
-    def exact(self) -> bool:
-        """Rows in memory are not counted in bins."""
-        return True
-
-    def _own(self, only: Collection[int] | None = None) -> Iterator[BinaryEvent]:
-        """Some of the events, or all; the one about the most likely class is the last."""
-        top, first = vars(self)["_top"], vars(self)["_first"]
-        only = range(self.n_events + 1) if only is None else only
-        yield from self.rows.each([first + i for i in only if i < self.n_events])
-        if top is not None and self.n_events in only:
+    def events(only: Collection[int] | None = None) -> Iterator[BinaryEvent]:
+        only = range(n_events + 1) if only is None else only
+        yield from rows.each([first + i for i in only if i < n_events])
+        if top is not None and n_events in only:
             yield top()
 
-    def merge(self, other: EventSums) -> EventSums:  # type: ignore[override]
-        """The sums of the rows of both; neither is changed."""
-        own = {field.name: getattr(self, field.name) for field in fields(EventSums)}
-        return EventSums(**own).merge(other)
+    def add_up() -> EventSums:
+        return sums_of(rows, events(), n_events, how)
 
-    def fitting(self) -> EventSums:
-        """Themselves: rows in memory are not counted in bins."""
-        return self
-
-    def at_most(self, keys: int, spare: int = 1) -> EventSums:
-        """Themselves: rows in memory are not counted in bins."""
-        return self
-
-    @cached_property
-    def _added_up(self) -> EventSums:
-        """What needs no order of the rows."""
-        return sums_of(self.rows, self._own(), self.n_events, vars(self)["_how"])
-
-    @cached_property  # type: ignore[misc]
-    def weight(self) -> Sum:
-        """(3,) sums of w, of w*w, and the number of rows."""
-        w = next(self._own([0])).of_rows(self.rows.mass)
-        return Sum.of([w.sum(), (w * w).sum(), len(w)])
-
-    @cached_property  # type: ignore[misc]
-    def totals(self) -> Sum:
-        """(n_events + 1, 5) sums over all rows."""
-        return self._added_up.totals
-
-    @cached_property  # type: ignore[misc]
-    def whole(self) -> bool:
-        """Whether all weights are whole numbers."""
-        return self._added_up.whole
-
-    @cached_property  # type: ignore[misc]
-    def labels(self) -> Any:
-        """The groups."""
-        return self._added_up.labels
-
-    @cached_property  # type: ignore[misc]
-    def groups(self) -> Floats | None:
-        """The sums of each group."""
-        return self._added_up.groups
-
-    @cached_property  # type: ignore[misc]
-    def sample(self) -> Keyed | None:
-        """A few rows."""
-        make = vars(self)["_sample"]
-        return None if make is None else make()
-
-    @cached_property  # type: ignore[misc]
-    def forecasts(self) -> KeyedSums:
-        """The sums of every event by exact key."""
-        tables = {}
-        for i, event in enumerate(self._own()):
-            bins = bins_of_rows(event, event.of_rows(self.rows.weights))
-            sums = np.stack([bins.weight, bins.happened, bins.claimed, bins.squares], axis=1)
-            least = bins.least[:, None]
-            tables[i] = Keyed((Run(exact_keys(bins.least), Sum.of(sums), least, least),))
-        return KeyedSums(forecast_keys, EXACT, tables)
+    return EventsInMemory(rows, n_events, events, add_up, sample)
 
 
 def sums_of(
@@ -273,18 +174,18 @@ class EventRecipe(Recipe[EventSums]):
             return {}
         return {"n_events": n_events(self.how(known["classes"]), known["classes"])}
 
-    def take(self, part: Part) -> EventSums:
+    def take(self, part: Part) -> Any:
         """Sum up the rows of one part."""
         return self.more(part, None)
 
-    def more(self, part: Part, found: EventSums | None) -> EventSums:
+    def more(self, part: Part, found: EventSums | None) -> Any:
         """Sum up the rows of one part, in bins where the rows so far are; rows in memory when asked to."""
         n_classes = part.models[self.model].n_classes
         how = self.how(n_classes)
         source, n = RowEvents(self.model, how), n_events(how, n_classes)
         rows, top = source.read(part), partial(source.most_likely, part)
         if part.whole:
-            return HeldEvents(rows, n, how, top, sample=partial(self.sample, part))
+            return in_memory(rows, n, how, top=top, sample=partial(self.sample, part))
         events = itertools.chain(rows.each(), (make() for make in [top] if self.with_top))
         exact = (found is None or found.exact) and not _too_many(rows, n + self.with_top)
         sums = counted_sums(rows, events, n, how, exact=exact)
@@ -433,7 +334,7 @@ class ListSums(Summary, kind="event histograms of lists"):
         Of the lists that have weight: their number, how many are invalid, and the length of the longest.
     """
 
-    events: Mapping[str, EventSums] = merges(Each(Valued(EventSums, packed=True), "union"))
+    events: Mapping[str, Events] = merges(Each(Valued(EventSums, packed=True), "union"))
     totals: Sum = merges(Sums(3))
     n_lists: int = merges(Whole())
     n_invalid: int = merges(Whole())
@@ -496,10 +397,10 @@ class ListEventRecipe(Recipe[ListSums]):
             sums = Sum.of(sums.high / w.max())
             return ListSums(Statements.of(lists).sums(self.places), sums, *numbers)
         rows = ListSource(self.model, names, self.scored).of(found)
-        events: dict[str, EventSums] = {}
+        events: dict[str, Events] = {}
         for i, name in enumerate(names):
             if part.whole:
-                events[name] = HeldEvents(rows, 1, SQUARED, first=i)
+                events[name] = in_memory(rows, 1, SQUARED, first=i)
                 continue
             exact = before is None or name not in before.events or before.events[name].exact
             events[name] = counted_sums(rows, rows.each([i]), 1, SQUARED, exact=exact)

@@ -20,7 +20,7 @@ from verax.analyses.calibration.sources import (
     check_places,
     refuse_places,
 )
-from verax.analyses.calibration.sums import EventSums, SummedEvent
+from verax.analyses.calibration.sums import Events, SummedEvent
 from verax.analyses.calibration.uncertainty import SecondLook, look_at
 from verax.analyses.unitsums import check_weight
 from verax.common.checks import check_flag
@@ -141,9 +141,7 @@ class _Stated:
     source: EventSource
 
     @classmethod
-    def of(
-        cls, found: EventSums | ListSums, recipe: EventRecipe | ListEventRecipe, handle: Handle
-    ) -> _Stated:
+    def of(cls, found: Events | ListSums, recipe: EventRecipe | ListEventRecipe, handle: Handle) -> _Stated:
         """The places of lists; classes, of which two have one curve, or thresholds."""
         if isinstance(found, ListSums):
             assert isinstance(recipe, ListEventRecipe)
@@ -169,7 +167,7 @@ class _Stated:
 
 
 def read_reliability(
-    found: EventSums | ListSums,
+    found: Events | ListSums,
     recipe: EventRecipe | ListEventRecipe,
     handle: Handle,
     plan: Resampling,
@@ -185,7 +183,7 @@ def read_reliability(
         if i in stated.shown
     ]
     about = stated.how.thresholds, handle.n_classes, plan.replicates, plan.confidence, plan.seed
-    if isinstance(found, EventSums):
+    if not isinstance(found, ListSums):
         return Reliability(tuple(curves), about[0], found.n_rows, *about[1:])
     assert isinstance(recipe, ListEventRecipe)
     return ListReliability(

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,13 +23,14 @@ from verax.analyses.calibration.sources import PartEvents
 from verax.common.caching import cached_property
 from verax.common.hashing import mixed
 from verax.common.packing import UnreadableError
+from verax.common.sorting import n_distinct
 from verax.common.specs import Spec, Truth, Valued, Whole
 from verax.common.stored import Sizes, mapping, only_weights, within
 from verax.common.stored import whole as whole_number
 from verax.common.summaries import Summary, merges
 from verax.engines.clusters import ByLabel, GroupLabels
 from verax.engines.keyed import Keyed, KeyedSums, Run
-from verax.engines.keys import EXACT, MOST_KEY, forecast_keys
+from verax.engines.keys import EXACT, MOST_KEY, exact_keys, forecast_keys
 from verax.engines.sums import Sum, Sums
 from verax.inputs.arrays import Floats, Ints
 from verax.kernels.ledger import compiles
@@ -379,21 +380,18 @@ class EventSums(Summary, kind="event histograms", version=3):
 
     # ---- what conclusions ask ----------------------------------------------------------------
 
+    # The rows themselves, where they are in memory.
+    rows: ClassVar[None] = None
+
     @property
-    def rows(self) -> PartEvents | None:
-        """The rows themselves, where they are in memory."""
-        return None
+    def sums(self) -> EventSums:
+        """Themselves, as of rows in memory."""
+        return self
 
     @property
     def n_groups(self) -> int | None:
         """The number of groups; None without groups."""
         return None if self.groups is None else len(self.groups)
-
-    def mean_loss(self, i: int, how: Split) -> float:
-        """The mean loss of an event; infinite where a row has an infinite one."""
-        totals = self.totals.high[i]
-        # Losses were summed in natural logarithms.
-        return math.inf if totals[INFINITE] > 0 else how.unit * float(totals[LOSS] / self.weight.high[0])
 
     def event(self, i: int, name: str) -> SummedEvent:
         """What is known of one event."""
@@ -402,6 +400,116 @@ class EventSums(Summary, kind="event histograms", version=3):
     def each(self, names: Sequence[str]) -> Iterator[Callable[[], SummedEvent]]:
         """What gives each event, one after the other."""
         return (partial(self.event, i, name) for i, name in enumerate(names))
+
+
+@dataclass(frozen=True, eq=False)
+class EventsInMemory:
+    """The events of rows in memory: what they add up to is added up when it is asked for.
+
+    Conclusions ask for one event after the other, whose rows are then sorted, and not for the sums of all.
+
+    Attributes
+    ----------
+    rows : PartEvents
+        The rows.
+    n_events : int
+        The number of classes or thresholds.
+    events : callable
+        Yields the events one after the other: all of them, or only some by their numbers. One more is that
+        the most likely class happens, except of lists.
+    add_up, draw : callable
+        Make the sums, without those by forecast, and the sample.
+    """
+
+    rows: PartEvents
+    n_events: int
+    events: Callable[..., Iterator[BinaryEvent]]
+    add_up: Callable[[], EventSums]
+    draw: Callable[[], Keyed | None]
+    # They are not counted in bins.
+    exact: ClassVar[bool] = True
+
+    @cached_property
+    def _added_up(self) -> EventSums:
+        return self.add_up()
+
+    @cached_property
+    def weight(self) -> Sum:
+        """(3,) sums of w, of w*w, and the number of rows."""
+        w = next(self.events([0])).of_rows(self.rows.mass)
+        return Sum.of([w.sum(), (w * w).sum(), len(w)])
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows that have weight."""
+        return int(self.weight.high[2])
+
+    @property
+    def n_groups(self) -> int | None:
+        """The number of groups; None without groups."""
+        return None if self.rows.groups is None else n_distinct(self.rows.groups.codes)
+
+    @property
+    def totals(self) -> Sum:
+        """(n_events + 1, 5) sums over all rows."""
+        return self._added_up.totals
+
+    @property
+    def whole(self) -> bool:
+        """Whether all weights are whole numbers."""
+        return self._added_up.whole
+
+    @property
+    def labels(self) -> Any:
+        """The groups."""
+        return self._added_up.labels
+
+    @property
+    def groups(self) -> Floats | None:
+        """The sums of each group."""
+        return self._added_up.groups
+
+    @cached_property
+    def sample(self) -> Keyed | None:
+        """A few rows."""
+        return self.draw()
+
+    def of(self, i: int) -> EventBins:
+        """The distinct forecasts of one event."""
+        return self.event(i, "").bins
+
+    def event(self, i: int, name: str) -> SummedEvent:
+        """What is known of one event."""
+        return SummedEvent(name, self, i, next(self.events([i])))
+
+    def each(self, names: Sequence[str]) -> Iterator[Callable[[], SummedEvent]]:
+        """What gives each event, one after the other."""
+        events = zip(names, self.events(range(self.n_events)), strict=True)
+        return (partial(SummedEvent, name, self, i, event) for i, (name, event) in enumerate(events))
+
+    @property
+    def sums(self) -> EventSums:
+        """The sums of all, by exact forecast, as of rows that come in parts."""
+        tables = {}
+        for i, event in enumerate(self.events()):
+            bins = bins_of_rows(event, event.of_rows(self.rows.weights))
+            columns = np.stack([bins.weight, bins.happened, bins.claimed, bins.squares], axis=1)
+            least = bins.least[:, None]
+            tables[i] = Keyed((Run(exact_keys(bins.least), Sum.of(columns), least, least),))
+        forecasts = KeyedSums(forecast_keys, EXACT, tables)
+        return replace(self._added_up, forecasts=forecasts, sample=self.sample)
+
+    def merge(self, other: Events) -> EventSums:
+        """The sums of the rows of both; neither is changed."""
+        return self.sums.merge(other.sums)
+
+    def to_bytes(self) -> bytes:
+        """The sums as bytes."""
+        return self.sums.to_bytes()
+
+
+# What is known of events, wherever their rows are.
+Events = EventSums | EventsInMemory
 
 
 @dataclass(frozen=True)
@@ -448,8 +556,8 @@ class SummedEvent:
     ----------
     name : str
         What the event is called.
-    sums : EventSums
-        The sums that it belongs to.
+    sums : Events
+        What it belongs to.
     i : int
         Its number in them.
     rows : BinaryEvent or None
@@ -457,7 +565,7 @@ class SummedEvent:
     """
 
     name: str
-    sums: EventSums
+    sums: Events
     i: int
     rows: BinaryEvent | None = None
 
@@ -518,7 +626,9 @@ class SummedEvent:
     def score(self, how: Split) -> float:
         """The mean loss; infinite where a row has an infinite loss."""
         if self.rows is None:
-            return self.sums.mean_loss(self.i, how)
+            totals, weight = self.sums.totals.high[self.i], float(self.sums.weight.high[0])
+            # Losses were summed in natural logarithms.
+            return math.inf if totals[INFINITE] > 0 else how.unit * float(totals[LOSS] / weight)
         if self.walk is not None and how.binary == "squared":
             return squared_error(self.rows)
         losses, weights = how.losses(self.rows.given, self.rows.rest, self.rows.happened), self.weights

@@ -25,7 +25,7 @@ from verax._settings import settings
 from verax.analyses.calibration.cells import ROUNDING, EventCells
 from verax.analyses.calibration.events import Split
 from verax.analyses.calibration.sources import EventSource, PartEvents
-from verax.analyses.calibration.sums import EventSums, SummedEvent, cells_of
+from verax.analyses.calibration.sums import Events, SummedEvent, cells_of
 from verax.analyses.units import CountedUnits, IndependentUnits, sums_at
 from verax.common.hashing import name_hash
 from verax.common.summaries import Summary, merges
@@ -114,7 +114,7 @@ class Uncertainty:
         return float(self.noise[i] + proportional)
 
 
-def units_of(sums: EventSums, copies: float | None) -> CountedUnits:
+def units_of(sums: Events, copies: float | None) -> CountedUnits:
     """What is independent: groups, or rows; `copies` is how many there are where weights count them."""
     if sums.groups is not None:
         weight = sums.groups[:, 0]
@@ -126,7 +126,7 @@ def units_of(sums: EventSums, copies: float | None) -> CountedUnits:
     return CountedUnits.of(int(n_rows), weight, squares, in_groups=False)
 
 
-def check_units(sums: EventSums, *, copies: bool) -> None:
+def check_units(sums: Events, *, copies: bool) -> None:
     """Refuse a single group and fractional copies where outcomes are drawn."""
     if sums.n_groups == 1:
         raise InputError("must name at least two groups for intervals", argument="groups")

@@ -10,7 +10,7 @@ from verax.analyses.calibration.cells import default_draws
 from verax.analyses.calibration.claims import read_claims, read_class_biases, read_overconfidence
 from verax.analyses.calibration.decomposition import fitted
 from verax.analyses.calibration.recipes import EventRecipe, ListEventRecipe
-from verax.analyses.calibration.sums import EventSums
+from verax.analyses.calibration.sums import Events
 from verax.analyses.comparison.compare import compare
 from verax.analyses.comparison.references import FREQUENCIES, UNIFORM, CountRecipe
 from verax.analyses.comparison.result import Comparison
@@ -135,7 +135,7 @@ def _calibration(
 
 
 def evidence_of(
-    handle: Handle, model: str, sums: EventSums, *, ordered: bool, plan: Resampling
+    handle: Handle, model: str, sums: Events, *, ordered: bool, plan: Resampling
 ) -> CalibrationEvidence:
     """What the rows of a model say of its calibration."""
     drawn = replace(plan, replicates=default_draws(handle.n_classes))
