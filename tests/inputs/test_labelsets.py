@@ -199,3 +199,10 @@ def test_thousands_of_labels_have_finite_scores(tmp_path):
     assert vx.spherical(y, lists) < 1
     with pytest.raises(vx.InputError, match="must be at most 10,000"):
         vx.TopLists.from_label_sets([[{0}]], labels=10_001)
+
+
+def test_several_labels_of_a_row_are_told_where_they_are_scored():
+    y, p = [[1, 1, 0], [0, 1, 0]], [[0.5, 0.3, 0.2], [0.2, 0.6, 0.2]]
+    for forecasts in (p, vx.TopLists.from_probabilities(p, 2)):
+        with pytest.raises(vx.InputError, match=r"row 0 holds \[1, 1, 0\].*from_label_probabilities"):
+            vx.evaluate(y, forecasts)

@@ -28,15 +28,11 @@ from verax.inputs.arrays import (
 )
 from verax.inputs.cumulative import monotone
 from verax.inputs.groups import Groups, kinds_of
-from verax.inputs.outcomes import Outcomes, check_classes, class_names
+from verax.inputs.outcomes import SEVERAL_LABELS, Outcomes, check_classes, class_names
 from verax.inputs.shares import Raters, Shares, one_class_needed, outcomes_of
 from verax.inputs.validity import MANY, Unity
 from verax.kernels.statistics import Form
 
-_LABELS = Remedy(
-    "For several labels at once, score label sets: vx.TopLists.from_label_probabilities(p, k).",
-    python_only=True,
-)
 _RESCALE = passing("to rescale", normalize=True)
 # So many steps in one direction are no chance.
 _TELLING = 6
@@ -501,7 +497,7 @@ class Forecasts:
         elif total.remedies and (kind := _thresholds_in(self._p)) is not None:
             total.remedies = (kind,)
         elif total.remedies and _are_labels(getattr(self.outcomes, "raw", None)):
-            total.remedies = (_LABELS, *total.remedies)
+            total.remedies = (SEVERAL_LABELS, *total.remedies)
         elif total.remedies and all(abs(value - 100) < 2 for value in total.values):
             total.remedies = (_PERCENTAGES, _RESCALE)
         elif total.remedies and any(abs(value - 1) > 0.5 for value in total.values):

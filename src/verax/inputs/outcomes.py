@@ -14,6 +14,10 @@ from verax.inputs.arrays import Array, Ints, kind_of, move_like, namespace_of, t
 
 # What stands for an outcome that is none of the classes. The pass over the rows counts these.
 UNKNOWN = -1
+SEVERAL_LABELS = Remedy(
+    "For several labels at once, score label sets: vx.TopLists.from_label_probabilities(p, k).",
+    python_only=True,
+)
 # Up to _MOST_HASHED classes, texts are looked up in a table by _DIGITS binary digits of a hash.
 _MOST_HASHED, _DIGITS = 64, 12
 # How many rows are looked up at a time: what a cache holds.
@@ -347,7 +351,8 @@ class Outcomes:
     def offenders(self) -> Offenders:
         """An empty list of offending rows, with the requirement that fits this form of `y`."""
         if self.raw.ndim == 2:
-            return Offenders("y", "rows must be one-hot: a single 1 and otherwise 0", "label")
+            required = "rows must be one-hot: a single 1 and otherwise 0"
+            return Offenders("y", required, "label", remedies=(SEVERAL_LABELS,))
         if self._table is not None:
             names = ", ".join(show(c) for c in self._table.classes[:6])
             more = ", ..." if self.n_classes > 6 else ""
