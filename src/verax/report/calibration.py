@@ -52,8 +52,8 @@ def calibrated(
             if i in at_once and event.sums.n_groups is None:
                 own[i] = drawn.of(i, event)
 
-        fits = fitted(sums[model], rule, handle, tests, also)
-        parts, looks[name] = fits.concluded(handle, model if problem.again else None)
+        fits = fitted(sums[model], rule, handle, tests, model, also)
+        parts, looks[name] = fits.concluded(handle, again=problem.again)
         parted[name] = replace(parts, n_rows=problem.n_rows)
     shown = shown or most_miscalibrated(parted)
     for model, name in problem.models.items():

@@ -7,7 +7,7 @@ components are returned, never the recalibrated rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
@@ -25,31 +25,25 @@ from verax.analyses.calibration.cells import (
     joint_gains,
 )
 from verax.analyses.calibration.components import Components, Decomposition, ListDecomposition
-from verax.analyses.calibration.events import Split, event_names, split
-from verax.analyses.calibration.recipes import EventRecipe, ListEventRecipe, ListSums
+from verax.analyses.calibration.events import event_names, split
+from verax.analyses.calibration.recipes import AllEvents, EventRecipe, ListEventRecipe, ListSums
 from verax.analyses.calibration.sources import (
     LISTED,
     UNLISTED,
-    EventSource,
-    ListSource,
     PartEvents,
-    RowEvents,
     split_of_lists,
 )
 from verax.analyses.calibration.sums import Events, SummedEvent, is_all
 from verax.analyses.calibration.uncertainty import (
-    EventFit,
     SecondLook,
     SecondRecipe,
     Uncertainty,
     check_units,
     looked_again,
-    n_wide,
     refits_for,
     uncertainty_of,
     units_of,
 )
-from verax.analyses.unitsums import check_weight
 from verax.common.memory import give_back
 from verax.engines.keyed import Keyed
 from verax.inference.intervals import Resampling, WeightsAre
@@ -173,81 +167,15 @@ def event_recipe(handle: Handle, model: str, rule: Rule, *, with_top: bool = Tru
 
 
 @dataclass(frozen=True)
-class _Scored:
-    """The events that a score is made of, as they were summed.
-
-    Attributes
-    ----------
-    how : Split
-        How they add up.
-    sums : tuple of Events
-        Their sums, in which they are one after the other.
-    names : tuple of tuple of str
-        The names of the events in each of the sums.
-    times : tuple of float
-        How many elements of each event a row has on average.
-    source : callable
-        Where the events of a model come from in another pass.
-    made : callable
-        Makes the decomposition, from what both kinds of it have.
-    """
-
-    how: Split
-    sums: tuple[Events, ...]
-    names: tuple[tuple[str, ...], ...]
-    times: tuple[float, ...]
-    source: Callable[[str], EventSource]
-    made: Callable[..., Decomposition]
-
-    @classmethod
-    def of(cls, found: Events | ListSums, rule: Rule, handle: Handle) -> _Scored:
-        """The classes or thresholds of distributions, or the events of lists."""
-        if isinstance(found, ListSums):
-            return cls._of_lists(found, rule, handle.n_classes)
-        if found.rows is None:
-            check_weight(float(found.weight.high[0]))
-        how = split(rule, handle.n_classes)
-        names = tuple(event_names(handle.class_names, how))
-        made = partial(Decomposition, n_rows=found.n_rows if found.rows is None else found.rows.n_rows)
-        return cls(how, (found,), (names,), (1.0,) * len(names), partial(RowEvents, how=how), made)
-
-    @classmethod
-    def _of_lists(cls, found: ListSums, rule: Rule, n_classes: int) -> _Scored:
-        how = split_of_lists(rule, n_classes)
-        weight, length, left_out = found.totals.high.tolist()
-        check_weight(weight)
-        times = {LISTED: length / weight, UNLISTED: 1.0}
-        names = tuple(name for name in times if name in found.events)
-        made = partial(
-            ListDecomposition,
-            n_rows=found.n_lists,
-            left_out=how.factor * left_out / weight,
-            mean_length=times[LISTED],
-            n_invalid=found.n_invalid,
-        )
-        return cls(
-            how,
-            tuple(found.events[name] for name in names),
-            tuple((name,) for name in names),
-            tuple(times[name] for name in names),
-            partial(ListSource, names=names, scored=True),
-            made,
-        )
-
-    def each(self) -> Iterator[Callable[[], SummedEvent]]:
-        """What gives each event, one after the other."""
-        for sums, names in zip(self.sums, self.names, strict=True):
-            yield from sums.each(names)
-
-
-@dataclass(frozen=True)
 class Fitted:
     """The events of a score after the first look at the rows.
 
     Attributes
     ----------
-    scored : _Scored
+    events : AllEvents
         The events as they were summed.
+    times : tuple of float
+        How many elements of each event a row has on average.
     rule : Rule
         The rule whose score they make.
     plan : Resampling
@@ -256,19 +184,23 @@ class Fitted:
         The name of each event, its components, and how much larger the middle two may be.
     cells : list of EventCells
         The cells in which outcomes are drawn; empty without draws.
+    made : callable
+        Makes the decomposition, from what those of rows and of lists both have.
     """
 
-    scored: _Scored
+    events: AllEvents
+    times: tuple[float, ...]
     rule: Rule
     plan: Resampling
     observed: list[tuple[str, Floats, float]]
     cells: list[EventCells]
+    made: Callable[..., Decomposition]
     _drawn: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def _sums(self) -> Events:
         """The sums of the event that all rows have an element of."""
-        return self.scored.sums[-1]
+        return self.events.last
 
     @property
     def rows(self) -> PartEvents | None:
@@ -284,37 +216,26 @@ class Fitted:
     def _copies(self) -> bool:
         return self.plan.copies and self._sums.n_groups is None
 
-    def again(self, model: str) -> SecondRecipe:
-        """The second look at the rows of a model."""
-        n_cells, sums = n_wide(len(self.cells)), self._sums
-        fits = [
-            EventFit.of(cells, observed, n_cells)
-            for cells, (_, observed, _) in zip(self.cells, self.observed, strict=True)
-        ]
-        return SecondRecipe.of(
-            self.scored.source(model),
-            self.scored.how,
-            fits,
-            self.scored.times,
-            float(sums.weight.high[0]),
-            sums.labels,
-            copies=self._copies,
-        )
+    def again(self) -> SecondRecipe:
+        """The second look at the rows."""
+        observed = [own for _, own, _ in self.observed]
+        events, copies = self.events, self._copies
+        return SecondRecipe.of(events.source, self.cells, observed, self.times, self._sums, copies=copies)
 
     def miscalibrations(self, look: SecondLook | None, n: int, seed: int) -> list[Floats]:
         """For each event, the miscalibrations of n draws of calibrated forecasts; those of all events belong
         together. Empty for groups without a second look, and for their log scores.
         """
         if self._sums.n_groups is None:
-            sample = self.scored.sums[0].sample
-            if sample is not None and self.scored.how.binary == "squared" and is_all(sample, self._n_rows):
+            sample = self.events.sums[0].sample
+            if sample is not None and self.events.how.binary == "squared" and is_all(sample, self._n_rows):
                 return list(self._joint(sample, n, seed)[:, :n])
             found = [
                 cells.miscalibrations(n, [seed, FORECAST, i], float(self.observed[i][1][1]))[:, None]
                 for i, cells in enumerate(self.cells)
             ]
             return [own[:, 0] for own in self._together(found, n, seed)]
-        if look is None or self.scored.how.binary != "squared":
+        if look is None or self.events.how.binary != "squared":
             return [np.zeros(0)] * len(self.cells)
         signs, found = look.random_signs(n, [seed, FORECAST]), []
         for i, (_, own, _) in enumerate(self.observed):
@@ -325,7 +246,7 @@ class Fitted:
 
     def by_chance(self, look: SecondLook | None, n: int, seed: int) -> Floats:
         """The miscalibrations of what all events add up to, in n draws of calibrated forecasts."""
-        factors = self.scored.how.factor * np.array(self.scored.times)
+        factors = self.events.how.factor * np.array(self.times)
         return _weighted(factors, self.miscalibrations(look, n, seed))
 
     def _optimism(self, look: SecondLook | None) -> list[Floats] | None:
@@ -355,7 +276,7 @@ class Fitted:
         if len(found) == 1:
             return found
         ordered = [own[np.argsort(own[:, 0], kind="stable")] for own in found]
-        sample = self.scored.sums[0].sample
+        sample = self.events.sums[0].sample
         gains = found[0].T[:1] if sample is None else self._joint(sample, n, seed)[:, :n]
         orders = np.argsort(np.argsort(gains, axis=1, kind="stable"), axis=1, kind="stable")
         orders = np.broadcast_to(orders, (len(found), n))
@@ -367,24 +288,21 @@ class Fitted:
         """
         n = max(n, self.plan.replicates)
         if self._drawn.get("seed") != (seed, n):
-            gains = joint_gains(sample, self.scored.how, self._n_rows, n, seed)
+            gains = joint_gains(sample, self.events.how, self._n_rows, n, seed)
             self._drawn.update(seed=(seed, n), gains=gains)
         return np.asarray(self._drawn["gains"])
 
-    def concluded(self, handle: Handle, model: str | None) -> tuple[Decomposition, SecondLook | None]:
-        """The decomposition, and the second look at the rows: those of `model`, or those in memory."""
-        rows = self.rows
-        if not self.plan.replicates or (rows is None and model is None):
+    def concluded(self, handle: Handle, *, again: bool) -> tuple[Decomposition, SecondLook | None]:
+        """The decomposition, and the second look at the rows; those elsewhere may be read `again` for it."""
+        if not self.plan.replicates or (self.rows is None and not again):
             return self.result(handle), None
-        recipe = self.again(model or "")
-        look = looked_again(recipe, rows, handle)
+        recipe = self.again()
+        look = looked_again(recipe, self.rows, handle)
         return self.result(handle, look, recipe.means), look
 
-    def tested(self, handle: Handle, model: str) -> Decomposition:
+    def tested(self, handle: Handle) -> Decomposition:
         """The decomposition with its test, and without intervals: groups alone take a second look."""
-        look = None
-        if self._sums.n_groups is not None:
-            look = looked_again(self.again(model), self.rows, handle)
+        look = None if self._sums.n_groups is None else looked_again(self.again(), self.rows, handle)
         return self.result(handle, look, uncertain=False)
 
     def result(
@@ -396,8 +314,8 @@ class Fitted:
         uncertain: bool = True,
     ) -> Decomposition:
         """The decomposition; `look` and the `means` that it knew tell how uncertain the components are."""
-        scored, plan, how = self.scored, self.plan, self.scored.how
-        factors = how.factor * np.array(scored.times)
+        plan, how = self.plan, self.events.how
+        factors = how.factor * np.array(self.times)
         accuracy: list[Uncertainty | None] = [None] * (len(self.observed) + 1)
         calibrated = [np.zeros(0)] * len(self.observed)
         if plan.replicates:
@@ -415,7 +333,7 @@ class Fitted:
             plan.confidence,
             float(sum(factor * (part.within or 0.0) for factor, part in zip(factors, parts, strict=True))),
         )
-        return scored.made(
+        return self.made(
             rule=repr(self.rule),
             whole=whole,
             parts=parts,
@@ -441,7 +359,7 @@ class Fitted:
                 least, constant = cells.expected
                 certain[i] = bool(look.infinite.high[i] > 0)
                 # Where certain forecasts may fail, the mean over the smooth recalibration is infinite.
-                given = float(look.expected.high[i]) / (weight * self.scored.times[i]) - least
+                given = float(look.expected.high[i]) / (weight * self.times[i]) - least
                 plug_ins[i] = means[i, 1] if certain[i] else given, constant - least
         copies = weight if self._copies else None
         units = units_of(sums, copies)
@@ -463,19 +381,36 @@ def fitted(
     rule: Rule,
     handle: Handle,
     plan: Resampling,
+    model: str,
     also: Callable[[int, SummedEvent], None] | None = None,
 ) -> Fitted:
-    """The events of sums, sorted and fitted once; so `also` may look at each: it is called with the number of
-    the event and the event, one at a time.
+    """The events of a model's sums, sorted and fitted once; so `also` may look at each: it is called with the
+    number of the event and the event, one at a time.
     """
-    scored = _Scored.of(found, rule, handle)
-    how, sums = scored.how, scored.sums[-1]
+    if isinstance(found, ListSums):
+        how = split_of_lists(rule, handle.n_classes)
+        events = AllEvents.of(found, how, (LISTED, UNLISTED), model, scored=True)
+        mean_length, left_out = (found.totals.high[1:] / found.totals.high[0]).tolist()
+        times = tuple(mean_length if name == LISTED else 1.0 for (name,) in events.names)
+        made: Callable[..., Decomposition] = partial(
+            ListDecomposition,
+            n_rows=found.n_lists,
+            left_out=how.factor * left_out,
+            mean_length=mean_length,
+            n_invalid=found.n_invalid,
+        )
+    else:
+        how = split(rule, handle.n_classes)
+        events = AllEvents.of(found, how, event_names(handle.class_names, how), model)
+        times = (1.0,) * found.n_events
+        made = partial(Decomposition, n_rows=found.n_rows if found.rows is None else found.rows.n_rows)
+    sums = events.last
     copies = plan.copies and sums.n_groups is None
     if plan.replicates:
         check_units(sums, copies=copies)
     n_rows = sums.n_rows if sums.rows is None else sums.rows.n_rows
     # Two events at a time, and none that waits: more would take much memory.
-    threads = min(2, n_cores()) if n_rows >= settings.threads_from and len(scored.times) > 1 else 1
+    threads = min(2, n_cores()) if n_rows >= settings.threads_from and len(times) > 1 else 1
     fitting = Lock()
 
     def fit(numbered: tuple[int, Callable[[], SummedEvent]]) -> tuple[str, Floats, float, EventCells | None]:
@@ -490,28 +425,19 @@ def fitted(
             give_back()
         return event.name, observed, within, cells
 
-    numbered = enumerate(scored.each())
+    numbered = enumerate(events.each())
     each = list(in_order(fit, numbered, threads, 0) if threads > 1 else map(fit, numbered))
-    return Fitted(
-        scored,
-        rule,
-        plan,
-        [(name, observed, within) for name, observed, within, _ in each],
-        [cells for *_, cells in each if cells is not None],
-    )
+    observed = [(name, own, within) for name, own, within, _ in each]
+    return Fitted(events, times, rule, plan, observed, [own for *_, own in each if own is not None], made)
 
 
 def read_decomposition(
-    found: Events | ListSums,
-    rule: Rule,
-    handle: Handle,
-    plan: Resampling,
-    model: str | None = None,
-    also: Callable[[int, SummedEvent], None] | None = None,
+    found: Events | ListSums, rule: Rule, handle: Handle, plan: Resampling, model: str | None = None
 ) -> Decomposition:
     """The decomposition from sums.
 
     The rows of `model` are looked at again for intervals, and for the draws of groups. Without a model there
     are only those of rows in memory.
     """
-    return fitted(found, rule, handle, plan, also).concluded(handle, model)[0]
+    fits = fitted(found, rule, handle, plan, model or "")
+    return fits.concluded(handle, again=model is not None)[0]

@@ -20,6 +20,7 @@ from verax.analyses.calibration.sources import (
     SQUARED,
     UNLISTED,
     WHOLE,
+    EventSource,
     ListSource,
     PartEvents,
     RowEvents,
@@ -28,8 +29,9 @@ from verax.analyses.calibration.sources import (
     outcomes,
     place_name,
 )
-from verax.analyses.calibration.sums import Events, EventsInMemory, EventSums, sample_of
+from verax.analyses.calibration.sums import Events, EventsInMemory, EventSums, SummedEvent, sample_of
 from verax.analyses.parts import dense, probabilities
+from verax.analyses.unitsums import check_weight
 from verax.common.packing import UnreadableError
 from verax.common.sorting import n_distinct
 from verax.common.specs import Each, Valued, Whole
@@ -405,3 +407,52 @@ class ListEventRecipe(Recipe[ListSums]):
             exact = before is None or name not in before.events or before.events[name].exact
             events[name] = counted_sums(rows, rows.each([i]), 1, SQUARED, exact=exact)
         return ListSums(events, sums, *numbers)
+
+
+# ---- all events --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AllEvents:
+    """The events of rows or of lists, one after the other, as they were summed.
+
+    Attributes
+    ----------
+    how : Split
+        How each is scored.
+    sums : tuple of Events
+        Their sums: those of rows together, those of lists each alone.
+    names : tuple of tuple of str
+        The names of the events in each of the sums.
+    source : EventSource
+        Where the events come from in another pass.
+    """
+
+    how: Split
+    sums: tuple[Events, ...]
+    names: tuple[tuple[str, ...], ...]
+    source: EventSource
+
+    @classmethod
+    def of(
+        cls, found: Events | ListSums, how: Split, names: Sequence[str], model: str, *, scored: bool = False
+    ) -> AllEvents:
+        """The classes or thresholds of distributions, or the events of lists that have one; with weight."""
+        if isinstance(found, ListSums):
+            check_weight(float(found.totals.high[WEIGHT]))
+            names = tuple(name for name in names if name in found.events)
+            sums, alone = tuple(found.events[name] for name in names), tuple((name,) for name in names)
+            return cls(how, sums, alone, ListSource(model, names, scored))
+        if found.rows is None:
+            check_weight(float(found.weight.high[0]))
+        return cls(how, (found,), (tuple(names),), RowEvents(model, how))
+
+    @property
+    def last(self) -> Events:
+        """The sums of the event that all rows have an element of."""
+        return self.sums[-1]
+
+    def each(self) -> Iterator[Callable[[], SummedEvent]]:
+        """What gives each event."""
+        for sums, names in zip(self.sums, self.names, strict=True):
+            yield from sums.each(names)

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from typing import Unpack
 
+from verax.analyses.calibration.cells import EventCells
 from verax.analyses.calibration.claims import read_claims
 from verax.analyses.calibration.curves import ListReliability, Reliability, curve_of, with_whole_band
-from verax.analyses.calibration.events import Split, event_names
-from verax.analyses.calibration.recipes import WEIGHT, EventRecipe, ListEventRecipe, ListSums
+from verax.analyses.calibration.events import event_names
+from verax.analyses.calibration.recipes import AllEvents, EventRecipe, ListEventRecipe, ListSums
 from verax.analyses.calibration.sources import (
     SQUARED,
     WHOLE,
-    EventSource,
-    ListSource,
-    RowEvents,
     check_places,
     refuse_places,
 )
-from verax.analyses.calibration.sums import Events, SummedEvent
-from verax.analyses.calibration.uncertainty import SecondLook, look_at
-from verax.analyses.unitsums import check_weight
+from verax.analyses.calibration.sums import Events
+from verax.analyses.calibration.uncertainty import SecondLook, SecondRecipe, looked_again
 from verax.common.checks import check_flag
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.handles import Handle
@@ -119,53 +114,6 @@ def reliability(
     return diagram.with_skipped(found.skipped)
 
 
-@dataclass(frozen=True)
-class _Stated:
-    """The events that may have curves, as they were summed.
-
-    Attributes
-    ----------
-    how : Split
-        How each is scored.
-    each : callable
-        Gives the events one after the other.
-    shown : range
-        The numbers of those that have curves.
-    source : EventSource
-        Where the events come from in another pass.
-    """
-
-    how: Split
-    each: Callable[[], Iterator[Callable[[], SummedEvent]]]
-    shown: range
-    source: EventSource
-
-    @classmethod
-    def of(cls, found: Events | ListSums, recipe: EventRecipe | ListEventRecipe, handle: Handle) -> _Stated:
-        """The places of lists; classes, of which two have one curve, or thresholds."""
-        if isinstance(found, ListSums):
-            assert isinstance(recipe, ListEventRecipe)
-            check_weight(float(found.totals.high[WEIGHT]))
-            listed = tuple(recipe.names(found))
-            events = [partial(found.events[name].event, 0, name) for name in listed]
-            return cls(SQUARED, partial(iter, events), range(len(listed)), ListSource(recipe.model, listed))
-        assert isinstance(recipe, EventRecipe)
-        if found.rows is None:
-            check_weight(float(found.weight.high[0]))
-        how = recipe.how(handle.n_classes)
-        names = event_names(handle.class_names, how)
-        first = int(handle.n_classes == 2 and not how.thresholds)
-        return cls(how, partial(found.each, names), range(first, len(names)), RowEvents(recipe.model, how))
-
-    def second_look(self, handle: Handle, *, again: bool) -> SecondLook | None:
-        """The second look at rows that belong to groups; None where they do not, or cannot be looked at."""
-        events = [make() for make in self.each()]
-        sums = events[-1].sums
-        if sums.n_groups is None or (sums.rows is None and not again):
-            return None
-        return look_at(events, self.how, self.source, handle)
-
-
 def read_reliability(
     found: Events | ListSums,
     recipe: EventRecipe | ListEventRecipe,
@@ -175,14 +123,22 @@ def read_reliability(
     again: bool = False,
 ) -> Reliability:
     """The curves from sums; bands of groups take a second look at rows, which may be read again for it."""
-    stated = _Stated.of(found, recipe, handle)
-    look = stated.second_look(handle, again=again) if plan.replicates else None
+    if isinstance(found, ListSums):
+        assert isinstance(recipe, ListEventRecipe)
+        first, events = 0, AllEvents.of(found, SQUARED, recipe.names(found), recipe.model)
+    else:
+        assert isinstance(recipe, EventRecipe)
+        how = recipe.how(handle.n_classes)
+        # Two classes without an order have one curve.
+        first = int(handle.n_classes == 2 and not how.thresholds)
+        events = AllEvents.of(found, how, event_names(handle.class_names, how), recipe.model)
+    look = _second_look(events, handle, again=again) if plan.replicates else None
     curves = [
-        with_whole_band(curve_of(i, make(), stated.how, plan, look))
-        for i, make in enumerate(stated.each())
-        if i in stated.shown
+        with_whole_band(curve_of(i, make(), events.how, plan, look))
+        for i, make in enumerate(events.each())
+        if i >= first
     ]
-    about = stated.how.thresholds, handle.n_classes, plan.replicates, plan.confidence, plan.seed
+    about = events.how.thresholds, handle.n_classes, plan.replicates, plan.confidence, plan.seed
     if not isinstance(found, ListSums):
         return Reliability(tuple(curves), about[0], found.n_rows, *about[1:])
     assert isinstance(recipe, ListEventRecipe)
@@ -196,3 +152,15 @@ def read_reliability(
         found.n_invalid,
         in_cells=recipe.cells and found.events[WHOLE].rows is None,
     )
+
+
+def _second_look(events: AllEvents, handle: Handle, *, again: bool) -> SecondLook | None:
+    """The second look at rows that belong to groups; None where they do not, or cannot be looked at."""
+    sums, how = events.last, events.how
+    if sums.n_groups is None or (sums.rows is None and not again):
+        return None
+    made = [make() for make in events.each()]
+    cells = [EventCells.of(event, how, copies=False) for event in made]
+    observed = [event.components(how)[0] for event in made]
+    recipe = SecondRecipe.of(events.source, cells, observed, (1.0,) * len(made), sums, copies=False)
+    return looked_again(recipe, sums.rows, handle)

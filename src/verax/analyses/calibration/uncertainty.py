@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from verax._settings import settings
 from verax.analyses.calibration.cells import ROUNDING, EventCells
 from verax.analyses.calibration.events import Split
 from verax.analyses.calibration.sources import EventSource, PartEvents
-from verax.analyses.calibration.sums import Events, SummedEvent, cells_of
+from verax.analyses.calibration.sums import Events, cells_of
 from verax.analyses.units import CountedUnits, IndependentUnits, sums_at
 from verax.common.hashing import name_hash
 from verax.common.summaries import Summary, merges
@@ -320,23 +321,25 @@ class SecondRecipe(Recipe[SecondLook]):
     def of(
         cls,
         source: EventSource,
-        how: Split,
-        fits: Sequence[EventFit],
+        cells: Sequence[EventCells],
+        observed: Sequence[Floats],
         times: Sequence[float],
-        weight: float,
-        labels: Any,
+        sums: Events,
         *,
         copies: bool,
     ) -> SecondRecipe:
-        """For rows of these groups; None without groups."""
-        slots, names = 0, None
+        """For events of these cells, with the components of their scores; `sums` are those of an event that all
+        rows have an element of.
+        """
+        how, slots, names, labels = cells[0].how, 0, None, sums.labels
+        fits = tuple(map(partial(EventFit.of, n_cells=n_wide(len(cells))), cells, observed))
         if labels is not None:
-            cells = max(int(fit.wide[-1]) + 1 for fit in fits)
-            slots = max(8, min(settings.group_slots, _SLOTS // (len(fits) * cells)))
+            n_cells = max(int(fit.wide[-1]) + 1 for fit in fits)
+            slots = max(8, min(settings.group_slots, _SLOTS // (len(fits) * n_cells)))
             names = np.sort(_hashed(labels)) if len(labels) <= slots else None
             slots = min(slots, len(labels))
-        factors = tuple(how.factor * each for each in times)
-        return cls(source, how, tuple(fits), tuple(times), factors, weight, copies, slots, names)
+        factors, weight = tuple(how.factor * each for each in times), float(sums.weight.high[0])
+        return cls(source, how, fits, tuple(times), factors, weight, copies, slots, names)
 
     @property
     def means(self) -> Floats:
@@ -440,17 +443,3 @@ def looked_again(recipe: SecondRecipe, rows: PartEvents | None, handle: Handle) 
         return None
     found: SecondLook = handle.summarise({"again": recipe})["again"]
     return found
-
-
-def look_at(
-    events: Sequence[SummedEvent], how: Split, source: EventSource, handle: Handle
-) -> SecondLook | None:
-    """The second look at events that are shown one by one."""
-    sums, n_cells = events[-1].sums, n_wide(len(events))
-    fits = [
-        EventFit.of(EventCells.of(event, how, copies=False), event.components(how)[0], n_cells)
-        for event in events
-    ]
-    weight, times = float(sums.weight.high[0]), (1.0,) * len(fits)
-    recipe = SecondRecipe.of(source, how, fits, times, weight, sums.labels, copies=False)
-    return looked_again(recipe, sums.rows, handle)

@@ -120,11 +120,11 @@ def _look_again(
     later: dict[Any, dict[str, SecondRecipe]] = {}
     for label in found.labels:
         for model in handle.models:
-            events = fitted(found[label][f"events:{model}"], rule, handle, plan)
+            events = fitted(found[label][f"events:{model}"], rule, handle, plan, model)
             if not plan.replicates:
                 looked[label, model] = events, None, None
                 continue
-            recipe = events.again(model)
+            recipe = events.again()
             look = None
             if events.rows is not None:
                 look = recipe.at(events.rows)

@@ -139,7 +139,7 @@ def evidence_of(
 ) -> CalibrationEvidence:
     """What the rows of a model say of its calibration."""
     drawn = replace(plan, replicates=default_draws(handle.n_classes))
-    parts = fitted(sums, RULES["rps" if ordered else "brier"], handle, drawn).tested(handle, model)
+    parts = fitted(sums, RULES["rps" if ordered else "brier"], handle, drawn, model).tested(handle)
     weight, squares = sums.weight.high.tolist()[:2]
     slopes = None
     if ordered or handle.n_classes == 2:
