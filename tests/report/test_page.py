@@ -7,6 +7,8 @@ import re
 import unicodedata
 from itertools import pairwise
 
+import altair
+import jsonschema
 import numpy as np
 import pytest
 
@@ -39,6 +41,16 @@ def test_sections_stand_in_order_and_are_readable_without_eyes(ordered):
     assert {a["data-chart"] for a in plots} == set(charts)
     ids = [a["id"] for _, a in page.elements if "id" in a]
     assert len(ids) == len(set(ids))
+
+
+def test_charts_follow_the_schema(ordered):
+    y, p = sample(200)
+    two = Report.of((y > 1).astype(int), {"a": p[:, 2:].sum(axis=1), "b": p[:, 3:].sum(axis=1)})
+    for html in (ordered[-1].to_html(), two.to_html()):
+        for chart in json.loads(re.search('id="charts">(.*?)</script>', html).group(1)).values():
+            altair.Chart.from_dict(chart)
+            with pytest.raises(jsonschema.ValidationError):
+                altair.Chart.from_dict(chart | {"height": [1]})
 
 
 def test_the_page_shows_the_numbers(ordered):

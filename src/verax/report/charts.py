@@ -265,7 +265,7 @@ def finish(chart: Any, height: Any, *signals: str) -> Spec:
         width="container", height=height, background="transparent", autosize=alt.AutoSizeParams(type="fit-x")
     )
     chart = chart.add_params(*(alt.param(name=name, value=[] if name == "labels" else 0) for name in signals))
-    spec: Spec = chart.to_dict()
+    spec: Spec = chart.to_dict(validate=altair().utils.schemapi.DEBUG_MODE)
     # The page has a configuration of its own, and its one version of Vega-Lite.
     return {key: value for key, value in spec.items() if key not in ("config", "$schema")}
 

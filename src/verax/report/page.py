@@ -36,7 +36,9 @@ def render(contents: Contents, verdict: Verdict, **about: Any) -> str:
     check_packages()
     context = context_of(contents, verdict, **about)
     script = bundle() + "\n" + _asset("report.js")
-    drawn = all_charts(contents) | rate_charts(contents) | rater_charts(contents)
+    # Drawings are the same for every page, and tests hold them to the schema: that takes longer than drawing.
+    with altair().utils.schemapi.debug_mode(False):
+        drawn = all_charts(contents) | rate_charts(contents) | rater_charts(contents)
     charts = json.dumps(drawn, allow_nan=False, separators=(",", ":"))
     return str(
         _environment()
