@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -71,8 +70,6 @@ from verax.scores.decisions import cheapest
 from verax.scores.metrics import CostsLike, cost_matrix, expected_cost_of
 from verax.scores.registry import RULES, name_of
 
-# What conclusions need after the pass over the rows, and what the page needs after these.
-_SOLVERS, _CHARTS = "scipy.optimize", "altair"
 _RANKS = (
     "Ranks of the worst rows by other scores come from histograms of losses; where these do not settle a "
     "rank, its range is shown, such as “12 to 15”."
@@ -89,8 +86,7 @@ def look_at(
     crossed, handle = handle, handle.one_way()
     recipes = recipes_of(handle, problem, plan)
     # Charts take much memory even before they are drawn: rows in memory are let go of first.
-    packages = [_SOLVERS] if handle.kept is not None else [_SOLVERS, _CHARTS]
-    with meanwhile(partial(_load, packages)):
+    with nullcontext() if handle.kept is not None else meanwhile(_load_charts):
         found = handle.summarise(recipes)
         if crossed is not handle:
             cards = {name: recipe for name, recipe in recipes.items() if isinstance(recipe, CardRecipe)}
@@ -102,11 +98,10 @@ def look_at(
     return conclusion.contents()
 
 
-def _load(packages: Sequence[str]) -> None:
-    """Import packages that take long to import; missing ones are reported where needed."""
-    for name in packages:
-        with suppress(ImportError):
-            import_module(name)
+def _load_charts() -> None:
+    """Import the package that draws, which takes long; one that is missing is reported where needed."""
+    with suppress(ImportError):
+        import_module("altair")
 
 
 # ---- what is asked -----------------------------------------------------------------------------
@@ -241,7 +236,7 @@ class _Conclusion:
         tests = replace(plan, replicates=plan.replicates if problem.lists else replicates)
         findings = self._lists() if problem.lists else self._distributions(tests)
         self._forget_rows()
-        with meanwhile(partial(_load, [_CHARTS])):
+        with meanwhile(_load_charts):
             return self._contents(findings)
 
     def _contents(self, findings: list[Findings]) -> Contents:
