@@ -280,8 +280,10 @@ class _Judge:
         found = []
         for i, line in off[:1]:
             event = evidence.event(i if evidence.ordered else 1)
-            ends = f"{100 * evidence.confidence:g}% CI {span(line.slope_interval, 2)}"
-            size = f"calibration slope {number(line.slope, 2)}, {ends}"
+            # An interval that ends just below 1 must not be shown as one that ends at 1.
+            digits = next((d for d in (2, 3, 4) if 1 not in {round(e, d) for e in line.slope_interval}), 2)
+            ends = f"{100 * evidence.confidence:g}% CI {span(line.slope_interval, digits)}"
+            size = f"calibration slope {number(line.slope, digits)}, {ends}"
             slightly = "slightly " if abs(line.slope - 1) < _SLIGHT_SLOPE else ""
             side = "too extreme" if line.slope < 1 else "not extreme enough"
             which = f"{self._its} probabilities of {event} are"
