@@ -228,6 +228,7 @@ def test_the_conda_recipe_has_the_dependencies_of_the_package():
     assert recipe["requirements"]["run"] == [f"python {project()['requires-python']}", *stated]
     assert recipe["package"]["name"] == project()["name"]
 
+
 def test_the_page_on_dependencies_names_all_of_the_base_install():
     page = (ROOT / "docs/internals/dependencies.md").read_text(encoding="utf-8")
     names = [re.split(r"[>;]", text)[0] for text in project()["dependencies"]]

@@ -204,7 +204,9 @@ def _identity(path: Path) -> object:
     try:
         found = path.stat()
     except (OSError, ValueError):
-        return os.path.normcase(os.path.realpath(path))
+        whole = os.path.normcase(os.path.realpath(path))
+        # The files of macOS have one name in capitals and in small letters.
+        return whole.casefold() if sys.platform == "darwin" else whole
     return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -74,12 +75,21 @@ def files_of(path: Path) -> list[Path]:
         return [path] if lake_of(path) or not path.is_dir() else files_in(path, _ENDINGS)
 
 
+def _place_of(file: Path) -> object:
+    """What tells a file from others; by name alone it could be named again in capitals, or by a hard link."""
+    with suppress(OSError, ValueError):
+        state = os.stat(file)
+        if state.st_ino and stat.S_ISREG(state.st_mode):
+            return state.st_dev, state.st_ino
+    return os.path.normcase(os.path.realpath(file))
+
+
 def files_once(paths: Sequence[Path]) -> list[Path]:
     """The files that are named, with those in folders; refuse one that is named twice."""
-    found: dict[str, Path] = {}
+    found: dict[object, Path] = {}
     for path in paths:
         for file in files_of(path):
-            where = os.path.realpath(file)
+            where = _place_of(file)
             known = found.get(where)
             if known is not None:
                 raise InputError(
