@@ -1,6 +1,7 @@
 """How many small faults of the source the tests find: seeded, each fault against the tests nearest to it.
 
     python tests/mutate.py --count 60 --seed 1
+    python tests/mutate.py --count 9 --within 'retention/bins|inputs/options'
     python tests/mutate.py --covered .coverage      # the tests that run the changed line, cheapest first
 
 A fault is one flipped comparison, one number that is off by one, one dropped or negated term, or one merge
@@ -126,15 +127,15 @@ def faults(path: Path) -> list[Fault]:
     return found
 
 
-def sample(count: int, seed: int) -> list[Fault]:
-    """Faults at random: first a file, by how much is in it, then a place in it."""
+def sample(count: int, seed: int, within: str = "") -> list[Fault]:
+    """Faults at random, in files whose path has a pattern: larger files have more of them."""
     pool = [
         fault
         for path in sorted(SOURCE.rglob("*.py"))
-        if not any(part in path.as_posix() for part in _LEFT_OUT)
+        if not any(part in path.as_posix() for part in _LEFT_OUT) and re.search(within, path.as_posix())
         for fault in faults(path)
     ]
-    return random.Random(seed).sample(pool, count)
+    return random.Random(seed).sample(pool, min(count, len(pool)))
 
 
 @cache
@@ -296,6 +297,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--within", default="", help="a pattern in the paths of files, such as planning/")
     parser.add_argument("--limit", type=int, default=120, help="processor seconds for each fault")
     parser.add_argument("--tests", type=Path, default=ROOT / "tests", help="another folder of tests")
     fast = "not slow and not long and not pages and not browser and not frameworks"
@@ -313,7 +315,7 @@ def main() -> int:
         covered = Covered(options.covered, known, kept)
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder), options.tests.resolve(), options.limit, options.marked, covered)
-        for number, fault in enumerate(sample(options.count, options.seed)):
+        for number, fault in enumerate(sample(options.count, options.seed, options.within)):
             if options.only and number not in options.only:
                 continue
             left, by = bench.survives(fault)
