@@ -720,7 +720,7 @@ def test_a_direction_that_is_not_certain_is_not_named():
     ("time", "message"),
     [
         *((each, "must be finite numbers, dates or texts") for each in (math.nan, None, True, math.inf)),
-        (np.datetime64("NaT"), "must be finite numbers, dates or texts"),
+        (np.datetime64("NaT", "D"), "must be finite numbers, dates or texts"),
         ([1.0, math.nan], "row 1 has nan"),
         ([date(2026, 1, 1), None], "row 1 has None"),
         *((each, "not in order as texts") for each in ("12/30/2025", "31.12.2025", "2026-1-5", "5 Jan 2026")),

@@ -195,9 +195,9 @@ ODD: dict[str, Callable[[], Any]] = {
     "intervals": lambda: _pandas(lambda pd: pd.Series(pd.interval_range(0, 4))),
     "duration": lambda: datetime.timedelta(seconds=3),
     "np.timedelta64": lambda: np.timedelta64(3, "s"),
-    "missing duration": lambda: np.timedelta64("NaT"),
+    "missing duration": lambda: np.timedelta64("NaT", "s"),
     "np.datetime64": lambda: np.datetime64("2020-01-01"),
-    "missing time": lambda: np.datetime64("NaT"),
+    "missing time": lambda: np.datetime64("NaT", "D"),
     "missing times": lambda: np.array(["2020-01-01", "NaT", "NaT", "2021-01-01"], "datetime64[s]"),
     "missing time stamps": lambda: _pandas(
         lambda pd: pd.to_datetime(pd.Series(["2020", None, None, "2021"]))

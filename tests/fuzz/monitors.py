@@ -136,7 +136,7 @@ def _known(monitor, y, p, day, ids, more, beside, said):
 def _refused(rng, monitor, first, k, said):
     """Calls that must be refused, and change nothing."""
     before, p = monitor.to_bytes(), np.full((2, k), 1 / k)
-    time = [None, math.nan, True, math.inf, np.datetime64("NaT"), "31.12.2025", {}, [1, None]][
+    time = [None, math.nan, True, math.inf, np.datetime64("NaT", "D"), "31.12.2025", {}, [1, None]][
         rng.integers(8)
     ]
     calls = [
