@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 from verax.common.paths import check_regular
+from verax.common.results import Result
 from verax.common.strictjson import to_json
 from verax.display.writing import written
 from verax.errors import InputError, show
@@ -19,11 +19,20 @@ T = TypeVar("T")
 _LARGEST = 2**28
 
 
-class StoredAsJson:
-    """A result that is kept in a JSON file. Its `_as_dict` names the format, the version and the classes."""
+class StoredAsJson(Result):
+    """A result that is kept in a JSON file, which names its format, the version and the classes."""
 
-    @abstractmethod
-    def _as_dict(self) -> dict[str, Any]: ...
+    # The name and the version of the format.
+    _kind: ClassVar[tuple[str, int]]
+    _facts: ClassVar[tuple[str, ...]] = ("_format", "_version", "_verax")
+
+    @property
+    def _format(self) -> str:
+        return self._kind[0]
+
+    @property
+    def _version(self) -> int:
+        return self._kind[1]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a JSON file that `load` reads; an older file is replaced when the new one is complete.

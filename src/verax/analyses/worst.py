@@ -13,6 +13,7 @@ from verax.analyses.cases import Case, Stated, dense_case, plain_of, share_case,
 from verax.analyses.listfaults import faults_in, with_fault_recipes
 from verax.analyses.worst_rows import LargestRecipe, Worse, WorseRecipe, WorstRecipe, WorstRows, ranks_known
 from verax.common.checks import check_count
+from verax.common.faces import Hidden
 from verax.display.tables import Column, Table, Tabled
 from verax.inputs.arrays import Ints
 from verax.inputs.handles import Handle, Recipe
@@ -51,8 +52,8 @@ class Worst(Tabled, MaySkip):
     rule: str
     n_rows: int
     cases: tuple[Case, ...]
-    named: bool = False
-    classes: tuple[Hashable, ...] | None = None
+    named: Hidden[bool] = False
+    classes: Hidden[tuple[Hashable, ...] | None] = None
 
     def __len__(self) -> int:
         return len(self.cases)
@@ -91,10 +92,6 @@ class Worst(Tabled, MaySkip):
             for case in self.cases[:n]
         ]
         return draw_cases(drawn, ordered=parse(self.rule).ordinal)
-
-    def _as_dict(self) -> dict[str, Any]:
-        cases = [case.to_dict() for case in self.cases]
-        return {"rule": self.rule, "n_rows": self.n_rows, "cases": cases, **self._noted()}
 
     def _frame(self) -> Table:
         """One line per case, with its forecast as the columns p_0, p_1, ...; of a list, listed_1, p_1, ..."""

@@ -15,7 +15,7 @@ from verax.errors import show
 
 def check_fields(cls: type, values: Mapping[str, Any]) -> None:
     """Refuse values that the constructor of a class is not annotated for."""
-    wanted = _hints(cls)
+    wanted = hints_of(cls)
     for name, value in values.items():
         if name not in wanted:
             raise ValueError(f"{cls.__name__} has no {show(name)}")
@@ -24,7 +24,8 @@ def check_fields(cls: type, values: Mapping[str, Any]) -> None:
 
 
 @cache
-def _hints(cls: type) -> dict[str, Any]:
+def hints_of(cls: type) -> dict[str, Any]:
+    """The types of what a class is made of: its fields, or what its `__init__` takes."""
     hints = get_type_hints(cls if is_dataclass(cls) else cls.__init__)  # type: ignore[misc]
     hints.pop("return", None)
     return hints

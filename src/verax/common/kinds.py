@@ -1,89 +1,19 @@
-"""What may be stored inside a result, by the name it has there: reading makes nothing else.
+"""What may be stored inside a result follows from the types of its fields: reading makes nothing else.
 
-Names are kept when classes move: files that older versions wrote have them.
+Records are stored as their fields, under the name of their class. A class that had another name in the first
+files keeps that as `_stored_as`.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from dataclasses import is_dataclass
 from importlib import import_module
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
-# The classes that are stored as their fields, by module.
-_CLASSES = {
-    "verax.analyses.binary": ("EventRows", "ScannedRows"),
-    "verax.analyses.calibration.claims": ("ListClaim",),
-    "verax.analyses.calibration.components": ("Components", "Decomposition", "ListDecomposition"),
-    "verax.analyses.calibration.curves": ("ListReliability", "Reliability", "ReliabilityCurve"),
-    "verax.analyses.calibration.uncertainty": ("Uncertainty",),
-    "verax.analyses.calibration.score_map": ("MappedModel", "ScoreMap"),
-    "verax.analyses.calibration.slope_result": ("CalibrationLine", "CalibrationSlopes"),
-    "verax.analyses.calibration.summary": ("CalibrationSummary", "Measure"),
-    "verax.analyses.cards.lines": ("CardLine",),
-    "verax.analyses.cards.listcard": ("ListCard",),
-    "verax.analyses.cards.scorecard": ("Scorecard",),
-    "verax.analyses.cards.tally": ("Tally",),
-    "verax.analyses.cases": ("Case", "ListCase", "ShareCase"),
-    "verax.analyses.combination.combination": ("Combination",),
-    "verax.analyses.comparison.answers": ("ModelAnswers", "GapBounds"),
-    "verax.analyses.comparison.claims": ("Claims",),
-    "verax.analyses.comparison.length_result": ("LengthComparison",),
-    "verax.analyses.comparison.records": ("Difference", "Model"),
-    "verax.analyses.comparison.result": ("Comparison",),
-    "verax.analyses.comparison.traits": ("Traits",),
-    "verax.analyses.datasets.result": ("DatasetComparison", "DatasetDifference", "DatasetModel"),
-    "verax.analyses.decisions.curves": ("CurveDifference", "EventCurve"),
-    "verax.analyses.decisions.deferral": ("Deferral", "DeferralLine"),
-    "verax.analyses.decisions.murphy": ("Murphy", "MurphyDifference"),
-    "verax.analyses.decisions.net_benefit": ("DecisionCurve", "DecisionCurves"),
-    "verax.analyses.decisions.thresholds": ("Thresholds",),
-    "verax.analyses.discrimination.result": ("RankPart", "RankScore", "RankScores"),
-    "verax.analyses.folds.result": ("FoldComparison",),
-    "verax.analyses.grades.result": ("GradeCard",),
-    "verax.analyses.monitoring.result": ("MonitorHistory", "MonitoredEvent", "MonitoredStep"),
-    "verax.analyses.operating.result": (
-        "OperatingPoint",
-        "OperatingPoints",
-        "Rate",
-        "RateCurve",
-        "RateCurves",
-        "RateDifference",
-    ),
-    "verax.analyses.monitoring.over_time_result": ("OverTime", "PeriodLine"),
-    "verax.analyses.raters.result": ("RatedMean", "Rater", "RaterStudy"),
-    "verax.analyses.recalibration.choosing": ("Blend",),
-    "verax.analyses.recalibration.curves": ("MonotoneCurve",),
-    "verax.analyses.recalibration.forms": ("Isotonic", "LogLinear", "Unchanged"),
-    "verax.analyses.recalibration.records": ("Gain", "Trial"),
-    "verax.analyses.recalibration.result": ("Recalibration",),
-    "verax.analyses.refinement.result": ("LossPart", "Refinement"),
-    "verax.analyses.retention.result": ("RetentionCurve", "RetentionCurves"),
-    "verax.analyses.retention.risk": ("RiskCoverage",),
-    "verax.analyses.retention.risk_bins": ("RiskBins",),
-    "verax.analyses.sets.conformal_result": ("Conformal",),
-    "verax.analyses.sets.nonconformity": ("Nonconformity",),
-    "verax.analyses.sets.result": ("CoverageLine", "SetEvaluation", "SetMeasure", "Span"),
-    "verax.analyses.subgroups.result": ("Subgroup", "Subgroups"),
-    "verax.analyses.table": ("RowTable",),
-    "verax.analyses.units": ("CountedUnits", "SamplingUnits"),
-    "verax.analyses.worst": ("Worst",),
-    "verax.inference.intervals": ("Resampling",),
-    "verax.inference.repeated": ("Practical",),
-    "verax.inference.signedranks": ("Friedman",),
-    "verax.inputs.groups": ("Groups",),
-    "verax.inputs.lists.rows": ("ListFaults",),
-    "verax.inputs.skipping": ("Skipped",),
-    "verax.scores.certificates.certify": ("Certificate", "Counterexample", "PropertyCheck", "Resolution"),
-    "verax.selection.choice": ("Best", "Correlation", "Selection"),
-    "verax.selection.history": ("History",),
-}
-# The names that classes had when files with them were first written.
-_STORED_AS = {"ListClaim": "Claim", "PropertyCheck": "Finding"}
-# The class of each stored name, as a module and a name.
-RECORDS: dict[str, str] = {
-    _STORED_AS.get(name, name): f"{module}:{name}" for module, names in _CLASSES.items() for name in names
-}
+from verax.common.fitting import hints_of
 
 
 class Special(NamedTuple):
@@ -125,30 +55,54 @@ SPECIAL = {
 
 def special_of(value: object) -> str | None:
     """The name of the special kind that a value is of, if any."""
+    return _special(type(value))
+
+
+def _special(cls: type) -> str | None:
     for name, kind in SPECIAL.items():
         module, _, attribute = kind.cls.partition(":")
-        if module in sys.modules and isinstance(value, getattr(sys.modules[module], attribute)):
+        if module in sys.modules and issubclass(cls, getattr(sys.modules[module], attribute)):
             return name
     return None
 
 
-def is_record(value: object) -> bool:
-    """Whether a value is stored as its fields."""
-    cls = type(value)
-    return RECORDS.get(stored_name(cls)) == f"{cls.__module__}:{cls.__name__}"
+def records_in(cls: Any) -> dict[str, Any]:
+    """The classes of the records that a result may hold, by their stored names, with its own."""
+    found: dict[str, Any] = {}
+    waiting: list[Any] = [cls]
+    while waiting:
+        own = waiting.pop()
+        if own in found.values() or _special(own) is not None:
+            continue
+        waiting += [*below(own), *(part for base in own.__mro__ for part in vars(base).get("_parts", ()))]
+        if is_dataclass(own) or hasattr(own, "_given"):
+            found[stored_name(own)] = own
+            for hint in hints_of(own).values():
+                waiting += _classes(hint)
+    return found
+
+
+def _classes(hint: Any) -> Iterator[type]:
+    """The classes that a type names, without those of Python and NumPy."""
+    for inner in get_args(hint):
+        yield from _classes(inner)
+    named = isinstance(hint, type) and not hasattr(hint, "__origin__")
+    if named and hint.__module__.partition(".")[0] not in ("builtins", "typing", "collections", "numpy"):
+        yield hint
+
+
+def below(cls: type) -> list[type]:
+    """The classes that are based on a class."""
+    subclasses: list[type] = cls.__subclasses__()
+    return [kind for own in subclasses for kind in (own, *below(own))]
 
 
 def stored_name(cls: type) -> str:
     """The name that a class is stored under."""
-    return _STORED_AS.get(cls.__name__, cls.__name__)
+    return str(vars(cls).get("_stored_as", cls.__name__))
 
 
 def named(place: str) -> Any:
     """What is called `module:name`."""
     module, _, name = place.partition(":")
     return attrgetter(name)(import_module(module))
-
-
-def record_class(name: str) -> Any:
-    """The class that is stored under this name."""
-    return named(RECORDS[name])

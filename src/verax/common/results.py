@@ -12,13 +12,14 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from verax._version import __version__
+from verax.common.faces import face_of
 from verax.common.fitting import check_fields
-from verax.common.kinds import RECORDS, SPECIAL, is_record, named, record_class, special_of, stored_name
+from verax.common.kinds import SPECIAL, below, named, records_in, special_of, stored_name
 from verax.common.packing import Reader, Writer
 from verax.common.strictjson import plain
 from verax.errors import InputError, show
@@ -34,6 +35,11 @@ _RECORD, _SET = "record", "set"
 
 class Result:
     """A base of all results: they are written as JSON, read back, and equal if all they hold is."""
+
+    # What JSON has beside the fields (see `faces`).
+    _facts: ClassVar[tuple[str, ...]] = ()
+    # The classes of what is kept beside the fields.
+    _parts: ClassVar[tuple[type, ...]] = ()
 
     def to_dict(self, *, stored: bool = True) -> dict[str, Any]:
         """Everything as strict JSON: ``json.dumps(..., allow_nan=False)`` accepts it.
@@ -57,7 +63,7 @@ class Result:
         if not stored:
             return shown
         try:
-            kept = {"verax": __version__, "version": VERSION, **_Fields().record(self)}
+            kept = {"verax": __version__, "version": VERSION, **_Fields(type(self)).record(self)}
         except InputError:
             return {**shown, "stored": None}
         return {**shown, "stored": kept}
@@ -103,8 +109,21 @@ class Result:
         return found
 
     def _as_dict(self) -> dict[str, Any]:
-        """What a reader wants to know."""
-        raise NotImplementedError
+        """What a reader wants to know: the verdict, its fields and facts, rows left out."""
+        return {**self._concluded(), **face_of(self), **self._noted()}
+
+    @property
+    def _verax(self) -> str:
+        """The version that made the JSON."""
+        return __version__
+
+    def _concluded(self) -> dict[str, Any]:
+        """What JSON says of the verdict; nothing where there is none."""
+        return {}
+
+    def _noted(self) -> dict[str, Any]:
+        """What JSON says of rows left out."""
+        return {}
 
     def _kept_beside(self) -> dict[str, Any]:
         """What is stored beside the fields, and plays no part in whether results are equal."""
@@ -178,13 +197,17 @@ def _unfit(requirement: str, found: str) -> InputError:
 
 
 class _Fields(Writer):
-    """Writes results; arrays stand where they belong, as base64."""
+    """Writes results of a class; arrays stand where they belong, as base64."""
+
+    def __init__(self, cls: type[Result]) -> None:
+        super().__init__()
+        self._records = records_in(cls)
 
     def plain(self, value: Any) -> Any:
         kind = special_of(value)
         if kind is not None:
             return {"$": _RECORD, "kind": kind, "of": self.plain(named(SPECIAL[kind].write)(value))}
-        if is_record(value):
+        if self._records.get(stored_name(type(value))) is type(value):
             return self.record(value)
         if isinstance(value, frozenset):
             # By what is written: sets inside sets have no order of their own.
@@ -209,16 +232,21 @@ class _Restored(Reader):
 
     def __init__(self) -> None:
         super().__init__(memoryview(b""))
+        # What a result may hold; before its class is known, all results.
+        self._records: dict[str, Any] = {}
 
     def _record_of(self, stored: Any) -> Any:
         kind = stored["kind"]
         if kind in SPECIAL:
             return named(SPECIAL[kind].read)(self.value(stored["of"]))
-        if kind not in RECORDS:
+        if not self._records:
+            results = {stored_name(cls): cls for cls in below(Result)}
+            self._records = records_in(results[kind]) if kind in results else {}
+        if kind not in self._records:
             raise ValueError(f"nothing is called {show(kind)}")
+        cls = self._records[kind]
         values = {name: self.value(known) for name, known in dict(stored["of"]).items()}
         beside = {name: values.pop(f"{name}:") for name in (*_BESIDE, *_MEASURED) if f"{name}:" in values}
-        cls = record_class(kind)
         check_fields(cls, values)
         found = cls(**values)
         for name, known in beside.items():

@@ -11,7 +11,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -203,6 +203,7 @@ class MaySkip(Result):
     where not all of them were looked at.
     """
 
+    _parts: ClassVar[tuple[type, ...]] = (Skipped, ListFaults)
     skipped: Skipped | None = None
     faults: Mapping[str, ListFaults] = MappingProxyType({})
     sampled: tuple[int, int] | None = None

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from verax.common.faces import Hidden
 from verax.common.results import Result
-from verax.common.strictjson import fields_as_dict
 from verax.display.tables import Column, Table, Tabled
 from verax.errors import PYTHON, InputError, Vocabulary, join, show
 from verax.inference.findings import Claim, Finding
@@ -80,7 +80,7 @@ class Best(Kept):
     (1, 0.6, 0.7)
     """
 
-    metric: str
+    metric: Hidden[str]
     direction: Direction
     index: int
     epoch: int | float
@@ -159,7 +159,7 @@ class Stop(Kept):
     (1, 3)
     """
 
-    metric: str
+    metric: Hidden[str]
     patience: int
     epoch: int | float
     value: float
@@ -297,7 +297,7 @@ class Selection(WithVerdict, Tabled, Result):
     (1, ('accuracy',))
     """
 
-    history: Epochs
+    history: Hidden[Epochs]
     rules: tuple[str, ...]
     against: tuple[str, ...]
     best: dict[str, Best]
@@ -306,6 +306,8 @@ class Selection(WithVerdict, Tabled, Result):
     stops: dict[str, Stop] = field(default_factory=dict)
 
     _notes_apart = True
+
+    _facts = ("history.n_epochs", "history.counter")
 
     @classmethod
     def of(
@@ -419,19 +421,6 @@ class Selection(WithVerdict, Tabled, Result):
         return [keep, Finding(Claim.SCORE, text, tuple(str(other.epoch) for other in apart), numbers)]
 
     # ---- out -------------------------------------------------------------------------------
-
-    def _as_dict(self) -> dict[str, Any]:
-        return {
-            "n_epochs": self.history.n_epochs,
-            "counter": self.history.counter,
-            "rules": list(self.rules),
-            "against": list(self.against),
-            "best": {name: fields_as_dict(best, without=("metric",)) for name, best in self.best.items()},
-            "correlations": [fields_as_dict(each) for each in self.correlations],
-            "stops": {name: fields_as_dict(stop, without=("metric",)) for name, stop in self.stops.items()},
-            "notes": list(self.notes),
-            **self._concluded(),
-        }
 
     def _frame(self) -> Table:
         """One line per rule: its best epoch and every metric at that epoch."""

@@ -11,6 +11,7 @@ import numpy as np
 from verax.analyses.calibration.recipes import WEIGHT, EventRecipe, ListSums
 from verax.analyses.calibration.sources import ANY, WHOLE, list_event_names
 from verax.analyses.calibration.sums import CLAIM, HIT, VARIANCE, EventBins, Events
+from verax.common.faces import Record
 from verax.engines.clusters import variances_over
 from verax.inference.estimates import Estimate, holm
 from verax.inputs.arrays import Floats
@@ -25,24 +26,22 @@ _EACH = 2**20
 _RARE, _TERMS = 0.05, 14
 
 
-class Claimed:
+class Claimed(Record):
     """What was claimed of an event on average, against how often it happened."""
 
     claimed: float
     happened: float
+
+    _facts = ("gap",)
 
     @property
     def gap(self) -> float:
         """Claimed minus happened: positive means too high, or overconfident."""
         return self.claimed - self.happened
 
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers as plain Python values."""
-        return {**vars(self), "gap": self.gap}
-
 
 @dataclass(frozen=True)
-class Overconfidence:
+class Overconfidence(Record):
     """The mean probability of the most likely class, and how often it happened.
 
     Attributes
@@ -59,14 +58,12 @@ class Overconfidence:
     right: float
     p_value: float | None
 
+    _facts = ("gap",)
+
     @property
     def gap(self) -> float:
         """Claimed minus right: positive means overconfident."""
         return self.claimed - self.right
-
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers as plain Python values."""
-        return {"claimed": self.claimed, "right": self.right, "gap": self.gap, "p_value": self.p_value}
 
 
 @dataclass(frozen=True)
@@ -121,6 +118,8 @@ class ListClaim(Claimed):
     happened: float
     p_value: float | None
     p_adjusted: float | None
+
+    _stored_as = "Claim"
 
 
 # ---- from sums -----------------------------------------------------------------------------------

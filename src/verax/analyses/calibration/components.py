@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar, TypedDict
 
-from verax._version import __version__
 from verax.analyses.calibration.sources import LISTED, UNLISTED
 from verax.analyses.calibration.uncertainty import Uncertainty
 from verax.common.caching import cached_property
+from verax.common.faces import Brief, Hidden, Maybe
 from verax.common.results import Result
 from verax.common.sizes import in_digits
 from verax.common.texts import bound
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
-from verax.inference.intervals import Interval, Resampling
+from verax.inference.intervals import Interval, Resampling, WeightsAre
 from verax.inputs.arrays import Floats
 from verax.inputs.skipping import MaySkip
 
@@ -51,11 +51,20 @@ class Components(Tabled, Result):
     """
 
     name: str
-    observed: Floats
-    accuracy: Uncertainty | None
-    calibrated: Floats
-    confidence: float
-    within: float | None = 0.0
+    observed: Hidden[Floats]
+    accuracy: Hidden[Uncertainty | None]
+    calibrated: Hidden[Floats]
+    confidence: Hidden[float]
+    within: Maybe[float | None] = 0.0
+
+    _facts = (
+        *COMPONENTS,
+        *("intervals", "_caution", "corrected", "expected_miscalibration", "p_value", "p_is_bound"),
+    )
+
+    @property
+    def _caution(self) -> str | None:
+        return None if self.accuracy is None else self.accuracy.caution
 
     @property
     def score(self) -> float:
@@ -78,7 +87,7 @@ class Components(Tabled, Result):
         return float(self.observed[3])
 
     @cached_property
-    def intervals(self) -> dict[str, Interval] | None:
+    def intervals(self) -> Brief[dict[str, Interval] | None]:
         """Intervals of the score and the components, by name; None without a bootstrap.
 
         They are about the values for many more rows. The isotonic fit follows noise, so the miscalibration
@@ -135,20 +144,6 @@ class Components(Tabled, Result):
         """Whether no draw shows as much, so that the p-value is at most the one stated."""
         return bool(len(self.calibrated)) and not self._reached
 
-    def _as_dict(self) -> dict[str, Any]:
-        intervals = self.intervals
-        return {
-            "name": self.name,
-            **dict(zip(COMPONENTS, self.observed.tolist(), strict=True)),
-            "intervals": None if intervals is None else {k: list(v) for k, v in intervals.items()},
-            "caution": None if self.accuracy is None else self.accuracy.caution,
-            "corrected": self.corrected,
-            "expected_miscalibration": self.expected_miscalibration,
-            "p_value": self.p_value,
-            "p_is_bound": self.p_is_bound,
-            **({} if self.within is None else {"within": self.within}),
-        }
-
     def _heading(self) -> str:
         return f"{self.name}: {', '.join(f'{name} {self.text(name)}' for name in COMPONENTS)}"
 
@@ -195,6 +190,16 @@ _COLUMNS = (
 )
 
 
+class BootstrapPlan(TypedDict):
+    """How intervals were found."""
+
+    replicates: int
+    confidence: float
+    seed: int
+    weights_are: WeightsAre
+    method: str
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Decomposition(Tabled, MaySkip):
     """Where a mean score comes from: score = miscalibration - discrimination + uncertainty.
@@ -236,11 +241,24 @@ class Decomposition(Tabled, MaySkip):
     whole: Components
     parts: tuple[Components, ...]
     total: str
-    thresholds: bool
+    thresholds: Hidden[bool]
     n_rows: int
     n_classes: int
     n_groups: int | None
-    resampling: Resampling
+    resampling: Hidden[Resampling]
+
+    _facts: ClassVar[tuple[str, ...]] = ("_verax", "_bootstrap")
+
+    @property
+    def _bootstrap(self) -> BootstrapPlan:
+        plan = self.resampling
+        return {
+            "replicates": plan.replicates,
+            "confidence": plan.confidence,
+            "seed": plan.seed,
+            "weights_are": plan.weights_are,
+            "method": "t; of components corrected for overfitting of the isotonic fit",
+        }
 
     @property
     def quantity(self) -> str:
@@ -268,7 +286,7 @@ class Decomposition(Tabled, MaySkip):
         return self.whole.uncertainty
 
     @property
-    def intervals(self) -> dict[str, Interval] | None:
+    def intervals(self) -> Brief[dict[str, Interval] | None]:
         """Intervals of the score and the components, by name; None without a bootstrap."""
         return self.whole.intervals
 
@@ -288,26 +306,6 @@ class Decomposition(Tabled, MaySkip):
         return self.whole.p_value
 
     # ---- out -------------------------------------------------------------------------------
-
-    def _as_dict(self) -> dict[str, Any]:
-        return {
-            "verax": __version__,
-            "rule": self.rule,
-            "n_rows": self.n_rows,
-            "n_classes": self.n_classes,
-            "n_groups": self.n_groups,
-            "whole": self.whole._as_dict(),
-            "parts": [part._as_dict() for part in self.parts],
-            "total": self.total,
-            "bootstrap": {
-                "replicates": self.resampling.replicates,
-                "confidence": self.resampling.confidence,
-                "seed": self.resampling.seed,
-                "weights_are": self.resampling.weights_are,
-                "method": "t; of components corrected for overfitting of the isotonic fit",
-            },
-            **self._noted(),
-        }
 
     def _tables(self) -> list[Table]:
         """One row for the whole, then one per class or threshold: components and their intervals."""
@@ -405,14 +403,12 @@ class ListDecomposition(Decomposition):
     mean_length: float
     n_invalid: int
 
+    _facts = ("padded",)
+
     @property
     def padded(self) -> float:
         """The mean padded Brier score, without a fine for invalid lists."""
         return self.score + self.left_out
-
-    def _as_dict(self) -> dict[str, Any]:
-        more = {name: getattr(self, name) for name in ("left_out", "padded", "mean_length", "n_invalid")}
-        return {**super()._as_dict(), **more}
 
     @property
     def _part(self) -> str:

@@ -17,6 +17,7 @@ from verax.analyses.calibration.components import Components
 from verax.analyses.calibration.events import Split
 from verax.analyses.calibration.sums import SummedEvent
 from verax.analyses.calibration.uncertainty import SecondLook
+from verax.common.faces import Hidden, Merged
 from verax.common.results import Result
 from verax.common.sizes import in_digits
 from verax.display.tables import NO_HEADING, Column, FrameKind, Table, Tabled, band_columns, stacked
@@ -147,26 +148,16 @@ class ReliabilityCurve(Tabled, Result):
     ([0.1, 0.4, 0.6, 0.9], [0.0, 0.5, 0.5, 1.0])
     """
 
-    name: str
+    name: Hidden[str]
     forecast: Floats
     frequency: Floats
     weight: Floats
     band: Floats | None
     histogram: Floats
-    components: Components
+    components: Merged[Components]
 
     def _heading(self) -> str:
         return f"ReliabilityCurve of {self.components!r}"
-
-    def _as_dict(self) -> dict[str, Any]:
-        return {
-            "forecast": self.forecast.tolist(),
-            "frequency": self.frequency.tolist(),
-            "weight": self.weight.tolist(),
-            "band": None if self.band is None else self.band.tolist(),
-            "histogram": self.histogram.tolist(),
-            **self.components._as_dict(),
-        }
 
     def _frame(self) -> dict[str, list[Any]]:
         """One row per forecast: how often the event happened, and the band of a calibrated forecast."""
@@ -209,9 +200,15 @@ class Reliability(Tabled, MaySkip):
     ordered: bool
     n_rows: int
     n_classes: int
-    resamples: int
-    confidence: float
-    seed: int
+    resamples: Hidden[int]
+    confidence: Hidden[float]
+    seed: Hidden[int]
+
+    _facts = ("_bands",)
+
+    @property
+    def _bands(self) -> dict[str, float]:
+        return {"resamples": self.resamples, "confidence": self.confidence, "seed": self.seed}
 
     def __getitem__(self, name: object) -> ReliabilityCurve:
         found = next((curve for curve in self.curves if curve.name == str(name)), None)
@@ -234,16 +231,6 @@ class Reliability(Tabled, MaySkip):
 
     def _notes(self) -> list[str]:
         return self._said()
-
-    def _as_dict(self) -> dict[str, Any]:
-        return {
-            "ordered": self.ordered,
-            "n_rows": self.n_rows,
-            "n_classes": self.n_classes,
-            "bands": {"resamples": self.resamples, "confidence": self.confidence, "seed": self.seed},
-            "curves": [curve._as_dict() for curve in self.curves],
-            **self._noted(),
-        }
 
     def _frame(self) -> dict[str, list[Any]]:
         """One row per event and forecast: frequency, weight and the band of a calibrated forecast."""
@@ -312,6 +299,7 @@ class ListReliability(Reliability):
     0.833
     """
 
+    ordered: Hidden[bool]
     claims: tuple[ListClaim, ...]
     longest: int
     n_invalid: int
@@ -395,13 +383,6 @@ class ListReliability(Reliability):
         if self.in_cells:
             notes.append("Because of their number, confidences within 0.8% of each other are pooled.")
         return notes + self._said()
-
-    def _as_dict(self) -> dict[str, Any]:
-        found = super()._as_dict()
-        del found["ordered"]
-        claims = [claim.to_dict() for claim in self.claims]
-        about = {name: getattr(self, name) for name in ("longest", "n_invalid", "in_cells")}
-        return {**found, "claims": claims, **about}
 
     def claims_frame(self, kind: FrameKind = "pandas") -> Any:
         """One row per event: claimed, happened, the test of the gap, and the miscalibration of the curve.

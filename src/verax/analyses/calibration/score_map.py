@@ -93,15 +93,6 @@ class ScoreMap(Tabled, MaySkip):
 
         return draw_score_map(self, ax)
 
-    def _as_dict(self) -> dict[str, Any]:
-        return {
-            "rule": self.rule,
-            "n_rows": self.n_rows,
-            "uncertainty": self.uncertainty,
-            "models": [vars(model) for model in self.models],
-            **self._noted(),
-        }
-
     def _tables(self) -> list[Table]:
         columns = [
             Column("model", "model", value="name", right=False),

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from verax.common.results import Result
-from verax.common.strictjson import fields_as_dict
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
 from verax.inference.estimates import holm
 from verax.inference.intervals import Interval
@@ -63,9 +62,6 @@ class CalibrationLine(Tabled, Result):
     p_value: float
     certain: int
     slope_p: float = math.nan
-
-    def _as_dict(self) -> dict[str, Any]:
-        return fields_as_dict(self)
 
     def _heading(self) -> str:
         return f"{self.name}: {', '.join(f'{head} {self.text(name)}' for name, head in _ESTIMATES.items())}"

@@ -121,6 +121,8 @@ class Scorecard(Tabled, MaySkip):
     """
 
     kind: ClassVar[str]
+    # Measures are kept beside the fields.
+    _parts = (CardLine,)
 
     tally: RuleSums
     classes: tuple[Hashable, ...] | None = None

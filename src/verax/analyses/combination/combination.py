@@ -229,6 +229,8 @@ class Combination(WithVerdict, Tabled, MaySkip):
     n_rows: int
     seed: int
 
+    _facts = ("beats_all",)
+
     def apply(self, forecasts: Mapping[str, object] | Sequence[object], **form: Any) -> Any:
         """The pool of other forecasts of the same forecasters: lists, or (N, K) rows where all are rows.
 
@@ -320,21 +322,6 @@ class Combination(WithVerdict, Tabled, MaySkip):
             p_value=max(gap.p_adjusted for gap in gaps.values()),
             level=round(1 - self.comparison.confidence, 12),
         )
-
-    def _as_dict(self) -> dict[str, Any]:
-        return {
-            "pool": self.pool,
-            "rule": self.rule,
-            "n_rows": self.n_rows,
-            "folds": self.folds,
-            "seed": self.seed,
-            "weights": dict(self.weights),
-            "fold_weights": self.fold_weights.tolist(),
-            "beats_all": self.beats_all,
-            **self._concluded(),
-            "comparison": self.comparison._as_dict(),
-            **self._noted(),
-        }
 
     def _tables(self) -> list[Table]:
         means = {model.name: model.mean for model in self.comparison.models[self.rule]}

@@ -8,7 +8,7 @@ from functools import partial
 from operator import itemgetter
 from typing import Any, Literal
 
-from verax.analyses.comparison.records import Difference, Model, gap_numbers
+from verax.analyses.comparison.records import Difference, Model, gap_numbers, pair_of
 from verax.common.checks import check_choice
 from verax.display.tables import Column, FrameKind, Table
 from verax.inference.intervals import with_ends
@@ -83,12 +83,7 @@ class RankedModels:
             The mean loss of `a` minus that of `b`, with interval and p-value.
         """
         found: list[Difference] = self._of(self.differences, rule)
-        for d in found:
-            if (d.a, d.b) == (a, b):
-                return d
-            if (d.a, d.b) == (b, a):
-                return d.turned
-        raise KeyError(f"there is no pair of {a!r} and {b!r}; the models are {', '.join(self.names)}")
+        return pair_of(found, a, b, f"; the models are {', '.join(self.names)}")
 
     def flat(self, prefix: str = "") -> dict[str, float]:
         """All means and differences as one flat dict of floats, for loggers of metrics.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from verax.common.faces import Brief
 from verax.inference.answers import Discordant
 from verax.inference.intervals import Interval, cautious_limits, cautious_tail, t_quantile, with_ends
 from verax.inference.signflips import unseen_bound, unseen_tail
@@ -43,11 +45,11 @@ class Model:
 
     name: str
     mean: float
-    interval: Interval
+    interval: Brief[Interval]
     rank: int
     letters: str
     skill: float
-    skill_interval: Interval
+    skill_interval: Brief[Interval]
     infinite_rows: int
     finite_mean: float
 
@@ -106,7 +108,7 @@ class Difference:
     a: str
     b: str
     difference: float
-    interval: Interval
+    interval: Brief[Interval]
     p_value: float
     p_adjusted: float
     infinite_a: int = 0
@@ -199,6 +201,28 @@ class Difference:
             return "undefined"
         bound = "at least " if not self.infinite_b else "at most " if not self.infinite_a else ""
         return f"{bound}{self.finite_difference:+.6f} over the finite rows, and {n:,} infinite"
+
+
+class _OfPair(Protocol):
+    @property
+    def a(self) -> str: ...
+    @property
+    def b(self) -> str: ...
+
+
+Pair = TypeVar("Pair", bound=_OfPair)
+
+
+def pair_of(differences: Iterable[Pair], a: str, b: str, among: str) -> Pair:
+    """The difference of two models, in the direction asked for; `among` says which there are."""
+    for gap in differences:
+        if (gap.a, gap.b) == (a, b):
+            return gap
+        if (gap.a, gap.b) == (b, a):
+            turned: Any = gap
+            other: Pair = turned.turned() if callable(turned.turned) else turned.turned
+            return other
+    raise KeyError(f"there is no pair of {a!r} and {b!r}{among}")
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from verax.analyses.comparison.answers import GapBounds, ModelAnswers
 from verax.analyses.comparison.claims import Claims
@@ -12,6 +12,7 @@ from verax.analyses.comparison.ranked import RankedModels
 from verax.analyses.comparison.records import Difference, MarginTest, Model, margin_tests
 from verax.analyses.comparison.tables import grade_named, in_grades, tables_of
 from verax.analyses.comparison.traits import Traits
+from verax.common.faces import Hidden, Mark, Maybe
 from verax.display.tables import Table, Tabled
 from verax.inference.findings import Claim, Finding
 from verax.inference.intervals import Interval
@@ -19,6 +20,9 @@ from verax.inference.verdicts import WithVerdict
 from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.skipping import MaySkip
 from verax.scores.registry import constant_bounds
+
+# What JSON has of comparisons in which some models lack some questions.
+_GRADED = ("missing", "grades", "grade_differences", "answers", "gap_bounds", "peers", "baselines", "tasks")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -83,19 +87,26 @@ class Comparison(WithVerdict, RankedModels, Tabled, MaySkip):
     confidence: float
     reference: str | None
     notes: tuple[str, ...] = ()
-    claims: Claims | None = None
+    claims: Hidden[Claims | None] = None
     margin: float | None = None
-    missing: str | None = None
-    answers: dict[str, list[ModelAnswers]] = field(default_factory=dict)
-    gap_bounds: dict[str, list[GapBounds]] = field(default_factory=dict)
-    peers: dict[str, list[Model]] = field(default_factory=dict)
-    tasks: dict[str, Comparison] = field(default_factory=dict)
-    baselines: dict[str, list[Model]] = field(default_factory=dict)
+    missing: Maybe[str | None] = None
+    answers: Maybe[dict[str, list[ModelAnswers]]] = field(default_factory=dict)
+    gap_bounds: Maybe[dict[str, list[GapBounds]]] = field(default_factory=dict)
+    peers: Maybe[dict[str, list[Model]]] = field(default_factory=dict)
+    tasks: Maybe[dict[str, Comparison]] = field(default_factory=dict)
+    baselines: Maybe[dict[str, list[Model]]] = field(default_factory=dict)
 
     _notes_apart = True
 
+    _facts = ("disagreements", "undecided", "margin_tests", "grades", "grade_differences")
+
+    def _as_dict(self) -> dict[str, Any]:
+        facts = super()._as_dict()
+        absent = _GRADED if self.missing is None else ()
+        return {name: fact for name, fact in facts.items() if name not in absent}
+
     @property
-    def grades(self) -> dict[str, Interval]:
+    def grades(self) -> Annotated[dict[str, Interval], Mark.MAYBE, Mark.ENDS]:
         """The interval of the mean grade of each model; empty where answers were not graded."""
         return {
             m.name: m.interval
@@ -105,7 +116,7 @@ class Comparison(WithVerdict, RankedModels, Tabled, MaySkip):
         }
 
     @property
-    def grade_differences(self) -> list[Difference]:
+    def grade_differences(self) -> Maybe[list[Difference]]:
         """The mean grade of `a` minus that of `b`, for all pairs: positive if `a` is better.
 
         Empty where answers were not graded. `differences` holds those of losses, which have the other sign.
@@ -140,45 +151,10 @@ class Comparison(WithVerdict, RankedModels, Tabled, MaySkip):
     def _tested_together(self) -> str:
         return TESTED
 
-    def _as_dict(self) -> dict[str, Any]:
-        return {
-            **self._concluded(),
-            "n_rows": self.n_rows,
-            "n_groups": self.n_groups,
-            "method": self.method,
-            "confidence": self.confidence,
-            "reference": self.reference,
-            "models": {rule: [vars(m) for m in models] for rule, models in self.models.items()},
-            "differences": {rule: [vars(d) for d in found] for rule, found in self.differences.items()},
-            "traits": {name: vars(t) for name, t in self.traits.items()},
-            "disagreements": self.disagreements,
-            "undecided": self.undecided,
-            "margin": self.margin,
-            "margin_tests": [vars(test) for test in self.margin_tests],
-            "notes": list(self.notes),
-            **self._of_questions(),
-            **self._noted(),
-        }
-
     def _ranges(self) -> dict[str, tuple[float, float, float]]:
         known = {rule: ends for rule in self.models if (ends := constant_bounds(rule)) is not None}
         return {
             f"{rule} of {m.name}": (m.mean, *ends) for rule, ends in known.items() for m in self.models[rule]
-        }
-
-    def _of_questions(self) -> dict[str, Any]:
-        """What there is to say of questions, where rows are questions."""
-        if self.missing is None:
-            return {}
-        return {
-            "missing": self.missing,
-            "grades": dict(self.grades),
-            "grade_differences": [vars(own) for own in self.grade_differences],
-            "answers": {rule: [vars(own) for own in found] for rule, found in self.answers.items()},
-            "gap_bounds": {rule: [vars(own) for own in found] for rule, found in self.gap_bounds.items()},
-            "peers": {rule: [vars(own) for own in found] for rule, found in self.peers.items()},
-            "baselines": {rule: [vars(own) for own in found] for rule, found in self.baselines.items()},
-            "tasks": {task: own._as_dict() for task, own in self.tasks.items()},
         }
 
     def better(self, rule: str) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from verax.analyses.comparison.records import pair_of
 from verax.analyses.comparison.tables import LETTERS, shown_p, signed
 from verax.common.checks import check_choice
+from verax.common.faces import Brief, Hidden
 from verax.display.tables import Column, FrameKind, Table, Tabled, interval_head
 from verax.inference.findings import Claim, Finding, NextStep
 from verax.inference.intervals import Interval
@@ -40,7 +42,7 @@ class DatasetModel:
 
     name: str
     mean_rank: float
-    interval: Interval
+    interval: Brief[Interval]
     rank: int
     letters: str
     mean: float
@@ -83,7 +85,7 @@ class DatasetDifference:
     a: str
     b: str
     difference: float
-    interval: Interval
+    interval: Brief[Interval]
     p_value: float
     p_adjusted: float
     wins: int
@@ -151,7 +153,7 @@ class DatasetComparison(WithVerdict, Tabled, MaySkip):
     friedman: Friedman
     score: str
     datasets: tuple[Any, ...]
-    columns: tuple[str, ...]
+    columns: Hidden[tuple[str, ...]]
     values: Floats
     rope: float
     confidence: float
@@ -159,6 +161,21 @@ class DatasetComparison(WithVerdict, Tabled, MaySkip):
     left_out: tuple[Any, ...] = ()
 
     _notes_apart = True
+
+    _facts = ("_n_datasets", "tested", "_values", "notes")
+
+    @property
+    def _n_datasets(self) -> int:
+        return len(self.datasets)
+
+    @property
+    def notes(self) -> list[str]:
+        """Remarks for the reader."""
+        return self._notes()
+
+    @property
+    def _values(self) -> dict[str, list[float]]:
+        return dict(zip(self.columns, self.values.T.tolist(), strict=True))
 
     @property
     def tested(self) -> bool:
@@ -207,12 +224,7 @@ class DatasetComparison(WithVerdict, Tabled, MaySkip):
         DatasetDifference
             The typical score of `a` minus that of `b`, with interval and p-value.
         """
-        for d in self.differences:
-            if (d.a, d.b) == (a, b):
-                return d
-            if (d.a, d.b) == (b, a):
-                return d.turned
-        raise KeyError(f"there is no pair of {a!r} and {b!r}; the models are {', '.join(self.names)}")
+        return pair_of(self.differences, a, b, f"; the models are {', '.join(self.names)}")
 
     def _findings(self) -> list[Finding]:
         best, other = self.models[:2]
@@ -241,24 +253,6 @@ class DatasetComparison(WithVerdict, Tabled, MaySkip):
 
     def _tested_together(self) -> str:
         return "All pairs of models are tested together (Holm's correction)."
-
-    def _as_dict(self) -> dict[str, Any]:
-        return {
-            **self._concluded(),
-            "score": self.score,
-            "n_datasets": len(self.datasets),
-            "datasets": list(self.datasets),
-            "left_out": list(self.left_out),
-            "higher_is_better": self.higher_is_better,
-            "confidence": self.confidence,
-            "rope": self.rope,
-            "tested": self.tested,
-            "friedman": vars(self.friedman),
-            "models": [vars(model) for model in self.models],
-            "differences": [vars(d) for d in self.differences],
-            "values": dict(zip(self.columns, self.values.T.tolist(), strict=True)),
-            "notes": self._notes(),
-        }
 
     def to_frame(self, kind: FrameKind = "pandas", *, of: Literal["models", "differences"] = "models") -> Any:
         """One row per model, or per pair of models.

@@ -11,7 +11,9 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 
 from verax.analyses.binary import EventRows, ScannedRows, first_of
+from verax.analyses.comparison.records import pair_of
 from verax.analyses.decisions.cells import Counted
+from verax.common.faces import Hidden, Record
 from verax.common.results import Result
 from verax.display.tables import Tabled, stacked
 from verax.inputs.arrays import Floats
@@ -42,12 +44,9 @@ class EventCurve(Result):
     values: Floats
     interval: Floats
 
-    def _as_dict(self) -> dict[str, Any]:
-        return _plain(self)
-
 
 @dataclass(frozen=True, repr=False, eq=False)
-class CurveDifference:
+class CurveDifference(Record):
     """Values of model `a` minus those of model `b` for one event at T thresholds.
 
     Attributes
@@ -76,13 +75,12 @@ class CurveDifference:
     interval: Floats
     band: Floats
 
+    _facts = ("banded",)
+
     @property
     def banded(self) -> tuple[float, float] | None:
         """The first and last threshold at which at least 10 rows are acted on by one model only."""
         return banded(self.band, self.thresholds)
-
-    def _as_dict(self) -> dict[str, Any]:
-        return {**_plain(self), "banded": self.banded}
 
     def turned(self) -> Self:
         """The same with the two models exchanged."""
@@ -118,12 +116,14 @@ class EventCurves(Tabled, MaySkip, ABC, Generic[Curve, Gap]):
 
     curves: tuple[Curve, ...]
     differences: tuple[Gap, ...]
-    rows: EventRows | ScannedRows
+    rows: Hidden[EventRows | ScannedRows]
     confidence: float
 
     # What the values are called in a frame, and what else stands there.
     quantity: ClassVar[str] = "value"
     beside: ClassVar[tuple[str, ...]] = ()
+
+    _facts = ("rows.n_rows", "rows.n_groups", "rows.ordered", "sentences")
 
     def __iter__(self) -> Iterator[Curve]:
         return iter(self.curves)
@@ -165,13 +165,8 @@ class EventCurves(Tabled, MaySkip, ABC, Generic[Curve, Gap]):
         CurveDifference
             The values of `a` minus those of `b`, with interval and band.
         """
-        for found in self.differences:
-            fits = event is None or str(event) == found.event
-            if fits and (found.a, found.b) == (a, b):
-                return found
-            if fits and (found.a, found.b) == (b, a):
-                return found.turned()
-        raise KeyError(f"there is no difference of {a!r} and {b!r} for {event!r}")
+        events = [gap for gap in self.differences if event is None or str(event) == gap.event]
+        return pair_of(events, a, b, f" for {event!r}" if event is not None else "")
 
     @property
     @abstractmethod
@@ -192,18 +187,6 @@ class EventCurves(Tabled, MaySkip, ABC, Generic[Curve, Gap]):
             Its name in words.
         """
         return f"y {event}" if self.rows.ordered else f"class {event}"
-
-    def _as_dict(self) -> dict[str, Any]:
-        return {
-            "n_rows": self.rows.n_rows,
-            "n_groups": self.rows.n_groups,
-            "ordered": self.rows.ordered,
-            "confidence": self.confidence,
-            "curves": [curve._as_dict() for curve in self.curves],
-            "differences": [gap._as_dict() for gap in self.differences],
-            "sentences": self.sentences,
-            **self._noted(),
-        }
 
     def _frame(self) -> dict[str, list[Any]]:
         """One row per model, event and threshold."""
@@ -227,10 +210,6 @@ def banded(band: Floats, thresholds: Floats) -> tuple[float, float] | None:
     """The first and last threshold of a band; None where there is no band."""
     known = thresholds[~np.isnan(band).any(axis=0)]
     return (float(known[0]), float(known[-1])) if len(known) else None
-
-
-def _plain(result: EventCurve | CurveDifference) -> dict[str, Any]:
-    return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(result).items()}
 
 
 def all_curves(

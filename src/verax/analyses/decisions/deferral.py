@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
 from verax.analyses.binary import rows_of_part
 from verax.analyses.unitsums import Means, UnitColumns, UnitRecipe, means_of
-from verax.common.strictjson import fields_as_dict
+from verax.common.faces import Hidden
 from verax.display.tables import Column, Table, Tabled, interval_head
 from verax.errors import InputError
 from verax.inference.intervals import Interval, check_confidence
@@ -177,12 +177,8 @@ class Deferral(Tabled, MaySkip):
 
     lines: tuple[DeferralLine, ...]
     n_rows: int
-    n_classes: int
+    n_classes: Hidden[int]
     confidence: float
-
-    def _as_dict(self) -> dict[str, Any]:
-        lines = [fields_as_dict(line) for line in self.lines]
-        return {"n_rows": self.n_rows, "confidence": self.confidence, "lines": lines, **self._noted()}
 
     def _tables(self) -> list[Table]:
         def rest(line: DeferralLine) -> str:

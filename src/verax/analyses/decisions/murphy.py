@@ -176,6 +176,9 @@ class Murphy(EventCurves[EventCurve, MurphyDifference]):
     True
     """
 
+    curves: tuple[EventCurve, ...]
+    differences: tuple[MurphyDifference, ...]
+
     quantity = "elementary_score"
 
     @property

@@ -139,13 +139,12 @@ class DecisionCurve(EventCurve):
     prevalence: float
     useful: list[tuple[float, float]]
 
+    _facts = ("banded",)
+
     @property
     def banded(self) -> tuple[float, float] | None:
         """The first and last threshold at which at least 10 rows are acted on."""
         return banded(self.band, self.thresholds)
-
-    def _as_dict(self) -> dict[str, Any]:
-        return {**super()._as_dict(), "banded": self.banded}
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -169,6 +168,8 @@ class DecisionCurves(EventCurves[DecisionCurve, CurveDifference]):
     [0.4375, 0.0]
     """
 
+    curves: tuple[DecisionCurve, ...]
+    differences: tuple[CurveDifference, ...]
     standardized: bool
 
     quantity = "net_benefit"
@@ -178,9 +179,6 @@ class DecisionCurves(EventCurves[DecisionCurve, CurveDifference]):
     def sentences(self) -> list[str]:
         """Where each model is of use, in words."""
         return [f"{self.called(curve.event)}, {curve.model}: {_sentence(curve)}" for curve in self.curves]
-
-    def _as_dict(self) -> dict[str, Any]:
-        return {**super()._as_dict(), "standardized": self.standardized}
 
     def plot(self) -> Any:
         """Draw all curves, a panel for each event.

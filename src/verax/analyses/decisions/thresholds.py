@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -214,12 +214,6 @@ class Thresholds(Tabled, MaySkip):
             Class positions.
         """
         return decide(p, thresholds=self.values.tolist(), normalize=normalize, logits=logits)
-
-    def _as_dict(self) -> dict[str, Any]:
-        names = [field.name for field in fields(self)]
-        values = {name: getattr(self, name) for name in names}
-        plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in values.items()}
-        return {**plain, "interval": self.interval.to_dict(), **self._noted()}
 
     def _frame(self) -> Table:
         """One line per threshold of P(Y >= class), with its range over the folds."""

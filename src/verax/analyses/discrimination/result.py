@@ -12,7 +12,8 @@ import numpy as np
 
 from verax.analyses.binary import EventRows, ScannedRows
 from verax.analyses.comparison.findings import TESTED, Standings
-from verax.analyses.comparison.records import Difference
+from verax.analyses.comparison.records import Difference, pair_of
+from verax.common.faces import Brief, Hidden, Maybe
 from verax.common.texts import bound
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, interval_head
 from verax.inference.estimates import holm
@@ -39,7 +40,7 @@ class RankPart:
 
     name: str
     value: float
-    interval: Interval
+    interval: Brief[Interval]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -83,9 +84,11 @@ class RankScore(Tabled, MaySkip):
     parts: tuple[RankPart, ...]
     average: str
     notes: tuple[str, ...]
-    rows: EventRows | ScannedRows
-    influence: Floats
-    within: float | None = 0.0
+    rows: Hidden[EventRows | ScannedRows]
+    influence: Hidden[Floats]
+    within: Maybe[float | None] = 0.0
+
+    _facts = ("rows.n_rows", "rows.n_classes", "rows.n_groups")
 
     def __float__(self) -> float:
         return self.value
@@ -94,21 +97,6 @@ class RankScore(Tabled, MaySkip):
     def variance(self) -> float:
         """The variance of the value."""
         return float(self.rows.units.variances(self.influence[:, None])[0])
-
-    def _as_dict(self) -> dict[str, Any]:
-        return {
-            "metric": self.metric,
-            "value": self.value,
-            "interval": self.interval.to_dict(),
-            "average": self.average,
-            "parts": [{"name": x.name, "value": x.value, "interval": list(x.interval)} for x in self.parts],
-            "n_rows": self.rows.n_rows,
-            "n_classes": self.rows.n_classes,
-            "n_groups": self.rows.n_groups,
-            "notes": list(self.notes),
-            **({} if self.within is None else {"within": self.within}),
-            **self._noted(),
-        }
 
     def _frame(self) -> Table:
         """One line for the average and one per event."""
@@ -151,6 +139,10 @@ class RankScores(WithVerdict, Tabled, MaySkip, Mapping[str, RankScore]):
     0.5
     """
 
+    _facts = ("_scores", "differences")
+
+    _scores: dict[str, RankScore]
+
     def __init__(self, scores: Mapping[str, RankScore]) -> None:
         self._scores = dict(scores)
 
@@ -188,12 +180,7 @@ class RankScores(WithVerdict, Tabled, MaySkip, Mapping[str, RankScore]):
         Difference
             The value of `a` minus that of `b`, with interval and p-value.
         """
-        for found in self.differences:
-            if (found.a, found.b) == (a, b):
-                return found
-            if (found.a, found.b) == (b, a):
-                return Difference(a, b, -found.difference, -found.interval, found.p_value, found.p_adjusted)
-        raise KeyError(f"there is no pair of {a!r} and {b!r}; the models are {', '.join(self)}")
+        return pair_of(self.differences, a, b, f"; the models are {', '.join(self)}")
 
     def _findings(self) -> list[Finding]:
         values = {name: (score.value, score.interval) for name, score in self.items()}
@@ -213,14 +200,6 @@ class RankScores(WithVerdict, Tabled, MaySkip, Mapping[str, RankScore]):
         caution = "" if units.grouped else unequal(units.freedom + 1, units.n)
         interval = units.interval(gap, variance, first.interval.confidence, caution=caution)
         return gap, interval, units.p_value(gap, variance)
-
-    def _as_dict(self) -> dict[str, Any]:
-        return {
-            **self._concluded(),
-            "scores": {name: score._as_dict() for name, score in self.items()},
-            "differences": [{**vars(d), "interval": list(d.interval)} for d in self.differences],
-            **self._noted(),
-        }
 
     def _given(self) -> dict[str, Any]:
         return {"scores": self._scores}

@@ -10,6 +10,7 @@ from verax.analyses.comparison.ranked import RankedModels
 from verax.analyses.comparison.records import Difference, Model
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.comparison.tables import LETTERS, shown_p, signed
+from verax.common.faces import Hidden
 from verax.display.tables import Column, Table, Tabled, interval_head
 from verax.inference.findings import Finding
 from verax.inference.repeated import Practical
@@ -68,7 +69,7 @@ class FoldComparison(WithVerdict, RankedModels, Tabled, MaySkip):
     differences: dict[str, list[Difference]]
     practical: dict[str, list[Practical]]
     values: dict[str, Floats]
-    columns: tuple[str, ...]
+    columns: Hidden[tuple[str, ...]]
     folds: tuple[Any, ...]
     test_train: float
     repeats: int
@@ -79,6 +80,18 @@ class FoldComparison(WithVerdict, RankedModels, Tabled, MaySkip):
     notes: tuple[str, ...] = ()
 
     _notes_apart = True
+
+    _facts = ("_n_folds", "_values")
+
+    @property
+    def _n_folds(self) -> int:
+        return len(self.folds)
+
+    @property
+    def _values(self) -> dict[str, dict[str, list[float]]]:
+        return {
+            score: dict(zip(self.columns, own.T.tolist(), strict=True)) for score, own in self.values.items()
+        }
 
     def _findings(self) -> list[Finding]:
         score, models = next(iter(self.models.items()))
@@ -95,28 +108,6 @@ class FoldComparison(WithVerdict, RankedModels, Tabled, MaySkip):
 
     def _tested_together(self) -> str:
         return TESTED
-
-    def _as_dict(self) -> dict[str, Any]:
-        return {
-            **self._concluded(),
-            "n_folds": len(self.folds),
-            "folds": list(self.folds),
-            "repeats": self.repeats,
-            "test_train": self.test_train,
-            "rope": self.rope,
-            "confidence": self.confidence,
-            "higher_is_better": self.higher_is_better,
-            "models": {score: [vars(m) for m in own] for score, own in self.models.items()},
-            "differences": {score: [vars(d) for d in own] for score, own in self.differences.items()},
-            "practical": {score: [vars(p) for p in own] for score, own in self.practical.items()},
-            "values": {
-                score: dict(zip(self.columns, own.T.tolist(), strict=True))
-                for score, own in self.values.items()
-            },
-            "rows": None if self.rows is None else self.rows._as_dict(),
-            "notes": list(self.notes),
-            **self._noted(),
-        }
 
     def _tables(self) -> list[Table]:
         return [table for score in self.models for table in self._of_score(score)]

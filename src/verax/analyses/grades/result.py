@@ -13,6 +13,7 @@ from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.answers import ModelAnswers
 from verax.analyses.grades.conclusions import facts_of
 from verax.analyses.grades.summaries import CONFIDENCES, SUMS, TASK, GradeSums, GradeTally
+from verax.common.faces import Hidden
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, interval_head
 from verax.errors import InputError, VeraxError
 from verax.inference.findings import Claim, Finding
@@ -70,19 +71,25 @@ class GradeCard(WithVerdict, Tabled, MaySkip):
 
     mean: float
     interval: Interval
-    answers: ModelAnswers
-    rule: Grade
+    answers: Hidden[ModelAnswers]
+    rule: Hidden[Grade]
     n_groups: GroupCount | None
     confidence: float
     card: Scorecard | None = None
-    bounded: bool = True
+    bounded: Hidden[bool] = True
     tasks: dict[str, GradeCard] = field(default_factory=dict)
     subgroups: dict[str, dict[str, GradeCard]] = field(default_factory=dict)
-    standard_error: float = math.nan
-    freedom: float = math.nan
-    deviation: float = math.nan
+    standard_error: Hidden[float] = math.nan
+    freedom: Hidden[float] = math.nan
+    deviation: Hidden[float] = math.nan
 
     _notes_apart = True
+
+    _facts = ("n_rows", "_range", "answers.asked", "answers.ungraded", "bounds", "notes")
+
+    @property
+    def _range(self) -> tuple[float, float]:
+        return self.rule.low, self.rule.high
 
     @classmethod
     def of(cls, sums: GradeTally) -> GradeCard:
@@ -179,28 +186,6 @@ class GradeCard(WithVerdict, Tabled, MaySkip):
         text = f"Mean grade {self.mean:.4f}{scale}{ends}, {self.n_rows:,} graded answers."
         numbers = {"mean": (self.mean, self.interval)}
         return [Finding(Claim.SCORE, text, numbers=numbers, caution=self.interval.caution)]
-
-    def _as_dict(self) -> dict[str, Any]:
-        return {
-            **self._concluded(),
-            "n_rows": self.n_rows,
-            "n_groups": self.n_groups,
-            "confidence": self.confidence,
-            "mean": self.mean,
-            "interval": self.interval.to_dict(),
-            "range": [self.rule.low, self.rule.high],
-            "asked": self.answers.asked,
-            "ungraded": self.answers.ungraded,
-            "bounds": list(self.bounds),
-            "card": None if self.card is None else self.card.to_dict(stored=False),
-            "tasks": {name: own._as_dict() for name, own in self.tasks.items()},
-            "subgroups": {
-                name: {label: own._as_dict() for label, own in parts.items()}
-                for name, parts in self.subgroups.items()
-            },
-            "notes": self.notes,
-            **self._noted(),
-        }
 
     def flat(self, prefix: str = "") -> dict[str, float]:
         """All means as one flat dict of floats, for loggers of metrics.

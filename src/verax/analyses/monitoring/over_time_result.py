@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from verax.common.checks import check_choice
-from verax.common.strictjson import fields_as_dict
+from verax.common.faces import Worded
 from verax.display.tables import Column, FrameKind, Table, Tabled, data_frame, interval_head
 from verax.inference.findings import Claim, Finding
 from verax.inference.intervals import Interval
@@ -45,7 +45,7 @@ class PeriodLine:
         The mean probability of each class, likewise.
     """
 
-    period: Any
+    period: Worded[Any]
     n_rows: int
     loss: float
     interval: Interval
@@ -148,19 +148,6 @@ class OverTime(WithVerdict, Tabled, MaySkip):
         numbers = {"lowest": (low.loss, low.interval), "highest": (high.loss, high.interval)}
         about = tuple(dict.fromkeys((str(low.period), str(high.period))))
         return [Finding(Claim.SCORE, text, about, numbers)]
-
-    def _as_dict(self) -> dict[str, Any]:
-        lines = [{**fields_as_dict(line), "period": str(line.period)} for line in self.lines]
-        return {
-            "rule": self.rule,
-            "every": self.every,
-            "classes": list(self.classes),
-            "n_rows": self.n_rows,
-            "confidence": self.confidence,
-            "lines": lines,
-            **self._concluded(),
-            **self._noted(),
-        }
 
     def _columns(self) -> list[Column]:
         level = interval_head(self.confidence)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from verax.analyses.monitoring.evidence import Target
 from verax.analyses.monitoring.periods import Period, loss_interval
 from verax.analyses.monitoring.steps import ASKED, CLAIMED, HAPPENED, LOSS, OF_EVENT, PER_EVENT, STATED
 from verax.common.checks import check_choice
+from verax.common.faces import Key
 from verax.common.results import Result
 from verax.display.tables import Column, FrameKind, Table, Tabled, data_frame, interval_head
 from verax.inference.intervals import Interval
@@ -200,17 +201,13 @@ class MonitorHistory(Tabled, Result):
     [3, 3]
     """
 
-    lines: tuple[MonitoredStep, ...]
+    lines: Annotated[tuple[MonitoredStep, ...], Key("periods")]
     rule: str
     events: tuple[str, ...]
     reference: float | None
     tolerated: float | None
     threshold: float
     confidence: float
-
-    def _as_dict(self) -> dict[str, Any]:
-        known = {name: value for name, value in vars(self).items() if name not in ("lines", "events")}
-        return {**known, "events": list(self.events), "periods": [line.to_dict() for line in self.lines]}
 
     def _columns(self) -> list[Column]:
         return [

@@ -12,8 +12,9 @@ import numpy as np
 
 from verax.analyses.binary import EventRows, ScannedRows, first_of
 from verax.analyses.comparison.findings import TESTED, Standings
-from verax.analyses.comparison.records import Difference
+from verax.analyses.comparison.records import Difference, pair_of
 from verax.analyses.operating.rates import RATES
+from verax.common.faces import Brief, Hidden, Merged
 from verax.common.results import Result
 from verax.display.tables import Column, Table, Tabled, interval_head, stacked
 from verax.inference.findings import Finding, Verdict
@@ -39,9 +40,9 @@ class Rate:
         Its confidence interval.
     """
 
-    name: str
+    name: Hidden[str]
     value: float
-    interval: Interval
+    interval: Brief[Interval]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -79,10 +80,20 @@ class OperatingPoint(Result):
     model: str
     event: str
     threshold: float
-    rates: tuple[Rate, ...]
+    rates: Hidden[tuple[Rate, ...]]
     shares: tuple[float, float, float, float]
     per_fold: Floats | None = None
     note: str = ""
+
+    _facts = ("_by_name", "_shares")
+
+    @property
+    def _by_name(self) -> Merged[dict[str, Rate]]:
+        return {found.name: found for found in self.rates}
+
+    @property
+    def _shares(self) -> dict[str, float]:
+        return dict(zip(("tp", "fp", "fn", "tn"), self.shares, strict=True))
 
     def __getitem__(self, name: str) -> float:
         return self.rate(name).value
@@ -104,17 +115,6 @@ class OperatingPoint(Result):
             if found.name == name:
                 return found
         raise KeyError(f"there is no rate {name!r}; there are {', '.join(RATES)}")
-
-    def _as_dict(self) -> dict[str, Any]:
-        return {
-            "model": self.model,
-            "event": self.event,
-            "threshold": self.threshold,
-            **{each.name: {"value": each.value, "interval": list(each.interval)} for each in self.rates},
-            "shares": dict(zip(("tp", "fp", "fn", "tn"), self.shares, strict=True)),
-            "per_fold": None if self.per_fold is None else self.per_fold.tolist(),
-            "note": self.note,
-        }
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class RateDifference:
     thresholds: tuple[float, float]
     rate: str
     difference: float
-    interval: Interval
+    interval: Brief[Interval]
     p_value: float
     p_adjusted: float
 
@@ -193,9 +193,11 @@ class OperatingPoints(Tabled, MaySkip):
 
     points: tuple[OperatingPoint, ...]
     differences: tuple[RateDifference, ...]
-    rows: EventRows | ScannedRows
+    rows: Hidden[EventRows | ScannedRows]
     confidence: float
     aim: str = ""
+
+    _facts = ("rows.n_rows", "rows.n_groups", "rows.ordered")
 
     def __iter__(self) -> Iterator[OperatingPoint]:
         return iter(self.points)
@@ -242,13 +244,8 @@ class OperatingPoints(Tabled, MaySkip):
         RateDifference
             The rate of `a` minus that of `b`, with interval and p-value.
         """
-        for found in self.differences:
-            fits = found.rate == rate and (event is None or str(event) == found.event)
-            if fits and (found.a, found.b) == (a, b):
-                return found
-            if fits and (found.a, found.b) == (b, a):
-                return found.turned()
-        raise KeyError(f"there is no difference of {a!r} and {b!r} in {rate!r}")
+        events = [gap for gap in self.differences if event is None or str(event) == gap.event]
+        return pair_of([gap for gap in events if gap.rate == rate], a, b, f" in {rate!r}")
 
     def verdict_by(self, rate: str) -> Verdict:
         """Which model is best by a rate, event by event; events are corrected for as well (Bonferroni).
@@ -278,18 +275,6 @@ class OperatingPoints(Tabled, MaySkip):
             where = f" for {event}" if len(events) > 1 else ""
             found += Standings.of_values(values, gap, rate, where=where).findings(lambda *_: None)
         return Verdict(found, TESTED)
-
-    def _as_dict(self) -> dict[str, Any]:
-        return {
-            "n_rows": self.rows.n_rows,
-            "n_groups": self.rows.n_groups,
-            "ordered": self.rows.ordered,
-            "confidence": self.confidence,
-            "aim": self.aim,
-            "points": [point._as_dict() for point in self.points],
-            "differences": [{**vars(gap), "interval": list(gap.interval)} for gap in self.differences],
-            **self._noted(),
-        }
 
     def _frame(self) -> Table:
         """One line per model, event, threshold and rate."""
@@ -442,7 +427,7 @@ class RateCurve(Result):
     interval: Floats
     band: Floats
     area: float
-    area_interval: Interval
+    area_interval: Brief[Interval]
 
     def at(self, threshold: float) -> tuple[float, float]:
         """The point of the largest threshold on the curve that is not above this one.
@@ -460,10 +445,6 @@ class RateCurve(Result):
         below = np.flatnonzero(self.thresholds <= threshold)
         i = int(below[np.argmax(self.thresholds[below])]) if len(below) else int(np.argmin(self.thresholds))
         return float(self.x[i]), float(self.values[i])
-
-    def _as_dict(self) -> dict[str, Any]:
-        own = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(self).items()}
-        return {**own, "area_interval": list(self.area_interval)}
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -494,8 +475,10 @@ class RateCurves(Tabled, MaySkip):
     kind: str
     curves: tuple[RateCurve, ...]
     differences: tuple[Difference, ...]
-    rows: EventRows | ScannedRows
+    rows: Hidden[EventRows | ScannedRows]
     confidence: float
+
+    _facts = ("rows.n_rows", "rows.n_groups", "rows.ordered")
 
     def __iter__(self) -> Iterator[RateCurve]:
         return iter(self.curves)
@@ -553,18 +536,6 @@ class RateCurves(Tabled, MaySkip):
         if self.kind == "confidence":
             return "most likely class"
         return f"y {event}" if self.rows.ordered else f"class {event}"
-
-    def _as_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "n_rows": self.rows.n_rows,
-            "n_groups": self.rows.n_groups,
-            "ordered": self.rows.ordered,
-            "confidence": self.confidence,
-            "curves": [curve._as_dict() for curve in self.curves],
-            "differences": [{**vars(d), "interval": list(d.interval)} for d in self.differences],
-            **self._noted(),
-        }
 
     def _frame(self) -> dict[str, list[Any]]:
         """One row per model, event and threshold."""

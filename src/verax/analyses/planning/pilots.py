@@ -11,6 +11,7 @@ from verax.analyses.comparison.records import Difference
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.grades.result import GradeCard
 from verax.analyses.planning.tails import Tails
+from verax.common.faces import Hidden, Record
 from verax.errors import InputError, ParseError, VeraxError, join, passing, show
 from verax.inference.sequences import SHARES, STAKES
 from verax.inference.sizes import MeanSpread, Sharing, rows_until_decided
@@ -23,7 +24,7 @@ _FEW_CLASSES, _MANY_CLASSES = 2, 1000
 
 
 @dataclass(frozen=True)
-class Pilot:
+class Pilot(Record):
     """What a plan begins with.
 
     Attributes
@@ -52,17 +53,29 @@ class Pilot:
         Whether the certainty of the spread allows for heavy tails.
     """
 
-    what: str
-    spread: MeanSpread
+    what: Hidden[str]
+    spread: Hidden[MeanSpread]
     seen: float = math.nan
     n_rows: int = 0
     n_groups: int | None = None
-    sharing: Sharing | None = None
-    pair: tuple[str, str] | None = None
+    sharing: Hidden[Sharing | None] = None
+    pair: Hidden[tuple[str, str] | None] = None
     caution: str = ""
-    rule: str = ""
-    group_size: float | None = None
-    tails_known: bool = False
+    rule: Hidden[str] = ""
+    group_size: Hidden[float | None] = None
+    tails_known: Hidden[bool] = False
+
+    _facts = ("deviation", "correlation")
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of a row, or of a group."""
+        return self.spread.error_at(1)
+
+    @property
+    def correlation(self) -> float | None:
+        """The correlation of two rows of a group; None where it is not known."""
+        return None if self.sharing is None else self.sharing.correlation
 
     @property
     def rows_per_unit(self) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from verax.analyses.planning.pilots import Pilot
-from verax.common.strictjson import fields_as_dict
+from verax.common.faces import Hidden, Merged
 from verax.display.tables import Column, Table, Tabled
 from verax.inference.findings import Claim, Finding, NextStep
 from verax.inference.intervals import Interval, few, few_groups
@@ -87,14 +87,20 @@ class SamplePlan(WithVerdict, Tabled, MaySkip):
     """
 
     pilot: Pilot
-    goal: Goal
+    goal: Hidden[Goal]
     kind: Literal["difference", "margin", "width"]
-    line: SizeLine
+    line: Merged[SizeLine]
     lines: tuple[SizeLine, ...]
     rows_per_group: float | None
     rows_until_decided: float | None
-    assumed: bool
+    assumed: Hidden[bool]
     margin: float | None
+
+    _facts = ("pilot.what", "_confidence", "more_rows", "notes")
+
+    @property
+    def _confidence(self) -> float:
+        return 1 - self.goal.level
 
     @property
     def rows(self) -> float:
@@ -160,32 +166,6 @@ class SamplePlan(WithVerdict, Tabled, MaySkip):
 
         return draw_plan(self, ax)
 
-    def _as_dict(self) -> dict[str, Any]:
-        return {
-            "what": self.pilot.what,
-            "kind": self.kind,
-            "size": self.goal.size,
-            "margin": self.margin,
-            "power": self.goal.power,
-            "confidence": 1 - self.goal.level,
-            "pilot": {
-                "n_rows": self.pilot.n_rows,
-                "n_groups": self.pilot.n_groups,
-                "seen": self.pilot.seen,
-                "deviation": self.pilot.spread.error_at(1),
-                "correlation": None if self.pilot.sharing is None else self.pilot.sharing.correlation,
-                "caution": self.pilot.caution,
-            },
-            **fields_as_dict(self.line),
-            "more_rows": self.more_rows,
-            "rows_per_group": self.rows_per_group,
-            "rows_until_decided": self.rows_until_decided,
-            "lines": [fields_as_dict(line) for line in self.lines],
-            "notes": self._own_notes(),
-            **self._concluded(),
-            **self._noted(),
-        }
-
     # ---- in words ------------------------------------------------------------------------------
 
     def _heading(self) -> str:
@@ -239,7 +219,9 @@ class SamplePlan(WithVerdict, Tabled, MaySkip):
             columns.append(Column("groups", "groups", lambda line: _count(line.groups)))
         return [Table([c for c in columns if self.pilot.n_rows or "_" not in c.name], self.lines)]
 
-    def _own_notes(self) -> list[str]:
+    @property
+    def notes(self) -> list[str]:
+        """Remarks for the reader."""
         pilot, notes = self.pilot, []
         if not pilot.n_rows:
             notes.append(
@@ -279,7 +261,7 @@ class SamplePlan(WithVerdict, Tabled, MaySkip):
         return [f"With the {self.pilot.n_groups:,} groups of the pilot, {each} in each are enough: {alike}."]
 
     def _notes(self) -> list[str]:
-        return [*self._own_notes(), *self._said()]
+        return [*self.notes, *self._said()]
 
 
 def _count(value: float | None) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from verax.analyses.cases import Case, text_of
-from verax.common.strictjson import fields_as_dict
+from verax.common.faces import Record
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
 from verax.inference.findings import Claim, Finding
 from verax.inference.intervals import Interval
@@ -37,7 +37,7 @@ class RatedMean:
 
 
 @dataclass(frozen=True)
-class Rater:
+class Rater(Record):
     """One rater.
 
     Attributes
@@ -68,17 +68,6 @@ class Rater:
     gain: RatedMean
     p_value: float = math.nan
     p_adjusted: float = math.nan
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain Python values."""
-        means = {name: getattr(self, name) for name in ("against", "own", "forecast", "gain")}
-        return {
-            "name": self.name,
-            "n_rows": self.n_rows,
-            **{name: fields_as_dict(own) for name, own in means.items()},
-            "p_value": self.p_value,
-            "p_adjusted": self.p_adjusted,
-        }
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -200,24 +189,6 @@ class RaterStudy(WithVerdict, Tabled, MaySkip):
             "The worth assumes that raters label independently given the case and are interchangeable; "
             "raters who copy each other make it too small."
         )
-
-    def _as_dict(self) -> dict[str, Any]:
-        shown = {line.name: fields_as_dict(line) for line in self._lines if line.name != "general"}
-        return {
-            "rule": self.rule,
-            "n_rows": self.n_rows,
-            "n_rated": self.n_rated,
-            "n_groups": self.n_groups,
-            "mean_raters": self.mean_raters,
-            **shown,
-            "unbiased": self.unbiased,
-            "raters": [rater.to_dict() for rater in self.raters],
-            "cases": [case.to_dict() for case in self.cases],
-            "confidence": self.confidence,
-            "general": None if self.general is None else fields_as_dict(self.general),
-            **self._concluded(),
-            **self._noted(),
-        }
 
     @property
     def _lines(self) -> list[RatedMean]:

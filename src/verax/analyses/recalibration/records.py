@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 from verax._settings import settings
-from verax.common.strictjson import fields_as_dict
+from verax.common.faces import Record
 from verax.errors import InputError, passing
 from verax.inference.intervals import Interval
 
@@ -101,7 +100,7 @@ def _p_of(share: float, ends: Interval, freedom: float) -> float:
 
 
 @dataclass(frozen=True)
-class Gain:
+class Gain(Record):
     """What a method takes off the mean loss of rows that its fit has not seen.
 
     Attributes
@@ -223,10 +222,6 @@ class Gain:
             return replace(self, share_interval=_scaled(self.interval, 1 / before))
         return replace(self, interval=_scaled(ends, before), p_value=_p_of(self.share, ends, n_units - 1))
 
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers as plain Python values."""
-        return fields_as_dict(self)
-
     def __str__(self) -> str:
         if math.isnan(self.share):
             return f"{self.value:z.6f}"
@@ -237,7 +232,7 @@ class Gain:
 
 
 @dataclass(frozen=True)
-class Trial:
+class Trial(Record):
     """One method: its mean loss on rows that its fit has not seen.
 
     Attributes
@@ -256,10 +251,6 @@ class Trial:
     loss: float
     gain: Gain
     detail: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers as plain Python values."""
-        return fields_as_dict(self)
 
 
 def of_nothing(confidence: float) -> Gain:

@@ -10,7 +10,6 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from verax._version import __version__
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.recalibration.forms import CalibrationMap
 from verax.analyses.recalibration.lists import ListScaling
@@ -18,6 +17,7 @@ from verax.analyses.recalibration.records import BEST, MEANINGS, METHOD_TITLES, 
 from verax.analyses.recalibration.storing import FORMAT, VERSION, facts_in
 from verax.analyses.stored import StoredAsJson
 from verax.analyses.words import alike, percent, percent_span, said
+from verax.common.faces import Hidden
 from verax.common.paths import as_path
 from verax.common.sizes import in_digits
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, interval_head
@@ -340,9 +340,11 @@ class Recalibration(StoredAsJson, ShownRecalibration):
     confidence: float
     picks: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    comparison: Comparison | None = None
-    held_out: Floats | ListRows | None = None
+    comparison: Hidden[Comparison | None] = None
+    held_out: Hidden[Floats | ListRows | None] = None
     columns: tuple[str, ...] = ()
+
+    _kind = FORMAT, VERSION
 
     @property
     def n_classes(self) -> int:
@@ -480,30 +482,6 @@ class Recalibration(StoredAsJson, ShownRecalibration):
 
     # ---- out ---------------------------------------------------------------------------------
 
-    def _as_dict(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "verax": __version__,
-            "method": self.method,
-            "asked": self.asked,
-            "rule": self.rule,
-            "classes": None if self.classes is None else list(self.classes),
-            "ordered": self.ordered,
-            "frequencies": self.frequencies.tolist(),
-            "n_rows": self.n_rows,
-            "n_groups": list(self.n_groups) if isinstance(self.n_groups, tuple) else self.n_groups,
-            "folds": self.folds,
-            "seed": self.seed,
-            "confidence": self.confidence,
-            "picks": list(self.picks),
-            "notes": list(self.notes),
-            "columns": list(self.columns),
-            "trials": [trial.to_dict() for trial in self.trials],
-            "form": self.form.to_dict(),
-            **self._noted(),
-        }
-
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Recalibration:
         """Read what `save` wrote, with every part checked.
@@ -572,8 +550,14 @@ class ListRecalibration(Recalibration):
     [0.569, 0.051]
     """
 
-    lists_of: int = 0
-    n_invalid: int = 0
+    lists_of: Hidden[int] = 0
+    n_invalid: Hidden[int] = 0
+
+    _facts = ("_of_lists",)
+
+    @property
+    def _of_lists(self) -> dict[str, int]:
+        return {"n_classes": self.lists_of, "n_invalid": self.n_invalid}
 
     @property
     def n_classes(self) -> int:
@@ -646,7 +630,3 @@ class ListRecalibration(Recalibration):
             argument="p",
             kind="type",
         )
-
-    def _as_dict(self) -> dict[str, Any]:
-        lists = {"n_classes": self.lists_of, "n_invalid": self.n_invalid}
-        return {**super()._as_dict(), "of_lists": lists}

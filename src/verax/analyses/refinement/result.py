@@ -9,8 +9,8 @@ from typing import Any
 
 from verax.analyses.recalibration.records import METHOD_TITLES, Gain, undecided
 from verax.analyses.recalibration.result import Recalibration
+from verax.common.faces import Hidden
 from verax.common.sizes import in_digits
-from verax.common.strictjson import fields_as_dict
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
 from verax.inference.findings import Claim, Finding, NextStep
 from verax.inference.intervals import Interval
@@ -100,7 +100,7 @@ class Refinement(WithVerdict, Tabled, MaySkip):
     loss: LossPart
     refinement: LossPart
     calibration: LossPart
-    gain: Gain
+    gain: Hidden[Gain]
     method: str
     asked: str
     n_rows: int
@@ -111,6 +111,8 @@ class Refinement(WithVerdict, Tabled, MaySkip):
     confidence: float
     picks: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    _facts = ("gain.share", "gain.share_interval", "gain.p_value")
 
     @classmethod
     def of(cls, found: Recalibration) -> Refinement:
@@ -195,27 +197,6 @@ class Refinement(WithVerdict, Tabled, MaySkip):
     @property
     def _ends(self) -> Interval:
         return self.refinement.interval
-
-    def _as_dict(self) -> dict[str, Any]:
-        return {
-            "rule": self.rule,
-            **{part.name: fields_as_dict(part) for part in self.parts},
-            "share": self.gain.share,
-            "share_interval": self.gain.share_interval.to_dict(),
-            "p_value": self.gain.p_value,
-            "method": self.method,
-            "asked": self.asked,
-            "n_rows": self.n_rows,
-            "n_classes": self.n_classes,
-            "n_groups": list(self.n_groups) if isinstance(self.n_groups, tuple) else self.n_groups,
-            "folds": self.folds,
-            "seed": self.seed,
-            "confidence": self.confidence,
-            "picks": list(self.picks),
-            "notes": list(self.notes),
-            **self._concluded(),
-            **self._noted(),
-        }
 
     def _frame(self) -> Table:
         """One line per part, with the ends of its interval."""

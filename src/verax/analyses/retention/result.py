@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
 from verax.analyses.retention.cuts import Area, Options, Ties
+from verax.common.faces import Hidden, Key
 from verax.common.texts import bound
 from verax.display.tables import Column, Table, Tabled, band_columns, stacked
 from verax.errors import InputError, passing
@@ -74,7 +75,7 @@ class RetentionCurve(Tabled, MaySkip):
 
     order: str
     metric: str
-    higher_is_better: bool
+    higher_is_better: Hidden[bool]
     sees_outcome: bool
     removed: Floats
     values: Floats
@@ -83,11 +84,21 @@ class RetentionCurve(Tabled, MaySkip):
     ties: Ties
     interval: tuple[float, float] | None
     band: Floats | None
-    areas: Floats
+    areas: Hidden[Floats]
     confidence: float
     seed: int
     within: Floats | None = None
     area_within: float | None = None
+
+    _facts = ("_orientation", "_replicates")
+
+    @property
+    def _orientation(self) -> str:
+        return "higher is better" if self.higher_is_better else "lower is better"
+
+    @property
+    def _replicates(self) -> int:
+        return len(self.areas)
 
     def _notes(self) -> list[str]:
         return self._said()
@@ -106,27 +117,6 @@ class RetentionCurve(Tabled, MaySkip):
         return (
             "" if self.within is None else f"; from a histogram: within {bound(float(np.max(self.within)))}"
         )
-
-    def _as_dict(self) -> dict[str, Any]:
-        return {
-            "order": self.order,
-            "metric": self.metric,
-            "orientation": "higher is better" if self.higher_is_better else "lower is better",
-            "sees_outcome": self.sees_outcome,
-            "removed": self.removed.tolist(),
-            "values": self.values.tolist(),
-            "area": self.area,
-            "area_kind": self.area_kind,
-            "ties": self.ties,
-            "interval": None if self.interval is None else list(self.interval),
-            "band": None if self.band is None else self.band.tolist(),
-            "replicates": len(self.areas),
-            "confidence": self.confidence,
-            "seed": self.seed,
-            "within": None if self.within is None else self.within.tolist(),
-            "area_within": self.area_within,
-            **self._noted(),
-        }
 
     def _frame(self) -> dict[str, list[Any]]:
         """One row per share of rows removed."""
@@ -167,6 +157,12 @@ class RetentionCurves(Tabled, MaySkip, Mapping[Any, RetentionCurve]):
     >>> list(curves), curves.difference("brier", "log_score")[0]
     (['brier', 'log_score'], 0.0)
     """
+
+    _facts = ("_listed",)
+
+    @property
+    def _listed(self) -> Annotated[list[RetentionCurve], Key("curves")]:
+        return list(self._curves.values())
 
     def __init__(self, curves: Mapping[Any, RetentionCurve]) -> None:
         self._curves: dict[Any, RetentionCurve] = dict(curves)
@@ -271,9 +267,6 @@ class RetentionCurves(Tabled, MaySkip, Mapping[Any, RetentionCurve]):
         marked = super().with_faults(faults)
         marked._curves = {key: curve.with_faults(faults) for key, curve in self._curves.items()}
         return marked
-
-    def _as_dict(self) -> dict[str, Any]:
-        return {"curves": [curve._as_dict() for curve in self._curves.values()], **self._noted()}
 
     def _frame(self) -> dict[str, list[Any]]:
         """One row per order, metric and share of rows removed."""

@@ -8,7 +8,6 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Unpack
 
-from verax._version import __version__
 from verax.analyses.sets.nonconformity import Nonconformity
 from verax.analyses.stored import StoredAsJson, read_stored
 from verax.common.paths import as_path
@@ -72,6 +71,7 @@ class Conformal(StoredAsJson, WithVerdict, Tabled, MaySkip):
     classes: tuple[Hashable, ...] | None
     within: float = 0.0
     notes: tuple[str, ...] = ()
+    _kind = FORMAT, VERSION
     # What sets need to know of how they are made: all claim the level.
     states_mass: ClassVar[bool] = False
 
@@ -157,24 +157,6 @@ class Conformal(StoredAsJson, WithVerdict, Tabled, MaySkip):
         return [Finding(Claim.COVERS, text, numbers={"coverage": (self.level, ends)}, step=step)]
 
     # ---- out ---------------------------------------------------------------------------------
-
-    def _as_dict(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "verax": __version__,
-            "level": self.level,
-            "score": self.score.to_dict(),
-            "threshold": self.threshold,
-            "n_rows": self.n_rows,
-            "n_groups": self.n_groups,
-            "n_classes": self.n_classes,
-            "classes": None if self.classes is None else list(self.classes),
-            "within": self.within,
-            "notes": list(self.notes),
-            **self._concluded(),
-            **self._noted(),
-        }
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Conformal:

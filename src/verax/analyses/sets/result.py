@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
-from verax.common.strictjson import fields_as_dict
+from verax.common.faces import Record
 from verax.display.tables import Column, Table, Tabled, interval_head
 from verax.errors import InputError, passing
 from verax.inference.findings import Claim, Finding, NextStep
@@ -18,8 +18,15 @@ from verax.inputs.skipping import MaySkip
 _MOST_LINES = 20
 
 
+class SizeShare(TypedDict):
+    """The share of the sets that have a size."""
+
+    size: int
+    share: float
+
+
 @dataclass(frozen=True, eq=False)
-class SetMeasure:
+class SetMeasure(Record):
     """A number with its confidence interval.
 
     Attributes
@@ -46,10 +53,6 @@ class SetMeasure:
     def __format__(self, spec: str) -> str:
         known = f" ({self.interval:{spec}})" if self.interval.defined else ""
         return f"{self.value:{spec}}{known}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain Python values."""
-        return {"value": self.value, "interval": self.interval.to_dict()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +206,12 @@ class SetEvaluation(WithVerdict, Tabled, MaySkip):
     confidence: float
     cautions: tuple[str, ...] = ()
 
+    _facts = ("_sizes",)
+
+    @property
+    def _sizes(self) -> list[SizeShare]:
+        return [{"size": size, "share": share} for size, share in self.sizes.items()]
+
     @property
     def flagged(self) -> dict[str, list[CoverageLine]]:
         """The classes, sizes and subgroups whose coverage differs significantly, by breakdown."""
@@ -211,7 +220,7 @@ class SetEvaluation(WithVerdict, Tabled, MaySkip):
         return {name: lines for name, lines in found.items() if lines}
 
     def _findings(self) -> list[Finding]:
-        return [self._coverage(), self._sizes(), *self._breakdowns()]
+        return [self._coverage(), self._mean_size(), *self._breakdowns()]
 
     def _coverage(self) -> Finding:
         share = f"{self.coverage.value:.1%}{in_brackets(self.coverage.interval, percent=True)}"
@@ -235,7 +244,7 @@ class SetEvaluation(WithVerdict, Tabled, MaySkip):
             return Finding(Claim.COVERS, f"{covers}, significantly more than {claimed}.", **facts)
         return Finding(Claim.COVERAGE_OPEN, f"{covers}, not significantly different from {claimed}.", **facts)
 
-    def _sizes(self) -> Finding:
+    def _mean_size(self) -> Finding:
         constant = ""
         if self.constant_size is not None and self.constant_size < self.n_classes:
             constant = f"; the {self.constant_size} most frequent classes alone would reach the level"
@@ -291,19 +300,6 @@ class SetEvaluation(WithVerdict, Tabled, MaySkip):
                 remedies=[passing(ordered=True)],
             )
         return draw_spans(self)
-
-    def _as_dict(self) -> dict[str, Any]:
-        facts = fields_as_dict(self, without=("sizes", "by_class", "by_size", "by", "spans"))
-        return {
-            **facts,
-            **self._concluded(),
-            "sizes": [{"size": size, "share": share} for size, share in self.sizes.items()],
-            "by_class": [fields_as_dict(line) for line in self.by_class],
-            "by_size": [fields_as_dict(line) for line in self.by_size],
-            "by": {name: [fields_as_dict(line) for line in lines] for name, lines in self.by.items()},
-            "spans": [fields_as_dict(span) for span in self.spans],
-            **self._noted(),
-        }
 
     def _heading(self) -> str:
         groups = "" if self.n_groups is None else f", {self.n_groups:,} groups"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from verax.analyses.calibration.components import Decomposition
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.words import clean
+from verax.common.faces import Key, Worded
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
 from verax.inference.findings import Claim, Finding, NextStep
 from verax.inference.verdicts import VerdictOnceCalled, WithVerdict, listed
@@ -56,7 +57,7 @@ class Subgroup:
         Whether it took too many draws to find that out.
     """
 
-    label: Any
+    label: Worded[Any]
     model: str
     card: Scorecard
     decomposition: Decomposition
@@ -100,7 +101,7 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
     (['north', 'south'], 0)
     """
 
-    lines: list[Subgroup]
+    lines: Annotated[list[Subgroup], Key("subgroups")]
     comparisons: dict[Any, Comparison]
     rule: str
     by: str
@@ -108,6 +109,8 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
     time_ordered: bool
     among: int
     level: float
+
+    _facts = ("by", "rule", "untested", "within_groups", "time_ordered", "lines", "comparisons")
 
     def __init__(
         self,
@@ -245,31 +248,6 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
             text = f"No model is significantly best by {self.rule} in {listed(undecided, _NAMED)}."
             found.append(Finding(Claim.LEAD_OPEN, text, tuple(undecided)))
         return found
-
-    def _as_dict(self) -> dict[str, Any]:
-        return {
-            "by": self.by,
-            "rule": self.rule,
-            "untested": self.untested,
-            **self._concluded(),
-            "within_groups": self.within_groups,
-            "time_ordered": self.time_ordered,
-            "subgroups": [
-                {
-                    "label": str(line.label),
-                    "model": line.model,
-                    "card": line.card._as_dict(),
-                    "decomposition": line.decomposition._as_dict(),
-                    "p_value": line.p_value,
-                    "p_adjusted": line.p_adjusted,
-                    "stands_out": line.stands_out,
-                    "undecided": line.undecided,
-                }
-                for line in self.lines
-            ],
-            "comparisons": {str(label): c._as_dict() for label, c in self.comparisons.items()},
-            **self._noted(),
-        }
 
     def _given(self) -> dict[str, Any]:
         given = ("lines", "comparisons", "rule", "by", "within_groups", "time_ordered", "among", "level")

@@ -6,12 +6,28 @@ marked with `Maybe`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import fields
+import re
+from collections.abc import Hashable, Mapping
+from inspect import isabstract
 from types import UnionType
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
+import numpy as np
+
+from verax.common.faces import Mark, facts_of, marks_of
 from verax.inference.intervals import Interval
+from verax.inference.verdicts import WithVerdict
+from verax.inputs.skipping import MaySkip
 
 Schema = dict[str, Any]
 
@@ -32,30 +48,62 @@ def record(**fields: Schema | Maybe) -> Schema:
     }
 
 
-def of_fields(cls: type[Any], *, without: Collection[str] = (), **given: Schema) -> Schema:
-    """The record of a dataclass that is written field by field; `given` replaces what its types say."""
-    hints = {name: hint for name, hint in get_type_hints(cls).items() if name not in without}
-    own = {each.name for each in fields(cls)}
-    return record(**{name: given.get(name) or _of_type(hint) for name, hint in hints.items() if name in own})
+def face(cls: Any, **given: Schema | Maybe) -> dict[str, Schema | Maybe]:
+    """What JSON has of a result or of a part of one; `given` replaces what the types of fields say."""
+    found: dict[str, Schema | Maybe] = {**TOLD} if issubclass(cls, WithVerdict) else {}
+    for key, fact in facts_of(cls).items():
+        if Mark.MERGED in fact.marks:
+            found |= face(_base(fact.hint)) if isinstance(_base(fact.hint), type) else {}
+        else:
+            own = given.get(key) or _NAMED.get(key) or of_type(fact.hint, name=key)
+            found[key] = Maybe(own) if Mark.MAYBE in fact.marks and not isinstance(own, Maybe) else own
+    return found | (NOTED if issubclass(cls, MaySkip) else {})
 
 
-def _of_type(hint: Any) -> Schema:
-    """What JSON has for values of a type."""
+def _base(hint: Any) -> Any:
+    """A type without what it is annotated with."""
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+
+
+def of_type(hint: Any, *, name: str = "", ends: bool = False) -> Schema:
+    """What JSON has for values of a type; for intervals, with `ends`, these alone."""
+    if get_origin(hint) is Annotated:
+        marks = marks_of(hint)
+        if Mark.TEXT in marks:
+            return TEXT
+        return of_type(_base(hint), name=name, ends=ends or Mark.ENDS in marks)
     if hint in _TYPES:
-        return _TYPES[hint]
+        return INTERVAL if ends and hint is Interval else _TYPES[hint]
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Literal:
         return {"enum": list(inner)}
     if origin in (UnionType, Union):
-        kinds = [_of_type(each) for each in inner if each is not type(None)]
+        kinds = [of_type(kind, name=name, ends=ends) for kind in inner if kind is not type(None)]
         # Numbers may be null anyway.
         first = NUMBER if NUMBER in kinds else either(*kinds) if len(kinds) > 1 else kinds[0]
         return first if type(None) not in inner or first == NUMBER else or_none(first)
+    if origin is np.ndarray:
+        return listed(NUMBERS, 2) if name in ("interval", "x_interval", "band") else NUMBERS
     if origin in (tuple, list):
-        return listed(_of_type(inner[0]))
+        n = None if origin is list or inner[-1] is ... else len(inner)
+        return listed(of_type(inner[0], ends=ends), n)
     if origin in (dict, Mapping):
-        return mapped(_of_type(inner[1]))
-    return of_fields(hint)
+        return mapped(of_type(inner[1], ends=ends))
+    if is_typeddict(hint):
+        return record(**{key: of_type(own) for key, own in get_type_hints(hint).items()})
+    return either(*refs) if len(refs := [_definition(kind) for kind in _kinds(hint)]) > 1 else refs[0]
+
+
+def _kinds(cls: Any) -> list[Any]:
+    """A class and all that are based on it; those that are abstract have no values of their own."""
+    below = [kind for own in cls.__subclasses__() for kind in _kinds(own)]
+    return below if isabstract(cls) else [cls, *below]
+
+
+def _definition(cls: type[Any]) -> Schema:
+    name = re.sub("(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
+    CLASSES[name] = cls
+    return ref(name)
 
 
 def listed(schema: Schema, n: int | None = None) -> Schema:
@@ -104,8 +152,31 @@ PLACE: Schema = {"type": "integer", "minimum": 1}
 NUMBERS = listed(NUMBER)
 # The name of a class, an id, an outcome: whatever a file has.
 LABEL: Schema = {"type": ["string", "number", "boolean", "null"]}
-# Intervals that are written as their two ends; those with all facts are `ref("interval")`.
-_TYPES: dict[Any, Schema] = {str: TEXT, bool: TRUTH, int: COUNT, float: NUMBER, Interval: INTERVAL}
+_TYPES: dict[Any, Schema] = {
+    str: TEXT,
+    bool: TRUTH,
+    int: COUNT,
+    float: NUMBER,
+    Interval: ref("interval"),
+    **dict.fromkeys((Any, object, Hashable), LABEL),
+}
+# What these names mean everywhere.
+_NAMED: dict[str, Schema] = {"confidence": SHARE, "rank": PLACE}
+# The classes that schemas refer to, by their names there.
+CLASSES: dict[str, type[Any]] = {}
+# What is claimed: the text, the findings that it is made of, and what to do next.
+TOLD: dict[str, Schema | Maybe] = {
+    "verdict": TEXT,
+    "findings": listed(ref("finding")),
+    "next_step": or_none(ref("next_step")),
+}
+# What there is to say of rows left out and of top lists.
+NOTED: dict[str, Schema | Maybe] = {
+    "skipped": Maybe(ref("skipped")),
+    "skipped_bounds": Maybe(mapped(listed(NUMBER, 2))),
+    "sampled": Maybe(record(n_rows=COUNT, of=COUNT)),
+    "lists": Maybe(ref("faults")),
+}
 
 
 def output(command: str, **fields: Schema | Maybe) -> Schema:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from verax.analyses.comparison.answers import GapBounds, ModelAnswers
-from verax.analyses.comparison.records import Difference, MarginTest, Model
-from verax.analyses.comparison.traits import Traits
+from verax.analyses.monitoring.result import MonitoredEvent
+from verax.analyses.operating.rates import RATES
+from verax.analyses.operating.result import OperatingPoint, Rate
+from verax.analyses.recalibration.forms import CalibrationMap
 from verax.cli.schemas.building import (
     COUNT,
     FINITE,
     INTERVAL,
     LABEL,
+    NOTED,
     NUMBER,
     NUMBERS,
     PLACE,
@@ -19,10 +21,12 @@ from verax.cli.schemas.building import (
     TRUTH,
     Maybe,
     Schema,
+    const,
     either,
+    face,
     listed,
     mapped,
-    of_fields,
+    of_type,
     or_none,
     record,
     ref,
@@ -30,11 +34,6 @@ from verax.cli.schemas.building import (
 from verax.inference.findings import Claim
 
 N_GROUPS = either(COUNT, listed(COUNT, 2), {"type": "null"})
-NOTED: dict[str, Schema | Maybe] = {
-    "skipped": Maybe(ref("skipped")),
-    "skipped_bounds": Maybe(mapped(listed(NUMBER, 2))),
-    "lists": Maybe(ref("faults")),
-}
 # What was read: a file of full distributions, or one that may have top lists.
 COLUMN_FILE: dict[str, Schema | Maybe] = {
     "file": TEXT,
@@ -45,13 +44,6 @@ COLUMN_FILE: dict[str, Schema | Maybe] = {
 ANY_FILE: dict[str, Schema | Maybe] = {"file": TEXT, "taken": either(ref("columns"), ref("list_file"))}
 WEIGHTS_ARE: Schema = {"enum": ["importance", "counts"]}
 
-# What is claimed: the text, the findings that it is made of, and what to do next.
-TOLD: dict[str, Schema | Maybe] = {
-    "verdict": TEXT,
-    "findings": listed(ref("finding")),
-    "next_step": or_none(ref("next_step")),
-}
-
 _CARD: dict[str, Schema | Maybe] = {
     "verax": TEXT,
     "n_rows": COUNT,
@@ -59,22 +51,34 @@ _CARD: dict[str, Schema | Maybe] = {
     "n_groups": N_GROUPS,
     "n_classes": COUNT,
     "intervals": record(confidence=SHARE, replicates=COUNT, seed=COUNT, method=TEXT, weights_are=WEIGHTS_ARE),
-    "scores": mapped(ref("line")),
-    "metrics": mapped(ref("line")),
-    "measures": Maybe(mapped(ref("line"))),
+    "scores": mapped(ref("card_line")),
+    "metrics": mapped(ref("card_line")),
+    "measures": Maybe(mapped(ref("card_line"))),
     "verdict": Maybe(TEXT),
     "findings": Maybe(listed(ref("finding"))),
     "zero_probability": record(count=COUNT, rows=listed(COUNT)),
     **NOTED,
 }
 LIST_CARD: dict[str, Schema | Maybe] = {**_CARD, "n_invalid": COUNT, "longest": COUNT, "unmatched": TEXT}
-_COMPONENTS = ("score", "miscalibration", "discrimination", "uncertainty")
 _FAULTS = record(n_lists=COUNT, n_invalid=COUNT, unmatched=TEXT, n_by_mass=COUNT)
+
+# One of the worst rows, without its forecast; a class with its probability or its share of the raters.
+_CASE: dict[str, Schema | Maybe] = {
+    "row": COUNT,
+    "id": LABEL,
+    "outcome": LABEL,
+    "loss": NUMBER,
+    "ranks": mapped(PLACE),
+    "source": TEXT,
+}
+_ENTRY: Schema = {"type": "array", "prefixItems": [LABEL, NUMBER], "minItems": 2, "maxItems": 2}
+_CASE_OF_RATERS: dict[str, Schema | Maybe] = {**_CASE, "outcome": listed(_ENTRY)}
+_RATED = record(**_CASE_OF_RATERS, forecast=listed(FINITE), disagreement=NUMBER, excess=NUMBER)
 
 DEFINITIONS: dict[str, Schema] = {
     "skipped": record(n_given=COUNT, count=COUNT, rows=listed(COUNT), reasons=mapped(COUNT), caution=TEXT),
     "faults": either(_FAULTS, mapped(_FAULTS)),
-    "line": record(
+    "card_line": record(
         mean=NUMBER,
         interval=INTERVAL,
         std=NUMBER,
@@ -88,7 +92,7 @@ DEFINITIONS: dict[str, Schema] = {
         infinite_weight=Maybe(FINITE),
         reference=Maybe(TEXT),
     ),
-    "card": record(
+    "scorecard": record(
         **_CARD,
         classes=or_none(listed(LABEL)),
         ordered=TRUTH,
@@ -96,37 +100,7 @@ DEFINITIONS: dict[str, Schema] = {
         confusion=or_none(listed(listed(FINITE))),
     ),
     "list_card": record(**LIST_CARD),
-    "components": record(
-        name=TEXT,
-        **dict.fromkeys(_COMPONENTS, NUMBER),
-        intervals=or_none(mapped(INTERVAL)),
-        caution=or_none(TEXT),
-        corrected=or_none(either(mapped(NUMBER), NUMBERS)),
-        expected_miscalibration=NUMBER,
-        p_value=NUMBER,
-        p_is_bound=Maybe(TRUTH),
-        within=Maybe(NUMBER),
-    ),
-    "decomposition": record(
-        verax=TEXT,
-        rule=TEXT,
-        n_rows=COUNT,
-        n_classes=COUNT,
-        n_groups=N_GROUPS,
-        whole=ref("components"),
-        parts=listed(ref("components")),
-        total=TEXT,
-        bootstrap=record(
-            replicates=COUNT, confidence=SHARE, seed=COUNT, weights_are=WEIGHTS_ARE, method=TEXT
-        ),
-        # Of top lists.
-        left_out=Maybe(NUMBER),
-        padded=Maybe(NUMBER),
-        mean_length=Maybe(NUMBER),
-        n_invalid=Maybe(COUNT),
-        **NOTED,
-    ),
-    "calibration": record(
+    "calibration_summary": record(
         rule=TEXT,
         quantity=TEXT,
         reference=TEXT,
@@ -143,89 +117,6 @@ DEFINITIONS: dict[str, Schema] = {
         in_the_large=Maybe(NUMBER),
         uncertainty=NUMBER,
         intervals=mapped(INTERVAL),
-        **NOTED,
-    ),
-    "comparison": record(
-        **TOLD,
-        n_rows=COUNT,
-        n_groups=N_GROUPS,
-        method=TEXT,
-        confidence=SHARE,
-        reference=or_none(TEXT),
-        models=mapped(listed(of_fields(Model, rank=PLACE))),
-        differences=mapped(listed(of_fields(Difference))),
-        traits=mapped(of_fields(Traits)),
-        disagreements=TEXTS,
-        undecided=TEXTS,
-        margin=or_none(NUMBER),
-        margin_tests=listed(of_fields(MarginTest)),
-        notes=TEXTS,
-        missing=Maybe({"enum": ["refuse", "pairwise", "joint"]}),
-        grades=Maybe(mapped(INTERVAL)),
-        grade_differences=Maybe(listed(of_fields(Difference))),
-        answers=Maybe(mapped(listed(of_fields(ModelAnswers)))),
-        gap_bounds=Maybe(mapped(listed(of_fields(GapBounds)))),
-        peers=Maybe(mapped(listed(of_fields(Model, rank=PLACE)))),
-        baselines=Maybe(mapped(listed(of_fields(Model, rank=PLACE)))),
-        tasks=Maybe(mapped(ref("comparison"))),
-        **NOTED,
-    ),
-    "grade_card": record(
-        **TOLD,
-        n_rows=COUNT,
-        n_groups=N_GROUPS,
-        confidence=SHARE,
-        mean=NUMBER,
-        interval=ref("interval"),
-        range=listed(NUMBER, 2),
-        asked=COUNT,
-        ungraded=COUNT,
-        bounds=listed(NUMBER, 2),
-        card=or_none(ref("card")),
-        tasks=mapped(ref("grade_card")),
-        subgroups=mapped(mapped(ref("grade_card"))),
-        notes=TEXTS,
-        **NOTED,
-    ),
-    "subgroups": record(
-        by=TEXT,
-        rule=TEXT,
-        untested=TEXT,
-        **TOLD,
-        within_groups=TRUTH,
-        time_ordered=TRUTH,
-        subgroups=listed(
-            record(
-                label=TEXT,
-                model=TEXT,
-                card=either(ref("card"), ref("list_card")),
-                decomposition=ref("decomposition"),
-                p_value=NUMBER,
-                p_adjusted=NUMBER,
-                stands_out=TRUTH,
-                undecided=TRUTH,
-            )
-        ),
-        comparisons=mapped(ref("comparison")),
-        **NOTED,
-    ),
-    "curve": record(
-        order=TEXT,
-        metric=TEXT,
-        orientation=TEXT,
-        sees_outcome=TRUTH,
-        removed=listed(FINITE),
-        values=NUMBERS,
-        area=NUMBER,
-        area_kind={"enum": ["mean", "steps"]},
-        ties={"enum": ["share", "order"]},
-        interval=or_none(INTERVAL),
-        band=or_none(listed(NUMBERS, 2)),
-        replicates=COUNT,
-        confidence=SHARE,
-        seed=COUNT,
-        within=or_none(NUMBERS),
-        area_within=NUMBER,
         **NOTED,
     ),
     # How columns were read, in a file of rows of probabilities and in one of lists.
@@ -268,4 +159,56 @@ DEFINITIONS: dict[str, Schema] = {
         bound=FINITE,
         met=TRUTH,
     ),
+    # Parts of results that are written in a form of their own.
+    "case": record(**_CASE, forecast=listed(FINITE)),
+    "share_case": _RATED,
+    "list_case": record(
+        **_CASE,
+        forecast=listed(_ENTRY),
+        place=or_none(COUNT),
+        unaccounted=NUMBER,
+        n_unlisted=COUNT,
+        valid=TRUTH,
+    ),
+    "operating_point": record(**face(OperatingPoint), **dict.fromkeys(RATES, of_type(Rate))),
+    "nonconformity": record(name=TEXT, seed=COUNT),
+    "counterexample": record(
+        forecasts=listed(TEXTS), truth=or_none(TEXTS), outcomes=listed(COUNT), losses=TEXTS, text=TEXT
+    ),
+    "monitored_step": record(
+        time=TEXT,
+        n_rows=COUNT,
+        loss=NUMBER,
+        low=NUMBER,
+        high=NUMBER,
+        expected_loss=NUMBER,
+        evidence=NUMBER,
+        events=mapped(of_type(MonitoredEvent)),
+    ),
+    "alarm": record(
+        time=TEXT,
+        targets=listed(record(by=or_none(TEXT), label=or_none(TEXT), claim=TEXT)),
+        reasons=TEXTS,
+        kind=TEXT,
+        located=TRUTH,
+    ),
+    "unchanged": record(kind=const("unchanged")),
+    "log_linear": record(
+        kind=TEXT,
+        slopes=either(FINITE, listed(either(FINITE, listed(FINITE)))),
+        offsets=listed(FINITE),
+        floor=FINITE,
+        power=Maybe(FINITE),
+        spread=Maybe(FINITE),
+    ),
+    "isotonic": record(
+        kind=TEXT, thresholds=TRUTH, forecasts=listed(NUMBERS), frequencies=listed(NUMBERS), spread=FINITE
+    ),
+    "blend": record(kind=TEXT, methods=TEXTS, parts=listed(of_type(CalibrationMap)), weights=listed(FINITE)),
+    "monotone_curve": record(
+        kind=TEXT,
+        **dict.fromkeys(("knots", "slopes", "offsets"), listed(FINITE)),
+        **dict.fromkeys(("level", "floor", "power", "spread"), FINITE),
+    ),
+    "list_scaling": record(kind=TEXT, slope=FINITE, shift=FINITE, floor=FINITE),
 }

@@ -5,40 +5,52 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from verax.analyses.comparison.records import Difference, Model
-from verax.analyses.datasets.result import DatasetDifference, DatasetModel
-from verax.analyses.operating.rates import RATES
-from verax.analyses.operating.result import RateDifference
-from verax.analyses.planning.result import SizeLine
+from verax.analyses.calibration.components import Decomposition
+from verax.analyses.calibration.summary import CalibrationSummary
+from verax.analyses.cards.scorecard import Scorecard
+from verax.analyses.comparison.result import Comparison
+from verax.analyses.datasets.result import DatasetComparison
+from verax.analyses.decisions.deferral import Deferral
+from verax.analyses.decisions.net_benefit import DecisionCurves
+from verax.analyses.discrimination.result import RankScores
+from verax.analyses.folds.result import FoldComparison
+from verax.analyses.grades.result import GradeCard
+from verax.analyses.monitoring.result import Alarm, MonitoredStep
+from verax.analyses.operating.result import OperatingPoints
+from verax.analyses.planning.result import SamplePlan
+from verax.analyses.raters.result import RaterStudy
+from verax.analyses.recalibration.result import Recalibration
+from verax.analyses.retention.result import RetentionCurve
+from verax.analyses.sets.conformal_result import Conformal
+from verax.analyses.sets.result import SetEvaluation
+from verax.analyses.subgroups.result import Subgroups
+from verax.analyses.worst import Worst
 from verax.cli.schemas.building import (
+    CLASSES,
     COUNT,
     FINITE,
-    INTERVAL,
-    LABEL,
     NUMBER,
-    NUMBERS,
     PATH,
-    PLACE,
     SHARE,
     TEXT,
     TEXTS,
+    TOLD,
     TRUTH,
     Maybe,
     Schema,
     either,
+    face,
     listed,
     mapped,
-    of_fields,
+    of_type,
     or_none,
     output,
     record,
     ref,
 )
-from verax.cli.schemas.definitions import ANY_FILE, COLUMN_FILE, DEFINITIONS, LIST_CARD, N_GROUPS, NOTED, TOLD
-from verax.cli.schemas.fitted import monitor, recalibrate, sets
-from verax.inference.repeated import Practical
-from verax.inference.signedranks import Friedman
-from verax.selection.choice import Best, Correlation, Stop
+from verax.cli.schemas.definitions import ANY_FILE, COLUMN_FILE, DEFINITIONS, LIST_CARD
+from verax.scores.certificates.certify import Certificate
+from verax.selection.choice import Selection
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -54,13 +66,13 @@ def _evaluate() -> Schema:
         "evaluate",
         **own,
         **COLUMN_FILE,
-        card=ref("card"),
-        calibration=or_none(ref("calibration")),
-        subgroups=mapped(ref("subgroups")),
+        card=ref("scorecard"),
+        calibration=or_none(of_type(CalibrationSummary)),
+        subgroups=mapped(of_type(Subgroups)),
     )
     lists: dict[str, Schema | Maybe] = {"card": ref("list_card"), "lists": ref("list_file")}
-    lists["calibration"] = or_none(ref("calibration"))
-    lists["subgroups"] = Maybe(mapped(ref("subgroups")))
+    lists["calibration"] = or_none(of_type(CalibrationSummary))
+    lists["subgroups"] = Maybe(mapped(of_type(Subgroups)))
     return either(dense, output("evaluate", file=TEXT, **own, **lists))
 
 
@@ -70,8 +82,8 @@ def _evals_evaluate() -> Schema:
         file=TEXT,
         **TOLD,
         taken=TEXTS,
-        grades=ref("grade_card"),
-        calibration=or_none(ref("calibration")),
+        grades=of_type(GradeCard),
+        calibration=or_none(of_type(CalibrationSummary)),
         notes=TEXTS,
         **_HELD,
         **_KEPT,
@@ -80,16 +92,16 @@ def _evals_evaluate() -> Schema:
 
 def _toplist() -> Schema:
     own = {name: field for name, field in LIST_CARD.items() if name not in ("verax", "lists")}
-    by = Maybe(mapped(ref("subgroups")))
+    by = Maybe(mapped(of_type(Subgroups)))
     more = {**_HELD, **_KEPT, "lists": ref("list_file"), "subgroups": by}
-    more["calibration"] = or_none(ref("calibration"))
+    more["calibration"] = or_none(of_type(CalibrationSummary))
     return output("toplist", file=TEXT, notes=TEXTS, **{**own, **more, **_MAYBE_TOLD})
 
 
 def _merge() -> Schema:
-    card = either(ref("card"), ref("list_card"))
+    card = of_type(Scorecard)
     own: dict[str, Schema | Maybe] = {"files": TEXTS, "notes": TEXTS, **_HELD, **_KEPT}
-    grades = output("merge", **TOLD, grades=ref("grade_card"), **own)
+    grades = output("merge", **TOLD, grades=of_type(GradeCard), **own)
     return either(output("merge", **_MAYBE_TOLD, card=card, **own), grades)
 
 
@@ -101,33 +113,14 @@ _MATCHED: dict[str, Schema | Maybe] = {
     **_HELD,
     "plot": PATH,
 }
-# What scores of models over folds or data sets have in common.
-_SCORES: dict[str, Schema | Maybe] = {"confidence": SHARE, "rope": FINITE, "higher_is_better": TRUTH}
-_SCORES["notes"] = TEXTS
 
 
 def _compare() -> Schema:
     by: dict[str, Schema | Maybe] = {**TOLD, **_MATCHED, "left_out": _LEFT_OUT, "rule": TEXT}
-    part = record(name=TEXT, value=NUMBER, interval=INTERVAL)
-    score = record(
-        metric=TEXT,
-        value=NUMBER,
-        interval=ref("interval"),
-        average=TEXT,
-        parts=listed(part),
-        n_rows=COUNT,
-        n_classes=COUNT,
-        n_groups=N_GROUPS,
-        notes=TEXTS,
-        within=Maybe(NUMBER),
-        **NOTED,
-    )
-    gaps = listed(of_fields(Difference))
-    ranking = record(**TOLD, scores=mapped(score), differences=gaps, **NOTED)
     return either(
         _by_losses("compare"),
-        output("compare", **by, ranking=ranking),
-        output("compare", **by, rates=_points(of_fields(RateDifference, thresholds=listed(NUMBER, 2)))),
+        output("compare", **by, ranking=of_type(RankScores)),
+        output("compare", **by, rates=of_type(OperatingPoints)),
     )
 
 
@@ -144,73 +137,22 @@ def _by_losses(command: str) -> Schema:
         **TOLD,
         **_MATCHED,
         left_out=_LEFT_OUT,
-        comparison=ref("comparison"),
-        subgroups=mapped(ref("subgroups")),
+        comparison=of_type(Comparison),
+        subgroups=mapped(of_type(Subgroups)),
         html=PATH,
     )
 
 
 def _folds() -> Schema:
-    folds = record(
-        **TOLD,
-        **_SCORES,
-        n_folds=COUNT,
-        folds=listed(LABEL),
-        repeats=COUNT,
-        test_train=FINITE,
-        models=mapped(listed(of_fields(Model, rank=PLACE))),
-        differences=mapped(listed(of_fields(Difference))),
-        practical=mapped(listed(of_fields(Practical))),
-        values=mapped(mapped(NUMBERS)),
-        rows=or_none(ref("comparison")),
-        **NOTED,
-    )
-    return output("folds", **TOLD, **_MATCHED, folds=folds)
+    return output("folds", **TOLD, **_MATCHED, folds=of_type(FoldComparison))
 
 
 def _datasets() -> Schema:
-    datasets = record(
-        **TOLD,
-        **_SCORES,
-        score=TEXT,
-        n_datasets=COUNT,
-        datasets=listed(LABEL),
-        left_out=listed(LABEL),
-        tested=TRUTH,
-        friedman=of_fields(Friedman),
-        models=listed(of_fields(DatasetModel, rank=PLACE)),
-        differences=listed(of_fields(DatasetDifference)),
-        values=mapped(NUMBERS),
-    )
-    return output("datasets", **TOLD, **_MATCHED, datasets=datasets)
+    return output("datasets", **TOLD, **_MATCHED, datasets=of_type(DatasetComparison))
 
 
 def _plan(command: str = "plan") -> Schema:
-    line = of_fields(SizeLine)
-    pilot = record(
-        n_rows=COUNT,
-        n_groups=or_none(COUNT),
-        seen=NUMBER,
-        deviation=NUMBER,
-        correlation=NUMBER,
-        caution=TEXT,
-    )
-    plan = record(
-        what=TEXT,
-        kind={"enum": ["difference", "margin", "width"]},
-        margin=NUMBER,
-        confidence=SHARE,
-        pilot=pilot,
-        **line["properties"],
-        more_rows=NUMBER,
-        rows_per_group=NUMBER,
-        rows_until_decided=NUMBER,
-        lines=listed(line),
-        notes=TEXTS,
-        **TOLD,
-        **NOTED,
-    )
-    return output(command, **TOLD, files=mapped(TEXT), plan=plan, plot=PATH)
+    return output(command, **TOLD, files=mapped(TEXT), plan=of_type(SamplePlan), plot=PATH)
 
 
 def _evals_plan() -> Schema:
@@ -223,105 +165,25 @@ def _decompose() -> Schema:
         **ANY_FILE,
         normalize=TRUTH,
         logits=TRUTH,
-        decomposition=ref("decomposition"),
-        calibration=or_none(ref("calibration")),
+        decomposition=of_type(Decomposition),
+        calibration=or_none(of_type(CalibrationSummary)),
         plot=PATH,
     )
-
-
-# What rates and decision curves say of rows.
-_ABOUT: dict[str, Schema | Maybe] = {"n_rows": COUNT, "n_groups": N_GROUPS, "ordered": TRUTH}
-_ABOUT["confidence"] = SHARE
-
-
-def _points(difference: Schema) -> Schema:
-    rate = record(value=NUMBER, interval=INTERVAL)
-    point = record(
-        model=TEXT,
-        event=TEXT,
-        threshold=NUMBER,
-        **dict.fromkeys(RATES, rate),
-        shares=record(tp=NUMBER, fp=NUMBER, fn=NUMBER, tn=NUMBER),
-        per_fold=or_none(listed(FINITE)),
-        note=TEXT,
-    )
-    return record(**_ABOUT, aim=TEXT, points=listed(point), differences=listed(difference), **NOTED)
 
 
 def _decide() -> Schema:
-    points = _points(record())
-    curve = record(
-        model=TEXT,
-        event=TEXT,
-        thresholds=NUMBERS,
-        values=NUMBERS,
-        interval=listed(NUMBERS, 2),
-        band=listed(NUMBERS, 2),
-        banded=or_none(listed(FINITE, 2)),
-        treat_all=NUMBERS,
-        prevalence=NUMBER,
-        useful=listed(listed(FINITE, 2)),
-    )
-    curves = record(
-        **_ABOUT,
-        standardized=TRUTH,
-        curves=listed(curve),
-        differences=listed(record()),
-        sentences=TEXTS,
-        **NOTED,
-    )
-    line = record(
-        **dict.fromkeys(("defer", "share", "cost", "cost_of_deciding", "cost_of_decided", "saved"), NUMBER),
-        deferred=COUNT,
-        cost_interval=ref("interval"),
-        saved_interval=ref("interval"),
-    )
-    deferral = record(n_rows=COUNT, confidence=SHARE, lines=listed(line), **NOTED)
     return output(
         "decide",
         **COLUMN_FILE,
-        points=points,
-        curves=curves,
-        deferral=deferral,
+        points=of_type(OperatingPoints),
+        curves=of_type(DecisionCurves),
+        deferral=of_type(Deferral),
         plot=PATH,
     )
 
 
-# One of the worst rows, without its forecast; a class with its probability or its share of the raters.
-_CASE: dict[str, Schema | Maybe] = {
-    "row": COUNT,
-    "id": LABEL,
-    "outcome": LABEL,
-    "loss": NUMBER,
-    "ranks": mapped(PLACE),
-    "source": TEXT,
-}
-_ENTRY: Schema = {"type": "array", "prefixItems": [LABEL, NUMBER], "minItems": 2, "maxItems": 2}
-
-
-def _rated_case() -> Schema:
-    own: dict[str, Schema | Maybe] = {**_CASE, "outcome": listed(_ENTRY)}
-    return record(**own, forecast=listed(FINITE), disagreement=NUMBER, excess=NUMBER)
-
-
 def _worst() -> Schema:
-    lists = record(
-        **_CASE,
-        forecast=listed(_ENTRY),
-        place=or_none(COUNT),
-        unaccounted=NUMBER,
-        n_unlisted=COUNT,
-        valid=TRUTH,
-    )
-    return output(
-        "worst",
-        **ANY_FILE,
-        rule=TEXT,
-        n_rows=COUNT,
-        cases=listed(either(record(**_CASE, forecast=listed(FINITE)), _rated_case(), lists)),
-        questions=Maybe(mapped(TEXT)),
-        **NOTED,
-    )
+    return output("worst", **ANY_FILE, **face(Worst), questions=Maybe(mapped(TEXT)))
 
 
 def _evals_worst() -> Schema:
@@ -332,68 +194,73 @@ def _evals_worst() -> Schema:
 
 
 def _retain() -> Schema:
-    return output("retain", **ANY_FILE, curves=listed(ref("curve")), plot=PATH)
+    return output("retain", **ANY_FILE, curves=listed(of_type(RetentionCurve)), plot=PATH)
 
 
 def _raters() -> Schema:
-    mean = record(name=TEXT, value=NUMBER, interval=ref("interval"))
-    means = dict.fromkeys(("against", "own", "forecast", "gain"), mean)
-    rater = record(name=TEXT, n_rows=COUNT, **means, p_value=NUMBER, p_adjusted=NUMBER)
-    found = record(
-        rule=TEXT,
-        n_rows=COUNT,
-        n_rated=COUNT,
-        n_groups=N_GROUPS,
-        mean_raters=or_none(FINITE),
-        **dict.fromkeys(("loss", "disagreement", "excess", "worth"), mean),
-        unbiased=TRUTH,
-        raters=listed(rater),
-        cases=listed(_rated_case()),
-        confidence=SHARE,
-        general=or_none(mean),
-        **TOLD,
-        **NOTED,
-    )
+    return output("raters", **COLUMN_FILE, **TOLD, raters=of_type(RaterStudy), plot=PATH)
+
+
+def _recalibrate() -> Schema:
     return output(
-        "raters",
-        **COLUMN_FILE,
+        "recalibrate",
+        file=PATH,
+        taken=or_none(either(ref("columns"), ref("list_file"))),
+        recalibration=of_type(Recalibration),
         **TOLD,
-        raters=found,
+        applied=or_none(record(file=TEXT, out=TEXT, n_rows=COUNT)),
+        save=PATH,
+    )
+
+
+def _sets() -> Schema:
+    return output(
+        "sets",
+        **ANY_FILE,
+        **TOLD,
+        conformal=or_none(of_type(Conformal)),
+        sets=of_type(SetEvaluation),
         plot=PATH,
+        html=PATH,
+        save=PATH,
+    )
+
+
+def _monitor() -> Schema:
+    return output(
+        "monitor",
+        files=TEXTS,
+        outcomes=TEXTS,
+        known=COUNT,
+        known_rows=COUNT,
+        state=TEXT,
+        html=PATH,
+        rule=TEXT,
+        reference=NUMBER,
+        tolerance=FINITE,
+        alpha=SHARE,
+        false_alarms=TEXT,
+        unit=or_none(TEXT),
+        n_rows=COUNT,
+        evidence=NUMBER,
+        threshold=FINITE,
+        alarm=or_none(of_type(Alarm)),
+        began=or_none(listed(TEXT, 3)),
+        **TOLD,
+        cautions=TEXTS,
+        pending=COUNT,
+        expected_loss=NUMBER,
+        lateness=TEXT,
+        periods=listed(of_type(MonitoredStep)),
     )
 
 
 def _select() -> Schema:
-    best = of_fields(Best, without=("metric",), epoch=FINITE, value=FINITE)
-    return output(
-        "select",
-        **TOLD,
-        file=TEXT,
-        n_epochs=COUNT,
-        counter={"enum": ["epoch", "step"]},
-        rules=TEXTS,
-        against=TEXTS,
-        best=mapped(best),
-        correlations=listed(of_fields(Correlation)),
-        stops=mapped(
-            of_fields(Stop, without=("metric",), epoch=FINITE, value=NUMBER, stopped_after=or_none(FINITE))
-        ),
-        notes=TEXTS,
-    )
+    return output("select", file=TEXT, **face(Selection))
 
 
 def _certify() -> Schema:
-    rows = listed(TEXTS)
-    example = record(forecasts=rows, truth=or_none(TEXTS), outcomes=listed(COUNT), losses=TEXTS, text=TEXT)
-    resolution = mapped(FINITE)
-    certificate = record(
-        rule=TEXT,
-        n_classes=COUNT,
-        findings=mapped(record(holds=TRUTH, checked=COUNT, counterexample=or_none(example))),
-        notes=TEXTS,
-        resolution=or_none(resolution),
-    )
-    return output("certify", certificates=listed(certificate))
+    return output("certify", certificates=listed(of_type(Certificate)))
 
 
 def _reproduce() -> Schema:
@@ -427,7 +294,7 @@ def _reproduce() -> Schema:
         counts=Maybe(mapped(COUNT)),
         grid=Maybe(listed(grid)),
         simulations=Maybe(simulations),
-        aursc=Maybe(listed(ref("curve"))),
+        aursc=Maybe(listed(of_type(RetentionCurve))),
     )
 
 
@@ -479,10 +346,10 @@ _OUTPUTS: dict[str, Callable[[], Schema]] = {
     "decide": _decide,
     "worst": _worst,
     "retain": _retain,
-    "recalibrate": recalibrate,
-    "sets": sets,
+    "recalibrate": _recalibrate,
+    "sets": _sets,
     "raters": _raters,
-    "monitor": monitor,
+    "monitor": _monitor,
     "select": _select,
     "toplist": _toplist,
     "certify": _certify,
@@ -520,7 +387,7 @@ def _gather(schema: Any, needed: dict[str, Schema]) -> None:
         return
     name = str(schema.get("$ref", "")).rpartition("/")[2]
     if name and name not in needed:
-        needed[name] = DEFINITIONS[name]
-        _gather(DEFINITIONS[name], needed)
+        needed[name] = DEFINITIONS.get(name) or record(**face(CLASSES[name]))
+        _gather(needed[name], needed)
     for inner in schema.values():
         _gather(inner, needed)

@@ -9,7 +9,7 @@ be checked by hand; "yes" means that the search found nothing at its resolution.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain
 from typing import Any
@@ -141,6 +141,8 @@ class PropertyCheck:
     holds: bool
     checked: int
     counterexample: Counterexample | None = None
+
+    _stored_as = "Finding"
 
 
 @dataclass(frozen=True)
@@ -283,23 +285,6 @@ class Certificate(Tabled, Result):
                 f"{self.rule} was certified for the shares of raters, which has no property {name!r}"
             )
         return self.findings[name].holds
-
-    def _as_dict(self) -> dict[str, Any]:
-        findings = {
-            name: {
-                "holds": finding.holds,
-                "checked": finding.checked,
-                "counterexample": finding.counterexample and finding.counterexample.to_dict(),
-            }
-            for name, finding in self.findings.items()
-        }
-        return {
-            "rule": self.rule,
-            "n_classes": self.n_classes,
-            "findings": findings,
-            "notes": list(self.notes),
-            "resolution": self.resolution and asdict(self.resolution),
-        }
 
     def _tables(self) -> list[Table]:
         """One line per property: whether it holds, and the counterexample where it does not."""

@@ -1,0 +1,135 @@
+"""The face of a result: its JSON follows from its fields, and the schema of that JSON from their types.
+
+The type of a field says what is special about it. `_facts` names what JSON has besides: properties, and
+facts of fields (`rows.n_rows`). A property called like a field, with an underscore, stands in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+
+
+class Mark(Enum):
+    """What the type of a field does not say."""
+
+    HIDDEN = "JSON does not have it"
+    MAYBE = "JSON has it where it is not None"
+    MERGED = "JSON has what it consists of in its place"
+    ENDS = "intervals are written as their ends"
+    TEXT = "JSON has it as a text"
+
+
+class Key(NamedTuple):
+    """The key of a field in JSON, where it is not the name."""
+
+    name: str
+
+
+Hidden = Annotated[T, Mark.HIDDEN]
+Maybe = Annotated[T, Mark.MAYBE]
+Merged = Annotated[T, Mark.MERGED]
+# A value that holds intervals of which JSON has the ends alone.
+Brief = Annotated[T, Mark.ENDS]
+Worded = Annotated[T, Mark.TEXT]
+
+
+class Fact(NamedTuple):
+    """Something that JSON says of a result: where it comes from, its type, and what is special about it."""
+
+    name: str
+    hint: Any
+    marks: tuple[Any, ...]
+
+    @property
+    def key(self) -> str:
+        """The key in JSON."""
+        own = [mark.name for mark in self.marks if isinstance(mark, Key)]
+        return own[0] if own else self.name.rpartition(".")[2].lstrip("_")
+
+    def of(self, value: Any) -> Any:
+        """The value in a result."""
+        return attrgetter(self.name)(value)
+
+
+class Record:
+    """A base of what results consist of: its JSON follows from its fields."""
+
+    # What JSON has beside the fields.
+    _facts: ClassVar[tuple[str, ...]] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON says of it, as plain Python values."""
+        return face_of(self)
+
+
+@cache
+def facts_of(cls: Any) -> dict[str, Fact]:
+    """What JSON says of a dataclass, by its key."""
+    names = [field.name for field in fields(cls)] if is_dataclass(cls) else []
+    for base in reversed(cls.__mro__):
+        names += vars(base).get("_facts", ())
+    facts = [_fact(cls, name) for name in names]
+    return {fact.key: fact for fact in facts if Mark.HIDDEN not in fact.marks or "." in fact.name}
+
+
+def _fact(cls: Any, path: str) -> Fact:
+    """A field or a property, or that of a field: `rows.n_rows`."""
+    name, _, rest = path.partition(".")
+    hint = _hints(cls).get(name)
+    if hint is None:
+        own = getattr(cls, name)
+        made = getattr(own, "fget", None) or own.compute
+        hint = get_type_hints(made, include_extras=True)["return"]
+    if not rest:
+        return Fact(path, hint, marks_of(hint))
+    return _fact(_first(hint), rest)._replace(name=path)
+
+
+def _first(hint: Any) -> Any:
+    """The class of a type, of several the first."""
+    inner = get_args(hint)
+    return _first(inner[0]) if inner and not isinstance(hint, type) else hint
+
+
+@cache
+def _hints(cls: Any) -> dict[str, Any]:
+    return get_type_hints(cls, include_extras=True)
+
+
+def marks_of(hint: Any) -> tuple[Any, ...]:
+    """What a type is annotated with."""
+    return get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+
+
+def face_of(value: Any) -> dict[str, Any]:
+    """What JSON says of a dataclass, as Python values."""
+    found: dict[str, Any] = {}
+    for key, fact in facts_of(value.__class__).items():
+        own = fact.of(value)
+        if own is None and Mark.MAYBE in fact.marks:
+            continue
+        shown: Any = str(own) if Mark.TEXT in fact.marks else as_facts(own, ends=Mark.ENDS in fact.marks)
+        found |= shown if Mark.MERGED in fact.marks else {key: shown}
+    return found
+
+
+def as_facts(value: Any, *, ends: bool = False) -> Any:
+    """A value with what JSON says of the records inside it; with `ends` of intervals these alone."""
+    if hasattr(value, "_as_dict"):
+        return value._as_dict()
+    if hasattr(value, "to_dict"):
+        return list(value) if ends and isinstance(value, tuple) else value.to_dict()
+    if is_dataclass(value) and not isinstance(value, type):
+        return face_of(value)
+    if isinstance(value, Mapping):
+        return {str(key): as_facts(own, ends=ends) for key, own in value.items()}
+    if isinstance(value, (Sequence, Set)) and not isinstance(value, (str, bytes)):
+        return [as_facts(own, ends=ends) for own in value]
+    return value
