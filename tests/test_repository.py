@@ -178,7 +178,8 @@ def test_the_page_on_tests_says_what_there_is():
     assert f"{len(vectors):,} reference values" in page
     outside = sum(claim["holds"] == "no" for claim in claims)
     assert f"| {len(claims):,} claims on coverage, size and power | {outside}, " in page
-    for name in re.findall(r"`((?:tests|studies)/[^`]*)`", page):
+    threats = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    for name in re.findall(r"`((?:tests|studies)/[^`]*)`", page + threats):
         assert (ROOT / name).exists(), name
 
 
