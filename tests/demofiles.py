@@ -6,9 +6,9 @@ import shutil
 
 from pages import DOCS
 from verax.cli.demo import write_predictions
-from verax.cli.example_files import FILES, N, days, predictions
-from verax.cli.example_files import write_files as write_all
-from verax.cli.tour import progression
+from verax.examples.files import FILES, N, days, predictions
+from verax.examples.files import write_files as write_all
+from verax.examples.tour import progression
 
 __all__ = ["FILES", "RUNS", "N", "days", "predictions", "write_all", "write_demo"]
 

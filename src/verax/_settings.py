@@ -60,8 +60,8 @@ class _Settings:
     bins_up_to: int = 2**20
     # Rows that are not in memory and are read again, for what one pass cannot give: a short second pass.
     read_again_up_to: int = 2**17
-    # Probabilities of a file that are held in memory. A report on this number takes about 0.8 GB, and
-    # histograms give the same within small bounds, in a fraction of the time.
+    # Probabilities of a file whose rows are kept in memory by commands, which then read it once. What they
+    # print does not depend on it.
     held_up_to: int = 2**23
     # Bytes on disk of a file of unknown length that is held: about the same number of probabilities.
     held_bytes_up_to: int = 2**27

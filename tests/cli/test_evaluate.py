@@ -23,12 +23,13 @@ import verax as vx
 from commandline import COLUMNS, verax
 from installing import installing
 from realdata import DATA
-from verax.cli import progress, tour
+from verax.cli import progress
 from verax.cli.require import read_bounds
 from verax.cli.words import CommandWords, one_line
 from verax.common.strictjson import plain
 from verax.common.texts import visible
 from verax.errors import Remedy, passing
+from verax.examples import tour
 
 ENVIRONMENT = {**os.environ, **COLUMNS}
 
@@ -533,7 +534,7 @@ def test_a_failure_of_the_machine_is_exit_3(folder, monkeypatch):
         def fail(*_, **__):
             raise error
 
-        monkeypatch.setattr(TableHandle, "held", fail)
+        monkeypatch.setattr(TableHandle, "_summarise", fail)
         return quickly("evaluate", folder / "preds.parquet")
 
     assert fails(OSError(28, "No space left on device", "x"))[::2] == (3, "x: No space left on device")
@@ -687,7 +688,7 @@ def test_the_tour_needs_no_report(tmp_path, monkeypatch):
     monkeypatch.setattr(vx, "report", vx.report)
     monkeypatch.setitem(sys.modules, "altair", None)
     # The other problem takes longer, and the examples of the command have it.
-    monkeypatch.setattr("verax.cli.tour.digits", tour.progression)
+    monkeypatch.setattr("verax.examples.tour.digits", tour.progression)
     for name in [name for name in sys.modules if name.startswith("verax.report")]:
         monkeypatch.delitem(sys.modules, name)
     code, out, _ = quickly("demo", "--out", tmp_path)

@@ -10,6 +10,7 @@ import pytest
 
 import verax as vx
 from commandline import verax
+from evallogs import generative, inspect_sample, write_eval, write_lines
 from fileshapes import SHAPES, brier, rows
 from realdata import DATA, load
 
@@ -108,6 +109,78 @@ def test_commands_name_the_line_where_there_is_a_file(here):
     ran = verax("evaluate", "preds.csv")
     assert ran.returncode == 2
     assert 'Pass --positive CLASS. Or write positive = "..." into verax.toml.' in ran.stderr
+
+
+def graded(here):
+    y, p = rows(2, 64)
+    frame = pd.DataFrame({"qid": [f"q{i}" for i in range(len(y))], "correct": y, "confidence": p[:, 1]})
+    frame.to_csv(here / "answers.csv", index=False)
+    return ["answers.csv"], y.mean()
+
+
+def without_confidences(here):
+    y, _ = rows(2, 65)
+    pd.DataFrame({"question": "What?", "correct": y}).to_csv(here / "answers.csv", index=False)
+    return ["answers.csv", "--grade", "correct"], y.mean()
+
+
+def answers_and_gold(here):
+    y, p = rows(3, 66)
+    names = np.array(["a", "b", "c"])
+    frame = pd.DataFrame(
+        {"gold": names[y], "prediction": names[p.argmax(axis=1)], "confidence": p.max(axis=1)}
+    )
+    frame.to_csv(here / "answers.csv", index=False)
+    return ["answers.csv", "--gold", "gold", "--answer", "prediction"], (p.argmax(axis=1) == y).mean()
+
+
+def inspect_log(here):
+    values = ["C", "I", "C", "C"] * 5
+    write_eval(here / "log.eval", [inspect_sample(i, value) for i, value in enumerate(values)])
+    return ["log.eval"], 0.75
+
+
+def harness_log(here):
+    right = [1.0, 0.0] * 10
+    write_lines(here / "samples_gsm8k.jsonl", [generative(i, "2", value) for i, value in enumerate(right)])
+    return ["samples_gsm8k.jsonl"], 0.5
+
+
+@pytest.mark.parametrize("write", [graded, without_confidences, answers_and_gold, inspect_log, harness_log])
+def test_graded_answers_and_logs_have_a_right_card_after_init(write, here):
+    arguments, mean = write(here)
+    initialised(*arguments)
+    ran = verax("evaluate", "--json")
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["grades"]["mean"] == pytest.approx(mean)
+    assert verax("init", "--check").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("p.csv", "0,0.25,0.75\n1,0.5,0.5\n", "must name the columns; it holds numbers"),
+        ("p.csv", "churned,probability\nTrue,0.3\nFalse,0.6\n", 'target = "churned" into verax.toml'),
+        ("p.csv", "y,prob\n-1,0.3\n1,0.6\n", "classes = [-1, 1] into verax.toml"),
+        ("p.csv", "outcome,win,lose\nwin,30%,70%\nlose,60%,40%\n", "once the percent signs are gone"),
+        ("p.csv", "question,correct\nWhat?,1\nWho?,0\n", "`verax evals evaluate FILE`"),
+        ("p.csv", "label,prediction,confidence\na,a,0.3\nb,c,0.6\nc,c,0.5\n", "--answer prediction"),
+        ("p.zip", "PK", "Unzip it first"),
+        ("p.pkl", "x", "Pickles may run code"),
+    ],
+)
+def test_what_is_not_read_is_told_what_to_do(name, text, said, here):
+    (here / name).write_text(text)
+    ran = verax("init", name, "--yes")
+    assert ran.returncode == 2
+    assert said in ran.stderr
+
+
+def test_labels_of_minus_one_and_one(here):
+    y, p = rows(2, 67)
+    pd.DataFrame({"y": np.where(y, 1, -1), "prob": p[:, 1]}).to_csv("preds.csv", index=False)
+    initialised("preds.csv", "--classes", "-1,1")
+    assert score() == (pytest.approx(brier(y, p)), len(y))
 
 
 @pytest.mark.parametrize(

@@ -128,9 +128,12 @@ def test_subgroups_of_lists_and_too_few_classes(problem, tmp_path):
     text = page.read_text()
     assert "<h3>By <bdi>site</bdi></h3>" in text
     assert all(f"<bdi>{site}</bdi></th><td" in text for site in ("north", "south"))
-    wanted = vx.subgroups(y, lists[3], by=np.array(sites), bootstrap=0)
+    wanted = vx.subgroups(y, {"marked": lists[3]}, by=np.array(sites), bootstrap=0)
     wanted.by = "site"
-    alike(found, json.loads(json.dumps(wanted.to_dict(stored=False))))
+    expected = json.loads(json.dumps(wanted.to_dict(stored=False)))
+    # Nobody named the model whose lists these are.
+    expected["lists"] = expected["lists"].pop("marked")
+    alike(found, expected)
     refused = verax("evaluate", folder / "top3.jsonl", "--classes", 2)
     assert refused.returncode == 2
     said = "--classes must be at least 6, the number of classes that the lists name; it is 2, and"

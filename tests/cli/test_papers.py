@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 from commandline import verax
 from pages import DOCS, ROOT
 from verax.cli.commands import app
-from verax.cli.example_files import FILES
-from verax.cli.papers.galdran import TABLES
-from verax.cli.papers.number import PublishedNumber
-from verax.cli.papers.published import ERRATA, PAPERS, findings
+from verax.examples.files import FILES
+from verax.papers.galdran import TABLES
+from verax.papers.number import PublishedNumber
+from verax.papers.published import ERRATA, PAPERS, findings
 
 ERRATA_PAGE = (DOCS / "errata.md").read_text("utf-8")
 

@@ -13,7 +13,7 @@ import pytest
 
 from commandline import verax
 from pages import DOCS
-from verax.cli.papers.simulation import (
+from verax.papers.simulation import (
     SAMPLERS,
     Sampler,
     _count,

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from verax._settings import settings
 from verax.analyses.cards.listcard import ListCard
-from verax.cli.app import FAILED, words
+from verax.cli.app import words
 from verax.cli.arguments import Typed
-from verax.cli.opening import GivenRows
-from verax.cli.output import check_report, command_line, show, told, verdict_lines
+from verax.cli.opening import Opened
+from verax.cli.output import (
+    check_report,
+    command_line,
+    file_lines,
+    of_bounds,
+    of_files,
+    show,
+    told,
+    verdict_lines,
+)
 from verax.cli.require import Bound
 from verax.cli.shards import report_on_shard
 from verax.scores.base import Rule
@@ -21,7 +30,7 @@ from verax.scores.base import Rule
 if TYPE_CHECKING:
     from verax.analyses.calibration.summary import CalibrationSummary
     from verax.analyses.cards.scorecard import Scorecard
-    from verax.analyses.cards.tally import Tally
+    from verax.analyses.subgroups.result import Subgroups
     from verax.inference.findings import Verdict
     from verax.report import Report
 
@@ -29,20 +38,97 @@ if TYPE_CHECKING:
 MOST_CLASSES = 1024
 
 
+@dataclass(frozen=True)
+class CardQuestion:
+    """What is asked about the rows of a card.
+
+    Attributes
+    ----------
+    rules : sequence of Rule
+        The rules on the card.
+    bounds : sequence of Bound
+        What the card is held to.
+    asked : list of str or None
+        The rules that were asked for; the first is that of subgroups.
+    page, part : bool
+        Whether there is to be a report; whether the rows may be a part of more.
+    plan : mapping
+        Confidence, seed and what weights are.
+    """
+
+    rules: Sequence[Rule]
+    bounds: Sequence[Bound]
+    asked: list[str] | None = None
+    ordered: bool = False
+    least: int = 20
+    bootstrap: int | None = None
+    page: bool = False
+    part: bool = False
+    plan: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, rows: Opened) -> CardAnswer:
+        """The answer."""
+        from verax.analyses.cards.tally import Tally
+
+        asked, plan = self.asked, self.plan
+        how = {"ordered": self.ordered, **plan} if not rows.lists else {**plan}
+        scored_rows = rows
+        if self.part:
+            scored_rows = replace(rows, handle=copy(rows.handle))
+            scored_rows.handle.shard = True
+
+        def scored(handle: Any) -> Tally:
+            return Tally.of(handle, rules=list(self.rules), ordered=self.ordered, **plan)
+
+        def reported(handle: Any) -> Report:
+            from verax.report import Report
+
+            return Report.of(handle, rules=asked, **how)
+
+        paged = [reported] if self.page and not self.part else []
+        (tally, *reports), parts = scored_rows.asked(
+            scored,
+            *paged,
+            rule=asked[0] if asked else None,
+            least=self.least,
+            bootstrap=self.bootstrap,
+            **how,
+        )
+        card = tally.card(part=self.part)
+        calibration, small = None, _is_small(card)
+        if card.weight and (small or any(bound.on_calibration for bound in self.bounds)):
+            calibration = _calibration(rows, asked, self.bounds, self.bootstrap, **how)
+        if reports:
+            report = replace(reports[0].with_subgroups(parts), source=rows.source)
+            return CardAnswer(card, calibration, report.verdict, report.subgroups or parts, report)
+        verdict: Verdict | None = None
+        if card.weight and (small or rows.lists):
+            from verax.analyses.subgroups.verdict import verdict_of
+
+            verdict, parts = verdict_of(rows.handle, rules=asked, ordered=self.ordered, parts=parts, **plan)
+        return CardAnswer(card, calibration, verdict, parts)
+
+
+@dataclass(frozen=True)
+class CardAnswer:
+    """What there is to say of the rows of a card."""
+
+    card: Scorecard
+    calibration: CalibrationSummary | None
+    verdict: Verdict | None
+    parts: Mapping[str, Subgroups]
+    report: Report | None = None
+
+
 def show_card(
-    rows: GivenRows,
+    rows: Opened,
     command: str,
+    question: CardQuestion,
     *,
-    rules: Sequence[Rule],
-    bounds: Sequence[Bound],
-    asked: list[str] | None = None,
-    ordered: bool = False,
-    least: int = 20,
-    bootstrap: int | None = None,
     html: Path | None = None,
     save: Path | None = None,
     as_json: bool = False,
-    **plan: Any,
+    scale: Mapping[str, bool] | None = None,
 ) -> None:
     """Score the rows, print the card and what was done to them, and hold it to bounds.
 
@@ -50,82 +136,49 @@ def show_card(
     ----------
     command : str
         `toplist` prints the fields of the card itself as JSON, `evaluate` a field that holds it.
-    rules : sequence of Rule
-        The rules on the card.
-    asked : list of str or None
-        The rules that were asked for; the first is that of subgroups.
     save, html : Path or None
         Where to save the sums, which may be of a part of all rows, and where to write a report.
-    **plan : Any
-        Confidence, seed and what weights are.
+    scale : mapping of str to bool
+        How numbers of distributions are read.
     """
-    from verax.analyses.cards.tally import Tally
-
     check_report(html)
-    dense = not rows.handle.lists
-    settings = {"ordered": ordered, **plan} if dense else plan
-
-    def scored(rows: GivenRows) -> Tally:
-        return rows.marked(rows.ask(Tally.of, rules=list(rules), ordered=ordered, **plan))
-
-    def reported(rows: GivenRows) -> Report:
-        return rows.report(source=rows.source, rules=asked, **settings)
-
-    report: Report | None = None
-    if html is not None and save is None:
-        tally, report = rows.together(scored, reported)
-    else:
-        tally = scored(rows)
-    card = tally.card(part=save is not None)
-    calibration, small = None, _is_small(card)
-    verdict: Verdict | None = None
-    if card.weight and (small or any(bound.on_calibration for bound in bounds)):
-        calibration = _calibration(rows, asked, bounds, bootstrap, **settings)
-    parts = {}
-    if html is None or not rows.reports_subgroups:
-        rule = asked[0] if asked else None
-        parts = rows.subgroups(rule, least=least, bootstrap=bootstrap, **settings)
+    question = replace(question, page=html is not None, part=save is not None)
+    answer = question.of(rows)
+    card, calibration, parts, dense = answer.card, answer.calibration, answer.parts, not rows.lists
     notes = _notes(rows, card, computed=calibration is not None)
-    verdicts = [bound.hold(card, calibration) for bound in bounds]
+    verdicts = [bound.hold(card, calibration) for bound in question.bounds]
     if html is not None and save is not None:
         no_report = report_on_shard(html, save, card, rows.handle, rows.source, None if dense else parts)
         if no_report is not None:
             html = None
             notes.append(f"There is no report on this part alone. {words().say(no_report)}")
-    elif html is not None and report is not None:
-        if not rows.reports_subgroups:
-            report = report.with_subgroups(parts)
+    elif html is not None:
+        assert answer.report is not None
         held = [(f"{each.bound.text} ({each.value:.4g})", each.met) for each in verdicts]
-        report = report.with_command(command_line(command), held, Typed.source())
-        report.save(html)
-        parts, verdict = report.subgroups or parts, report.verdict
-        if dense and not rows.held:
-            notes.append(
-                "The file is large, so its report was computed by streaming; it states the approximation "
-                "error."
-            )
+        answer.report.with_command(command_line(command), held, Typed.source()).save(html)
     elif save is not None:
         card.save(save)
-    if report is None and card.weight and (small or not dense):
-        verdict, parts = rows.verdict(asked, ordered=ordered, parts=parts, **plan)
-    verdict = None if verdict is None else verdict.with_source(Typed.source())
-    file = next(iter(rows.files.values()))
+    verdict = None if answer.verdict is None else answer.verdict.with_source(Typed.source())
+    file = rows.file
     found, by = card.to_dict(stored=False), {name: part.to_dict(stored=False) for name, part in parts.items()}
     result: dict[str, Any] = {"command": command, "file": file, **told(verdict)}
     measures = None if calibration is None else calibration.to_dict(stored=False)
     if dense:
-        scale = {name: rows.options.get(name, False) for name in ("normalize", "logits")}
-        result |= {"taken": rows.taken(), **scale, "card": found, "calibration": measures, "subgroups": by}
+        result |= {
+            "taken": rows.taken(),
+            **(scale or {}),
+            "card": found,
+            "calibration": measures,
+            "subgroups": by,
+        }
     else:
         result |= found if command == "toplist" else {"card": found}
         skipped = None if card.skipped is None else card.skipped.to_dict()
         lists = {**rows.taken(), "skipped": skipped}
         result |= {"calibration": measures, "lists": lists, **({"subgroups": by} if by else {})}
     result |= {
-        "require": [verdict.to_dict() for verdict in verdicts],
-        "met": all(verdict.met for verdict in verdicts),
-        "html": None if html is None else str(html),
-        "save": None if save is None else str(save),
+        **of_bounds(verdicts),
+        **of_files(html=html, save=save),
         "notes": notes,
     }
     texts = verdict_lines(verdict)
@@ -134,11 +187,8 @@ def show_card(
     texts += [f"Note: {note}" for note in notes]
     texts += [f"\n{part}" for part in parts.values()]
     texts += map(str, verdicts)
-    texts += [] if html is None else [f"The report is in {html}."]
-    texts += [] if save is None else [f"Saved results are in {save}."]
+    texts += file_lines(report=html, saved=save)
     show(result, texts, as_json=as_json)
-    if not result["met"]:
-        raise typer.Exit(FAILED)
 
 
 def _is_small(card: Scorecard) -> bool:
@@ -147,17 +197,17 @@ def _is_small(card: Scorecard) -> bool:
     return card.n_classes <= MOST_CLASSES and card.n_rows * card.n_classes <= settings.calibration_up_to
 
 
-def _notes(rows: GivenRows, card: Scorecard, *, computed: bool) -> list[str]:
+def _notes(rows: Opened, card: Scorecard, *, computed: bool) -> list[str]:
     """What a reader of the card should know: a sentence each."""
     notes = list(rows.notes)
-    if not rows.handle.lists:
+    if not rows.lists:
         from verax.files.scoring import doubts_about
 
-        about = rows.first if rows.held else rows.handle
-        notes = [words().say(doubt) for doubt in doubts_about(about, card.class_counts.tolist())] + notes
+        doubts = doubts_about(rows.handle, card.class_counts.tolist())
+        notes = [*(words().say(doubt) for doubt in doubts), *notes]
     if not computed and card.weight:
         many = f"{card.n_rows:,} lists"
-        if not rows.handle.lists:
+        if not rows.lists:
             many = f"{card.n_rows:,} rows of {card.n_classes:,} classes"
         notes.append(
             f"Skill and calibration were not computed, because {many} are many. `verax decompose` or a "
@@ -167,7 +217,7 @@ def _notes(rows: GivenRows, card: Scorecard, *, computed: bool) -> list[str]:
 
 
 def _calibration(
-    rows: GivenRows, asked: list[str] | None, bounds: Sequence[Bound], bootstrap: int | None, **settings: Any
+    rows: Opened, asked: list[str] | None, bounds: Sequence[Bound], bootstrap: int | None, **settings: Any
 ) -> CalibrationSummary:
     """Skill and calibration of the rows, with intervals where a bound is about one."""
     from verax.analyses.calibration.summary import decomposable, summarize
@@ -175,8 +225,8 @@ def _calibration(
     from verax.scores.registry import as_rules
 
     with_interval = any(bound.name in OF_ALL and bound.end != "mean" for bound in bounds)
-    named = as_rules(asked) if asked and not rows.handle.lists else []
+    named = as_rules(asked) if asked and not rows.lists else []
     rule = next(filter(decomposable, named), None)
     draws = (bootstrap or 100) if with_interval else 0
     also = [bound.name for bound in bounds if bound.on_calibration]
-    return rows.ask(summarize, rule=rule, bootstrap=draws, also=also, **settings)
+    return summarize(rows.handle, rule=rule, bootstrap=draws, also=also, **settings)

@@ -8,14 +8,25 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from verax.cli import comparing, options
-from verax.cli.app import FAILED, app, hand_over
+from verax.cli.app import app, hand_over
 from verax.cli.arguments import Typed
 from verax.cli.comparing import show_questions
 from verax.cli.discriminating import Threshold, named_score, show_scores
 from verax.cli.grading import are_grades
 from verax.cli.models import open_models, own_rows, paths_of, short_name
 from verax.cli.options import reads_files
-from verax.cli.output import Json, check_report, command_line, draw_to, show, told, verdict_lines
+from verax.cli.output import (
+    Json,
+    check_report,
+    command_line,
+    draw_to,
+    file_lines,
+    of_bounds,
+    of_files,
+    show,
+    told,
+    verdict_lines,
+)
 from verax.cli.require import bounds_on_difference
 from verax.common.paths import called
 from verax.errors import InputError
@@ -26,7 +37,6 @@ from verax.scores.registry import as_rules, default_rules
 
 if TYPE_CHECKING:
     from verax.analyses.comparison.result import Comparison
-    from verax.cli.opening import GivenRows
     from verax.report import Report
 
 _EXAMPLES = """Examples: `verax compare a.parquet b.parquet`,
@@ -123,6 +133,7 @@ def compare(
     --probs name=COLUMNS. Models may be stacked in rows: --model-column.
     """
     from verax.analyses.comparison.compare import compare as weigh
+    from verax.analyses.subgroups.verdict import verdict_of
     from verax.files.joining import name_files
 
     plan: dict[str, Any] = {"confidence": confidence, "seed": seed, "weights_are": reading.weights_are}
@@ -168,40 +179,37 @@ def compare(
     paths = paths_of(given, reading)
     bounds = bounds_on_difference(require, list(paths))
     rows, about = open_models(paths, reading, ordered=order_matters, shared_ids=shared_ids)
-    in_time = {"time_ordered": time_ordered} if time_ordered or rows.held else {}
+    if time_ordered or method != "moments":
+        rows = replace(rows, handle=rows.handle.in_memory())
+    # Rows that are not in memory have no order.
+    in_time = {"time_ordered": time_ordered} if rows.handle.whole else {}
     settings = {"ordered": reading.ordered, **in_time, **plan}
-    report: Report | None = None
 
-    def weighed(rows: GivenRows) -> Comparison:
-        return rows.ask(weigh, rule=rules, ordered=order_matters, time_ordered=time_ordered, **how, **plan)
+    def weighed(handle: Any) -> Comparison:
+        return weigh(handle, rule=rules, ordered=order_matters, time_ordered=time_ordered, **how, **plan)
 
-    def reported(rows: GivenRows) -> Report:
+    def reported(handle: Any) -> Report:
+        from verax.report import Report
+
         lines = [", ".join(map(short_name, paths.values())), *next(iter(about.said.values()))]
-        return rows.report(source="; ".join(lines), rules=rule, **settings)
+        return Report.of(**(rows.arrays or {"y": handle}), source="; ".join(lines), rules=rule, **settings)
 
-    if html is None:
-        found = weighed(rows)
-    else:
-        found, report = rows.together(weighed, reported)
-    found = found.with_skipped(rows.skipped)
+    paged = [] if html is None else [reported]
+    (found, *reports), parts = rows.asked(
+        weighed, *paged, rule=rule[0] if rule else None, least=least, **settings
+    )
     verdicts = [bound.hold(found) for bound in bounds]
     if plot is not None:
         draw_to(plot, found.plot())
-    parts = {}
-    if html is None or not rows.reports_subgroups:
-        parts = rows.subgroups(rule[0] if rule else None, least=least, **settings)
-    if html is not None and report is not None:
-        if not rows.reports_subgroups:
-            report = report.with_subgroups(parts)
+    if html is not None:
+        report = reports[0].with_subgroups(parts)
         held = [(f"{each.bound.text} ({each.value:.4g})", each.met) for each in verdicts]
         report = report.with_command(command_line("compare"), held, Typed.source())
         report.save(html)
-        parts = report.subgroups or parts
-    if report is not None:
-        verdict = report.verdict
+        verdict, parts = report.verdict, report.subgroups or parts
     else:
-        in_order = {"ordered": reading.ordered, "time_ordered": time_ordered}
-        verdict, parts = rows.verdict(rule, found=found, parts=parts, **in_order, **plan)
+        in_order: dict[str, Any] = {"ordered": reading.ordered, "time_ordered": time_ordered}
+        verdict, parts = verdict_of(rows.handle, rules=rule, found=found, parts=parts, **in_order, **plan)
     verdict = verdict.with_source(Typed.source())
     result = {
         "command": "compare",
@@ -211,11 +219,9 @@ def compare(
         "left_out": {name: vars(left) for name, left in about.left_out.items()},
         "taken": about.taken,
         "comparison": found.to_dict(stored=False),
-        "require": [verdict.to_dict() for verdict in verdicts],
-        "met": all(verdict.met for verdict in verdicts),
+        **of_bounds(verdicts),
         "subgroups": {name: part.to_dict(stored=False) for name, part in parts.items()},
-        "html": None if html is None else str(html),
-        "plot": None if plot is None else str(plot),
+        **of_files(html=html, plot=plot),
     }
     texts = verdict_lines(verdict)
     texts += [f"{name}: {'; '.join(lines)}" for name, lines in about.said.items()]
@@ -227,7 +233,5 @@ def compare(
     ]
     texts += ["", found._text(), *(f"\n{part}" for part in parts.values())]
     texts += map(str, verdicts)
-    texts += [] if html is None else [f"The report is in {html}."]
+    texts += file_lines(report=html)
     show(result, texts, as_json=as_json)
-    if not result["met"]:
-        raise typer.Exit(FAILED)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
-from verax.cli.app import FAILED
 from verax.cli.arguments import Typed
-from verax.cli.output import draw_to, show, told, verdict_lines
+from verax.cli.output import draw_to, file_lines, of_bounds, of_files, show, told, verdict_lines
 from verax.cli.require import DifferenceBound
 
 if TYPE_CHECKING:
@@ -113,14 +112,15 @@ def show_questions(
         "taken": said,
         "comparison": found.to_dict(stored=False),
         "subgroups": {},
-        "html": None if html is None else str(html),
+        **of_files(html=html),
     }
-    below = [] if html is None else [f"The page is in {html}."]
     lines = [
         *(f"{name}: {'; '.join(own)}" for name, own in said.items()),
         f"Rows were matched {rows.matched}.",
     ]
-    show_compared(command, found, result, bounds, [*lines, ""], below, plot=plot, as_json=as_json)
+    show_compared(
+        command, found, result, bounds, [*lines, ""], file_lines(page=html), plot=plot, as_json=as_json
+    )
 
 
 def show_compared(
@@ -143,11 +143,8 @@ def show_compared(
         "command": command,
         **told(verdict),
         **result,
-        "require": [check.to_dict() for check in checks],
-        "met": all(check.met for check in checks),
-        "plot": None if plot is None else str(plot),
+        **of_bounds(checks),
+        **of_files(plot=plot),
     }
     texts = [*verdict_lines(verdict), *above, found._text(), *map(str, checks), *below]
     show(told_of, texts, as_json=as_json)
-    if not told_of["met"]:
-        raise typer.Exit(FAILED)

@@ -10,7 +10,7 @@ import typer
 from verax.cli import options
 from verax.cli.app import app
 from verax.cli.options import reads_files
-from verax.cli.output import Json, draw_to, show
+from verax.cli.output import Json, draw_to, of_files, show
 from verax.errors import InputError
 from verax.inputs.reading import Reading
 
@@ -85,16 +85,16 @@ def decide(
     if at == "cost" and miss is None:
         raise InputError("must be given with --threshold cost", argument="miss", kind="missing")
     opened = Opened.of(given, reading)
-    rows = opened.rows(ordered=reading.ordered)
+    rows = opened.in_order(reading.ordered)
     costs: Any = None if miss is None else [[0.0, 1.0], [miss, 0.0]]
     plan: dict[str, Any] = {"confidence": confidence}
     both = {"ordered": reading.ordered, "seed": seed, **plan}
     chosen = {"costs": costs} if at == "cost" else {}
-    points = rows.marked(rows.ask(operating_points, threshold=at, folds=folds, **chosen, **both))
-    curves = rows.ask(net_benefit, **both)
+    points = operating_points(rows.handle, threshold=at, folds=folds, **chosen, **both)
+    curves = net_benefit(rows.handle, **both)
     limits = defer or [0.1, 0.2, 0.3]
     two = rows.handle.n_classes == 2
-    deferred = rows.ask(deferral, defer=limits, costs=costs if two and miss else "zero_one", **plan)
+    deferred = deferral(rows.handle, defer=limits, costs=costs if two and miss else "zero_one", **plan)
     if plot is not None:
         draw_to(plot, curves.plot())
     result = {
@@ -105,7 +105,7 @@ def decide(
         "points": points.to_dict(stored=False),
         "curves": curves.to_dict(stored=False),
         "deferral": deferred.to_dict(stored=False),
-        "plot": None if plot is None else str(plot),
+        **of_files(plot=plot),
     }
     texts = [*rows.said(), repr(points), f"\n{curves}", f"\n{deferred}"]
     texts += [] if plot is None else [f"The decision curves are in {plot}."]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +13,7 @@ from verax.analyses.calibration.summary import add_skill
 from verax.cli import options
 from verax.cli.app import app
 from verax.cli.options import reads_files
-from verax.cli.output import Json, draw_to, show
+from verax.cli.output import Json, draw_to, of_files, show
 from verax.inputs.reading import Reading
 from verax.scores.metrics import needs_order
 from verax.scores.registry import default_rules, parse
@@ -71,13 +70,13 @@ def decompose(
     order_matters = needs_order([chosen], ordered=reading.ordered)
     opened = Opened.of(given, reading)
     plan: dict[str, Any] = {"seed": seed, "confidence": confidence}
-    rows = opened.rows(ordered=order_matters)
+    rows = opened.in_order(order_matters)
     how: dict[str, Any] = {"rule": chosen, "bootstrap": bootstrap, "weights_are": reading.weights_are, **plan}
-    found = rows.marked(rows.ask(split, **how))
+    found = split(rows.handle, **how)
     # Skill is known of full distributions only.
-    summary = None if opened.lists else rows.ask(partial(add_skill, found))
+    summary = None if opened.lists else add_skill(found, rows.handle)
     if plot is not None:
-        draw_to(plot, rows.without("groups").ask(reliability, ordered=chosen.ordinal, **plan).plot())
+        draw_to(plot, reliability(rows.handle, ordered=chosen.ordinal, **plan).plot())
     result = {
         "command": "decompose",
         "file": opened.file,
@@ -85,7 +84,7 @@ def decompose(
         **reading.scale,
         "decomposition": found.to_dict(stored=False),
         "calibration": None if summary is None else summary.to_dict(stored=False),
-        "plot": None if plot is None else str(plot),
+        **of_files(plot=plot),
     }
     texts = [*rows.said(), repr(found), *([] if summary is None else [f"\n{summary}"])]
     texts += [] if plot is None else [f"The reliability curves are in {plot}."]

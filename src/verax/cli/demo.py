@@ -17,7 +17,7 @@ from verax.display.writing import make_folder, written
 from verax.errors import MissingPackageError
 
 if TYPE_CHECKING:
-    from verax.cli.tour import Example
+    from verax.examples.tour import Example
 
 
 @app.command(epilog="Examples: `verax demo --out tour`, `verax demo --files examples`")
@@ -45,7 +45,7 @@ def demo(
     if examples is not None:
         _write_files(examples, as_json=as_json)
         return
-    from verax.cli.tour import digits, progression, tour
+    from verax.examples.tour import digits, progression, tour
 
     needed("sklearn", "The demo", "sklearn", "scikit-learn")
     make_folder(folder, "out")
@@ -75,7 +75,7 @@ def demo(
 
 
 def _write_files(folder: Path, *, as_json: bool) -> None:
-    from verax.cli.example_files import about, write_files
+    from verax.examples.files import about, write_files
 
     make_folder(folder, "files")
     paths = write_files(folder)

@@ -93,11 +93,11 @@ def show_scores(
     found: Any
     if score in RANKINGS:
         how: dict[str, Any] = {} if score == "c_index" else {"ordered": ordered}
-        compared = rows.ask(getattr(ranking, RANKINGS[score]), confidence=confidence, **how)
-        found, result = rows.marked(compared), {"ranking": compared.to_dict(stored=False)}
+        found = getattr(ranking, RANKINGS[score])(rows.handle, confidence=confidence, **how)
+        result = {"ranking": found.to_dict(stored=False)}
     else:
         how = {"ordered": ordered, "confidence": confidence, "seed": seed}
-        points = rows.marked(rows.ask(operating_points, threshold=_threshold(threshold), **how))
+        points = operating_points(rows.handle, threshold=_threshold(threshold), **how)
         found, result = _ByRate(points, score), {"rates": points.to_dict(stored=False)}
     result |= {
         "files": {name: called(path) for name, path in paths.items()},

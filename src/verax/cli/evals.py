@@ -9,13 +9,13 @@ import numpy as np
 import typer
 
 from verax.cli import comparing, options
-from verax.cli.app import FAILED, app
+from verax.cli.app import app
 from verax.cli.arguments import Typed
 from verax.cli.comparing import Missing, show_questions
-from verax.cli.grade_bounds import grade_bounds, hold_grades
+from verax.cli.grade_cards import card_texts, case_of, evaluated, grade_bounds, hold_grades, table_of
 from verax.cli.grading import GradedFiles, read_one
 from verax.cli.options import reads_answers
-from verax.cli.output import Json, command_line, show, told, verdict_lines
+from verax.cli.output import Json, command_line, file_lines, of_bounds, of_files, show, told, verdict_lines
 from verax.cli.plan import Difference, Margin, Models, Power, PowerPlot, RowsPerGroup, Width, show_plan
 from verax.cli.require import Strictly, bounds_on_difference
 from verax.common.paths import called
@@ -66,7 +66,6 @@ def evaluate(
     Answers that were not graded are counted, with bounds on what they could change. Confidences are scored as
     forecasts of being right.
     """
-    from verax.cli.grade_cards import card_texts, evaluated
     from verax.files.joining import are_named, files_of_one_model
 
     model, paths = files_of_one_model(given)
@@ -90,19 +89,14 @@ def evaluate(
         "taken": list(answers.taken),
         "grades": card.to_dict(stored=False),
         "calibration": None if calibration is None else calibration.to_dict(stored=False),
-        "require": [check.to_dict() for check in checks],
-        "met": all(check.met for check in checks),
-        "html": None if html is None else str(html),
-        "save": None if save is None else str(save),
+        **of_bounds(checks),
+        **of_files(html=html, save=save),
         "notes": card.notes,
     }
     texts = [*verdict_lines(verdict, model), f"{file}: {'; '.join(answers.taken)}", *card_texts(card)]
     texts += map(str, checks)
-    texts += [] if html is None else [f"The page is in {html}."]
-    texts += [] if save is None else [f"Saved results are in {save}."]
+    texts += file_lines(page=html, saved=save)
     show(result, texts, as_json=as_json)
-    if not result["met"]:
-        raise typer.Exit(FAILED)
 
 
 @evals.command(
@@ -186,7 +180,6 @@ def plan(
     With --groups the answer is a number of groups.
     """
     from verax.analyses.comparison.grades import compare_grades
-    from verax.cli.grade_cards import evaluated
     from verax.files import name_files
 
     paths = name_files(given)
@@ -227,7 +220,6 @@ def worst(
 
     Question, answer and right answer are shown where the file has them.
     """
-    from verax.cli.worst_answers import case_of, table_of
     from verax.files.joining import files_of_one_model
 
     _, paths = files_of_one_model(given)

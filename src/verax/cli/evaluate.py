@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
 from verax.cli import options
 from verax.cli.app import app, hand_over
 from verax.cli.grading import are_grades
@@ -39,6 +44,12 @@ def evaluate(
     as_json: Json = False,
     html: options.Html = None,
     save: options.Save = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Print rows, passes, and the expected time and memory, without the result."
+        ),
+    ] = False,
 ) -> None:
     """Score predictions: every rule, confidence intervals, calibration.
 
@@ -47,7 +58,8 @@ def evaluate(
     scored as distributions, others as `verax toplist` scores them. Graded answers and evaluation logs are for
     `verax evals evaluate`.
     """
-    from verax.cli.cards import show_card
+    from verax.cli.cards import CardQuestion, show_card
+    from verax.cli.costs import show_costs
     from verax.cli.opening import Opened
     from verax.files.joining import files_of_one_model
 
@@ -58,22 +70,13 @@ def evaluate(
     bounds = read_bounds(require, strictly=require_interval, ordered=reading.ordered, lists=opened.lists)
     rules = _rules(rule, bounds, reading.ordered, lists=opened.lists)
     ordered = not opened.lists and needs_order(rules, ordered=reading.ordered)
-    show_card(
-        opened.rows(ordered=ordered),
-        "evaluate",
-        rules=rules,
-        bounds=bounds,
-        asked=rule,
-        ordered=reading.ordered,
-        least=least,
-        bootstrap=bootstrap,
-        html=html,
-        save=save,
-        as_json=as_json,
-        confidence=confidence,
-        seed=seed,
-        weights_are=reading.weights_are,
-    )
+    plan = {"confidence": confidence, "seed": seed, "weights_are": reading.weights_are}
+    question = CardQuestion(rules, bounds, rule, reading.ordered, least, bootstrap, plan=plan)
+    rows = opened.in_order(ordered)
+    if dry_run:
+        show_costs(rows, replace(question, page=html is not None, part=save is not None), as_json=as_json)
+        return
+    show_card(rows, "evaluate", question, html=html, save=save, as_json=as_json, scale=reading.scale)
 
 
 def _rules(asked: list[str] | None, bounds: list[Bound], ordered: bool, *, lists: bool) -> list[Rule]:

@@ -119,13 +119,5 @@ def _of_rows(
     rules = as_rules(rule or default_rules(ordered=reading.ordered))
     ordered = needs_order(rules, ordered=reading.ordered)
     rows, about = open_models(paths, replace(reading, by=(folds,)), ordered=ordered, shared_ids=shared_ids)
-    known: dict[str, Any] = {"folds": folds}
-    if rows.held:
-        first = rows.first
-        known["folds"] = first.by[folds]
-        if first.ids is not None:
-            known["ids"] = first.ids
-    found = rows.ask(
-        compare_folds, rule=rules, ordered=ordered, weights_are=reading.weights_are, **known, **how
-    )
-    return found.with_skipped(rows.skipped), about
+    how |= {"folds": folds, "rule": rules, "ordered": ordered, "weights_are": reading.weights_are}
+    return compare_folds(rows.handle, **how), about

@@ -1,17 +1,83 @@
-"""The card of one model's graded answers, and how it is shown."""
+"""Graded answers of one model: their card, which is held to bounds, and the worst of them.
+
+Bounds (`--require`) are on the mean grade, on ungraded answers, and on confidences.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from verax.cli.opening import cut
+import numpy as np
+
+from verax.cli.require import Bound, BoundCheck, check_direction, is_met, parts_of, read_bounds, refusal
+from verax.display.tables import text_table
+from verax.errors import Remedy
 from verax.inputs.reading import Reading
 
 if TYPE_CHECKING:
     from verax.analyses.calibration.summary import CalibrationSummary
     from verax.analyses.grades.result import GradeCard
     from verax.files.grades import GradedAnswers
+
+# How many characters of a text are shown.
+_LONGEST = 100
+# What is known of graded answers: the mean grade, which is the accuracy of right-or-wrong grades, and the
+# share of answers that were not graded.
+GRADE, ACCURACY, UNGRADED = "grade", "accuracy", "ungraded"
+
+
+@dataclass(frozen=True)
+class GradeBound(Bound):
+    """A requirement of graded answers."""
+
+    def of(self, card: GradeCard) -> BoundCheck:
+        """Whether a card meets it. A bound on an undefined value fails."""
+        if self.name == UNGRADED:
+            value = card.answers.share
+        else:
+            value = {"mean": card.mean, "low": card.interval[0], "high": card.interval[1]}[self.end]
+        return BoundCheck(self, value, is_met(self, value))
+
+
+def grade_bounds(texts: Sequence[str] | None, *, strictly: bool, ends: tuple[float, float]) -> list[Bound]:
+    """The bounds that texts state; those of other names are about the card of the confidences."""
+    found: list[Bound] = []
+    for text in texts or ():
+        parts, bound = parts_of(text)
+        name = parts["name"]
+        if name not in (GRADE, ACCURACY, UNGRADED):
+            found += read_bounds([text], strictly=strictly, ordered=False)
+            continue
+        if name == ACCURACY and ends != (0.0, 1.0):
+            other = Remedy(f"Type the bound as {text.replace(ACCURACY, GRADE)!r}.")
+            raise refusal(text, f"grades from {ends[0]:g} to {ends[1]:g} have a mean, not an accuracy", other)
+        check_direction(text, name, name == UNGRADED, parts)
+        if name == UNGRADED and parts["end"]:
+            raise refusal(text, "the share of ungraded answers is counted, and has no interval")
+        end = "low" if name != UNGRADED and (strictly or parts["end"]) else "mean"
+        found.append(GradeBound(text, name, end, parts["sign"], bound))
+    return found
+
+
+def hold_grades(
+    bounds: Sequence[Bound], card: GradeCard, calibration: CalibrationSummary | None
+) -> list[BoundCheck]:
+    """Whether a card meets bounds."""
+    found = []
+    for bound in bounds:
+        if isinstance(bound, GradeBound):
+            found.append(bound.of(card))
+            continue
+        if card.card is None:
+            raise refusal(
+                bound.text,
+                f"{bound.name} is about confidences, and the file has none",
+                Remedy("Name their column with --confidence-column, or bound grade, accuracy or ungraded."),
+            )
+        found.append(bound.hold(card.card, calibration))
+    return found
 
 
 def card_texts(card: GradeCard) -> list[str]:
@@ -29,13 +95,12 @@ def evaluated(
 ) -> tuple[GradeCard, CalibrationSummary | None]:
     """The card of answers, and the calibration of their confidences where a bound is about it."""
     from verax.analyses.grades.evaluation import evaluate_grades, of_answers, scored_confidences
+    from verax.scans.cuts import Cut
 
     groups: Any = answers.groups if len(answers.groups) > 1 else next(iter(answers.groups), None)
-    bins = {name: n for name, n in reading.cuts.items() if n}
-    by = {
-        name: cut(name, labels, bins[name], held=True) if name in bins else labels
-        for name, labels in answers.by.items()
-    }
+    by = dict(answers.by)
+    for name, n in reading.cuts.items():
+        by[name] = Cut.of_rows(name, by[name], n).labels(by[name]) if n else by[name]
     skip = reading.invalid == "skip"
     own = {"ids": answers.ids, "epochs": answers.epochs, "groups": groups, "weights": answers.weights}
     card = evaluate_grades(
@@ -60,3 +125,47 @@ def evaluated(
     wide = any(bound.name in OF_ALL and bound.end != "mean" for bound in bounds)
     found = summarize(y, p, bootstrap=100 if wide else 0, also=names, confidence=confidence, **read)
     return card, found
+
+
+def case_of(answers: GradedAnswers, row: int) -> dict[str, Any]:
+    """An answer with its grade, confidence, and what the file says of it."""
+    named, sure = answers.ids, answers.confidences
+    return {
+        "row": row,
+        "id": None if named is None else str(named[row]),
+        "grade": float(answers.grades[row]),
+        "confidence": None if sure is None else _number(sure[row]),
+        "about": {name: _text(column[row]) for name, column in answers.about.items()},
+    }
+
+
+def table_of(cases: list[dict[str, Any]], names: list[str]) -> list[str]:
+    """Answers as a table; `names` are the columns of what the file says of them."""
+    if not cases:
+        return ["Every graded answer has the best grade."]
+    sure = cases[0]["confidence"] is not None
+    named = cases[0]["id"] is not None
+    head = ["id" if named else "row", "grade", *(["confidence"] if sure else []), *names]
+    rows = []
+    for case in cases:
+        row = [str(case["id"] if named else case["row"]), f"{case['grade']:g}"]
+        row += [_decimals(case["confidence"])] if sure else []
+        rows.append(row + [_short(case["about"][name]) for name in names])
+    return text_table([head, *rows], right=[1])
+
+
+def _decimals(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _short(text: str | None) -> str:
+    line = " ".join((text or "").split())
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

@@ -49,6 +49,9 @@ def are_grades(paths: Files, reading: Reading) -> bool:
     """Whether files hold grades, by the names of columns, or in logs."""
     from verax.files.grades import holds_grades, is_log
 
+    said = None if Typed.config is None else Typed.config.reading
+    if reading.grades or reading.gold or (said is not None and (said.grades or said.gold)):
+        return True
     named = reading.probs or reading.target or reading.raters or reading.rater_column or reading.shape
     if named:
         return False

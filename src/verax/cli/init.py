@@ -15,10 +15,13 @@ from verax.cli import options
 from verax.cli.app import FAILED, app
 from verax.cli.arguments import Typed
 from verax.cli.config import NAME, Config, with_lines
+from verax.cli.grading import are_grades, read_one
 from verax.cli.options import reads_files
 from verax.cli.output import Json, show
+from verax.common.paths import called
 from verax.common.toml import to_toml
 from verax.errors import InputError, Remedy
+from verax.files.joining import are_named, files_of_one_model
 from verax.inputs.reading import Reading, flag_of
 
 # Options whose value a file tells: it has no other reading with them left out.
@@ -33,7 +36,7 @@ _FIRST = 3
     epilog="Examples: `verax init preds.parquet`, `verax init submission.csv --outcomes truth.csv`, "
     "`verax init grades.csv --target grade --ordered --classes none,mild,severe --groups patient`"
 )
-@reads_files(lists=True)
+@reads_files(lists=True, grades=True)
 def init(
     reading: Reading,
     given: Annotated[
@@ -78,8 +81,15 @@ def init(
         for name, value in reading.given().items()
         if Typed.is_typed(flag_of(name)) or Typed.is_typed(flag_of(name).replace("-", "_"))
     }
-    settled, rows, decided = _settled(given, Reading.of(None, typed))
-    written = _explicit(given, settled, rows)
+    asked = Reading.of(None, typed)
+    rows: _Rows | _Answers
+    decided: list[str] = []
+    if are_grades(files_of_one_model(given)[1], asked):
+        rows = answers = _Answers(given, asked)
+        written = answers.reading
+    else:
+        settled, rows, decided = _settled(given, asked)
+        written = _explicit(given, settled, rows)
     if written.outcomes is not None:
         written = replace(written, outcomes=_relative(written.outcomes))
     found = _shown(rows, typed)
@@ -116,12 +126,10 @@ class _Rows:
         opened = Opened.of(given, reading)
         self.file, self.lists = opened.file, opened.lists
         self.all_columns: tuple[str, ...] = tuple(getattr(opened.handle, "all_columns", ()))
-        rows = opened.rows(ordered=False)
-        self.handle = rows.handle
-        self.first = rows.first
+        self.handle = opened.handle
         # Rows that are not in memory are checked as they are scored.
         rule = "padded(brier)" if opened.lists else "brier"
-        self.n_rows: int = rows.ask(evaluate, rules=[rule], bootstrap=2).n_rows
+        self.n_rows: int = evaluate(self.handle, rules=[rule], bootstrap=2).n_rows
         self.roles = Roles("", ()) if self.lists else self.handle.roles
         self.classes = self.handle.classes
         self.taken, self.notes = tuple(self.handle.taken), tuple(self.handle.notes)
@@ -133,6 +141,22 @@ class _Rows:
             return (self.taken, self.n_rows)
         roles = self.roles
         return (roles.target, roles.probs, roles.outcomes_are, roles.id, self.classes, self.n_rows)
+
+
+class _Answers:
+    """Graded answers, all of which were read."""
+
+    lists, classes, notes = True, None, ()
+
+    def __init__(self, given: Sequence[str], reading: Reading) -> None:
+        _, paths = files_of_one_model(given)
+        answers = read_one(paths, reading, named=are_named(given))
+        self.file, self.n_rows, self.taken = called(paths), len(answers), answers.taken
+        columns = answers.columns
+        self.reading = reading
+        if not answers.origin:
+            sure = columns.confidence
+            self.reading = replace(reading, grades=columns.grade, confidence_column=sure)
 
 
 def _settled(given: Sequence[str], reading: Reading) -> tuple[Reading, _Rows, list[str]]:
@@ -188,16 +212,17 @@ def _explicit(given: Sequence[str], reading: Reading, rows: _Rows) -> Reading:
     return reading
 
 
-def _shown(rows: _Rows, typed: Mapping[str, Any]) -> dict[str, Any]:
+def _shown(rows: _Rows | _Answers, typed: Mapping[str, Any]) -> dict[str, Any]:
     """How files are read, as plain Python values."""
+    plain = None if isinstance(rows, _Answers) or rows.lists else rows
     return {
-        "columns": [] if rows.lists else _columns(rows, typed),
+        "columns": [] if plain is None else _columns(plain, typed),
         "taken": list(rows.taken),
         "classes": None if rows.classes is None else [str(name) for name in rows.classes],
         "n_rows": rows.n_rows,
-        "first": [] if rows.lists or rows.first is None else _first_rows(rows),
+        "first": [] if plain is None or not plain.handle.fits else _first_rows(plain),
         "notes": list(rows.notes),
-        "doubts": _doubts(rows),
+        "doubts": [] if plain is None else _doubts(plain),
     }
 
 
@@ -236,7 +261,7 @@ def _first_rows(rows: _Rows) -> list[dict[str, Any]]:
     """The first rows as they are scored: what happened, and the probabilities."""
     import numpy as np
 
-    part = rows.first
+    part = next(iter(rows.handle.held().rows.values()))
     found = []
     for i in range(min(_FIRST, len(part))):
         y = part.y[i]
@@ -249,8 +274,6 @@ def _first_rows(rows: _Rows) -> list[dict[str, Any]]:
 
 def _doubts(rows: _Rows) -> list[str]:
     """What may be meant otherwise, each with the line that would say so."""
-    if rows.lists:
-        return []
     found, roles = [], rows.roles
     if roles.outcomes_are == "positions" and rows.classes is not None:
         pairs = ", ".join(f"{i} = {name}" for i, name in list(enumerate(rows.classes))[:6])
@@ -263,7 +286,7 @@ def _doubts(rows: _Rows) -> list[str]:
     ]
 
 
-def _in_words(found: Mapping[str, Any], rows: _Rows, decided: Sequence[str]) -> list[str]:
+def _in_words(found: Mapping[str, Any], rows: _Rows | _Answers, decided: Sequence[str]) -> list[str]:
     """How files are read, for the terminal."""
     lines = [f"{rows.file}: {rows.n_rows:,} rows"]
     if found["columns"]:
@@ -308,8 +331,13 @@ def _check(given: Sequence[str] | None, *, as_json: bool) -> None:
         )
     changed, n_rows = [], None
     try:
-        rows = _Rows(files, config.reading)
-        n_rows, changed = rows.n_rows, _differences(config.reading, rows)
+        rows: _Rows | _Answers
+        if are_grades(files_of_one_model(files)[1], config.reading):
+            rows = _Answers(files, config.reading)
+        else:
+            rows = _Rows(files, config.reading)
+            changed = _differences(config.reading, rows)
+        n_rows = rows.n_rows
     except InputError as error:
         from verax.cli.app import words
 

@@ -14,10 +14,9 @@ from verax.analyses.cards.scorecard import Scorecard, check_whole
 from verax.analyses.grades.result import GradeCard
 from verax.analyses.loading import merged_grades
 from verax.cli import options
-from verax.cli.app import FAILED, app
-from verax.cli.grade_bounds import GradeBound, grade_bounds, hold_grades
-from verax.cli.grade_cards import card_texts
-from verax.cli.output import Json, check_report, show, told, verdict_lines
+from verax.cli.app import app
+from verax.cli.grade_cards import GradeBound, card_texts, grade_bounds, hold_grades
+from verax.cli.output import Json, check_report, file_lines, of_bounds, of_files, show, told, verdict_lines
 from verax.cli.require import Bound, Require, Strictly, read_bounds
 from verax.cli.shards import report_on_all, save_merged
 from verax.errors import InputError, Remedy
@@ -65,19 +64,14 @@ def merge(
         **told(verdict),
         "files": [str(file) for file in files],
         "card": card.to_dict(stored=False),
-        "require": [verdict.to_dict() for verdict in verdicts],
-        "met": all(verdict.met for verdict in verdicts),
-        "html": None if html is None else str(html),
-        "save": None if save is None else str(save),
+        **of_bounds(verdicts),
+        **of_files(html=html, save=save),
         "notes": notes,
     }
     texts = verdict_lines(verdict)
     texts += [str(card), *(f"Note: {note}" for note in notes), *map(str, verdicts)]
-    texts += [] if html is None else [f"The report is in {html}."]
-    texts += [] if save is None else [f"Saved results are in {save}."]
+    texts += file_lines(report=html, saved=save)
     show(result, texts, as_json=as_json)
-    if not result["met"]:
-        raise typer.Exit(FAILED)
 
 
 def _show_grades(
@@ -107,18 +101,13 @@ def _show_grades(
         **told(card.verdict),
         "files": [str(file) for file in files],
         "grades": card.to_dict(stored=False),
-        "require": [verdict.to_dict() for verdict in verdicts],
-        "met": all(verdict.met for verdict in verdicts),
-        "html": None if html is None else str(html),
-        "save": None if save is None else str(save),
+        **of_bounds(verdicts),
+        **of_files(html=html, save=save),
         "notes": card.notes,
     }
     texts = [*verdict_lines(card.verdict), *card_texts(card), *map(str, verdicts)]
-    texts += [] if html is None else [f"The page is in {html}."]
-    texts += [] if save is None else [f"Saved results are in {save}."]
+    texts += file_lines(page=html, saved=save)
     show(result, texts, as_json=as_json)
-    if not result["met"]:
-        raise typer.Exit(FAILED)
 
 
 def _notes(files: list[Path]) -> list[str]:

@@ -13,8 +13,8 @@ from verax.errors import InputError, Remedy, passing
 from verax.inputs.reading import Reading, each_name
 
 if TYPE_CHECKING:
-    from verax.cli.opening import GivenRows
-    from verax.files.joining import LeftOut
+    from verax.cli.opening import Opened
+    from verax.files.joining import Joined, LeftOut
 
 
 @dataclass(frozen=True)
@@ -29,48 +29,69 @@ class AboutFiles:
 
 def open_models(
     paths: dict[str, Files], reading: Reading, *, ordered: bool, shared_ids: bool
-) -> tuple[GivenRows, AboutFiles]:
+) -> tuple[Opened, AboutFiles]:
     """The rows of all models, in memory if they are in several files, and what to say of them."""
-    from verax.cli.opening import GivenRows, open_files
+    from verax.cli.opening import Opened, open_files
 
     files = {name: called(path) for name, path in paths.items()}
     if reading.several:
-        handle: Any = open_files(next(iter(paths.values())), "model", reading)
-        rows = replace(GivenRows.of(handle.in_order() if ordered else handle, files), bins=reading.cuts)
-        parted = [line.partition(": ") for line in (*handle.taken, *rows.notes)]
+        rows = Opened(files, open_files(next(iter(paths.values())), "model", reading)).in_order(ordered)
+        parted = [line.partition(": ") for line in (*rows.handle.taken, *rows.notes)]
         said = {name: [text for model, _, text in parted if model == name] for name in files}
-        taken: dict[str, Any] = {name: part.roles.to_dict() for name, part in rows.parts.items()}
-        return rows, AboutFiles(taken or said, said)
-    from verax.files.joining import match, with_classes_of
+        roles = {name: own.to_dict() for name, own in rows.handle.roles_of_models.items()}
+        return rows, AboutFiles(roles or said, said)
+    from verax.files.joining import match
 
-    handles: dict[str, Any] = {}
-    given = reading.names
-    for name, path in paths.items():
-        # Weights, groups and subgroups are those of the first file, and so are the classes.
-        own_reading = replace(reading, weights=None, groups=None, by=()) if handles else reading
-        known = {model: handle.classes for model, handle in handles.items() if not handle.lists}
-        open_as: Callable[..., Any] = partial(
-            open_files, path, name, own_reading, hold="all", pooled="matched"
-        )
-        handle = with_classes_of(known, name, given, open_as)
-        handles[name] = (handle.in_order() if ordered and not handle.lists else handle).held()
-    parts = {name: held.rows[held.models[0]] for name, held in handles.items()}
-    joined = match(parts, shared_ids=shared_ids)
-    options: dict[str, Any] = {"classes": joined.classes, "weights": joined.first.weights}
-    options["groups"] = joined.first.groups
-    scale = {} if all(held.lists for held in handles.values()) else reading.scale
-    held_rows = GivenRows(
-        *((joined.y, joined.models), options | scale, None, joined.files, files),
-        skipped=joined.skipped,
-        bins=reading.cuts,
-        _scale=scale,
-    )
+    handles = _read_each(paths, reading, ordered=ordered, beside_first=True)
+    joined = match({name: held.rows[held.models[0]] for name, held in handles.items()}, shared_ids=shared_ids)
     lines = {name: [*held.taken, *(f"note: {note}" for note in held.notes)] for name, held in handles.items()}
     taken = {
         name: lines[name] if held.lists else joined.files[name].roles.to_dict()
         for name, held in handles.items()
     }
-    return held_rows, AboutFiles(taken, lines, joined.how, joined.left_out)
+    handle, arrays = _in_memory(joined, reading, ordered=ordered)
+    return Opened(files, handle, arrays), AboutFiles(taken, lines, joined.how, joined.left_out)
+
+
+def _read_each(
+    paths: Mapping[str, Files], reading: Reading, *, ordered: bool, beside_first: bool
+) -> dict[str, Any]:
+    """The rows of each model; with `beside_first`, weights, groups and subgroups are those of the first."""
+    from verax.cli.opening import open_files
+    from verax.files.joining import with_classes_of
+
+    handles: dict[str, Any] = {}
+    for name, path in paths.items():
+        own = replace(reading, weights=None, groups=None, by=()) if handles and beside_first else reading
+        known = {model: handle.classes for model, handle in handles.items() if not handle.lists}
+        open_as: Callable[..., Any] = partial(open_files, path, name, own, hold="all", pooled="matched")
+        handle = with_classes_of(known, name, reading.names, open_as)
+        handles[name] = (handle.in_order() if ordered and not handle.lists else handle).held()
+    return handles
+
+
+def _in_memory(joined: Joined, reading: Reading, *, ordered: bool) -> tuple[Any, dict[str, Any]]:
+    """The matched rows of several files as a handle, and as arrays where only some are lists."""
+    from verax.inputs.memory import open_rows
+    from verax.scans.cuts import Cut
+    from verax.scans.held import Held
+
+    first = joined.first
+    cut = {name: n for name, n in reading.cuts.items() if n}
+    by = {name: Cut.of_rows(name, first.by[name], n).labels(first.by[name]) for name, n in cut.items()}
+    rows = {**joined.files, next(iter(joined.files)): replace(first, by={**first.by, **by})}
+    if len({hasattr(own, "lists") for own in rows.values()}) == 1:
+        return Held(rows, replace(reading, ordered=ordered), name="", taken=()).in_memory(), {}
+    numbers = (first.places if hasattr(first, "lists") else first.rows) if joined.skipped else None
+    arrays = {
+        "y": joined.y,
+        "p": joined.models,
+        "ids": first.ids,
+        "numbers": numbers,
+        "skipped": joined.skipped,
+    }
+    arrays |= {"classes": joined.classes, "weights": first.weights, "groups": first.groups, **reading.scale}
+    return open_rows(**arrays, ordered=ordered, by=rows[next(iter(rows))].by), arrays
 
 
 @dataclass(frozen=True)
@@ -136,20 +157,13 @@ def own_rows(
     # What belongs to rows beside forecasts is read as subgroups are.
     beside = {**stated, **({} if model_column is None else {"models": model_column})}
     reading = replace(reading, by=tuple(beside.values()))
-    from verax.cli.opening import open_files
-    from verax.files.joining import with_classes_of
     from verax.scores.metrics import needs_order
     from verax.scores.registry import as_rules
 
     if reading.id is None:
         raise InputError("must name the questions", argument="id", kind="missing", remedies=[passing(id=...)])
     order_matters = needs_order(as_rules(rule or ["brier"]), ordered=reading.ordered)
-    handles: dict[str, Any] = {}
-    for name, path in paths.items():
-        known = {model: handle.classes for model, handle in handles.items() if not handle.lists}
-        open_as: Callable[..., Any] = partial(open_files, path, name, reading, hold="all", pooled="matched")
-        handle = with_classes_of(known, name, reading.names, open_as)
-        handles[name] = (handle.in_order() if order_matters and not handle.lists else handle).held()
+    handles = _read_each(paths, reading, ordered=order_matters, beside_first=False)
     parts = {name: held.rows[held.models[0]] for name, held in handles.items()}
     said = {name: [*held.taken, *(f"note: {note}" for note in held.notes)] for name, held in handles.items()}
     words = {f"subgroups: {column}": f"{name}: {column}" for name, column in beside.items()}

@@ -14,7 +14,7 @@ from verax.cli import options
 from verax.cli.app import FAILED, app
 from verax.cli.opening import holds_lists
 from verax.cli.options import reads_files
-from verax.cli.output import Json, show, verdict_lines
+from verax.cli.output import Json, file_lines, of_files, show, verdict_lines
 from verax.errors import InputError
 from verax.errors import show as quote
 from verax.inputs.reading import Reading
@@ -149,7 +149,7 @@ def monitor(
         "known": known,
         "known_rows": run.known_rows,
         "state": str(state),
-        "html": None if html is None else str(html),
+        **of_files(html=html),
         **{name: value for name, value in found.to_dict().items() if name != "verax"},
     }
     lines = verdict_lines(found.verdict)
@@ -169,7 +169,7 @@ def monitor(
     more = len(said) - 1
     lines += [*said[:1], *([f"... and {more} more file{'s' if more > 1 else ''}"] if more > 0 else [])]
     lines += [repr(found.history)] if found.n_rows else []
-    lines += [f"The page is in {html}."] if html is not None else []
+    lines += file_lines(page=html)
     show(result, lines, as_json=as_json)
     if found.alarm is not None:
         raise typer.Exit(FAILED)

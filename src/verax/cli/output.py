@@ -16,7 +16,7 @@ import typer
 
 from verax._settings import settings
 from verax._version import __version__
-from verax.cli.app import BROKEN_PIPE, give_up_stdout
+from verax.cli.app import BROKEN_PIPE, FAILED, give_up_stdout
 from verax.cli.arguments import Piped, Typed, figure_format
 from verax.cli.presenting import Presentation, line_width, log, wrapped
 from verax.cli.progress import stop_progress
@@ -28,13 +28,22 @@ from verax.display.writing import written
 from verax.inference.verdicts import in_json
 
 if TYPE_CHECKING:
+    from verax.cli.require import BoundCheck
     from verax.inference.findings import Verdict
+
+# What is said of the files that commands write.
+_CONTENTS = {
+    "report": "The report is",
+    "page": "The page is",
+    "saved": "Saved results are",
+    "drawing": "The drawing is",
+}
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
 def show(result: dict[str, Any], texts: Sequence[str], *, as_json: bool) -> None:
-    """Print a result as JSON or as text, whichever was asked for, and as much of it as was asked for."""
+    """Print a result as JSON or as text, as much of it as was asked for; exit with 1 if a bound failed."""
     if Presentation.log == "json":
         for note in result.get("notes", ()):
             log("note", note)
@@ -42,15 +51,17 @@ def show(result: dict[str, Any], texts: Sequence[str], *, as_json: bool) -> None
     config = Typed.config
     result = result if config is None else {**result, "config": config.path}
     if as_json:
+        texts = []
         echo(visible_json(Piped.named(to_json(result))))
-        return
-    if Presentation.quiet:
+    elif Presentation.quiet:
         failed = [text for text in texts if text.startswith("FAILED ")]
         texts = [*([str(result["verdict"])] if result.get("verdict") else []), *failed]
     elif config is not None:
         texts = [*texts, f"Options of reading are from {config.path}."]
     for text in texts:
         echo(_lines(text))
+    if result.get("met") is False:
+        raise typer.Exit(FAILED)
 
 
 def _lines(text: str) -> str:
@@ -128,6 +139,21 @@ def verdict_lines(verdict: Verdict | None, model: str = "") -> list[str]:
     known = step is not None and step.command and "{source}" not in step.command
     command = f"\n  {step.command}" if step is not None and known else ""
     return [f"{model}{': ' * bool(model)}{verdict}{command}\n"]
+
+
+def of_bounds(checks: Sequence[BoundCheck]) -> dict[str, Any]:
+    """In JSON: which bounds are met."""
+    return {"require": [check.to_dict() for check in checks], "met": all(check.met for check in checks)}
+
+
+def of_files(**paths: Path | None) -> dict[str, str | None]:
+    """In JSON: the files that were written."""
+    return {name: None if path is None else str(path) for name, path in paths.items()}
+
+
+def file_lines(**paths: Path | None) -> list[str]:
+    """In the terminal: the files that were written, by what they hold."""
+    return [f"{_CONTENTS[what]} in {path}." for what, path in paths.items() if path is not None]
 
 
 def check_report(html: Path | None) -> None:

@@ -15,7 +15,7 @@ from verax.cli.comparing import Missing, ModelColumn, SharedIds
 from verax.cli.grading import are_grades
 from verax.cli.models import own_rows
 from verax.cli.options import reads_files, split
-from verax.cli.output import Json, draw_to, show, told, verdict_lines
+from verax.cli.output import Json, draw_to, of_files, show, told, verdict_lines
 from verax.common.paths import called
 from verax.errors import InputError
 from verax.inputs.reading import Reading
@@ -136,13 +136,12 @@ def show_plan(
 ) -> None:
     """Print the plan for a pilot: rows, a comparison, or a card of grades; None for no pilot."""
     from verax.analyses.planning.plan import plan as size
-    from verax.cli.opening import GivenRows
 
     pair = tuple(split(wanted["models"])) or None
     if pair is not None and len(pair) != 2:
         raise InputError("must be two names, such as new,old", argument="models", values=[wanted["models"]])
     asked = {**wanted, "models": pair}
-    found = pilot.ask(size, **asked) if isinstance(pilot, GivenRows) else size(pilot, **asked)
+    found = size(pilot, **asked)
     if plot is not None:
         draw_to(plot, found.plot())
     verdict = found.verdict.with_source(Typed.source())
@@ -151,7 +150,7 @@ def show_plan(
         **told(verdict),
         "files": files,
         "plan": found.to_dict(stored=False),
-        "plot": None if plot is None else str(plot),
+        **of_files(plot=plot),
     }
     drawn = [] if plot is None else [f"The figure is in {plot}."]
     texts = [*verdict_lines(verdict), *said, *([""] if said else []), found._text(), *drawn]
@@ -166,9 +165,9 @@ def _pilot(given: list[str], reading: Reading, shared_ids: bool) -> tuple[Any, d
 
     if not reading.several and len(name_files(given)) == 1:
         opened = Opened.of(given, reading)
-        rows = opened.rows(ordered=reading.ordered)
-        return rows, {opened.model: opened.file}, rows.said()
+        rows = opened.in_order(reading.ordered)
+        return rows.handle, dict(opened.files), rows.said()
     paths = paths_of(given, reading)
     several, about = open_models(paths, reading, ordered=reading.ordered, shared_ids=shared_ids)
     said = [f"{name}: {'; '.join(lines)}" for name, lines in about.said.items()]
-    return several, {name: called(path) for name, path in paths.items()}, said
+    return several.handle, {name: called(path) for name, path in paths.items()}, said

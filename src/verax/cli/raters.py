@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,7 +11,7 @@ from verax.cli import options
 from verax.cli.app import app
 from verax.cli.arguments import Typed
 from verax.cli.options import reads_files
-from verax.cli.output import Json, draw_to, show, told, verdict_lines
+from verax.cli.output import Json, draw_to, of_files, show, told, verdict_lines
 from verax.errors import InputError, passing
 from verax.inputs.reading import Reading
 
@@ -67,10 +67,9 @@ def raters(
     chosen = parse(rule or default_rules(ordered=reading.ordered)[0])
     opened = Opened.of(given, reading)
     ordered = needs_order([chosen], ordered=reading.ordered)
-    rows = opened.rows(ordered=ordered)
-    ids = {"ids": rows.first.ids} if rows.held else {}
-    how = {"rule": chosen, "ordered": reading.ordered, "n": n, "confidence": confidence}
-    found = rows.marked(rows.ask(study, **how, **ids))
+    rows = opened.in_order(ordered)
+    how: dict[str, Any] = {"rule": chosen, "ordered": reading.ordered, "n": n, "confidence": confidence}
+    found = study(rows.handle, **how)
     verdict = found.verdict.with_source(Typed.source())
     texts = [*verdict_lines(verdict), *rows.said(), found._text()]
     if plot is not None:
@@ -83,6 +82,6 @@ def raters(
         **reading.scale,
         **told(verdict),
         "raters": found.to_dict(stored=False),
-        "plot": None if plot is None else str(plot),
+        **of_files(plot=plot),
     }
     show(result, texts, as_json=as_json)

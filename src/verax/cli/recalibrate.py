@@ -12,7 +12,7 @@ from verax.cli import options
 from verax.cli.app import app
 from verax.cli.arguments import Typed
 from verax.cli.options import reads_files, split
-from verax.cli.output import Json, show, told
+from verax.cli.output import Json, of_files, show, told
 from verax.errors import InputError, passing
 from verax.errors import show as shown
 from verax.inputs.reading import Reading
@@ -136,7 +136,7 @@ def recalibrate(
         "recalibration": found.to_dict(stored=False),
         **told(found.verdict if load is not None else found.verdict.with_source(Typed.source())),
         "applied": None if apply_to is None else {"file": str(apply_to), "out": str(out), "n_rows": n_rows},
-        "save": None if save is None else str(save),
+        **of_files(save=save),
     }
     show(result, texts, as_json=as_json)
 
@@ -179,12 +179,11 @@ def _learned(
 
     rules = [] if how["rule"] is None else [parse(how["rule"])]
     opened = Opened.of(given, reading)
-    rows = opened.rows(ordered=needs_order(rules, ordered=reading.ordered))
-    found = rows.ask(learn, ordered=reading.ordered, **how)
+    rows = opened.in_order(needs_order(rules, ordered=reading.ordered))
+    found = learn(rows.handle, ordered=reading.ordered, **how)
     taken = rows.taken()
     if not opened.lists:
-        found = replace(found, columns=tuple(taken["probs"]))
-    found = rows.marked(found)
+        found = replace(found, columns=tuple(taken["probs"])).with_skipped(found.skipped)
     return opened.file, found, taken, [*rows.said(), repr(found)]
 
 

@@ -13,9 +13,11 @@ from verax.cli.app import app
 from verax.cli.arguments import Typed
 from verax.cli.options import reads_only
 from verax.cli.output import NUMBERED, Json, draw_to, make_table, show
-from verax.cli.papers.number import DIFFERS, STATUSES, PublishedNumber
-from verax.cli.papers.published import PAPERS, findings
-from verax.cli.papers.simulation import (
+from verax.errors import VeraxError
+from verax.inputs.reading import Reading
+from verax.papers.number import DIFFERS, STATUSES, PublishedNumber
+from verax.papers.published import PAPERS, findings
+from verax.papers.simulation import (
     DRAWN,
     PRINTED,
     ROUNDS,
@@ -25,8 +27,6 @@ from verax.cli.papers.simulation import (
     in_words,
     simulate,
 )
-from verax.errors import VeraxError
-from verax.inputs.reading import Reading
 
 # The options of reading that predictions have here.
 _READ = ("target", "probs", "classes", "groups")
@@ -81,7 +81,7 @@ def reproduce(
     result |= {"findings": [f.to_dict() for f in found]}
     tables: list[str] = [_findings_table(paper, found), _counts(found)]
     if paper == "galdran":
-        from verax.cli.papers.galdran import grid
+        from verax.papers.galdran import grid
 
         result["grid"] = [each.to_dict() for each in grid()]
         lines = (
@@ -125,12 +125,12 @@ def _retained(predictions: Path, reading: Reading, seed: int) -> RetentionCurves
     """The curves of Galdran's tables and of Figure 4, for the predictions of a file."""
     from verax.analyses.retention.curves import retention
     from verax.cli.opening import Opened
-    from verax.cli.papers.galdran import AREAS
+    from verax.papers.galdran import AREAS
 
-    rows = Opened.of([str(predictions)], reading).rows(ordered=True)
-    curves = rows.ask(retention, seed=seed, **AREAS)
+    rows = Opened.of([str(predictions)], reading).in_order()
+    curves = retention(rows.handle, seed=seed, **AREAS)
     assert isinstance(curves, RetentionCurves)
-    return rows.marked(curves)
+    return curves
 
 
 def _show_all(*, as_json: bool) -> None:
@@ -200,7 +200,7 @@ def _percent(share: Share, digits: int) -> str:
 
 
 def _areas_table(predictions: Path, curves: RetentionCurves) -> str:
-    from verax.cli.papers.galdran import REPLICATES, RULES
+    from verax.papers.galdran import REPLICATES, RULES
 
     rows = []
     for printed, rule in RULES.items():

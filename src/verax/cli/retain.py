@@ -14,12 +14,11 @@ from verax.analyses.retention.curves import (
     retention,
     selective,
 )
-from verax.analyses.retention.result import RetentionCurves
 from verax.analyses.retention.uncertainty_scores import doubt
 from verax.cli import options
 from verax.cli.app import app
 from verax.cli.options import reads_files, split
-from verax.cli.output import Json, draw_to, show
+from verax.cli.output import Json, draw_to, of_files, show
 from verax.errors import InputError, VeraxError
 from verax.errors import show as quote
 from verax.inputs.reading import Reading
@@ -98,13 +97,13 @@ def retain(
     else:
         metrics = as_metrics(metric or ["qwk" if reading.ordered else "accuracy"])
     ordered = not opened.lists and needs_order(keys, metrics, ordered=reading.ordered)
-    rows = opened.rows(ordered=ordered)
+    rows = opened.in_order(ordered)
     how: dict[str, Any] = {"metric": metrics, "removed": _shares(removed), "area": area, "ties": ties}
     how |= {"bootstrap": bootstrap, "seed": seed, "confidence": confidence}
     how["weights_are"] = reading.weights_are
-    found = rows.ask(selective, by=doubt_by, **how) if doubt_by else rows.ask(retention, rule=keys, **how)
-    assert isinstance(found, RetentionCurves)
-    curves = rows.marked(found)
+    curves: Any = (
+        selective(rows.handle, by=doubt_by, **how) if doubt_by else retention(rows.handle, rule=keys, **how)
+    )
     if plot is not None:
         draw_to(plot, curves.plot())
     result = {
@@ -112,7 +111,7 @@ def retain(
         "file": opened.file,
         "taken": rows.taken(),
         "curves": curves.to_dict(stored=False)["curves"],
-        "plot": None if plot is None else str(plot),
+        **of_files(plot=plot),
     }
     show(result, [*rows.said(), repr(curves)], as_json=as_json)
 

@@ -124,7 +124,7 @@ def _of_predictions(
 
     epochs = {}
     for epoch, path in zip(_numbers(paths), paths, strict=True):
-        epochs[epoch] = Opened.of([str(path)], reading).rows(ordered=reading.ordered).handle
+        epochs[epoch] = Opened.of([str(path)], reading).in_order(reading.ordered).handle
     measured = list(dict.fromkeys([*(rules or DEFAULT), *(against or ())]))
     return History.from_predictions(epochs, measured, method=method)
 

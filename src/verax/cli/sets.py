@@ -11,7 +11,7 @@ from verax.cli import options
 from verax.cli.app import app
 from verax.cli.arguments import Typed
 from verax.cli.options import reads_files
-from verax.cli.output import Json, draw_to, show, told, verdict_lines
+from verax.cli.output import Json, draw_to, of_files, show, told, verdict_lines
 from verax.errors import InputError
 from verax.inputs.reading import Reading
 
@@ -83,7 +83,7 @@ def sets(
     in the file.
     """
     from verax.analyses.sets.sets import evaluate_sets
-    from verax.cli.opening import Opened, cut
+    from verax.cli.opening import Opened
 
     if calibrate is not None and reading.sets:
         raise InputError(
@@ -93,14 +93,15 @@ def sets(
         raise InputError("must be given with --calibrate", argument="save", kind="value")
     opened = Opened.of(given, reading)
     made = None if calibrate is None else _calibrated(calibrate, reading, level, score, seed)
-    rows = opened.rows(ordered=reading.ordered)
-    by: Any = dict(rows.first.by) if rows.held else rows.handle.by
-    for name, n in rows.bins.items():
-        by = {**by, name: cut(name, by[name], n, held=rows.held)} if n else by
-    how = {"level": level, "threshold": threshold, "ordered": reading.ordered, "confidence": confidence}
-    if made is not None:
-        rows = rows.with_sets(made)
-    found = rows.marked(rows.ask(evaluate_sets, by=by or None, **how))
+    rows = opened.in_order(reading.ordered)
+    how: dict[str, Any] = {
+        "level": level,
+        "threshold": threshold,
+        "ordered": reading.ordered,
+        "confidence": confidence,
+    }
+    given_sets = rows.handle if made is None else made.apply(rows.handle)
+    found = evaluate_sets(given_sets, by=rows.handle.by or None, **how)
     verdict = found.verdict.with_source(Typed.source())
     texts = [*verdict_lines(verdict), *rows.said(), *([] if made is None else [made._text()]), found._text()]
     if made is not None and save is not None:
@@ -121,9 +122,7 @@ def sets(
         "taken": rows.taken(),
         "conformal": None if made is None else made.to_dict(stored=False),
         "sets": found.to_dict(stored=False),
-        "plot": None if plot is None else str(plot),
-        "html": None if html is None else str(html),
-        "save": None if save is None else str(save),
+        **of_files(plot=plot, html=html, save=save),
     }
     show(result, texts, as_json=as_json)
 
@@ -141,4 +140,4 @@ def _calibrated(file: Path, reading: Reading, level: float | None, score: str, s
     if opened.lists:
         raise no_lists(opened.file)
     ordered = reading.ordered or Nonconformity.of(score, seed).ordinal
-    return opened.rows(ordered=ordered).ask(conformal, level=level, score=score, seed=seed)
+    return conformal(opened.in_order(ordered).handle, level=level, score=score, seed=seed)

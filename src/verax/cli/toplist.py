@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -69,8 +69,8 @@ def toplist(
     The shape of the records is recognised by their content. --classes is the number of classes, such as the
     size of a vocabulary, or their names.
     """
-    from verax.cli.cards import show_card
-    from verax.cli.opening import GivenRows, open_files
+    from verax.cli.cards import CardQuestion, show_card
+    from verax.cli.opening import Opened, open_files
     from verax.common.paths import called
     from verax.files.joining import are_named, files_of_one_model
     from verax.scores.registry import padded_rules
@@ -80,20 +80,22 @@ def toplist(
     own = replace(reading, lists=True, target=outcome)
     pooled: Literal["named", "refused"] = "named" if are_named(given) else "refused"
     handle = open_files(paths, model, own, hold=hold, densify=False, pooled=pooled)
-    rows = replace(GivenRows.of(handle, {model: called(paths)}), bins=reading.cuts)
+    rows = Opened({model: called(paths)}, handle if length is None else _truncated(handle, length))
     bounds = read_bounds(require, strictly=require_interval, ordered=False, lists=True)
     asked = [bound.rule for bound in bounds if bound.rule is not None]
-    show_card(
-        rows.truncated(length),
-        "toplist",
-        rules=list(dict.fromkeys([*padded_rules(invalid_penalty), *asked])),
-        bounds=bounds,
-        confidence=confidence,
-        seed=seed,
-        weights_are=reading.weights_are,
+    question = CardQuestion(
+        list(dict.fromkeys([*padded_rules(invalid_penalty), *asked])),
+        bounds,
         least=least,
         bootstrap=bootstrap,
-        html=html,
-        save=save,
-        as_json=as_json,
+        plan={"confidence": confidence, "seed": seed, "weights_are": reading.weights_are},
     )
+    show_card(rows, "toplist", question, html=html, save=save, as_json=as_json)
+
+
+def _truncated(handle: Any, length: int) -> Any:
+    """The first entries of each list in memory."""
+    lists = {name: replace(read, lists=read.lists.truncate(length)) for name, read in handle.rows.items()}
+    same = type(handle)(lists, handle.request, name=handle.name, taken=handle.taken, notes=handle.notes)
+    same.bins = handle.bins
+    return same

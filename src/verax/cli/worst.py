@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +14,8 @@ from verax.cli.app import app, hand_over
 from verax.cli.grading import are_grades
 from verax.cli.options import reads_files
 from verax.cli.output import Json, show
+from verax.common.paths import Files, files_named
+from verax.errors import VeraxError
 from verax.inputs.reading import Reading
 from verax.scores.metrics import needs_order
 from verax.scores.registry import default_rules
@@ -55,7 +58,6 @@ def worst(
     for `verax evals worst`.
     """
     from verax.cli.opening import Opened, holds_lists
-    from verax.cli.worst_answers import questions_of
     from verax.files.joining import files_of_one_model
 
     _, paths = files_of_one_model(given)
@@ -64,9 +66,8 @@ def worst(
         return
     chosen = rule or default_rules(ordered=reading.ordered)[0]
     opened = Opened.of(given, reading)
-    rows = opened.rows(ordered=not opened.lists and needs_order(ranking(chosen)))
-    ids = {"ids": rows.first.ids} if rows.held else {}
-    found = rows.marked(rows.without("weights", "groups").ask(find_worst, rule=chosen, n=n, **ids))
+    rows = opened.in_order(not opened.lists and needs_order(ranking(chosen)))
+    found = find_worst(rows.handle, rule=chosen, n=n)
     result: dict[str, Any] = {
         "command": "worst",
         "file": opened.file,
@@ -74,7 +75,7 @@ def worst(
         **found.to_dict(stored=False),
     }
     places = {case["row"]: case["id"] for case in result["cases"] if isinstance(case.get("row"), int)}
-    questions = questions_of(paths, places) if holds_lists(paths, reading) else {}
+    questions = _questions_of(paths, places) if holds_lists(paths, reading) else {}
     if questions:
         result["questions"] = {str(row): questions[row] for row in places if row in questions}
     names = {row: row if name is None else name for row, name in places.items() if row in questions}
@@ -82,3 +83,28 @@ def worst(
     called = [] if found.named or not opened.lists else [CALLED_BY_NUMBER]
     below = ["", "Questions", *asked] if asked else []
     show(result, [*rows.said(), repr(found), *called, *below], as_json=as_json)
+
+
+def _questions_of(paths: Files, places: Collection[int]) -> dict[int, str]:
+    """The questions of some records of a file, by their places in it; none where they cannot be told."""
+    from verax.files.lists.streams import open_stream
+    from verax.files.logs.containers import samples_of
+    from verax.inputs.records.graded import question_text
+
+    named = files_named(paths)
+    if named is None or len(named[0]) != 1 or not named[0][0].is_file() or not places:
+        return {}
+    path = named[0][0]
+    try:
+        samples = samples_of(path)
+        records = (record for _, record in open_stream(path)) if samples is None else samples
+        last, found = max(places), {}
+        for place, record in enumerate(records):
+            if place in places and (text := question_text(record)) is not None:
+                found[place] = text
+            if place >= last:
+                break
+        return found
+    except VeraxError:
+        # A table without records has no questions.
+        return {}

@@ -210,6 +210,8 @@ def _no_number(column: Any, place: ValueOrigin) -> InputError:
     count = sum(not _is_number(cell or "") for cell in column.to_pylist())
     comma = place.decimal == "." and text.replace(",", "", 1).lstrip("-").isdecimal() and "," in text
     remedy = passing(decimal=",") if comma else Remedy("Correct it, or leave the row out.")
+    if text.strip().endswith("%") and _is_number(text.strip().removesuffix("%")):
+        remedy = passing("once the percent signs are gone", percent=True)
     found = f"holds {show(text)}"
     return place.refusal("must hold numbers", found, at=low, value=text, count=count, remedies=[remedy])
 

@@ -30,6 +30,7 @@ from verax.files.naming import (
     SEPARATORS,
     TARGETS,
     class_names,
+    is_id,
     literal,
     named_like,
     prefix_of,
@@ -145,13 +146,15 @@ def find_target(columns: Sequence[str], request: Reading, where: str) -> str:
             join(found),
             passing("to choose", target=...),
         )
-    others = [c for c in columns if not prefix_of(c, PROBS)] or columns
+    words = (*PROBS, *MAYBE_PROBS)
+    others = [c for c in columns if not prefix_of(c, PROBS) and spoken(c) not in words] or columns
+    named = [c for c in others if c and not is_id(c)]
     raise _refusal(
         "No column has a usual name of outcomes (label, target, y, ...)",
         "target",
         where,
         f"it has {_listing(others)}",
-        passing(target=...),
+        passing(target=named[0] if len(named) == 1 else ...),
         kind="missing",
     )
 
@@ -251,6 +254,7 @@ def _guessed(look: ColumnFacts, request: Reading, where: str) -> tuple[Chosen, b
             where,
             f"the others are {_listing(list(kinds))}",
             *_objects(kinds),
+            Remedy("Answers that were graded are for `verax evals evaluate FILE`."),
             kind="missing",
         )
     # A single column called z is as likely a feature.
@@ -284,13 +288,26 @@ def _guessed(look: ColumnFacts, request: Reading, where: str) -> tuple[Chosen, b
         f"it has {_listing(list(kinds))}",
         _choose(look),
         *_objects(kinds),
+        *_graded(look),
         kind="missing",
     )
 
 
+def _graded(look: ColumnFacts) -> list[Remedy]:
+    """Where answers and confidences in them are meant, not probabilities of classes."""
+    known = {spoken(name): name for name in look.kinds}
+    sure = next((known[name] for name in ("confidence", "conf") if name in known), None)
+    words = ("prediction", "predicted", "pred", "answer")
+    answer = next((known[name] for name in words if name in known), None)
+    if sure is not None and answer is not None:
+        how = f"--gold COLUMN --answer {answer} --confidence-column {sure}"
+        return [Remedy(f"For confidences in one answer per row: `verax evals evaluate FILE {how}`.")]
+    return []
+
+
 def _choose(look: ColumnFacts) -> Remedy:
     alone = look.numeric if len(look.numeric) == 1 else _shares(look)
-    if len(alone) == 1:
+    if len(alone) == 1 and len(look.labels) < 3:
         return passing("if it is the probability of the second of two classes", probs=alone[0])
     return passing("(names, or a pattern)", probs=...)
 

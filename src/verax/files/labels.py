@@ -206,6 +206,8 @@ class ClassLabels:
             ]
         elif isinstance(label, str) and label.strip() in names:
             remedies = [Remedy("Remove the blanks around it.")]
+        elif str(label) == "-1" and names == ["0", "1"]:
+            remedies = [passing("for labels of -1 and 1", classes=[-1, 1])]
         else:
             near = difflib.get_close_matches(str(label), names, n=1)
             remedies = [Remedy(f"Did you mean {show(name)}?") for name in near]

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 # With underscores for separators of any kind.
 TARGETS = (
     *("label", "labels", "target", "targets", "y", "y_true", "outcome", "outcomes", "truth", "true_label"),
+    *("y_test", "y_val", "y_valid"),
     *("class", "true_class", "actual", "ground_truth", "gt", "true"),
 )
 # Ambiguous names, read as the outcomes where no column has one of those above.

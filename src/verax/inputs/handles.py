@@ -478,7 +478,8 @@ class Handle(ABC):
     has_rows : bool
         Whether rows can be read as often as needed. If not, there are summaries that were made before.
     shard : bool
-        Whether the rows are a shard whose summaries are saved. A single group may be all of it.
+        Whether the rows are a shard whose summaries are saved. A single group may be all of it, and all
+        weights may be zero.
     weighted : bool
         Whether rows may have weights.
     rated : bool
@@ -612,7 +613,7 @@ class Handle(ABC):
             none = NO_VALID_ROW if found.skipped is not None and found.skipped.count else NO_ROWS
             left_out = "" if found.skipped is None else str(found.skipped)
             raise InputError(none, argument="source", kind="file", found=left_out, source=self.name)
-        if not found.weighed:
+        if not found.weighed and not self.shard:
             raise InputError("must not all be zero", argument="weights", source=self.name)
         return found
 

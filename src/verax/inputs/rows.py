@@ -109,8 +109,8 @@ def pair_each(y: object, models: Mapping[str, object], **options: Any) -> Iterat
 
 def at_fault(name: str, error: InputError) -> InputError:
     """The error with the name of the model, where its forecasts are what is wrong."""
-    source = f"{name!r}: {error.source}" if error.source else repr(name)
-    return error.replace(source=source) if error.argument == "p" else error
+    # Files and their columns say which model it is.
+    return error.replace(source=error.source or repr(name)) if error.argument == "p" else error
 
 
 def faults_of(models: Mapping[str, Rows]) -> dict[str, ListFaults]:

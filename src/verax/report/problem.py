@@ -196,9 +196,7 @@ def open_given(
     in_order = needs_order(chosen, costs=costs, ordered=ordered)
     own: dict[str, Any] = {"skipped": skipped, "numbers": numbers, **read}
     if p is None:
-        handle = open_rows(y, None, ordered=in_order, by=by, alone=True, **own)
-        # A few rows are the same page wherever they come from.
-        return handle.in_memory(), {}
+        return open_rows(y, None, ordered=in_order, by=by, alone=True, **own), {}
     named = dict(p) if isinstance(p, Mapping) else {"model": p}
     given: dict[str, Any] = dict(zip(distinct(named), named.values(), strict=True))
     columns = label_columns(by)

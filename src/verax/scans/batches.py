@@ -22,12 +22,12 @@ from verax.files.source import rows_at_a_time
 from verax.files.two_models import SameRows, TwoModels, head_rows
 from verax.inputs.handles import Collector, Handle
 from verax.inputs.lists.rows import NO_ORDER
-from verax.inputs.reading import Reading
+from verax.inputs.reading import Reading, each_name
 from verax.inputs.reading_checks import PROBABILITIES
 from verax.inputs.skipping import NO_ROWS
 from verax.scans.distinct import refuse_repeated_ids
 from verax.scans.held import Held, rows_fit
-from verax.scans.local import LocalHandle, Work
+from verax.scans.local import KeptParts, LocalHandle, Work
 from verax.scans.options import ScanOptions
 from verax.scans.parts import PartReader, default_name, part_of, taken_by, usable
 from verax.scans.readers import reader_of
@@ -66,7 +66,9 @@ class TableHandle(LocalHandle):
         width = self.n_classes * len(self.models)
         dense = not self.lists and self.graded is None
         self.fits: bool = dense and rows_fit(self.n_rows, width, table.n_bytes)
+        self._kept = KeptParts(bool(asked.hold) and self.fits)
         self.ids: tuple[str, ...] = asked.ids
+        self.two_way: bool = len(each_name(asked.reading.groups)) > 1
         self.distinct: bool = asked.distinct
         self._same: SameRows | None = None
         files = table.reader
@@ -83,6 +85,12 @@ class TableHandle(LocalHandle):
         """Which column is what, for the first model of full distributions."""
         assert isinstance(self._reader, PartReader)
         return self._reader.first.roles
+
+    @property
+    def roles_of_models(self) -> dict[str, Roles]:
+        """The same for each model; none for lists."""
+        readers = self._reader.readers if isinstance(self._reader, PartReader) else {}
+        return {name: reader.roles for name, reader in readers.items()}
 
     @property
     def all_columns(self) -> list[str]:
@@ -127,6 +135,9 @@ class TableHandle(LocalHandle):
         return self._table.runs(self._reader.columns, rows, times, **first)
 
     def _work(self, times: int) -> Iterator[Work]:
+        if self._kept.complete:
+            yield from self._kept.work()
+            return
         for start, batches in self._runs(times):
             yield partial(self._collect, batches, start)
 
@@ -137,11 +148,12 @@ class TableHandle(LocalHandle):
             part = part_of(self._rows(batches, start, coded=True), self._asked.reading)
             # What was read is in arrays of its own by now, and more is read meanwhile.
             batches.clear()
-            return collector.add(part)
+            return collector.add(self._kept.add(part))
 
     def _check(self) -> None:
         with self._located():
             self._rescaling.check()
+        self._kept.end()
 
     def _rows(self, batches: list[Any], start: int, *, coded: bool) -> dict[str, Predictions]:
         assert isinstance(self._reader, PartReader)
@@ -184,12 +196,15 @@ class ArrayHandle(LocalHandle):
         self.n_rows: int | None = first.n_rows
         self.classes, self.n_classes = first.classes, first.width
         self.roles: Roles = first.roles
+        self.roles_of_models = {model: source.roles for model, source in self._sources.items()}
         self.outcome: str = first.roles.outcome
         self.by: tuple[str, ...] = first.roles.by
         self.weighted: bool = first.roles.weights is not None
         self.taken = taken_by({model: source.taken for model, source in self._sources.items()})
         self.fits: bool = rows_fit(self.n_rows, self.n_classes * len(self.models), 0)
+        self._kept = KeptParts(bool(asked.hold) and self.fits)
         self.ids: tuple[str, ...] = asked.ids
+        self.two_way: bool = len(each_name(asked.reading.groups)) > 1
         self.distinct: bool = asked.distinct
         same = TwoModels(len(paths), first.roles.id_name)
         for head in first.heads(head_rows(len(paths))) if asked.may_be_two_models else ():
@@ -226,14 +241,18 @@ class ArrayHandle(LocalHandle):
         return zip(*(source.given(rows, coded=coded) for source in self._sources.values()), strict=True)
 
     def _work(self, times: int) -> Iterator[Work]:
+        if self._kept.complete:
+            yield from self._kept.work()
+            return
         for batches in self._batches(coded=True):
             yield partial(self._collect, batches)
 
     def _collect(self, batches: Sequence[Predictions], collector: Collector) -> int:
-        return collector.add(part_of(self._rows(batches), self._asked.reading))
+        return collector.add(self._kept.add(part_of(self._rows(batches), self._asked.reading)))
 
     def _check(self) -> None:
         self._rescaling.check()
+        self._kept.end()
 
     def _rows(self, batches: Sequence[Predictions]) -> dict[str, Predictions]:
         return usable(dict(zip(self.models, batches, strict=True)), self._asked.reading, self._rescaling)

@@ -12,6 +12,7 @@ from verax.common.paths import UnchangedFiles
 from verax.errors import InputError, RuleError
 from verax.files.lists.listfile import ListFile
 from verax.files.predictions import Predictions, Roles
+from verax.inputs.groups import kinds_of
 from verax.inputs.handles import Handle, Part
 from verax.inputs.lists.rows import NO_ORDER
 from verax.inputs.memory import InMemory
@@ -76,6 +77,7 @@ class Held(LocalHandle):
         self.outcome: str = "" if isinstance(first, ListFile) else first.roles.outcome
         self.sets: bool = bool(request.sets)
         self.weighted: bool = first.weights is not None or self.rated
+        self.two_way: bool = first.groups is not None and len(kinds_of(first.groups)) > 1
 
     @property
     def roles(self) -> Roles:

@@ -30,7 +30,7 @@ from verax.files.predictions import Predictions
 from verax.files.two_models import TwoModels
 from verax.inputs.handles import Collector, Handle
 from verax.inputs.lists.rows import NO_ORDER
-from verax.inputs.reading import Reading
+from verax.inputs.reading import Reading, each_name
 from verax.scans.batches import of_files
 from verax.scans.distinct import refuse_repeated_ids
 from verax.scans.held import Held, files_fit
@@ -71,6 +71,7 @@ class ListFilesHandle(LocalHandle):
         self._read: dict[int, tuple[int, Mapping[str, float], Any]] = {}
         self._places = Places()
         self.ids: tuple[str, ...] = asked.ids
+        self.two_way: bool = len(each_name(asked.reading.groups)) > 1
         self.distinct: bool = asked.distinct
 
     def place_of(self, row: int) -> str:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from verax.common.memory import give_back, keep_freed
-from verax.inputs.handles import Collector, Handle, Recipe, Summaries, collectors_for
+from verax.inputs.handles import Collector, Handle, Part, Recipe, Summaries, collectors_for
 from verax.kernels.ledger import expecting
 from verax.kernels.threads import by_turns, n_cores
+from verax.scans.cuts import ChangedParts, Cut, GroupCounts, NumberCounts, relabelled, with_kind
 from verax.scans.distinct import summarised
 
 # How many collectors share the rows by turns, at most: threads beyond these would wait for rows to be read.
@@ -17,6 +22,45 @@ _COLLECTORS = 8
 # From this many rows on, memory matters.
 _MANY = 2**20
 Work = Callable[[Collector], int]
+
+
+@dataclass
+class KeptParts:
+    """The parts of a first pass, which further passes see again in place of reading files.
+
+    Attributes
+    ----------
+    asked : bool
+        Whether parts are to be kept.
+    complete : bool
+        Whether all are there.
+    parts : dict of int to Part
+        The parts by the numbers of their first rows.
+    """
+
+    asked: bool = False
+    complete: bool = False
+    parts: dict[int, Part] = field(default_factory=dict)
+
+    def add(self, part: Part) -> Part:
+        """Note a part; without what recipes share of it, which may be large."""
+        if self.asked:
+            self.parts[part.start] = part
+            return replace(part, _made={})
+        return part
+
+    def end(self) -> None:
+        """All parts have been read."""
+        self.complete = self.asked
+
+    def work(self) -> Iterator[Work]:
+        """All parts in order."""
+        for _, part in sorted(self.parts.items()):
+            yield partial(_shown, part)
+
+
+def _shown(part: Part, collector: Collector) -> int:
+    return collector.add(replace(part, _made={}))
 
 
 class LocalHandle(Handle):
@@ -32,12 +76,21 @@ class LocalHandle(Handle):
         The columns that identify rows.
     distinct : bool
         Whether rows with the same id are yet to be refused.
+    bins : mapping of str to int
+        Columns of subgroups whose numbers are cut into groups, and into how many.
+    two_way : bool
+        Whether rows have two kinds of groups.
     """
 
     fits: bool = False
     near: bool = True
     ids: tuple[str, ...] = ()
     distinct: bool = False
+    bins: Mapping[str, int] = MappingProxyType({})
+    two_way: bool = False
+    _cuts: Mapping[str, Cut] | None = None
+    _kind: int | None = None
+    _kept: KeptParts = KeptParts()
     _progress: Callable[[int], None] | None = None
 
     @property
@@ -49,6 +102,31 @@ class LocalHandle(Handle):
         """All rows in order: each piece of work shows some to a collector, and returns the number of valid
         ones. Where there are many pieces, they may be several times longer.
         """
+
+    def one_way(self) -> Handle:
+        if not self.two_way or self._kind is not None:
+            return self
+        same = copy(self)
+        counts = GroupCounts()
+        self._look(counts)
+        same._kind = counts.fewer
+        return same
+
+    def _changes(self) -> list[Callable[[Part], Part]]:
+        """What is done to parts before recipes see them."""
+        if self.bins and self._cuts is None:
+            counts = NumberCounts(self.bins)
+            self._look(counts)
+            self._cuts = counts.cuts()
+        cuts = self._cuts or {}
+        of_kind = [] if self._kind is None else [partial(with_kind, kind=self._kind)]
+        return [*([partial(relabelled, cuts=cuts)] if cuts else []), *of_kind]
+
+    def _look(self, counts: Any) -> None:
+        """Show all parts to a collector, which takes a pass."""
+        for show in self._work(1):
+            self._advance(show(counts))
+        self._check()
 
     def _check(self) -> None:
         """Refuse rows for what all of them show; called when all were read."""
@@ -66,7 +144,9 @@ class LocalHandle(Handle):
 
     def _pass(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
         """The summaries of all rows."""
-        collectors = collectors_for(recipes, min(n_cores(), _COLLECTORS))
+        collectors: list[Any] = [*collectors_for(recipes, min(n_cores(), _COLLECTORS))]
+        for change in self._changes():
+            collectors = [ChangedParts(each, change) for each in collectors]
         many = (self.n_rows or 0) >= _MANY
         if many:
             # What this thread has freed the threads do not take.
@@ -76,8 +156,9 @@ class LocalHandle(Handle):
         with expecting((self.n_rows or 0) * (1 if self.lists else self.n_classes)):
             # Fewer of them wait where they are long.
             ahead = 2 if times == 1 else 1
+            reads = not self._kept.complete
             for n_rows in by_turns(lambda show, own: show(own), self._work(times), collectors, ahead):
-                self._advance(n_rows)
+                self._advance(n_rows if reads else 0)
         self._check()
         if many:
             # The first parts, which are kept or counted exactly, take more memory than those that follow.

@@ -19,7 +19,6 @@ from verax.common.checks import check_flag
 from verax.display.tables import Column, Table, Tabled
 from verax.errors import InputError, Remedy, VeraxError
 from verax.inference.intervals import Interval, Resampling, WeightsAre
-from verax.inputs.groups import kinds_of
 from verax.inputs.handles import Handle
 from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
@@ -173,7 +172,8 @@ def summarize(
     # Groups matter to intervals alone, and there may be two kinds of them, which have none.
     parted: dict[str, Any] = {**read} if bootstrap else _ungrouped(read)
     plan: dict[str, Any] = {"seed": seed, "confidence": confidence, "weights_are": weights_are}
-    parts = decompose(y, p, rule=chosen, bootstrap=bootstrap, **plan, **parted)
+    rows = y.one_way() if isinstance(y, Handle) and not bootstrap else y
+    parts = decompose(rows, p, rule=chosen, bootstrap=bootstrap, **plan, **parted)
     return add_skill(parts, y, p, ordered=ordered, also=also, **read)
 
 
@@ -218,7 +218,7 @@ def add_skill(
     more = [name for name in also if name not in values]
     if handle.n_classes == 2 and not handle.lists:
         more = list(dict.fromkeys([*FOR_TWO, *more]))
-    one_way = handle if len(kinds_of(read.get("groups"))) < 2 else open_rows(y, p, **_ungrouped(read))
+    one_way = handle.one_way()
     others = {name: measure_of(one_way, name, ordered=ordered, confidence=plan.confidence) for name in more}
     if one_way is not handle:
         none = Interval.undefined("there are two kinds of groups", confidence=plan.confidence)

@@ -31,6 +31,7 @@ from verax.analyses.recalibration.records import BEST, BLEND, Gain, Trial, of_no
 from verax.analyses.recalibration.rows import MOST_ROWS, Configuration, FittingRows, zero_counts_as
 from verax.analyses.recalibration.scaling import noise_of
 from verax.common.caching import cached_property
+from verax.common.stages import stage
 from verax.engines.differences import PairedTally
 from verax.inference.estimates import Estimate, Units
 from verax.inputs.arrays import Floats, Ints
@@ -206,11 +207,15 @@ class Trials:
             forms={how: [] for how in configurations},
             whole=sample.fitted(configurations, []),
         )
+        pairs = [*combinations(range(n_folds), 2)] if nested else []
+        n_fits = n_folds + len(pairs)
         for v, rows in enumerate(members):
+            stage("cross-validation of recalibration", v, n_fits)
             for how, form in sample.fitted(configurations, [v], trials.whole).items():
                 trials.forms[how].append(form)
                 trials.outer[how][rows] = sample.losses(form, rows)
-        for a, b in combinations(range(n_folds), 2) if nested else ():
+        for done, (a, b) in enumerate(pairs, start=n_folds):
+            stage("cross-validation of recalibration", done, n_fits)
             both = np.concatenate([members[a], members[b]])
             without = np.repeat([b, a], [len(members[a]), len(members[b])])
             for how, form in sample.fitted(configurations, [a, b], trials.whole).items():

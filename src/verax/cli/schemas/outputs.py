@@ -73,7 +73,19 @@ def _evaluate() -> Schema:
     lists: dict[str, Schema | Maybe] = {"card": ref("list_card"), "lists": ref("list_file")}
     lists["calibration"] = or_none(of_type(CalibrationSummary))
     lists["subgroups"] = Maybe(mapped(of_type(Subgroups)))
-    return either(dense, output("evaluate", file=TEXT, **own, **lists))
+    costs = record(
+        n_rows=or_none(COUNT),
+        exact=TRUTH,
+        passes=COUNT,
+        kept=TRUTH,
+        sampled=COUNT,
+        seconds=NUMBER,
+        per_million=NUMBER,
+        megabytes=NUMBER,
+    )
+    # With --dry-run.
+    costs_alone = output("evaluate", file=TEXT, dry_run=costs)
+    return either(dense, output("evaluate", file=TEXT, **own, **lists), costs_alone)
 
 
 def _evals_evaluate() -> Schema:

@@ -69,6 +69,17 @@ ROWS_AT_ONCE = 2**16
 _LIKE_A_NUMBER = re.compile(r"\s*-?\d*[.,]?\d+(e-?\d+)?\s*%?", re.IGNORECASE)
 
 
+# What to do with files that are not read, by their ending.
+_INSTEAD = {
+    ".numbers": "Save the sheet as CSV or as an Excel workbook.",
+    ".zip": "Unzip it first, or compress the text with gzip.",
+    **dict.fromkeys((".pkl", ".pickle"), "Pickles may run code: write the frame with to_parquet or to_csv."),
+    **dict.fromkeys((".rds", ".rdata"), "Write it from R with write.csv or arrow::write_parquet."),
+    **dict.fromkeys((".pt", ".pth"), "Write the arrays with numpy.savez."),
+    **dict.fromkeys((".h5", ".hdf5", ".mat"), "Write it as Parquet, CSV or NPZ."),
+}
+
+
 def files_of(path: Path) -> list[Path]:
     """A file itself, or the files in a folder."""
     with refusing_wrong_names(path):
@@ -124,7 +135,7 @@ def format_of(path: Path) -> str:
         argument="path",
         kind="file",
         found=f"these are read: {', '.join(FORMATS)} (text also with {', '.join(COMPRESSED)})",
-        remedies=[Remedy("Save the sheet as CSV or as an Excel workbook.")] if sheet else [],
+        remedies=[Remedy(_INSTEAD[suffixes[-1]])] if suffixes and suffixes[-1] in _INSTEAD else [],
     )
 
 

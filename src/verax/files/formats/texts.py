@@ -70,6 +70,10 @@ def refuse(path: Path, what: str, found: str, *remedies: Remedy, rows: Sequence[
     )
 
 
+# A number as programs write it.
+_NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
+
+
 class Csv:
     """Text in columns. All columns are read as text, so that `01` stays what it is, except `numbers`.
 
@@ -106,6 +110,17 @@ class Csv:
         self.schema: Any = pa.schema([(name, pa.string()) for name in names])
         if len(names) == 1:
             self._refuse_other_delimiter()
+        self._refuse_numbers(names)
+
+    def _refuse_numbers(self, names: Sequence[str]) -> None:
+        """Refuse a first line that holds data; columns may be called 0, 1, 2."""
+        if all(map(_NUMBER.fullmatch, names)) and not all(map(str.isdecimal, names)):
+            raise refuse(
+                self.path,
+                "The first line must name the columns",
+                f"it holds numbers: {', '.join(names[:4])}",
+                Remedy("Add a first line such as label,p_cat,p_dog."),
+            )
 
     @contextmanager
     def _reader(

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from verax import compat
-from verax.cli.papers.number import PublishedNumber
-from verax.cli.papers.simulation import UNIFORM_ON_THREE
+from verax.papers.number import PublishedNumber
+from verax.papers.simulation import UNIFORM_ON_THREE
 from verax.scores.combinators import Penalized, penalized
 from verax.scores.registry import brier, log_score, pbs, pll
 from verax.scores.rules import Brier

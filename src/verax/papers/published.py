@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import import_module
 
-from verax.cli.papers.number import PublishedNumber
 from verax.errors import InputError, show
+from verax.papers.number import PublishedNumber
 
 PAPERS = {
     "ahmadian": "Ahmadian, Ghatee and Wahlström (2025), Superior scoring rules",
@@ -36,7 +36,7 @@ def findings(paper: str) -> list[PublishedNumber]:
         raise InputError(
             f"must be one of {', '.join(PAPERS)}, not {show(paper)}", argument="paper", values=[paper]
         )
-    found: list[PublishedNumber] = import_module(f"verax.cli.papers.{paper}").findings()
+    found: list[PublishedNumber] = import_module(f"verax.papers.{paper}").findings()
     return found
 
 

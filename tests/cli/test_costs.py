@@ -1,0 +1,64 @@
+"""`verax evaluate --dry-run`, and estimates of what is left."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from commandline import verax
+
+N = 3000
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("costs")
+    p = np.random.default_rng(0).dirichlet(np.ones(3), N)
+    frame = pd.DataFrame(p, columns=["p_0", "p_1", "p_2"]).assign(label=p.argmax(axis=1))
+    frame.to_csv(folder / "preds.csv", index=False)
+    frame.to_parquet(folder / "preds.parquet")
+    return folder
+
+
+def costs(*arguments):
+    ran = verax("evaluate", *arguments, "--dry-run", "--json")
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)["dry_run"]
+
+
+def test_rows_and_passes_are_told_without_the_result(folder, tmp_path):
+    page, card = tmp_path / "page.html", tmp_path / "card.verax"
+    found = costs(folder / "preds.parquet", "--html", page, "--save", card)
+    assert (found["n_rows"], found["exact"], found["kept"]) == (N, True, True)
+    assert found["passes"] >= 1
+    assert found["seconds"] > 0
+    assert found["megabytes"] > 1
+    assert not list(tmp_path.iterdir())
+    text = verax("evaluate", folder / "preds.parquet", "--dry-run").stdout
+    assert "3,000 rows" in text
+    assert "Nothing was scored." in text
+
+
+def test_rows_of_text_are_estimated(folder):
+    found = costs(folder / "preds.csv")
+    assert not found["exact"]
+    assert found["n_rows"] == pytest.approx(N, rel=0.02)
+
+
+def test_larger_samples_leave_the_rows_of_a_command_as_they_are(folder, change):
+    change(held_up_to=100, held_bytes_up_to=100)
+    assert not costs(folder / "preds.csv")["kept"]
+
+
+def test_a_log_says_how_many_rows_are_left(folder, change):
+    change(progress_after=0.0, part_rows=500)
+    ran = verax("evaluate", folder / "preds.parquet", "--log", "json")
+    lines = [json.loads(line) for line in ran.stderr.splitlines()]
+    said = [line for line in lines if line["level"] == "progress"]
+    assert "500 of about 3,000 rows read" in said[0]["message"]
+    change(held_up_to=100, held_bytes_up_to=100)
+    again = verax("evaluate", folder / "preds.parquet", "--log", "json")
+    assert "pass 2, 500 of about 3,000 rows read" in again.stderr
