@@ -20,6 +20,7 @@ from verax.common.caching import cached_property
 from verax.common.paths import UnchangedFiles, refusing_wrong_names
 from verax.errors import InputError, MissingPackageError, Remedy, join, show
 from verax.files import column_roles
+from verax.files.arrow import view
 from verax.files.formats.columnar import Arrow, Parquet
 from verax.files.formats.excel import Excel
 from verax.files.formats.lakes import DELTA, ICEBERG, IcebergTable, delta_at, lake_of
@@ -281,7 +282,7 @@ class SourceTable:
             return self._parsed(column)
         if pa.types.is_null(column.type):
             return np.full(len(column), np.nan)
-        return np.array(column.cast(pa.float64(), safe=False).to_pylist(), dtype=float)
+        return _with_nan(column.cast(pa.float64(), safe=False))
 
     def lists(self, column: str) -> np.ndarray[Any, Any]:
         """The first lists of a column as (n, m) numbers, without those of another length than the first."""
@@ -296,15 +297,16 @@ class SourceTable:
             texts = pc.replace_substring(texts, self._request.decimal, ".")
         try:
             # What Arrow reads as a number is the same number to Python.
-            return np.array(texts.cast(pa.float64()).fill_null(np.nan), dtype=float)
+            return _with_nan(texts.cast(pa.float64()))
         except pa.ArrowInvalid:
             cells = [_number(v or "") for v in texts.to_pylist()]
             return np.array([np.nan if cell is None else cell for cell in cells])
 
     def _kind_of_texts(self, texts: Any) -> str:
         numbers = self._parsed(texts)
-        unclear = texts.filter(pa.array(np.isnan(numbers))).to_pylist()
-        if len(numbers) and self.format in TEXTS and all(_number(v) is not None for v in unclear):
+        unclear = np.flatnonzero(np.isnan(numbers)).tolist()
+        known = all(_number(texts[i].as_py()) is not None for i in unclear)
+        if len(numbers) and self.format in TEXTS and known:
             whole = bool((np.isfinite(numbers) & (np.floor(numbers) == numbers)).all())
             return column_roles.INTEGER if whole else column_roles.REAL
         values = texts.to_pylist()
@@ -436,6 +438,11 @@ def common_format(paths: Sequence[Path]) -> str:
             found=join(f"{path} is {kind}" for kind, path in (first, *others)),
         )
     return next(iter(kinds))
+
+
+def _with_nan(numbers: Any) -> np.ndarray[Any, Any]:
+    """Numbers of Arrow with NaN where one is missing; not by `fill_null`, which imports pandas."""
+    return view(numbers) if not numbers.null_count else np.array(numbers.to_pylist(), dtype=float)
 
 
 def _number(text: str) -> float | None:
