@@ -74,7 +74,9 @@ def smooth_ece(
     -----
     Reflected smoothing multiplies the k-th cosine coefficient of the gaps by exp(-(pi k bandwidth)^2 / 2).
     The coefficients are sums over rows, so files and clusters give the same number as rows in memory. The
-    package relplot rounds forecasts to a grid and searches ten steps; it agrees within about 0.002.
+    package relplot rounds forecasts to a grid and searches ten steps. It agrees within 0.002 where forecasts
+    are spread over 0 to 1. Where most are near 0 or 1 it was up to 28% higher; direct integration of the
+    smoothed gaps agrees with this function to four digits.
 
     References
     ----------
