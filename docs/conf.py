@@ -42,6 +42,7 @@ extensions = [
     "formulas",
     "names",
     "notebooks",
+    "pictures",
     "theorypictures",
     "playground",
     "rulepages",

@@ -1,33 +1,40 @@
-"""Renew the pictures of the report on the site: `python docs/_ext/pictures.py`, after `make test`.
+"""Pictures of the report on Home, Start and the README: a whole build takes them anew.
 
-The demo writes its report, Chromium opens it, and four of its sections are photographed, light and dark. The
-front page and the README show the verdict beside the reliability diagrams. A palette keeps the pictures
-small; together they are below 450 kB.
+Chromium opens the demo's report, and four of its sections are photographed, light and dark. The front page
+and the README show the verdict beside the reliability diagrams. A palette keeps the pictures small. Without
+Chromium those of the repository stay. Each picture keeps the words of the verdict, so that a test sees when
+those of the repository are old.
 """
 
 from __future__ import annotations
 
 import base64
 import io
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from fast import FAST
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
+
+from verax.cli.demo import write_report
+from verax.cli.tour import progression
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "_static" / "report"
-# The section of the report that each picture begins with, how far below its top, and the height, in pixels.
-PICTURES = {"verdict": (-20, 892), "worst": (20, 622), "reliability": (20, 552), "comparison": (20, 454)}
+# The last part of a section of the report that its picture shows; it begins with the heading.
+PICTURES = {"verdict": ".facts", "worst": "li:nth-child(4)", "reliability": ".note", "comparison": ".note"}
 WIDTH, SCALE, COLORS = 840, 1.3, 20
-FRONT = (1500, 493)
+FRONT = 1500
 
 
-def photograph(browser, section: str, below: int, height: int) -> Image.Image:
-    """A part of the open page."""
-    top = browser.run("return document.getElementById(arguments[0]).getBoundingClientRect().top", section)
-    clip = {"x": 0, "y": top + below, "width": WIDTH, "height": height, "scale": SCALE}
+def photograph(browser, section: str) -> Image.Image:
+    """A section of the open page, from its heading to its last part."""
+    edge = "return document.querySelector(arguments[0]).getBoundingClientRect()[arguments[1]]"
+    top = browser.run(edge, f"#h-{section}", "top") - 20
+    height = browser.run(edge, f"#{section} {PICTURES[section]}", "bottom") + 20 - top
+    clip = {"x": 0, "y": top, "width": WIDTH, "height": height, "scale": SCALE}
     taken = browser.command("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
     return Image.open(io.BytesIO(base64.b64decode(taken["data"]))).convert("RGB")
 
@@ -41,40 +48,41 @@ def beside(left: Image.Image, right: Image.Image) -> Image.Image:
     return both
 
 
-def verdict_beside_reliability(browser) -> Image.Image:
-    """The verdict, and the diagrams of the section about reliability."""
-    height = "return document.getElementById('verdict').getBoundingClientRect().height"
-    return beside(
-        photograph(browser, "verdict", -20, int(browser.run(height))),
-        photograph(browser, "reliability", 20, PICTURES["reliability"][1]),
-    )
+def save(picture: Image.Image, name: str, verdict: str) -> None:
+    """Write a picture in few colours, with the words of the verdict."""
+    words = PngInfo()
+    words.add_itxt("Verdict", verdict)
+    small = picture.quantize(COLORS, dither=Image.Dither.NONE)
+    small.save(FOLDER / f"{name}.png", optimize=True, pnginfo=words)
 
 
-def main() -> None:
-    """Write all pictures, and say how large they are."""
-    sys.path.insert(0, str(ROOT / "tests"))
-    from browsers import Browser
+def renew(_app=None) -> None:
+    """Take all pictures."""
+    sys.path.append(str(ROOT / "tests"))
+    from browsers import CHROMIUM, DRIVER, Browser
 
-    FOLDER.mkdir(parents=True, exist_ok=True)
+    if FAST or not (CHROMIUM and DRIVER):
+        return
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(
-            [sys.executable, "-m", "verax", "demo", "--out", folder], check=True, capture_output=True
-        )
+        page, verdict = write_report(progression(), Path(folder))
         browser = Browser()
-        browser.open(Path(folder, "progression.html"))
-        browser.resize(WIDTH, 1400)
-        for scheme in ("light", "dark"):
-            browser.prefer(scheme)
-            browser.settle()
-            for name, place in PICTURES.items():
-                picture = photograph(browser, name, *place).quantize(COLORS, dither=Image.Dither.NONE)
-                picture.save(FOLDER / f"{name}-{scheme}.png", optimize=True)
-            front = verdict_beside_reliability(browser).resize(FRONT, Image.Resampling.LANCZOS)
-            front = front.quantize(COLORS, dither=Image.Dither.NONE)
-            front.save(FOLDER / f"front-{scheme}.png", optimize=True)
-        browser.driver.quit()
-    print(f"{sum(path.stat().st_size for path in FOLDER.iterdir()) / 1000:.0f} kB in {FOLDER}")
+        try:
+            browser.open(page)
+            browser.resize(WIDTH, 1400)
+            for scheme in ("light", "dark"):
+                browser.prefer(scheme)
+                browser.settle()
+                taken = {name: photograph(browser, name) for name in PICTURES}
+                both = beside(taken["verdict"], taken["reliability"])
+                size = FRONT, round(both.height * FRONT / both.width)
+                taken["front"] = both.resize(size, Image.Resampling.LANCZOS)
+                for name, picture in taken.items():
+                    save(picture, f"{name}-{scheme}", verdict)
+        finally:
+            browser.driver.quit()
 
 
-if __name__ == "__main__":
-    main()
+def setup(app) -> dict[str, bool]:
+    """Run at the beginning of a build."""
+    app.connect("builder-inited", renew)
+    return {"parallel_read_safe": True}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import shlex
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 
 import demofiles
 from commandline import examples_of, verax
-from pages import PAGES, name_of, typed
+from pages import DOCS, PAGES, name_of, typed
 from reports import LIGHT
 from servers import Web, store
 from verax._settings import settings
@@ -83,6 +84,11 @@ def test_examples_run(example, folder, tmp_path, monkeypatch):
     result = CliRunner().invoke(app, shlex.split(example)[1:], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     assert result.stdout
+    if example == "verax demo":
+        image = pytest.importorskip("PIL.Image")
+        picture = image.open(DOCS / "_static" / "report" / "front-light.png")
+        page = (folder / "verax-demo" / "progression.html").read_text(encoding="utf-8")
+        assert picture.text["Verdict"] in html.unescape(page), "the README's picture is old: `make docs`"
 
 
 @pytest.mark.parametrize("page", SESSIONS)

@@ -56,7 +56,7 @@ def demo(
             title = f"== {problem.question} {len(problem.outcomes):,} held-out rows"
             show({}, [title, *(f"\n{text}" for text in tour(problem))], as_json=False)
         try:
-            report, verdict = _write_report(problem, folder)
+            report, verdict = write_report(problem, folder)
         except MissingPackageError as error:
             # The tour does not need it, and says how to get it.
             report, verdict = None, str(error)
@@ -105,7 +105,8 @@ def write_predictions(problem: Example, out: Path) -> list[Path]:
     return paths
 
 
-def _write_report(problem: Example, out: Path) -> tuple[Path | None, str]:
+def write_report(problem: Example, out: Path) -> tuple[Path | None, str]:
+    """Write the report on a problem; its path, and its verdict."""
     from verax.report import Report
     from verax.report.page import check_packages
 
