@@ -33,7 +33,7 @@ def photograph(browser, section: str) -> Image.Image:
     """A section of the open page, from its heading to its last part."""
     edge = "return document.querySelector(arguments[0]).getBoundingClientRect()[arguments[1]]"
     top = browser.run(edge, f"#h-{section}", "top") - 20
-    height = browser.run(edge, f"#{section} {PICTURES[section]}", "bottom") + 20 - top
+    height = browser.run(edge, f"#{section} {PICTURES[section]}", "bottom") + 8 - top
     clip = {"x": 0, "y": top, "width": WIDTH, "height": height, "scale": SCALE}
     taken = browser.command("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
     return Image.open(io.BytesIO(base64.b64decode(taken["data"]))).convert("RGB")
