@@ -211,6 +211,116 @@ def file_memory(_: int) -> None:
     print(f"file: ordered card {own:.2f} s, {before:.0f} MB, then {peak():.0f} MB (promise: 400 MB)")
 
 
+def event_rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Calibrated forecasts of two classes."""
+    p = rows(n, 2, seed)[1]
+    return (np.random.default_rng(seed + 1).random(n) < p[:, 1]).astype(int), p
+
+
+def smooth_error(_: int) -> None:
+    y, p = event_rows(300_000)
+    plain = spent(lambda: np.sort(p[:, 1]))
+    against("smooth_ece, 300,000 rows, against sorting them", spent(lambda: vx.smooth_ece(y, p)), plain, 40)
+
+
+def ranking(_: int) -> None:
+    from sklearn.metrics import roc_auc_score
+
+    y, p = event_rows(1_000_000)
+    peer = spent(lambda: roc_auc_score(y, p[:, 1]))
+    own = spent(lambda: vx.roc_auc(y, p))
+    against("roc_auc with interval, 1,000,000 rows, scikit-learn without", own, peer, 1)
+
+
+def one_rule(_: int) -> None:
+    for n, k, wanted in ((5_000_000, 5, 2), (400_000, 20, 2), (200_000, 50, 2)):
+        y, p = rows(n, k)
+        read = spent(p.sum)
+        for rule in (vx.brier, vx.rps):
+            own = spent(lambda y=y, p=p, rule=rule: rule(y, p))
+            against(f"{rule!r} alone, {n:,} x {k}, against p.sum()", own, read, wanted)
+
+
+def written_models(folder: Path, models: int, others: int = 0) -> tuple[Path, dict[str, list[str]]]:
+    """A CSV file of 2,000 rows with five columns for each model, and other columns in [0, 1]."""
+    import pyarrow.csv as pacsv
+
+    named = {f"m{i:02}": [f"m{i:02}_{j}" for j in range(5)] for i in range(models)}
+    columns: dict[str, object] = {"label": rows(2_000, 5)[0]}
+    for i, names in enumerate(named.values()):
+        columns |= dict(zip(names, rows(2_000, 5, seed=i)[1].T, strict=True))
+    columns |= {f"x{i}": np.random.default_rng(i).random(2_000) for i in range(others)}
+    path = folder / f"{models}-{others}.csv"
+    pacsv.write_csv(pa.table(columns), path)
+    return path, named
+
+
+def many_columns(_: int) -> None:
+    """Opening and comparing files with many columns, against parsing them."""
+    import pyarrow.csv as pacsv
+
+    with tempfile.TemporaryDirectory() as folder:
+        for models, others, wanted in ((1, 400, 10), (10, 0, 50), (50, 0, 100)):
+            path, named = written_models(Path(folder), models, others)
+            read = spent(lambda path=path: pacsv.read_csv(path))
+            probs: object = named if models > 1 else next(iter(named.values()))
+            ask = vx.compare if models > 1 else vx.evaluate
+
+            def whole(path: Path = path, probs: object = probs, ask: Callable[..., object] = ask) -> object:
+                return ask(vx.scan(path, target="label", probs=probs))
+
+            what = f"compare {models} models" if models > 1 else f"a card beside {others} other columns"
+            against(f"{what}, 2,000 rows", spent(whole, 1), read, wanted)
+
+
+def pages(_: int) -> None:
+    """Pages of fresh processes, against importing NumPy."""
+    calls = {
+        "page, 750 rows": "y, p = event_rows(750)",
+        "page, 11,268 rows": "y, p = event_rows(11_268)",
+        "page, 5 models, 5,634 rows": (
+            "y, q = event_rows(5_634); p = {f'm{i}': q**w / (q**w).sum(axis=1, keepdims=True) "
+            "for i, w in enumerate((0.7, 0.85, 1.0, 1.15, 1.3))}"
+        ),
+    }
+    base = of_process("import numpy")
+    for name, prepare in calls.items():
+        code = f"from ratios import *; {prepare}; vx.report.Report.of(y, p).to_html()"
+        against(name, of_process(code), base, 20)
+    with tempfile.TemporaryDirectory() as folder:
+        path = written_models(Path(folder), 1)[0]
+        code = f"from verax.cli.app import run; run(['evaluate', {str(path)!r}, '--quiet'])"
+        against("verax evaluate, 2,000 rows", of_process(code), base, 4)
+
+
+def of_process(code: str) -> float:
+    """The least processor time of a fresh process with this code, in seconds."""
+    found = []
+    for _ in range(ROUNDS):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, cwd=Path(__file__).parent
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return min(found)
+
+
+def many_groups(_: int) -> None:
+    y, p = rows(5_000_000, 5)
+    card = spent(lambda: vx.evaluate(y, p), 1)
+    for n in (20, 100_000):
+        by = np.random.default_rng(0).integers(0, n, len(y))
+        own = spent(lambda by=by: vx.evaluate(y, p, groups=by), 1)
+        against(f"card of 5,000,000 x 5 with {n:,} groups, against without", own, card, 2)
+
+
+def subgroups_by_number(_: int) -> None:
+    y, p = rows(1_000_000, 5)
+    few, many = (spent(lambda n=n: vx.subgroups(y, p, by=np.arange(len(y)) % n), 1) for n in (10, 1000))
+    against("1,000,000 x 5: 1,000 subgroups against 10", many, few, 3)
+
+
 ROWS = {
     row.__name__: row
     for row in (
@@ -225,6 +335,13 @@ ROWS = {
         four_rules,
         recalibration,
         cold,
+        smooth_error,
+        ranking,
+        one_rule,
+        many_columns,
+        pages,
+        many_groups,
+        subgroups_by_number,
     )
 }
 
