@@ -25,6 +25,7 @@ from verax.analyses.retention.uncertainty_scores import doubt, expected_of_itsel
 from verax.analyses.table import RowTable
 from verax.engines.histograms import Histogram
 from verax.inference.bootstrap import multiplicities
+from verax.inference.intervals import Resampling
 from verax.inputs.handles import Part, collectors_for
 from verax.scores.metrics import METRICS as METRICS_OF_COUNTS
 
@@ -191,7 +192,7 @@ def test_sums_of_finite_values_are_those_of_rows_in_order(ties):
     p[:, 2] = 1 - p[:, 0] - p[:, 1]
     p = np.abs(p)
     table = RowTable.of(Forecasts(y, p, normalize=True), [vx.brier])
-    options = Options([0, 0.1, 0.3, 0.8], "mean", "nan", 0, 0, 0.95, ties=ties)
+    options = Options(Resampling(replicates=0), [0, 0.1, 0.3, 0.8], ties=ties)
     values = table.losses[vx.brier]
     for weights in (np.ones(400), rng.integers(0, 4, 400).astype(float)):
         order = RowOrder(values, ties)

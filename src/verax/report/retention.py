@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from verax.analyses.retention.curves import as_list_metrics, as_metrics, read_curves
 from verax.analyses.retention.cuts import Metric, Options
 from verax.analyses.retention.result import RetentionCurve
@@ -45,5 +47,5 @@ def curves(
     n = curve_replicates(problem.n_rows, len(problem.models))
     if found.rows is None and problem.grouped:
         n = OF_GROUPS
-    options = Options(None, "mean", "nan", n, plan.seed, plan.confidence, weights_are=problem.weights_are)
+    options = Options(replace(plan, replicates=n, weights_are=problem.weights_are))
     return list(read_curves(found, recipe, _metrics(problem), options, problem.n_classes, last=last).values())

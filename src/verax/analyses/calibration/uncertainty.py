@@ -328,8 +328,8 @@ class SecondRecipe(Recipe[SecondLook]):
         *,
         copies: bool,
     ) -> SecondRecipe:
-        """For events of these cells, with the components of their scores; `sums` are those of an event that all
-        rows have an element of.
+        """For events of these cells, with the components of their scores; `sums` are of one event that
+        all rows have an element of.
         """
         how, slots, names, labels = cells[0].how, 0, None, sums.labels
         fits = tuple(map(partial(EventFit.of, n_cells=n_wide(len(cells))), cells, observed))

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -21,15 +20,14 @@ import numpy as np
 
 from verax._settings import settings
 from verax.analyses.replicates import drawn_groups
-from verax.analyses.retention.cuts import Metric, Options, bounds_of, higher_is_better
-from verax.analyses.retention.result import RetentionCurve, RetentionCurves, curve_of
-from verax.analyses.retention.summaries import CurveRecipe, Histograms, Measures, named
+from verax.analyses.retention.cuts import Metric, Options, named
+from verax.analyses.retention.result import Measured
+from verax.analyses.retention.summaries import CurveRecipe, Histograms, Measures
 from verax.engines.histograms import Histogram
 from verax.errors import InputError
 from verax.inference.bootstrap import widened_over_groups
 from verax.inputs.arrays import Floats, Ints
 from verax.kernels.threads import side_by_side
-from verax.scores.base import Rule
 from verax.scores.metrics import KAPPA_COSTS, METRICS, cost_matrix
 from verax.scores.tworates import SHARES
 
@@ -357,14 +355,14 @@ class BinCuts:
         return kept.reshape(shape), inside.reshape(shape)
 
 
-def binned_curves(
+def binned_values(
     found: Histograms,
     recipe: CurveRecipe,
     metrics: Sequence[Metric],
     options: Options,
     n_classes: int,
-) -> RetentionCurves:
-    """The curves of every metric in every order."""
+) -> dict[str, list[Measured]]:
+    """Every metric in every order."""
     if options.ties == "order":
         raise InputError(
             f"must be 'share' beyond {settings.exact_up_to:,} rows that are not in memory: "
@@ -379,33 +377,29 @@ def binned_curves(
                 found=f"the error of {metric.summary} in bins of rows has no known bound",
                 values=[metric.name],
             )
-    names, measures = [named(metric) for metric in metrics], recipe.measures
-    about = {named(m): (named(m), higher_is_better(m), bounds_of(m, n_classes)) for m in metrics}
-    by_outcome = {named(key) for key in recipe.keys if isinstance(key, Rule)}
+    measures, plan = recipe.measures, options.plan
     unit = options.unit(found)
 
     def drawn(order: str) -> dict[str, Floats]:
-        return _replicates(found, order, measures, options, n_classes) if options.bootstrap else {}
+        return _replicates(found, order, measures, options, n_classes) if plan.replicates else {}
 
     # Replicates come from few bins, so that threads may draw them at once; the curves themselves take memory.
     n_bins = max(len(histogram.bins.total.keys) for histogram in found.orders.values())
     draws = side_by_side(drawn, list(found.orders), n_bins)
-    curves: dict[Any, RetentionCurve] = {}
+    curves: dict[str, list[Measured]] = {}
     for (order, histogram), deviations in zip(found.orders.items(), draws, strict=True):
         values, bounds = _measured(BinCuts(Bins(histogram), options, unit), measures, n_classes)
-        for name in names:
+        curves[order] = []
+        for name in map(named, metrics):
             exact = options.fill(values[name])
             replicates = np.zeros((0, len(exact)))
             if deviations:
                 replicates = options.fill(exact + deviations[name])
                 if found.replicates[order]:
                     n_groups = effective_groups(histogram, found.replicates[order])
-                    replicates = widened_over_groups(replicates, exact, n_groups, options.confidence)
-            curve = curve_of(order, about[name], exact, replicates, options, sees_outcome=order in by_outcome)
-            within = np.where(np.isnan(exact), 0.0, bounds[name])
-            curve = replace(curve, within=within, area_within=options.area_of(within))
-            curves[order if len(names) == 1 else (order, name)] = curve
-    return RetentionCurves(curves)
+                    replicates = widened_over_groups(replicates, exact, n_groups, plan.confidence)
+            curves[order].append((exact, replicates, np.where(np.isnan(exact), 0.0, bounds[name])))
+    return curves
 
 
 def effective_groups(histogram: Histogram, drawn: Sequence[Histogram]) -> float:
@@ -444,7 +438,7 @@ def _replicates(
         draws: Iterator[Bins] = (Bins(each) for each in groups if len(each.bins.total.keys))
     else:
         base = Bins(found.orders[order].at_most(_DRAWN_FROM))
-        draws = base.drawn(options.bootstrap, options.seed, copies=options.copies)
+        draws = base.drawn(options.plan.replicates, options.plan.seed, copies=options.plan.copies)
     unit = options.unit(found)
     observed, *drawn = (
         _measured(BinCuts(each, options, unit), measures, n_classes, bounded=False)[0]

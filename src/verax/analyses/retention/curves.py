@@ -12,7 +12,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from verax.analyses.listfaults import faults_in, with_fault_recipes
-from verax.analyses.retention.bins import binned_curves
+from verax.analyses.retention.bins import binned_values
 from verax.analyses.retention.cuts import (
     Area,
     CurveMetric,
@@ -23,17 +23,17 @@ from verax.analyses.retention.cuts import (
     RowWeights,
     Ties,
     Undefined,
-    bounds_of,
     measured,
+    named,
 )
-from verax.analyses.retention.result import RetentionCurve, RetentionCurves, curve_of
+from verax.analyses.retention.result import Measured, RetentionCurve, RetentionCurves, curves_of_values
 from verax.analyses.retention.summaries import CurveRecipe, CurveRows, Histograms, Measures
 from verax.analyses.retention.uncertainty_scores import MANY, UncertaintyScore, doubt
 from verax.common.checks import check_flag
 from verax.common.memory import give_back
 from verax.errors import InputError, show
 from verax.inference.bootstrap import multiplicities, widened_over_groups
-from verax.inference.intervals import WeightsAre
+from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.arrays import Floats
 from verax.inputs.handles import Handle
 from verax.inputs.memory import holds_lists, open_rows
@@ -42,7 +42,7 @@ from verax.kernels.threads import in_order, n_cores
 from verax.scores.base import Rule
 from verax.scores.coverage import RowMetric, find_list_metric, refuse_costs
 from verax.scores.metrics import CostsLike, DecisionMetric, Normalization, find_metric, needs_order
-from verax.scores.registry import as_rules, default_rules, name_of
+from verax.scores.registry import as_rules, default_rules
 
 
 def curves_of(
@@ -60,7 +60,7 @@ def curves_of(
     """
     functions = [metric for metric in metrics if not _own(metric)]
     if functions and handle.kept is None:
-        name = getattr(functions[0], "__name__", repr(functions[0]))
+        name = named(functions[0])
         raise InputError(
             "must be a rule or a metric by name where predictions are not in memory",
             argument="metric",
@@ -72,8 +72,8 @@ def curves_of(
         tuple(keys),
         Measures.of(metrics, handle.n_classes),
         decision_costs,
-        options.bootstrap,
-        options.seed,
+        options.plan.replicates,
+        options.plan.seed,
         bool(functions),
         bounded,
     )
@@ -97,33 +97,30 @@ def read_curves(
     """
     found = recipe.fitting(found)
     if found.rows is None:
-        return binned_curves(found, recipe, metrics, options, n_classes)
-    # Without draws and with tied rows counted in part, the order of the rows does not matter.
-    kept = found.rows.in_order() if options.bootstrap or options.ties == "order" else found.rows
-    ranks = dict(kept.ranks)
-    if last:
-        kept.forget_ranks()
-    return _curves_of_rows(kept, ranks, recipe, metrics, options, n_classes)
+        values = binned_values(found, recipe, metrics, options, n_classes)
+    else:
+        # Without draws and with tied rows counted in part, the order of the rows does not matter.
+        ordered = options.plan.replicates or options.ties == "order"
+        kept = found.rows.in_order() if ordered else found.rows
+        ranks = dict(kept.ranks)
+        if last:
+            kept.forget_ranks()
+        values = _values_of_rows(kept, ranks, metrics, options, n_classes)
+    by_outcome = {named(key) for key in recipe.keys if isinstance(key, Rule)}
+    return curves_of_values(values, metrics, options, n_classes, by_outcome)
 
 
-def _curves_of_rows(
-    kept: CurveRows,
-    ranks: dict[str, Floats],
-    recipe: CurveRecipe,
-    metrics: Sequence[Metric],
-    options: Options,
-    n_classes: int,
-) -> RetentionCurves:
-    """The same of rows; `ranks` is empty in the end."""
-    rows = kept.table(metrics, n_classes)
-    if not options.copies:
+def _values_of_rows(
+    kept: CurveRows, ranks: dict[str, Floats], metrics: Sequence[Metric], options: Options, n_classes: int
+) -> dict[str, list[Measured]]:
+    """Every metric in every order of rows; `ranks` is empty in the end."""
+    rows, plan = kept.table(metrics, n_classes), options.plan
+    if not plan.copies:
         rows = rows.in_units()
     measures = [CurveMetric(rows, metric) for metric in metrics]
     orders = {name: RowOrder(ranks.pop(name), options.ties) for name in list(ranks)}
     counting = any(measure.counts is not None for measure in measures)
-    cells = []
-    if counting:
-        cells = [rows.cells[order.rows] for order in orders.values()]
+    cells = [rows.cells[order.rows] for order in orders.values()] if counting else []
     if len(kept) >= MANY:
         # Sorting takes more memory than all that follows.
         give_back()
@@ -137,30 +134,23 @@ def _curves_of_rows(
     observed = values(np.ones(len(kept), np.uint8) if rows.weights is None else rows.weights)
     draws: Iterator[Any]
     if rows.weights is None:
-        draws = map(_narrow, multiplicities(len(kept), rows.groups, options.bootstrap, options.seed))
+        draws = map(_narrow, multiplicities(len(kept), rows.groups, plan.replicates, plan.seed))
     else:
-        draws = rows.multiplicities(options.bootstrap, options.seed, copies=options.copies)
+        draws = rows.multiplicities(plan.replicates, plan.seed, copies=plan.copies)
     # Functions of users are not called by several threads at once.
     threads = len(kept) >= MANY and all(map(_own, metrics))
     replicates = np.array(list(in_order(values, draws, n_cores()) if threads else map(values, draws)))
     n_groups = rows.effective_groups
-    if n_groups is not None and options.bootstrap:
-        replicates = widened_over_groups(replicates, observed, n_groups, options.confidence)
-    curves: dict[Any, RetentionCurve] = {}
-    by_outcome = {name_of(key) for key in recipe.keys if isinstance(key, Rule)}
-    for i, name in enumerate(orders):
-        for j, measure in enumerate(measures):
-            drawn = replicates[:, j, i] if options.bootstrap else np.zeros((0, len(options.removed)))
-            key = name if len(measures) == 1 else (name, measure.name)
-            curves[key] = curve_of(
-                name,
-                (measure.name, measure.higher_is_better, bounds_of(metrics[j], n_classes)),
-                observed[j, i],
-                drawn,
-                options,
-                sees_outcome=name in by_outcome,
-            )
-    return RetentionCurves(curves)
+    if n_groups is not None and plan.replicates:
+        replicates = widened_over_groups(replicates, observed, n_groups, plan.confidence)
+    empty = np.zeros((0, len(options.removed)))
+    return {
+        order: [
+            (observed[j, i], replicates[:, j, i] if plan.replicates else empty, None)
+            for j in range(len(metrics))
+        ]
+        for i, order in enumerate(orders)
+    }
 
 
 def _narrow(copies: Any) -> Any:
@@ -278,16 +268,8 @@ def retention(
         metric = "accuracy" if lists or (rule is None and not in_order) else "qwk"
     rule = default_rules(ordered=in_order)[0] if rule is None else rule
     rules, metrics = as_rules(rule), _metrics(lists, metric, costs, cost_scale, decision_costs)
-    options = Options(
-        removed,
-        area,
-        undefined,
-        bootstrap,
-        seed,
-        confidence,
-        ties=ties,
-        weights_are=weights_are,
-    )
+    plan = Resampling.checked(confidence, bootstrap, seed, or_none=True, weights_are=weights_are)
+    options = Options(plan, removed, area, undefined, ties)
     in_order = needs_order(rules, metrics, decision_costs, ordered=in_order)
     handle = open_rows(y, p, single=True, ordered=in_order, **read)
     curves = curves_of(handle, rules, metrics, options, decision_costs)
@@ -370,16 +352,8 @@ def selective(
     """
     keys = [doubt(key) for key in _listed(by)]
     metrics = _metrics(holds_lists(y, p), metric, costs, cost_scale, decision_costs)
-    options = Options(
-        removed,
-        area,
-        undefined,
-        bootstrap,
-        seed,
-        confidence,
-        ties=ties,
-        weights_are=weights_are,
-    )
+    plan = Resampling.checked(confidence, bootstrap, seed, or_none=True, weights_are=weights_are)
+    options = Options(plan, removed, area, undefined, ties)
     handle = open_rows(y, p, single=True, ordered=needs_order(keys, metrics, decision_costs), **read)
     curves = curves_of(handle, keys, metrics, options, decision_costs)
     return curves.simplified() if isinstance(by, (Rule, str)) else curves

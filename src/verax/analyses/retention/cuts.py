@@ -13,16 +13,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from verax.analyses.retention.uncertainty_scores import UncertaintyScore
 from verax.analyses.table import RowTable
 from verax.analyses.units import dot
 from verax.common.checks import check_choice
 from verax.common.sorting import rounded_order
 from verax.errors import InputError, passing, show
-from verax.inference.intervals import WeightsAre, check_confidence, check_replicates, check_seed
+from verax.inference.intervals import Resampling
 from verax.inputs.arrays import Floats, Ints
 from verax.scores.base import Rule
 from verax.scores.coverage import RowMetric
@@ -59,35 +60,22 @@ class _Weights(Protocol):
 class Options:
     """How curves are cut, summed up and resampled; checked once."""
 
-    bootstrap: int
-    seed: int
-    confidence: float
-
     def __init__(
         self,
-        removed: Sequence[float | Fraction] | None,
-        area: Area,
-        undefined: Undefined,
-        bootstrap: int,
-        seed: int,
-        confidence: float,
-        *,
+        plan: Resampling,
+        removed: Sequence[float | Fraction] | None = None,
+        area: Area = "mean",
+        undefined: Undefined = "nan",
         ties: Ties = "share",
-        weights_are: WeightsAre = "importance",
     ) -> None:
+        self.plan = plan
         self.removed: tuple[Fraction, ...] = _shares(removed)
         self.shares: Floats = np.array([float(r) for r in self.removed])
         self._taken: dict[int, Floats] = {}
         check_choice("area", area, ("mean", "steps"))
         check_choice("undefined", undefined, ("nan", "one", "zero", "omit"))
         check_choice("ties", ties, ("share", "order"))
-        check_choice("weights_are", weights_are, get_args(WeightsAre))
-        check_replicates(bootstrap, least=2, or_none=True)
-        check_confidence(confidence)
-        check_seed(seed)
         self.area, self.undefined, self.ties = area, undefined, ties
-        self.bootstrap, self.seed, self.confidence = bootstrap, seed, confidence
-        self.copies: bool = weights_are == "counts"
 
     def taken(self, total: float, unit: float | None) -> Floats:
         """How much of a total weight is removed at each cut: whole units where weights have one."""
@@ -101,7 +89,7 @@ class Options:
 
     def unit(self, weights: _Weights) -> float | None:
         """What cuts remove whole numbers of: copies, or the common unit of weights."""
-        if self.copies:
+        if self.plan.copies:
             return 1.0 if weights.whole else None
         return weights.unit
 
@@ -332,6 +320,15 @@ class Cuts:
 # ---- what is measured --------------------------------------------------------------------------
 
 
+def named(key: Metric | UncertaintyScore) -> str:
+    """The name of a metric, or of what ranks rows; of a function that users pass its own."""
+    if isinstance(key, Rule):
+        return name_of(key)
+    if isinstance(key, (DecisionMetric, RowMetric, UncertaintyScore)):
+        return key.name
+    return getattr(key, "__name__", repr(key))
+
+
 def higher_is_better(metric: Metric) -> bool:
     """Whether larger values of a metric are better; assumed of functions that users pass."""
     if isinstance(metric, DecisionMetric):
@@ -352,8 +349,6 @@ class CurveMetric:
     """A metric along orders: the same for every vector of weights."""
 
     rows: RowTable
-    name: str
-    higher_is_better: bool
 
     def __init__(self, rows: RowTable, metric: Metric) -> None:
         self.rows, self._metric = rows, metric
@@ -362,26 +357,18 @@ class CurveMetric:
         # Those of the rows that come first along each order, which all draws look at.
         self._first: dict[RowOrder, Floats] = {}
         self._finite = False
-        self.higher_is_better = higher_is_better(metric)
         if isinstance(metric, DecisionMetric):
-            self.name = metric.name
             if metric.of_row is not None and rows.n_classes > _TABLES_OF_MEANS:
                 self._values = metric.of_row(rows.y, rows.decisions)
             else:
                 self.counts = metric
-        elif isinstance(metric, Rule):
+        elif isinstance(metric, (Rule, RowMetric)):
             self._values = rows.losses[metric]
-            self.name = name_of(metric)
-        elif isinstance(metric, RowMetric):
-            self._values = rows.losses[metric]
-            self.name = metric.name
-        else:
-            self.name = getattr(metric, "__name__", repr(metric))
-            if not rows.whole:
-                raise InputError(
-                    "must be whole multiples of a number where the metric is a function of rows",
-                    argument="weights",
-                )
+        elif not rows.whole:
+            raise InputError(
+                "must be whole multiples of a number where the metric is a function of rows",
+                argument="weights",
+            )
         if self._values is not None:
             self._finite = bool(np.isfinite(self._values).all())
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 import numpy as np
 
-from verax.analyses.retention.cuts import Area, Options, Ties
+from verax.analyses.retention.cuts import (
+    Area,
+    Metric,
+    Options,
+    Ties,
+    bounds_of,
+    higher_is_better,
+    named,
+)
 from verax.common.faces import Hidden, Key
 from verax.common.texts import bound
 from verax.display.tables import Column, Table, Tabled, band_columns, stacked
@@ -307,30 +315,42 @@ def _cut(i: int, removed: float) -> Column:
     return Column("", f"{share} removed", lambda curve: f"{curve.values[i]:.4f}", brief=f"drop {share}")
 
 
-def curve_of(
-    order: str,
-    metric: tuple[str, bool, tuple[float, float]],
-    values: Floats,
-    replicates: Floats,
+# Values at each cut, those of each replicate, and how far the values can be off; None where they are exact.
+Measured = tuple[Floats, Floats, Floats | None]
+
+
+def curves_of_values(
+    found: Mapping[str, Sequence[Measured]],
+    metrics: Sequence[Metric],
     options: Options,
-    *,
-    sees_outcome: bool,
+    n_classes: int,
+    by_outcome: Collection[str],
+) -> RetentionCurves:
+    """The curves of every metric in every order; some orders look at the outcome."""
+    curves: dict[Any, RetentionCurve] = {}
+    for order, measured in found.items():
+        for metric, own in zip(metrics, measured, strict=True):
+            curve = _curve(order, metric, own, options, n_classes, sees_outcome=order in by_outcome)
+            curves[order if len(metrics) == 1 else (order, curve.metric)] = curve
+    return RetentionCurves(curves)
+
+
+def _curve(
+    order: str, metric: Metric, measured: Measured, options: Options, n_classes: int, *, sees_outcome: bool
 ) -> RetentionCurve:
-    """The curve with these values, and those of its replicates; `metric` is its name, whether more is better,
-    and its smallest and largest value.
-    """
+    values, replicates, within = measured
     areas = np.array([options.area_of(replicate) for replicate in replicates])
-    interval, band = None, None
+    interval, band, confidence = None, None, options.plan.confidence
     if len(areas):
-        bounds = np.array(metric[2])
+        bounds = np.array(bounds_of(metric, n_classes))
         most = bounds * (len(values) - 1) if options.area == "steps" else bounds
-        low, high = np.clip(percentile_interval(areas, options.confidence), *most).tolist()
+        low, high = np.clip(percentile_interval(areas, confidence), *most).tolist()
         interval = low, high
-        band = np.clip(simultaneous_band(replicates, values, options.confidence), *bounds)
+        band = np.clip(simultaneous_band(replicates, values, confidence), *bounds)
     return RetentionCurve(
         order=order,
-        metric=metric[0],
-        higher_is_better=metric[1],
+        metric=named(metric),
+        higher_is_better=higher_is_better(metric),
         sees_outcome=sees_outcome,
         removed=options.shares,
         values=values,
@@ -340,6 +360,8 @@ def curve_of(
         interval=interval,
         band=band,
         areas=areas,
-        confidence=options.confidence,
-        seed=options.seed,
+        confidence=confidence,
+        seed=options.plan.seed,
+        within=within,
+        area_within=None if within is None else options.area_of(within),
     )

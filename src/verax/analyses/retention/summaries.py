@@ -17,7 +17,7 @@ import numpy as np
 from verax._settings import settings
 from verax.analyses.parts import RowPass, losses_of_cases, probabilities, seen
 from verax.analyses.replicates import poisson_copies
-from verax.analyses.retention.cuts import Metric
+from verax.analyses.retention.cuts import Metric, named
 from verax.analyses.retention.uncertainty_scores import UncertaintyScore
 from verax.analyses.table import RowTable, common_unit, different
 from verax.analyses.worst_ranks import rank_in
@@ -41,7 +41,6 @@ from verax.scores.base import Rule
 from verax.scores.coverage import RowMetric
 from verax.scores.decisions import cheapest
 from verax.scores.metrics import METRICS, CostsLike, DecisionMetric
-from verax.scores.registry import name_of
 
 # Fewer rows in memory are read by array calls alone, which start sooner.
 _FEW = 2**11
@@ -638,8 +637,3 @@ def _of_row(metric: Rule | DecisionMetric | RowMetric, y: Ints, decided: Ints) -
     assert isinstance(metric, DecisionMetric)
     assert metric.of_row is not None
     return metric.of_row(y, decided)
-
-
-def named(key: Any) -> str:
-    """The name of a rule, a doubt or a metric."""
-    return name_of(key) if isinstance(key, Rule) else str(key.name)
