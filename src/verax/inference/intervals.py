@@ -141,6 +141,21 @@ class Interval(tuple[float, float]):
         """
         return self._with_ends(self.low + by, self.high + by)
 
+    def scaled(self, by: float) -> Interval:
+        """Return the interval of the quantity times a positive constant.
+
+        Parameters
+        ----------
+        by : float
+            The constant.
+
+        Returns
+        -------
+        Interval
+            A new interval.
+        """
+        return self._with_ends(self.low * by, self.high * by)
+
     def holding(self, value: float) -> Interval:
         """Return the interval with an end moved, where necessary, so that it holds a value.
 
@@ -172,6 +187,21 @@ class Interval(tuple[float, float]):
             A new interval.
         """
         return Interval(*self, method=method, confidence=self.confidence, caution=caution)
+
+    def doubted(self, why: str) -> Interval:
+        """Return the interval with one more reason why it may be unreliable.
+
+        Parameters
+        ----------
+        why : str
+            The reason.
+
+        Returns
+        -------
+        Interval
+            A new interval.
+        """
+        return self.by(self.method, "; ".join(filter(None, [self.caution, why])))
 
     def _with_ends(self, low: float, high: float) -> Interval:
         return Interval(low, high, method=self.method, confidence=self.confidence, caution=self.caution)

@@ -103,9 +103,7 @@ class Components(Tabled, Result):
         }
         own = found["miscalibration"]
         if own.low > 0 and self._reached > (1 - self.confidence) / 2 * len(self.calibrated):
-            found["miscalibration"] = Interval(
-                0.0, own.high, method=own.method, confidence=own.confidence, caution=own.caution
-            )
+            found["miscalibration"] = own.holding(0.0)
         return found
 
     @property

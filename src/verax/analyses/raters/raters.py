@@ -144,7 +144,7 @@ def read_raters(
     rare = _rare(sums, rule, excess.interval, classes)
     if rare:
         own = excess.interval
-        excess = replace(excess, interval=own.by(own.method, "; ".join(filter(None, [own.caution, rare]))))
+        excess = replace(excess, interval=own.doubted(rare))
     worth, general = _no_worth(confidence), None
     if unbiased:
         worth = worth_of(rated, confidence, excess.interval.caution)

@@ -61,33 +61,11 @@ METHOD_TITLES = TITLES | TITLES_OF_LISTS | {BLEND: "the weighted average of all 
 _UNDECIDED, _UNSEEN = "the choice differs between folds", "no recalibrated row is wrong"
 
 
-def _scaled(ends: Interval, factor: float) -> Interval:
-    return Interval(
-        ends.low * factor,
-        ends.high * factor,
-        method=ends.method,
-        confidence=ends.confidence,
-        caution=ends.caution,
-    )
-
-
 def undecided(own: Interval, other: Interval, why: str = _UNDECIDED) -> Interval:
     """The interval of a choice that is not certain: it includes that of another choice, with the reason."""
     if not own.defined or not other.defined:
         return own
-    return Interval(
-        min(own.low, other.low),
-        max(own.high, other.high),
-        method=own.method,
-        confidence=own.confidence,
-        caution="; ".join(filter(None, [own.caution, why])),
-    )
-
-
-def _from(low: float, ends: Interval, why: str) -> Interval:
-    """An interval that begins lower, with the reason."""
-    caution = "; ".join(filter(None, [ends.caution, why]))
-    return Interval(low, ends.high, method=ends.method, confidence=ends.confidence, caution=caution)
+    return own.holding(other.low).holding(other.high).doubted(why)
 
 
 def _p_of(share: float, ends: Interval, freedom: float) -> float:
@@ -189,8 +167,8 @@ class Gain(Record):
         share_of_errors = max(self.value, 0.0) / (max(self.value, 0.0) + cost)
         return replace(
             self,
-            interval=_from(low, self.interval, why),
-            share_interval=_from(min(low / before, self.share_interval.low), self.share_interval, why),
+            interval=self.interval.holding(low).doubted(why),
+            share_interval=self.share_interval.holding(low / before).doubted(why),
             p_value=min(1.0, max(self.p_value, 2 * (1 - share_of_errors) ** n_units)),
         )
 
@@ -219,8 +197,8 @@ class Gain(Record):
         if significant == apart:
             return self
         if apart:
-            return replace(self, share_interval=_scaled(self.interval, 1 / before))
-        return replace(self, interval=_scaled(ends, before), p_value=_p_of(self.share, ends, n_units - 1))
+            return replace(self, share_interval=self.interval.scaled(1 / before))
+        return replace(self, interval=ends.scaled(before), p_value=_p_of(self.share, ends, n_units - 1))
 
     def __str__(self) -> str:
         if math.isnan(self.share):

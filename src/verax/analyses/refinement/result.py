@@ -140,8 +140,7 @@ class Refinement(WithVerdict, Tabled, MaySkip):
         units = found.n_rows if found.n_groups is None else min(each_count(found.n_groups))
         part = gain.interval
         if units < _FEW and part.defined and not found.picks:
-            texts = [part.caution, _SKEWED.format(units)]
-            part = part.by(part.method, "; ".join(filter(None, texts)))
+            part = part.doubted(_SKEWED.format(units))
         return cls(
             rule=found.rule,
             loss=LossPart("loss", before.mean, before.interval),
