@@ -7,7 +7,7 @@ each value over rows or groups.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -134,6 +134,29 @@ class RankedModel:
     whole: Estimated
     within: float
     known: list[int]
+    influences: tuple[Influence, ...]
+    average: Average
+
+    @classmethod
+    def of(
+        cls,
+        names: list[str],
+        bounded: Sequence[tuple[Estimated, float]],
+        influences: Iterable[Influence],
+        rates: Sequence[float] | None = None,
+    ) -> RankedModel:
+        """From parts, each with how far it can be off; the whole is the mean of those that are defined, or
+        weighted by rates.
+        """
+        parts = [part for part, _ in bounded]
+        known = [i for i, part in enumerate(parts) if not math.isnan(part.value)]
+        weights = None if rates is None else tuple(rates[i] for i in known)
+        values = tuple(parts[i].value for i in known)
+        value = float(np.average(values, weights=weights)) if known else math.nan
+        within = float(np.average([bounded[i][1] for i in known], weights=weights)) if known else 0.0
+        whole = Estimated(value, np.zeros(0), min((parts[i].n for i in known), default=0.0))
+        average = Average(tuple(known), weights, values, value)
+        return cls(names, parts, whole, within, known, tuple(influences), average)
 
 
 @dataclass(frozen=True)
@@ -157,27 +180,16 @@ def rank_events(handle: Handle, *, ordered: bool, precise: bool, weighted: bool)
     """ROC AUC of all events of every model, or with `precise` average precision."""
     names = event_names(handle.class_names, ordered=ordered)
     counted = _counted(handle, len(names), 2, ordered=ordered, means=False)
-    models, parts, averages = {}, [], []
-    for name, cells in zip(handle.models, counted.cells, strict=True):
-        estimated = [_of_event(each, precise=precise) for each in cells]
-        known = [i for i, (part, _) in enumerate(estimated) if not math.isnan(part.value)]
-        rates = [float(cells[i].sizes[1]) for i in known] if weighted else None
-        values = [estimated[i][0].value for i in known]
-        bounds = [estimated[i][1] for i in known]
-        value = float(np.average(values, weights=rates)) if known else math.nan
-        within = float(np.average(bounds, weights=rates)) if known else 0.0
-        n = min((estimated[i][0].n for i in known), default=0.0)
-        models[name] = RankedModel(
-            names, [part for part, _ in estimated], Estimated(value, np.zeros(0), n), within, known
-        )
-        parts.append(
-            tuple(
-                Influence(i, part.influence, None if precise and part.n <= _ONE else each.sizes)
-                for i, (each, (part, _)) in enumerate(zip(cells, estimated, strict=True))
-            )
-        )
-        averages.append(Average(tuple(known), None if rates is None else tuple(rates), tuple(values), value))
-    return _with_means(handle, models, counted, parts, averages)
+    models = {}
+    for model, cells in zip(handle.models, counted.cells, strict=True):
+        bounded = [_of_event(event, precise=precise) for event in cells]
+        influences = [
+            Influence(i, part.influence, None if precise and part.n <= _ONE else event.sizes)
+            for i, (event, (part, _)) in enumerate(zip(cells, bounded, strict=True))
+        ]
+        rates = [float(event.sizes[1]) for event in cells] if weighted else None
+        models[model] = RankedModel.of(names, bounded, influences, rates)
+    return _with_means(handle, models, counted)
 
 
 def rank_order(handle: Handle, *, by_classes: bool) -> tuple[RankedHandle, list[int]]:
@@ -189,27 +201,16 @@ def rank_order(handle: Handle, *, by_classes: bool) -> tuple[RankedHandle, list[
     chosen: list[list[int]] = [present] if len(present) > 1 else []
     if by_classes:
         chosen = [list(pair) for pair in combinations(present, 2)]
-    models, parts, averages = {}, [], []
-    for name, own in cells.items():
-        estimated = [own.concordance(outcomes) for outcomes in chosen]
-        values = [part.value for part, _ in estimated]
-        n = min((part.n for part, _ in estimated), default=0.0)
-        value = float(np.mean(values)) if values else math.nan
-        models[name] = RankedModel(
-            [" or ".join(labels[i] for i in outcomes) for outcomes in chosen] if by_classes else [],
-            [part for part, _ in estimated] if by_classes else [],
-            Estimated(value, np.zeros(0), n),
-            float(np.mean([off for _, off in estimated])) if estimated else 0.0,
-            list(range(len(chosen))),
-        )
-        parts.append(
-            tuple(
-                Influence(0, part.influence, own.sizes, tuple(outcomes))
-                for (part, _), outcomes in zip(estimated, chosen, strict=True)
-            )
-        )
-        averages.append(Average(tuple(range(len(chosen))), None, tuple(values), value))
-    return _with_means(handle, models, counted, parts, averages), present
+    names = [" or ".join(labels[i] for i in outcomes) for outcomes in chosen] if by_classes else []
+    models = {}
+    for model, own in cells.items():
+        bounded = [own.concordance(outcomes) for outcomes in chosen]
+        influences = [
+            Influence(0, part.influence, own.sizes, tuple(outcomes))
+            for (part, _), outcomes in zip(bounded, chosen, strict=True)
+        ]
+        models[model] = RankedModel.of(names, bounded, influences)
+    return _with_means(handle, models, counted), present
 
 
 def _of_event(cells: Ranked, *, precise: bool) -> tuple[Estimated, float]:
@@ -235,15 +236,10 @@ def _counted(handle: Handle, n_events: int, n_outcomes: int, *, ordered: bool, m
     return _Counted(sources, cells, tuple(found[model].exact for model in handle.models))
 
 
-def _with_means(
-    handle: Handle,
-    models: dict[str, RankedModel],
-    counted: _Counted,
-    parts: list[tuple[Influence, ...]],
-    averages: list[Average],
-) -> RankedHandle:
-    recipe = InfluenceRecipe(counted.sources, counted.cells, counted.exact, tuple(parts), tuple(averages))
-    means = means_of(handle, recipe)
+def _with_means(handle: Handle, models: dict[str, RankedModel], counted: _Counted) -> RankedHandle:
+    parts = tuple(model.influences for model in models.values())
+    averages = tuple(model.average for model in models.values())
+    means = means_of(handle, InfluenceRecipe(counted.sources, counted.cells, counted.exact, parts, averages))
     n_groups = means.units.n if means.units.grouped else None
     ordered = counted.sources[0].ordered
     rows = ScannedRows(means.sums.n, n_groups, handle.n_classes, ordered, means.units)
