@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from verax.analyses.binary import BinaryEvent
-from verax.analyses.calibration.curves import CellBand
 from verax.analyses.calibration.isotonic import IsotonicFit, recalibrate
 from verax.analyses.calibration.sums import bins_of_rows
 
@@ -50,17 +49,3 @@ def test_a_fit_whose_blocks_are_known_is_that_of_its_pools(values):
     assert found.values.tolist() == expected.values.tolist()
     assert found.kept.all()
     assert len(found.kept) == len(bins.weight)
-
-
-@pytest.mark.parametrize("starts", [[0], [0, 1, 9], [0, 4, 5], list(range(10))])
-def test_means_of_a_band_are_those_of_its_values(starts):
-    rng = np.random.default_rng(1)
-    band = CellBand(rng.random((2, 4)), np.array([0, 3, 4, 8]), 10)
-    weight = rng.random(10)
-    values = band.of_values
-    assert values[0].tolist() == [band.ends[0, c] for c in (0, 0, 0, 1, 2, 2, 2, 2, 3, 3)]
-    expected = [
-        np.average(part, axis=1, weights=w)
-        for part, w in zip(np.split(values, starts[1:], axis=1), np.split(weight, starts[1:]), strict=True)
-    ]
-    np.testing.assert_allclose(band.means(weight, np.array(starts)), np.transpose(expected), rtol=1e-14)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import verax as vx
-from reports import Page, light, sample
+from reports import LIGHT, Page, light, sample
 from verax.analyses.words import abbreviated
 
 
@@ -82,8 +82,10 @@ def test_weights_count_as_copies():
 def test_curves_of_many_rows_are_drawn_on_a_grid_with_the_same_means():
     y, p = sample(2000, 3)
     (found,) = light(y, p).contents.findings
+    diagram = vx.reliability(y, p, resamples=LIGHT["report_bands"])
     for k, panel in enumerate(found.panels):
         assert len(panel.points) <= 50
+        np.testing.assert_allclose(panel.points[:, 4] @ panel.points[:, 2:4], diagram[k].band.mean(axis=1))
         x, fitted, low, high, share = panel.points.T
         assert share.sum() == pytest.approx(1)
         assert share @ x == pytest.approx(p[:, k].mean())

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.calibration.components import Components, Decomposition
-from verax.analyses.calibration.curves import CellBand, FittedCurve, ListReliability, ReliabilityCurve
+from verax.analyses.calibration.curves import ListReliability, ReliabilityCurve
 from verax.inputs.arrays import Floats
 from verax.report.limits import PANELS
 from verax.report.problem import Problem
@@ -75,14 +75,13 @@ def most_miscalibrated(parted: Mapping[str, Decomposition]) -> list[int]:
     return sorted(np.argsort(-total, kind="stable")[:PANELS].tolist())
 
 
-def panel_of(problem: Problem, position: int, curve: FittedCurve) -> ReliabilityPanel:
+def panel_of(problem: Problem, position: int, curve: ReliabilityCurve) -> ReliabilityPanel:
     """The panel that shows a curve."""
     title, event = (
         f"at most {names[position]}" if problem.ordered else names[position]
         for names in (problem.titles, problem.names)
     )
-    points = on_grid(curve.forecast, curve.frequency, curve.weight, curve.within)
-    return ReliabilityPanel(position, title, points, curve.histogram, curve.components, event)
+    return ReliabilityPanel(position, title, on_grid(curve), curve.histogram, curve.components, event)
 
 
 def panels_of_places(found: Sequence[ListReliability]) -> list[list[ReliabilityPanel]]:
@@ -93,7 +92,7 @@ def panels_of_places(found: Sequence[ListReliability]) -> list[list[ReliabilityP
         curves = {curve.name: curve for curve in own}
         panels.append(
             [
-                ReliabilityPanel(i, name, _points(curve), curve.histogram, curve.components)
+                ReliabilityPanel(i, name, on_grid(curve), curve.histogram, curve.components)
                 if (curve := curves.get(name)) is not None
                 else ReliabilityPanel(i, name, np.zeros((0, 5)), np.ones(1), None)
                 for i, name in enumerate(names)
@@ -102,28 +101,18 @@ def panels_of_places(found: Sequence[ListReliability]) -> list[list[ReliabilityP
     return panels
 
 
-def _points(curve: ReliabilityCurve) -> Floats:
-    """The points of a curve that has a band for every forecast."""
-    n = len(curve.weight)
-    band = None if curve.band is None else CellBand(curve.band, np.arange(n), n)
-    return on_grid(curve.forecast, curve.frequency, curve.weight, band)
-
-
-def on_grid(forecast: Floats, frequency: Floats, weight: Floats, band: CellBand | None) -> Floats:
+def on_grid(curve: ReliabilityCurve) -> Floats:
     """The points of a curve, averaged over cells of the grid where there are more than cells."""
+    weight = curve.weight
+    band = np.full((2, len(weight)), np.nan) if curve.band is None else curve.band
+    columns = [curve.forecast, curve.frequency, *band]
     if len(weight) > _CELLS:
         # Forecasts increase, so that a cell is where it begins.
-        begins = np.unique(np.searchsorted(forecast, np.arange(_CELLS) / _CELLS))
+        begins = np.unique(np.searchsorted(curve.forecast, np.arange(_CELLS) / _CELLS))
         begins = begins[begins < len(weight)]
         mass = np.add.reduceat(weight, begins)
-        ends = None if band is None else band.means(weight, begins)
-        forecast, frequency = (
-            np.add.reduceat(weight * each, begins) / mass for each in (forecast, frequency)
-        )
+        columns = [np.add.reduceat(weight * column, begins) / mass for column in columns]
         weight = mass
-    else:
-        ends = None if band is None else band.of_values
-    if ends is None:
-        ends = np.full((2, len(weight)), np.nan)
+    forecast, *others = columns
     # A row may sum to more than one, within its tolerance.
-    return np.column_stack([np.clip(forecast, 0, 1), frequency, *ends, weight / weight.sum()])
+    return np.column_stack([np.clip(forecast, 0, 1), *others, weight / weight.sum()])

@@ -22,63 +22,15 @@ from verax.common.results import Result
 from verax.common.sizes import in_digits
 from verax.display.tables import NO_HEADING, Column, FrameKind, Table, Tabled, band_columns, stacked
 from verax.inference.intervals import Resampling
-from verax.inputs.arrays import Floats, Ints
+from verax.inputs.arrays import Floats
 from verax.inputs.skipping import MaySkip
 
 _HISTOGRAM_BINS = 20
 
 
-@dataclass(frozen=True)
-class CellBand:
-    """A band that is the same for neighbouring values.
-
-    Attributes
-    ----------
-    ends : array of shape (2, C)
-        The lower and the upper end in each cell of neighbours.
-    begins : (C,) int array
-        The first value of each cell.
-    n : int
-        The number of values.
-    """
-
-    ends: Floats
-    begins: Ints
-    n: int
-
-    @property
-    def of_values(self) -> Floats:
-        """The band of each value, (2, n)."""
-        return np.repeat(self.ends, np.diff(self.begins, append=self.n), axis=1)
-
-    def means(self, weight: Floats, starts: Ints) -> Floats:
-        """The weighted means of the band over the values from each start to the next."""
-        pieces = np.union1d(starts, self.begins)
-        mass, first = np.add.reduceat(weight, pieces), np.searchsorted(pieces, starts)
-        ends = self.ends[:, np.searchsorted(self.begins, pieces, side="right") - 1]
-        total: Floats = np.add.reduceat(mass * ends, first, axis=1)
-        return total / np.add.reduceat(mass, first)
-
-
-@dataclass(frozen=True)
-class FittedCurve:
-    """The curve of one event: as `ReliabilityCurve`, with the band that neighbouring forecasts share."""
-
-    forecast: Floats
-    frequency: Floats
-    weight: Floats
-    within: CellBand | None
-    components: Components
-
-    @property
-    def histogram(self) -> Floats:
-        """Shares of the weight in bins from 0 to 1."""
-        return shares_of(self.forecast, self.weight)
-
-
 def curve_of(
     i: int, event: SummedEvent, how: Split, plan: Resampling, look: SecondLook | None = None
-) -> FittedCurve:
+) -> ReliabilityCurve:
     """The curve of event number `i`, with a band and a test of calibration where there are replicates.
 
     It is the isotonic regression on its distinct forecasts, or on its bins, each at its mean forecast. Draws
@@ -97,19 +49,15 @@ def curve_of(
             signs = look.random_signs(plan.replicates, [plan.seed, FORECAST])
             drawn = cells.wild(look.wild(signs, i, 1, len(cells.size)))
         ends, calibrated = cells.spread(drawn, float(observed[1]), plan.confidence)
-        band = CellBand(ends, np.searchsorted(bins.least, cells.starts), len(bins.least))
-    forecast, weight = bins.least, bins.weight
+        # Neighbouring forecasts share a cell.
+        begins = np.searchsorted(bins.least, cells.starts)
+        band = np.repeat(ends, np.diff(begins, append=len(bins.least)), axis=1)
+    forecast, weight = bins.least, np.ascontiguousarray(bins.weight)
     if event.rows is None:
         forecast, weight = bins.forecast, bins.cells.sum(axis=1)
     components = Components(event.name, observed, None, calibrated, plan.confidence, within)
-    return FittedCurve(forecast, event.fit.values, weight, band, components)
-
-
-def with_whole_band(found: FittedCurve) -> ReliabilityCurve:
-    """The curve with the band of every forecast."""
-    band = None if found.within is None else found.within.of_values
-    points = found.forecast, found.frequency, np.ascontiguousarray(found.weight), band
-    return ReliabilityCurve(found.components.name, *points, found.histogram, found.components)
+    histogram = shares_of(forecast, weight)
+    return ReliabilityCurve(event.name, forecast, event.fit.values, weight, band, histogram, components)
 
 
 def shares_of(forecast: Floats, weight: Floats) -> Floats:

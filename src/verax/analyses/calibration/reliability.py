@@ -7,7 +7,7 @@ from typing import Unpack
 
 from verax.analyses.calibration.cells import EventCells
 from verax.analyses.calibration.claims import read_claims
-from verax.analyses.calibration.curves import ListReliability, Reliability, curve_of, with_whole_band
+from verax.analyses.calibration.curves import ListReliability, Reliability, curve_of
 from verax.analyses.calibration.events import event_names
 from verax.analyses.calibration.recipes import AllEvents, EventRecipe, ListEventRecipe, ListSums
 from verax.analyses.calibration.sources import (
@@ -133,11 +133,8 @@ def read_reliability(
         first = int(handle.n_classes == 2 and not how.thresholds)
         events = AllEvents.of(found, how, event_names(handle.class_names, how), recipe.model)
     look = _second_look(events, handle, again=again) if plan.replicates else None
-    curves = [
-        with_whole_band(curve_of(i, make(), events.how, plan, look))
-        for i, make in enumerate(events.each())
-        if i >= first
-    ]
+    numbered = enumerate(events.each())
+    curves = [curve_of(i, make(), events.how, plan, look) for i, make in numbered if i >= first]
     about = events.how.thresholds, handle.n_classes, plan.replicates, plan.confidence, plan.seed
     if not isinstance(found, ListSums):
         return Reliability(tuple(curves), about[0], found.n_rows, *about[1:])
