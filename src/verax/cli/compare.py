@@ -215,23 +215,15 @@ def compare(
         "command": "compare",
         **told(verdict),
         "files": {name: called(path) for name, path in paths.items()},
-        "matched": about.matched,
-        "left_out": {name: vars(left) for name, left in about.left_out.items()},
-        "taken": about.taken,
+        **about.to_dict(),
         "comparison": found.to_dict(stored=False),
         **of_bounds(verdicts),
         "subgroups": {name: part.to_dict(stored=False) for name, part in parts.items()},
         **of_files(html=html, plot=plot),
     }
     texts = verdict_lines(verdict)
-    texts += [f"{name}: {'; '.join(lines)}" for name, lines in about.said.items()]
-    texts += [f"Rows were matched {about.matched}."]
-    texts += [
-        f"{name}: {left} left out, which another file lacks."
-        for name, left in about.left_out.items()
-        if left.count
-    ]
-    texts += ["", found._text(), *(f"\n{part}" for part in parts.values())]
+    texts += about.lines()
+    texts += [found._text(), *(f"\n{part}" for part in parts.values())]
     texts += map(str, verdicts)
     texts += file_lines(report=html)
     show(result, texts, as_json=as_json)

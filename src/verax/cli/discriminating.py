@@ -101,14 +101,10 @@ def show_scores(
         found, result = _ByRate(points, score), {"rates": points.to_dict(stored=False)}
     result |= {
         "files": {name: called(path) for name, path in paths.items()},
-        "matched": about.matched,
-        "left_out": {name: vars(left) for name, left in about.left_out.items()},
-        "taken": about.taken,
+        **about.to_dict(),
         "rule": score,
     }
-    above = [f"{name}: {'; '.join(lines)}" for name, lines in about.said.items()]
-    above += [f"Rows were matched {about.matched}.", ""]
-    show_compared("compare", found, result, bounds, above, plot=None, as_json=as_json)
+    show_compared("compare", found, result, bounds, about.lines(), plot=None, as_json=as_json)
 
 
 def _threshold(text: str | None) -> float | str:

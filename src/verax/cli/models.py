@@ -26,6 +26,21 @@ class AboutFiles:
     matched: str = "by the order of the rows"
     left_out: Mapping[str, LeftOut] = field(default_factory=dict)
 
+    def to_dict(self) -> dict[str, Any]:
+        """As plain Python values."""
+        left_out = {name: vars(left) for name, left in self.left_out.items()}
+        return {"matched": self.matched, "left_out": left_out, "taken": self.taken}
+
+    def lines(self) -> list[str]:
+        """In the terminal."""
+        some = {name: left for name, left in self.left_out.items() if left.count}
+        return [
+            *(f"{name}: {'; '.join(lines)}" for name, lines in self.said.items()),
+            f"Rows were matched {self.matched}.",
+            *(f"{name}: {left} left out, which another file lacks." for name, left in some.items()),
+            "",
+        ]
+
 
 def open_models(
     paths: dict[str, Files], reading: Reading, *, ordered: bool, shared_ids: bool
