@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from commandline import verax
+from scanned import alike
 
 N = 400
 TWO = ("two.csv", "--probs", "a=p_*", "--probs", "b=q_*", "--classes", "low,mid,high")
@@ -84,6 +85,22 @@ def outputs(command, *arguments, page):
         if found[-1].returncode == 0:
             found.append(page.read_text(encoding="utf-8"))
     return found
+
+
+def test_models_in_files_of_their_own_are_compared_like_those_of_one_file(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    more = ("--by", "site", "--groups", "patient", "--weights", "w", "--json")
+    # The second is the better one, whose calibration is told.
+    one = verax(
+        "compare", "two.csv", "--probs", "b=q_*", "--probs", "a=p_*", "--classes", "high,low,mid", *more
+    )
+    two = verax("compare", "b.csv", "a.csv", "--id", "id", *more)
+    ours, theirs = json.loads(two.stdout), json.loads(one.stdout)
+    alike(ours["comparison"], theirs["comparison"])
+    assert ours["verdict"] == theirs["verdict"]
+    assert [each["p_value"] for each in ours["findings"]] == pytest.approx(
+        [each["p_value"] for each in theirs["findings"]]
+    )
 
 
 def test_groups_that_numbers_are_cut_into_are_of_equal_size(folder, monkeypatch, change):

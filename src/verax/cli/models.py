@@ -94,7 +94,9 @@ def _in_memory(joined: Joined, reading: Reading, *, ordered: bool) -> tuple[Any,
     first = joined.first
     cut = {name: n for name, n in reading.cuts.items() if n}
     by = {name: Cut.of_rows(name, first.by[name], n).labels(first.by[name]) for name, n in cut.items()}
-    rows = {**joined.files, next(iter(joined.files)): replace(first, by={**first.by, **by})}
+    # Weights, groups and subgroups are those of the first file.
+    beside = {"weights": first.weights, "groups": first.groups, "by": {**first.by, **by}}
+    rows = {name: replace(own, **beside) for name, own in joined.files.items()}
     if len({hasattr(own, "lists") for own in rows.values()}) == 1:
         return Held(rows, replace(reading, ordered=ordered), name="", taken=()).in_memory(), {}
     numbers = (first.places if hasattr(first, "lists") else first.rows) if joined.skipped else None
