@@ -19,7 +19,7 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from verax.cli.demo import write_report
-from verax.cli.tour import progression
+from verax.examples.tour import progression
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "_static" / "report"
