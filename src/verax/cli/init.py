@@ -21,7 +21,6 @@ from verax.cli.output import Json, show
 from verax.common.paths import called
 from verax.common.toml import to_toml
 from verax.errors import InputError, Remedy
-from verax.files.joining import are_named, files_of_one_model
 from verax.inputs.reading import Reading, flag_of
 
 # Options whose value a file tells: it has no other reading with them left out.
@@ -60,6 +59,8 @@ def init(
     Every column is listed with its role and the reason. Commands in this folder then need neither the files
     nor options of reading. A reading that is in doubt is refused with the line that settles it.
     """
+    from verax.files.joining import files_of_one_model
+
     if check:
         _check(given, as_json=as_json)
         return
@@ -149,6 +150,8 @@ class _Answers:
     lists, classes, notes = True, None, ()
 
     def __init__(self, given: Sequence[str], reading: Reading) -> None:
+        from verax.files.joining import are_named, files_of_one_model
+
         _, paths = files_of_one_model(given)
         answers = read_one(paths, reading, named=are_named(given))
         self.file, self.n_rows, self.taken = called(paths), len(answers), answers.taken
@@ -313,6 +316,8 @@ def _in_words(found: Mapping[str, Any], rows: _Rows | _Answers, decided: Sequenc
 
 def _check(given: Sequence[str] | None, *, as_json: bool) -> None:
     """Whether files are read as the nearest `verax.toml` says."""
+    from verax.files.joining import files_of_one_model
+
     config: Config | None = Typed.config
     if config is None:
         raise InputError(
