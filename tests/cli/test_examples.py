@@ -81,6 +81,11 @@ def test_examples_run(example, folder, tmp_path, monkeypatch):
     monkeypatch.chdir(shutil.copytree(folder, tmp_path, dirs_exist_ok=True))
     if example == "verax init --check":
         verax("init", "preds.parquet", "--yes")
+    if "--load" in example or "next.csv" in example:
+        # They read what the example before them wrote.
+        typed = [text for _, text in EXAMPLES]
+        before = typed[typed.index(example) - 1]
+        assert verax(*shlex.split(before)[1:]).returncode == 0
     result = CliRunner().invoke(app, shlex.split(example)[1:], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     assert result.stdout
