@@ -233,7 +233,7 @@ def event_names(labels: Sequence[Hashable], *, ordered: bool) -> list[str]:
     return [str(label) for label in (labels[1:] if len(labels) == 2 else labels)]
 
 
-class _OfEvent(Protocol):
+class OfEvent(Protocol):
     """A curve or a point of one event and one model."""
 
     @property
@@ -242,7 +242,7 @@ class _OfEvent(Protocol):
     def model(self) -> str: ...
 
 
-_Found = TypeVar("_Found", bound=_OfEvent)
+_Found = TypeVar("_Found", bound=OfEvent)
 
 
 def first_of(found: Iterable[_Found], event: object | None, model: str | None, what: str) -> _Found:

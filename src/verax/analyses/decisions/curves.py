@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
-from verax.analyses.binary import EventRows, ScannedRows, first_of
+from verax.analyses.binary import EventRows, OfEvent, ScannedRows, first_of
 from verax.analyses.comparison.records import pair_of
 from verax.analyses.decisions.cells import Counted
 from verax.common.faces import Hidden, Record
@@ -94,12 +94,62 @@ class CurveDifference(Record):
         )
 
 
+Shown = TypeVar("Shown", bound=OfEvent)
+
+
+class CurvesOfEvents(Tabled, MaySkip, Generic[Shown]):
+    """The curves of all models and events, one after the other or by name."""
+
+    curves: tuple[Shown, ...]
+    rows: Hidden[EventRows | ScannedRows]
+
+    _facts: ClassVar[tuple[str, ...]] = ("rows.n_rows", "rows.n_groups", "rows.ordered")
+
+    def __iter__(self) -> Iterator[Shown]:
+        return iter(self.curves)
+
+    def __len__(self) -> int:
+        return len(self.curves)
+
+    def curve(self, event: object | None = None, model: str | None = None) -> Shown:
+        """The curve of an event and a model; the first of those that fit.
+
+        Parameters
+        ----------
+        event : str, optional
+            The class, or "> class"; by default the first.
+        model : str, optional
+            The name of a model; by default the first.
+
+        Returns
+        -------
+        EventCurve or RateCurve
+            The curve.
+        """
+        return first_of(self.curves, event, model, "curve")
+
+    def called(self, event: str) -> str:
+        """What an event is called in words.
+
+        Parameters
+        ----------
+        event : str
+            The class, or "> class".
+
+        Returns
+        -------
+        str
+            Its name in words.
+        """
+        return f"y {event}" if self.rows.ordered else f"class {event}"
+
+
 Curve = TypeVar("Curve", bound=EventCurve)
 Gap = TypeVar("Gap", bound=CurveDifference)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class EventCurves(Tabled, MaySkip, ABC, Generic[Curve, Gap]):
+class EventCurves(CurvesOfEvents[Curve], ABC, Generic[Curve, Gap]):
     """The curves of all models and events, and the differences of all pairs of models.
 
     Attributes
@@ -123,30 +173,7 @@ class EventCurves(Tabled, MaySkip, ABC, Generic[Curve, Gap]):
     quantity: ClassVar[str] = "value"
     beside: ClassVar[tuple[str, ...]] = ()
 
-    _facts = ("rows.n_rows", "rows.n_groups", "rows.ordered", "sentences")
-
-    def __iter__(self) -> Iterator[Curve]:
-        return iter(self.curves)
-
-    def __len__(self) -> int:
-        return len(self.curves)
-
-    def curve(self, event: object | None = None, model: str | None = None) -> Curve:
-        """The curve of an event and a model; the first of those that fit.
-
-        Parameters
-        ----------
-        event : str, optional
-            The class, or "> class"; by default the first.
-        model : str, optional
-            The name of a model; by default the first.
-
-        Returns
-        -------
-        EventCurve
-            The curve.
-        """
-        return first_of(self.curves, event, model, "curve")
+    _facts = ("sentences",)
 
     def difference(self, a: str, b: str, event: object | None = None) -> Gap:
         """The difference of two models for an event, in the direction asked for.
@@ -172,21 +199,6 @@ class EventCurves(Tabled, MaySkip, ABC, Generic[Curve, Gap]):
     @abstractmethod
     def sentences(self) -> list[str]:
         """What the curves show, in words."""
-
-    def called(self, event: str) -> str:
-        """What an event is called in a sentence.
-
-        Parameters
-        ----------
-        event : str
-            The class, or "> class".
-
-        Returns
-        -------
-        str
-            Its name in words.
-        """
-        return f"y {event}" if self.rows.ordered else f"class {event}"
 
     def _frame(self) -> dict[str, list[Any]]:
         """One row per model, event and threshold."""

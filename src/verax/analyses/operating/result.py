@@ -13,6 +13,7 @@ import numpy as np
 from verax.analyses.binary import EventRows, ScannedRows, first_of
 from verax.analyses.comparison.findings import TESTED, Standings
 from verax.analyses.comparison.records import Difference, pair_of
+from verax.analyses.decisions.curves import CurvesOfEvents
 from verax.analyses.operating.rates import RATES
 from verax.common.faces import Brief, Hidden, Merged
 from verax.common.results import Result
@@ -448,7 +449,7 @@ class RateCurve(Result):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class RateCurves(Tabled, MaySkip):
+class RateCurves(CurvesOfEvents[RateCurve]):
     """The curves of all models and events, and the paired differences of their areas.
 
     Attributes
@@ -478,35 +479,10 @@ class RateCurves(Tabled, MaySkip):
     rows: Hidden[EventRows | ScannedRows]
     confidence: float
 
-    _facts = ("rows.n_rows", "rows.n_groups", "rows.ordered")
-
-    def __iter__(self) -> Iterator[RateCurve]:
-        return iter(self.curves)
-
-    def __len__(self) -> int:
-        return len(self.curves)
-
     @property
     def about(self) -> CurveKind:
         """The title, and what axes and area are called."""
         return KINDS[self.kind]
-
-    def curve(self, event: object | None = None, model: str | None = None) -> RateCurve:
-        """The curve of an event and a model; the first of those that fit.
-
-        Parameters
-        ----------
-        event : str, optional
-            The class, or "> class"; by default the first.
-        model : str, optional
-            The name of a model; by default the first.
-
-        Returns
-        -------
-        RateCurve
-            The curve.
-        """
-        return first_of(self.curves, event, model, "curve")
 
     def plot(self) -> Any:
         """Draw all curves, a panel for each event.
@@ -535,7 +511,7 @@ class RateCurves(Tabled, MaySkip):
         """
         if self.kind == "confidence":
             return "most likely class"
-        return f"y {event}" if self.rows.ordered else f"class {event}"
+        return super().called(event)
 
     def _frame(self) -> dict[str, list[Any]]:
         """One row per model, event and threshold."""
