@@ -187,3 +187,37 @@ def test_size_does_not_grow_with_the_rows():
     large = light(*sample(20_000, 10)).to_html()
     assert len(large.encode()) < 1.3e6
     assert len(large) < 1.1 * small
+
+
+def test_plain_pages_have_every_number_of_their_drawings_in_words():
+    y, p = sample(60, 3)
+    monitor = vx.Monitor(0.9, by="site")
+    for day in range(20):
+        site = np.array(["north", "south"])[np.arange(3) % 2]
+        monitor.update(y[3 * day :][:3], p[3 * day :][:3], time=day, by={"site": site})
+    assert monitor.alarm is None
+    html = monitor_page(monitor)
+    page = Page(html)
+    assert "site = north" in page.text
+    assert f"an alarm needs {monitor.threshold:.3g}" in page.text
+    # Steps at equal distances have labels: at most eight of them on screens.
+    wide = html.split('<div class="wide">')[1].split("</svg>")[0]
+    labels = [int(text) for text in re.findall(r'y="254"[^>]*>(\d+)</text>', wide)]
+    assert labels == list(range(0, 20, 3))
+    assert {svg.get("role") for svg in page.all("svg")} == {"img"}
+    assert all(len(svg.get("aria-label")) > 30 for svg in page.all("svg"))
+
+
+def test_the_page_of_grades_has_reliability_and_worst_answers():
+    grades, sure = [1.0, 0.0, 1.0, 0.0, 1.0, 1.0], [0.9, 0.95, 0.7, 0.2, 0.6, 0.8]
+    curve = vx.reliability(np.array(grades, int), sure, resamples=20).curves[0]
+    case = {"row": 1, "id": "q1", "grade": 0.0, "confidence": 0.95, "about": {"question": "Why? " * 99}}
+    card = vx.evaluate_grades(grades, sure, task=["10", "9", "10", "9", "9", "10"])
+    html = grade_page(card, curve=curve, worst=[case], read=["grade: correct"])
+    text = Page(html).text
+    assert "id q1: grade 0, confidence 0.95" in text
+    assert "(495 in all)" in text
+    assert "Share of right answers (vertical) by confidence (horizontal)." in text
+    assert "How the file was read" in text
+    # Labels that are numbers are in their order.
+    assert html.index(">9</text>") < html.index(">10</text>")

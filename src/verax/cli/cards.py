@@ -155,7 +155,8 @@ def show_card(
     elif html is not None:
         assert answer.report is not None
         held = [(f"{each.bound.text} ({each.value:.4g})", each.met) for each in verdicts]
-        answer.report.with_command(command_line(command), held, Typed.source()).save(html)
+        report = answer.report.with_command(command_line(command), held, Typed.source(), rows.read)
+        report.save(html)
     elif save is not None:
         card.save(save)
     verdict = None if answer.verdict is None else answer.verdict.with_source(Typed.source())

@@ -191,8 +191,8 @@ def compare(
     def reported(handle: Any) -> Report:
         from verax.report import Report
 
-        lines = [", ".join(map(short_name, paths.values())), *next(iter(about.said.values()))]
-        return Report.of(**(rows.arrays or {"y": handle}), source="; ".join(lines), rules=rule, **settings)
+        source = ", ".join(map(short_name, paths.values()))
+        return Report.of(**(rows.arrays or {"y": handle}), source=source, rules=rule, **settings)
 
     paged = [] if html is None else [reported]
     (found, *reports), parts = rows.asked(
@@ -204,7 +204,8 @@ def compare(
     if html is not None:
         report = reports[0].with_subgroups(parts)
         held = [(f"{each.bound.text} ({each.value:.4g})", each.met) for each in verdicts]
-        report = report.with_command(command_line("compare"), held, Typed.source())
+        read = "; ".join(next(iter(about.said.values())))
+        report = report.with_command(command_line("compare"), held, Typed.source(), read)
         report.save(html)
         verdict, parts = report.verdict, report.subgroups or parts
     else:

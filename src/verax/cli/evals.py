@@ -12,7 +12,15 @@ from verax.cli import comparing, options
 from verax.cli.app import app
 from verax.cli.arguments import Typed
 from verax.cli.comparing import Missing, show_questions
-from verax.cli.grade_cards import card_texts, case_of, evaluated, grade_bounds, hold_grades, table_of
+from verax.cli.grade_cards import (
+    card_texts,
+    evaluated,
+    grade_bounds,
+    hold_grades,
+    reliability_of,
+    table_of,
+    worst_cases,
+)
 from verax.cli.grading import GradedFiles, read_one
 from verax.cli.options import reads_answers
 from verax.cli.output import Json, command_line, file_lines, of_bounds, of_files, show, told, verdict_lines
@@ -20,6 +28,9 @@ from verax.cli.plan import Difference, Margin, Models, Power, PowerPlot, RowsPer
 from verax.cli.require import Strictly, bounds_on_difference
 from verax.common.paths import called
 from verax.inputs.reading import Reading
+
+# Number of worst answers on a page.
+_WORST = 9
 
 evals = typer.Typer(
     help="Evaluate and compare graded answers and evaluation logs.\n\n"
@@ -70,16 +81,21 @@ def evaluate(
 
     model, paths = files_of_one_model(given)
     bounds = grade_bounds(require, strictly=require_interval, ends=reading.grade_range)
-    answers = read_one(paths, reading, named=are_named(given))
+    answers = read_one(paths, reading, named=are_named(given), questions=html is not None)
     card, calibration = evaluated(answers, reading, confidence, bounds)
     checks = hold_grades(bounds, card, calibration)
     file, verdict = called(paths), card.verdict.with_source(Typed.source())
     if html is not None:
         from verax.report.questions import save_grade_page
 
-        source = f"{Path(file).name}: {'; '.join(answers.taken)}"
-        about = {"held": [str(check) for check in checks], "command": command_line("evals evaluate")}
-        save_grade_page(card, html, name=model, source=source, **about)
+        about = {
+            "held": [str(check) for check in checks],
+            "command": command_line("evals evaluate"),
+            "curve": reliability_of(answers, reading, card),
+            "read": answers.taken,
+            "worst": worst_cases(answers, reading.grade_range[1], _WORST),
+        }
+        save_grade_page(card, html, name=model, source=Path(file).name, **about)
     if save is not None:
         card.save(save)
     result = {
@@ -224,21 +240,18 @@ def worst(
 
     _, paths = files_of_one_model(given)
     answers = read_one(paths, reading, questions=True)
-    loss = reading.grade_range[1] - answers.grades
-    sure = np.zeros(len(loss)) if answers.confidences is None else np.nan_to_num(answers.confidences)
-    graded = np.flatnonzero(~np.isnan(loss))
-    order = graded[np.lexsort((graded, -sure[graded], -loss[graded]))]
-    cases = [case_of(answers, int(row)) for row in order[:n] if loss[row] > 0]
+    best = reading.grade_range[1]
+    cases = worst_cases(answers, best, n)
     file = called(paths)
     result = {
         "command": "evals worst",
         "file": file,
         "taken": list(answers.taken),
         "rule": "grade",
-        "n_rows": len(graded),
+        "n_rows": int(np.sum(~np.isnan(answers.grades))),
         "answers": cases,
     }
-    said = f"{len(cases):,} of the {int(np.sum(loss[graded] > 0)):,} answers below the best grade"
+    said = f"{len(cases):,} of the {int(np.sum(answers.grades < best)):,} answers below the best grade"
     said += "" if answers.confidences is None else ", by grade and then by confidence"
     texts = [f"{file}: {'; '.join(answers.taken)}", said, *table_of(cases, list(answers.about))]
     show(result, texts, as_json=as_json)

@@ -17,6 +17,7 @@ from verax.errors import Remedy
 from verax.inputs.reading import Reading
 
 if TYPE_CHECKING:
+    from verax.analyses.calibration.curves import ReliabilityCurve
     from verax.analyses.calibration.summary import CalibrationSummary
     from verax.analyses.grades.result import GradeCard
     from verax.files.grades import GradedAnswers
@@ -90,6 +91,25 @@ def card_texts(card: GradeCard) -> list[str]:
     return [card._text(), *below, *([] if card.card is None else [NOT_THE_ACCURACY])]
 
 
+def _beside(answers: GradedAnswers) -> dict[str, Any]:
+    """What the file says beside grades, as keywords."""
+    groups: Any = answers.groups if len(answers.groups) > 1 else next(iter(answers.groups), None)
+    return {"ids": answers.ids, "epochs": answers.epochs, "groups": groups, "weights": answers.weights}
+
+
+def reliability_of(answers: GradedAnswers, reading: Reading, card: GradeCard) -> ReliabilityCurve | None:
+    """The reliability of the confidences; None without any."""
+    from verax.analyses.calibration.reliability import reliability
+    from verax.analyses.grades.evaluation import of_answers, scored_confidences
+
+    if card.card is None:
+        return None
+    skip = reading.invalid == "skip"
+    y, p, rows = scored_confidences(answers.grades, answers.confidences, card.rule, skip=skip)
+    curves = reliability(y, p, **of_answers(rows, **_beside(answers)))
+    return next(iter(curves.curves))
+
+
 def evaluated(
     answers: GradedAnswers, reading: Reading, confidence: float, bounds: Sequence[Any]
 ) -> tuple[GradeCard, CalibrationSummary | None]:
@@ -97,12 +117,11 @@ def evaluated(
     from verax.analyses.grades.evaluation import evaluate_grades, of_answers, scored_confidences
     from verax.scans.cuts import Cut
 
-    groups: Any = answers.groups if len(answers.groups) > 1 else next(iter(answers.groups), None)
     by = dict(answers.by)
     for name, n in reading.cuts.items():
         by[name] = Cut.of_rows(name, by[name], n).labels(by[name]) if n else by[name]
     skip = reading.invalid == "skip"
-    own = {"ids": answers.ids, "epochs": answers.epochs, "groups": groups, "weights": answers.weights}
+    own = _beside(answers)
     card = evaluate_grades(
         answers.grades,
         answers.confidences,
@@ -137,6 +156,15 @@ def case_of(answers: GradedAnswers, row: int) -> dict[str, Any]:
         "confidence": None if sure is None else _number(sure[row]),
         "about": {name: _text(column[row]) for name, column in answers.about.items()},
     }
+
+
+def worst_cases(answers: GradedAnswers, best: float, n: int) -> list[dict[str, Any]]:
+    """The answers with the lowest grades below the best; of equal ones, those with the highest confidence."""
+    loss = best - answers.grades
+    sure = np.zeros(len(loss)) if answers.confidences is None else np.nan_to_num(answers.confidences)
+    graded = np.flatnonzero(~np.isnan(loss))
+    order = graded[np.lexsort((graded, -sure[graded], -loss[graded]))]
+    return [case_of(answers, int(row)) for row in order[:n] if loss[row] > 0]
 
 
 def table_of(cases: list[dict[str, Any]], names: list[str]) -> list[str]:

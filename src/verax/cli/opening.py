@@ -158,8 +158,13 @@ class Opened:
 
     @property
     def source(self) -> str:
-        """The file, how it was read, and what a reader of results should know, for the report."""
-        sentences = [f"{Path(self.handle.name).name}: {'; '.join(self.handle.taken)}", *self.notes]
+        """The file, for the report."""
+        return Path(self.handle.name).name
+
+    @property
+    def read(self) -> str:
+        """How the file was read, and what a reader of results should know, for the report."""
+        sentences = ["; ".join(self.handle.taken), *self.notes]
         return ". ".join(sentence.removesuffix(".") for sentence in sentences)
 
 

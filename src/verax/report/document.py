@@ -53,6 +53,8 @@ class Report:
         What was required, such as "rps < 0.2", and whether it is met.
     typed : str
         The files and the options that say how they are read, as they were typed; empty in Python.
+    read : str
+        How the files were read; empty in Python.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class Report:
     command: str = ""
     required: tuple[tuple[str, bool], ...] = ()
     typed: str = ""
+    read: str = ""
 
     @classmethod
     def of(
@@ -240,7 +243,7 @@ class Report:
 
     def to_html(self) -> str:
         """The page: one HTML file that needs nothing else."""
-        about = {"made": self.made, "command": self.command, "required": self.required}
+        about = {"made": self.made, "command": self.command, "required": self.required, "read": self.read}
         return render(self.contents, self.verdict, title=self.title, source=self.source, **about)
 
     def _repr_html_(self) -> str:
@@ -252,7 +255,7 @@ class Report:
         return f'<iframe title="verax report" srcdoc="{page}" style="{frame}"></iframe>'
 
     def with_command(
-        self, command: str, required: Sequence[tuple[str, bool]] = (), typed: str = ""
+        self, command: str, required: Sequence[tuple[str, bool]] = (), typed: str = "", read: str = ""
     ) -> Report:
         """The same report, which names the command that made it and what was required.
 
@@ -264,13 +267,15 @@ class Report:
             Each requirement, and whether it is met.
         typed : str, default ""
             The files and the options that say how they are read, for the command of the next step.
+        read : str, default ""
+            How the files were read, for the data checks.
 
         Returns
         -------
         Report
             A new report.
         """
-        return replace(self, command=command, required=tuple(required), typed=typed)
+        return replace(self, command=command, required=tuple(required), typed=typed, read=read)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page. A file of that name is replaced when the new one is complete, not before.
@@ -293,6 +298,7 @@ class Report:
             "findings": [each.to_dict() for each in self.verdict.findings],
             "made": self.made,
             "command": self.command,
+            "read": self.read,
             "required": [{"requirement": text, "met": met} for text, met in self.required],
         }
 

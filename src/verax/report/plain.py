@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
@@ -12,6 +13,10 @@ from verax.common.texts import visible
 from verax.display.tables import Table
 from verax.display.writing import written
 
+# Tables up to this number of lines are open.
+_OPEN = 12
+# The hyphen of a negative number, which is written as a minus.
+_HYPHEN = re.compile(r"(?<![\w.)])-(?=[\d.∞])")
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
@@ -24,7 +29,7 @@ def plain_page(title: str, lines: Sequence[str], source: str) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         f"<title>{escape(title)}</title><style>{style}</style>"
     )
-    body = "\n".join([f"<h1>{escape(title)}</h1>", *lines, f'<p class="soft">{foot}</p>'])
+    body = "\n".join([f"<h1>{escape(title)}</h1>", *lines, f"<footer>{foot}</footer>"])
     page = f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body><main>{body}</main></body></html>\n'
     return visible(page)
 
@@ -35,24 +40,39 @@ def save_page(text: str, path: str | Path) -> None:
         new.write_text(text, encoding="utf-8", newline="\n")
 
 
-def figure(drawing: str, caption: str) -> str:
-    """Drawings with what they show, in words."""
-    labelled = drawing.replace("<svg ", f'<svg role="img" aria-label="{escape(caption, quote=True)}" ')
-    return f"<figure>{labelled}<figcaption>{escape(caption)}</figcaption></figure>"
+def facts(pairs: Sequence[tuple[str, str]]) -> str:
+    """The numbers that readers look for first."""
+    each = (f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in pairs)
+    return f'<dl class="facts">{"".join(each)}</dl>'
 
 
-def table_of(table: Table, name: str) -> str:
-    """A table that scrolls where it is too wide."""
-    kinds = ["" if i in table.right else ' class="text"' for i, _ in enumerate(table.cells()[0])]
+def folded(summary: str, lines: Sequence[str]) -> str:
+    """Parts that open when readers ask for them."""
+    return f"<details><summary>{escape(summary)}</summary>{''.join(lines)}</details>"
+
+
+def table_of(table: Table, name: str, *, fold: bool = False) -> str:
+    """A table, folded if it is long or `fold`; on phones each line is a block of its own."""
+    head, *rows = table.cells()
+    kinds = ["" if i in table.right else ' class="text"' for i, _ in enumerate(head)]
 
     def line(cells: Sequence[str], tag: str) -> str:
-        own = (f"<{tag}{kind}>{escape(cell)}</{tag}>" for cell, kind in zip(cells, kinds, strict=True))
+        labels = [f' data-head="{escape(text, quote=True)}"' if tag == "td" else "" for text in head]
+        own = (
+            f"<{tag}{kind}{label}>{escape(_HYPHEN.sub('−', cell))}</{tag}>"
+            for cell, kind, label in zip(cells, kinds, labels, strict=True)
+        )
         return f"<tr>{''.join(own)}</tr>"
 
-    head, *rows = table.cells()
+    title = table.title or name
     body = "".join(line(row, "td") for row in rows)
-    caption = f"<caption>{escape(table.title)}</caption>" if table.title else ""
-    return (
+    caption = f"<caption>{escape(table.title[:1].upper() + table.title[1:])}</caption>" if table.title else ""
+    drawn = (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(name, quote=True)}">'
         f"<table>{caption}<thead>{line(head, 'th')}</thead><tbody>{body}</tbody></table></div>"
+    )
+    return (
+        drawn
+        if len(rows) <= _OPEN and not fold
+        else folded(f"{title[:1].upper()}{title[1:]}, in numbers", [drawn])
     )

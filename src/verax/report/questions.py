@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from verax.analyses.calibration.curves import ReliabilityCurve
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.comparison.tables import grade_named, in_grades
 from verax.analyses.grades.result import NOT_THE_ACCURACY, GradeCard
-from verax.display.ticks import round_numbers
-from verax.inference.intervals import Interval
-from verax.report.plain import plain_page, save_page, table_of
+from verax.analyses.words import number, title_of
+from verax.common.texts import shortened
+from verax.inputs.groups import in_words
+from verax.report.drawings import Dot, Trace, intervals
+from verax.report.drawings import lines as lines_of
+from verax.report.plain import facts, folded, plain_page, save_page, table_of
+from verax.report.reliability import on_grid
 
 # Of more models the best are drawn.
 _MOST = 40
-_WIDTH, _LINE, _LABEL = 700, 26, 190
+# Texts of answers are cut at this number of characters.
+_LONGEST = 240
 
 
 def question_page(found: Comparison, *, title: str = "Which model is better?", source: str = "") -> str:
@@ -37,14 +43,15 @@ def question_page(found: Comparison, *, title: str = "Which model is better?", s
     str
         HTML that needs nothing else.
     """
-    lines = [
-        f'<p class="verdict">{escape(found.verdict)}</p>',
-        f'<p class="soft">{escape(found._heading().removeprefix("verax comparison: "))}</p>',
-    ]
+    heading = found._heading().removeprefix("verax comparison: ")
+    lines = [f'<p class="verdict">{escape(found.verdict)}</p>', f'<p class="soft">{escape(heading)}</p>']
     lines += [f"<p>{escape(note)}</p>" for note in found.notes]
     for rule in found.models:
-        lines.append(_models(found, rule))
-    lines += [table_of(table, table.title or "Differences") for table in found._tables()]
+        lines += _models(found, rule)
+    lines += [
+        "<h2>Numbers</h2>",
+        *(table_of(table, table.title or "Differences") for table in found._tables()),
+    ]
     return plain_page(title, lines, source)
 
 
@@ -64,7 +71,15 @@ def save_question_page(found: Comparison, path: str | Path, *, source: str = "")
 
 
 def grade_page(
-    card: GradeCard, *, name: str = "", source: str = "", held: Sequence[str] = (), command: str = ""
+    card: GradeCard,
+    *,
+    name: str = "",
+    source: str = "",
+    held: Sequence[str] = (),
+    command: str = "",
+    read: Sequence[str] = (),
+    curve: ReliabilityCurve | None = None,
+    worst: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """The page of one model as text.
 
@@ -80,29 +95,100 @@ def grade_page(
         Bounds that the card was held to, a line each.
     command : str, default ""
         What made the page.
+    read : sequence of str, default ()
+        How the file was read, a line each.
+    curve : ReliabilityCurve, optional
+        The reliability of the confidences.
+    worst : sequence of mapping, default ()
+        The worst answers: `row`, `id`, `grade`, `confidence` and, in `about`, texts by their names.
 
     Returns
     -------
     str
         HTML that needs nothing else.
     """
-    heading = card._heading().removeprefix("verax grades: ")
-    lines = [f'<p class="verdict">{escape(card.verdict)}</p>', f'<p class="soft">{escape(heading)}</p>']
-    lines += [f"<p>{escape(note)}</p>" for note in card.notes]
-    lines += [f"<p>{escape(line)}</p>" for line in held]
+    lines = [f'<p class="verdict">{escape(card.verdict)}</p>', facts(_facts(card))]
+    lines += [f"<p>{escape(note)}</p>" for note in (*card.notes, *held)]
     level = f"{100 * card.confidence:g}%"
-    drawn = {"task": card.tasks, **card.subgroups}
-    for column, parts in drawn.items():
-        of = [(label, own.mean, own.interval) for label, own in parts.items()]
-        head = f"Mean grade by {column} with {level} confidence intervals (higher is better)"
-        lines.append(_drawing(of[:_MOST], head))
-    lines += [table_of(table, table.title or "Mean grades") for table in card._tables()]
+    for column, parts in {"task": card.tasks, **card.subgroups}.items():
+        dots = [Dot(label, own.mean, *own.interval) for label, own in sorted(parts.items(), key=_in_order)]
+        caption = f"Mean grade by {column} with {level} confidence intervals; dashed: all answers."
+        if dots:
+            heading = f"<h2>Mean grade by {escape(column)}</h2>"
+            lines += [heading, intervals(dots[:_MOST], caption, mark=card.mean)]
+    lines += [
+        "<h2>Mean grades</h2>",
+        *(table_of(table, table.title or "Mean grades") for table in card._tables()),
+    ]
     if card.card is not None:
         lines.append("<h2>Confidences as forecasts of being right</h2>")
-        lines += [table_of(table, table.title or "Scores of confidences") for table in card.card._tables()]
+        lines += [] if curve is None else [_reliability(curve)]
+        titles = ("Scores of confidences", "Calibration of confidences")
+        for title, table in zip(titles, card.card._tables(), strict=False):
+            lines.append(table_of(table, table.title or title, fold=True))
         lines += [f'<p class="soft">{escape(note)}</p>' for note in (*card.card._notes(), NOT_THE_ACCURACY)]
+    if worst:
+        lines += [
+            "<h2>Worst answers</h2>",
+            '<p class="soft">The lowest grades; of equal ones, the highest confidence first.</p>',
+            f'<ol class="cases">{"".join(map(_case, worst))}</ol>',
+        ]
+    if read:
+        lines += [
+            "<h2>Data checks</h2>",
+            folded(
+                "How the file was read", ["<ul>", *(f"<li>{escape(line)}</li>" for line in read), "</ul>"]
+            ),
+        ]
     title = f"How good are the answers of {name}?" if name else "How good are the answers?"
     return plain_page(title, lines, "; ".join(filter(None, (source, command))))
+
+
+def _facts(card: GradeCard) -> list[tuple[str, str]]:
+    found = [("answers", f"{card.answers.asked:,}"), ("graded", f"{card.n_rows:,}")]
+    if card.n_groups is not None:
+        found.append(("groups", in_words(card.n_groups).removesuffix(" groups")))
+    if math.isfinite(card.mean):
+        found.append(("mean grade", number(card.mean, 3)))
+    return found
+
+
+def _in_order(part: tuple[str, object]) -> tuple[float, str]:
+    """Numbers in their order, before other names."""
+    try:
+        return float(part[0]), part[0]
+    except ValueError:
+        return math.inf, part[0]
+
+
+def _reliability(curve: ReliabilityCurve) -> str:
+    points = on_grid(curve)
+    x, happened, low, high = points[:, :4].T.tolist()
+    band = None if curve.band is None else (x, low, high)
+    diagonal = Trace([0, 1], [0, 1], "var(--soft)", 1, dashed=True)
+    caption = (
+        "Share of right answers (vertical) by confidence (horizontal). On the diagonal confidences "
+        "are calibrated; the shaded band is the expected range if calibrated."
+    )
+    return lines_of(
+        [diagonal, Trace(x, happened)], caption, height=330, wide=420, unit=True, band=band, ticks=_fifths
+    )
+
+
+def _fifths(_: int) -> list[tuple[float, str]]:
+    return [(i / 5, f"{i / 5:g}") for i in range(6)]
+
+
+def _case(case: Mapping[str, Any]) -> str:
+    named = f"id {case['id']}" if case["id"] is not None else f"row {case['row']}"
+    sure = case["confidence"]
+    graded = f"grade {case['grade']:g}" + ("" if sure is None else f", confidence {number(sure, 2)}")
+    about = "".join(
+        f"<dt>{escape(name)}</dt><dd>{escape(shortened(str(text), _LONGEST))}</dd>"
+        for name, text in case["about"].items()
+        if text is not None
+    )
+    return f"<li><p><b>{escape(named)}:</b> {escape(graded)}</p>{about and f'<dl>{about}</dl>'}</li>"
 
 
 def save_grade_page(card: GradeCard, path: str | Path, **about: Any) -> None:
@@ -120,45 +206,33 @@ def save_grade_page(card: GradeCard, path: str | Path, **about: Any) -> None:
     save_page(grade_page(card, **about), path)
 
 
-def _models(found: Comparison, rule: str) -> str:
-    """Mean grades or losses of models with their intervals, best first."""
-    lines = [(own.name, own.mean, own.interval) for own in in_grades(found).models[rule][:_MOST]]
-    level = f"{100 * found.confidence:g}%"
+def _models(found: Comparison, rule: str) -> list[str]:
+    """Mean grades or losses of models with their intervals, best first, and their differences."""
+    shown = in_grades(found)
     graded = grade_named(rule) is not None
-    head = "Mean grade" if graded else f"{rule}: mean loss"
+    level = f"{100 * found.confidence:g}%"
+    what = "Mean grade" if graded else f"Mean {title_of(rule)}"
     better = "higher" if graded else "lower"
-    return _drawing(lines, f"{head} with {level} confidence intervals ({better} is better)")
-
-
-def _drawing(given: Sequence[tuple[str, float, Interval]], heading: str) -> str:
-    """Means with their intervals, below each other."""
-    lines = [line for line in given if math.isfinite(line[1]) and line[2].defined]
-    if not lines:
-        return ""
-    low = min(interval[0] for _, _, interval in lines)
-    high = max(interval[1] for _, _, interval in lines)
-    gap = 0.04 * (high - low) or 0.5
-    low, high = low - gap, high + gap
-    height = _LINE * len(lines) + 40
-
-    def x(value: float) -> float:
-        return _LABEL + (_WIDTH - _LABEL - 20) * (value - low) / (high - low)
-
-    parts = [
-        f"<h2>{escape(heading)}</h2>"
-        f'<svg viewBox="0 0 {_WIDTH} {height}" xmlns="http://www.w3.org/2000/svg" role="img">'
-    ]
-    parts += [
-        f'<line x1="{x(place):.1f}" x2="{x(place):.1f}" y1="4" y2="{height - 30}" stroke="var(--line)"/>'
-        f'<text x="{x(place):.1f}" y="{height - 12}" text-anchor="middle">{place:.3g}</text>'
-        for place in round_numbers(low, high, 4)
-    ]
-    for i, (name, mean, interval) in enumerate(lines):
-        y = _LINE * i + 18
-        a, b = (x(end) for end in interval)
-        parts.append(
-            f'<text x="{_LABEL - 10}" y="{y + 4}" text-anchor="end">{escape(name[-28:])}</text>'
-            f'<line x1="{a:.1f}" x2="{b:.1f}" y1="{y}" y2="{y}" stroke="var(--soft)" stroke-width="3"/>'
-            f'<circle cx="{x(mean):.1f}" cy="{y}" r="5" fill="var(--ink)"/>'
+    means = [Dot(own.name, own.mean, *own.interval) for own in shown.models[rule][:_MOST]]
+    gaps = [
+        Dot(
+            f"{own.a} − {own.b}",
+            own.difference,
+            own.interval.low,
+            own.interval.high,
+            own.p_adjusted < 1 - found.confidence,
         )
-    return "".join([*parts, "</svg>"])
+        for own in shown.differences[rule][:_MOST]
+    ]
+    drawn = [
+        f"<h2>{escape(what)}</h2>",
+        intervals(means, f"{what} with {level} confidence intervals ({better} is better)."),
+    ]
+    if gaps:
+        caption = (
+            f"Differences with {level} confidence intervals; "
+            f"{'positive: the first is better' if graded else 'negative: the first is better'}; orange: "
+            "significant (Holm)."
+        )
+        drawn += ["<h3>Differences</h3>", intervals(gaps, caption, mark=0.0)]
+    return drawn

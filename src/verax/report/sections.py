@@ -74,6 +74,7 @@ def context_of(
     made: str = "",
     command: str = "",
     required: Sequence[tuple[str, bool]] = (),
+    read: str = "",
 ) -> dict[str, Any]:
     """Everything that the template asks for."""
     findings, lists = contents.findings, contents.problem.lists
@@ -84,6 +85,7 @@ def context_of(
         "version": __version__,
         "made": made,
         "command": clean(command, 400),
+        "read": clean(read, 4000),
         "required": [(clean(text, 200), met) for text, met in required],
         "paragraph": paragraph_of(contents),
         "models": names,

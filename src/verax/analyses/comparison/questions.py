@@ -135,8 +135,8 @@ def _by_rule(
         n = answers[0].questions + answers[0].absent
         notes.insert(
             0,
-            f"{name_of(rule)}: {found.n_rows:,} of {n:,} questions have a loss for every model; means and "
-            "differences are about these.",
+            f"{name_of(rule)}: {found.n_rows:,} of {n:,} questions were answered and graded for "
+            "every model; means and differences are about these.",
         )
     return replace(
         found,

@@ -142,7 +142,8 @@ def findings_of(state: State) -> list[Finding]:
         "caution": caution,
     }
     if alarm is None:
-        text = f"No alarm in {what}: the evidence of a change is {now:.3g}, and {needed:.3g} raises an alarm."
+        strength = "no evidence" if now <= 1 else "weak evidence" if now * now < needed else "some evidence"
+        text = f"No alarm in {what}: {strength} of a change ({now:.3g}; an alarm needs {needed:.3g})."
         return [Finding(Claim.NO_ALARM, text, **facts)]
     onset = onset_at(state)
     assert onset is not None

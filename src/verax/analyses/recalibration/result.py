@@ -175,7 +175,8 @@ class ShownRecalibration(Tabled, MaySkip):
             why = f"Undecided on {used:,} of {rows:,} rows: no recalibration method helps significantly."
         closest = "None lowers the held-out loss."
         if best.gain.share > 0:
-            closest = f"Closest: {METHOD_TITLES[best.method]}, {best.gain} lower loss in cross-validation."
+            gain = f"{percent(best.gain.share)} ({_span(best.gain)})"
+            closest = f"Closest: {METHOD_TITLES[best.method]}, {gain} lower loss in cross-validation."
         numbers = {"gain": (best.gain.share, best.gain.share_interval)}
         return Finding(Claim.NO_GAIN, f"{why} {closest}", (best.method,), numbers)
 
