@@ -47,7 +47,7 @@ COMMANDS = {
     "folds": "Compare models over the folds of cross-validation.",
     "datasets": "Compare models over many data sets, by a table of scores.",
     "evals": "Evaluate and compare graded answers and evaluation logs.",
-    "plan": "Say how many rows would show a difference or narrow an interval.",
+    "plan": "Plan the number of rows for a difference or an interval width.",
     "decompose": "Split a score into miscalibration, discrimination, uncertainty.",
     "decide": "Show rates at a threshold, decision curves, gains of deferring.",
     "worst": "Show the rows with the largest loss, and where it comes from.",

@@ -36,7 +36,7 @@ Margin = Annotated[
     float | None,
     typer.Option(
         metavar="LOSS",
-        help="Also test which models are worse than another by less than this, under one rule.",
+        help="Noninferiority margin: also test which models are worse than another by less, under one rule.",
     ),
 ]
 Require = Annotated[

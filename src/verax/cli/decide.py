@@ -46,14 +46,14 @@ def decide(
         float | None,
         typer.Option(
             metavar="COST",
-            help="How many false alarms a miss costs, for --threshold cost and deferring.",
+            help="Cost of a miss, in false alarms, for --threshold cost and deferring.",
         ),
     ] = None,
     defer: Annotated[
         list[float] | None,
         typer.Option(
             metavar="COST",
-            help="What deferring a case costs, where a false alarm or wrong class costs 1. May be repeated.",
+            help="Cost of deferring a case; a false alarm or wrong class costs 1. May be repeated.",
         ),
     ] = None,
     folds: Annotated[

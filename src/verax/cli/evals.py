@@ -190,7 +190,7 @@ def plan(
     confidence: options.Confidence = 0.95,
     as_json: Json = False,
 ) -> None:
-    """Say how many questions would show a difference of grades, or make an interval narrow.
+    """Plan the number of questions for a difference of grades or an interval width.
 
     Two models are compared on the questions of the pilot; one is planned for by the width of its interval.
     With --groups the answer is a number of groups.

@@ -49,7 +49,7 @@ def folds(
     ] = "fold",
     repeats: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Rounds of cross-validation that the folds are; by default 1."),
+        typer.Option(metavar="N", min=1, help="Number of repeats in --folds; by default 1."),
     ] = None,
     rule: options.Rules = None,
     score_column: comparing.ScoreColumn = None,

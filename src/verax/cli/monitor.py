@@ -60,7 +60,7 @@ def monitor(
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="A file with outcomes of forecasts, matched by --id; its --time column is when they came. "
+            help="A file with outcomes of forecasts, matched by --id; its --time column is their arrival. "
             "FILE then holds forecasts without outcomes. May be repeated.",
         ),
     ] = None,
@@ -81,7 +81,7 @@ def monitor(
         typer.Option(metavar="RULE", help="The rule; by default rps for ordered classes, else brier."),
     ] = None,
     tolerance: Annotated[
-        float | None, typer.Option(metavar="LOSS", help="By how much the mean loss may rise; by default 0.")
+        float | None, typer.Option(metavar="LOSS", help="Tolerated rise of the mean loss; by default 0.")
     ] = None,
     alpha: Annotated[
         float | None,
@@ -92,13 +92,13 @@ def monitor(
     ] = None,
     unit: Annotated[
         str | None,
-        typer.Option(metavar="KIND", help="What is independent given the past: row, group or time."),
+        typer.Option(metavar="KIND", help="Units that are independent given the past: row, group or time."),
     ] = None,
     false_alarms: Annotated[
         str | None,
         typer.Option(
             metavar="KIND",
-            help="What --alpha bounds: ever (a probability, the default) or rate (per time step).",
+            help="--alpha bounds the probability of any false alarm (ever, default) or their rate (rate).",
         ),
     ] = None,
     html: Annotated[

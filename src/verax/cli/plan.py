@@ -22,17 +22,15 @@ from verax.inputs.reading import Reading
 
 Difference = Annotated[
     float | None,
-    typer.Option(
-        metavar="LOSS", help="The difference of mean losses to be shown; by default that of the pilot."
-    ),
+    typer.Option(metavar="LOSS", help="Difference of mean losses to detect; by default that of the pilot."),
 ]
 Width = Annotated[
     float | None,
-    typer.Option(metavar="LOSS", help="How far the ends of the interval may be from the estimate."),
+    typer.Option(metavar="LOSS", help="Half-width of the confidence interval."),
 ]
 Margin = Annotated[
     float | None,
-    typer.Option(metavar="LOSS", help="By how much the first model may be worse and still count as good."),
+    typer.Option(metavar="LOSS", help="Noninferiority margin: acceptable loss increase of the first model."),
 ]
 Models = Annotated[
     str | None,
@@ -94,7 +92,7 @@ def plan(
     confidence: options.Confidence = 0.95,
     as_json: Json = False,
 ) -> None:
-    """Say how many rows would show a difference or narrow an interval.
+    """Plan the number of rows for a difference or an interval width.
 
     Two models are compared on the rows of the pilot, as `verax compare` does; one is planned for by the
     width of its interval. With --groups the answer is a number of groups, and what more rows of the same

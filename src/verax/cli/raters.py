@@ -42,7 +42,7 @@ def raters(
     n: Annotated[int, typer.Option("-n", "--number", metavar="N", help="Number of worst cases.")] = 10,
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Draw the loss beside that of panels of raters to this file."),
+        typer.Option(metavar="FILE", help="Draw the loss and that of rater panels to this file."),
     ] = None,
     confidence: options.Confidence = 0.95,
     as_json: Json = False,

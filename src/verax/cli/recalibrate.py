@@ -75,7 +75,7 @@ def recalibrate(
         typer.Option(
             "--map",
             metavar="OLD=NEW",
-            help="What a column is called in the --apply data. May be repeated. By default columns of the "
+            help="Name of a column in the --apply data. May be repeated. By default columns of the "
             "same name, or of the same classes.",
         ),
     ] = None,

@@ -87,7 +87,7 @@ def open(  # noqa: A001 - files.open is its name
     id : str or sequence of str, optional
         The column of names of rows; several where they identify rows together.
     positive : str, optional
-        Of two classes, the event: the class of a single column of probabilities. By default the second.
+        The event of two classes: the class of a single column of probabilities. By default the second.
     ordered : bool, default False
         Whether the classes must have a known order: given, that of numbers, or of an ordered dictionary.
     logits : bool, default False

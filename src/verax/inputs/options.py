@@ -65,7 +65,7 @@ _OPTIONS: dict[str, tuple[str, Any, str]] = {
     "positive": (
         "label, optional",
         None,
-        "Of two classes, the event: the class of a single column of probabilities, and the one that rates\n"
+        "The event of two classes: the class of a single column of probabilities, and the one that rates\n"
         "    are about. By default the second.",
     ),
     "weights": (

@@ -365,7 +365,7 @@ class Reading:
         None,
         "Classes",
         "text",
-        "Of two classes, the event: the class of a single column of probabilities, and the one that rates "
+        "The event of two classes: the class of a single column of probabilities, and the one that rates "
         "are about. By default the second.",
         kinds=("distributions", "raters"),
         metavar="CLASS",
@@ -449,7 +449,7 @@ class Reading:
         "first",
         "Top lists",
         "text",
-        "Of several sampled answers to a request: first, pool (average them; without log-probabilities, "
+        "Use of several sampled answers to a request: first, pool (average them; without log-probabilities, "
         "the share of each answer) or repeats (each is a row; those of one request form a group).",
         kinds=("lists",),
         metavar="HOW",

@@ -44,7 +44,7 @@ def deferral(
         Forecasts: probabilities of the K classes; for two classes, one column with those of class 1
         is enough.
     defer : float or sequence of floats
-        What deferring a case costs.
+        Cost of deferring a case.
     costs : {"quadratic", "linear", "zero_one"} or array_like of shape (K, K), default "zero_one"
         What decisions cost; in a matrix each row is an outcome and each column a decision.
     confidence

@@ -111,7 +111,7 @@ class Monitor(WithVerdict):
     ordered : bool, default False
         Whether the classes are ordered, so that events are thresholds.
     unit : {"row", "group", "time"}, optional
-        What is independent given the past: single rows, groups of rows (patients), or whole time steps, whose
+        Units that are independent given the past: rows, groups of rows (patients), or whole time steps, whose
         rows may depend on each other in any way. By default groups if there are any; else time steps if rows
         have weights; else rows. If it is not stated, dependence within time steps is looked for. Time steps
         enter as a whole where it is found, and as long as there are fewer than ten, which cannot tell.
@@ -187,7 +187,7 @@ class Monitor(WithVerdict):
 
     @property
     def unit(self) -> Unit | None:
-        """What is independent given the past; None until the first rows tell."""
+        """The units that are independent given the past; None before the first rows."""
         return self.settings.unit
 
     @property

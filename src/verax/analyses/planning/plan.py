@@ -65,9 +65,9 @@ def plan(
         `margin`, the loss of the first model minus that of the second that is assumed to be true; by default
         0.
     width : float, optional
-        How far the ends of the interval may be from the estimate: the interval is plus or minus this.
+        Half-width of the confidence interval.
     margin : float, optional
-        By how much the first model may be worse and still count as not worse (`compare(..., margin=)`).
+        Noninferiority margin: acceptable loss increase of the first model (`compare(..., margin=)`).
     rule : Rule or str, optional
         The rule of the comparison, or the score or metric of the card; by default its first.
     models : tuple of two str, optional

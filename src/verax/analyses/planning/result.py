@@ -74,7 +74,7 @@ class SamplePlan(WithVerdict, Tabled, MaySkip):
     assumed : bool
         Whether the difference is the one that the pilot has.
     margin : float or None
-        By how much the first model may be worse.
+        Noninferiority margin of the first model.
 
     Examples
     --------

@@ -76,8 +76,8 @@ def open_lists(
     last_match : bool
         Read the token at the last match of `after`, not the first.
     samples : {"first", "pool", "repeats"}
-        Of several sampled answers to a request: read the first, average them into one list, or keep each as a
-        row; rows of one request form a group. Without log-probabilities, "pool" lists the share of each
+        Use of several sampled answers to a request: read the first, average them into one list, or keep each
+        as a row; rows of one request form a group. Without log-probabilities, "pool" lists the share of each
         answer: the whole text, or what `after` finds in it.
     per_length : bool
         Divide log-likelihoods of choices by their numbers of characters before the softmax (lm-eval).
