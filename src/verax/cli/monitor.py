@@ -98,7 +98,7 @@ def monitor(
         str | None,
         typer.Option(
             metavar="KIND",
-            help="--alpha bounds the probability of any false alarm (ever, default) or their rate (rate).",
+            help="--alpha bounds the probability of a false alarm (ever) or their rate (rate).",
         ),
     ] = None,
     html: Annotated[

@@ -25,7 +25,7 @@ class Dot(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Trace:
+class Stroke:
     """A line of a chart."""
 
     x: Sequence[float]
@@ -144,7 +144,7 @@ def bars(shares: Sequence[tuple[str, float]], caption: str) -> str:
 
 
 def lines(
-    paths: Sequence[Trace],
+    paths: Sequence[Stroke],
     caption: str,
     *,
     height: int,

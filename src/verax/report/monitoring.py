@@ -13,7 +13,7 @@ from verax.analyses.monitoring.result import MonitorHistory
 from verax.analyses.words import title_of
 from verax.display.monitoring import places_of
 from verax.display.tables import Column, Table
-from verax.report.drawings import Trace, lines
+from verax.report.drawings import Stroke, lines
 from verax.report.plain import plain_page, save_page, table_of
 
 
@@ -110,10 +110,10 @@ def _drawings(history: MonitorHistory, marked: Any, size: int) -> list[str]:
     }
     what = "each time step" if size == 1 else f"every {size} time steps"
     ends = [[step.interval[end] if step.interval.defined else step.loss for step in steps] for end in (0, 1)]
-    paths = [Trace(places, [step.loss for step in steps])]
+    paths = [Stroke(places, [step.loss for step in steps])]
     expected = [step.expected_loss for step in steps if step.expected_loss is not None]
     known = len(expected) == len(steps)
-    paths += [Trace(places, expected, "var(--soft)", 1.2)] if known else []
+    paths += [Stroke(places, expected, "var(--soft)", 1.2)] if known else []
     evidence = [max(step.evidence, 1e-12) for step in steps]
     found = [
         f"<h2>Mean {escape(title_of(history.rule))}</h2>",
@@ -128,7 +128,7 @@ def _drawings(history: MonitorHistory, marked: Any, size: int) -> list[str]:
         ),
         "<h2>Evidence of a change</h2>",
         lines(
-            [Trace(places, evidence, "var(--warn)")],
+            [Stroke(places, evidence, "var(--warn)")],
             "The evidence starts at 1 and grows when losses rise or probabilities are off. It raises an "
             f"alarm at {history.threshold:.4g}, the dashed line, however often you look."
             + ("" if marked is None else " Shaded: when the change may have begun."),
@@ -142,8 +142,8 @@ def _drawings(history: MonitorHistory, marked: Any, size: int) -> list[str]:
     for name in history.events:
         own = [step.events[name] for step in steps]
         drawn = [
-            Trace(places, [event.stated for event in own], "var(--soft)", 1.5),
-            Trace(places, [event.happened for event in own]),
+            Stroke(places, [event.stated for event in own], "var(--soft)", 1.5),
+            Stroke(places, [event.happened for event in own]),
         ]
         caption = f"{name}: mean probability in grey, frequency in blue"
         found.append(lines(drawn, caption, height=170, wide=330, **shared))

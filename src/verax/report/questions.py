@@ -15,7 +15,7 @@ from verax.analyses.grades.result import NOT_THE_ACCURACY, GradeCard
 from verax.analyses.words import number, title_of
 from verax.common.texts import shortened
 from verax.inputs.groups import in_words
-from verax.report.drawings import Dot, Trace, intervals
+from verax.report.drawings import Dot, Stroke, intervals
 from verax.report.drawings import lines as lines_of
 from verax.report.plain import facts, folded, plain_page, save_page, table_of
 from verax.report.reliability import on_grid
@@ -165,13 +165,13 @@ def _reliability(curve: ReliabilityCurve) -> str:
     points = on_grid(curve)
     x, happened, low, high = points[:, :4].T.tolist()
     band = None if curve.band is None else (x, low, high)
-    diagonal = Trace([0, 1], [0, 1], "var(--soft)", 1, dashed=True)
+    diagonal = Stroke([0, 1], [0, 1], "var(--soft)", 1, dashed=True)
     caption = (
         "Share of right answers (vertical) by confidence (horizontal). On the diagonal confidences "
         "are calibrated; the shaded band is the expected range if calibrated."
     )
     return lines_of(
-        [diagonal, Trace(x, happened)], caption, height=330, wide=420, unit=True, band=band, ticks=_fifths
+        [diagonal, Stroke(x, happened)], caption, height=330, wide=420, unit=True, band=band, ticks=_fifths
     )
 
 
