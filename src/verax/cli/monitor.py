@@ -92,13 +92,13 @@ def monitor(
     ] = None,
     unit: Annotated[
         str | None,
-        typer.Option(metavar="KIND", help="Units that are independent given the past: row, group or time."),
+        typer.Option(metavar="KIND", help="Independent units given the past: row, group or time."),
     ] = None,
     false_alarms: Annotated[
         str | None,
         typer.Option(
             metavar="KIND",
-            help="--alpha bounds the probability of a false alarm (ever) or their rate (rate).",
+            help="--alpha bounds: ever (a probability, the default) or rate (per time step).",
         ),
     ] = None,
     html: Annotated[
