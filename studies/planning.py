@@ -10,9 +10,8 @@ from scipy.stats import kurtosis
 from scipy.stats import t as student
 
 import verax as vx
-from verax.analyses.planning.pilots import Pilot
+from verax.analyses.planning.pilots import Pilot, Tails
 from verax.analyses.planning.plan import concluded
-from verax.analyses.planning.tails import Tails
 from verax.inference.sizes import Goal, MeanSpread, Sharing
 
 N = 400_000

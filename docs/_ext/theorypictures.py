@@ -9,7 +9,7 @@ from darkfigures import save_both
 from fast import FAST
 
 import verax as vx
-from verax.display.palette import COLOURS
+from verax.display.panels import COLOURS
 
 BELIEF = np.array([0.6, 0.4])
 

@@ -18,8 +18,8 @@ from .analyses.cards.evaluation import evaluate as evaluate
 from .analyses.cards.tally import Tally as Tally
 from .analyses.combination.combination import fit_combination as fit_combination
 from .analyses.comparison.compare import compare as compare
-from .analyses.comparison.grades import compare_grades as compare_grades
 from .analyses.comparison.lengths import compare_lengths as compare_lengths
+from .analyses.comparison.questions import compare_grades as compare_grades
 from .analyses.datasets.datasets import compare_datasets as compare_datasets
 from .analyses.decisions.deferral import deferral as deferral
 from .analyses.decisions.net_benefit import net_benefit as net_benefit

@@ -15,7 +15,7 @@ from verax.analyses.calibration.slope_result import CalibrationLine, Calibration
 from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.combination.combination import Combination
-from verax.analyses.comparison.length_result import LengthComparison
+from verax.analyses.comparison.lengths import LengthComparison
 from verax.analyses.comparison.records import Difference
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.datasets.result import DatasetComparison
@@ -26,7 +26,7 @@ from verax.analyses.decisions.thresholds import Thresholds
 from verax.analyses.discrimination.result import RankScore, RankScores
 from verax.analyses.folds.result import FoldComparison
 from verax.analyses.grades.result import GradeCard
-from verax.analyses.monitoring.over_time_result import OverTime
+from verax.analyses.monitoring.over_time import OverTime
 from verax.analyses.monitoring.result import Alarm, MonitorHistory
 from verax.analyses.operating.result import OperatingPoint, OperatingPoints, RateCurve, RateCurves
 from verax.analyses.planning.result import SamplePlan
@@ -35,7 +35,7 @@ from verax.analyses.recalibration.result import ListRecalibration, Recalibration
 from verax.analyses.refinement.result import Refinement
 from verax.analyses.retention.result import RetentionCurve, RetentionCurves
 from verax.analyses.retention.risk import RiskCoverage
-from verax.analyses.sets.conformal_result import Conformal
+from verax.analyses.sets.conformal import Conformal
 from verax.analyses.sets.result import SetEvaluation
 from verax.analyses.subgroups.result import Subgroups
 from verax.analyses.worst import Worst

@@ -17,11 +17,10 @@ from scipy import signal, stats
 import verax as vx
 from cases import forecasts
 from scattered import Scattered
-from verax.analyses.comparison.claims import OVERCONFIDENCE, error_column
-from verax.analyses.comparison.letters import letter_display
 from verax.analyses.comparison.paired import trait_rows
+from verax.analyses.comparison.ranked import letter_display
+from verax.analyses.comparison.reasons import FORMULAS, OVERCONFIDENCE, RULED_OUT_BELOW, error_column
 from verax.analyses.comparison.references import ClassCounts, OtherGroups
-from verax.analyses.comparison.traits import FORMULAS, RULED_OUT_BELOW
 from verax.engines.differences import PairedTally, with_differences
 from verax.engines.pieces import all_pairs
 from verax.engines.stats import RowStats

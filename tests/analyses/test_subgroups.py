@@ -13,7 +13,7 @@ import pytest
 import verax as vx
 from cases import forecasts
 from scattered import Scattered
-from verax.analyses.subgroups.chance import Chance
+from verax.analyses.subgroups.analysis import Chance
 from verax.inputs import breakdown
 
 

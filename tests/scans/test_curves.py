@@ -7,7 +7,7 @@ import pytest
 
 import verax as vx
 from scattered import Scattered, problem
-from verax.analyses.replicates import poisson_copies
+from verax.analyses.sampled import poisson_copies
 from verax.engines import histograms, keyed, keys
 from verax.errors import InputError
 from verax.inputs.groups import Groups

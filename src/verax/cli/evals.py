@@ -151,7 +151,7 @@ def compare(
     Answers are matched by --id, or by the order of the rows. Models may have answered different questions
     (--missing). The loss of an answer is the best possible grade minus its grade.
     """
-    from verax.analyses.comparison.grades import compare_grades
+    from verax.analyses.comparison.questions import compare_grades
 
     files = GradedFiles.of(given, reading, scored=rule is not None)
     bounds = bounds_on_difference(require, list(files.files))
@@ -195,7 +195,7 @@ def plan(
     Two models are compared on the questions of the pilot; one is planned for by the width of its interval.
     With --groups the answer is a number of groups.
     """
-    from verax.analyses.comparison.grades import compare_grades
+    from verax.analyses.comparison.questions import compare_grades
     from verax.files import name_files
 
     paths = name_files(given)

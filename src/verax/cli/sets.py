@@ -130,7 +130,7 @@ def sets(
 def _calibrated(file: Path, reading: Reading, level: float | None, score: str, seed: int) -> Any:
     """The conformal predictor of the rows of a file."""
     from verax.analyses.sets.conformal import conformal
-    from verax.analyses.sets.nonconformity import Nonconformity
+    from verax.analyses.sets.quantiles import Nonconformity
     from verax.cli.opening import Opened
     from verax.inputs.handles import no_lists
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.display.palette import COLOURS, GREY, plain_texts
-from verax.display.panels import MOST_PANELS, legend_above, panels
+from verax.display.panels import COLOURS, GREY, MOST_PANELS, legend_above, panels, plain_texts
 
 # Names that are longer are written at an angle.
 _LONG = 12

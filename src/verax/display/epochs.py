@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from verax.display.palette import COLOURS, STYLES, plain_texts, pyplot
+from verax.display.panels import COLOURS, STYLES, plain_texts, pyplot
 
 _GREY = "#555555"
 # A panel reaches this multiple of the distance within which three quarters of the epochs are from the

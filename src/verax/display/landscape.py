@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from verax.display.palette import COLOURS, STYLES, plain_texts, pyplot
+from verax.display.panels import COLOURS, STYLES, plain_texts, pyplot
 from verax.errors import InputError
 
 # Dark is a small loss. Readers who see no colours, or few, see the same order of brightness.

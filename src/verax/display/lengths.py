@@ -7,8 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from verax.display.palette import COLOURS, plain_texts
-from verax.display.panels import panels
+from verax.display.panels import COLOURS, panels, plain_texts
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 # A hard prediction that loses more than this multiple of the largest loss of a list is written, not drawn.

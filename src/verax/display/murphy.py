@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from verax.display.palette import COLOURS, STYLES, plain_texts
-from verax.display.panels import PlottedEvents, legend_above, panels
+from verax.display.panels import COLOURS, STYLES, PlottedEvents, legend_above, panels, plain_texts
 
 # The maximum number of events, and of pairs of models, that are drawn.
 MOST_EVENTS, MOST_PAIRS = 5, 3

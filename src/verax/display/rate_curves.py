@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from verax.display.palette import COLOURS, GREY, STYLES, plain_texts
-from verax.display.panels import MOST_PANELS, grid_shape, legend_above, panels
+from verax.display.panels import (
+    COLOURS,
+    GREY,
+    MOST_PANELS,
+    STYLES,
+    grid_shape,
+    legend_above,
+    panels,
+    plain_texts,
+)
 
 
 class PlottedRates(Protocol):

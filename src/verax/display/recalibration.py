@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from verax.display.palette import COLOURS, GREY, plain_texts, pyplot
+from verax.display.panels import COLOURS, GREY, plain_texts, pyplot
 
 
 class GainOnNothing(Protocol):

@@ -7,8 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from verax.display.palette import COLOURS, plain_texts
-from verax.display.panels import MOST_PANELS, grid_shape, panels
+from verax.display.panels import COLOURS, MOST_PANELS, grid_shape, panels, plain_texts
 
 # The height of the tallest bar of the histogram, and up to how many forecasts each is marked.
 _BARS = 0.2

@@ -7,8 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from verax.display.palette import COLOURS, GREY, plain_texts, pyplot
-from verax.display.ticks import round_numbers
+from verax.display.panels import COLOURS, GREY, plain_texts, pyplot, round_numbers
 
 _LINES = 7
 

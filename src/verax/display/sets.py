@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from verax.display.palette import COLOURS, GREY, plain_texts, pyplot
+from verax.display.panels import COLOURS, GREY, plain_texts, pyplot
 
 # Of more lines in a panel, those with the fewest covered sets are drawn.
 MOST_LINES = 25

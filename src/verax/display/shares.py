@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from verax.display.palette import COLOURS, STYLES, plain_texts, pyplot
+from verax.display.panels import COLOURS, STYLES, plain_texts, pyplot
 
 
 class SimulatedShare(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from verax.display.palette import COLOURS, GREY, plain_texts, pyplot
+from verax.display.panels import COLOURS, GREY, plain_texts, pyplot
 
 MOST_LINES = 40
 

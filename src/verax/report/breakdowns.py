@@ -8,12 +8,13 @@ from typing import Any
 
 from verax._settings import settings
 from verax.analyses.subgroups.analysis import (
+    BoundedBreakdown,
+    BoundedRecipe,
     SubgroupRequest,
     in_order_of_time,
     read_subgroups,
     subgroup_recipes,
 )
-from verax.analyses.subgroups.bounded import BoundedBreakdown, BoundedRecipe
 from verax.analyses.subgroups.result import Subgroups
 from verax.inference.intervals import Resampling
 from verax.inputs.breakdown import Breakdown

@@ -12,7 +12,7 @@ from verax.analyses.calibration.slope_result import CalibrationLine, Calibration
 from verax.analyses.calibration.sources import ANY, WHOLE
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.cards.scorecard import Scorecard
-from verax.analyses.comparison.length_result import LengthComparison
+from verax.analyses.comparison.lengths import LengthComparison
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.raters.result import RaterStudy
 from verax.analyses.retention.result import RetentionCurve

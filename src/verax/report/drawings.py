@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple
 
-from verax.display.ticks import round_numbers
+from verax.display.panels import round_numbers
 
 _STEP = 24
 _SOFT_DASHES = 'stroke="var(--soft)" stroke-dasharray="5 4"'

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from verax.analyses.calibration.claims import ListClaim
-from verax.analyses.comparison.length_result import LengthComparison
+from verax.analyses.comparison.lengths import LengthComparison
 from verax.analyses.retention.result import SEES_THE_OUTCOME, RetentionCurve
 from verax.analyses.subgroups.result import WITHIN_GROUPS, Subgroup, Subgroups, score_of
 from verax.analyses.verdicts.calibration import claim_words, two_shares

@@ -13,8 +13,12 @@ from verax.analyses.calibration.decomposition import read_decomposition
 from verax.analyses.calibration.recipes import LENGTH, WEIGHT, ListEventRecipe, ListSums
 from verax.analyses.calibration.reliability import read_reliability
 from verax.analyses.cards.listcard import ListCard
-from verax.analyses.comparison.length_result import LengthComparison
-from verax.analyses.comparison.lengths import LengthRecipe, compare_lengths, read_known_lengths
+from verax.analyses.comparison.lengths import (
+    LengthComparison,
+    LengthRecipe,
+    compare_lengths,
+    read_known_lengths,
+)
 from verax.analyses.retention.result import RetentionCurve
 from verax.analyses.unitsums import UnitSums
 from verax.inference.intervals import Resampling

@@ -298,12 +298,12 @@ def know_summaries() -> None:
     import verax.analyses.decisions.cells
     import verax.analyses.grades.summaries
     import verax.analyses.list_samples
-    import verax.analyses.monitoring.rownames
+    import verax.analyses.monitoring.pending
     import verax.analyses.monitoring.steps
     import verax.analyses.retention.summaries
     import verax.analyses.sets.quantiles
     import verax.analyses.sets.summaries
-    import verax.analyses.subgroups.bounded
+    import verax.analyses.subgroups.analysis
     import verax.report.analysis
     import verax.report.survey  # noqa: F401
 

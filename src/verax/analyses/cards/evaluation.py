@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
-from verax.analyses.cards.measures import RowMeasures
+from verax.analyses.cards.rates import RowMeasures
 from verax.analyses.cards.recipes import CardRecipe, card_of
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.measures import is_ordinal

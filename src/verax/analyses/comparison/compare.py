@@ -9,17 +9,14 @@ from typing import Any, Unpack, get_args
 
 import numpy as np
 
-from verax.analyses.comparison.checks import check_margin, check_models, refuse
-from verax.analyses.comparison.claims import ACCURACY, ERROR_DISTANCE, Claims
 from verax.analyses.comparison.conclusions import (
     RowWise,
     claims_of,
     read_comparison,
     with_shapes,
 )
-from verax.analyses.comparison.crossfits import allowing_for_fits
-from verax.analyses.comparison.grades import hands_on_grades
-from verax.analyses.comparison.opening import Asked, Missing
+from verax.analyses.comparison.crossfits import allowing_for_fits, compare_unpaired
+from verax.analyses.comparison.opening import Asked, Missing, check_margin, check_models, refuse
 from verax.analyses.comparison.paired import (
     OF_MARGIN,
     OF_RULE,
@@ -28,15 +25,14 @@ from verax.analyses.comparison.paired import (
     PairedRecipe,
     PairedSums,
 )
-from verax.analyses.comparison.questions import compare_own
+from verax.analyses.comparison.questions import compare_own, hands_on_grades
+from verax.analyses.comparison.reasons import ACCURACY, ERROR_DISTANCE, Claims, Traits
 from verax.analyses.comparison.references import (
     FREQUENCIES,
     CountRecipe,
     OtherGroups,
 )
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.comparison.traits import Traits
-from verax.analyses.comparison.unpaired import compare_unpaired
 from verax.analyses.listfaults import faults_in, with_fault_recipes
 from verax.common.checks import check_choice, check_flag
 from verax.engines.differences import PairedTally

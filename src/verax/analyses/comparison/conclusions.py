@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.comparison.claims import ERROR_DISTANCE, Claims
-from verax.analyses.comparison.letters import letter_display
 from verax.analyses.comparison.paired import OF_RULE, OF_TRAIT, PairedSums
+from verax.analyses.comparison.ranked import letter_display
+from verax.analyses.comparison.reasons import ERROR_DISTANCE, Claims, Traits
 from verax.analyses.comparison.records import Difference, Model
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.comparison.traits import Traits
 from verax.analyses.measures import is_share
 from verax.engines.differences import PairedTally
 from verax.engines.pieces import all_pairs

@@ -6,31 +6,391 @@ different lengths can be compared by one number. How much it improves depends on
 
 from __future__ import annotations
 
+import itertools
+import textwrap
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
-from verax.analyses.comparison.length_result import LengthComparison
-from verax.analyses.comparison.shortening import LENGTHS, check_lengths, names_of, shorter_lists
+from verax.analyses.comparison.records import Difference
 from verax.analyses.listfaults import faults_in
+from verax.analyses.units import IndependentUnits
 from verax.analyses.unitsums import UnitColumns, UnitRecipe, UnitSums, means_of
+from verax.common.checks import check_count, check_flag, check_number
+from verax.common.sizes import in_digits
 from verax.common.specs import Whole
 from verax.common.summaries import Summary, merges
+from verax.display.tables import Column, Table, Tabled
+from verax.errors import InputError, show
+from verax.inference.findings import Claim, Finding
 from verax.inference.intervals import check_confidence
-from verax.inputs.arrays import Floats, to_host
+from verax.inference.verdicts import WithVerdict
+from verax.inputs.arrays import Floats, to_array, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Handle, Part, Recipe, Summaries
+from verax.inputs.lists.ragged import Ragged
+from verax.inputs.lists.reading import TOLERANCE
 from verax.inputs.lists.rows import ListFaults, ListRows
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.memory import open_rows
 from verax.inputs.options import Reading, reads
 from verax.inputs.rows import Rows
+from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule, losses_of
 from verax.scores.combinators import Padded, padded
 from verax.scores.registry import as_rules, name_of, padded_rules
+
+# Smaller differences of means, and variances of them, relative to those of each, are rounding.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class LengthComparison(WithVerdict, Tabled, MaySkip):
+    """Mean losses of predictions of growing length. `comparison["brier"]` has those of one rule.
+
+    Attributes
+    ----------
+    predictions : tuple of str
+        "hard", "top-1", ..., "full"; for given lists the last is "as given".
+    rules : tuple of Padded
+        The padded rules.
+    means : dict of str to tuple of float
+        Under the name of each inner rule the mean loss of every prediction.
+    infinite : dict of str to tuple of float
+        Likewise the number of rows whose loss is infinite; with weights of a mean of one.
+    lengths : tuple of int
+        The lengths of the lists between "hard" and the last.
+    n_rows : int
+        The number of rows.
+    n_classes : int
+        The number of classes, K.
+    n_invalid : int
+        How many of the lists given are invalid.
+    covariances : dict of str to array
+        Likewise the covariance matrix of these means.
+    units : IndependentUnits
+        What is independent: rows, or groups of them.
+    confidence : float
+        Confidence level of the intervals.
+
+    Examples
+    --------
+    >>> import verax as vx
+    >>> p = [[0.5, 0.44, 0.03, 0.03], [0.3, 0.6, 0.05, 0.05]]
+    >>> comparison = vx.compare_lengths([1, 0], p, rule="brier")
+    >>> comparison.predictions
+    ('hard', 'top-1', 'top-2', 'top-3', 'full')
+    """
+
+    predictions: tuple[str, ...]
+    rules: tuple[Padded, ...]
+    means: dict[str, tuple[float, ...]]
+    infinite: dict[str, tuple[float, ...]]
+    lengths: tuple[int, ...]
+    n_rows: int
+    n_classes: int
+    n_invalid: int
+    covariances: dict[str, Floats]
+    units: IndependentUnits
+    confidence: float
+
+    def __getitem__(self, name: str) -> tuple[float, ...]:
+        if not isinstance(name, str) or name not in self.means:
+            raise KeyError(f"{name!r} was not compared; there are {', '.join(self.means)}")
+        return self.means[name]
+
+    def excess(self, name: str) -> tuple[float, ...]:
+        """How much larger each loss is than that of the last prediction, relative to that one.
+
+        Parameters
+        ----------
+        name : str
+            The name of an inner rule.
+
+        Returns
+        -------
+        tuple of float
+            The relative excess of each prediction.
+        """
+        losses = np.array(self[name])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return tuple((losses / losses[-1] - 1).tolist())
+
+    def difference(self, a: str, b: str, rule: str | None = None) -> Difference:
+        """How much larger the loss of prediction `a` is than that of `b`, by a rule or the first.
+
+        Parameters
+        ----------
+        a : str
+            The name of a prediction.
+        b : str
+            The name of another.
+        rule : str, optional
+            The name of an inner rule; by default the first.
+
+        Returns
+        -------
+        Difference
+            The difference of the mean losses, with its interval.
+        """
+        name = next(iter(self.means)) if rule is None else rule
+        means = self[name]
+        for given in (a, b):
+            if given not in self.predictions:
+                raise KeyError(f"{given!r} was not compared; there are {', '.join(self.predictions)}")
+        i, j = self.predictions.index(a), self.predictions.index(b)
+        c = self.covariances[name]
+        with np.errstate(invalid="ignore"):
+            gap = float(np.float64(means[i]) - means[j])
+        variance = _variance(c, i, j)
+        if variance == 0 and abs(gap) <= _ROUNDING * max(abs(means[i]), abs(means[j])):
+            # Predictions that say the same of every row differ by rounding alone.
+            gap = 0.0
+        interval = self.units.interval(gap, variance, self.confidence)
+        p = self.units.p_value(gap, variance)
+        return Difference(a, b, gap, interval, p, p)
+
+    def steps(self) -> tuple[str, ...]:
+        """The kinds of prediction: the hard one, the first class with its confidence, a list, everything."""
+        some = [k for k in self.lengths if k > 1]
+        middle = [f"top-{5 if 5 in some else max(some)}"] if some else []
+        first = ["top-1"] if 1 in self.lengths else []
+        return ("hard", *first, *middle, self.predictions[-1])
+
+    def length_within(self, name: str, share: float = 0.01, *, sure: bool = False) -> int | None:
+        """The least length from which on all losses are within `share` of that of the last prediction.
+
+        Parameters
+        ----------
+        name : str
+            The name of an inner rule.
+        share : float, default 0.01
+            How much larger a loss may be, relative to the last.
+        sure : bool, default False
+            Whether the whole interval of the difference must be within it.
+
+        Returns
+        -------
+        int or None
+            The length; None if there is none.
+        """
+        share = check_number("share", share, "must be a number that is not negative", lambda s: s >= 0)
+        if check_flag("sure", sure):
+            last = self[name][-1]
+            gaps = [self.difference(f"top-{k}", self.predictions[-1], name).interval for k in self.lengths]
+            near = [bool(max(abs(gap.low), abs(gap.high)) <= share * last) for gap in gaps]
+        else:
+            near = [bool(abs(excess) <= share) for excess in self.excess(name)[1:-1]]
+        for i, length in enumerate(self.lengths):
+            if all(near[i:]):
+                return length
+        return None
+
+    def words(self) -> list[str]:
+        """How much the additional classes improve the loss: one paragraph per rule."""
+        return [each.text for each in self._findings()]
+
+    def _findings(self) -> list[Finding]:
+        return [
+            Finding(
+                Claim.SCORE,
+                f"{name}: {self._words(name)}",
+                (name,),
+                dict(zip(self.predictions, means, strict=True)),
+            )
+            for name, means in self.means.items()
+        ]
+
+    def _words(self, name: str) -> str:
+        hard, *lists, last = self[name]
+        whole = "the full distribution" if self.predictions[-1] == "full" else "the lists as given"
+        if len({f"{loss:.9g}" for loss in (hard, *lists, last)}) == 1:
+            return f"{last:.4g} for every prediction: only the most likely class counts."
+        text = ""
+        if 1 in self.lengths:
+            wrong = ""
+            if np.isinf(hard):
+                # A share, which rows without weight do not change.
+                share = self.infinite[name][0] / self.n_rows
+                wrong = f" (a class that was ruled out happened in {100 * share:.3g}% of the rows)"
+            text = f"the probability of the first class takes the loss from {hard:.4g}{wrong} "
+            text += f"to {lists[self.lengths.index(1)]:.4g}. "
+        elif lists:
+            shortest = f"lists of {self.lengths[0]}" if self.lengths[0] else "empty lists"
+            text = f"{shortest} have {lists[0]:.4g}. "
+        if len(lists) < 1 or not np.isfinite(last):
+            return text + (f"{whole[0].upper()}{whole[1:]} has {last:.4g}.")
+        return text + self._growth(name, lists, last, whole)
+
+    def _growth(self, name: str, lists: list[float], last: float, whole: str) -> str:
+        # The gain of further classes is that over the first alone, where it was measured.
+        at = self.lengths.index(1) if 1 in self.lengths else 0
+        first, gain = lists[at], lists[at] - last
+        if abs(gain) <= 1e-12 * max(abs(first), abs(last)):
+            return "The other classes change nothing."
+        gap = self.difference(f"top-{self.lengths[at]}", self.predictions[-1], name)
+        if not gap.p_value <= 1 - self.confidence:
+            return f"The other classes take it to {last:.4g}, which is not significantly different."
+        if gain < 0:
+            return (
+                f"The other classes raise it again, to {last:.4g}: they do significantly more harm than good."
+            )
+        near = self.length_within(name)
+        if near is None:
+            longer = zip(self.lengths[at + 1 :], lists[at + 1 :], strict=True)
+            shares = [f"lists of {k} have {100 * (first - m) / gain:.3g} %" for k, m in longer]
+            reached = f"{', '.join(shares)} of that, and none is within 1 % of {whole}" if shares else ""
+        elif near < self.lengths[at]:
+            reached = f"lists of {near} are within 1 % of {whole}"
+        else:
+            mean = lists[self.lengths.index(near)]
+            share = f"{100 * (first - mean) / gain:.3g} %"
+            reached = f"lists of {near} have {share} of that and are within 1 % of {whole}"
+        return f"The other classes take it to {last:.4g}" + (f": {reached}." if reached else ".")
+
+    def comparability(self) -> list[str]:
+        """What one kind of prediction loses against the next, with intervals: one sentence per rule."""
+        sentences = []
+        for name in self.means:
+            found = [self.difference(a, b, name) for a, b in itertools.pairwise(self.steps())]
+            texts = [_against(each) for each in found]
+            sentences.append(f"{name}: {', '.join(texts)}.")
+        return sentences
+
+    def _as_dict(self) -> dict[str, Any]:
+        return {
+            "n_rows": self.n_rows,
+            "n_classes": self.n_classes,
+            "predictions": list(self.predictions),
+            "orientation": "lower is better",
+            "means": {name: list(means) for name, means in self.means.items()},
+            "excess": {name: list(self.excess(name)) for name in self.means},
+            "length_within_1_percent": {name: self.length_within(name) for name in self.means},
+            "words": self.words(),
+            **self._concluded(),
+            "confidence": self.confidence,
+            "n_invalid": self.n_invalid,
+            "differences": {
+                name: [
+                    {**vars(found), "interval": list(found.interval)}
+                    for found in (
+                        self.difference(each, self.predictions[-1], name) for each in self.predictions[:-1]
+                    )
+                ]
+                for name in self.means
+            },
+            "comparability": self.comparability(),
+            **self._noted(),
+        }
+
+    def _frame(self) -> Table:
+        """One line per rule and prediction: the mean loss, and its excess over the last prediction."""
+
+        def gap(line: tuple[str, int]) -> Difference:
+            return self.difference(self.predictions[line[1]], self.predictions[-1], line[0])
+
+        columns = [
+            Column("rule", value=lambda line: line[0]),
+            Column("prediction", value=lambda line: self.predictions[line[1]]),
+            Column("mean", value=lambda line: self.means[line[0]][line[1]]),
+            Column("excess", value=lambda line: self.excess(line[0])[line[1]]),
+            Column("infinite_weight", value=lambda line: self.infinite[line[0]][line[1]]),
+            Column("gap", value=lambda line: gap(line).difference),
+            Column("gap_low gap_high", value=lambda line: gap(line).interval),
+        ]
+        return Table(columns, [(name, i) for name in self.means for i in range(len(self.predictions))])
+
+    def _tables(self) -> list[Table]:
+        columns = [Column("", "prediction", lambda i: self.predictions[i], right=False)]
+        for name, means in self.means.items():
+            columns.append(Column("", name, ".4f", means.__getitem__))
+        return [Table(columns, range(len(self.predictions)), ruled=True)]
+
+    def _heading(self) -> str:
+        return f"gain from longer lists: {self.n_rows:,} rows, {in_digits(self.n_classes)} classes"
+
+    def _told(self) -> list[str]:
+        return [line for text in self.words() for line in textwrap.wrap(text, 106)]
+
+    def _notes(self) -> list[str]:
+        level = f"Against each other, with {100 * self.confidence:g}% intervals:"
+        texts = [level, *self.comparability()]
+        return [*(line for text in texts for line in textwrap.wrap(text, 106)), *self._said()]
+
+    def plot(self, rules: Sequence[str] | None = None, *, share: float = 0.01) -> Any:
+        """Draw what each prediction loses against the last, one panel per rule.
+
+        Parameters
+        ----------
+        rules : sequence of str, optional
+            The names of inner rules; all by default.
+        share : float, default 0.01
+            The height of the shaded strip, as a share of the last loss.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The drawing.
+        """
+        from verax.display.lengths import draw_lengths
+
+        names = list(self.means) if rules is None else [name for name in rules if self[name]]
+        return draw_lengths(self, names, share)
+
+
+def _variance(covariance: Floats, i: int, j: int) -> float:
+    """The variance of a difference of means; NaN where some loss is infinite."""
+    own = covariance[[i, j], [i, j]]
+    if not np.isfinite(own).all():
+        return np.nan
+    found = float(own.sum() - 2 * covariance[i, j])
+    return found if i != j and found > _ROUNDING * float(own.sum()) else 0.0
+
+
+def _against(found: Difference) -> str:
+    """What one prediction loses against another, in words."""
+    if not np.isfinite(found.difference):
+        return f"{found.a} is infinite"
+    if abs(found.difference) < 1e-12:
+        return f"{found.a} equals {found.b}"
+    shown, way = (found.interval, "above") if found.difference >= 0 else (-found.interval, "below")
+    span = f" ({shown:z.4f})" if shown.defined else ""
+    other = "the lists as given" if found.b == "as given" else found.b
+    return f"{found.a} is {abs(found.difference):.4f}{span} {way} {other}"
+
+
+# The lengths that are compared unless others are asked for.
+LENGTHS = (1, 2, 3, 5, 10, 20, 50, 100)
+
+
+def shorter_lists(rows: ListRows, lengths: Sequence[int]) -> list[Rows]:
+    """The first class of each list as if it were certain, and the lists cut to each length."""
+    first = rows.heads(1)
+    one = first.lists
+    hard = first.with_lists(Ragged(one.classes, np.ones(one.classes.size), one.offsets), TOLERANCE)
+    return [hard, *(rows.heads(length) for length in lengths)]
+
+
+def names_of(lengths: Sequence[int], *, lists: bool) -> tuple[str, ...]:
+    """What the predictions are called, from the hard one to the one that was given."""
+    return ("hard", *(f"top-{length}" for length in lengths), "as given" if lists else "full")
+
+
+def check_lengths(k: Sequence[int] | None, longest: int) -> list[int]:
+    """The lengths to compare, given the length of the longest list."""
+    if k is None:
+        return [length for length in LENGTHS if length < max(longest, 2)]
+    given: list[Any] = to_host(to_array(k, "k")[0]).reshape(-1).tolist()
+    for length in given:
+        check_count("k", length, least=0)
+    if not given or max(given) > longest:
+        raise InputError(
+            f"must hold lengths from 0 to {longest}", argument="k", found=f"it is {show(k)}", values=given
+        )
+    return sorted(set(given))
 
 
 @reads

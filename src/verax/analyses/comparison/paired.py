@@ -10,10 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from verax.analyses.comparison.claims import ERROR_DISTANCE, TRAITS, error_column
 from verax.analyses.comparison.piecewise import Pieces
+from verax.analyses.comparison.reasons import (
+    ERROR_DISTANCE,
+    FORMULAS,
+    TRAITS,
+    distances,
+    error_column,
+    mean_traits,
+)
 from verax.analyses.comparison.references import OtherGroups, uniform_losses
-from verax.analyses.comparison.traits import FORMULAS, distances, mean_traits
 from verax.analyses.parts import RowPass, naming, probabilities
 from verax.common.packing import UnreadableError
 from verax.common.specs import Each, Valued

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from verax.analyses.comparison.traits import FORMULAS
+from verax.analyses.comparison.reasons import FORMULAS
 from verax.analyses.parts import naming
 from verax.engines.differences import PairedTally, tallies_of_pieces
 from verax.engines.models import InvalidRowsError, ModelLayout, ModelLosses

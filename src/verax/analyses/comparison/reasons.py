@@ -1,19 +1,191 @@
-"""Why rules disagree about which of two models is better, in words."""
+"""What losses support about two models, the traits of models, and why rules disagree about them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from verax.analyses.comparison.claims import (
-    ACCURACY,
-    ERROR_DISTANCE,
-    OVERCONFIDENCE,
-    RULED_OUT,
-    SHARPNESS,
-    Claims,
-)
+import numpy as np
+
 from verax.analyses.comparison.records import Difference
-from verax.analyses.comparison.traits import RULED_OUT_BELOW, Traits
+from verax.engines.pieces import all_pairs
+from verax.engines.stats import Formula, RowStatistic, RowStats
+from verax.inference.estimates import holm
+from verax.inputs.arrays import Array, Floats, Ints
+
+# Outcomes of a probability below this dominate the log score.
+RULED_OUT_BELOW = 0.01
+
+
+@dataclass(frozen=True)
+class Traits:
+    """How often a model is right, how confident it is, and how large its mistakes are.
+
+    Attributes
+    ----------
+    accuracy : float
+        Share of rows whose most likely class happened.
+    confidence : float
+        Mean probability of the most likely class; above the accuracy means overconfident.
+    sharpness : float
+        Mean sum of squared probabilities: 1 for certainty, 1/K for uniform forecasts.
+    ruled_out : float
+        Share of rows whose outcome had a probability below 0.01.
+    error_distance : float or None
+        Mean distance between wrong decisions and outcomes, in classes; None without an order.
+    """
+
+    accuracy: float
+    confidence: float
+    sharpness: float
+    ruled_out: float
+    error_distance: float | None
+
+    @classmethod
+    def of(cls, means: Floats, *, ordered: bool) -> Traits:
+        """The traits from their means, in the order of `FORMULAS` and the size of the error.
+
+        Parameters
+        ----------
+        means : array of shape (5,)
+            The means.
+        ordered : bool
+            Whether the classes have an order.
+
+        Returns
+        -------
+        Traits
+            The traits.
+        """
+        accuracy, over, sharpness, ruled_out, distance = means.tolist()
+        off = distance / (1 - accuracy) if ordered and accuracy < 1 else None
+        return cls(accuracy, accuracy + over, sharpness, ruled_out, off)
+
+    @property
+    def overconfidence(self) -> float:
+        """Mean confidence minus accuracy."""
+        return self.confidence - self.accuracy
+
+
+@dataclass(frozen=True)
+class _Overconfidence:
+    """The largest probability minus 1 if its class happened."""
+
+    needs = frozenset({"top", "hit_lowest"})
+
+    def formula(self, stats: RowStats) -> Array:
+        return stats.top - stats.hit_lowest
+
+
+@dataclass(frozen=True)
+class _Sharpness:
+    """The sum of the squared probabilities."""
+
+    needs = frozenset({"p_true", "rest_sq"})
+
+    def formula(self, stats: RowStats) -> Array:
+        return stats.p_true * stats.p_true + stats.rest_sq
+
+
+@dataclass(frozen=True)
+class _RuledOut:
+    """1 where the outcome had a probability below the limit, else 0.
+
+    A comparison has no trace, and no kernel would be made of it. A difference of two floats that is not zero
+    is far more than 1 in units of the smallest ones.
+    """
+
+    needs = frozenset({"p_true"})
+
+    def formula(self, stats: RowStats) -> Array:
+        far = (RULED_OUT_BELOW - stats.p_true) * _BEYOND
+        return stats.xp.minimum(stats.xp.maximum(far, 0.0), 1.0)
+
+
+_BEYOND = 2.0**1000
+
+# What traits are as formulas over row statistics; the size of an error needs the decision.
+FORMULAS: tuple[Formula, ...] = (RowStatistic("hit_lowest"), _Overconfidence(), _Sharpness(), _RuledOut())
+
+
+def distances(decision: Ints, y: Ints) -> Ints:
+    """How many classes decisions are off."""
+    return np.asarray(np.abs(decision - y))
+
+
+def mean_traits(shares: Floats, p: Floats) -> list[Floats]:
+    """For each row with shares of several classes the mean over its outcomes: right or not, confidence minus
+    that, sharpness, outcome ruled out, size of the error.
+    """
+    classes, decision = np.arange(p.shape[1]), np.argmax(p, axis=1)
+    right = shares[np.arange(len(p)), decision]
+    distance = np.abs(classes - decision[:, None])
+    return [
+        right,
+        p.max(axis=1) - right,
+        (p * p).sum(axis=1),
+        (shares * (p < RULED_OUT_BELOW)).sum(axis=1),
+        (shares * distance).sum(axis=1),
+    ]
+
+
+# The traits, by their places among `traits.FORMULAS`, which the size of errors follows.
+TRAITS = ACCURACY, OVERCONFIDENCE, SHARPNESS, RULED_OUT, ERROR_DISTANCE = range(5)
+
+
+@dataclass(frozen=True)
+class Claims:
+    """Which traits of models differ, or differ from zero, beyond chance.
+
+    Attributes
+    ----------
+    supported : frozenset
+        A trait with the one or two models that the claim is about, for each claim whose p-value is within
+        the level after Holm's correction over all claims.
+    """
+
+    supported: frozenset[tuple[int, frozenset[str]]]
+
+    def hold(self, trait: int, *models: str) -> bool:
+        """Whether the trait of one model differs from zero, or those of two from each other."""
+        return (trait, frozenset(models)) in self.supported
+
+    @classmethod
+    def of(
+        cls, names: Sequence[str], p_values: Callable[[int], Floats], *, ordered: bool, level: float
+    ) -> Claims:
+        """The claims about these models that hold.
+
+        Parameters
+        ----------
+        p_values : callable
+            For a trait, the p-values of its means and of their differences.
+        """
+        pairs = [frozenset((names[a], names[b])) for a, b in all_pairs(len(names))]
+        claims, found = [], []
+        for trait in TRAITS if ordered else TRAITS[:ERROR_DISTANCE]:
+            p = p_values(trait)
+            if trait == OVERCONFIDENCE:
+                claims += [(trait, frozenset((name,))) for name in names]
+                found += p[: len(names)].tolist()
+            claims += [(trait, pair) for pair in pairs]
+            found += p[len(names) :].tolist()
+        adjusted = holm(np.array(found))
+        return cls(frozenset(c for c, p in zip(claims, adjusted.tolist(), strict=True) if p <= level))
+
+
+def error_column(columns: Sequence[Floats], accuracy: float, distance: float) -> Floats:
+    """A column with the mean and the standard error of the distance of errors, which is a ratio of means.
+
+    `columns` are those of all traits; `accuracy` and `distance` are the means over all rows: of right
+    decisions, and of the size of the errors.
+    """
+    if accuracy == 1:
+        return np.full(len(columns[0]), np.nan)
+    ratio = distance / (1 - accuracy)
+    wrong = 1 - columns[ACCURACY]
+    return np.asarray(ratio + (columns[ERROR_DISTANCE] - ratio * wrong) / (1 - accuracy))
 
 
 def disagreements(

@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from verax.analyses.comparison.answers import GapBounds, ModelAnswers
-from verax.analyses.comparison.claims import Claims
 from verax.analyses.comparison.findings import TESTED, findings_of
 from verax.analyses.comparison.ranked import RankedModels
+from verax.analyses.comparison.reasons import Claims, Traits
 from verax.analyses.comparison.records import Difference, MarginTest, Model, margin_tests
 from verax.analyses.comparison.tables import grade_named, in_grades, tables_of
-from verax.analyses.comparison.traits import Traits
 from verax.common.faces import Hidden, Mark, Maybe
 from verax.display.tables import Table, Tabled
 from verax.inference.findings import Claim, Finding

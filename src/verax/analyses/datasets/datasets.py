@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from verax.analyses.comparison.letters import letter_display
+from verax.analyses.comparison.ranked import letter_display
 from verax.analyses.datasets.given import Missing, ScoreTable, read_table
 from verax.analyses.datasets.result import DatasetComparison, DatasetDifference, DatasetModel
 from verax.common.checks import check_choice, check_count, check_number

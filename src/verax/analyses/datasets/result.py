@@ -285,7 +285,7 @@ class DatasetComparison(WithVerdict, Tabled, MaySkip):
         matplotlib.figure.Figure
             The drawing.
         """
-        from verax.display.mean_ranks import draw_mean_ranks
+        from verax.display.ranking import draw_mean_ranks
 
         return draw_mean_ranks(self, ax)
 

@@ -19,8 +19,7 @@ from verax.analyses.comparison.conclusions import (
 from verax.analyses.comparison.paired import PairedSums
 from verax.analyses.comparison.records import Difference, Model
 from verax.analyses.comparison.result import Comparison
-from verax.analyses.folds.given import FoldScores, ratio_of, read_scores
-from verax.analyses.folds.reports import are_reports, read_reports
+from verax.analyses.folds.given import FoldScores, are_reports, ratio_of, read_reports, read_scores
 from verax.analyses.folds.result import FoldComparison
 from verax.analyses.folds.rows import (
     FoldSums,

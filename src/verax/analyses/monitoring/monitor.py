@@ -26,10 +26,17 @@ from verax.analyses.monitoring.intake import (
     stand_ins,
     unit_of,
 )
-from verax.analyses.monitoring.pending import Waiting, check_later, lags_of
+from verax.analyses.monitoring.pending import (
+    NamesRecipe,
+    RowNames,
+    Waiting,
+    check_later,
+    lags_of,
+    together,
+    waiting_lists,
+)
 from verax.analyses.monitoring.periods import Period, loss_ratio
 from verax.analyses.monitoring.result import Alarm, MonitorHistory
-from verax.analyses.monitoring.rownames import NamesRecipe, RowNames
 from verax.analyses.monitoring.settings import Settings
 from verax.analyses.monitoring.state import State
 from verax.analyses.monitoring.steps import (
@@ -39,7 +46,6 @@ from verax.analyses.monitoring.steps import (
     in_plain_times,
     scopes_of,
 )
-from verax.analyses.monitoring.waiting import together, waiting_lists
 from verax.analyses.monitoring.wording import (
     alarm_at,
     cautions_of,

@@ -3,17 +3,142 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from verax.analyses.monitoring.waiting import WaitingList, from_values, same_forecast, to_values
 from verax.common.hashing import label_hash
+from verax.common.specs import Array
+from verax.common.summaries import Summary, merges
 from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import Floats, Ints, to_array, to_host
+from verax.inputs.handles import Part, Recipe
+from verax.inputs.lists.ragged import offsets_of
+from verax.inputs.lists.rows import ListRows
+from verax.inputs.lists.toplists import TopLists
+from verax.inputs.lists.vocabulary import ClassVocabulary, LabelSets
+from verax.inputs.rows import are_shared
+
+
+@dataclass(frozen=True)
+class ListForm:
+    """What the lists of one call have in common.
+
+    Attributes
+    ----------
+    names : tuple or None
+        The names of all classes, in order, if they are known.
+    named : bool
+        Whether lists name classes; otherwise they have positions.
+    tolerance, slack : float
+        As in `TopLists`.
+    """
+
+    names: tuple[Hashable, ...] | None
+    named: bool
+    tolerance: float
+    slack: float
+
+
+@dataclass(frozen=True, eq=False)
+class WaitingList:
+    """A top list without an outcome: its classes, by name or position, and their confidences."""
+
+    classes: tuple[Hashable, ...]
+    confidences: Floats
+    form: ListForm = field(repr=False)
+
+
+def waiting_lists(p: TopLists, vocabulary: ClassVocabulary | None) -> list[WaitingList]:
+    """Lists row by row; `vocabulary` says what their codes stand for."""
+    if isinstance(vocabulary, LabelSets):
+        raise InputError("must not be lists of label sets: their outcomes cannot come later", argument="p")
+    names = tuple(vocabulary.names) if vocabulary is not None and vocabulary.complete else None
+    form = ListForm(names, vocabulary is not None, p.tolerance, p.slack)
+    codes: list[Any] = p.classes.tolist()
+    if vocabulary is not None:
+        codes = [vocabulary.name(code) for code in codes]
+    edges = p.offsets.tolist()
+    return [WaitingList(tuple(codes[a:b]), p.confidences[a:b], form) for a, b in pairwise(edges)]
+
+
+def same_forecast(one: Any, other: Any) -> bool:
+    """Whether two forecasts of a row are the same."""
+    if isinstance(one, WaitingList) and isinstance(other, WaitingList):
+        return one.classes == other.classes and np.array_equal(one.confidences, other.confidences)
+    return type(one) is type(other) and np.array_equal(one, other)
+
+
+def together(rows: Sequence[Any], n_classes: int) -> Any:
+    """Forecasts of several rows as they were given: an array, or lists."""
+    if not isinstance(rows[0], WaitingList):
+        return np.stack(rows)
+    forms = list(dict.fromkeys(row.form for row in rows))
+    if len({form.named for form in forms}) > 1 or len({form.names for form in forms} - {None}) > 1:
+        raise InputError("must name classes in the same way in all forecasts", argument="p", kind="label")
+    names = next((form.names for form in forms if form.names is not None), None)
+    classes: list[Any] = [name for row in rows for name in row.classes]
+    vocabulary = None
+    if forms[0].named:
+        known = dict.fromkeys(classes) if names is None else names
+        vocabulary = ClassVocabulary(known, complete=names is not None)
+        classes = vocabulary.codes(classes).tolist()
+    return TopLists(
+        np.array(classes, np.int64),
+        np.concatenate([row.confidences for row in rows]),
+        offsets_of(np.array([len(row.classes) for row in rows], np.int64)),
+        n_classes,
+        vocabulary=vocabulary,
+        tolerance=max(form.tolerance for form in forms),
+        slack=max(form.slack for form in forms),
+    )
+
+
+def to_values(rows: Sequence[Any]) -> dict[str, Any]:
+    """Forecasts, to be stored."""
+    if not rows or not isinstance(rows[0], WaitingList):
+        return {"p": np.stack(rows) if rows else np.zeros((0, 0)), "lists": None}
+    forms = {row.form: None for row in rows}
+    places = {form: i for i, form in enumerate(forms)}
+    lists = {
+        "forms": [
+            {**vars(form), "names": None if form.names is None else list(form.names)} for form in forms
+        ],
+        "form": np.array([places[row.form] for row in rows], np.int64),
+        "classes": [list(row.classes) for row in rows],
+        "confidences": np.concatenate([row.confidences for row in rows]),
+    }
+    return {"p": np.zeros((len(rows), 0)), "lists": lists}
+
+
+def from_values(values: Mapping[str, Any]) -> Sequence[Any]:
+    """Forecasts as they were stored."""
+    lists = values.get("lists")
+    if lists is None:
+        found: Sequence[Any] = values["p"]
+        return found
+    forms = [
+        ListForm(
+            None if form["names"] is None else tuple(form["names"]),
+            bool(form["named"]),
+            float(form["tolerance"]),
+            float(form["slack"]),
+        )
+        for form in lists["forms"]
+    ]
+    edges = offsets_of(np.array([len(own) for own in lists["classes"]], np.int64)).tolist()
+    confidences = np.asarray(lists["confidences"], float)
+    if confidences.shape != (edges[-1],):
+        raise ValueError("lists and confidences of different lengths")
+    return [
+        WaitingList(tuple(own), confidences[a:b], forms[form])
+        for own, form, a, b in zip(lists["classes"], lists["form"].tolist(), edges, edges[1:], strict=False)
+    ]
+
 
 Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 # How many names of rows an error lists.
@@ -302,3 +427,57 @@ def outcome_hash(outcome: Any) -> int:
     if isinstance(outcome, float) and outcome.is_integer():
         outcome = int(outcome)
     return label_hash(int(outcome) if isinstance(outcome, bool) else outcome)
+
+
+class RowNames(Summary, kind="names of rows"):
+    """Names and outcomes of rows, as hashes; none where rows have no names.
+
+    Attributes
+    ----------
+    names, outcomes : array of shape (N,)
+        The hashes.
+    numbers : array of shape (N,)
+        The numbers of the rows.
+    """
+
+    names: Hashes = merges(Array("uint64", "rows", how="join"))
+    outcomes: Hashes = merges(Array("uint64", "rows", how="join"))
+    numbers: Ints = merges(Array("int64", "rows", how="join"))
+
+
+@dataclass(frozen=True)
+class NamesRecipe(Recipe[RowNames], cases=True):
+    """The names of all rows.
+
+    Attributes
+    ----------
+    model : str
+        The model.
+    classes : tuple or None
+        The names of the classes.
+    """
+
+    model: str
+    classes: tuple[Hashable, ...] | None
+
+    def take(self, part: Part) -> RowNames:
+        """Of some rows."""
+        if part.ids is None:
+            none = np.zeros(0, np.uint64)
+            return RowNames(none, none, np.zeros(0, np.int64))
+        names = [label_hash(name) for name in part.ids.tolist()]
+        given = self._outcomes(part)
+        hashes = (
+            {} if given and isinstance(given[0], list) else {each: outcome_hash(each) for each in set(given)}
+        )
+        outcomes = [hashes.get(each) if hashes else outcome_hash(each) for each in given]
+        return RowNames(np.array(names, np.uint64), np.array(outcomes, np.uint64), part.row_numbers)
+
+    def _outcomes(self, part: Part) -> list[Any]:
+        rows: Any = part.models[self.model]
+        if isinstance(rows, ListRows):
+            return [rows.outcome(row) for row in range(rows.n_rows)]
+        if are_shared(rows):
+            return to_host(rows.shares(slice(None))).tolist()  # type: ignore[no-any-return]
+        codes: list[int] = np.asarray(to_host(rows.batch(0, rows.n_rows).y)).tolist()
+        return codes if self.classes is None else [self.classes[code] for code in codes]

@@ -6,8 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from verax.analyses.monitoring.dependence import Dependence
-from verax.analyses.monitoring.evidence import Ledger
+from verax.analyses.monitoring.evidence import Dependence, Ledger
 from verax.analyses.monitoring.pending import Pending
 from verax.analyses.monitoring.periods import Period, joined
 from verax.analyses.monitoring.result import Alarm, MonitoredStep, MonitorHistory

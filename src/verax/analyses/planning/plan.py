@@ -15,9 +15,8 @@ from verax.analyses.grades.evaluation import evaluate_grades
 from verax.analyses.grades.result import GradeCard
 from verax.analyses.measures import MEASURES
 from verax.analyses.operating.rates import RATES
-from verax.analyses.planning.pilots import Pilot, of_card, of_comparison, of_grades, of_rule
+from verax.analyses.planning.pilots import Pilot, of_card, of_comparison, of_grades, of_rule, tails_of
 from verax.analyses.planning.result import SamplePlan, SizeLine
-from verax.analyses.planning.tails import tails_of
 from verax.common.checks import check_n_classes, check_number
 from verax.errors import InputError, Remedy, join, passing, show
 from verax.inference.intervals import check_confidence

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from verax._settings import settings
-from verax.analyses.replicates import drawn_groups
 from verax.analyses.retention.cuts import Metric, Options, named
 from verax.analyses.retention.result import Measured
 from verax.analyses.retention.summaries import CurveRecipe, Histograms, Measures
+from verax.analyses.sampled import drawn_groups
 from verax.engines.histograms import Histogram
 from verax.errors import InputError
 from verax.inference.bootstrap import widened_over_groups

@@ -411,7 +411,7 @@ class RiskCoverage(Tabled, MaySkip):
         matplotlib.figure.Figure
             The drawing.
         """
-        from verax.display.risk import draw_risk
+        from verax.display.retention import draw_risk
 
         return draw_risk(self, ax)
 

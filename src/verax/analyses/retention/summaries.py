@@ -16,9 +16,9 @@ import numpy as np
 
 from verax._settings import settings
 from verax.analyses.parts import RowPass, losses_of_cases, probabilities, seen
-from verax.analyses.replicates import poisson_copies
 from verax.analyses.retention.cuts import Metric, named
 from verax.analyses.retention.uncertainty_scores import UncertaintyScore
+from verax.analyses.sampled import poisson_copies
 from verax.analyses.table import RowTable, common_unit, different
 from verax.analyses.worst_ranks import rank_in
 from verax.common.memory import give_back

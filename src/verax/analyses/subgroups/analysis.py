@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
+from verax._settings import settings
 from verax.analyses.calibration.decomposition import Fitted, event_recipe, fitted
+from verax.analyses.calibration.sums import EventSums
 from verax.analyses.calibration.uncertainty import SecondLook, SecondRecipe
+from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.recipes import CardRecipe
 from verax.analyses.cards.scorecard import Scorecard, check_whole
 from verax.analyses.comparison.compare import compare
@@ -16,19 +22,337 @@ from verax.analyses.comparison.conclusions import in_subgroups, read_comparison
 from verax.analyses.comparison.paired import PairedRecipe
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.subgroups.result import Subgroup, Subgroups
-from verax.analyses.subgroups.testing import check_sizes, corrected
+from verax.analyses.verdicts.calibration import enough_groups
 from verax.common.checks import check_count
-from verax.errors import InputError, Remedy, join, show
+from verax.common.specs import Valued, Whole
+from verax.common.summaries import Summary, merges
+from verax.errors import InputError, Remedy, join, passing, show
+from verax.inference.estimates import holm
+from verax.inference.findings import Level
 from verax.inference.intervals import Resampling
 from verax.inputs.arrays import Floats
-from verax.inputs.breakdown import Breakdown, SubgroupRecipe, labels_of, parts_by, ungrouped
-from verax.inputs.handles import Handle, Recipe
+from verax.inputs.breakdown import (
+    MISSING,
+    Breakdown,
+    SubgroupRecipe,
+    labels_of,
+    numbering,
+    parts_by,
+    ungrouped,
+)
+from verax.inputs.handles import Handle, Part, Recipe
 from verax.inputs.memory import InMemory
 from verax.kernels.ledger import expecting
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded
 from verax.scores.metrics import CostsLike
 from verax.scores.registry import fitting_rules, name_of, padded_rules
+
+# So many draws that reach what was observed show that it is nothing special.
+_ENOUGH = 20
+# The gamma distribution has lighter tails than miscalibration by chance: at 1e-4 by a factor of up to 70.
+# The root of ten times its tail is a p-value that is too large instead.
+_SLACK = 10.0
+# A distribution is fitted to no fewer draws.
+_FITTED = 50
+# A fit of a handful of rows costs as much as one of this many.
+_OVERHEAD = 1000
+
+
+@dataclass(frozen=True)
+class Chance:
+    """The miscalibration that was observed, and what calibrated forecasts of the same values show by chance.
+
+    Attributes
+    ----------
+    observed : float
+        The miscalibration.
+    draws : array
+        Miscalibrations of outcomes drawn from the forecasts.
+    score : float
+        The mean score: smaller differences than 1e-12 of it are rounding.
+    """
+
+    observed: float
+    draws: Floats
+    score: float
+
+    @property
+    def reached(self) -> int:
+        """How many draws are at least as large as what was observed."""
+        return int((self.draws >= self.observed - 1e-12 * (1 + abs(self.score))).sum())
+
+    @property
+    def tail(self) -> float:
+        """A p-value beyond what the draws resolve, from a gamma distribution with their mean and variance."""
+        from scipy.special import gammaincc
+
+        mean, variance = float(self.draws.mean()), float(self.draws.var())
+        if self.reached or len(self.draws) < _FITTED:
+            return 1.0
+        if self.observed == math.inf or variance <= 0:
+            return 0.0
+        return math.sqrt(_SLACK * float(gammaincc(mean**2 / variance, self.observed * mean / variance)))
+
+    @property
+    def p_value(self) -> float:
+        """How often a calibrated forecast would show at least as much."""
+        return min((1 + self.reached) / (1 + len(self.draws)), self.tail)
+
+    def settled(self, level: float) -> bool:
+        """Whether more draws would not change on which side of the level the p-value is."""
+        return self.reached >= _ENOUGH or self.tail <= level
+
+    def could_pass(self, level: float) -> bool:
+        """Whether this number of draws can give a p-value within the level."""
+        return self.settled(level) or 1 / (1 + len(self.draws)) <= level
+
+
+@dataclass
+class WorkBudget:
+    """How many probabilities may still be looked at."""
+
+    left: float
+
+    def affordable(self, n_rows: int, n_classes: int) -> int:
+        """Draws the remaining budget allows."""
+        return int(self.left // self._cost(n_rows, n_classes))
+
+    def spend(self, draws: int, n_rows: int, n_classes: int) -> None:
+        """Count draws that were made."""
+        self.left -= draws * self._cost(n_rows, n_classes)
+
+    def _cost(self, n_rows: int, n_classes: int) -> int:
+        return n_classes * (n_rows + _OVERHEAD)
+
+
+def settle(
+    chance: Chance, level: float, draw: Callable[[int, int], Floats], work: WorkBudget, shape: tuple[int, int]
+) -> Chance:
+    """Double the draws until the decision at the level is clear.
+
+    Parameters
+    ----------
+    level : float
+        The level of this one test.
+    draw : callable
+        Gives more draws: from how many, and the number of the stage.
+    work : WorkBudget
+        What all tests together may cost.
+    shape : (int, int)
+        The numbers of rows and classes.
+    """
+    most = math.ceil(2 / level)
+    stage = 0
+    while not chance.settled(level) and len(chance.draws) < most:
+        n = min(len(chance.draws), most - len(chance.draws), work.affordable(*shape))
+        if n < 2:
+            break
+        stage += 1
+        work.spend(n, *shape)
+        chance = replace(chance, draws=np.append(chance.draws, draw(n, stage)))
+    return chance
+
+
+def check_sizes(sizes: Mapping[Any, int], least: int) -> None:
+    """Refuse subgroups that are too small."""
+    small = {label: n for label, n in sizes.items() if n < least}
+    if small:
+        some = join(f"{show(label)} ({n})" for label, n in list(small.items())[:5])
+        raise InputError(
+            f"must give at least {show(least)} rows to every subgroup",
+            argument="by",
+            kind="length",
+            found=f"{some} {'has' if len(small) == 1 else 'have'} fewer",
+            values=list(small),
+            remedies=[Remedy("Join small subgroups with others."), passing("to allow them", least=1)],
+        )
+
+
+def corrected(
+    lines: list[Subgroup],
+    level: float,
+    draw: Mapping[tuple[Any, str], Callable[[int, int], Floats]],
+    among: int,
+) -> list[Subgroup]:
+    """With p-values from enough draws and Holm's correction over all subgroups, for each model."""
+    result: dict[tuple[Any, str], Subgroup] = {(line.label, line.model): line for line in lines}
+    # Verdicts on all rows test subgroups last, at a smaller level, and take these draws.
+    share, least = level / among, Level(level).after(answered=False).level / among
+    for model in dict.fromkeys(line.model for line in lines):
+        own = [line for line in lines if line.model == model]
+        if any(line.p_value is None for line in own):
+            continue
+        work = WorkBudget(settings.subgroup_draws)
+        for line in own:
+            test = _tested(line, least, draw[line.label, model], work)
+            result[line.label, model] = replace(
+                line, p_value=test.p_value, undecided=not test.could_pass(share)
+            )
+    return adjusted(list(result.values()), level, among)
+
+
+def adjusted(lines: Sequence[Subgroup], level: float, among: int) -> list[Subgroup]:
+    """With Holm's correction over all subgroups, for each model; `among` is how many there are.
+
+    Subgroups whose groups are too few for the test have no corrected p-value.
+    """
+    found = list(lines)
+    for model in dict.fromkeys(line.model for line in lines):
+        own = [i for i, line in enumerate(lines) if line.model == model]
+        p = np.array([lines[i].p_value if _has_level(lines[i]) else math.nan for i in own], float)
+        for i, q in zip(own, holm(p, among).tolist(), strict=True):
+            known, out = not math.isnan(q), q <= level
+            found[i] = replace(
+                lines[i],
+                p_adjusted=q if known else None,
+                stands_out=out,
+                undecided=lines[i].undecided and not out,
+            )
+    return found
+
+
+def _has_level(line: Subgroup) -> bool:
+    """Whether a subgroup was tested, and the test holds its level."""
+    card, parted = line.card, line.decomposition
+    if line.p_value is None or parted.n_groups is None or isinstance(card, ListCard):
+        return line.p_value is not None
+    counts = np.asarray(card.class_counts, float)
+    rarer = card.effective_rows * (1 - counts.max() / counts.sum())
+    return enough_groups(rarer, parted.n_groups, parted.n_classes)
+
+
+def _tested(line: Subgroup, level: float, draw: Callable[[int, int], Floats], work: WorkBudget) -> Chance:
+    """The test of one subgroup, with the draws that the level needs."""
+    whole = line.decomposition.whole
+    first = Chance(whole.miscalibration, whole.calibrated, whole.score)
+    return settle(first, level, draw, work, (line.card.n_rows, line.decomposition.n_classes))
+
+
+# How many bins the events of all subgroups have together, for each model; each has the same share of them.
+_BINS = 2**18
+# Bins are counted only when there may be more than this multiple of the limit.
+_SPARE = 4
+
+
+class BoundedBreakdown(Summary, kind="bounded subgroups"):
+    """Summaries of every subgroup, if there are few.
+
+    Attributes
+    ----------
+    most : int
+        How many subgroups are kept.
+    found : Breakdown or None
+        The summaries; None where there are more subgroups.
+    alone : Breakdown or None
+        The same without the groups of rows, as long as each subgroup is one group.
+    beyond : mapping
+        The numbers of rows of other subgroups: of rows in memory the largest subgroups are kept.
+    """
+
+    most: int = merges(Whole("equal"))
+    found: Breakdown | None = merges(Valued(Breakdown, packed=True, optional=True))
+    alone: Breakdown | None = merges(Valued(Breakdown, packed=True, optional=True))
+    beyond: Mapping[Hashable, int] = field(default_factory=dict)
+
+    def _aligned(self, other: BoundedBreakdown) -> tuple[BoundedBreakdown, BoundedBreakdown]:
+        both = [each for each in (self.found, self.alone, other.found, other.alone) if each is not None]
+        if not any(MISSING in each.found for each in both):
+            return self, other
+        return self._with_texts(), other._with_texts()
+
+    def _merged(self) -> BoundedBreakdown:
+        return self.fitting()
+
+    def _with_texts(self) -> BoundedBreakdown:
+        """With texts as labels, which they are as soon as a row has none."""
+        return replace(self, found=_with_texts(self.found), alone=_with_texts(self.alone))
+
+    def fitting(self, spare: int = _SPARE) -> BoundedBreakdown:
+        """No more than is kept; while parts are merged there may be some bins to spare."""
+        if self.found is None or len(self.found.found) > self.most:
+            return BoundedBreakdown(self.most, None, None)
+        alone = self.alone if self.alone is not None and _one_group_each(self.found) else None
+        return replace(
+            self, found=_coarse(self.found, spare), alone=None if alone is None else _coarse(alone, spare)
+        )
+
+    def to_values(self) -> dict[str, Any]:
+        """The fields without bins to spare, to be stored."""
+        return super(BoundedBreakdown, self.fitting(1)).to_values()
+
+
+def _with_texts(found: Breakdown | None) -> Breakdown | None:
+    return None if found is None else Breakdown({str(label): own for label, own in found.found.items()})
+
+
+def _one_group_each(found: Breakdown) -> bool:
+    """Whether each subgroup is one group."""
+    cards = (own for summaries in found.found.values() for own in summaries.values())
+    return all(card.n_groups == 1 for card in cards if isinstance(card, Scorecard))
+
+
+def _coarse(found: Breakdown, spare: int) -> Breakdown:
+    """With as few bins joined as fit into memory; without bins to spare, whatever the order of merging."""
+    most = _BINS // max(1, len(found.found))
+    return Breakdown(
+        {
+            label: {
+                name: own.at_most(most, spare) if isinstance(own, EventSums) else own
+                for name, own in summaries.items()
+            }
+            for label, summaries in found.found.items()
+        }
+    )
+
+
+@dataclass(frozen=True)
+class BoundedRecipe(Recipe[BoundedBreakdown], cases=True):
+    """The summaries of each subgroup of a column by the same recipes, if there are no more than `most`."""
+
+    column: str
+    recipes: Mapping[str, Recipe[Any]]
+    most: int
+    longer = 4
+
+    def take(self, part: Part) -> BoundedBreakdown:
+        """Those of some rows."""
+        return self.more(part, None)
+
+    def more(self, part: Part, found: BoundedBreakdown | None) -> BoundedBreakdown:
+        """Those of some rows, unless there are too many subgroups already."""
+        assert part.subset is not None
+        groups = labels_of(part.by[self.column], part.n_rows)
+        many = len(groups.labels) > self.most
+        if (found is not None and found.found is None) or (many and not part.whole):
+            return BoundedBreakdown(self.most, None, None)
+        sizes = np.bincount(groups.codes, minlength=len(groups.labels))
+        largest = np.argsort(-sizes, kind="stable")
+        kept = set(largest[: self.most].tolist())
+        order = np.argsort(groups.codes, kind="stable")
+        divided = np.split(order, np.cumsum(sizes)[:-1])
+        labels = groups.labels.tolist()
+        parts: dict[Hashable, Part] = {
+            labels[code]: part if len(rows) == part.n_rows else part.subset(rows)
+            for code, rows in enumerate(divided)
+            if code in kept
+        }
+        beyond = {labels[code]: int(sizes[code]) for code in largest[self.most :].tolist()}
+        alone = None
+        if part.rows.groups is not None and (found is None or found.alone is not None):
+            alone = self._taken({label: ungrouped(own) for label, own in parts.items()})
+        with numbering(part):
+            taken = BoundedBreakdown(self.most, self._taken(parts), alone, beyond)
+        # What is merged with others is made to fit then.
+        return taken.fitting() if found is None else taken
+
+    def _taken(self, parts: Mapping[Hashable, Part]) -> Breakdown:
+        return Breakdown(
+            {
+                label: {name: recipe.take(part) for name, recipe in self.recipes.items()}
+                for label, part in parts.items()
+            }
+        )
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Unpack
 
 from verax.analyses.comparison.result import Comparison
+from verax.analyses.subgroups.analysis import adjusted
 from verax.analyses.subgroups.result import Subgroup, Subgroups, undecided_finding
-from verax.analyses.subgroups.testing import adjusted
 from verax.analyses.verdicts.calibration import not_seen
 from verax.analyses.verdicts.rows import Judgement, judge
 from verax.analyses.words import clean, count

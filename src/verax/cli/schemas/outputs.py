@@ -21,7 +21,7 @@ from verax.analyses.planning.result import SamplePlan
 from verax.analyses.raters.result import RaterStudy
 from verax.analyses.recalibration.result import Recalibration
 from verax.analyses.retention.result import RetentionCurve
-from verax.analyses.sets.conformal_result import Conformal
+from verax.analyses.sets.conformal import Conformal
 from verax.analyses.sets.result import SetEvaluation
 from verax.analyses.subgroups.result import Subgroups
 from verax.analyses.worst import Worst
