@@ -160,6 +160,23 @@ def test_frames_are_tidy_and_the_same_in_every_library(name):
         result.to_frame("excel")
 
 
+@pytest.mark.parametrize("name", RESULTS)
+def test_tables_for_papers_have_the_cells_that_readers_see(name):
+    result = RESULTS[name][0]()
+    tables = [table.cells() for table in result._tables()] if hasattr(result, "_tables") else []
+    rows = [line for line in result.to_markdown().splitlines() if line.startswith("| ")]
+    assert len(rows) == sum(len(cells) + 1 for cells in tables)
+    found = result.to_latex()
+    assert found.count(r"\begin{tabular}") == found.count(r"\end{tabular}") == len(tables)
+    assert found.count(r" \\" + "\n") == sum(map(len, tables))
+
+
+def test_marks_of_markdown_and_latex_are_escaped():
+    found = vx.compare(Y, {"a_1|$": P, "b": P[::-1]}, rule="brier")
+    assert r"| a\_1\|$ |" in found.to_markdown()
+    assert r" & a\_1|\$ & " in found.to_latex()
+
+
 def test_frames_hold_the_numbers_of_the_results():
     comparison = RESULTS["Comparison"][0]()
     models = comparison.to_frame()

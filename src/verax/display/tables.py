@@ -208,6 +208,15 @@ class LineRoom:
 
 # Where it is None, as in Python and notebooks, tables are as wide as they are.
 _room: ContextVar[LineRoom | None] = ContextVar("room", default=None)
+# What LaTeX reads as a command, as it is written.
+_LATEX = {
+    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "\\": r"\textbackslash{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+}
 _BRACKETS = re.compile(r" \(.* to .*\)$")
 # Texts are not cut below this width while there is a column to give up.
 _SHORTEST = 24
@@ -265,6 +274,29 @@ class Tabled:
         """
         found = self._frame()
         return found.frame(kind) if isinstance(found, Table) else data_frame(found, kind)
+
+    def to_markdown(self) -> str:
+        """The tables that readers see, in Markdown.
+
+        Returns
+        -------
+        str
+            The tables, each below its title; empty where the result has none.
+        """
+        return "\n\n".join(
+            (f"**{_in_markdown(table.title)}**\n\n" if table.title else "") + markdown_table(table)
+            for table in self._tables()
+        )
+
+    def to_latex(self) -> str:
+        """The tables that readers see, in LaTeX.
+
+        Returns
+        -------
+        str
+            A ``tabular`` environment for each table, without captions; empty where the result has none.
+        """
+        return "\n\n".join(map(latex_table, self._tables()))
 
     def __repr__(self) -> str:
         return self._text(self._told())
@@ -364,6 +396,43 @@ def html_table(cells: Cells, *, caption: str = "", notes: Collection[str] = ()) 
     title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
     below = f"<p>{'<br>'.join(html.escape(note) for note in notes)}</p>" if notes else ""
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{below}"
+
+
+def markdown_table(table: Table) -> str:
+    r"""A table in Markdown, with numbers flush right.
+
+    >>> print(markdown_table(Table([Column("a", "a|b", ".1f", float)], [1, 2])))
+    | a\|b |
+    | ---: |
+    | 1.0 |
+    | 2.0 |
+    """
+    header, *body = ([_in_markdown(text) for text in row] for row in _clean(table.cells()))
+    rule = ["---:" if i in table.right else "---" for i in range(len(header))]
+    return "\n".join(f"| {' | '.join(row)} |" for row in [header, rule, *body])
+
+
+def _in_markdown(text: str) -> str:
+    return re.sub(r"([\\|*_`<>])", r"\\\1", text)
+
+
+def latex_table(table: Table) -> str:
+    r"""A table in LaTeX, with numbers flush right.
+
+    >>> print(latex_table(Table([Column("a", "a_b", ".0%", float)], [1])))
+    \begin{tabular}{r}
+    a\_b \\
+    \hline
+    100\% \\
+    \end{tabular}
+    """
+    header, *body = (" & ".join(map(_in_latex, row)) + r" \\" for row in _clean(table.cells()))
+    sides = "".join("r" if column.right else "l" for column in table._shown)
+    return "\n".join([rf"\begin{{tabular}}{{{sides}}}", header, r"\hline", *body, r"\end{tabular}"])
+
+
+def _in_latex(text: str) -> str:
+    return "".join(_LATEX.get(mark, mark) for mark in text)
 
 
 def band_columns(band: Any, n: int) -> dict[str, list[Any]]:
