@@ -2,6 +2,7 @@
 
 The type of a field says what is special about it. `_facts` names what JSON has besides: properties, and
 facts of fields (`rows.n_rows`). A property called like a field, with an underscore, stands in its place.
+`_absent` names what a class lacks of what it is based on.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ def facts_of(cls: Any) -> dict[str, Fact]:
     names = [field.name for field in fields(cls)] if is_dataclass(cls) else []
     for base in reversed(cls.__mro__):
         names += vars(base).get("_facts", ())
-    facts = [_fact(cls, name) for name in names]
+    absent = getattr(cls, "_absent", ())
+    facts = [_fact(cls, name) for name in names if name not in absent]
     return {fact.key: fact for fact in facts if Mark.HIDDEN not in fact.marks or "." in fact.name}
 
 

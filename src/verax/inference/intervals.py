@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypedDict, cast, get_args
 
 import numpy as np
 
@@ -251,6 +251,16 @@ def with_ends(name: str, value: float, interval: tuple[float, float]) -> dict[st
     return {name: value, f"{name}_low": interval[0], f"{name}_high": interval[1]}
 
 
+class Resampled(TypedDict):
+    """What JSON says of a plan: with the method that followed it."""
+
+    confidence: float
+    replicates: int
+    seed: int
+    weights_are: WeightsAre
+    method: str
+
+
 @dataclass(frozen=True)
 class Resampling:
     """Settings for computing confidence intervals.
@@ -271,6 +281,22 @@ class Resampling:
     replicates: int = 1000
     seed: int = 0
     weights_are: WeightsAre = "importance"
+
+    def by(self, method: str) -> Resampled:
+        """Return what JSON says of the plan.
+
+        Parameters
+        ----------
+        method : str
+            The method that follows it, in words.
+
+        Returns
+        -------
+        dict
+            The plan and the method.
+        """
+        facts: Any = {**asdict(self), "method": method}
+        return cast(Resampled, facts)
 
     def difference(self, other: Resampling) -> str:
         """Describe the differences to another plan.

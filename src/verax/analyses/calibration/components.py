@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, TypedDict
+from typing import ClassVar
 
 from verax.analyses.calibration.sources import LISTED, UNLISTED
 from verax.analyses.calibration.uncertainty import Uncertainty
@@ -13,7 +13,7 @@ from verax.common.results import Result
 from verax.common.sizes import in_digits
 from verax.common.texts import bound
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
-from verax.inference.intervals import Interval, Resampling, WeightsAre
+from verax.inference.intervals import Interval, Resampled, Resampling
 from verax.inputs.arrays import Floats
 from verax.inputs.skipping import MaySkip
 
@@ -188,16 +188,6 @@ _COLUMNS = (
 )
 
 
-class BootstrapPlan(TypedDict):
-    """How intervals were found."""
-
-    replicates: int
-    confidence: float
-    seed: int
-    weights_are: WeightsAre
-    method: str
-
-
 @dataclass(frozen=True, repr=False, eq=False)
 class Decomposition(Tabled, MaySkip):
     """Where a mean score comes from: score = miscalibration - discrimination + uncertainty.
@@ -248,15 +238,8 @@ class Decomposition(Tabled, MaySkip):
     _facts: ClassVar[tuple[str, ...]] = ("_verax", "_bootstrap")
 
     @property
-    def _bootstrap(self) -> BootstrapPlan:
-        plan = self.resampling
-        return {
-            "replicates": plan.replicates,
-            "confidence": plan.confidence,
-            "seed": plan.seed,
-            "weights_are": plan.weights_are,
-            "method": "t; of components corrected for overfitting of the isotonic fit",
-        }
+    def _bootstrap(self) -> Resampled:
+        return self.resampling.by("t; of components corrected for overfitting of the isotonic fit")
 
     @property
     def quantity(self) -> str:

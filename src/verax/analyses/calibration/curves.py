@@ -247,11 +247,12 @@ class ListReliability(Reliability):
     0.833
     """
 
-    ordered: Hidden[bool]
     claims: tuple[ListClaim, ...]
     longest: int
     n_invalid: int
     in_cells: bool = False
+
+    _absent = ("ordered",)
 
     def claim(self, name: str) -> ListClaim:
         """What was claimed of one event, and how often it happened.

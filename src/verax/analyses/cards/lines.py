@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 from verax.analyses.measures import MEASURES
+from verax.common.faces import Brief, Hidden, Key, Maybe, Record
 from verax.common.packing import UnreadableError
 from verax.common.stored import inside, mapping, text
 from verax.common.strictjson import parse
@@ -21,7 +22,7 @@ _VERDICT = "verdict"
 
 
 @dataclass(frozen=True)
-class CardLine:
+class CardLine(Record):
     """One line of a card.
 
     Attributes
@@ -50,17 +51,39 @@ class CardLine:
         The rule; None for metrics of decisions.
     """
 
-    name: str
+    name: Hidden[str]
     mean: float
-    interval: Interval
-    bounds: tuple[float, float]
+    interval: Brief[Interval]
+    bounds: Annotated[tuple[float, float], Key("range")]
     orientation: str
     summary: str
     proper: str = ""
     std: float = math.nan
-    finite_mean: float = math.nan
-    infinite_weight: float = 0.0
-    rule: Rule | None = None
+    finite_mean: Hidden[float] = math.nan
+    infinite_weight: Hidden[float] = 0.0
+    rule: Hidden[Rule | None] = None
+
+    _facts = ("_caution", "_rule", "_finite_mean", "_infinite_weight", "_reference")
+
+    @property
+    def _caution(self) -> Maybe[str | None]:
+        return self.interval.caution or None
+
+    @property
+    def _rule(self) -> Maybe[str | None]:
+        return None if self.rule is None else repr(self.rule)
+
+    @property
+    def _finite_mean(self) -> Maybe[float | None]:
+        return None if self.rule is None else self.finite_mean
+
+    @property
+    def _infinite_weight(self) -> Maybe[float | None]:
+        return None if self.rule is None else self.infinite_weight
+
+    @property
+    def _reference(self) -> Maybe[str | None]:
+        return None if self.rule is None else self.rule.reference
 
 
 class CardMeasures(Protocol):
@@ -124,29 +147,6 @@ class KnownMeasures:
 def range_of(score: CardLine) -> str:
     """The smallest and the largest value of a line, in words."""
     return f"{score.bounds[0]:g} to {score.bounds[1]:.4g}"
-
-
-def line_values(score: CardLine) -> dict[str, Any]:
-    """A line as plain Python values."""
-    line = {
-        "mean": score.mean,
-        "interval": list(score.interval),
-        "std": score.std,
-        "range": list(score.bounds),
-        "orientation": score.orientation,
-        "proper": score.proper,
-        "summary": score.summary,
-    }
-    if score.interval.caution:
-        line["caution"] = score.interval.caution
-    if score.rule is not None:
-        line |= {
-            "rule": repr(score.rule),
-            "finite_mean": score.finite_mean,
-            "infinite_weight": score.infinite_weight,
-            "reference": score.rule.reference,
-        }
-    return line
 
 
 def line_numbers(name: str, score: CardLine) -> dict[str, float]:

@@ -76,6 +76,8 @@ class ListCard(Scorecard):
     longest: int = 0
     unmatched: str = ""
 
+    _absent = ("class_counts", "confusion", "ordered", "classes")
+
     def merge(self, other: Scorecard) -> Self:
         """The card of the lists of both, in whatever order cards are merged.
 
@@ -201,13 +203,6 @@ class ListCard(Scorecard):
     def class_counts(self) -> np.ndarray[Any, Any]:
         """Empty: there may be more classes than can be counted."""
         return np.zeros(0)
-
-    def _as_dict(self) -> dict[str, Any]:
-        result = super()._as_dict()
-        for name in ("class_counts", "confusion", "ordered", "classes"):
-            del result[name]
-        own = {"n_invalid": self.n_invalid, "longest": self.longest, "unmatched": self.unmatched}
-        return {**result, **own}
 
     def _method(self) -> str:
         return super()._method() if self.n_groups is not None else "Student's t"

@@ -8,11 +8,10 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self, TypedDict
 
 import numpy as np
 
-from verax._version import __version__
 from verax.analyses.cards.container import CARD, write_summaries
 from verax.analyses.cards.intervals import NO_ROWS, CardIntervals
 from verax.analyses.cards.lines import (
@@ -20,12 +19,12 @@ from verax.analyses.cards.lines import (
     CardMeasures,
     KnownMeasures,
     line_numbers,
-    line_values,
     range_of,
 )
 from verax.analyses.cards.rates import SHOWN, rate_lines
 from verax.analyses.measures import MEASURES
 from verax.common.caching import cached_property
+from verax.common.faces import Hidden, Key, Mark, Maybe
 from verax.common.packing import UnreadableError, dump, load, refusing
 from verax.common.specs import Label, Several
 from verax.common.stored import inside, truth
@@ -34,8 +33,8 @@ from verax.display.tables import Column, Table, Tabled, interval_head
 from verax.engines.counts import CONFUSION_UP_TO, Counts
 from verax.engines.tally import RuleSums
 from verax.errors import InputError, ParseError, Remedy, VeraxError, join
-from verax.inference.findings import NOTHING, Verdict
-from verax.inference.intervals import Resampling, few_groups, t_quantile, with_ends
+from verax.inference.findings import NOTHING, Finding, Verdict
+from verax.inference.intervals import Resampled, Resampling, few_groups, t_quantile, with_ends
 from verax.inputs.arrays import Ints
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import GroupCount, check_several, each_count, in_words
@@ -84,6 +83,13 @@ def card_of_rows(
     return Scorecard(tally, rows.classes, ordered, metrics, plan)
 
 
+class ZeroProbability(TypedDict):
+    """Outcomes that had been given probability zero."""
+
+    count: int
+    rows: list[int]
+
+
 @register("card")
 @dataclass(frozen=True, repr=False, eq=False)
 class Scorecard(Tabled, MaySkip):
@@ -124,11 +130,36 @@ class Scorecard(Tabled, MaySkip):
     # Measures are kept beside the fields.
     _parts = (CardLine,)
 
-    tally: RuleSums
+    tally: Hidden[RuleSums]
     classes: tuple[Hashable, ...] | None = None
     ordered: bool = False
-    count_metrics: tuple[DecisionMetric, ...] = ()
-    resampling: Resampling = field(default_factory=Resampling)
+    count_metrics: Hidden[tuple[DecisionMetric, ...]] = ()
+    resampling: Hidden[Resampling] = field(default_factory=Resampling)
+
+    _facts = (
+        *("_verax", "n_rows", "weight", "n_groups", "n_classes", "_plan", "scores", "metrics", "_known"),
+        *("_claims", "_findings", "class_counts", "confusion", "_zero_probability"),
+    )
+
+    @property
+    def _plan(self) -> Annotated[Resampled, Key("intervals")]:
+        return self.resampling.by(self._method())
+
+    @property
+    def _known(self) -> Annotated[dict[str, CardLine] | None, Mark.MAYBE, Key("measures")]:
+        return self.known_measures or None
+
+    @property
+    def _claims(self) -> Annotated[str | None, Mark.MAYBE, Key("verdict")]:
+        return str(self.verdict) if self.known_measures else None
+
+    @property
+    def _findings(self) -> Maybe[list[Finding] | None]:
+        return list(self.verdict.findings) if self.known_measures else None
+
+    @property
+    def _zero_probability(self) -> ZeroProbability:
+        return {"count": self.n_zero_probability, "rows": list(self.zero_probability_rows)}
 
     def merge(self, other: Scorecard) -> Self:
         """The card of the rows of both, in whatever order cards are merged.
@@ -641,45 +672,9 @@ class Scorecard(Tabled, MaySkip):
 
     # ---- out -------------------------------------------------------------------------------
 
-    def _as_dict(self) -> dict[str, Any]:
-        return {
-            "verax": __version__,
-            "n_rows": self.n_rows,
-            "weight": self.weight,
-            "n_groups": self.n_groups,
-            "n_classes": self.n_classes,
-            "classes": None if self.classes is None else list(self.classes),
-            "ordered": self.ordered,
-            "intervals": {
-                "confidence": self.resampling.confidence,
-                "replicates": self.resampling.replicates,
-                "seed": self.resampling.seed,
-                "method": self._method(),
-                "weights_are": self.resampling.weights_are,
-            },
-            "scores": {name: line_values(score) for name, score in self.scores.items()},
-            "metrics": {name: line_values(score) for name, score in self.metrics.items()},
-            **self._measured(),
-            "class_counts": self.class_counts.tolist(),
-            "confusion": None if self.confusion is None else self.confusion.tolist(),
-            "zero_probability": {"count": self.n_zero_probability, "rows": list(self.zero_probability_rows)},
-            **self._noted(),
-        }
-
     def _ranges(self) -> dict[str, tuple[float, float, float]]:
         shares = {name: line for name, line in self.metrics.items() if name == "accuracy"}
         return {name: (line.mean, *line.bounds) for name, line in {**self.scores, **shares}.items()}
-
-    def _measured(self) -> dict[str, Any]:
-        known = {name: line_values(line) for name, line in self.known_measures.items()}
-        if not known:
-            return {}
-        verdict = self.verdict
-        return {
-            "measures": known,
-            "verdict": str(verdict),
-            "findings": [each.to_dict() for each in verdict.findings],
-        }
 
     def _kept_beside(self) -> dict[str, Any]:
         """What `to_dict` stores beside the fields: measures, which need the rows."""

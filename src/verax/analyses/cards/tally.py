@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self, Unpack
+from typing import Self, Unpack
 
 from verax.analyses.cards.evaluation import score
 from verax.analyses.cards.saved import card_from_bytes
 from verax.analyses.cards.scorecard import Scorecard, check_whole
+from verax.common.faces import Hidden
 from verax.errors import VeraxError
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.arrays import Ints
@@ -37,7 +38,9 @@ class Tally(MaySkip):
     (3, 0.3267)
     """
 
-    _card: Scorecard
+    _card: Hidden[Scorecard]
+
+    _facts = ("n_rows", "n_classes", "weight")
 
     @staticmethod
     @reads_parts
@@ -128,10 +131,6 @@ class Tally(MaySkip):
     def __radd__(self, other: object) -> Self:
         # `sum` begins with 0.
         return self if other == 0 else NotImplemented
-
-    def _as_dict(self) -> dict[str, Any]:
-        found = {"n_rows": self.n_rows, "n_classes": self.n_classes, "weight": self.weight}
-        return {**found, **self._noted()}
 
     def to_bytes(self) -> bytes:
         """As bytes that `from_bytes` reads. Rules must have names that `parse` knows."""

@@ -91,7 +91,7 @@ def of_type(hint: Any, *, name: str = "", ends: bool = False) -> Schema:
         return mapped(of_type(inner[1], ends=ends))
     if is_typeddict(hint):
         return record(**{key: of_type(own) for key, own in get_type_hints(hint).items()})
-    return either(*refs) if len(refs := [_definition(kind) for kind in _kinds(hint)]) > 1 else refs[0]
+    return either(*refs) if len(refs := [exactly(kind) for kind in _kinds(hint)]) > 1 else refs[0]
 
 
 def _kinds(cls: Any) -> list[Any]:
@@ -100,7 +100,8 @@ def _kinds(cls: Any) -> list[Any]:
     return below if isabstract(cls) else [cls, *below]
 
 
-def _definition(cls: type[Any]) -> Schema:
+def exactly(cls: type[Any]) -> Schema:
+    """A class, without those that are based on it."""
     name = re.sub("(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
     CLASSES[name] = cls
     return ref(name)

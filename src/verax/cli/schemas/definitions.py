@@ -44,22 +44,6 @@ COLUMN_FILE: dict[str, Schema | Maybe] = {
 ANY_FILE: dict[str, Schema | Maybe] = {"file": TEXT, "taken": either(ref("columns"), ref("list_file"))}
 WEIGHTS_ARE: Schema = {"enum": ["importance", "counts"]}
 
-_CARD: dict[str, Schema | Maybe] = {
-    "verax": TEXT,
-    "n_rows": COUNT,
-    "weight": FINITE,
-    "n_groups": N_GROUPS,
-    "n_classes": COUNT,
-    "intervals": record(confidence=SHARE, replicates=COUNT, seed=COUNT, method=TEXT, weights_are=WEIGHTS_ARE),
-    "scores": mapped(ref("card_line")),
-    "metrics": mapped(ref("card_line")),
-    "measures": Maybe(mapped(ref("card_line"))),
-    "verdict": Maybe(TEXT),
-    "findings": Maybe(listed(ref("finding"))),
-    "zero_probability": record(count=COUNT, rows=listed(COUNT)),
-    **NOTED,
-}
-LIST_CARD: dict[str, Schema | Maybe] = {**_CARD, "n_invalid": COUNT, "longest": COUNT, "unmatched": TEXT}
 _FAULTS = record(n_lists=COUNT, n_invalid=COUNT, unmatched=TEXT, n_by_mass=COUNT)
 
 # One of the worst rows, without its forecast; a class with its probability or its share of the raters.
@@ -78,28 +62,6 @@ _RATED = record(**_CASE_OF_RATERS, forecast=listed(FINITE), disagreement=NUMBER,
 DEFINITIONS: dict[str, Schema] = {
     "skipped": record(n_given=COUNT, count=COUNT, rows=listed(COUNT), reasons=mapped(COUNT), caution=TEXT),
     "faults": either(_FAULTS, mapped(_FAULTS)),
-    "card_line": record(
-        mean=NUMBER,
-        interval=INTERVAL,
-        std=NUMBER,
-        range=INTERVAL,
-        orientation=TEXT,
-        proper={"enum": ["strictly", "yes", "no", "unknown", ""]},
-        summary=TEXT,
-        caution=Maybe(TEXT),
-        rule=Maybe(TEXT),
-        finite_mean=Maybe(NUMBER),
-        infinite_weight=Maybe(FINITE),
-        reference=Maybe(TEXT),
-    ),
-    "scorecard": record(
-        **_CARD,
-        classes=or_none(listed(LABEL)),
-        ordered=TRUTH,
-        class_counts=listed(FINITE),
-        confusion=or_none(listed(listed(FINITE))),
-    ),
-    "list_card": record(**LIST_CARD),
     "calibration_summary": record(
         rule=TEXT,
         quantity=TEXT,

@@ -7,6 +7,7 @@ from typing import Any
 
 from verax.analyses.calibration.components import Decomposition
 from verax.analyses.calibration.summary import CalibrationSummary
+from verax.analyses.cards.listcard import ListCard
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.comparison.result import Comparison
 from verax.analyses.datasets.result import DatasetComparison
@@ -39,6 +40,7 @@ from verax.cli.schemas.building import (
     Maybe,
     Schema,
     either,
+    exactly,
     face,
     listed,
     mapped,
@@ -48,7 +50,7 @@ from verax.cli.schemas.building import (
     record,
     ref,
 )
-from verax.cli.schemas.definitions import ANY_FILE, COLUMN_FILE, DEFINITIONS, LIST_CARD
+from verax.cli.schemas.definitions import ANY_FILE, COLUMN_FILE, DEFINITIONS
 from verax.scores.certificates.certify import Certificate
 from verax.selection.choice import Selection
 
@@ -66,11 +68,11 @@ def _evaluate() -> Schema:
         "evaluate",
         **own,
         **COLUMN_FILE,
-        card=ref("scorecard"),
+        card=exactly(Scorecard),
         calibration=or_none(of_type(CalibrationSummary)),
         subgroups=mapped(of_type(Subgroups)),
     )
-    lists: dict[str, Schema | Maybe] = {"card": ref("list_card"), "lists": ref("list_file")}
+    lists: dict[str, Schema | Maybe] = {"card": exactly(ListCard), "lists": ref("list_file")}
     lists["calibration"] = or_none(of_type(CalibrationSummary))
     lists["subgroups"] = Maybe(mapped(of_type(Subgroups)))
     costs = record(
@@ -103,7 +105,7 @@ def _evals_evaluate() -> Schema:
 
 
 def _toplist() -> Schema:
-    own = {name: field for name, field in LIST_CARD.items() if name not in ("verax", "lists")}
+    own = {name: field for name, field in face(ListCard).items() if name not in ("verax", "lists")}
     by = Maybe(mapped(of_type(Subgroups)))
     more = {**_HELD, **_KEPT, "lists": ref("list_file"), "subgroups": by}
     more["calibration"] = or_none(of_type(CalibrationSummary))
