@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import fields
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -104,15 +103,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple, set, frozenset)):
         return [plain(inner) for inner in value]
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)
-
-
-def fields_as_dict(record: Any, *, without: Collection[str] = ()) -> dict[str, Any]:
-    """The fields of a dataclass by name, each as its own `to_dict` writes it, where it has one.
-
-    JSON schemas of the command line are derived from the same fields.
-    """
-    values = {each.name: getattr(record, each.name) for each in fields(record) if each.name not in without}
-    return {k: v.to_dict() if hasattr(v, "to_dict") else v for k, v in values.items()}
 
 
 def number(value: Any) -> float:
