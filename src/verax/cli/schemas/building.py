@@ -162,7 +162,7 @@ _TYPES: dict[Any, Schema] = {
     **dict.fromkeys((Any, object, Hashable), LABEL),
 }
 # What these names mean everywhere.
-_NAMED: dict[str, Schema] = {"confidence": SHARE, "rank": PLACE}
+_NAMED: dict[str, Schema] = {"confidence": SHARE, "rank": PLACE, "confusion": or_none(listed(NUMBERS))}
 # The classes that schemas refer to, by their names there.
 CLASSES: dict[str, type[Any]] = {}
 # What is claimed: the text, the findings that it is made of, and what to do next.
