@@ -17,7 +17,6 @@ from pathlib import Path
 from fast import FAST
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
-from verax.cli.tour import progression
 
 from verax.cli.demo import write_report
 from verax.examples.tour import progression
