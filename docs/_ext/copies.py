@@ -12,7 +12,7 @@ from verax._version import __version__
 # Links of pages that also work in the repository, and where they lead on the site, both from docs/.
 MOVED = [
     (re.compile(r"\]\((?:\.\./)*studies/([a-z_]+)\.md"), "studies/generated/{}.md"),
-    (re.compile(r"\]\((?:\.\./)*docs/([a-z_/]+)\.md"), "{}.md"),
+    (re.compile(r"\]\((?:\.\./)*docs/([\w./]+)\.md"), "{}.md"),
     (re.compile(r"\]\((?:\.\./)*gallery/([a-z_/]+)\.py"), "examples/{}.rst"),
 ]
 
@@ -36,8 +36,14 @@ def repair_links(app, name: str, source: list[str]) -> None:
         source[0] = link.sub(lambda m, to=place: "](" + up + to.format(m[1]), source[0])
 
 
+def repair_included(app, _path: Path, name: str, source: list[str]) -> None:
+    """What a page includes has links like it: the changelog."""
+    repair_links(app, name, source)
+
+
 def setup(app) -> dict[str, bool]:
     """Run before pages are looked for, and on each page that is read."""
     app.connect("builder-inited", copy_studies)
     app.connect("source-read", repair_links)
+    app.connect("include-read", repair_included)
     return {"parallel_read_safe": True}
