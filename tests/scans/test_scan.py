@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import math
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -221,3 +224,15 @@ def test_a_rule_is_called_with_a_handle(handle, rows, rule):
 def test_functions_that_need_all_rows_say_so(handle):
     with pytest.raises(vx.InputError, match="samples needs all rows at once"):
         vx.brier.samples(handle(probs="p_*"))
+
+
+def test_text_bounds_the_number_of_its_rows(tmp_path):
+    p = np.full((50, 3), [0, 0, 1])
+    table = pa.table({"label": [2] * 50, **{f"p_{j}": p[:, j] for j in range(3)}})
+    pacsv.write_csv(table, tmp_path / "rows.csv")
+    papq.write_table(table, tmp_path / "rows.parquet")
+    with gzip.open(tmp_path / "rows.csv.gz", "wb") as packed:
+        packed.write((tmp_path / "rows.csv").read_bytes())
+    bounds = [vx.scan(tmp_path / f"rows.{end}").most_rows for end in ("csv", "parquet", "csv.gz")]
+    assert 50 <= bounds[0] < 100
+    assert bounds[1:] == [50, math.inf]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -508,6 +509,11 @@ class Handle(ABC):
     rated: bool = False
     whole: bool = False
     near: bool = False
+
+    @property
+    def most_rows(self) -> float:
+        """An upper bound of the number of rows, infinite where nothing tells one before they are read."""
+        return math.inf if self.n_rows is None else self.n_rows
 
     @property
     def several(self) -> bool:

@@ -115,12 +115,11 @@ def recipes_of(handle: Handle, problem: Problem, plan: Resampling) -> dict[str, 
 
 def _dense_recipes(handle: Handle, problem: Problem, plan: Resampling) -> dict[str, Recipe[Any]]:
     """Those of distributions; the first recipe of a model computes the losses of all rules."""
-    n_rows = math.inf if handle.n_rows is None else handle.n_rows
     # As many draws as cards have.
     card_plan = replace(plan, replicates=1000)
     found: dict[str, Recipe[Any]] = {}
     for name in handle.models:
-        curves = retention.curve_recipe(problem, name, n_rows, plan.seed)
+        curves = retention.curve_recipe(problem, name, handle.most_rows, plan.seed)
         # What the other recipes ask for; those of several models and of subgroups ask for all.
         alone = len(handle.models) == 1 and not handle.by
         asked = (

@@ -14,6 +14,7 @@ from verax.errors import InputError, RuleError
 from verax.files.array_files import ArrayFiles
 from verax.files.formats.several import Files
 from verax.files.formats.tables import ARRAYS, SourceTable, common_format, files_once
+from verax.files.formats.texts import COMPRESSED
 from verax.files.joining import with_classes_of
 from verax.files.outcomes_beside import array_table, with_outcomes
 from verax.files.predictions import Predictions, Roles, concatenate
@@ -79,6 +80,14 @@ class TableHandle(LocalHandle):
 
     def place_of(self, row: int) -> str:
         return self._table.place_of(row)
+
+    @property
+    def most_rows(self) -> float:
+        """A row of text has a digit and a separator for each probability."""
+        packed = any(file.suffix in COMPRESSED for file in self._table.files)
+        if self.n_rows is not None or packed or not self._table.files:
+            return super().most_rows
+        return self._table.n_bytes / (2 * self.n_classes * len(self.models))
 
     @property
     def roles(self) -> Roles:
