@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import verax as vx
-from verax.inference.signedranks import friedman, midranks, shift, signed_rank
+from verax.inference.signflips import friedman, midranks, shift, signed_rank
 
 # Multiples of 1/64, with ties and zeros: their differences and sums are exact.
 V = (

@@ -7,26 +7,26 @@ import itertools
 import numpy as np
 import pytest
 
-from verax.inference.betting import STAKES, adjusted, log_capital, log_factors
+from verax.inference.sequences import BETS, adjusted, log_capital, log_factors
 
 
 def test_the_bound_from_sums_is_below_the_capital_and_near_it_for_small_stakes():
     rng = np.random.default_rng(1)
     for high in (0.5, 3.0, 20.0):
         z = rng.uniform(-1, high, 500) * (rng.random(500) < 0.3)
-        exact = np.log1p(STAKES * z[:, None]).sum(axis=0)
+        exact = np.log1p(BETS * z[:, None]).sum(axis=0)
         bound = log_factors(z.sum(), (z * z).sum(), 500)
         assert (bound <= exact + 1e-9).all()
         assert abs(bound[-1] - exact[-1]) < 1e-3
 
 
 def test_a_single_observation_needs_no_bound():
-    assert np.allclose(log_factors(-1.0, 1.0, 1), np.log1p(-STAKES), rtol=1e-14)
-    assert np.allclose(log_factors(5.0, 25.0, 1), np.log1p(5 * STAKES), rtol=1e-14)
+    assert np.allclose(log_factors(-1.0, 1.0, 1), np.log1p(-BETS), rtol=1e-14)
+    assert np.allclose(log_factors(5.0, 25.0, 1), np.log1p(5 * BETS), rtol=1e-14)
 
 
 def test_capital_is_one_before_any_bet():
-    assert abs(log_capital(np.zeros(len(STAKES)))) < 1e-14
+    assert abs(log_capital(np.zeros(len(BETS)))) < 1e-14
 
 
 @pytest.mark.parametrize("seed", range(40))

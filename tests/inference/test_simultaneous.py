@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from verax.inference.bootstrap import widest
 from verax.inference.intervals import t_quantile
-from verax.inference.simultaneous import widest
 
 
 def drawn(covariance, freedom, confidence, n=40_000):

@@ -193,7 +193,7 @@ def test_every_function_with_groups_allows_for_two_kinds_or_refuses_them(rows):
             continue
         models = ("compare", "compare_folds", "fit_combination", "plan", "score_map")
         given = {"a": p, "b": p[:, ::-1]} if name in models else p
-        given = p > 0.2 if name == "sets" else given
+        given = p > 0.2 if name == "evaluate_sets" else given
         outcomes = p if name == "raters" else y
         options = {n: league if name == "subgroups" and n == "by" else required[n] for n in needed}
         if name == "compare_folds":

@@ -23,8 +23,7 @@ def test_keywords_fields_and_options_are_the_same_names():
     assert names == list(OPTIONS)
     assert set(names) == set(Keywords.__annotations__)
     shown = inspect.signature(vx.scan).parameters
-    assert list(shown)[:3] == ["source", "reading", "progress"]
-    assert list(shown)[3:] == names
+    assert list(shown) == ["source", "reading", "record", "progress", *names]
 
 
 def test_a_reading_is_what_its_keywords_are(file):

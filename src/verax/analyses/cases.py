@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from verax.common.checks import as_float, in_digits
 from verax.common.packing import UnreadableError
-from verax.common.sizes import as_float, in_digits
 from verax.common.stored import label, number, truth
 from verax.errors import show
 from verax.inputs.arrays import Floats

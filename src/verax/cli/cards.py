@@ -202,7 +202,7 @@ def _notes(rows: Opened, card: Scorecard, *, computed: bool) -> list[str]:
     """What a reader of the card should know: a sentence each."""
     notes = list(rows.notes)
     if not rows.lists:
-        from verax.files.scoring import doubts_about
+        from verax.files.source import doubts_about
 
         doubts = doubts_about(rows.handle, card.class_counts.tolist())
         notes = [*(words().say(doubt) for doubt in doubts), *notes]

@@ -285,9 +285,9 @@ def _check_late(
 
 def _take_forecasts(found: Monitor, path: Path, reading: Reading, time: str) -> str:
     """Note the forecasts of a file, whose outcomes come later."""
-    from verax.files.late import read_forecasts
     from verax.files.lists.opening import open_forecasts
-    from verax.files.scoring import forecasts_of
+    from verax.files.outcomes_beside import read_forecasts
+    from verax.files.source import forecasts_of
 
     if holds_lists(path, reading):
         read = open_forecasts(path, reading)
@@ -306,7 +306,7 @@ def _take_forecasts(found: Monitor, path: Path, reading: Reading, time: str) -> 
 def _take_outcomes(found: Monitor, path: Path, reading: Reading, time: str) -> str:
     """Take in outcomes of forecasts that were noted before."""
     from verax.analyses.monitoring.monitor import classes_listed
-    from verax.files.late import read_outcomes
+    from verax.files.outcomes_beside import read_outcomes
 
     read = read_outcomes(path, reading, time)
     listed = classes_listed(found)

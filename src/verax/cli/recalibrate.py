@@ -161,8 +161,7 @@ def _check(
     if frequencies is not None and apply_to is None:
         raise InputError("must be given with --apply", argument="frequencies", kind="value")
     if out is not None:
-        from verax.files.lists.writing import WRITTEN
-        from verax.files.rewriting import check_can_be_written
+        from verax.files.rewriting import WRITTEN, check_can_be_written
 
         if out.suffix.lower() not in WRITTEN:
             check_can_be_written(out)
@@ -241,7 +240,7 @@ def _applied_to_lists(
 ) -> int:
     """Write recalibrated lists; the number of records."""
     from verax.cli.opening import open_files
-    from verax.files.lists.writing import check_can_hold_lists, write_lists
+    from verax.files.rewriting import check_can_hold_lists, write_lists
 
     check_can_hold_lists(out)
     if frequencies is not None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from verax.common.sizes import as_float, beyond_floats
+from verax.common.checks import as_float, beyond_floats
 from verax.engines.arrays import compute, formula_for, validate
 from verax.engines.compiled import Reduction, reduction
 from verax.engines.stats import Formula, RowStats

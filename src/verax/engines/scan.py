@@ -15,7 +15,7 @@ import numpy as np
 
 import verax.engines.lists
 import verax.engines.sets  # noqa: F401 - how prediction sets are read
-from verax.common.sizes import beyond_floats
+from verax.common.checks import beyond_floats
 from verax.engines.arrays import compute, validate
 from verax.engines.compiled import reduction
 from verax.engines.sets import refuse_set_scores

@@ -13,8 +13,7 @@ r"""Files of predictions: CSV, Parquet, Arrow, JSON Lines and NumPy files, read 
 
 from verax.files.joining import Joined, files_of_one_model, match, name_files, read_together
 from verax.files.predictions import Predictions
-from verax.files.scoring import doubts_about, forecasts_of
-from verax.files.source import Source
+from verax.files.source import Source, doubts_about, forecasts_of
 from verax.files.sources import open, read  # noqa: A004
 
 __all__ = [

@@ -13,12 +13,11 @@ import pyarrow as pa
 from verax.common.paths import as_path, check_exists
 from verax.errors import InputError, Remedy, passing
 from verax.files import arrow
-from verax.files.arrow import ValueOrigin
+from verax.files.arrow import ValueOrigin, both_classes, by_class_from, is_probability, shares
 from verax.files.formats.npy import Stored, find_arrays, stored_arrays, stored_classes
 from verax.files.formats.several import Places, piece_name
 from verax.files.labels import INTEGER, TEXT, Target, find_labels
 from verax.files.predictions import Array, Predictions, Roles, together, together_ids
-from verax.files.single import both_classes, by_class_from, is_probability, shares
 from verax.files.source import Source
 from verax.inputs.reading import Reading, each_name
 from verax.inputs.reading_checks import PROBABILITIES

@@ -3,21 +3,255 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from verax.errors import InputError, passing
 from verax.files import arrow, column_roles
-from verax.files.arrow import ValueOrigin
-from verax.files.column_reader import ColumnReader, plain_numbers
+from verax.files.arrow import ValueOrigin, both_classes, by_class_from, is_probability, shares
 from verax.files.formats.tables import TEXTS, SourceTable
-from verax.files.labels import INTEGER, TEXT, Target, find_labels
-from verax.files.predictions import Predictions, Roles
-from verax.files.rater_columns import by_class
+from verax.files.labels import INTEGER, TEXT, ClassLabels, Target, find_labels
+from verax.files.predictions import Array, Predictions, Roles, id_of, together, together_ids
+from verax.files.rater_tables import by_class
+from verax.files.set_columns import SetColumns
 from verax.files.source import Source
-from verax.inputs.reading import Reading
+from verax.inputs.arrays import Ints
+from verax.inputs.groups import Groups
+from verax.inputs.outcomes import UNKNOWN
+from verax.inputs.reading import Reading, each_name
 from verax.inputs.reading_checks import PROBABILITIES
+from verax.inputs.shares import ABSENT
+from verax.inputs.skipping import REASONS, InvalidRows
+
+
+@dataclass(frozen=True)
+class ColumnReader:
+    """What is known of columns once their roles are found; it holds no rows and can be sent elsewhere.
+
+    Attributes
+    ----------
+    path : str
+        What errors call the source.
+    schema : pyarrow.Schema
+        The columns as they were when their roles were found.
+    texts : bool
+        All columns are texts, as in CSV files.
+    target : Target
+        What the outcomes are.
+    labels : ClassLabels
+        How outcomes are found among the classes.
+    lists : bool
+        The probabilities are in one column of lists.
+    single : bool
+        There is one column, the probability of the second of two classes.
+    width : int
+        How many probabilities a row has.
+    """
+
+    path: str
+    request: Reading
+    roles: Roles
+    schema: Any
+    texts: bool
+    target: Target
+    labels: ClassLabels
+    lists: bool
+    single: bool
+    width: int
+
+    @property
+    def _given(self) -> int:
+        """How many numbers a list holds: one for each class, or for each threshold between two."""
+        return self.width - (self.request.outputs != PROBABILITIES)
+
+    @property
+    def numbers(self) -> set[str]:
+        """The columns that must hold numbers."""
+        given = {*(() if self.request.sets else self.roles.probs), *each_name(self.roles.weights)}
+        return given | {*self.roles.raters} if self.roles.counted else given - {self.roles.target}
+
+    def predictions(self, batches: list[Any], start: int, coded: bool) -> Predictions:
+        """The rows of some record batches of one schema; the first of them has the number `start`."""
+        table = pa.Table.from_batches(batches)
+        if self.request.invalid == "skip":
+            survey = self._unusable(table)
+            kept = survey.kept
+            found = self._of_table(table.take(kept), start, coded)
+            gone = self._ids_of(table.take(np.flatnonzero(survey.bad)))
+            return replace(found, rows=start + kept, skipped=survey.skipped(start), ids_left_out=gone)
+        return self._of_table(table, start, coded)
+
+    def _ids_of(self, table: Any) -> tuple[str, ...]:
+        """The ids of some rows, without missing ones."""
+        names = each_name(self.roles.id)
+        if not names or not table.num_rows:
+            return ()
+        gone = np.any([arrow.missing(table[name]) for name in names], axis=0)
+        table = table.take(np.flatnonzero(~gone))
+        columns = [arrow.labels(table[name], self._place(name, "id")) for name in names]
+        return tuple(map(id_of, zip(*columns, strict=True)))
+
+    def _unusable(self, table: Any) -> InvalidRows:
+        """The rows that cannot be read: a value is missing, or is not a number, list or class."""
+        survey, roles = InvalidRows(table.num_rows), self.roles
+        for argument, names in (
+            ("groups", each_name(roles.groups)),
+            ("by", roles.by),
+            ("id", each_name(roles.id)),
+        ):
+            for name in names:
+                survey.add(arrow.missing(table[name]), REASONS[argument, "missing"])
+        if roles.weights is not None:
+            weights = arrow.unusable(table[roles.weights], self._place(roles.weights, "weights"))
+            survey.add(weights, REASONS["weights", "sign"])
+        if self.request.sets:
+            columns, place = [table[name] for name in roles.probs], self._place(roles.probs[0], "sets")
+            survey.add(self._sets.unusable(columns, place), REASONS["sets", "label"])
+        for name in () if self.request.sets else roles.probs:
+            column, place = table[name], self._place(name, "probs")
+            bad = arrow.unusable_lists(column, self._given) if self.lists else arrow.unusable(column, place)
+            survey.add(bad, REASONS["p", "finite"])
+            if self.single and not self.request.logits:
+                usable = np.flatnonzero(~bad)
+                p = shares(arrow.side_by_side([column.take(usable)], [place]), self.request)[:, 0]
+                survey.add(usable[~is_probability(p)], REASONS["p", "sign"])
+        if roles.counted:
+            for name in roles.raters:
+                survey.add(arrow.unusable(table[name], self._place(name, "raters")), REASONS["y", "sign"])
+        elif roles.raters:
+            found = [self._positions(table[name], name) for name in roles.raters]
+            survey.add(np.all([y == ABSENT for y in found], axis=0), REASONS["y", "missing"])
+            survey.add(np.any([y == UNKNOWN for y in found], axis=0), REASONS["y", "label"])
+        elif roles.target:
+            y = self._positions(table[roles.target], roles.target)
+            survey.add(y == ABSENT, REASONS["y", "missing"])
+            survey.add(y == UNKNOWN, REASONS["y", "label"])
+        return survey
+
+    def _positions(self, column: Any, name: str) -> Ints:
+        """The class positions of outcomes; ABSENT where one is missing, UNKNOWN where it is not a class."""
+        column = arrow.plain(column)
+        absent = arrow.missing(column)
+        there = np.flatnonzero(~absent)
+        column, place = column.take(there), self._place(name, "target")
+        if arrow.is_text(column.type):
+            codes, texts = arrow.coded(column, place)
+            y = self.labels.positions(codes, self._as_typed(texts))
+        else:
+            y = self.labels.positions_where_whole(arrow.view(column.cast(pa.float64(), safe=False)))
+        found = np.full(len(absent), ABSENT)
+        found[there] = np.where(y < 0, UNKNOWN, y)
+        return found
+
+    def _as_typed(self, texts: list[str]) -> list[str]:
+        """Outcomes of a CSV file with the decimal mark of Python, where they are numbers."""
+        return (
+            plain_numbers(texts, self.request.decimal)
+            if self.target.cells and self.target.kind == INTEGER
+            else texts
+        )
+
+    def _of_table(self, table: Any, start: int, coded: bool) -> Predictions:
+        roles = self.roles
+
+        def labels(argument: str, name: str | None) -> Array | None:
+            if name is None:
+                return None
+            return arrow.labels(table[name], self._checked(table, name, argument, start))
+
+        def groups(name: str) -> Groups:
+            return arrow.groups(table[name], self._checked(table, name, "groups", start))
+
+        kinds: list[Any] = [groups(n) if coded else labels("groups", n) for n in each_name(roles.groups)]
+        return Predictions(
+            self.path,
+            self._outcomes(table, start),
+            self._probabilities(table, start),
+            self.labels.classes,
+            roles,
+            self._weights(table, start),
+            together(kinds),
+            {name: labels("by", name) for name in roles.by},  # type: ignore[misc]
+            together_ids([labels("id", name) for name in each_name(roles.id)]),
+        )
+
+    def _checked(self, table: Any, name: str, argument: str, start: int) -> ValueOrigin:
+        """The place of labels, which must be texts everywhere or numbers everywhere."""
+        place = self._place(name, argument, start)
+        first, here = self.schema.field(name).type, table.schema.field(name).type
+        if first != here and arrow.is_text(first) != arrow.is_text(here):
+            raise place.refusal("must hold values of one type", f"holds {here} after {first}", at=0)
+        return place
+
+    def _weights(self, table: Any, start: int) -> Array | None:
+        name = self.roles.weights
+        if name is None:
+            return None
+        return arrow.side_by_side([table[name]], [self._place(name, "weights", start)])[:, 0]
+
+    def _outcomes(self, table: Any, start: int) -> Array:
+        if not self.roles.target:
+            return np.zeros(table.num_rows, np.int64)
+        if self.roles.counted:
+            places = [self._place(name, "raters", start) for name in self.roles.raters]
+            counts: Array = arrow.side_by_side([table[name] for name in self.roles.raters], places)
+            return np.asarray(counts)
+        if self.roles.raters:
+            return np.column_stack([self._rated(table[name], name, start) for name in self.roles.raters])
+        column, place = table[self.roles.target], self._place(self.roles.target, "target", start)
+        if not arrow.is_text(column.type):
+            return self.labels.encode_integers(arrow.integers(column, place), place)
+        codes, texts = arrow.coded(column, place)
+        return self.labels.encode_texts(codes, self._as_typed(texts), place)
+
+    def _rated(self, column: Any, name: str, start: int) -> Ints:
+        """The class positions of one rater's labels, negative where there is none."""
+        found = self._positions(column, name)
+        if self.labels.classes is None:
+            found[found >= self.width] = UNKNOWN
+        unknown = np.flatnonzero(found == UNKNOWN)
+        if len(unknown):
+            label = arrow.plain(column)[int(unknown[0])].as_py()
+            place = self._place(name, "raters", start)
+            error = self.labels.unknown(label, int(unknown[0]), place, len(unknown))
+            if self.labels.names is None:
+                counts = passing("if these are numbers of raters for each class", raters_are="counts")
+                error = error.replace(remedies=[*error.remedies, counts])
+            raise error
+        return found
+
+    @property
+    def _sets(self) -> SetColumns:
+        return SetColumns(self.labels.classes, self.width, texts=self.texts)
+
+    def _probabilities(self, table: Any, start: int) -> Array:
+        if self.request.sets:
+            names = self.roles.probs
+            places = [self._place(name, "sets", start) for name in names]
+            return self._sets.mask([table[name] for name in names], places)
+        places = [self._place(name, "probs", start) for name in self.roles.probs]
+        p: Array
+        if self.lists:
+            p = shares(arrow.from_lists(table[self.roles.probs[0]], places[0], self._given), self.request)
+            p = by_class_from(p, self.request, start, self.path)
+            return p
+        p = shares(arrow.side_by_side([table[name] for name in self.roles.probs], places), self.request)
+        p = by_class_from(p, self.request, start, self.path)
+        return both_classes(p[:, 0], places[0], self.request.logits) if self.single else p
+
+    def _place(self, column: str, argument: str, start: int = 0) -> ValueOrigin:
+        return ValueOrigin(
+            self.path, column, argument, start, decimal=self.request.decimal if self.texts else "."
+        )
+
+
+def plain_numbers(cells: list[str], mark: str) -> list[str]:
+    """Cells with the decimal mark of Python."""
+    return cells if mark == "." else [cell.replace(mark, ".") for cell in cells]
+
 
 _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
 

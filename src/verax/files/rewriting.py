@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +15,12 @@ from verax.common.paths import matching
 from verax.display.writing import written
 from verax.errors import InputError, join, passing, show
 from verax.files import arrow
-from verax.files.arrow import ValueOrigin
+from verax.files.arrow import ValueOrigin, both_classes
 from verax.files.column_files import ColumnFile
 from verax.files.formats.tables import ARRAYS, ROWS_AT_ONCE, TEXTS, SourceTable, common_format
+from verax.files.lists.listfile import ListFile
 from verax.files.predictions import Array
-from verax.files.single import both_classes
+from verax.inputs.lists.toplists import TopLists
 from verax.inputs.reading import Reading
 
 # Which endings are written, as what.
@@ -233,3 +235,37 @@ def _write(rows: Any, path: Path, kind: str) -> None:
                 kind="file",
                 found=str(error).splitlines()[0][:160],
             ) from None
+
+
+# The endings of the files that are written.
+WRITTEN = (".jsonl", ".ndjson")
+
+
+def check_can_hold_lists(path: Path) -> None:
+    """Refuse a name that does not end like JSON Lines."""
+    if path.suffix.lower() not in WRITTEN:
+        raise InputError(
+            "must end in .jsonl, because lists are written as JSON Lines",
+            argument="out",
+            kind="file",
+            found=f"it ends in {path.suffix!r}" if path.suffix else "it has no ending",
+            values=[str(path)],
+        )
+
+
+def write_lists(read: ListFile, lists: TopLists, out: Path) -> int:
+    """Write other lists of the records that were read; the number of records.
+
+    A record has its id and its subgroups, if they were asked for, the outcome, the classes (`labels`) and
+    their probabilities (`scores`), most likely first.
+    """
+    check_can_hold_lists(out)
+    ids = [None] * len(read) if read.ids is None else read.ids
+    beside = {name: labels.tolist() for name, labels in read.by.items()}
+    with written(out) as new, new.open("w", encoding="utf-8", newline="\n") as file:
+        for i, (row, name, outcome) in enumerate(zip(lists, ids, read.y, strict=True)):
+            record: dict[str, Any] = {} if name is None else {"id": name}
+            record |= {field: labels[i] for field, labels in beside.items()}
+            record |= {"outcome": outcome, "labels": list(row), "scores": list(row.values())}
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+    return len(read)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Unpack
 
 from verax.common.paths import as_path, files_named
 from verax.files.array_files import ArrayFile, ArrayFiles
@@ -12,7 +14,7 @@ from verax.files.column_files import ColumnFile
 from verax.files.formats.tables import ARRAYS, SourceTable, common_format, files_once
 from verax.files.predictions import Predictions
 from verax.files.source import Source
-from verax.inputs.reading import Reading
+from verax.inputs.reading import Keywords, Reading, takes_reading
 
 
 def read(path: str | Path | Sequence[str | Path], **options: Any) -> Predictions:
@@ -43,24 +45,16 @@ def read(path: str | Path | Sequence[str | Path], **options: Any) -> Predictions
     return open(path, **options).read()
 
 
+# The options of reading that files of predictions have.
+_OPTIONS = (
+    *("target", "probs", "classes", "weights", "groups", "by", "id", "positive", "ordered", "logits"),
+    *("normalize", "percent", "delimiter", "decimal", "invalid"),
+)
+
+
+@partial(takes_reading, names=_OPTIONS)
 def open(  # noqa: A001 - files.open is its name
-    path: str | Path | Sequence[str | Path],
-    *,
-    target: str | None = None,
-    probs: str | Sequence[str] | None = None,
-    classes: Sequence[Hashable] | None = None,
-    weights: str | None = None,
-    groups: str | Sequence[str] | None = None,
-    by: str | Sequence[str] = (),
-    id: str | Sequence[str] | None = None,  # noqa: A002
-    positive: str | None = None,
-    ordered: bool = False,
-    logits: bool = False,
-    normalize: bool = False,
-    percent: bool = False,
-    delimiter: str | None = None,
-    decimal: str = ".",
-    invalid: Literal["raise", "skip"] = "raise",
+    path: str | Path | Sequence[str | Path], **keywords: Unpack[Keywords]
 ) -> Source:
     r"""Look at a file of predictions and find out which column is what; no row is kept.
 
@@ -70,39 +64,7 @@ def open(  # noqa: A001 - files.open is its name
         CSV, TSV (also .gz, .bz2, .zst), Parquet (also a folder of part files), Arrow or Feather, JSON Lines,
         JSON (an array of objects), .npz, .npy; or a pattern such as `"shards/*.parquet"` that several files
         fit; or a list of these.
-    target : str, optional
-        The column of outcomes: positions or names of classes. For .npy: the file of outcomes.
-    probs : str or sequence of str, optional
-        The columns of probabilities, as names or patterns such as `"p_*"`; or one column of lists; or one
-        column, the probability of the second of two classes. By default found by name.
-    classes : sequence of labels, optional
-        The names of the classes: they pick and order the columns of that name, or name columns that are
-        only numbered.
-    weights : str, optional
-        The column of importance weights.
-    groups : str or sequence of two str, optional
-        The column of clusters whose rows belong together; two where they belong together in two ways.
-    by : str or sequence of str, default ()
-        Columns of subgroups.
-    id : str or sequence of str, optional
-        The column of names of rows; several where they identify rows together.
-    positive : str, optional
-        The event of two classes: the class of a single column of probabilities. By default the second.
-    ordered : bool, default False
-        Whether the classes must have a known order: given, that of numbers, or of an ordered dictionary.
-    logits : bool, default False
-        Whether to look for logits instead of probabilities.
-    normalize : bool, default False
-        Whether rows will be divided by their sums, so percentages are also looked for.
-    percent : bool, default False
-        Whether the columns hold percentages, which are divided by 100.
-    delimiter : str, optional
-        What separates the columns of CSV files; by default a comma, in TSV files a tab.
-    decimal : str, default "."
-        The decimal mark of CSV files.
-    invalid : {"raise", "skip"}, default "raise"
-        What to do with rows that are invalid or lack a value: refuse them, or leave them out. They are
-        counted and listed, and all other rows keep their numbers.
+    **keywords
 
     Returns
     -------
@@ -118,25 +80,7 @@ def open(  # noqa: A001 - files.open is its name
     >>> files.open(path).classes
     ('cat', 'dog')
     """
-    request = Reading(
-        lists=False,
-        target=target,
-        probs=probs,
-        classes=classes,
-        weights=weights,
-        groups=groups,
-        by=by,
-        id=id,
-        positive=positive,
-        ordered=ordered,
-        logits=logits,
-        normalize=normalize,
-        percent=percent,
-        delimiter=delimiter,
-        decimal=decimal,
-        invalid=invalid,
-    )
-    return open_source(path, request)
+    return open_source(path, replace(Reading.of(None, keywords), lists=False))
 
 
 def open_source(source: object, request: Reading) -> Source:

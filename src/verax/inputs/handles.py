@@ -20,8 +20,8 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, get_args, ge
 
 import numpy as np
 
+from verax.common.checks import in_digits
 from verax.common.packing import dump, load, refusing
-from verax.common.sizes import in_digits
 from verax.errors import InputError, Remedy, passing
 from verax.inputs.arrays import Ints
 from verax.inputs.rows import Rows, are_shared, at_fault, paired, places_of, some_of

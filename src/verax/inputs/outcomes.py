@@ -11,6 +11,7 @@ import numpy as np
 from verax.common.checks import is_whole
 from verax.errors import InputError, Offenders, Remedy, passing, show
 from verax.inputs.arrays import Array, Ints, kind_of, move_like, namespace_of, to_array, to_host, to_index
+from verax.inputs.groups import missing
 
 # What stands for an outcome that is none of the classes. The pass over the rows counts these.
 UNKNOWN = -1
@@ -401,19 +402,11 @@ def _plain_integers(y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if not any(isinstance(v, int) for v in values):
         return y
     absent = Offenders("y", "must have an outcome in every row", "missing")
-    absent.add(np.array([_is_missing(v) for v in values]), values, 0)
+    absent.add(missing(y), values, 0)
     if absent.count:
         raise absent.error()
     whole = all(isinstance(v, int) and abs(v) < 2**62 for v in values)
     return np.array(values, dtype=np.int64) if whole else y
-
-
-def _is_missing(value: object) -> bool:
-    try:
-        return value is None or bool(value != value)
-    except TypeError:
-        # The missing value of pandas is not equal or different to itself.
-        return True
 
 
 def _numbered(columns: tuple[Any, ...] | None, ordered: bool, kind: str) -> tuple[int, ...] | None:

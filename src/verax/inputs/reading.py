@@ -22,7 +22,7 @@ from verax.errors import InputError, Remedy, show
 from verax.inputs import reading_checks as checks
 from verax.inputs.cumulative import OUTPUTS
 from verax.inputs.reading_checks import PROBABILITIES, RATERS_ARE
-from verax.inputs.records.variants import RULES
+from verax.inputs.records.texts import RULES
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -75,9 +75,21 @@ class Option:
     choices: tuple[str, ...] = ()
 
 
-def _option(default: Any, panel: str, form: Form, help: str, **more: Any) -> Any:  # noqa: A002
+def _option(form: Form, panel: str, help: str, *, default: Any = None, **more: Any) -> Any:  # noqa: A002
     kind = more.pop("type", _TYPES[form])
     return field(default=default, metadata={"option": Option(help, kind, panel, form, **more)})
+
+
+def _flag(panel: str, help: str, *, default: Any = False, **more: Any) -> Any:  # noqa: A002
+    return _option("flag", panel, help, default=default, **more)
+
+
+_column: Callable[..., Any] = partial(_option, "text", "Columns", metavar="COLUMN")
+_graded: Callable[..., Any] = partial(_option, "text", "Graded answers", kinds=("grades",), metavar="COLUMN")
+
+
+def _listed(form: Form, help: str, **more: Any) -> Any:  # noqa: A002
+    return _option(form, "Top lists", help, kinds=("lists",), **more)
 
 
 _TYPES: dict[Form, str] = {
@@ -163,330 +175,225 @@ class Reading:
     classes = ["mild", "severe"]
     """
 
-    target: str | None = _option(
-        None,
-        "Columns",
-        "text",
+    target: str | None = _column(
         "Column of outcomes. By default the one with a usual name: label, target, y, ... For a .npy file "
         "of probabilities: the .npy file of outcomes.",
-        metavar="COLUMN",
         kinds=FORECASTS,
     )
     outcomes: str | None = _option(
-        None,
-        "Input",
         "file",
+        "Input",
         "Another file that holds the outcomes, matched by `id` or by order. `target` names its column.",
         kinds=FORECASTS,
         metavar="FILE",
     )
     raters: tuple[str, ...] = _option(
-        (),
-        "Columns",
         "each",
+        "Columns",
         "Columns with the labels of one rater each, in place of `target`, as names or as a pattern such as "
         "'rater_*'. Cells may be empty. A row is a case, with its mean loss over the raters.",
+        default=(),
         kinds=("raters",),
         metavar="COLUMNS",
     )
     raters_are: str = _option(
-        "labels",
-        "Columns",
         "text",
+        "Columns",
         "Content of the columns of `raters`: labels, or for each class the number of raters who chose it "
         "(counts) or their share (shares). Columns of numbers are named like the classes: 'n_*'.",
+        default="labels",
         kinds=("raters",),
         metavar="KIND",
         choices=RATERS_ARE,
     )
-    rater_column: str | None = _option(
-        None,
-        "Columns",
-        "text",
+    rater_column: str | None = _column(
         "Column of raters in a long table with a row for each label. It needs `label_column` and, for the "
         "case, `id`. Probabilities are the same in all rows of a case. The table is held in memory.",
         kinds=("raters",),
-        metavar="COLUMN",
     )
-    label_column: str | None = _option(
-        None,
-        "Columns",
-        "text",
-        "Column of labels in a long table of raters.",
-        kinds=("raters",),
-        metavar="COLUMN",
-    )
+    label_column: str | None = _column("Column of labels in a long table of raters.", kinds=("raters",))
     probs: tuple[str, ...] | Mapping[str, tuple[str, ...]] = _option(
-        (),
-        "Columns",
         "columns",
+        "Columns",
         "Columns of probabilities, as names or as a pattern such as 'p_*'; or one column of lists. By "
         "default found by name. Several models in one table: a name and columns for each. Top lists: the "
         "columns of their classes and of their probabilities, or the one that holds both.",
+        default=(),
         kinds=("distributions", "raters", "lists"),
         metavar="COLUMNS",
     )
     sets: tuple[str, ...] | Mapping[str, tuple[str, ...]] = _option(
-        (),
-        "Columns",
         "columns",
+        "Columns",
         "Prediction sets, in place of `probs`: a column that names the classes of each set, as a list or "
         "as 'a|b', with `classes`; or a column of 0 and 1 for each class, as names or as a pattern such as "
         "'in_*'.",
+        default=(),
         kinds=("sets",),
         metavar="COLUMNS",
     )
     id: str | tuple[str, ...] | None = _option(
-        None,
-        "Columns",
         "names",
+        "Columns",
         "Column that identifies rows; several, such as patient and visit, if they do so together.",
         metavar="COLUMN",
     )
-    weights: str | None = _option(None, "Columns", "text", "Column of weights.", metavar="COLUMN")
+    weights: str | None = _column("Column of weights.")
     weights_are: str = _option(
-        "importance",
-        "Columns",
         "text",
+        "Columns",
         "Meaning of weights: importance, or counts (a row of weight 3 is three rows).",
+        default="importance",
         metavar="KIND",
         choices=("importance", "counts"),
     )
     groups: str | tuple[str, str] | None = _option(
-        None,
-        "Columns",
         "names",
+        "Columns",
         "Column of clusters, such as patients, whose rows are resampled together; two columns, such as "
         "league and date, for two-way clustering.",
         metavar="COLUMN",
     )
     by: tuple[str, ...] = _option(
-        (),
-        "Columns",
         "each",
+        "Columns",
         "Columns of subgroups to score separately. age:4 cuts a column of numbers into 4 groups of about "
         "equal size.",
+        default=(),
         metavar="COLUMN",
     )
-    grades: str | Mapping[str, str] | None = _option(
-        None,
-        "Graded answers",
-        "text",
+    grades: str | Mapping[str, str] | None = _graded(
         "Column of grades, in place of probabilities: 1 and 0, true and false, or scores in `grade_range`. "
         "Empty cells were not graded. For evaluation logs, the metric name. Several models in one table: a "
         "column for each name, in Python.",
         type="str or dict",
-        kinds=("grades",),
-        metavar="COLUMN",
         flag="grade",
     )
     grade_range: tuple[float, float] = _option(
-        (0.0, 1.0),
-        "Graded answers",
         "pair",
+        "Graded answers",
         "Worst and best possible grade.",
+        default=(0.0, 1.0),
         kinds=("grades",),
         metavar="LOW,HIGH",
     )
-    answer: str | None = _option(
-        None,
-        "Graded answers",
-        "text",
-        "Column of answers, which are right if they equal `gold` as texts.",
-        kinds=("grades",),
-        metavar="COLUMN",
+    answer: str | None = _graded("Column of answers, which are right if they equal `gold` as texts.")
+    gold: str | None = _graded("Column of right answers, in place of `grades`.")
+    confidence_column: str | None = _graded("Column of confidences: the probability that an answer is right.")
+    model_column: str | None = _graded(
+        "Column of models or forecasters whose answers or predictions are stacked in one file."
     )
-    gold: str | None = _option(
-        None,
-        "Graded answers",
-        "text",
-        "Column of right answers, in place of `grades`.",
-        kinds=("grades",),
-        metavar="COLUMN",
+    task: str | None = _graded("Column of tasks: also compare within each, with Holm's correction over all.")
+    epoch: str | None = _graded(
+        "Column that numbers the repeats of a question; these are clustered by question."
     )
-    confidence_column: str | None = _option(
-        None,
-        "Graded answers",
-        "text",
-        "Column of confidences: the probability that an answer is right.",
-        kinds=("grades",),
-        metavar="COLUMN",
-    )
-    model_column: str | None = _option(
-        None,
-        "Graded answers",
-        "text",
-        "Column of models or forecasters whose answers or predictions are stacked in one file.",
-        kinds=("grades",),
-        metavar="COLUMN",
-    )
-    task: str | None = _option(
-        None,
-        "Graded answers",
-        "text",
-        "Column of tasks: also compare within each, with Holm's correction over all.",
-        kinds=("grades",),
-        metavar="COLUMN",
-    )
-    epoch: str | None = _option(
-        None,
-        "Graded answers",
-        "text",
-        "Column that numbers the repeats of a question; these are clustered by question.",
-        kinds=("grades",),
-        metavar="COLUMN",
-    )
-    ungraded: str = _option(
-        "bounds",
-        "Graded answers",
-        "text",
+    ungraded: str = _graded(
         "Answers that were not graded. bounds: leave them out, and show what they could change; exclude: "
         "leave them out, and count them; wrong: give them the worst grade.",
-        kinds=("grades",),
+        default="bounds",
         metavar="HOW",
         choices=UNGRADED,
     )
     classes: int | tuple[Hashable, ...] | None = _option(
-        None,
-        "Classes",
         "classes",
+        "Classes",
         "Class names, ordered classes lowest first; for top lists and prediction sets also their number.",
         metavar="A,B,C",
         kinds=FORECASTS,
     )
-    ordered: bool = _option(
-        False,
-        "Classes",
-        "flag",
-        "The classes are ordered: add ordinal scores.",
-        kinds=FORECASTS,
-    )
+    ordered: bool = _flag("Classes", "The classes are ordered: add ordinal scores.", kinds=FORECASTS)
     positive: str | None = _option(
-        None,
-        "Classes",
         "text",
+        "Classes",
         "The event of two classes: the class of a single column of probabilities, and the one that rates "
         "are about. By default the second.",
         kinds=("distributions", "raters"),
         metavar="CLASS",
     )
-    logits: bool = _option(
-        False, "Input", "flag", "The columns hold logits; the softmax is applied first.", kinds=FORECASTS
-    )
-    normalize: bool = _option(False, "Input", "flag", "Divide each row by its sum.", kinds=FORECASTS)
-    percent: bool = _option(False, "Input", "flag", "The columns hold percentages: divide by 100.")
+    logits: bool = _flag("Input", "The columns hold logits; the softmax is applied first.", kinds=FORECASTS)
+    normalize: bool = _flag("Input", "Divide each row by its sum.", kinds=FORECASTS)
+    percent: bool = _flag("Input", "The columns hold percentages: divide by 100.")
     outputs: str = _option(
-        PROBABILITIES,
-        "Input",
         "text",
+        "Input",
         "Content of the columns of `probs`: class probabilities, or those at thresholds of ordered "
         "classes, lowest first: P(Y <= k) (cumulative), P(Y > k) as CORAL returns them (exceedance), or "
         "P(Y > k | Y > k - 1) as CORN does (conditional).",
+        default=PROBABILITIES,
         kinds=("distributions", "raters"),
         metavar="KIND",
         choices=(PROBABILITIES, *OUTPUTS),
     )
-    invalid: str = _option(
-        "raise",
+    invalid: str = _flag(
         "Input",
-        "flag",
         "Leave out rows that are invalid or lack a value; they are counted.",
+        default="raise",
         flag="skip-invalid",
         value="skip",
         choices=("raise", "skip"),
     )
     delimiter: str | None = _option(
-        None,
-        "Input",
         "mark",
+        "Input",
         "Column separator of CSV files. By default a comma; in TSV files a tab.",
         metavar="CHAR",
     )
-    decimal: str = _option(".", "Input", "mark", "Decimal mark of CSV files.", metavar="CHAR")
-    lists: bool | None = _option(
-        None,
+    decimal: str = _option("mark", "Input", "Decimal mark of CSV files.", default=".", metavar="CHAR")
+    lists: bool | None = _flag(
         "Top lists",
-        "flag",
         "The predictions are top lists. By default they are where `classes` is a number, and in files "
         "whose records hold lists. In Python also a dict of the options below.",
+        default=None,
         type="bool or dict",
         kinds=("lists",),
         flag="-",
     )
-    shape: str | None = _option(
-        None,
-        "Top lists",
-        "text",
-        "Shape of the records, instead of recognising it.",
-        kinds=("lists",),
-        metavar="NAME",
-    )
-    position: int | None = _option(
-        None,
-        "Top lists",
+    shape: str | None = _listed("text", "Shape of the records, instead of recognising it.", metavar="NAME")
+    position: int | None = _listed(
         "whole",
         "Which generated token to read, counted from 0; -1 is the last. By default the first.",
-        kinds=("lists",),
         metavar="N",
     )
-    after: str | None = _option(
-        None,
-        "Top lists",
+    after: str | None = _listed(
         "text",
         "Read the token after this text, such as 'Answer:', in place of `position`. It is a regular "
         "expression; a group in it is the answer: 'Answer: ([A-D])'.",
-        kinds=("lists",),
         metavar="TEXT",
     )
-    last_match: bool = _option(
-        False,
-        "Top lists",
-        "flag",
-        "Use the last match of `after`.",
-        kinds=("lists",),
-    )
-    samples: str = _option(
-        "first",
-        "Top lists",
+    last_match: bool = _flag("Top lists", "Use the last match of `after`.", kinds=("lists",))
+    samples: str = _listed(
         "text",
         "Use of several sampled answers to a request: first, pool (average them; without log-probabilities, "
         "the share of each answer) or repeats (each is a row; those of one request form a group).",
-        kinds=("lists",),
+        default="first",
         metavar="HOW",
         choices=SAMPLES,
     )
-    per_length: bool = _option(
-        False,
+    per_length: bool = _flag(
         "Top lists",
-        "flag",
         "Divide log-likelihoods by the lengths of choices (lm-eval logs).",
         kinds=("lists", "grades"),
     )
-    merge_variants: str | None = _option(
-        None,
-        "Top lists",
+    merge_variants: str | None = _listed(
         "text",
         "Add the probabilities of variants of a class. same: identical text; space: ignore surrounding "
         "white space; case: ignore case as well; punctuation: ignore surrounding punctuation as well.",
-        kinds=("lists",),
         metavar="HOW",
         choices=tuple(RULES),
     )
-    missing: str = _option(
-        "raise",
+    missing: str = _flag(
         "Top lists",
-        "flag",
         "Leave out entries without a number.",
+        default="raise",
         kinds=("lists",),
         flag="omit-missing",
         value="omit",
         choices=("raise", "omit"),
     )
-    others: str = _option(
-        "raise",
+    others: str = _flag(
         "Top lists",
-        "flag",
         "Leave out entries that are not among `classes`.",
+        default="raise",
         kinds=("lists",),
         flag="omit-others",
         value="omit",
@@ -789,8 +696,9 @@ def _wrapped(text: str) -> str:
     return textwrap.fill(text, 110, initial_indent="    ", subsequent_indent="    ")
 
 
-def takes_reading(function: Callable[P, T]) -> Callable[P, T]:
+def takes_reading(function: Callable[P, T], names: Iterable[str] = OPTIONS) -> Callable[P, T]:
     """Show the fields of `Reading` that a function takes as `**keywords` one by one; refuse all others."""
+    names = tuple(names)
     own = inspect.signature(function)
     named = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
     types = Keywords.__annotations__
@@ -801,7 +709,7 @@ def takes_reading(function: Callable[P, T]) -> Callable[P, T]:
             default=_DEFAULTS[name],
             annotation=getattr(types[name], "__forward_arg__", types[name]),
         )
-        for name in OPTIONS
+        for name in names
     ]
     known = {each.name for each in (*named, *options)}
 
@@ -813,7 +721,7 @@ def takes_reading(function: Callable[P, T]) -> Callable[P, T]:
         return function(*args, **kwargs)
 
     checked.__signature__ = own.replace(parameters=[*named, *options])  # type: ignore[attr-defined]
-    checked.__doc__ = _with_options(function.__doc__)
+    checked.__doc__ = _with_options(function.__doc__, names)
     return checked
 
 
@@ -824,9 +732,9 @@ def unexpected(function: str, name: str, known: Iterable[str]) -> str:
     return f"{function}() got an unexpected keyword argument {name!r}{hint}"
 
 
-def _with_options(text: str | None) -> str:
+def _with_options(text: str | None, names: Iterable[str] = OPTIONS) -> str:
     """A documentation with the line `**keywords` replaced by what each option is."""
-    return (text or "").replace("    **keywords", textwrap.indent(described(), "    "))
+    return (text or "").replace("    **keywords", textwrap.indent(described(names), "    "))
 
 
 Reading.__doc__ = _with_options(Reading.__doc__)

@@ -13,7 +13,7 @@ from verax.errors import InputError
 from verax.inputs.arrays import Array, Bools, Floats, Ints, Namespace, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups
-from verax.inputs.lists.rows import ListFaults, ListRows, check_weights
+from verax.inputs.lists.rows import CheckedRows, ListFaults, ListRows
 from verax.inputs.sets.rows import SetRows
 from verax.inputs.skipping import take_rows
 
@@ -148,7 +148,7 @@ class ScoredBatch:
         return len(self.y)
 
 
-class ScoredRows:
+class ScoredRows(CheckedRows):
     """Questions with the losses of one model, by rule.
 
     A loss is NaN where the model was not graded. Questions that the model was not asked are `absent`. A
@@ -168,10 +168,6 @@ class ScoredRows:
         How many of them have no loss by each rule; by default those of questions without one.
     """
 
-    n_classes: int
-    weights: Array | None
-    groups: Groups | None
-
     def __init__(
         self,
         losses: Mapping[Any, Floats],
@@ -185,13 +181,11 @@ class ScoredRows:
         part: bool = False,
     ) -> None:
         n = len(next(iter(losses.values())))
-        self.xp: Namespace = np
         self.n_classes: int = n_classes
         self._losses: dict[Any, Floats] = dict(losses)
         self.absent: Bools = np.zeros(n, np.bool_) if absent is None else absent
         self._answers, self._ungraded = answers, ungraded
-        self.weights = None if weights is None else check_weights(weights, n, part=part)
-        self.groups = None if groups is None else Groups.of(groups, n)
+        self._take_in(n, weights, groups, part=part)
 
     @property
     def n_rows(self) -> int:
@@ -227,14 +221,6 @@ class ScoredRows:
             start,
             self.n_classes,
         )
-
-    def batches(self, rows: int) -> Iterator[ScoredBatch]:
-        """All rows, `rows` at a time."""
-        for start in range(0, self.n_rows, rows):
-            yield self.batch(start, min(start + rows, self.n_rows))
-
-    def check(self) -> None:
-        """Nothing is left to check."""
 
     def taken(self, places: Ints, weights: object, groups: Groups | None) -> ScoredRows:
         """Some of the rows, with their weights and groups."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from verax.common.caching import cached_property
 from verax.errors import InputError, Remedy
-from verax.files.formats.lakes import ArrowDataset, IcebergTable, delta_rows
+from verax.files.formats.columnar import ArrowDataset, IcebergTable, delta_rows
 from verax.files.formats.several import BatchReader, Places, check_columns
 from verax.files.formats.tables import LOOK, ROWS_AT_ONCE, SourceTable
 from verax.files.formats.texts import sliced

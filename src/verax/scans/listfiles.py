@@ -16,15 +16,12 @@ from verax.common.paths import arrow_file, files_named
 from verax.errors import InputError, RuleError
 from verax.files.formats.several import Places
 from verax.files.formats.tables import FORMATS, files_of, files_once
-from verax.files.lists.distributions import distributions
-from verax.files.lists.listfile import ListFile
-from verax.files.lists.longform import LONG, is_long
-from verax.files.lists.opening import read_lists
+from verax.files.lists.listfile import ListFile, distributions
+from verax.files.lists.opening import read_lists, records_of_piece
 from verax.files.lists.parts import ListParts
 from verax.files.lists.recognising import has_lists, open_shaped
-from verax.files.lists.several import records_of_piece
 from verax.files.lists.streams import ending
-from verax.files.lists.wide import WIDE
+from verax.files.lists.tables import LONG, WIDE, is_long
 from verax.files.lists.words import added, counted, ungrouped_questions
 from verax.files.predictions import Predictions
 from verax.files.two_models import TwoModels

@@ -14,12 +14,11 @@ import pyarrow as pa
 from verax._settings import settings
 from verax.errors import InputError
 from verax.files.formats.tables import SourceTable
-from verax.files.lists.columns import lists_of_columns
 from verax.files.lists.listfile import ListFile
-from verax.files.lists.longform import find_columns
-from verax.files.lists.parts import ListParts
+from verax.files.lists.parts import ListParts, lists_of_columns
 from verax.files.lists.recognising import shape_of_records
 from verax.files.lists.streams import LOOK, RecordStream, records_of
+from verax.files.lists.tables import find_columns
 from verax.inputs.arrays import Ints
 from verax.inputs.handles import Part
 from verax.inputs.reading import Reading, each_name

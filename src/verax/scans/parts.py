@@ -13,14 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from verax.errors import InputError
-from verax.files.column_files import ColumnFile
-from verax.files.column_reader import ColumnReader
+from verax.files.column_files import ColumnFile, ColumnReader
 from verax.files.formats.tables import SourceTable
 from verax.files.joining import with_classes_of
 from verax.files.predictions import Predictions
-from verax.files.scoring import forecasts_of, with_id
 from verax.files.set_columns import set_rows_of
-from verax.files.source import rows_at_a_time
+from verax.files.source import forecasts_of, rows_at_a_time, with_id
 from verax.inputs.arrays import Ints
 from verax.inputs.handles import Part
 from verax.inputs.reading import Reading, each_name

@@ -14,8 +14,15 @@ from verax.files.formats.tables import LOOK
 from verax.inputs.handles import Handle
 from verax.scans.frames import classes_of
 from verax.scans.options import ScanOptions
-from verax.scans.partitions import PartitionedHandle, PartitionTask, RefusedError, refusal_in
-from verax.scans.workers import check_answers, last_of, question
+from verax.scans.partitions import (
+    PartitionedHandle,
+    PartitionTask,
+    RefusedError,
+    check_answers,
+    last_of,
+    question,
+    refusal_in,
+)
 
 Batches = Iterator[Any]
 # How many modules this process had when they were last left out of collections.

@@ -11,8 +11,7 @@ from typing import Any, ClassVar, ParamSpec, Unpack
 
 import numpy as np
 
-from verax.common.checks import check_n_classes
-from verax.common.sizes import MOST_CLASSES, MOST_SETS, in_digits
+from verax.common.checks import MOST_CLASSES, MOST_SETS, check_n_classes, in_digits
 from verax.engines.arrays import compute, formula_for
 from verax.engines.differences import PairedTally
 from verax.engines.scan import scan_rows

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from verax.common.checks import check_choice, check_n_classes, check_number
-from verax.common.sizes import MOST_SETS
+from verax.common.checks import MOST_SETS, check_choice, check_n_classes, check_number
 from verax.engines.lists import FINE, Answered
 from verax.engines.stats import RowStats
 from verax.errors import InputError, RuleError, show

@@ -7,8 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from verax.common.checks import check_count
-from verax.common.sizes import as_float
+from verax.common.checks import as_float, check_count
 from verax.engines.stats import RowStats
 from verax.engines.tally import RuleSums
 from verax.errors import InputError, Remedy, show

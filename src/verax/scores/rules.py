@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal, get_args
 
-from verax.common.checks import check_choice, check_flag, check_number
-from verax.common.sizes import as_float
+from verax.common.checks import as_float, check_choice, check_flag, check_number
 from verax.engines.stats import RowStats
 from verax.errors import Remedy
 from verax.inputs.arrays import Array

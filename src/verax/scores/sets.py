@@ -12,8 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from verax.common.checks import check_number
-from verax.common.sizes import as_float
+from verax.common.checks import as_float, check_number
 from verax.engines.stats import RowStats
 from verax.inputs.arrays import Array, Bools, Floats
 from verax.inputs.sets.sets import Sets

@@ -10,8 +10,7 @@ from verax.common.packages import exports
 if TYPE_CHECKING:
     from verax.selection.blocks import HBlockSplit, Parts
     from verax.selection.choice import Best, Correlation, Selection, Stop
-    from verax.selection.history import History
-    from verax.selection.over_folds import select_over_folds
+    from verax.selection.history import History, select_over_folds
     from verax.selection.predictions import RefinementLoss
     from verax.selection.stopping import EarlyStopping
     from verax.selection.windows import Windows, sliding_windows
@@ -47,7 +46,7 @@ __getattr__, __dir__ = exports(
         "Selection": "choice",
         "Stop": "choice",
         "Windows": "windows",
-        "select_over_folds": "over_folds",
+        "select_over_folds": "history",
         "sliding_windows": "windows",
     },
 )

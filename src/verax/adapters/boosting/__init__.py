@@ -16,10 +16,11 @@ from verax.common.packages import exports
 if TYPE_CHECKING:
     from verax.adapters.boosting.catboost import catboost_metric, catboost_objective
     from verax.adapters.boosting.classifier import LightGBMClassifier
-    from verax.adapters.boosting.scores import probabilities, start_scores
     from verax.adapters.boosting.trees import (
         lightgbm_metric,
         lightgbm_objective,
+        probabilities,
+        start_scores,
         xgboost_metric,
         xgboost_objective,
     )
@@ -46,8 +47,8 @@ __getattr__, __dir__ = exports(
         "catboost_objective": "catboost",
         "lightgbm_metric": "trees",
         "lightgbm_objective": "trees",
-        "probabilities": "scores",
-        "start_scores": "scores",
+        "probabilities": "trees",
+        "start_scores": "trees",
         "xgboost_metric": "trees",
         "xgboost_objective": "trees",
     },

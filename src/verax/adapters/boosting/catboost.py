@@ -14,9 +14,15 @@ from typing import Any
 import numpy as np
 
 from verax._settings import settings
-from verax.adapters.boosting.orders import Names, Order, require_order
-from verax.adapters.boosting.scores import probabilities
-from verax.adapters.boosting.trees import FLAT, check_objective, matching_scale
+from verax.adapters.boosting.trees import (
+    FLAT,
+    Names,
+    Order,
+    check_objective,
+    matching_scale,
+    probabilities,
+    require_order,
+)
 from verax.analyses.refinement.epochs import RefinementLoss
 from verax.common.checks import check_flag
 from verax.engines.slopes import fuse_slopes

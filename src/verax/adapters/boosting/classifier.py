@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from verax.adapters.boosting.scores import probabilities
+from verax.adapters.boosting.trees import probabilities
 
 if TYPE_CHECKING:
     from verax.common.packages import Untyped as LGBMClassifier

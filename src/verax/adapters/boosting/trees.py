@@ -2,23 +2,122 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
 import numpy as np
 
-from verax.adapters.boosting.orders import Names, Order, require_order
 from verax.analyses.refinement.epochs import RefinementLoss
-from verax.common.checks import check_flag, check_number
+from verax.common.checks import check_flag, check_n_classes, check_number
 from verax.errors import InputError, passing
-from verax.inputs.arrays import Array
+from verax.inputs.arrays import Array, Floats, kind_of, to_array, to_host
+from verax.inputs.forecasts import Forecasts
 from verax.inputs.lists.rows import check_weights
+from verax.inputs.lists.vocabulary import positions
+from verax.inputs.outcomes import check_classes
 from verax.inputs.validity import Unity
 from verax.scores.base import Rule
 from verax.scores.gradients.compiled import Scaling
 from verax.scores.gradients.logits import check_trainable, derivatives
 from verax.scores.registry import log_score, name_of, parse
+
+Names = Sequence[Hashable]
+
+
+@dataclass(frozen=True)
+class Order:
+    """How positions that a library passes become positions in the caller's order, and back.
+
+    Attributes
+    ----------
+    positions : tuple of int
+        For each position of the library, that of the same class in the caller's order.
+    """
+
+    positions: tuple[int, ...]
+
+    @classmethod
+    def of(cls, order: Names | None, coded: Names | None = None) -> Order | None:
+        """The order that a caller lists, lowest class first; `coded` is that of the library."""
+        if order is None:
+            return None
+        names = _checked(order, "order")
+        listed = _sorted(names) if coded is None else _checked(coded, "class_names")
+        if set(listed) != set(names):
+            raise InputError(
+                "must name the same classes as `order`",
+                argument="class_names",
+                kind="label",
+                values=sorted(set(listed) ^ set(names), key=str),
+            )
+        # Rules that know an order are the same for the reversed one, so two classes are left as they are.
+        return cls((0, 1) if len(names) == 2 else tuple(map(names.index, listed)))
+
+    @property
+    def as_it_is(self) -> bool:
+        """Whether the library has the classes in the caller's order already."""
+        return self.positions == tuple(range(len(self.positions)))
+
+    def outcomes(self, y: Array) -> Array:
+        """Positions of the library as positions of the order; wrong ones are left for others to name."""
+        y = np.asarray(y)
+        if self.as_it_is or not np.isin(y, np.arange(len(self.positions))).all():
+            return y
+        return np.asarray(self.positions)[y.astype(np.int64)]
+
+    def columns(self, scores: Array) -> Array:
+        """Columns of the library in the order; a single one is that of class 1 of two."""
+        given = 2 if scores.ndim == 1 else scores.shape[1]
+        if given != len(self.positions):
+            raise InputError(
+                "must list the classes of the training data, all of them",
+                argument="order",
+                kind="length",
+                found=f"it lists {len(self.positions)}, and the model has {given}",
+            )
+        return scores if self.as_it_is else scores[:, np.argsort(self.positions)]
+
+    def back(self, values: Array) -> Array:
+        """What was computed for columns of the order, in the columns of the library."""
+        return values if self.as_it_is else values[:, list(self.positions)]
+
+
+def require_order(rule: Rule, n_classes: int, passes: str) -> None:
+    """Refuse an ordinal rule where nothing tells the order. Two classes have none that matters."""
+    if rule.ordinal and n_classes > 2:
+        raise InputError(
+            f"must list the classes, lowest first: {name_of(rule)} is ordinal, and {passes} passes the "
+            "positions of labels, by which texts may be in the order of the alphabet",
+            argument="order",
+            kind="order",
+            remedies=[passing("for labels 0, 1, 2, or the names of the classes", order=[0, 1, 2])],
+        )
+
+
+def _checked(names: Names, argument: str) -> tuple[Hashable, ...]:
+    try:
+        n = len(names)
+    except TypeError:
+        # What has no length is refused as what it is.
+        n = 0
+    try:
+        listed = check_classes(names, n)
+    except InputError as error:
+        raise error.replace(argument=argument) from None
+    assert listed is not None
+    return listed
+
+
+def _sorted(names: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
+    try:
+        return tuple(sorted(names))  # type: ignore[type-var]
+    except TypeError:
+        raise InputError(
+            "must hold labels of one type, which the library can sort", argument="order", kind="type"
+        ) from None
+
 
 # XGBoost maximises metrics whose names begin with these, and splits its lines at blanks.
 _MAXIMISED = ("auc", "pre", "map", "ndcg")
@@ -360,3 +459,94 @@ def _refuse_probabilities(scores: Array) -> None:
             values=[True],
             remedies=[passing(logits=False)],
         )
+
+
+# The libraries train one tree per class and round; more classes than this are a mistake.
+_MOST_CLASSES = 10**6
+
+
+def probabilities(scores: object, start: object = 0.0) -> Floats:
+    """The probabilities of raw scores: softmax of rows, logistic function of a column.
+
+    Parameters
+    ----------
+    scores : array_like of shape (N, K) or (N,)
+        Raw scores (margins, approxes); a single column of a binary problem.
+    start : array_like, default 0.0
+        What was passed as `init_score` and is not part of the model; see `start_scores`.
+
+    Returns
+    -------
+    array of shape (N, K)
+        The probabilities; K = 2 in a binary problem.
+
+    Examples
+    --------
+    >>> probabilities([[0.0, 0.0, 0.0]]).round(3).tolist()
+    [[0.333, 0.333, 0.333]]
+    >>> probabilities([0.0, 2.0]).round(3).tolist()
+    [[0.5, 0.5], [0.119, 0.881]]
+    """
+    z, first = _to_floats(scores, "scores"), _to_floats(start, "start")
+    try:
+        z = z + first
+    except ValueError:
+        raise InputError(
+            "must be one number, or one per class, or have the shape of the scores",
+            argument="start",
+            kind="length",
+            found=f"the shapes are {first.shape} and {z.shape}",
+        ) from None
+    n = len(z) if z.ndim else 0
+    try:
+        forecasts = Forecasts(np.zeros(n, np.int64), z, logits=True)
+        forecasts.check()
+    except InputError as error:
+        raise error.replace(argument="scores") from None
+    return np.asarray(forecasts.batch(0, n).p)
+
+
+def _to_floats(x: object, argument: str) -> Floats:
+    array = to_host(to_array(x, argument)[0])
+    if kind_of(array) not in ("real", "integer", "bool"):
+        raise InputError(
+            "must hold real numbers", argument=argument, kind="type", found=f"its type is {array.dtype}"
+        )
+    return array.astype(np.float64)
+
+
+def start_scores(y: object, n_classes: int, weights: object | None = None) -> Floats:
+    """Raw scores of the class frequencies, as a starting point of training.
+
+    XGBoost and LightGBM start there with their own objectives, and at zero with yours. Half a case is
+    added to every class, so that a class that does not occur has a finite score.
+
+    Parameters
+    ----------
+    y : array_like of shape (N,)
+        Outcomes: class positions 0..K-1.
+    n_classes : int
+        The number of classes, K.
+    weights : array_like of shape (N,), optional
+        Importance weights of the rows, not negative, not all zero. Only their ratios matter.
+
+    Returns
+    -------
+    array of shape (K,) or ()
+        The scores; of a binary problem one, the log odds of class 1.
+
+    Examples
+    --------
+    >>> start_scores([0, 0, 0, 1], 2).round(3).tolist()
+    -0.847
+    """
+    k = check_n_classes(n_classes, most=_MOST_CLASSES)
+    try:
+        outcomes = positions(y, k)
+    except InputError as error:
+        raise error.replace(remedies=()) from None
+    counts = np.bincount(
+        outcomes, None if weights is None else check_weights(weights, outcomes.size), minlength=k
+    )
+    logs = np.log(counts + 0.5)
+    return np.asarray(logs[1] - logs[0] if k == 2 else logs - logs.mean())

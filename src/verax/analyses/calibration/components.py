@@ -8,9 +8,9 @@ from typing import ClassVar
 from verax.analyses.calibration.sources import LISTED, UNLISTED
 from verax.analyses.calibration.uncertainty import Uncertainty
 from verax.common.caching import cached_property
+from verax.common.checks import in_digits
 from verax.common.faces import Brief, Hidden, Maybe
 from verax.common.results import Result
-from verax.common.sizes import in_digits
 from verax.common.texts import bound
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
 from verax.inference.intervals import Interval, Resampled, Resampling

@@ -17,9 +17,9 @@ from verax.analyses.calibration.components import Components
 from verax.analyses.calibration.events import Split
 from verax.analyses.calibration.sums import SummedEvent
 from verax.analyses.calibration.uncertainty import SecondLook
+from verax.common.checks import in_digits
 from verax.common.faces import Hidden, Merged
 from verax.common.results import Result
-from verax.common.sizes import in_digits
 from verax.display.tables import NO_HEADING, Column, FrameKind, Table, Tabled, band_columns, stacked
 from verax.inference.intervals import Resampling
 from verax.inputs.arrays import Floats

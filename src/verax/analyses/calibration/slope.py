@@ -21,9 +21,8 @@ from verax.analyses.calibration.sources import ANY, WHOLE, ListEvents, check_pla
 from verax.analyses.parts import scaled
 from verax.analyses.units import CountedUnits, IndependentUnits, dot, sums_at
 from verax.analyses.unitsums import SpreadRecipe, UnitColumns, UnitRecipe, UnitSums, check_weight
-from verax.common.checks import check_flag
+from verax.common.checks import check_flag, in_digits
 from verax.common.packing import UnreadableError
-from verax.common.sizes import in_digits
 from verax.common.specs import Ends, Valued, Whole
 from verax.common.summaries import Summary, merges
 from verax.engines.keyed import Keyed, Run

@@ -24,8 +24,7 @@ import numpy as np
 from verax.analyses.binary import BinaryEvent
 from verax.analyses.calibration.events import Split, binary_events, event_names, split
 from verax.analyses.parts import checked, dense, known_valid, probabilities, scaled, seen
-from verax.common.checks import check_count
-from verax.common.sizes import as_float
+from verax.common.checks import as_float, check_count
 from verax.errors import InputError, Remedy, RuleError
 from verax.inputs.arrays import Floats, Ints, to_host
 from verax.inputs.forecasts import Forecasts

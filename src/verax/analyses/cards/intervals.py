@@ -13,7 +13,7 @@ from verax.common.caching import cached_property
 from verax.engines.clusters import Clusters, both_ways
 from verax.engines.counts import Counts
 from verax.engines.tally import RuleSums
-from verax.inference.bootstrap import bootstrap_interval, resampled_metrics, smoothed
+from verax.inference.bootstrap import bootstrap_interval, metric_variances, resampled_metrics, smoothed
 from verax.inference.intervals import (
     Interval,
     Resampling,
@@ -28,7 +28,6 @@ from verax.inference.intervals import (
     t_quantile,
     wilson,
 )
-from verax.inference.jackknife import metric_variances
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import GroupCount, in_words
 from verax.scores.cells import table_metrics

@@ -11,7 +11,7 @@ import numpy as np
 from verax.analyses.cards.lines import CardLine
 from verax.analyses.cards.scorecard import Scorecard
 from verax.common.caching import cached_property
-from verax.common.sizes import in_digits
+from verax.common.checks import in_digits
 from verax.common.specs import Text, Whole
 from verax.common.summaries import fields_of, register
 from verax.engines.stats import Formula

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from verax.common.caching import cached_property
-from verax.common.sizes import as_float
+from verax.common.checks import as_float
 from verax.engines.stats import RowStats
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.inputs.lists.pooling import Pool, PoolKind

@@ -19,8 +19,7 @@ from verax.analyses.comparison.records import Difference
 from verax.analyses.listfaults import faults_in
 from verax.analyses.units import IndependentUnits
 from verax.analyses.unitsums import UnitColumns, UnitRecipe, UnitSums, means_of
-from verax.common.checks import check_count, check_flag, check_number
-from verax.common.sizes import in_digits
+from verax.common.checks import check_count, check_flag, check_number, in_digits
 from verax.common.specs import Whole
 from verax.common.summaries import Summary, merges
 from verax.display.tables import Column, Table, Tabled

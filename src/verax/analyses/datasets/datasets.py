@@ -16,7 +16,7 @@ from verax.engines.pieces import all_pairs
 from verax.errors import InputError, Remedy, join, show
 from verax.inference.estimates import holm
 from verax.inference.intervals import Interval, Resampling, bounded, few
-from verax.inference.signedranks import (
+from verax.inference.signflips import (
     Friedman,
     dirichlet_weights,
     friedman,

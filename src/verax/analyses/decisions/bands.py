@@ -17,8 +17,8 @@ import numpy as np
 
 from verax.analyses.units import CountedUnits
 from verax.common.caching import cached_property
+from verax.inference.bootstrap import widest
 from verax.inference.intervals import t_quantile
-from verax.inference.simultaneous import widest
 from verax.inputs.arrays import Bools, Floats, Ints
 
 # A band is for thresholds at which at least this number of rows, in effect, have a factor.

@@ -19,7 +19,7 @@ from verax.analyses.monitoring.steps import (
     Scope,
     Step,
 )
-from verax.inference.betting import STAKES, adjusted, log_capital, log_factors
+from verax.inference.sequences import BETS, adjusted, log_capital, log_factors
 from verax.inputs.arrays import Bools, Floats
 from verax.kernels.monitoring import BINS
 
@@ -174,7 +174,7 @@ class Capital:
     def fresh(cls, n_events: int, share: float, *, restarts: bool) -> Capital:
         """Before the first bet; detectors that restart begin with nothing."""
         start = -np.inf if restarts else 0.0
-        n = len(STAKES)
+        n = len(BETS)
         bins = np.zeros((n_events, BINS, 2))
         return cls(np.full(n, start), np.full((n_events, len(DIRECTIONS), n), start), bins, share)
 
@@ -383,7 +383,7 @@ class Ledger:
 
     def restore(self, stored: Sequence[Mapping[str, Any]]) -> None:
         """The capital as it was stored."""
-        n, e = len(STAKES), len(self.events)
+        n, e = len(BETS), len(self.events)
         shapes = {"loss": (n,), "events": (e, len(DIRECTIONS), n), "bins": (e, BINS, 2)}
         for each in stored:
             column, label = each["scope"]

@@ -25,8 +25,8 @@ from verax.analyses.monitoring.steps import (
     Scope,
     Step,
 )
-from verax.inference.betting import log_factors
 from verax.inference.intervals import Interval, t_quantile
+from verax.inference.sequences import log_factors
 from verax.inputs.arrays import Floats
 from verax.kernels.monitoring import BINS
 

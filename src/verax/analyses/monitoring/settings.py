@@ -13,7 +13,7 @@ from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.monitoring.steps import Tolerated, Unit
 from verax.common.checks import check_choice, check_flag, check_number
 from verax.errors import InputError, Remedy, join, passing
-from verax.inference.betting import upper_mean
+from verax.inference.sequences import upper_mean
 from verax.inputs.arrays import Floats
 from verax.scores.base import Rule
 from verax.scores.registry import headline_rule, name_of, parse

@@ -18,8 +18,8 @@ import numpy as np
 
 from verax.analyses.decisions.bands import States
 from verax.common.caching import cached_property
+from verax.inference.bootstrap import widest
 from verax.inference.intervals import t_quantile
-from verax.inference.simultaneous import widest
 from verax.inputs.arrays import Bools, Floats
 from verax.scores.metrics import METRICS, DecisionMetric
 

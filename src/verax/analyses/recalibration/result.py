@@ -17,9 +17,9 @@ from verax.analyses.recalibration.records import BEST, MEANINGS, METHOD_TITLES, 
 from verax.analyses.recalibration.storing import FORMAT, VERSION, facts_in
 from verax.analyses.stored import StoredAsJson
 from verax.analyses.words import alike, percent, percent_span, said
+from verax.common.checks import in_digits
 from verax.common.faces import Hidden
 from verax.common.paths import as_path
-from verax.common.sizes import in_digits
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, interval_head
 from verax.errors import InputError, Remedy, show
 from verax.inference.findings import Claim, Finding, NextStep, Verdict

@@ -9,8 +9,8 @@ from typing import Any
 
 from verax.analyses.recalibration.records import METHOD_TITLES, Gain, undecided
 from verax.analyses.recalibration.result import Recalibration
+from verax.common.checks import in_digits
 from verax.common.faces import Hidden
-from verax.common.sizes import in_digits
 from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_interval
 from verax.inference.findings import Claim, Finding, NextStep
 from verax.inference.intervals import Interval

@@ -10,7 +10,7 @@ from itertools import accumulate, islice
 
 import numpy as np
 
-from verax.common.sizes import as_float
+from verax.common.checks import as_float
 from verax.inputs.arrays import Floats
 from verax.inputs.lists.rows import ListRows
 from verax.inputs.lists.vocabulary import UNLISTED

@@ -26,8 +26,7 @@ from verax.analyses.sets.summaries import (
     units_by_label,
 )
 from verax.analyses.unitsums import UnitSums, check_weight
-from verax.common.checks import check_flag
-from verax.common.sizes import as_float
+from verax.common.checks import as_float, check_flag
 from verax.errors import InputError, Remedy
 from verax.inference.estimates import holm
 from verax.inference.intervals import Interval, between, check_confidence, padded, skewed, t_quantile

@@ -10,7 +10,7 @@ import numpy as np
 
 from verax.analyses.parts import scaled
 from verax.analyses.unitsums import UnitColumns, UnitRecipe, UnitSums
-from verax.common.sizes import as_float
+from verax.common.checks import as_float
 from verax.common.summaries import Summary, merges
 from verax.engines.clusters import ByLabel, GroupLabels
 from verax.engines.sets import NO_ORDER, ends_of

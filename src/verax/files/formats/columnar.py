@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.ipc as paipc
 
+from verax.common.packages import needed
 from verax.common.paths import arrow_file, check_regular
 from verax.common.remote import RemotePath
+from verax.errors import InputError, Remedy
+from verax.files.formats.several import Places
 from verax.files.formats.texts import sliced
 
 if TYPE_CHECKING:
@@ -89,3 +92,112 @@ def _each(reader: Any) -> Iterator[Any]:
     if isinstance(reader, paipc.RecordBatchFileReader):
         return (reader.get_batch(i) for i in range(reader.num_record_batches))
     return iter(reader)
+
+
+DELTA, ICEBERG = "Delta Lake", "Iceberg"
+# What a data set reads ahead: more would hold whole files.
+_AHEAD = {"batch_readahead": 4, "fragment_readahead": 1}
+
+
+def lake_of(path: Path) -> str | None:
+    """What kind of table a folder is, or the file that states its current version; None for anything else.
+
+    Which version of an Iceberg table is the current one is known to its catalog; without one, to a file.
+    """
+    if path.name.endswith(".metadata.json") and path.parent.name == "metadata":
+        return ICEBERG
+    if not path.is_dir():
+        return None
+    if (path / "_delta_log").is_dir():
+        return DELTA
+    return ICEBERG if (path / "metadata" / "version-hint.text").is_file() else None
+
+
+class ArrowDataset:
+    """A data set of Arrow, whose rows are known by the file they are in."""
+
+    schema: Any
+
+    n_rows = None
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset, self.schema = dataset, dataset.schema
+        self._places = Places()
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """All rows of these columns, up to `rows` at a time."""
+        start, before = 0, None
+        scanner = self._dataset.scanner(columns=list(columns), batch_size=rows, **_AHEAD)
+        for tagged in scanner.scan_batches():
+            path = getattr(tagged.fragment, "path", "") or "a table in memory"
+            if path != before:
+                self._places.note(start, path)
+            before = path
+            start += tagged.record_batch.num_rows
+            yield tagged.record_batch
+
+    def place_of(self, row: int) -> str:
+        """The file that a row is in."""
+        return self._places.of(row)
+
+
+def delta_at(path: Path) -> ArrowDataset:
+    """The current version of a Delta table in a folder."""
+    deltalake = needed("deltalake", "A Delta table", "delta")
+    with _explained(DELTA, path):
+        table = deltalake.DeltaTable(str(path))
+    return delta_rows(table)
+
+
+def delta_rows(table: Any) -> ArrowDataset:
+    """The rows of a Delta table, without those that were deleted."""
+    with _explained(DELTA):
+        # Refused where rows are marked as deleted beside the files.
+        return ArrowDataset(table.to_pyarrow_dataset())
+
+
+class IcebergTable:
+    """The rows of an Iceberg table as it is now, without those that were deleted."""
+
+    n_rows = None
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+        current = table.current_snapshot()
+        self._snapshot = None if current is None else current.snapshot_id
+        with _explained(ICEBERG):
+            self.schema: Any = table.schema().as_arrow()
+
+    @classmethod
+    def at(cls, path: Path) -> IcebergTable:
+        """The table whose folder, or file of metadata, this is."""
+        tables = needed("pyiceberg.table", "An Iceberg table", "iceberg")
+        with _explained(ICEBERG, path):
+            table = tables.StaticTable.from_metadata(str(path))
+        return cls(table)
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """All rows of these columns, up to `rows` at a time."""
+        with _explained(ICEBERG):
+            chosen = self._table.scan(selected_fields=tuple(columns), snapshot_id=self._snapshot)
+            for batch in chosen.to_arrow_batch_reader():
+                yield from sliced(batch.select(list(columns)), rows)
+
+
+@contextmanager
+def _explained(kind: str, path: Path | None = None) -> Iterator[None]:
+    """What the library of a table refuses, in one line; it never reads rows that were deleted."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        found = (str(error).splitlines() or [type(error).__name__])[0][:160].rstrip(". ")
+        raise InputError(
+            f"The table of {kind} cannot be read by its library",
+            argument="path",
+            kind="file",
+            found=found,
+            source="" if path is None else str(path),
+            remedies=[Remedy("Write its rows to Parquet files.")],
+        ) from None

@@ -21,9 +21,8 @@ from verax.common.paths import UnchangedFiles, refusing_wrong_names
 from verax.errors import InputError, MissingPackageError, Remedy, join, show
 from verax.files import column_roles
 from verax.files.arrow import view
-from verax.files.formats.columnar import Arrow, Parquet
-from verax.files.formats.excel import Excel
-from verax.files.formats.lakes import DELTA, ICEBERG, IcebergTable, delta_at, lake_of
+from verax.files.formats.archives import Excel
+from verax.files.formats.columnar import DELTA, ICEBERG, Arrow, IcebergTable, Parquet, delta_at, lake_of
 from verax.files.formats.several import BatchReader, Files, Located, Peeked, files_in, refuse_tables
 from verax.files.formats.texts import COMPRESSED, Csv, JsonDocument, JsonLines
 from verax.inputs.reading import Reading

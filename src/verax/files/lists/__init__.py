@@ -1,7 +1,6 @@
 """Files with a list per row: responses of language models, outputs of classifiers, ranked runs."""
 
-from verax.files.lists.distributions import distributions
-from verax.files.lists.listfile import ListFile
+from verax.files.lists.listfile import ListFile, distributions
 from verax.files.lists.opening import holds_lists, open_lists
 
 __all__ = ["ListFile", "distributions", "holds_lists", "open_lists"]

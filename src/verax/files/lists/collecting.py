@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from verax.common.sizes import as_float
+from verax.common.checks import as_float
 from verax.errors import SHOWN_ROWS, InputError, Kind, Remedy, join, passing, show
 from verax.inputs.lists.ragged import offsets_of
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.lists.vocabulary import ClassVocabulary, in_order
 from verax.inputs.reading import Reading
 from verax.inputs.records.record import SKIP, Listed, RecordError, Shape, advised, repeated
-from verax.inputs.records.variants import merger
+from verax.inputs.records.texts import merger
 from verax.inputs.skipping import REASONS, Skipped
 from verax.inputs.validity import Rescaled, Unity
 

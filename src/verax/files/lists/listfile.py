@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from verax.common.sizes import as_float
+from verax.common.checks import as_float
 from verax.errors import InputError
+from verax.files.predictions import Predictions, Roles
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.skipping import Skipped
 from verax.inputs.validity import Unity
@@ -139,3 +140,26 @@ class ListFile:
             "skipped": None if self.skipped is None else self.skipped.to_dict(),
             "notes": list(self.notes),
         }
+
+
+def distributions(read: ListFile) -> Predictions:
+    """The rows of a file whose lists `are_distributions`: no class is unlisted, so nothing is padded."""
+    classes = read.classes
+    y = np.array(read.y)
+    if classes is not None and not any(isinstance(name, int) for name in classes):
+        place = {name: i for i, name in enumerate(classes)}
+        y = np.array([place[name] for name in read.y])
+    names = tuple(map(str, range(read.lists.n_classes) if classes is None else classes))
+    return Predictions(
+        read.path,
+        y,
+        read.probabilities(),
+        classes,
+        Roles(target=read.outcome, probs=names, id=read.id_field, by=tuple(read.by)),
+        read.weights,
+        read.groups,
+        dict(read.by),
+        None if read.ids is None else np.array(read.ids),
+        rows=read.places if read.skipped is not None else None,
+        skipped=read.skipped,
+    )

@@ -2,43 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Literal, Unpack
+from typing import Any, Unpack
 
-from verax.common.checks import is_whole
 from verax.common.paths import files_named
 from verax.errors import InputError, show
+from verax.files.formats.several import Places
 from verax.files.lists.listfile import ListFile
 from verax.files.lists.reading import RecordReader
 from verax.files.lists.recognising import has_lists, open_shaped
-from verax.files.lists.several import read_several
-from verax.inputs.reading import Keywords, Reading
+from verax.files.lists.streams import RecordStream
+from verax.inputs.reading import Keywords, Reading, takes_reading
 
 
+def records_of_piece(
+    path: Path, paths: Sequence[Path], settings: Reading, shape: str
+) -> Iterator[tuple[int, Any]]:
+    """The records of one of several files, with their numbers in it; an empty file has none.
+
+    Files whose records have another shape than the first file are refused.
+    """
+    try:
+        stream, own, _ = open_shaped(path, settings)
+    except InputError as error:
+        # Files may be empty where others are not.
+        if error.kind == "file" and len(paths) > 1 and path.stat().st_size == 0:
+            return
+        raise
+    if own.name != shape:
+        raise InputError(
+            "All files must have records of one shape",
+            argument="source",
+            kind="file",
+            found=f"{paths[0]} has {shape}, {path} has {own.name}",
+        )
+    yield from stream
+
+
+def read_several(paths: Sequence[Path], name: str, settings: Reading) -> ListFile:
+    """The lists of all files as those of one, which is called `name`; errors name the file of their row."""
+    first, shape, known = open_shaped(paths[0], settings)
+    places = Places()
+
+    def records() -> Iterator[tuple[int, Any]]:
+        n = 0
+        for path in paths:
+            places.note(n, str(path))
+            piece = first if path is paths[0] else records_of_piece(path, paths, settings, shape.name)
+            for record in piece:
+                yield record
+                n += 1
+
+    try:
+        return RecordReader(RecordStream(name, first.word, records()), shape, known).read()
+    except InputError as error:
+        if not error.rows or error.source != name:
+            raise
+        raise error.replace(source=places.name_of(error.rows[0])) from None
+
+
+# The options of reading that files of lists have, beside the field of outcomes.
+_OPTIONS = (
+    *("outcomes", "id", "classes", "weights", "groups", "by", "shape", "position", "after", "last_match"),
+    *("samples", "per_length", "normalize", "invalid", "missing", "others", "merge_variants", "delimiter"),
+)
+
+
+@partial(takes_reading, names=_OPTIONS)
 def open_lists(
-    path: str | Path | Sequence[str | Path],
-    *,
-    outcome: str | None = None,
-    outcomes: str | Path | None = None,
-    id: str | Sequence[str] | None = None,  # noqa: A002
-    classes: int | Iterable[Hashable] | None = None,
-    weights: str | None = None,
-    groups: str | Sequence[str] | None = None,
-    by: Sequence[str] = (),
-    shape: str | None = None,
-    position: int | None = None,
-    after: str | None = None,
-    last_match: bool = False,
-    samples: Literal["first", "pool", "repeats"] = "first",
-    per_length: bool = False,
-    normalize: bool = False,
-    invalid: Literal["raise", "skip"] = "raise",
-    missing: Literal["raise", "omit"] = "raise",
-    others: Literal["raise", "omit"] = "raise",
-    merge_variants: str | None = None,
-    delimiter: str | None = None,
+    path: str | Path | Sequence[str | Path], *, outcome: str | None = None, **keywords: Unpack[Keywords]
 ) -> ListFile:
     r"""Read a file with a list per record; its shape is recognised by its content.
 
@@ -51,51 +86,7 @@ def open_lists(
     outcome : str, optional
         The field that holds what happened, in the records or in the file `outcomes`; dots lead into nested
         fields. By default the only one with a usual name (outcome, target, label, answer, ...).
-    outcomes : str or Path, optional
-        Another file that holds what happened: CSV, JSON Lines, Parquet, or text with one outcome per line.
-    id : str or sequence of str, optional
-        The field that identifies records, or several that do together. Outcomes of another file are matched
-        by it; without it by order.
-    classes : int or iterable of hashable, optional
-        The number of classes, such as the size of a vocabulary, or the names of all. Needed where lists do
-        not name all classes.
-    weights : str, optional
-        The field of importance weights.
-    groups : str or sequence of two str, optional
-        The field of clusters whose records belong together; two where they belong together in two ways.
-    by : sequence of str
-        Fields of subgroups.
-    shape : str, optional
-        The name of a shape, instead of recognising it.
-    position : int, optional
-        Which generated token to read, counted from 0; -1 is the last. By default the first, which is refused
-        where most records answer in a later token, as after reasoning.
-    after : str, optional
-        A regular expression, in place of a position: the token with the first word after its first match is
-        read, or the token with its group, as in r"Answer:\s*\(?([A-D])".
-    last_match : bool
-        Read the token at the last match of `after`, not the first.
-    samples : {"first", "pool", "repeats"}
-        Use of several sampled answers to a request: read the first, average them into one list, or keep each
-        as a row; rows of one request form a group. Without log-probabilities, "pool" lists the share of each
-        answer: the whole text, or what `after` finds in it.
-    per_length : bool
-        Divide log-likelihoods of choices by their numbers of characters before the softmax (lm-eval).
-    normalize : bool
-        Divide by their sums lists that name all classes; with `others="omit"` also those that lack some. They
-        are counted.
-    invalid : {"raise", "skip"}
-        Refuse records that are invalid, failed or incomplete, or leave them out; they are counted.
-    missing : {"raise", "omit"}
-        Refuse entries without a number, or leave them out of their lists; they are counted.
-    others : {"raise", "omit"}
-        Refuse entries that are none of the named `classes`, or leave them out of their lists; they are
-        counted, with their probability.
-    merge_variants : {"same", "space", "case", "punctuation"}, optional
-        Add the probabilities of entries with the same text; of texts that differ in white space around them;
-        also in case; also in punctuation around them. Outcomes are changed in the same way.
-    delimiter : str, optional
-        Of CSV files.
+    **keywords
 
     Examples
     --------
@@ -109,29 +100,7 @@ def open_lists(
     >>> [{token: round(p, 4) for token, p in row.items()} for row in read.lists], read.y
     ([{'yes': 0.9546}], ['yes'])
     """
-    settings = Reading(
-        lists=True,
-        target=outcome,
-        outcomes=outcomes,
-        id=id,
-        classes=classes if classes is None or is_whole(classes) else tuple(classes),  # type: ignore[arg-type]
-        weights=weights,
-        groups=groups,
-        by=by,
-        shape=shape,
-        position=position,
-        after=after,
-        last_match=last_match,
-        samples=samples,
-        per_length=per_length,
-        normalize=normalize,
-        invalid=invalid,
-        missing=missing,
-        others=others,
-        merge_variants=merge_variants,
-        delimiter=delimiter,
-    )
-    return read_lists(*_named(path), settings)
+    return read_lists(*_named(path), replace(Reading.of(None, keywords), lists=True, target=outcome))
 
 
 def open_forecasts(path: str | Path, reading: Reading) -> ListFile:

@@ -15,7 +15,7 @@ from verax.files.lists.streams import RecordStream, text_lines
 from verax.files.predictions import id_of
 from verax.inputs.records.classifiers import ARRAYS
 from verax.inputs.records.record import FEW_DIGITS
-from verax.inputs.records.stated import number_of
+from verax.inputs.records.texts import number_of
 
 PREFIX = "__label__"
 

@@ -11,7 +11,6 @@ import numpy as np
 from verax.errors import InputError, Remedy, passing, show
 from verax.files.lists.collecting import ListCollector, Row
 from verax.files.lists.listfile import ListFile
-from verax.files.lists.placing import refuse_later_answers
 from verax.files.lists.ranked import (
     EACH_DOCUMENT,
     FASTTEXT,
@@ -21,20 +20,23 @@ from verax.files.lists.ranked import (
     read_judgements,
     read_relevance,
 )
+from verax.files.lists.recognising import refuse_later_answers
 from verax.files.lists.reference_answers import ReferenceAnswers, outcome_field, read_gold
-from verax.files.lists.spelling import (
+from verax.files.lists.streams import RecordStream
+from verax.files.lists.words import (
     alike,
     counted_from_one,
     each_position,
     first_beyond,
     from_positions,
     none_named,
+    notes,
     other_spelling,
+    repeated_questions,
     some,
+    taken,
     whole_number,
 )
-from verax.files.lists.streams import RecordStream
-from verax.files.lists.words import notes, repeated_questions, taken
 from verax.files.predictions import id_of, together
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.reading import Reading, each_name
@@ -51,7 +53,7 @@ from verax.inputs.records.record import (
     value_at,
 )
 from verax.inputs.records.shapes import fields_of, n_samples, read
-from verax.inputs.records.variants import merger
+from verax.inputs.records.texts import merger
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from verax.common.checks import check_choice
-from verax.common.sizes import as_float
+from verax.common.checks import as_float, check_choice
 from verax.errors import InputError, Offenders, Remedy, show
 from verax.inputs.arrays import Floats, Ints, kind_of, to_array, to_host
 from verax.inputs.lists.ragged import offsets_of

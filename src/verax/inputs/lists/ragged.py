@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from verax.common.caching import cached_property
-from verax.common.sizes import as_float
+from verax.common.checks import as_float
 from verax.inputs.arrays import Bools, Floats, Ints
 from verax.kernels.ledger import compiles
 from verax.kernels.limits import GRID, SMALLEST_MASS

@@ -8,8 +8,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from verax.common.checks import check_count, check_flag, check_n_classes, check_number, is_whole
-from verax.common.sizes import MOST_CLASSES, MOST_SETS, as_float
+from verax.common.checks import (
+    MOST_CLASSES,
+    MOST_SETS,
+    as_float,
+    check_count,
+    check_flag,
+    check_n_classes,
+    check_number,
+    is_whole,
+)
 from verax.errors import InputError, Offenders, Remedy, join, passing, show
 from verax.inputs.arrays import Bools, Floats, Ints, kind_of, to_array, to_host
 from verax.inputs.forecasts import Forecasts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
@@ -134,7 +135,36 @@ class ListFaults(Summary, kind="faults of lists"):
         }
 
 
-class ListRows:
+class CheckedRows(ABC):
+    """Rows of NumPy arrays that were checked when they were made."""
+
+    n_classes: int
+    weights: Array | None
+    groups: Groups | None
+    xp: Namespace = np
+
+    def _take_in(self, n: int, weights: object | None, groups: object | None, *, part: bool) -> None:
+        """Check the weights and the groups of `n` rows, which may be a `part` of more."""
+        self.weights = None if weights is None else check_weights(weights, n, part=part)
+        self.groups = None if groups is None else Groups.of(groups, n)
+
+    @property
+    @abstractmethod
+    def n_rows(self) -> int: ...
+
+    @abstractmethod
+    def batch(self, start: int, stop: int) -> Any: ...
+
+    def batches(self, rows: int) -> Iterator[Any]:
+        """All rows, `rows` at a time."""
+        for start in range(0, self.n_rows, rows):
+            yield self.batch(start, min(start + rows, self.n_rows))
+
+    def check(self) -> None:  # noqa: B027
+        """Nothing is left to check."""
+
+
+class ListRows(CheckedRows):
     """Checked lists with their survey, the codes of the outcomes and the weights.
 
     An outcome that no list names has a code that no listed class has. `vocabulary` and `given` say what the
@@ -149,7 +179,6 @@ class ListRows:
     choices: Ints | None
     by_mass: bool
 
-    n_classes: int
     first_row: int
     n_reordered: int
     vocabulary: ClassVocabulary | None
@@ -175,7 +204,6 @@ class ListRows:
         self.kept, self.choices, self.by_mass = kept, choices, by_mass
         self.n_classes, self.first_row, self.n_reordered = n_classes, first_row, n_reordered
         self.vocabulary, self._given = vocabulary, given
-        self.xp: Namespace = np
         self._lists, self._survey, self._y = lists, survey, frozen(np.ascontiguousarray(y))
         if y.size != lists.n_rows:
             raise InputError(
@@ -186,8 +214,7 @@ class ListRows:
             )
         if y.size == 0 and not part:
             raise InputError("must have at least one list", argument="p", kind="length")
-        self.weights: Array | None = None if weights is None else check_weights(weights, y.size, part=part)
-        self.groups: Groups | None = None if groups is None else Groups.of(groups, y.size)
+        self._take_in(y.size, weights, groups, part=part)
 
     @property
     def n_rows(self) -> int:
@@ -211,14 +238,6 @@ class ListRows:
             self.n_classes,
             self.vocabulary,
         )
-
-    def batches(self, rows: int) -> Iterator[ListBatch]:
-        """All rows, `rows` at a time."""
-        for start in range(0, self.n_rows, rows):
-            yield self.batch(start, min(start + rows, self.n_rows))
-
-    def check(self) -> None:
-        """Nothing is left to check."""
 
     # ---- what one row looks like -----------------------------------------------------------
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.common.checks import check_count, check_flag, check_number
-from verax.common.sizes import as_float, in_digits
+from verax.common.checks import as_float, check_count, check_flag, check_number, in_digits
 from verax.errors import InputError, Remedy, RuleError, show
 from verax.inputs.arrays import Bools, Floats, Ints, to_array, to_host
 from verax.inputs.lists.ragged import Ragged

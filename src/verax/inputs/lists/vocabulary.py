@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from verax.common.caching import cached_property
-from verax.common.checks import check_count, is_whole
-from verax.common.sizes import MOST_SETS
+from verax.common.checks import MOST_SETS, check_count, is_whole
 from verax.errors import InputError, Offenders, Remedy, join, show
 from verax.inputs.arrays import Floats, Ints, kind_of, to_array, to_host
 from verax.inputs.outcomes import Outcomes, check_classes

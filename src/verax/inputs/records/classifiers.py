@@ -18,7 +18,7 @@ from verax.inputs.records.record import (
     value_at,
 )
 from verax.inputs.records.responses import WANTED, of_logprobs, of_objects, of_pairs, of_token, texts_of
-from verax.inputs.records.stated import is_plain, number_of
+from verax.inputs.records.texts import is_plain, number_of
 
 
 def _is_tokens(record: Any) -> bool:

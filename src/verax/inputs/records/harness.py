@@ -19,7 +19,7 @@ from verax.inputs.records.record import (
     not_understood,
     sequence,
 )
-from verax.inputs.records.stated import float_of
+from verax.inputs.records.texts import float_of
 
 _WANTED = "log-likelihoods of two choices or more: resps or filtered_resps with one pair per choice"
 

@@ -17,7 +17,7 @@ from verax.inputs.records.graded import (
 )
 from verax.inputs.records.record import SKIP, Choices, Listed, RecordError, Shape, first, mapping, sequence
 from verax.inputs.records.responses import generated_texts, n_samples, read_chat, said_in
-from verax.inputs.records.stated import number_of
+from verax.inputs.records.texts import number_of
 
 # What Inspect's scorers write for correct, partially correct and incorrect; N is no answer.
 _VALUES = {"C": 1.0, "P": 0.5, "I": 0.0}

@@ -8,7 +8,7 @@ from typing import Any
 
 from verax.inputs.records.harness import softmax
 from verax.inputs.records.record import MANY_DIGITS, Choices, Listed, Shape, mapping, not_understood, sequence
-from verax.inputs.records.stated import float_of
+from verax.inputs.records.texts import float_of
 
 _WANTED = "model_output: an object with sum_logits per choice"
 # What metrics divide log-likelihoods by, or subtract from them.

@@ -2,24 +2,157 @@
 
 from __future__ import annotations
 
+import math
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from verax.errors import InputError, Remedy, show
-from verax.inputs.records.answers import pooled, read_answer
 from verax.inputs.records.classifiers import ARRAYS, FLAT, MAPPED, PIPELINE, TOKENS
 from verax.inputs.records.harness import HARNESS
 from verax.inputs.records.inspect import INSPECT_TOKENS
 from verax.inputs.records.olmes import OLMES
-from verax.inputs.records.record import (
-    Choices,
-    Listed,
-    Shape,
-    body_of,
-    failed,
-    failure_of,
-)
-from verax.inputs.records.responses import RESPONSES
+from verax.inputs.records.record import SKIP, Choices, Listed, RecordError, Shape, body_of, failed, failure_of
+from verax.inputs.records.responses import NO_LOGPROBS, RESPONSES
+
+
+def read_answer(holder: Any, shape: Shape, choices: Choices) -> Listed:
+    """The list of the token that holds the answer, of the sample that was chosen."""
+    if choices.after is not None and shape.generated is not None:
+        texts = shape.generated(holder, choices.sample)
+        choices = replace(choices, position=place_of(texts, choices.after, last=choices.last_match))
+    return shape.read(holder, choices)
+
+
+def place_of(texts: Sequence[str], pattern: re.Pattern[str], *, last: bool) -> int:
+    """The token that holds the answer: the one with the group of a pattern, or the first word after it.
+
+    >>> place_of(["The", " answer", ":", " (", "B", ")"], re.compile("answer:"), last=False)
+    4
+    >>> place_of(["A", " or", " B", "?", " B"], re.compile("([A-D])"), last=True)
+    4
+    """
+    whole = "".join(texts)
+    found = list(pattern.finditer(whole))
+    if not found:
+        raise _no_match(whole, pattern, "has no match")
+    match = found[-1] if last else found[0]
+    if pattern.groups and match.start(1) >= 0:
+        start: int | None = match.start(1)
+    else:
+        start = next((i for i in range(match.end(), len(whole)) if whole[i].isalnum()), None)
+    end = 0
+    for place, text in enumerate(texts):
+        end += len(text)
+        if start is not None and start < end:
+            return place
+    raise _no_match(whole, pattern, "ends with the match")
+
+
+def _no_match(whole: str, pattern: re.Pattern[str], what: str) -> RecordError:
+    return RecordError(
+        f"must have an answer after {show(pattern.pattern)}",
+        f"{what}: {show(whole[-80:])}",
+        reason="answers without a match",
+        kind="missing",
+        argument="after",
+        remedies=[SKIP, Remedy("It is a regular expression; (?i) at its beginning ignores case.")],
+    )
+
+
+def pooled(holder: Any, shape: Shape, choices: Choices) -> Listed:
+    """The mean of the lists of all sampled answers.
+
+    A class that one of them does not list counts there as in `combine`: with an equal share of what the list
+    leaves over. So the padded distribution of the result is the mean of the padded distributions.
+    """
+    n = 1 if shape.samples is None else shape.samples(holder)
+    if n > 1 and shape.said is not None and _lacks_logprobs(holder, shape, n):
+        return _shares([shape.said(holder, i) for i in range(n)], choices)
+    lists = [read_answer(holder, shape, replace(choices, sample=i)) for i in range(max(n, 1))]
+    if len(lists) == 1:
+        return lists[0]
+    found = [dict(zip(each.labels, each.values, strict=True)) for each in lists]
+    if any(len(values) < len(each.labels) for values, each in zip(found, lists, strict=True)):
+        # A list that names a class twice is refused as any other.
+        return next(e for v, e in zip(found, lists, strict=True) if len(v) < len(e.labels))
+    rests = [_rest(values, choices.n_classes) for values in found]
+    labels = list(dict.fromkeys(label for values in found for label in values))
+    means = [
+        math.fsum(values.get(label, rest) for values, rest in zip(found, rests, strict=True)) / len(found)
+        for label in labels
+    ]
+    order = sorted(range(len(labels)), key=lambda i: -means[i])
+    first = lists[0]
+    return replace(
+        first,
+        labels=[labels[i] for i in order],
+        values=[means[i] for i in order],
+        alone=all(each.alone for each in lists),
+        unlikely=sum(each.unlikely for each in lists),
+        missing=sum(each.missing for each in lists),
+        from_text=sum(each.from_text for each in lists),
+    )
+
+
+def _lacks_logprobs(holder: Any, shape: Shape, n: int) -> bool:
+    """Whether no sampled answer has log-probabilities."""
+    for i in range(n):
+        try:
+            shape.read(holder, Choices(sample=i))
+        except RecordError as problem:
+            if problem.reason == NO_LOGPROBS:
+                continue
+        return False
+    return True
+
+
+def _shares(texts: Sequence[str | None], choices: Choices) -> Listed:
+    """The share of each answer among sampled texts; one without an answer leaves its share to no class."""
+    found = Counter[str]()
+    problem = None
+    for text in texts:
+        try:
+            answer = None if text is None else answer_in(text, choices.after, last=choices.last_match)
+        except RecordError as error:
+            answer, problem = None, error
+        if answer is not None:
+            found[answer] += 1
+    if not found and problem is not None:
+        raise problem
+    ranked = found.most_common()
+    listed = Listed([answer for answer, _ in ranked], [times / len(texts) for _, times in ranked])
+    listed.counted = True
+    return listed
+
+
+def answer_in(text: str, pattern: re.Pattern[str] | None, *, last: bool) -> str:
+    """The answer in a text: the group of a pattern, or the first word after it; without one, all of it.
+
+    >>> answer_in("So the answer: (B).", re.compile("answer:"), last=False)
+    'B'
+    """
+    if pattern is None:
+        return text.strip()
+    matches = list(pattern.finditer(text))
+    if not matches:
+        raise _no_match(text, pattern, "has no match")
+    match = matches[-1] if last else matches[0]
+    if pattern.groups and match.start(1) >= 0:
+        return match[1].strip()
+    word = re.search(r"\w+", text[match.end() :])
+    if word is None:
+        raise _no_match(text, pattern, "ends with the match")
+    return word[0]
+
+
+def _rest(values: dict[Any, float], n_classes: int | None) -> float:
+    """The probability that a list gives every class that it does not name."""
+    others = 0 if n_classes is None else n_classes - len(values)
+    return max(0.0, 1.0 - math.fsum(values.values())) / others if others > 0 else 0.0
+
 
 # In the order in which they are tried: the ones with the most telling fields first.
 SHAPES = {

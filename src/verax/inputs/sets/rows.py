@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -10,10 +10,10 @@ import numpy as np
 
 from verax.common.checks import check_number
 from verax.errors import InputError, passing
-from verax.inputs.arrays import Array, Bools, Floats, Ints, Namespace, to_host, widen
+from verax.inputs.arrays import Bools, Floats, Ints, Namespace, to_host, widen
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups
-from verax.inputs.lists.rows import ListRows, check_weights
+from verax.inputs.lists.rows import CheckedRows, ListRows
 
 # Sums of probabilities that miss a level by less than this reach it.
 _ROUNDING = 1e-12
@@ -167,16 +167,12 @@ class SetBatch:
         return len(self.y)
 
 
-class SetRows:
+class SetRows(CheckedRows):
     """Sets with their outcomes and weights.
 
     An outcome that is not among the classes of the sets has a negative code. `level` is the coverage that all
     sets claim; None where they claim none, or one each.
     """
-
-    n_classes: int
-    weights: Array | None
-    groups: Groups | None
 
     def __init__(
         self,
@@ -191,7 +187,6 @@ class SetRows:
         part: bool = False,
         names: Callable[[], Any] | None = None,
     ) -> None:
-        self.xp: Namespace = np
         self.reduced: Reduced = reduced
         self.n_classes: int = n_classes
         self.classes: tuple[Hashable, ...] | None = classes
@@ -200,8 +195,7 @@ class SetRows:
         check_one_each(y, len(reduced.size))
         if not len(y) and not part:
             raise InputError("must have at least one set", argument="sets", kind="length")
-        self.weights = None if weights is None else check_weights(weights, len(y), part=part)
-        self.groups = None if groups is None else Groups.of(groups, len(y))
+        self._take_in(len(y), weights, groups, part=part)
 
     @property
     def n_rows(self) -> int:
@@ -228,14 +222,6 @@ class SetRows:
             start,
             self.n_classes,
         )
-
-    def batches(self, rows: int) -> Iterator[SetBatch]:
-        """All rows, `rows` at a time."""
-        for start in range(0, self.n_rows, rows):
-            yield self.batch(start, min(start + rows, self.n_rows))
-
-    def check(self) -> None:
-        """Nothing is left to check."""
 
     def taken(self, places: Ints, weights: Any, groups: Groups | None) -> SetRows:
         """Some of the rows, with their weights and groups."""
