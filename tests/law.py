@@ -224,8 +224,8 @@ TABLE = {
         vx.roc_auc, {"ordered": True, "average": "weighted"}, models=2, takes=DENSE
     ),
     "selective": Asked(vx.selective, {"metric": "accuracy", "bootstrap": 20}),
-    "sets": Asked(vx.evaluate_sets, named={"by": "site"}, takes=LISTS),
-    "sets of probabilities": Asked(
+    "evaluate_sets": Asked(vx.evaluate_sets, named={"by": "site"}, takes=LISTS),
+    "evaluate_sets of probabilities": Asked(
         vx.evaluate_sets, {"level": 0.8, "ordered": True}, named={"by": "site"}, takes=DENSE
     ),
     "score_map": Asked(vx.diagrams.score_map, {"ordered": True}, models=2, takes=DENSE),

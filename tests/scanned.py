@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as papq
 import pytest
 
 import verax as vx
@@ -123,19 +121,6 @@ def alike(found, expected, where="", near=1e-12):
         assert found == pytest.approx(expected, rel=1e-9, abs=near, nan_ok=True), where
     else:
         assert found == expected, where
-
-
-def example(title, folder, **names):
-    """Run the example under a title of docs/guide/scale.md on files of the table, and check its card."""
-    page = (Path(__file__).parents[1] / "docs" / "guide" / "scale.md").read_text()
-    code = page.split(f"## {title}\n")[1].split("```python\n")[1].split("```")[0]
-    (folder / "preds").mkdir()
-    rows = table().drop_columns(["q_low", "q_middle", "q_high", "all_p", "w", "site"])
-    for i in range(3):
-        papq.write_table(rows.slice(1000 * i, 1000), folder / "preds" / f"{i}.parquet")
-    exec(code.replace('"preds', f'"{folder}/preds'), names)
-    y, p, _, groups = arrays()
-    same(names["card"], vx.evaluate(y, p, ordered=True, groups=groups, classes=CLASSES))
 
 
 def without_verax(folder):

@@ -23,7 +23,7 @@ PLACES = {
     "verax.adapters.mlflow": ["mlflow"],
     "verax.adapters.sklearn": ["sklearn"],
     "verax.adapters.torch": ["torch", "torchmetrics"],
-    "verax.adapters.rows": [],
+    "verax.adapters.training": [],
     "verax.compat": [],
     "verax.diagrams": [],
     "verax.files": [],

@@ -51,7 +51,7 @@ MODULES = {
     "verax.adapters.mlflow": "selection",
     "verax.adapters.torch": "training",
     "verax.adapters.keras": "training",
-    "verax.adapters.rows": "training",
+    "verax.adapters.training": "training",
     "verax.adapters.boosting": "boosting",
 }
 SHOWN = ("verax", "verax.diagrams", "verax.results", "verax.rules", "verax.selection")

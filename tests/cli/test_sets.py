@@ -53,7 +53,8 @@ def test_conformal_sets_with_a_page(files, tmp_path):
     page = (tmp_path / "a.html").read_text()
     assert "Sets of ordered classes" in page
     assert "<script" not in page
-    assert page.count("<svg") == 4
+    # Each drawing for screens, and for phones.
+    assert page.count("<svg") == 8
     assert (tmp_path / "a.png").stat().st_size > 1000
 
 

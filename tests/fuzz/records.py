@@ -53,6 +53,8 @@ def attempt(rng: np.random.Generator) -> None:
         path.write_text("\n".join(map(json.dumps, records)))
     try:
         holds_lists(path, **options)
+        # What files of lists call the outcomes of their records.
+        options["outcome"] = options.pop("target")
         read = open_lists(path, **options)
         vx.evaluate(read.y, read.lists)
         if read.are_distributions:

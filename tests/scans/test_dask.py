@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import verax as vx
-from scanned import CLASSES, COLUMNS, N, broken, example, same, table, without_verax
+from scanned import CLASSES, COLUMNS, N, broken, same, table, without_verax
 from verax.scans.frames import PandasFrame
 from verax.scans.partitions import PartitionTask
 
@@ -203,7 +203,3 @@ def test_workers_without_verax_are_named_before_the_work(tmp_path, monkeypatch):
         pytest.raises(vx.VeraxError, match=words),
     ):
         vx.scan(frame, probs="p_*", **COLUMNS)
-
-
-def test_the_example_of_the_documentation(tmp_path):
-    example("On a Dask cluster", tmp_path)

@@ -132,7 +132,7 @@ def test_graded_answers_are_refused_where_forecasts_are_needed():
     handle = law.GRADED["evaluate_grades"].open(law.graded().table, law.graded())
     assert handle.graded == vx.rules.Grade()
     for name, asked in TABLE.items():
-        if asked.models == 1 and name not in ("Report.of", "sets of probabilities"):
+        if asked.models == 1 and name not in ("Report.of", "evaluate_sets of probabilities"):
             with pytest.raises(vx.InputError, match="has graded answers"):
                 asked.of_handle(handle)
     for options, said in (
@@ -319,6 +319,7 @@ def public():
     """The names of all public functions and methods that take outcomes, `y`."""
     found = {name: getattr(vx, name) for name in vx.__all__}
     found |= {f"compat.{name}": getattr(vx.compat, name) for name in ("pbs", "pll")}
+    found |= {name: getattr(vx.diagrams, name) for name in vx.diagrams.__all__}
     found |= {"Report": Report, "Rule": vx.rules.Rule}
     found |= {name: getattr(vx.results, name) for name in vx.results.__all__}
     for name, thing in list(found.items()):

@@ -17,7 +17,7 @@ import pyarrow.parquet as papq
 import pytest
 
 import verax as vx
-from scanned import CLASSES, COLUMNS, N, arrays, broken, example, same, table
+from scanned import CLASSES, COLUMNS, N, arrays, broken, same, table
 
 SITES = ["a b", "c", None]
 
@@ -223,7 +223,3 @@ def test_what_cannot_be_one_source_is_refused(tmp_path):
     np.savez(tmp_path / "b.npz", y=[0, 1], p=[[0.5, 0.5, 0], [0.1, 0.9, 0]])
     with pytest.raises(vx.InputError, match="same classes"):
         vx.scan(f"{tmp_path}/*.npz")
-
-
-def test_the_example_of_the_documentation(tmp_path):
-    example("On a laptop", tmp_path)

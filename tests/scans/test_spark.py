@@ -27,7 +27,6 @@ from scanned import (
     arrays,
     asked,
     broken,
-    example,
     expected,
     same,
     table,
@@ -243,7 +242,3 @@ def test_spark_connect_says_what_a_classic_session_says():
     process = Path(__file__).parents[1] / "connect_process.py"
     found = subprocess.run([sys.executable, process], capture_output=True, text=True, timeout=400)
     assert "the card and the error are those of a classic session" in found.stdout, found.stderr[-3000:]
-
-
-def test_the_example_of_the_documentation(tmp_path, spark):
-    example("In a Spark job", tmp_path, spark=spark)

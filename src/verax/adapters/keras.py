@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from verax.adapters.rows import ArgumentNames, TrainingRows, batch_sums, check_label_smoothing, trainable
+from verax.adapters.rows import ArgumentNames, TrainingRows, batch_sums, check_label_smoothing
+from verax.adapters.training import trainable
 from verax.analyses.refinement.epochs import RefinementLoss
 from verax.common.checks import check_integer
 from verax.common.packages import way_to_install

@@ -17,12 +17,11 @@ from verax.common.checks import check_number
 from verax.engines.arrays import reduce_outcomes, reduce_rows
 from verax.engines.counts import CONFUSION_UP_TO, n_cells
 from verax.engines.stats import RowStats, ShareStats
-from verax.errors import InputError, RuleError, passing
+from verax.errors import InputError, passing
 from verax.inputs.arrays import Array
 from verax.inputs.forecasts import log_softmax, softmax
 from verax.kernels.statistics import LOGARITHMS
 from verax.scores.base import Rule
-from verax.scores.registry import parse
 
 
 class NumpyCalls:
@@ -404,60 +403,3 @@ def _cell_sums(batch: TrainingRows, decision: Array) -> Callable[[Array], Array]
 def check_label_smoothing(value: float) -> float:
     """`value` as a share that every target gives to all classes; everything else is refused."""
     return check_number("label_smoothing", value, "must lie between 0 and 1", lambda share: 0 <= share <= 1)
-
-
-def trainable(rule: Rule | str) -> Rule:
-    """Return the rule if a model can be trained with it; otherwise raise an error.
-
-    Parameters
-    ----------
-    rule : Rule or str
-        The scoring rule, or its name.
-
-    Returns
-    -------
-    Rule
-        The rule.
-
-    Raises
-    ------
-    RuleError
-        If the rule has no gradient.
-
-    Examples
-    --------
-    >>> from verax.adapters.rows import trainable
-    >>> trainable("rps")
-    rps
-    """
-    rule = parse(rule)
-    if not is_differentiable(rule):
-        raise RuleError(
-            f"A training loss must change with the probabilities, and {rule} depends only on which class is "
-            "most likely. Train by a strictly proper rule, such as brier, and use this one as a metric."
-        )
-    return rule
-
-
-def is_differentiable(rule: Rule) -> bool:
-    """Whether the loss depends smoothly on the probabilities while the most likely class is fixed.
-
-    Parameters
-    ----------
-    rule : Rule
-        The scoring rule.
-
-    Returns
-    -------
-    bool
-        False for rules such as zero-one.
-
-    Examples
-    --------
-    >>> import verax as vx
-    >>> from verax.adapters.rows import is_differentiable
-    >>> is_differentiable(vx.brier), is_differentiable(vx.zero_one)
-    (True, False)
-    """
-    here, there = rule.by_outcome([[0.5, 0.3, 0.2], [0.52, 0.29, 0.19]]).tolist()
-    return bool(here != there)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from verax._settings import settings
-from verax.adapters.rows import check_label_smoothing, trainable
+from verax.adapters.rows import check_label_smoothing
 from verax.adapters.torch.eager import computed_in, eager_loss, returned_in, shape_of_losses
 from verax.adapters.torch.rows import (
     INTEGERS,
@@ -21,6 +21,7 @@ from verax.adapters.torch.rows import (
     read_class_weights,
     show_class_weights,
 )
+from verax.adapters.training import trainable
 from verax.common.checks import check_choice
 from verax.engines.cuda import places
 from verax.engines.cuda.losses import LossRows

@@ -15,7 +15,7 @@ from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
 from verax._settings import settings
-from verax.adapters.rows import BatchSums, batch_sums, is_differentiable
+from verax.adapters.rows import BatchSums, batch_sums
 from verax.adapters.torch.rows import (
     INTEGERS,
     check_class_weights,
@@ -29,6 +29,7 @@ from verax.adapters.torch.rows import (
     read_class_weights,
     show_class_weights,
 )
+from verax.adapters.training import is_differentiable
 from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.refinement.epochs import RefinementLoss
 from verax.common.checks import check_flag, check_n_classes

@@ -202,7 +202,8 @@ class ListRows(CheckedRows):
         by_mass: bool = False,
     ) -> None:
         self.kept, self.choices, self.by_mass = kept, choices, by_mass
-        self.n_classes, self.first_row, self.n_reordered = n_classes, first_row, n_reordered
+        self.n_classes: int = n_classes
+        self.first_row, self.n_reordered = first_row, n_reordered
         self.vocabulary, self._given = vocabulary, given
         self._lists, self._survey, self._y = lists, survey, frozen(np.ascontiguousarray(y))
         if y.size != lists.n_rows:
