@@ -66,7 +66,7 @@ COMMANDS = {
 # Options that have moved to another command, which is run in place of the one that was typed.
 _OF_GRADES = ("--grade", "--grade-range", "--answer", "--gold", "--confidence-column", "--ungraded")
 _OF_ANSWERS = (*_OF_GRADES, "--model-column", "--task", "--epoch")
-MOVED = {
+MOVED: dict[str, dict[str, str]] = {
     "evaluate": dict.fromkeys(_OF_ANSWERS, "evals evaluate"),
     "worst": dict.fromkeys(_OF_ANSWERS, "evals worst"),
     "plan": dict.fromkeys(_OF_GRADES, "evals plan"),

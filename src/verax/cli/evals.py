@@ -32,7 +32,7 @@ from verax.inputs.reading import Reading
 # Number of worst answers on a page.
 _WORST = 9
 
-evals = typer.Typer(
+evals: typer.Typer = typer.Typer(
     help="Evaluate and compare graded answers and evaluation logs.\n\n"
     "Answers are graded in a column (--grade, or one called correct), or right if they equal --gold. Logs of "
     "Inspect, lm-evaluation-harness, HELM, OLMES and OpenAI evals are recognised by their content."

@@ -27,7 +27,9 @@ class Work:
     """
 
     def __init__(self, what: str) -> None:
-        self.what, self.rows, self.expected = what, 0, 0
+        self.what: str = what
+        self.rows: int = 0
+        self.expected: int = 0
         self._stage, self._done, self._of = "", 0, 0
         self._began, self._pass = time.monotonic(), 0
 
@@ -79,7 +81,7 @@ class Progress:
     """A line that says how far the command has come."""
 
     def __init__(self, what: str) -> None:
-        self.work = Work(what)
+        self.work: Work = Work(what)
         self._bar: Any = None
         self._over, self._lock = False, threading.Lock()
         self._timer = threading.Timer(settings.progress_after, self._appear)
@@ -117,7 +119,8 @@ class LoggedProgress:
     """The same as lines of a log, at most one in the time after which the other appears."""
 
     def __init__(self, what: str) -> None:
-        self.work, self._last, self._lock = Work(what), time.monotonic(), threading.Lock()
+        self.work: Work = Work(what)
+        self._last, self._lock = time.monotonic(), threading.Lock()
 
     def renew(self) -> None:
         """Log how far it has come."""

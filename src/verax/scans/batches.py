@@ -205,7 +205,9 @@ class ArrayHandle(LocalHandle):
         self.n_rows: int | None = first.n_rows
         self.classes, self.n_classes = first.classes, first.width
         self.roles: Roles = first.roles
-        self.roles_of_models = {model: source.roles for model, source in self._sources.items()}
+        self.roles_of_models: dict[str, Roles] = {
+            model: source.roles for model, source in self._sources.items()
+        }
         self.outcome: str = first.roles.outcome
         self.by: tuple[str, ...] = first.roles.by
         self.weighted: bool = first.roles.weights is not None

@@ -83,7 +83,8 @@ class ArrowStream:
         self._source = source
         self._n: int | None = None
         self._next: Any = BatchStream(pa.RecordBatchReader.from_stream(source))
-        self.schema, self.first = self._next.schema, self._next.first
+        self.schema: Any = self._next.schema
+        self.first: Any = self._next.first
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """All rows of these columns, up to `rows` at a time."""
@@ -135,7 +136,7 @@ class SeveralTables:
         self._readers = [found[1](piece) for piece in pieces if (found := _known(piece)) is not None]
         self.schema: Any = self._readers[0].schema
         counts = [reader.n_rows for reader in self._readers]
-        self.n_rows = None if None in counts else sum(n for n in counts if n is not None)
+        self.n_rows: int | None = None if None in counts else sum(n for n in counts if n is not None)
         self.once: bool = any(getattr(reader, "once", False) for reader in self._readers)
         self._places = Places()
 

@@ -128,7 +128,7 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
         self.within_groups, self.time_ordered = within_groups, time_ordered
         self.among = len({line.label for line in lines}) if among is None else among
         self.level = round(1 - self._score(lines[0]).interval.confidence, 12) if level is None else level
-        self.several = len({line.model for line in lines}) > 1
+        self.several: bool = len({line.model for line in lines}) > 1
 
     def changed(self, **values: Any) -> Self:
         """The same with other values of some of what it was made of.
