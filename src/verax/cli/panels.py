@@ -57,7 +57,9 @@ def arrange(command: Any) -> None:
 
 def panel_of(parameter: Any) -> str:
     """The panel of an option."""
-    named: str | None = parameter.rich_help_panel or ("Fine points" if parameter.name in _FINE else None)
+    named: str | None = getattr(parameter, "rich_help_panel", None) or (
+        "Fine points" if parameter.name in _FINE else None
+    )
     is_output = parameter.name in _WRITTEN or HELP_NAMES[0] in parameter.opts
     return named or (OUTPUT if is_output else OPTIONS)
 
