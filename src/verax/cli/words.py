@@ -86,17 +86,12 @@ class CommandWords:
         return one_line(text)
 
     def _name(self, argument: str) -> str | None:
-        names = (*_CALLED.get(argument, ()), *_flag_of(argument), argument.replace("_", "-"))
+        # Readings need NumPy, and help does not.
+        from verax.inputs.reading import OPTIONS, flag_of
+
+        named = (flag_of(argument),) if argument in OPTIONS else ()
+        names = (*_CALLED.get(argument, ()), *named, argument.replace("_", "-"))
         return next((name for name in names if name in self._options), None)
-
-
-def _flag_of(argument: str) -> tuple[str, ...]:
-    """The name of a reading option in commands, if it is not that of its field."""
-    # Readings need NumPy, and help does not.
-    from verax.inputs.reading import OPTIONS
-
-    flag = OPTIONS[argument].flag if argument in OPTIONS else ""
-    return (flag,) if flag else ()
 
 
 @cache
