@@ -40,11 +40,11 @@ def _validate(batch: Any, bad: Array) -> tuple[bool, bool]:
     if batch.weights is not None:
         flags[1] = flags[1] | xp.any(~((batch.weights >= 0) & xp.isfinite(batch.weights)))
         flags.append(xp.any(batch.weights > 0))
-    found = xp.stack(flags)
-    if is_traced(found):
+    stacked = xp.stack(flags)
+    if is_traced(stacked):
         # There are no values to look at: inside `jax.jit` valid rows are the caller's affair.
         return True, True
-    some_unclear, some_bad, *weighty = to_host(found).tolist()
+    some_unclear, some_bad, *weighty = to_host(stacked).tolist()
     if some_unclear:
         some_bad = some_bad or not batch.unity.holds(to_host(p)).all()
     return not some_bad, all(weighty)

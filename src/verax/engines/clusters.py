@@ -26,7 +26,7 @@ from verax.inputs.arrays import Floats, Ints
 from verax.inputs.groups import BOTH, GroupCount, by_kind, count_groups, distinct
 
 # How many numbers a bootstrap holds at a time.
-_HELD = 2**22
+_NUMBERS_AT_ONCE = 2**22
 # Up to how many cells of all groups are kept as a table; else, how many are kept before they are merged.
 _TABLE, _PENDING = 2**15, 2**20
 # Compiled loops add rows to a table without looking at all of it, so it may be larger.
@@ -171,10 +171,10 @@ class Clusters:
     def from_values(cls, values: Mapping[str, Any], n_rules: int) -> Clusters:
         """What `to_values` gave for this number of rules."""
         sizes = {"rules": n_rules}
-        found = fields_of(_CLUSTERS, {name: values[name] for name in _CLUSTERS if name in values}, sizes)
-        n_cells = found.pop("n_cells")
-        own = {"keys": values["keys"], "sums": values["cells"]}
-        return cls(**found, cells=cells_read(own, n_cells, sizes["groups"]))
+        fields = fields_of(_CLUSTERS, {name: values[name] for name in _CLUSTERS if name in values}, sizes)
+        n_cells = fields.pop("n_cells")
+        cells = {"keys": values["keys"], "sums": values["cells"]}
+        return cls(**fields, cells=cells_read(cells, n_cells, sizes["groups"]))
 
     @cached_property
     def count(self) -> GroupCount:
@@ -330,13 +330,13 @@ def shapes_over(labels: np.ndarray[Any, Any], sums: Floats) -> tuple[Floats, Flo
     kinds = by_kind(labels)
     if kinds:
         joined = [sums_by_code(code, sums) for _, code in kinds]
-        first, second = (_cumulants(own[:, 0], own[:, 1:]) for own in joined)
+        first, second = (_cumulants(sums_of_kind[:, 0], sums_of_kind[:, 1:]) for sums_of_kind in joined)
         of_kinds = group_freedom(joined[0][:, 0]), group_freedom(joined[1][:, 0])
         variance, freedom = both_ways([first[0], second[0], variance], of_kinds)
         third = first[1] + second[1] - third
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        found = third / variance**1.5
-    skewness = np.clip(np.where(np.isfinite(found), found, 0.0), -1.0, 1.0)
+        skewness_of_means = third / variance**1.5
+    skewness = np.clip(np.where(np.isfinite(skewness_of_means), skewness_of_means, 0.0), -1.0, 1.0)
     return np.broadcast_to(freedom, skewness.shape), skewness
 
 
@@ -353,8 +353,8 @@ def both_ways(variances: Sequence[Floats], freedom: tuple[float, float]) -> tupl
     first, second, pairs = variances
     variance = np.maximum(np.maximum(first, second), first + second - pairs)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = variance**2 / (first**2 / freedom[0] + second**2 / freedom[1])
-    return variance, np.fmax(found, min(freedom))
+        satterthwaite = variance**2 / (first**2 / freedom[0] + second**2 / freedom[1])
+    return variance, np.fmax(satterthwaite, min(freedom))
 
 
 def effective_groups(weight: Floats) -> float:
@@ -370,7 +370,7 @@ def batches(n_replicates: int, width: int) -> Iterator[int]:
     >>> list(batches(5, 2**21))
     [2, 2, 1]
     """
-    size = max(1, _HELD // max(width, 1))
+    size = max(1, _NUMBERS_AT_ONCE // max(width, 1))
     for start in range(0, n_replicates, size):
         yield min(size, n_replicates - start)
 
@@ -434,15 +434,15 @@ class ClusterSums:
             sums.add_at(codes, columns)
         if self._n_cells:
             keys = decided.at(codes) * self._n_cells + decided.y * self._n_classes + decided.decision
-            own = decided.weights(weights)
-            assert own is not None
+            shares = decided.weights(weights)
+            assert shares is not None
             if self._table is not None and self._add_rows is not None:
                 high, low = (column.reshape(-1, 1) for column in (self._table.high, self._table.low))
-                self._add_rows(keys, np.reshape(own, (1, -1)), high, low)
+                self._add_rows(keys, np.reshape(shares, (1, -1)), high, low)
             elif self._table is not None:
-                self._table.add_at(keys, own)
+                self._table.add_at(keys, shares)
             else:
-                self._push(Cells.of(keys, own, self._n_cells))
+                self._push(Cells.of(keys, shares, self._n_cells))
 
     def _zeros(self) -> Sum:
         """Sums that nothing is added to yet."""
@@ -459,9 +459,9 @@ class ClusterSums:
         """The sums of all rows so far."""
         runs = self._runs
         if self._table is not None:
-            found = self._table.settled()
-            keys = np.flatnonzero(found.high)
-            runs = [Cells(keys, Sum(found.high[keys], found.low[keys]), self._n_cells)]
+            table = self._table.settled()
+            keys = np.flatnonzero(table.high)
+            runs = [Cells(keys, Sum(table.high[keys], table.low[keys]), self._n_cells)]
         if self.gathered is None:
             cells = Cells.merged(runs, self._n_cells)
             sums = (self._zeros() if self._sums is None else self._sums).settled()
@@ -508,8 +508,10 @@ class ByLabel(Spec):
         self.names: Mapping[str, Any] = {"by_label": _by_label}
 
     def before(self, name: str) -> list[str]:
-        found = ", ".join(f"{side}.{own}" for side in ("self", "other") for own in (self._labels, name))
-        return [f"_{self._labels}, _{name} = by_label({found})"]
+        arguments = ", ".join(
+            f"{side}.{field}" for side in ("self", "other") for field in (self._labels, name)
+        )
+        return [f"_{self._labels}, _{name} = by_label({arguments})"]
 
     def merged(self, name: str) -> str:
         return f"_{name}"
@@ -520,8 +522,8 @@ class ByLabel(Spec):
         return super().unpack(stored, sizes)
 
     def read(self, stored: Any, sizes: Sizes) -> Floats:
-        found: Floats = numbers(stored, np.float64, self._shape, sizes)
-        return found
+        sums: Floats = numbers(stored, np.float64, self._shape, sizes)
+        return sums
 
 
 class CellsByLabel(Spec):
@@ -533,8 +535,10 @@ class CellsByLabel(Spec):
         self.names: Mapping[str, Any] = {"cells_by_label": _cells_by_label}
 
     def before(self, name: str) -> list[str]:
-        found = ", ".join(f"{side}.{own}" for side in ("self", "other") for own in (self._labels, name))
-        return [f"_{self._labels}, _{name} = cells_by_label({found})"]
+        arguments = ", ".join(
+            f"{side}.{field}" for side in ("self", "other") for field in (self._labels, name)
+        )
+        return [f"_{self._labels}, _{name} = cells_by_label({arguments})"]
 
     def merged(self, name: str) -> str:
         return f"_{name}"
@@ -556,9 +560,9 @@ _CLUSTERS = {
 
 def cells_read(stored: Mapping[str, Any], n_cells: int, n_groups: int) -> Cells:
     """Stored weights of cells by group."""
-    own = {"most": n_groups * n_cells - 1}
+    sizes = {"most": n_groups * n_cells - 1}
     keys = Array("i8", "keys", least=0, most="most", increasing=True)
-    return Cells(**fields_of({"keys": keys, "sums": Sums("keys", least=0)}, stored, own), n_cells=n_cells)
+    return Cells(**fields_of({"keys": keys, "sums": Sums("keys", least=0)}, stored, sizes), n_cells=n_cells)
 
 
 def _cells_by_label(labels: Any, cells: Any, other_labels: Any, other_cells: Any) -> tuple[Any, Any]:
@@ -578,10 +582,10 @@ def _by_label(labels: Any, sums: Any, other_labels: Any, other_sums: Any) -> tup
         raise VeraxError("Summaries of different groups or settings cannot be merged.")
     different, place = distinct(joined_names(labels, other_labels))
     # Either side has a label once.
-    found = np.zeros((len(different), *sums.shape[1:]))
-    found[place[: len(labels)]] = sums
-    found[place[len(labels) :]] += other_sums
-    return different, found
+    joined = np.zeros((len(different), *sums.shape[1:]))
+    joined[place[: len(labels)]] = sums
+    joined[place[len(labels) :]] += other_sums
+    return different, joined
 
 
 def sums_by_code(code: Ints, values: Floats) -> Floats:

@@ -50,7 +50,7 @@ def tallies_of_pieces(
     if not compiles(n_rows * lines, "differences") or (weights is not None and not weights.any()):
         return None
     w, n_positive, exponent = _scaled(weights, n_rows)
-    found = moments_of_pieces(blocks, n_rows, w, fill)
+    moments_of_blocks = moments_of_pieces(blocks, n_rows, w, fill)
     return [
         [
             PairedTally(
@@ -58,7 +58,7 @@ def tallies_of_pieces(
             )
             for moments in columns
         ]
-        for block, columns in zip(blocks, found, strict=True)
+        for block, columns in zip(blocks, moments_of_blocks, strict=True)
     ]
 
 
@@ -97,7 +97,7 @@ class PairedTally(Summary, kind="paired tally", frozen=False):
         self.squares = self.squares or self.moments
 
     def _check(self) -> None:
-        weight, squares = (float(own.weight.high[0]) for own in (self.moments, self.squares))
+        weight, squares = (float(moments.weight.high[0]) for moments in (self.moments, self.squares))
         check_squares(weight, squares, self.n_positive)
 
     @property
@@ -124,10 +124,10 @@ class PairedTally(Summary, kind="paired tally", frozen=False):
         def fill(start: int, stop: int, flat: Floats) -> None:
             flat.reshape(-1, stop - start)[:] = losses[start:stop].T
 
-        found = None
+        tallies = None
         if groups is None:
-            found = tallies_of_pieces([ColumnBlock(1, self.n_models, pairs)], n, given, lambda: fill)
-        part = self._by_calls(losses, given, groups) if found is None else found[0][0]
+            tallies = tallies_of_pieces([ColumnBlock(1, self.n_models, pairs)], n, given, lambda: fill)
+        part = self._by_calls(losses, given, groups) if tallies is None else tallies[0][0]
         self.__dict__.update(vars(self.merge(part) if self.n_rows else part))
         return self
 
@@ -137,7 +137,7 @@ class PairedTally(Summary, kind="paired tally", frozen=False):
         part = PairedTally(self.n_models, len(losses), n_positive, exponent, self.pairs)
         lines = lines_of(losses, pairs=bool(self.pairs))
         with np.errstate(over="ignore", invalid="ignore"):
-            moments = [Moments.of(lines, own, np) for own in ([w] if w is None else [w, w * w])]
+            moments = [Moments.of(lines, of_power, np) for of_power in ([w] if w is None else [w, w * w])]
             part.moments, part.squares = moments[0], moments[-1]
             if groups is not None:
                 if not isinstance(groups, Groups):
@@ -184,9 +184,9 @@ class PairedTally(Summary, kind="paired tally", frozen=False):
         """The same without differences."""
         lines, sums = slice(0, 1 + self.n_models), self.cluster_sums
         moments, squares = self.moments.at(lines), self.squares.at(lines)
-        own = None if sums is None else sums[:, lines]
+        model_sums = None if sums is None else sums[:, lines]
         known = self.n_rows, self.n_positive, self.exponent
-        return PairedTally(self.n_models, *known, 0, moments, squares, self.labels, own)
+        return PairedTally(self.n_models, *known, 0, moments, squares, self.labels, model_sums)
 
     def to_values(self) -> dict[str, Any]:
         """The fields, to be stored."""

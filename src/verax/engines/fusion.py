@@ -22,7 +22,7 @@ from verax.engines.gathering import LINE, independent_of, row_of_group
 from verax.engines.stats import Formula
 from verax.engines.tracing import Trace, record
 from verax.inputs.arrays import Floats
-from verax.kernels.dense import STRIP, asked, strip_statistics
+from verax.kernels.dense import STRIP, statistic_flags, strip_statistics
 from verax.kernels.fewclasses import (
     FEW,
     KNOWN,
@@ -237,7 +237,7 @@ def _many_loop(trace: Trace, layout: Layout) -> str:
     strip = Lines(8)
     strip.add(f"n = min({size}, y.size - start)")
     needs = {*trace.statistics, *({"decision"} if layout.counts else ())}
-    wanted = ", ".join(map(str, asked(needs)))
+    wanted = ", ".join(map(str, statistic_flags(needs)))
     strip.add(f"strip_statistics(p, y, start, n, clear, (s, 0, chosen, valid), {wanted})")
     _write_zeros(strip, n, layout.weighted)
     strip.add("for i in range(n):")
@@ -264,8 +264,8 @@ def _many_loop(trace: Trace, layout: Layout) -> str:
     end.add("        left[n_left] = start + i")
     end.add("        n_left += 1")
     start = f"def kernel({_PARAMETERS}) -> int:"
-    own = [start, *head.text, *strip.text, *row.text, *end.text, "    return n_left"]
-    return "\n".join([*own, texts_of(strip_statistics)])
+    text = [start, *head.text, *strip.text, *row.text, *end.text, "    return n_left"]
+    return "\n".join([*text, texts_of(strip_statistics)])
 
 
 def _write_losses(row: Lines, trace: Trace, layout: Layout, needs: Collection[str]) -> None:
@@ -344,12 +344,12 @@ if holding < n:
         for line in f"""\
 if cells.size > 0:
     for turn in range({_TABLES}):
-        for own in range({k}):
+        for outcome in range({k}):
             for decided in range({k}):
-                cells[own, decided] += counts[turn, own * {k} + decided]
+                cells[outcome, decided] += counts[turn, outcome * {k} + decided]
             for r in range({n_losses}):
-                sums[own, r, 0] += table[r, turn, own, 0]
-                sums[own, r, 1] += table[r, turn, own, 1]
+                sums[outcome, r, 0] += table[r, turn, outcome, 0]
+                sums[outcome, r, 1] += table[r, turn, outcome, 1]
 return n_left""".splitlines()
     ]
     start = "def kernel(p, y, clear, c, kept, losses, top_of, decision_of, cells, sums, left) -> int:"
@@ -373,9 +373,9 @@ def _write_class_sums(lines: Lines, k: int, n_losses: int, size: int) -> None:
     for r in range({n_losses}):
         for i in range(0, whole, {_TABLES}):
             for turn in range({_TABLES}):
-                own = made[r * {size} + i + turn]
-                table[r, turn, place[i + turn], 0] += own
-                table[r, turn, place[i + turn], 1] += own * own
+                loss = made[r * {size} + i + turn]
+                table[r, turn, place[i + turn], 0] += loss
+                table[r, turn, place[i + turn], 1] += loss * loss
         for i in range(whole, n):
             last = made[r * {size} + i]
             table[r, 0, place[i], 0] += last

@@ -175,9 +175,9 @@ class GroupCells:
         if counts is None:
             counts = ByteCounts(self._size, self._n_rows)
             count_keys(self._keys, *counts.arrays)
-        found = counts.arrays[0].astype(np.uint32)
-        np.add.at(found, counts.full, np.uint32(FULL))
-        return found
+        totals = counts.arrays[0].astype(np.uint32)
+        np.add.at(totals, counts.full, np.uint32(FULL))
+        return totals
 
 
 class GatheredSums:
@@ -211,13 +211,13 @@ class GatheredSums:
     def total(self) -> Sum:
         """(G, 2 + R) numbers of rows, of correct decisions, and sums of the losses of all rules."""
         shape = (len(self._totals), 2 + len(self._independent.trace.losses))
-        found = Sum(np.empty(shape), np.empty(shape))
+        sums = Sum(np.empty(shape), np.empty(shape))
         settle = compile_text(self._independent.settling(), __file__)
-        settle(self._totals, self._counts.arrays[0], found.high, found.low)
+        settle(self._totals, self._counts.arrays[0], sums.high, sums.low)
         group, right = np.divmod(self._counts.full, 2)
-        np.add.at(found.high[:, 0], group, float(FULL))
-        np.add.at(found.high[:, 1], group[right == 1], float(FULL))
-        return found
+        np.add.at(sums.high[:, 0], group, float(FULL))
+        np.add.at(sums.high[:, 1], group[right == 1], float(FULL))
+        return sums
 
 
 def row_of_group(n_losses: int) -> int:

@@ -89,12 +89,12 @@ class Histogram(Summary):
         none = np.zeros(len(ranks))
         for v in values:
             infinite = none
-            own = v
+            finite = v
             if not np.isfinite(v.sum()):
                 infinite = np.isinf(v)
-                own = np.where(infinite, 0.0, v)
-            wv = own if w is None else w * own
-            second = wv * own
+                finite = np.where(infinite, 0.0, v)
+            wv = finite if w is None else w * finite
+            second = wv * finite
             lost = infinite if infinite is none or w is None else w * infinite
             squared = (wv, second) if w is None else (w * wv, w * second)
             columns += [wv, second, *squared, lost]
@@ -164,16 +164,19 @@ class Histogram(Summary):
         """With as few bins joined as fit into memory: that depends on all rows, not on how they are
         divided.
         """
-        found, most = self, 2 * settings.bins_up_to
-        while found.level < _LEVELS and len(found.cells) > most:
-            if found.cells.n_keys <= most:
-                return replace(found, cells=found.cells.added_up())
-            found = found.coarser(1)
-        return found
+        joined_bins, most = self, 2 * settings.bins_up_to
+        while joined_bins.level < _LEVELS and len(joined_bins.cells) > most:
+            if joined_bins.cells.n_keys <= most:
+                return replace(joined_bins, cells=joined_bins.cells.added_up())
+            joined_bins = joined_bins.coarser(1)
+        return joined_bins
 
     def at_most(self, keys: int) -> Histogram:
         """With neighbouring bins joined until there are no more keys than that, if possible."""
-        found = self
-        while found.level < _LEVELS and max(len(found.bins.total.keys), len(found.cells.total.keys)) > keys:
-            found = found.coarser(1)
-        return found
+        joined_bins = self
+        while (
+            joined_bins.level < _LEVELS
+            and max(len(joined_bins.bins.total.keys), len(joined_bins.cells.total.keys)) > keys
+        ):
+            joined_bins = joined_bins.coarser(1)
+        return joined_bins

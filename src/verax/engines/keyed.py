@@ -103,8 +103,8 @@ class Run:
             return runs[0]
         if compiled(sum(len(run.keys) for run in runs)):
             return reduce(cls._both, sorted((run._in_order() for run in runs), key=len), runs[0].at(slice(0)))
-        found = [run if run._increases else run._in_order()._added_up() for run in runs]
-        return found[0] if len(found) == 1 else cls._side_by_side(found)
+        increasing = [run if run._increases else run._in_order()._added_up() for run in runs]
+        return increasing[0] if len(increasing) == 1 else cls._side_by_side(increasing)
 
     @classmethod
     def one_after_the_other(cls, runs: Sequence[Run]) -> Run:
@@ -171,16 +171,18 @@ class Run:
         from verax.kernels.binning import merge_runs
 
         n, ours, theirs = len(self) + len(other), self._arrays, other._arrays
-        out = tuple(np.empty((n, *own.shape[1:]), own.dtype) for own in ours)
-        found = merge_runs(*ours, *theirs, *out)
-        keys, high, low, least, most = (own[:found] if 2 * found > n else own[:found].copy() for own in out)
+        out = tuple(np.empty((n, *array.shape[1:]), array.dtype) for array in ours)
+        n_keys = merge_runs(*ours, *theirs, *out)
+        keys, high, low, least, most = (
+            array[:n_keys] if 2 * n_keys > n else array[:n_keys].copy() for array in out
+        )
         return Run(keys, Sum(high, low), least, most)
 
     @property
     def _arrays(self) -> tuple[Any, ...]:
         """All that there is, as the compiler takes it."""
-        own = self.keys, self.sums.high, self.sums.low, self.least, self.most
-        return tuple(map(np.ascontiguousarray, own))
+        arrays = self.keys, self.sums.high, self.sums.low, self.least, self.most
+        return tuple(map(np.ascontiguousarray, arrays))
 
     def to_values(self) -> dict[str, Any]:
         """Everything, to be stored."""
@@ -291,7 +293,7 @@ class KeyedSums:
         def keys(run: Run) -> Ints:
             return self.layout(run.most[:, 0], level)
 
-        tables = {kind: own.rekeyed(keys) for kind, own in self.tables.items()}
+        tables = {kind: table.rekeyed(keys) for kind, table in self.tables.items()}
         return KeyedSums(self.layout, level, tables)
 
     def fitting(self, full: Callable[[int, Mapping[int, int]], bool], levels: Iterable[int]) -> KeyedSums:
@@ -299,17 +301,19 @@ class KeyedSums:
 
         `full` looks at the level, and the number of keys of each kind.
         """
-        if not full(self.level, {kind: len(own) for kind, own in self.tables.items()}):
+        if not full(self.level, {kind: len(table) for kind, table in self.tables.items()}):
             return self
-        if not full(self.level, {kind: own.n_keys for kind, own in self.tables.items()}):
-            return KeyedSums(self.layout, self.level, {k: own.added_up() for k, own in self.tables.items()})
-        found = self
+        if not full(self.level, {kind: table.n_keys for kind, table in self.tables.items()}):
+            return KeyedSums(
+                self.layout, self.level, {k: table.added_up() for k, table in self.tables.items()}
+            )
+        coarser = self
         for level in levels:
             if level > self.level:
-                found = found.at(level)
-                if not full(level, {kind: len(own) for kind, own in found.tables.items()}):
+                coarser = coarser.at(level)
+                if not full(level, {kind: len(table) for kind, table in coarser.tables.items()}):
                     break
-        return found
+        return coarser
 
 
 class ExactOrBins(Spec):
@@ -330,12 +334,12 @@ class ExactOrBins(Spec):
 
     def pack(self, value: KeyedSums) -> dict[str, Any]:
         exact, name = self.parts
-        tables = {kind: own.to_values() for kind, own in value.tables.items()}
+        tables = {kind: table.to_values() for kind, table in value.tables.items()}
         return {exact: value.level == EXACT, name: tables if self._several else tables[0]}
 
     def read(self, stored: Any, sizes: Sizes) -> KeyedSums:
-        exact, own = (stored[name] for name in self.parts)
-        tables = mapping(own) if self._several else {0: own}
+        exact, stored_sums = (stored[name] for name in self.parts)
+        tables = mapping(stored_sums) if self._several else {0: stored_sums}
         level = EXACT if truth(exact) else sized(self._level, sizes)
-        read = {whole(kind): Keyed.from_values(each) for kind, each in tables.items()}
+        read = {whole(kind): Keyed.from_values(table) for kind, table in tables.items()}
         return KeyedSums(self._layout, level, read)

@@ -166,18 +166,18 @@ def distinct(values: Floats) -> tuple[Floats, Ints]:
     if len(values) > _MANY and n_distinct(values[:_PROBE]) < _PROBE // 2:
         # Where every bin has a single value, the bins tell values apart without sorting the rows.
         bins, place = distinct_values(rank_keys(values, 0))
-        found = np.empty(len(bins))
-        found[place] = values
-        if bool((found[place] == values).all()):
-            return found, place
-    found, inverse = np.unique(values, return_inverse=True)
-    return found, np.asarray(inverse.reshape(-1))
+        different = np.empty(len(bins))
+        different[place] = values
+        if bool((different[place] == values).all()):
+            return different, place
+    different, inverse = np.unique(values, return_inverse=True)
+    return different, np.asarray(inverse.reshape(-1))
 
 
 def places(values: Floats, layout: Layout, level: int) -> tuple[Ints, Ints]:
     """The keys of values that occur, in order, and the place of each value's key among them."""
     if level != EXACT:
-        found: tuple[Ints, Ints] = distinct_values(layout(values, level))
-        return found
+        keys_and_places: tuple[Ints, Ints] = distinct_values(layout(values, level))
+        return keys_and_places
     different, place = distinct(values)
     return layout(different, EXACT), place

@@ -114,15 +114,15 @@ def _(batch: ListBatch, needs: Collection[str]) -> RowStats:
         with np.errstate(divide="ignore"):
             stats.log_p = np.log(survey.unaccounted_kept) - math.log(batch.n_classes)
             stats.log_p[row[hit_entries]] = np.log(np.minimum(t[hit_entries], 1.0))
-    found = np.flatnonzero(is_outcome)
+    outcome_entries = np.flatnonzero(is_outcome)
     invalid = survey.kept < lists.lengths
     if {"hit", "answered"} & set(needs):
         hit = _hits(lists, survey, hit_entries, m)
-        stats.add(hit=hit, answered=np.where(invalid, _first(lists, found), hit))
+        stats.add(hit=hit, answered=np.where(invalid, _first(lists, outcome_entries), hit))
     if "right" in needs:
         stats.add(right=_right(batch))
     listed = np.zeros(batch.y.size)
-    listed[row[found]] = 1.0
+    listed[row[outcome_entries]] = 1.0
     stats.add(
         invalid=invalid.astype(np.float64),
         length=lists.lengths.astype(np.float64),
@@ -130,11 +130,11 @@ def _(batch: ListBatch, needs: Collection[str]) -> RowStats:
         listed=listed,
     )
     if _RANKS & set(needs):
-        own = np.full(batch.y.size, np.inf)
-        own[row[found]] = t[found]
+        stated = np.full(batch.y.size, np.inf)
+        stated[row[outcome_entries]] = t[outcome_entries]
         stats.add(
-            above=lists.sums((t > own[row]).astype(np.float64)),
-            tied=lists.sums((t == own[row]).astype(np.float64)),
+            above=lists.sums((t > stated[row]).astype(np.float64)),
+            tied=lists.sums((t == stated[row]).astype(np.float64)),
         )
     return stats
 
@@ -149,10 +149,10 @@ def _first(lists: Ragged, outcomes: Ints) -> Floats:
     """1/t for outcomes among the t classes that a list puts first; `outcomes` are their entries."""
     row, t, top = lists.row_of, lists.confidences, lists.firsts
     n_first = lists.sums((t == top[row]).astype(np.float64))
-    found = np.zeros(lists.n_rows)
+    shares = np.zeros(lists.n_rows)
     best = outcomes[t[outcomes] == top[row[outcomes]]]
-    found[row[best]] = 1 / n_first[row[best]]
-    return found
+    shares[row[best]] = 1 / n_first[row[best]]
+    return shares
 
 
 def _right(batch: ListBatch) -> Floats:

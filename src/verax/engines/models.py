@@ -188,22 +188,22 @@ class _Reading:
             if key not in outcomes:
                 outcomes[key] = rows.outcomes.positions(start, stop)
             ys.append(outcomes[key])
-            own = p if isinstance(p, tuple) else (p,)
-            own = tuple(np.ascontiguousarray(each, dtype) for each in own)
-            columns.append(own)
+            model_columns = p if isinstance(p, tuple) else (p,)
+            model_columns = tuple(np.ascontiguousarray(column, dtype) for column in model_columns)
+            columns.append(model_columns)
             steps.append(1 if isinstance(p, tuple) else rows.n_classes)
         # What the kernel reads must not go away.
-        self._held = columns, ys
+        self._kept_alive = columns, ys
         self.p: Floats = columns[0][0].reshape(-1)
         self.y: Ints = ys[0]
         size = self.p.itemsize
         first = self.p.ctypes.data
         self.at: Ints = np.array(
             [
-                [(each.ctypes.data - first) // size for each in own]
+                [(column.ctypes.data - first) // size for column in model_columns]
                 if step == 1
-                else [(own[0].ctypes.data - first) // size + j for j in range(step)]
-                for own, step in zip(columns, steps, strict=True)
+                else [(model_columns[0].ctypes.data - first) // size + j for j in range(step)]
+                for model_columns, step in zip(columns, steps, strict=True)
             ],
             np.int64,
         )

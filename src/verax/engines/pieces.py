@@ -84,13 +84,13 @@ def moments_of_pieces(
     given = [None] if weights is None else [weights, weights * weights]
     size = settings.compared_at_once
     chunks = [(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
-    own = _Reader(blocks, given, fill())
+    first_reader = _Reader(blocks, given, fill())
     # The first chunk tells which models are alike.
-    found = [own.moments(chunks[0], plans)]
-    plans = own.plans
+    of_chunks = [first_reader.moments(chunks[0], plans)]
+    plans = first_reader.plans
     n_threads = min(n_cores(), len(chunks) - 1)
     if n_threads > 1:
-        free = [own, *(_Reader(blocks, given, fill()) for _ in range(n_threads - 1))]
+        free = [first_reader, *(_Reader(blocks, given, fill()) for _ in range(n_threads - 1))]
 
         def work(chunk: tuple[int, int]) -> list[Moments]:
             reader = free.pop()
@@ -99,24 +99,24 @@ def moments_of_pieces(
             finally:
                 free.append(reader)
 
-        found += in_order(work, chunks[1:], n_threads)
+        of_chunks += in_order(work, chunks[1:], n_threads)
     else:
-        found += [own.moments(chunk, plans) for chunk in chunks[1:]]
-    totals = [reduce(add, each) for each in zip(*found, strict=True)]
+        of_chunks += [first_reader.moments(chunk, plans) for chunk in chunks[1:]]
+    totals = [reduce(add, parts) for parts in zip(*of_chunks, strict=True)]
     return _by_column(blocks, totals)
 
 
 def _by_column(blocks: Sequence[ColumnBlock], totals: Sequence[Moments]) -> list[list[list[Moments]]]:
     """Moments of all lines of all columns, taken apart."""
-    found, at = [], 0
+    by_block, at = [], 0
     for block in blocks:
         columns = []
         for _ in range(block.n_columns):
             lines = slice(at, at + block.n_lines)
             columns.append([moments.at(lines) for moments in totals])
             at += block.n_lines
-        found.append(columns)
-    return found
+        by_block.append(columns)
+    return by_block
 
 
 class _Plan:
@@ -163,10 +163,12 @@ class _Sums:
             if not finite.all():
                 lost = ~finite
                 self._rest[c].append((column[:, lost], None if weights is None else weights[lost]))
-            own = None if weights is None else weights[finite]
+            kept_weights = None if weights is None else weights[finite]
             at = self._plan.pairs[:, 0] == c
             pairs, sums = self._plan.pairs[at] - [c, 0, 0], self._pairs[at]
-            self._add(slice(c, c + 1), np.ascontiguousarray(column[None, :, finite]), own, pairs, sums)
+            self._add(
+                slice(c, c + 1), np.ascontiguousarray(column[None, :, finite]), kept_weights, pairs, sums
+            )
             self._pairs[at] = sums
 
     def _add(self, at: slice, values: Floats, weights: Floats | None, pairs: Ints, sums: Floats) -> None:
@@ -193,8 +195,8 @@ class _Sums:
         of_pairs = self._weight[self._plan.pairs[:, 0], None]
         with np.errstate(divide="ignore"):
             gap = self._alone[0] / weight
-            found = [self._alone / weight, self._apart / weight, (self._pairs / of_pairs).T]
-            far = any((first * first > _SPREAD * second).any() for first, second in found)
+            sums = [self._alone / weight, self._apart / weight, (self._pairs / of_pairs).T]
+            far = any((first * first > _SPREAD * second).any() for first, second in sums)
         return np.where(np.isfinite(gap), gap, 0.0) if far else None
 
     @property
@@ -211,8 +213,8 @@ class _Sums:
 
     def moments(self) -> Moments:
         """Of all lines of all columns."""
-        found = self._of_finite()
-        return found + self._of_rest() if any(self._rest) else found
+        moments = self._of_finite()
+        return moments + self._of_rest() if any(self._rest) else moments
 
     def _of_finite(self) -> Moments:
         plan, near = self._plan, self._near
@@ -224,23 +226,23 @@ class _Sums:
         one[plan.alike], two[plan.alike] = self._pairs.T
         zero = np.zeros((len(near), 1))
         first, second, shift = (
-            np.concatenate([zero, *own], axis=1).reshape(-1)
-            for own in ((self._alone[0], one), (self._alone[1], two), (near, near[:, a] - near[:, b]))
+            np.concatenate([zero, *parts], axis=1).reshape(-1)
+            for parts in ((self._alone[0], one), (self._alone[1], two), (near, near[:, a] - near[:, b]))
         )
         return Moments.from_sums(self._weight.repeat(plan.block.n_lines), first, second, shift=shift)
 
     def _of_rest(self) -> Moments:
         """Of the rows that are not finite."""
-        found = []
+        columns = []
         for rows in self._rest:
             if not rows:
-                found.append(Moments.zeros(self._plan.block.n_lines))
+                columns.append(Moments.zeros(self._plan.block.n_lines))
                 continue
-            values = np.concatenate([own for own, _ in rows], axis=1)
+            values = np.concatenate([losses for losses, _ in rows], axis=1)
             weights = [w for _, w in rows if w is not None]
             lines = lines_of(values.T, pairs=self._plan.block.pairs)
-            found.append(Moments.of(lines, np.concatenate(weights) if weights else None, np))
-        return reduce(Moments.beside, found)
+            columns.append(Moments.of(lines, np.concatenate(weights) if weights else None, np))
+        return reduce(Moments.beside, columns)
 
 
 class _Reader:
@@ -266,18 +268,20 @@ class _Reader:
         finite = True
         for _ in range(_ATTEMPTS):
             near, sums = self._sums(chunk, near, finite)
-            if not all(own.finite for each in sums for own in each):
+            if not all(block_sums.finite for of_blocks in sums for block_sums in of_blocks):
                 finite = False
             elif not self._improve(near, sums):
                 break
-        return [reduce(Moments.beside, (own.moments() for own in each)) for each in sums]
+        return [
+            reduce(Moments.beside, (block_sums.moments() for block_sums in of_blocks)) for of_blocks in sums
+        ]
 
     def _improve(self, near: list[Floats], sums: Sequence[Sequence[_Sums]]) -> bool:
         """Choose better means and more pairs to subtract; False where these are good."""
         changed = False
         for i, plan in enumerate(self.plans):
             gap = sums[0][i].gap
-            alike = np.logical_or.reduce([each[i].cancelling for each in sums])
+            alike = np.logical_or.reduce([of_blocks[i].cancelling for of_blocks in sums])
             if gap is not None:
                 near[i] = near[i] + gap
             if alike.any():
@@ -298,22 +302,22 @@ class _Reader:
             near = [_means(piece) for piece in pieces] if near is None else near
             if not sums:
                 made = list(zip(self.plans, near, self._work, strict=True))
-                sums = [[_Sums(*own) for own in made] for _ in self._weights]
-            for each, weights in zip(sums, self._weights, strict=True):
+                sums = [[_Sums(*block_sums) for block_sums in made] for _ in self._weights]
+            for of_blocks, weights in zip(sums, self._weights, strict=True):
                 w = None if weights is None else weights[start:stop]
-                for own, piece in zip(each, pieces, strict=True):
-                    (own.add if finite else own.add_finite)(piece, w)
+                for block_sums, piece in zip(of_blocks, pieces, strict=True):
+                    (block_sums.add if finite else block_sums.add_finite)(piece, w)
         assert near is not None
         return near, sums
 
 
 def _parted(flat: Floats, blocks: Sequence[ColumnBlock], n: int) -> list[Floats]:
     """The numbers of each block by column, model and row."""
-    found, at = [], 0
+    pieces, at = [], 0
     for block in blocks:
-        found.append(flat[at : at + block.size * n].reshape(block.n_columns, block.n_models, n))
+        pieces.append(flat[at : at + block.size * n].reshape(block.n_columns, block.n_models, n))
         at += block.size * n
-    return found
+    return pieces
 
 
 def _means(piece: Floats) -> Floats:

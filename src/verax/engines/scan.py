@@ -88,7 +88,7 @@ def scan_rows(
             shares[0].compiled(chunks[0])
         else:
             with ThreadPoolExecutor(n_shares) as pool:
-                list(pool.map(lambda share, own: share.compiled(own), shares, chunks))
+                list(pool.map(lambda share, own_chunks: share.compiled(own_chunks), shares, chunks))
     else:
         shares[0].by_arrays()
     if not all(share.valid for share in shares):

@@ -42,10 +42,10 @@ def fuse_slopes(
     score, times `curvature`, and at least `least`; both times the weight. It sets `left` for rows whose
     results are not to be used: numbers on the way left the range of floats.
     """
-    found = _differentiated(rule, n_classes, losses=False)
-    if found is None:
+    derivatives = _differentiated(rule, n_classes, losses=False)
+    if derivatives is None:
         return None
-    trace, slopes = found
+    trace, slopes = derivatives
     kept = [1] if binary else list(range(n_classes))
 
     def write(row: Lines) -> list[str]:
@@ -71,17 +71,17 @@ def fuse_losses_with_slopes(rule: Formula, n_classes: int) -> tuple[Kernel, Floa
     The kernel reads the logits `z`, of shape (K, N), and writes the loss of each row and its gradient, of the
     same shape.
     """
-    found = _differentiated(rule, n_classes, losses=True)
-    if found is None:
+    derivatives = _differentiated(rule, n_classes, losses=True)
+    if derivatives is None:
         return None
-    trace, slopes = found
+    trace, slopes = derivatives
     (loss,) = trace.losses
 
     def write(row: Lines) -> list[str]:
         write_probabilities(row, n_classes, "logits", binary=False)
-        own = _begun(row, trace, slopes, n_classes)
-        partials = _write_partials(own, trace, slopes, own.at_outcome)
-        return [loss, *_write_gradient(own, partials, range(n_classes))]
+        begun = _begun(row, trace, slopes, n_classes)
+        partials = _write_partials(begun, trace, slopes, begun.at_outcome)
+        return [loss, *_write_gradient(begun, partials, range(n_classes))]
 
     lines = [f"{j}, start + i" for j in range(n_classes)]
     given, places = [f"z[{line}]" for line in lines], ["losses[start + i]", *(f"g[{line}]" for line in lines)]
@@ -130,8 +130,8 @@ def _loop(
     strip = Lines(8)
     strip.add(f"n = min({size}, y.size - start)")
     strip.add("for i in range(n):")
-    for j, own in enumerate(given):
-        strip.add(f"    strip[{j}, i] = {own}")
+    for j, number in enumerate(given):
+        strip.add(f"    strip[{j}, i] = {number}")
     strip.add("for i in range(n):")
     row = Lines(12)
     row.let("y[start + i]", "o")
@@ -165,11 +165,11 @@ def _write_derivatives(
     partials = [_write_partials(row, trace, slopes, itemgetter(j)) for j in range(k)]
     owns = []
     for j in kept:
-        terms = [f"{partial} * {_DIRECTIONS[name].own(row, j)}" for name, partial in partials[j].items()]
-        own = lines.total([lines.let(term) for term in terms])
-        lines.require(f"abs({own}) < math.inf")
+        terms = [f"{partial} * {_DIRECTIONS[name].of_class(row, j)}" for name, partial in partials[j].items()]
+        second = lines.total([lines.let(term) for term in terms])
+        lines.require(f"abs({second}) < math.inf")
         lowest = lines.let(f"floor * {row.others[j]}")
-        value = lines.let(f"{row.p[j]} * select(-{own} > {lowest}, -{own}, {lowest}) * curvature")
+        value = lines.let(f"{row.p[j]} * select(-{second} > {lowest}, -{second}, {lowest}) * curvature")
         owns.append(lines.let(f"select({value} > least, {value}, least)"))
     of_outcome = {name: row.at_outcome([partials[j][name] for j in range(k)]) for name in partials[0]}
     return [lines.let(f"{total} * factor") for total in _write_gradient(row, of_outcome, kept)] + owns
@@ -203,9 +203,9 @@ def _write_partials(
     # Steps have the same names for every class, so what is kept of them gets names of its own.
     partials = {name: lines.let(slope) for name, slope in slopes.items() if name != "p_true"}
     if "p_true" in slopes:
-        own = lines.let(f"{slopes['p_true']} * p_true")
+        of_logarithm = lines.let(f"{slopes['p_true']} * p_true")
         known = partials.get("log_true")
-        partials["log_true"] = own if known is None else lines.let(f"{known} + {own}")
+        partials["log_true"] = of_logarithm if known is None else lines.let(f"{known} + {of_logarithm}")
     return partials
 
 
@@ -224,7 +224,7 @@ class _Row:
         self.happened = [lines.let(f"o == {j}") for j in range(n_classes)]
         lines.let("np.float64(o)", "place")
 
-    def each(self, text: str, *of: Sequence[str]) -> list[str]:
+    def let_all(self, text: str, *of: Sequence[str]) -> list[str]:
         """The names of what a text says of the members of some lists, one after the other."""
         return [self.lines.let(text.format(*members, j=j)) for j, members in enumerate(zip(*of, strict=True))]
 
@@ -238,7 +238,7 @@ class _Row:
 
     def around(self, before: Sequence[str], after: Sequence[str]) -> list[str]:
         """The sums of the first terms before each place and of the second terms from it on."""
-        return self.each("{} + {}", self.before(before), self.after(after))
+        return self.let_all("{} + {}", self.before(before), self.after(after))
 
     def at_outcome(self, values: Sequence[str]) -> str:
         return self.lines.choose(self.happened, values)
@@ -266,25 +266,27 @@ class _Row:
 
     @cached_property
     def odds(self) -> tuple[list[str], list[str]]:
-        return self.after(self.each("1.0 / {}", self.below)), self.before(self.each("1.0 / {}", self.above))
+        return self.after(self.let_all("1.0 / {}", self.below)), self.before(
+            self.let_all("1.0 / {}", self.above)
+        )
 
     @cached_property
     def rest_sq(self) -> list[str]:
-        squares = self.each("{0} * {0}", self.p)
+        squares = self.let_all("{0} * {0}", self.p)
         return self.around(squares[:-1], squares[1:])
 
     @cached_property
     def cdf_l2(self) -> list[str]:
-        return self.around(self.each("{0} * {0}", self.below), self.each("{0} * {0}", self.above))
+        return self.around(self.let_all("{0} * {0}", self.below), self.let_all("{0} * {0}", self.above))
 
     @cached_property
     def cdf_l1(self) -> list[str]:
-        return self.each("{} + {}", *self.distances)
+        return self.let_all("{} + {}", *self.distances)
 
     @cached_property
     def cdf_log(self) -> list[str]:
         above, below = ([self.lines.log(x) for x in side] for side in (self.above, self.below))
-        return self.each("-{}", self.around(above, below))
+        return self.let_all("-{}", self.around(above, below))
 
 
 @dataclass(frozen=True)
@@ -293,39 +295,39 @@ class _Direction:
 
     values: Callable[[_Row], list[str]]
     slopes: Callable[[_Row], list[str]]
-    own: Callable[[_Row, int], str]
+    of_class: Callable[[_Row, int], str]
 
 
 def _rest_sq(row: _Row) -> list[str]:
     rest = row.at_outcome(row.rest_sq)
     text = f"2.0 * {{0}} * select({{1}}, -{rest}, {{0}} - {rest})"
-    return row.each(text, row.p, row.happened)
+    return row.let_all(text, row.p, row.happened)
 
 
 def _cdf_l2(row: _Row) -> list[str]:
     up, down = row.distances
     here_up, here_down = row.at_outcome(up), row.at_outcome(down)
-    gains = row.each(f"select({here_up} > {{0}}, {here_up} - {{0}}, 0.0)", up)
-    losses = row.each(f"select({{0}} < {here_down}, {{0}}, {here_down})", down)
-    a = row.each("{} - {}", gains, losses)
-    mean = row.lines.total(row.each("{} * {}", row.p, a))
-    return row.each(f"2.0 * {{}} * ({{}} - {mean})", row.p, a)
+    gains = row.let_all(f"select({here_up} > {{0}}, {here_up} - {{0}}, 0.0)", up)
+    losses = row.let_all(f"select({{0}} < {here_down}, {{0}}, {here_down})", down)
+    a = row.let_all("{} - {}", gains, losses)
+    mean = row.lines.total(row.let_all("{} * {}", row.p, a))
+    return row.let_all(f"2.0 * {{}} * ({{}} - {mean})", row.p, a)
 
 
 def _cdf_l1(row: _Row) -> list[str]:
     distance = row.at_outcome(row.cdf_l1)
-    return row.each(f"{{}} * (abs({{j}}.0 - place) - {distance})", row.p)
+    return row.let_all(f"{{}} * (abs({{j}}.0 - place) - {distance})", row.p)
 
 
 def _cdf_log(row: _Row) -> list[str]:
     shares = []
     for odds in row.odds:
         here = row.at_outcome(odds)
-        shares.append(row.each(f"{{0}} * select({{1}} < {here}, {{1}}, {here})", row.p, odds))
-    return row.each(f"{row.n_classes - 1}.0 * {{}} - ({{}} + {{}})", row.p, *shares)
+        shares.append(row.let_all(f"{{0}} * select({{1}} < {here}, {{1}}, {here})", row.p, odds))
+    return row.let_all(f"{row.n_classes - 1}.0 * {{}} - ({{}} + {{}})", row.p, *shares)
 
 
-def _own_cdf_log(row: _Row, j: int) -> str:
+def _cdf_log_of_class(row: _Row, j: int) -> str:
     below, above = (odds[j] for odds in row.odds)
     p = row.p[j]
     return f"({row.n_classes - 1}.0 * {p} - {p} * {below} - {p} * {above})"
@@ -334,7 +336,7 @@ def _own_cdf_log(row: _Row, j: int) -> str:
 _DIRECTIONS = {
     "log_true": _Direction(
         lambda row: row.log_p,
-        lambda row: row.each("select({}, {}, -{})", row.happened, row.others, row.p),
+        lambda row: row.let_all("select({}, {}, -{})", row.happened, row.others, row.p),
         lambda row, j: row.others[j],
     ),
     "rest_sq": _Direction(
@@ -344,5 +346,5 @@ _DIRECTIONS = {
         lambda row: row.cdf_l2, _cdf_l2, lambda row, j: f"(-2.0 * {row.p[j]} * {row.cdf_l2[j]})"
     ),
     "cdf_l1": _Direction(lambda row: row.cdf_l1, _cdf_l1, lambda row, j: f"(-{row.p[j]} * {row.cdf_l1[j]})"),
-    "cdf_log": _Direction(lambda row: row.cdf_log, _cdf_log, _own_cdf_log),
+    "cdf_log": _Direction(lambda row: row.cdf_log, _cdf_log, _cdf_log_of_class),
 }

@@ -34,8 +34,8 @@ class RowStatistic:
         return frozenset({self.name})
 
     def formula(self, stats: RowStats) -> Array:
-        found: Array = getattr(stats, self.name)
-        return found
+        values: Array = getattr(stats, self.name)
+        return values
 
 
 class RowStats:

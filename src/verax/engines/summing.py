@@ -81,8 +81,8 @@ class RowSums:
             if layout.many or layout.weighted or layout.shared or not counts or table > _LARGEST_TABLE:
                 return None
             layout, independent = replace(layout, grouped=True), Independent.of(rules, rows.n_classes)
-        found = fuse_rows(rules, layout)
-        return None if found is None else cls(*found, rows, unit, counts, independent)
+        kernel = fuse_rows(rules, layout)
+        return None if kernel is None else cls(*kernel, rows, unit, counts, independent)
 
     def __call__(
         self,
@@ -133,13 +133,15 @@ class RowSums:
     def _probe(self, rows: Unread, w: Floats, sums: Floats) -> Floats:
         """What the losses of a chunk are roughly: the smaller of two means of a few rows, or zero."""
         n = len(rows.y)
-        found = np.zeros((2, *sums.shape))
-        for part, own in zip((slice(0, _PROBE), slice(max(0, n - _PROBE), n)), found, strict=True):
+        sums_of_ends = np.zeros((2, *sums.shape))
+        for part, end_sums in zip(
+            (slice(0, _PROBE), slice(max(0, n - _PROBE), n)), sums_of_ends, strict=True
+        ):
             p = tuple(c[part] for c in rows.p) if isinstance(rows.p, tuple) else rows.p[part]
             g = _NO_SHARES if rows.shares is None else rows.shares[part]
-            self._add_roughly(p, rows.y[part], g, w[part], own)
+            self._add_roughly(p, rows.y[part], g, w[part], end_sums)
         with np.errstate(invalid="ignore", divide="ignore"):
-            first, last = found[:, :-1, 0] / found[:, -1:, 0]
+            first, last = sums_of_ends[:, :-1, 0] / sums_of_ends[:, -1:, 0]
         smaller = np.where(np.abs(first) < np.abs(last), first, last)
         return np.where(np.isfinite(smaller), smaller, 0.0)
 
@@ -199,9 +201,9 @@ class RowLosses:
         """The kernel for these rows; None where there are many classes, or rules without a trace."""
         layout = layout_of(rows, counts=False)
         layout = None if layout is None or layout.shared or layout.many else layout
-        found = None if layout is None else fuse_losses(rules, replace(layout, weighted=False))
+        kernel = None if layout is None else fuse_losses(rules, replace(layout, weighted=False))
         places = np.array([rules.index(rule) for rule in kept], np.int64)
-        return None if found is None else cls(*found, rows, places)
+        return None if kernel is None else cls(*kernel, rows, places)
 
     def __call__(
         self,
@@ -214,10 +216,10 @@ class RowLosses:
         sums: PlainSums | None = None,
     ) -> tuple[Ints, Floats | None]:
         """Fill arrays with rows `start` to `stop`; the numbers of those left out, and the weights of all."""
-        rows, own = self._forecasts.unread(start, stop), slice(start, stop)
-        y[own] = rows.y
+        rows, part = self._forecasts.unread(start, stop), slice(start, stop)
+        y[part] = rows.y
         left = np.empty(stop - start, np.int64)
         sums = PlainSums.zeros(0, 0) if sums is None else sums
-        into = losses[:, own], top[own], decision[own], sums.cells, sums.losses
+        into = losses[:, part], top[part], decision[part], sums.cells, sums.losses
         n_left = self._kernel(rows.p, rows.y, self._clear, self._constants, self._kept, *into, left)
         return left[:n_left] + start, rows.weights

@@ -240,7 +240,7 @@ class Moments:
     def at(self, lines: slice | int) -> Moments:
         """The moments of some of the losses."""
         weight, total, infinite = (
-            Sum(own.high[lines], own.low[lines]) for own in (self.weight, self.total, self.infinite)
+            Sum(sums.high[lines], sums.low[lines]) for sums in (self.weight, self.total, self.infinite)
         )
         return Moments(weight, total, self.m2[lines], infinite, self.n_infinite[lines])
 
@@ -285,7 +285,11 @@ class Moments:
 
     def to_values(self) -> Floats:
         """(8, R) numbers, to be stored."""
-        sums = [part for each in (self.weight, self.total, self.infinite) for part in (each.high, each.low)]
+        sums = [
+            part
+            for compensated in (self.weight, self.total, self.infinite)
+            for part in (compensated.high, compensated.low)
+        ]
         return np.stack([*sums, self.m2, self.n_infinite])
 
     @classmethod
@@ -405,9 +409,9 @@ def effective(weight: float, squares: float) -> float:
 def _moment_sums(loss: Array, weights: Array | None, xp: Namespace, unit: float) -> Array:
     """The shift and the five sums of `Moments.from_sums`. The shift is the mean, so nothing cancels."""
     if isinstance(loss, np.ndarray):
-        found = _finite_sums(loss, weights, unit)
-        if found is not None:
-            return found
+        finite_sums = _finite_sums(loss, weights, unit)
+        if finite_sums is not None:
+            return finite_sums
     infinite = loss == xp.inf
     zero = xp.zeros_like(loss)
     given = xp.ones_like(loss) if weights is None else weights
@@ -438,9 +442,9 @@ def _sums_of_few(losses: Sequence[Array], weights: Array | None, unit: float) ->
     weight = columns.shape[1] / unit if w is None else w.sum()
     mean = total(columns) / (weight if weight > 0 else 1.0)
     d = columns - mean[:, None]
-    found = np.zeros((len(columns), 6))
-    found[:, 0], found[:, 1], found[:, 2], found[:, 3] = mean, weight, total(d), total(d * d)
-    return found
+    sums = np.zeros((len(columns), 6))
+    sums[:, 0], sums[:, 1], sums[:, 2], sums[:, 3] = mean, weight, total(d), total(d * d)
+    return sums
 
 
 def _finite_sums(loss: Floats, weights: Floats | None, unit: float) -> Floats | None:
@@ -495,9 +499,9 @@ def common_exponent(weights: Sequence[float], exponents: Sequence[int]) -> tuple
     (-3, [8.0, 1.0, 1.0])
     """
     parts = list(zip(weights, exponents, strict=True))
-    own = [exponent for weight, exponent in parts if weight > 0] or [0]
+    exponents_used = [exponent for weight, exponent in parts if weight > 0] or [0]
     safe = max(math.frexp(weight)[1] + exponent for weight, exponent in parts) - 499
-    common = min(max(own), max(min(own), safe))
+    common = min(max(exponents_used), max(min(exponents_used), safe))
     return common, [math.ldexp(1.0, e - common) if weight > 0 else 1.0 for weight, e in parts]
 
 

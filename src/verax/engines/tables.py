@@ -39,11 +39,11 @@ class _Table:
         """Add empty bins on either side."""
 
         def longer(table: Floats, fill: Floats) -> Floats:
-            found = np.zeros((before + len(table) + after, table.shape[1]))
+            longer_table = np.zeros((before + len(table) + after, table.shape[1]))
             for column in np.flatnonzero(fill):
-                found[:, column] = fill[column]
-            found[before : before + len(table)] = table
-            return found
+                longer_table[:, column] = fill[column]
+            longer_table[before : before + len(table)] = table
+            return longer_table
 
         self.cells = longer(self.cells, self._empty)
         if self._totals is not None:
@@ -211,20 +211,21 @@ class WeightedRankTable:
         table, keys, nothing = self._table.cells[used], used + self._first, np.zeros((len(used), 1))
         # Both parts of the sums: of rows, and by kind.
         sums, kinds = (
-            [part[used] for part in (own.totals.high, own.totals.low)] for own in (self._table, self._kinds)
+            [part[used] for part in (table_of.totals.high, table_of.totals.low)]
+            for table_of in (self._table, self._kinds)
         )
         weight = kinds[0][:, ::2]
         columns, ends = [[part[:, :3]] for part in sums], []
         for value in values:
             if isinstance(value, int):
-                found = [part[:, 4 * value + 3 : 4 * value + 7] for part in sums]
+                moments = [part[:, 4 * value + 3 : 4 * value + 7] for part in sums]
                 ends.append(table[:, 6 * value + 9 : 6 * value + 11])
             else:
                 powers = np.stack([value, value * value], axis=1)
-                found = [np.hstack([part[:, i::2] @ powers for i in (0, 1)]) for part in kinds]
+                moments = [np.hstack([part[:, i::2] @ powers for i in (0, 1)]) for part in kinds]
                 inner = [np.where(weight > 0, value, end) for end in (np.inf, -np.inf)]
                 ends.append(np.stack([inner[0].min(axis=1), inner[1].max(axis=1)], axis=1))
-            for column, part in zip(columns, found, strict=True):
+            for column, part in zip(columns, moments, strict=True):
                 column += [part, nothing]
         ends.append(table[:, :2])
         least, most = (np.stack([end[:, i] for end in ends], axis=1) for i in (0, 1))

@@ -230,16 +230,16 @@ class RuleSums:
 
         decided = self.counts is not None and self.decisions
         unit = math.ldexp(1.0, part.exponent)
-        found = sums_on_gpu(self.rules, forecasts, decisions=decided, most=CONFUSION_UP_TO, unit=unit)
-        if found is None:
+        sums = sums_on_gpu(self.rules, forecasts, decisions=decided, most=CONFUSION_UP_TO, unit=unit)
+        if sums is None:
             return False
-        part.weights, part.moments, part.n_positive = found.weight, found.moments, found.n_positive
-        part.square_sum, part.squares = found.square_sum, found.squares
+        part.weights, part.moments, part.n_positive = sums.weight, sums.moments, sums.n_positive
+        part.square_sum, part.squares = sums.square_sum, sums.squares
         if self.counts is not None:
-            rows = zero_rows(forecasts, ROWS_KEPT) if found.n_zero and start is not None else []
+            rows = zero_rows(forecasts, ROWS_KEPT) if sums.n_zero and start is not None else []
             numbers = [(start or 0) + row for row in rows]
-            cells = Sum.zeros(0) if found.cells is None else found.cells
-            part.counts = Counts(self.n_classes, cells, found.n_zero, numbers, found.square_cells)
+            cells = Sum.zeros(0) if sums.cells is None else sums.cells
+            part.counts = Counts(self.n_classes, cells, sums.n_zero, numbers, sums.square_cells)
         return True
 
     def merge(self, other: RuleSums) -> RuleSums:
@@ -287,11 +287,11 @@ class RuleSums:
     @classmethod
     def from_values(cls, values: Mapping[str, Any], rules: Sequence[Formula]) -> RuleSums:
         """What `to_values` gave of a tally of these rules."""
-        own = {name: values[name] for name in values if name not in ("counts", "clusters")}
+        stored = {name: values[name] for name in values if name not in ("counts", "clusters")}
         n = len(rules)
-        found = fields_of(_STORED, own, {"rules": n})
-        tally = cls(rules, found.pop("n_classes"), counts=False, decisions=found.pop("decisions"))
-        vars(tally).update(found)
+        fields = fields_of(_STORED, stored, {"rules": n})
+        tally = cls(rules, fields.pop("n_classes"), counts=False, decisions=fields.pop("decisions"))
+        vars(tally).update(fields)
         if (tally.square_sum is None) != (tally.squares is None):
             raise UnreadableError("does not belong to the other sums", "squares")
         check_squares(float(tally.weights.high[0]), tally.squared[0], tally.n_positive)
@@ -468,8 +468,8 @@ class _Visitor:
         if groups is not None:
             tabled = tally.decisions and tally.n_classes <= CONFUSION_UP_TO
             cells = tally.n_classes**2 if tabled else 0
-            own = None if chunks.row_sums is None else chunks.row_sums.independent
-            gathered = None if own is None else chunks.gathering(own, groups, cells)
+            independent = None if chunks.row_sums is None else chunks.row_sums.independent
+            gathered = None if independent is None else chunks.gathering(independent, groups, cells)
             self._clusters = ClusterSums(
                 groups.labels, len(tally.rules), cells, compiled=chunks.compiled, gathered=gathered
             )
@@ -555,9 +555,9 @@ class _Visitor:
     def _add_losses(self, stats: RowStats, batch: RowBatch, w: Any, chunk: int) -> None:
         """Sum the losses of a block by array calls."""
         chunks = self._chunks
-        found = Moments.of(_losses(self._rules, stats), batch.weights, stats.xp, chunks.unit)
+        moments = Moments.of(_losses(self._rules, stats), batch.weights, stats.xp, chunks.unit)
         with np.errstate(over="ignore", invalid="ignore"):
-            _add_to(chunks.others, chunk, found)
+            _add_to(chunks.others, chunk, moments)
             chunks.weight[chunk, 0] += batch.n_rows if w is None else float(batch.xp.sum(w))
             if w is not None:
                 squared = squared_weights(w)
@@ -641,9 +641,9 @@ def _n_positive(batch: RowBatch) -> float:
     return float(batch.n_rows) if w is None else float(batch.xp.sum(batch.xp.astype(w > 0, w.dtype)))
 
 
-def _add_to(moments: list[Moments | None], chunk: int, found: Moments) -> None:
+def _add_to(moments: list[Moments | None], chunk: int, more: Moments) -> None:
     before = moments[chunk]
-    moments[chunk] = found if before is None else before + found
+    moments[chunk] = more if before is None else before + more
 
 
 def _squares_of(*parts: tuple[RuleSums, float]) -> tuple[Sum | None, Moments | None]:

@@ -221,14 +221,14 @@ class _Symbol:
         rest, whole = math.modf(abs(float(power)))
         if rest not in (0.0, 0.5) or whole > _LARGEST_POWER:
             return self.recorder.exp(self.recorder.log(self) * float(power))
-        found: Any = self.recorder.sqrt(self) if rest else None
+        product: Any = self.recorder.sqrt(self) if rest else None
         factor, n = self, int(whole)
         while n:
             if n % 2:
-                found = factor if found is None else found * factor
+                product = factor if product is None else product * factor
             n //= 2
             factor = factor * factor if n else factor
-        return 1.0 if found is None else found if power > 0 else 1.0 / found
+        return 1.0 if product is None else product if power > 0 else 1.0 / product
 
     def __rpow__(self, base: float) -> _Symbol:
         return self.recorder.exp(math.log(base) * self)  # type: ignore[no-any-return]

@@ -32,13 +32,13 @@ def bin_numbers(
 def sum_by_class(y: Any, weights: Any, losses: Any, sums: Any) -> None:
     """Add w*l, w*l*l, w*w*l and w*w*l*l of rows with these weights and finite losses to their classes."""
     for i in range(y.size):
-        w, loss, own = weights[i], losses[i], sums[y[i]]
+        w, loss, class_sums = weights[i], losses[i], sums[y[i]]
         first = w * loss
         square = w * first
-        own[0] += first
-        own[1] += first * loss
-        own[2] += square
-        own[3] += square * loss
+        class_sums[0] += first
+        class_sums[1] += first * loss
+        class_sums[2] += square
+        class_sums[3] += square * loss
 
 
 @compiled

@@ -42,39 +42,39 @@ def draw_shares(
     """
     n_quantiles, n_places = float(quantiles.size), float(at.size)
     for c in range(rows.size):
-        n, p, own = rows[c], chance[c], out[c]
+        n, p, shares = rows[c], chance[c], out[c]
         for k in range(keys.size):
             x = (np.uint64(c) ^ keys[k]) + _ADDED
             x = (x ^ (x >> np.uint64(30))) * _FIRST
             x = (x ^ (x >> np.uint64(27))) * _SECOND
             x = x ^ (x >> np.uint64(31))
-            own[k] = np.float64(np.int64(x >> np.uint64(11))) * _UNIT
+            shares[k] = np.float64(np.int64(x >> np.uint64(11))) * _UNIT
         if spread[c] == 0.0:
             _find_counts(n, p, none[c], below, at)
             for k in range(keys.size):
-                count = at[int(own[k] * n_places)]
-                while below[count] <= own[k]:
+                count = at[int(shares[k] * n_places)]
+                while below[count] <= shares[k]:
                     count += 1
-                own[k] = float(count) / n
+                shares[k] = float(count) / n
         else:
             wide = spread[c]
             for k in range(keys.size):
-                own[k] = min(max(p + wide * quantiles[int(own[k] * n_quantiles)], 0.0), 1.0)
+                shares[k] = min(max(p + wide * quantiles[int(shares[k] * n_quantiles)], 0.0), 1.0)
         if opposite[c]:
             for k in range(keys.size):
-                own[k] = 1.0 - own[k]
+                shares[k] = 1.0 - shares[k]
 
 
 def _find_counts(n: float, p: float, none: float, below: Any, at: Any) -> None:
     """Write the chance of each count of n rows or fewer, and the first count that each of some places of the
     unit interval may have. Of the last count the chance is beyond all numbers that are drawn.
     """
-    last, odds, each, total = 0, p / (1.0 - p), none, none
+    last, odds, chance, total = 0, p / (1.0 - p), none, none
     below[0] = total
-    while float(last) < n and (float(last) < n * p or each > _NOTHING) and last < below.size - 1:
-        each = each * ((n - float(last)) / float(last + 1)) * odds
+    while float(last) < n and (float(last) < n * p or chance > _NOTHING) and last < below.size - 1:
+        chance = chance * ((n - float(last)) / float(last + 1)) * odds
         last += 1
-        total += each
+        total += chance
         below[last] = total
     below[last] = 2.0
     place = 0
@@ -101,13 +101,13 @@ def fit_shares(shares: Any, size: Any, more: Any, unit: float, pools: Any, out: 
         whole, event, before = 0.0, 0.0, shares[0, k]
         for c in range(size.size):
             share = shares[c, k]
-            own = share * size[c]
-            total = plus(total, own)
-            extra = plus(extra, own * more[c])
+            weight = share * size[c]
+            total = plus(total, weight)
+            extra = plus(extra, weight * more[c])
             rises = share > before
             last += int(rises)
             whole = select(rises, size[c], whole + size[c])
-            event = select(rises, own, event + own)
+            event = select(rises, weight, event + weight)
             pools[last, 0], pools[last, 1] = whole, event
             before = share
         n_pools = joined(pools, joined(pools, last + 1))

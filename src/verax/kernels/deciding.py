@@ -25,30 +25,30 @@ def cheapest(columns: Any, costs: Any, tie: float, out: Any) -> None:
 def _cheapest(columns: Any, costs: Any, tie: float, cost: Any, out: Any) -> None:
     """The same with room for what the decisions of some rows cost."""
     k = len(columns)
-    best, found = np.empty(_STRIP), np.empty(_STRIP, np.int64)
+    best, decided = np.empty(_STRIP), np.empty(_STRIP, np.int64)
     for start in range(0, out.size, _STRIP):
         n = min(_STRIP, out.size - start)
         for d in range(k):
-            own = cost[d]
+            costs_of_decision = cost[d]
             for i in range(n):
-                own[i] = 0.0
+                costs_of_decision[i] = 0.0
             for c in range(k):
                 column, price = columns[c, start : start + n], costs[c, d]
                 for i in range(n):
-                    own[i] += price * column[i]
+                    costs_of_decision[i] += price * column[i]
         for i in range(n):
             best[i] = cost[0, i]
         for d in range(1, k):
-            own = cost[d]
+            costs_of_decision = cost[d]
             for i in range(n):
-                best[i] = select(own[i] < best[i], own[i], best[i])
+                best[i] = select(costs_of_decision[i] < best[i], costs_of_decision[i], best[i])
         for i in range(n):
             size = abs(best[i])
             best[i] += tie * select(size > 1.0, size, 1.0)
-            found[i] = k - 1
+            decided[i] = k - 1
         for d in range(k - 2, -1, -1):
-            own = cost[d]
+            costs_of_decision = cost[d]
             for i in range(n):
-                found[i] = select(own[i] <= best[i], d, found[i])
+                decided[i] = select(costs_of_decision[i] <= best[i], d, decided[i])
         for i in range(n):
-            out[start + i] = found[i]
+            out[start + i] = decided[i]

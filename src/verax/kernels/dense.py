@@ -35,7 +35,7 @@ _P_TRUE, _REST_SQ, _HIT, _HIT_LOWEST, _TOP = places("p_true", "rest_sq", "hit", 
 _CDF_L2, _CDF_L1, _CDF_LOG = places("cdf_l2", "cdf_l1", "cdf_log")
 
 
-def asked(needs: Collection[str]) -> tuple[bool, bool, bool, bool, bool]:
+def statistic_flags(needs: Collection[str]) -> tuple[bool, bool, bool, bool, bool]:
     """Whether `needs` has squares, modes, and each of the statistics of cumulative probabilities."""
     modes = bool(MODE & set(needs))
     return "rest_sq" in needs, modes, "cdf_l1" in needs, "cdf_l2" in needs, "cdf_log" in needs
@@ -48,7 +48,7 @@ def row_stats(needs: frozenset[str]) -> Kernel:
     was. What it has of rows that are not clear means nothing. `y` must be the pass's own copy, because it is
     used as an index after it was checked; `p` may be the caller's.
     """
-    return _row_stats(*asked(needs))
+    return _row_stats(*statistic_flags(needs))
 
 
 @cache
@@ -126,10 +126,10 @@ def _write_plain(
     if squares:
         out[_REST_SQ, at] = rest_sq
     if modes:
-        found = 0
+        coded = 0
         for j in range(n_classes):
-            found += select(np.float64(row[j]) == highest, _MODE + j, 0)
-        n_modes, mode = found >> _HALF, min(found & _PLACE, n_classes - 1)
+            coded += select(np.float64(row[j]) == highest, _MODE + j, 0)
+        n_modes, mode = coded >> _HALF, min(coded & _PLACE, n_classes - 1)
         if n_modes > 1:
             for j in range(n_classes):
                 mode = min(mode, select(np.float64(row[j]) == highest, j, n_classes))
@@ -235,5 +235,5 @@ def _log_with_error(product: Any, error: Any) -> float:
     z = s * s
     r = fma(fma(fma(fma(fma(fma(_L6, z, _L5), z, _L4), z, _L3), z, _L2), z, _L1), z, _L0)
     k = from_bits(power | _INTEGERS) - _INTEGERS_FROM
-    found: float = -fma(k, _LN2, fma(s, z * r, s + s))
-    return found
+    negative: float = -fma(k, _LN2, fma(s, z * r, s + s))
+    return negative

@@ -128,23 +128,25 @@ def write_all_outcomes(
     before and after. `one` names the number 1 where logarithms of probabilities are cut off at it.
     """
     values = [f"v{j}" for j in range(n_classes)]
-    found = [AsOutcome({"p_true": v, "invalid": "0.0"}, []) for v in values]
+    outcomes = [AsOutcome({"p_true": v, "invalid": "0.0"}, []) for v in values]
     if "rest_sq" in needs:
         squares = [lines.let(f"{v} * {v}") for v in values]
         lines.let(lines.total(squares), "square_sum")
-        _put(found, "rest_sq", lines.split(squares[:-1], squares[1:]))
+        _put(outcomes, "rest_sq", lines.split(squares[:-1], squares[1:]))
     if MODE & set(needs):
         _write_modes(lines, values, {*needs, "hit"} - {"hit_lowest"}, outcome=None)
-        for j, (own, v) in enumerate(zip(found, values, strict=True)):
+        for j, (outcome, v) in enumerate(zip(outcomes, values, strict=True)):
             hit = lines.let(f"select({v} == top, share_of_modes, 0.0)")
             lowest = f"select(decision == U({j}), 1.0, 0.0)"
-            own.statistics.update(top="top", decision="decision", hit=hit, answered=hit, hit_lowest=lowest)
+            outcome.statistics.update(
+                top="top", decision="decision", hit=hit, answered=hit, hit_lowest=lowest
+            )
     if CUMULATIVE & set(needs):
-        _write_thresholds(lines, values, needs, form, one, found)
+        _write_thresholds(lines, values, needs, form, one, outcomes)
     if form == "logits" and {"log_true", "decision"} & set(needs):
-        for own, v in zip(found, values, strict=True):
-            own.conditions.append(lines.is_normal(v, _least(form)))
-    return found
+        for outcome, v in zip(outcomes, values, strict=True):
+            outcome.conditions.append(lines.is_normal(v, _least(form)))
+    return outcomes
 
 
 def _write_thresholds(
@@ -153,14 +155,14 @@ def _write_thresholds(
     needs: Collection[str],
     form: Form,
     one: str | None,
-    found: list[AsOutcome],
+    outcomes: list[AsOutcome],
 ) -> None:
     """The statistics of cumulative probabilities for each class as the outcome."""
     below, above = _sides(lines, values)
     if {"cdf_l1", "cdf_l2"} & set(needs):
-        _put(found, "cdf_l1", lines.split(below, above))
+        _put(outcomes, "cdf_l1", lines.split(below, above))
         squares = [[lines.let(f"{side} * {side}") for side in sides] for sides in (below, above)]
-        _put(found, "cdf_l2", lines.split(*squares))
+        _put(outcomes, "cdf_l2", lines.split(*squares))
     if "cdf_log" in needs:
         # The outermost sides are probabilities of classes, whose logarithms are needed anyway.
         ends = {values[0], values[-1]} if one is not None else set()
@@ -168,16 +170,16 @@ def _write_thresholds(
             side: f"select({side} < {one}, {side}, {one})" if side in ends else side for side in below + above
         }
         logs = [[lines.log(cut[side]) for side in sides] for sides in (above, below)]
-        _put(found, "cdf_log", [lines.let(f"-{total}") for total in lines.split(*logs)])
-        for j, own in enumerate(found):
+        _put(outcomes, "cdf_log", [lines.let(f"-{total}") for total in lines.split(*logs)])
+        for j, outcome in enumerate(outcomes):
             # The nearest side is the smallest of its kind.
             nearest = below[j : j + 1] + above[max(j - 1, 0) : j]
-            own.conditions.extend(lines.is_normal(side, _least(form)) for side in nearest)
+            outcome.conditions.extend(lines.is_normal(side, _least(form)) for side in nearest)
 
 
-def _put(found: list[AsOutcome], name: str, values: list[str]) -> None:
-    for own, value in zip(found, values, strict=True):
-        own.statistics[name] = value
+def _put(outcomes: list[AsOutcome], name: str, values: list[str]) -> None:
+    for outcome, value in zip(outcomes, values, strict=True):
+        outcome.statistics[name] = value
 
 
 def _least(form: Form) -> float:

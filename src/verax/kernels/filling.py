@@ -95,27 +95,27 @@ def fill_weighted_bins(
         w, x = weights[i], ranks[i]
         if w > 0.0:
             at, code = np.uint64(numbers[i] - first), np.uint64(codes[i])
-            own = table[at]
-            if x < own[0]:
-                own[0] = x
-            if x > own[1]:
-                own[1] = x
+            row = table[at]
+            if x < row[0]:
+                row[0] = x
+            if x > row[1]:
+                row[1] = x
             square = w * w
-            own[2] += 1.0
-            own[3] += w
-            own[4] += square
+            row[2] += 1.0
+            row[3] += w
+            row[4] += square
             kinds[at, 2 * code] += w
             kinds[at, 2 * code + 1] += square
             for c in range(len(values)):
                 v = values[c][i]
-                own[6 * c + 5] += w * v
-                own[6 * c + 6] += w * v * v
-                own[6 * c + 7] += square * v
-                own[6 * c + 8] += square * v * v
-                if v < own[6 * c + 9]:
-                    own[6 * c + 9] = v
-                if v > own[6 * c + 10]:
-                    own[6 * c + 10] = v
+                row[6 * c + 5] += w * v
+                row[6 * c + 6] += w * v * v
+                row[6 * c + 7] += square * v
+                row[6 * c + 8] += square * v * v
+                if v < row[6 * c + 9]:
+                    row[6 * c + 9] = v
+                if v > row[6 * c + 10]:
+                    row[6 * c + 10] = v
     return least, most
 
 
@@ -152,13 +152,13 @@ def fill_replicates(
     for i in range(numbers.size):
         at, drawn = np.uint64(numbers[i] - first), copies[groups[i]]
         w = weights[i] if weights.size else 1.0
-        own = table[at, codes[i]]
+        sums = table[at, codes[i]]
         for r in range(n):
-            own[r] += drawn[r] * w
+            sums[r] += drawn[r] * w
         for c in range(len(values)):
-            own, v = table[at, n_codes + c], w * values[c][i]
+            sums, v = table[at, n_codes + c], w * values[c][i]
             for r in range(n):
-                own[r] += drawn[r] * v
+                sums[r] += drawn[r] * v
     return least, most
 
 

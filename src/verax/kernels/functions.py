@@ -43,21 +43,21 @@ def compiled(function: Callable[..., Any]) -> Kernel:
 
 def text_of(function: FunctionType) -> str:
     """The text of a function, called `kernel`, and of those that it calls."""
-    found: dict[str, ast.FunctionDef] = {}
-    _collect(function, "kernel", found)
-    return "\n".join(ast.unparse(each) for each in found.values())
+    definitions: dict[str, ast.FunctionDef] = {}
+    _collect(function, "kernel", definitions)
+    return "\n".join(ast.unparse(definition) for definition in definitions.values())
 
 
 def texts_of(*functions: Callable[..., Any]) -> str:
     """The texts of some functions and of those that they call, for a text that calls them by their names."""
-    found: dict[str, ast.FunctionDef] = {}
+    definitions: dict[str, ast.FunctionDef] = {}
     for function in functions:
         assert isinstance(function, FunctionType)
-        _collect(function, function.__name__, found)
-    return "\n".join(ast.unparse(each) for each in found.values())
+        _collect(function, function.__name__, definitions)
+    return "\n".join(ast.unparse(definition) for definition in definitions.values())
 
 
-def _collect(function: FunctionType, name: str, found: dict[str, ast.FunctionDef]) -> None:
+def _collect(function: FunctionType, name: str, definitions: dict[str, ast.FunctionDef]) -> None:
     (definition,) = ast.parse(dedent(inspect.getsource(function))).body
     assert isinstance(definition, ast.FunctionDef)
     definition.name, definition.decorator_list = name, []
@@ -65,15 +65,15 @@ def _collect(function: FunctionType, name: str, found: dict[str, ast.FunctionDef
         del definition.body[0]
     for argument in definition.args.args:
         argument.annotation = None
-    found[name] = definition
+    definitions[name] = definition
     code, cells = function.__code__, function.__closure__ or ()
     closed = {name: cell.cell_contents for name, cell in zip(code.co_freevars, cells, strict=True)}
-    own = frozenset(code.co_varnames)
-    scope = {key: value for key, value in (function.__globals__ | closed).items() if key not in own}
+    local_names = frozenset(code.co_varnames)
+    scope = {key: value for key, value in (function.__globals__ | closed).items() if key not in local_names}
     writing = _Writing(scope)
     definition.body = writing.block(definition.body)
-    for helper in writing.called - found.keys():
-        _collect(scope[helper], helper, found)
+    for helper in writing.called - definitions.keys():
+        _collect(scope[helper], helper, definitions)
 
 
 class _Writing(ast.NodeTransformer):

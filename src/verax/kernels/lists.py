@@ -53,14 +53,14 @@ def order(classes: Any, confidences: Any, offsets: Any, new_classes: Any, new_co
             continue
         row = confidences[a:b]
         for j in range(row.size):
-            own = row[j]
+            confidence = row[j]
             place = a
             for k in range(j):
-                place += row[k] >= own
+                place += row[k] >= confidence
             for k in range(j + 1, row.size):
-                place += row[k] > own
+                place += row[k] > confidence
             place = min(place, b - 1)
-            new_confidences[place] = own
+            new_confidences[place] = confidence
             new_classes[place] = classes[a + j]
 
 
@@ -73,7 +73,7 @@ def repeated(classes: Any, offsets: Any, twice: Any, which: Any, slots: Any) -> 
     before it are looked through. Lists of more than MOST_PACKED entries are marked in either case, and array
     calls decide.
     """
-    found = 0
+    n_repeats = 0
     for i in range(min(offsets.size - 1, twice.size, which.size)):
         a, b = _bounds(offsets, i, classes.size)
         met = 0
@@ -89,8 +89,8 @@ def repeated(classes: Any, offsets: Any, twice: Any, which: Any, slots: Any) -> 
             slots[slot] = i
         if met and b - a > _PAIRS_UP_TO:
             twice[i] = True
-        found += twice[i]
-    return found
+        n_repeats += twice[i]
+    return n_repeats
 
 
 def no_slots() -> Any:
@@ -134,13 +134,13 @@ def unpack(
         for j in range(length):
             place = _PAIRS_UP_TO - 1 - np.int64(bits(keys[i, k - 1 - j]) & ~_UPPER)
             place = a + min(max(place, 0), length - 1)
-            own = confidences[place]
+            confidence = confidences[place]
             at = a + j
-            while at > a and new_confidences[at - 1] < own:
+            while at > a and new_confidences[at - 1] < confidence:
                 new_confidences[at] = new_confidences[at - 1]
                 new_classes[at] = new_classes[at - 1]
                 at -= 1
-            new_confidences[at] = own
+            new_confidences[at] = confidence
             new_classes[at] = classes[place]
 
 

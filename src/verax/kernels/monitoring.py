@@ -93,10 +93,14 @@ def _add_run(
     hits, places = np.empty(_STRIP, np.int64), np.empty(_STRIP, np.uint64)
     for start in range(0, losses.size, _STRIP):
         n = min(_STRIP, losses.size - start)
-        own, decided, outcomes = losses[start : start + n], decision[start : start + n], y[start : start + n]
+        strip, decided, outcomes = (
+            losses[start : start + n],
+            decision[start : start + n],
+            y[start : start + n],
+        )
         total, squares = 0.0, 0.0
         for i in range(n):
-            loss = lower(own[i], most)
+            loss = lower(strip[i], most)
             total = plus(total, loss)
             squares = plus(squares, loss * loss)
             hits[i] = select(decided[i] == outcomes[i], 1, 0)

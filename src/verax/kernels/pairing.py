@@ -30,14 +30,18 @@ def add_products(
             size = min(STRIP, n - start)
             base = values[c, 0, start : start + size]
             for m in range(n_models):
-                own, mean, shift = values[c, m, start : start + size], means[c, m], means[c, m] - means[c, 0]
+                column, mean, shift = (
+                    values[c, m, start : start + size],
+                    means[c, m],
+                    means[c, m] - means[c, 0],
+                )
                 total, square, first, second = 0.0, 0.0, 0.0, 0.0
                 if cross.shape[1] > 0:
                     d = work[0, m, 0:size]
                     if weights.size > 0:
                         w, e = weights[start : start + size], work[1, m, 0:size]
                         for i in range(size):
-                            x, z = own[i] - mean, (own[i] - base[i]) - shift
+                            x, z = column[i] - mean, (column[i] - base[i]) - shift
                             product, other = w[i] * x, w[i] * z
                             d[i] = z
                             e[i] = other
@@ -47,7 +51,7 @@ def add_products(
                             second = plus(second, other * z)
                     else:
                         for i in range(size):
-                            x, z = own[i] - mean, (own[i] - base[i]) - shift
+                            x, z = column[i] - mean, (column[i] - base[i]) - shift
                             d[i] = z
                             total = plus(total, x)
                             square = plus(square, x * x)
@@ -58,13 +62,13 @@ def add_products(
                 elif weights.size > 0:
                     w = weights[start : start + size]
                     for i in range(size):
-                        x = own[i] - mean
+                        x = column[i] - mean
                         product = w[i] * x
                         total = plus(total, product)
                         square = plus(square, product * x)
                 else:
                     for i in range(size):
-                        x = own[i] - mean
+                        x = column[i] - mean
                         total = plus(total, x)
                         square = plus(square, x * x)
                 alone[0, c, m] += total

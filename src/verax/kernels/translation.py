@@ -100,8 +100,10 @@ _Value: TypeAlias = "_Number | _View | list[Any]"
 
 def translated(source: str) -> Any:
     """The first function that a text defines, as an intrinsic of numba's with the same arguments."""
-    functions = [each for each in ast.parse(source).body if isinstance(each, ast.FunctionDef)]
-    function, helpers = functions[0], {each.name: each for each in functions[1:]}
+    functions = [
+        definition for definition in ast.parse(source).body if isinstance(definition, ast.FunctionDef)
+    ]
+    function, helpers = functions[0], {definition.name: definition for definition in functions[1:]}
     names = [argument.arg for argument in function.args.args]
     kinds = _kinds(function)
     returned = [_RETURNED[kind] for kind in kinds]
@@ -110,10 +112,10 @@ def translated(source: str) -> Any:
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         translator = _Translator(context, builder, function, helpers)
         arguments = zip(names, signature.args, values, strict=True)
-        found = translator.run({name: translator.given(kind, value) for name, kind, value in arguments})
-        if len(found) > 1:
-            return context.make_tuple(builder, result, [number.value for number in found])
-        return found[0].value if found else context.get_dummy_value()
+        numbers = translator.run({name: translator.given(kind, value) for name, kind, value in arguments})
+        if len(numbers) > 1:
+            return context.make_tuple(builder, result, [number.value for number in numbers])
+        return numbers[0].value if numbers else context.get_dummy_value()
 
     def typed(_context: Any, *given: Any) -> Any:
         return result(*given), generate
@@ -185,7 +187,9 @@ class _Translator:
         """What an argument of the caller stands for."""
         if isinstance(kind, types.BaseTuple):
             members = cgutils.unpack_tuple(self._builder, value, len(kind))
-            return [self.given(own, member) for own, member in zip(kind, members, strict=True)]
+            return [
+                self.given(member_kind, member) for member_kind, member in zip(kind, members, strict=True)
+            ]
         if isinstance(kind, types.Array):
             return _View(_Given(self._context.make_array(kind)(self._context, self._builder, value), kind))
         return self._widened(kind, value)
@@ -316,8 +320,8 @@ class _Translator:
         """Let a name stand for a value, or store it."""
         if isinstance(target, ast.Tuple):
             assert isinstance(value, list)
-            for each, own in zip(target.elts, value, strict=True):
-                self._bind(each, own)
+            for name, member in zip(target.elts, value, strict=True):
+                self._bind(name, member)
         elif isinstance(target, ast.Subscript):
             assert isinstance(value, _Number)
             self._store(target, value)
@@ -356,21 +360,25 @@ class _Translator:
 
     def _part(self, node: ast.Subscript) -> Any:
         """What an item is: a member of a tuple, or a part of an array."""
-        found = self._value(node.value)
+        part = self._value(node.value)
         of = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        if isinstance(found, list):
-            return found[self._number(of[0]).value.constant]
-        assert isinstance(found, _View)
-        for each in of:
-            if isinstance(each, ast.Slice):
-                begin = self._integer(self._number(each.lower), True).value if each.lower else _INTEGER(0)
-                assert each.upper is not None
-                size = self._builder.sub(self._number(each.upper).value, begin)
-                found = replace(found, begin=self._moved(found, begin), size=size)
+        if isinstance(part, list):
+            return part[self._number(of[0]).value.constant]
+        assert isinstance(part, _View)
+        for index_node in of:
+            if isinstance(index_node, ast.Slice):
+                begin = (
+                    self._integer(self._number(index_node.lower), True).value
+                    if index_node.lower
+                    else _INTEGER(0)
+                )
+                assert index_node.upper is not None
+                size = self._builder.sub(self._number(index_node.upper).value, begin)
+                part = replace(part, begin=self._moved(part, begin), size=size)
             else:
-                index = self._moved(found, self._integer(self._number(each), True).value)
-                found = _View(found.array, (*found.fixed, index))
-        return found
+                index = self._moved(part, self._integer(self._number(index_node), True).value)
+                part = _View(part.array, (*part.fixed, index))
+        return part
 
     def _moved(self, view: _View, index: Any) -> Any:
         return index if view.begin is None else self._builder.add(view.begin, index)
@@ -422,10 +430,11 @@ class _Translator:
         """Add terms to sums that lie side by side, all at once, and what is rounded off to others."""
         builder, kind = self._builder, ir.VectorType(_FLOAT, len(terms))
         term = kind(ir.Undefined)
-        for lane, each in enumerate(terms):
-            term = builder.insert_element(term, self._number(each).value, ir.IntType(32)(lane))
+        for lane, operand in enumerate(terms):
+            term = builder.insert_element(term, self._number(operand).value, ir.IntType(32)(lane))
         places = [
-            builder.bitcast(self._address(self._part(each)), kind.as_pointer()) for each in (sums, errors)
+            builder.bitcast(self._address(self._part(operand)), kind.as_pointer())
+            for operand in (sums, errors)
         ]
         before, error = (builder.load(place, align=8) for place in places)
         after = builder.fadd(before, term)
@@ -461,15 +470,15 @@ class _Translator:
         if isinstance(kind, types.Float) and view.array.type.layout == "C":
             place = self._address(view)
             given = ir.VectorType(place.type.pointee, 4)
-            found = builder.load(builder.bitcast(place, given.as_pointer()), align=kind.bitwidth // 8)
-            return found if kind.bitwidth == 64 else builder.fpext(found, four)
-        found = four(ir.Undefined)
+            numbers = builder.load(builder.bitcast(place, given.as_pointer()), align=kind.bitwidth // 8)
+            return numbers if kind.bitwidth == 64 else builder.fpext(numbers, four)
+        numbers = four(ir.Undefined)
         *before, first = view.fixed
         for lane in range(4):
             item = _View(view.array, (*before, builder.add(first, _INTEGER(lane))))
             number = self._as_float(self._load(item))
-            found = builder.insert_element(found, number, ir.IntType(32)(lane))
-        return found
+            numbers = builder.insert_element(numbers, number, ir.IntType(32)(lane))
+        return numbers
 
     def _shape(self, view: _View) -> list[Any]:
         """The sizes of the axes of an array or of a part of one."""
@@ -505,8 +514,8 @@ class _Translator:
             case ast.Attribute(value=array, attr="shape"):
                 return self._shape(self._value(array))
             case ast.Subscript():
-                found = self._part(node)
-                return self._load(found) if isinstance(found, _View) and found.is_item else found
+                item = self._part(node)
+                return self._load(item) if isinstance(item, _View) and item.is_item else item
             case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr="zeros" | "empty")):
                 return self._local(node)
             case ast.Call(func=ast.Name(id=name), args=arguments) if name in self._helpers:
@@ -517,8 +526,8 @@ class _Translator:
         """What a function of the text returns, written in the place of its call."""
         names = [argument.arg for argument in function.args.args]
         helper = _Translator(self._context, self._builder, function, self._helpers)
-        found = helper.run(dict(zip(names, values, strict=True)))
-        return found if len(found) != 1 else found[0]
+        results = helper.run(dict(zip(names, values, strict=True)))
+        return results if len(results) != 1 else results[0]
 
     def _number(self, node: ast.expr) -> _Number:
         number: _Number = self._value(node)
@@ -572,23 +581,23 @@ class _Translator:
         return self._converted(self._number(node), _TRUTH).value
 
     def _decided(self, all_of: bool, values: Sequence[ast.expr]) -> _Number:
-        """Whether all or any of some conditions hold; those that read arrays are asked only if needed."""
+        """Whether all or any of some conditions hold; those that read arrays are also only if needed."""
         builder = self._builder
-        found = self._truth(values[0])
-        for each in values[1:]:
-            if not _reads(each):
-                found = (builder.and_ if all_of else builder.or_)(found, self._truth(each))
+        holds = self._truth(values[0])
+        for condition in values[1:]:
+            if not _reads(condition):
+                holds = (builder.and_ if all_of else builder.or_)(holds, self._truth(condition))
                 continue
-            before, asked, after = builder.block, *(builder.append_basic_block("also") for _ in range(2))
-            builder.cbranch(found, *((asked, after) if all_of else (after, asked)))
-            builder.position_at_end(asked)
-            own = self._truth(each)
-            asked = builder.block
+            before, also, after = builder.block, *(builder.append_basic_block("also") for _ in range(2))
+            builder.cbranch(holds, *((also, after) if all_of else (after, also)))
+            builder.position_at_end(also)
+            also_holds = self._truth(condition)
+            also = builder.block
             self._go_on_to(after)
-            found = builder.phi(_TRUTH)
-            found.add_incoming(_TRUTH(int(not all_of)), before)
-            found.add_incoming(own, asked)
-        return _Number(found)
+            holds = builder.phi(_TRUTH)
+            holds.add_incoming(_TRUTH(int(not all_of)), before)
+            holds.add_incoming(also_holds, also)
+        return _Number(holds)
 
     def _either(self, test: ast.expr, body: ast.expr, other: ast.expr) -> _Number:
         """One of two numbers; arrays are read only for the one that is chosen."""
@@ -609,10 +618,10 @@ class _Translator:
             ends.append((self._converted(number, kind).value, block))
             builder.branch(after)
         builder.position_at_end(after)
-        found = builder.phi(kind)
+        chosen = builder.phi(kind)
         for value, block in ends:
-            found.add_incoming(value, block)
-        return _Number(found, all(number.signed for number, _ in sides))
+            chosen.add_incoming(value, block)
+        return _Number(chosen, all(number.signed for number, _ in sides))
 
     def _converted(self, number: _Number, kind: Any) -> _Number:
         """A number as one of another type; floats become integers by a call alone."""
@@ -675,10 +684,10 @@ class _Translator:
 
     def _extreme(self, sign: str, first: _Number, *others: _Number) -> _Number:
         """The smallest or the largest number, the first of equals."""
-        found = first
+        extreme = first
         for other in others:
-            found = self._select(self._compared(sign, other, found), other, found)
-        return found
+            extreme = self._select(self._compared(sign, other, extreme), other, extreme)
+        return extreme
 
     def _known_extreme(self, sign: str, a: _Number, b: _Number) -> _Number:
         """The same for two floats of which none is missing."""
@@ -732,28 +741,28 @@ _CALLS: dict[str, Callable[..., _Number]] = {
     "fma": _Translator._fma,
     "bits": _Translator._bits,
     "from_bits": _Translator._from_bits,
-    "min": lambda own, *numbers: own._extreme("<", *numbers),
-    "max": lambda own, *numbers: own._extreme(">", *numbers),
-    "lower": lambda own, a, b: own._known_extreme("<", a, b),
-    "higher": lambda own, a, b: own._known_extreme(">", a, b),
+    "min": lambda writer, *numbers: writer._extreme("<", *numbers),
+    "max": lambda writer, *numbers: writer._extreme(">", *numbers),
+    "lower": lambda writer, a, b: writer._known_extreme("<", a, b),
+    "higher": lambda writer, a, b: writer._known_extreme(">", a, b),
     "abs": _Translator._absolute,
-    "math.sqrt": lambda own, x: own._function_of("llvm.sqrt", x),
-    "math.log": lambda own, x: own._function_of("llvm.log", x),
-    "math.exp": lambda own, x: own._function_of("llvm.exp", x),
-    "np.rint": lambda own, x: own._function_of("llvm.rint", x),
-    "U": lambda own, x: own._integer(x, False),
-    "np.uint64": lambda own, x: own._integer(x, False),
-    "np.int64": lambda own, x: own._integer(x, True),
-    "int": lambda own, x: own._integer(x, True),
-    "np.float64": lambda own, x: _Number(own._as_float(x)),
-    "float": lambda own, x: _Number(own._as_float(x)),
+    "math.sqrt": lambda writer, x: writer._function_of("llvm.sqrt", x),
+    "math.log": lambda writer, x: writer._function_of("llvm.log", x),
+    "math.exp": lambda writer, x: writer._function_of("llvm.exp", x),
+    "np.rint": lambda writer, x: writer._function_of("llvm.rint", x),
+    "U": lambda writer, x: writer._integer(x, False),
+    "np.uint64": lambda writer, x: writer._integer(x, False),
+    "np.int64": lambda writer, x: writer._integer(x, True),
+    "int": lambda writer, x: writer._integer(x, True),
+    "np.float64": lambda writer, x: _Number(writer._as_float(x)),
+    "float": lambda writer, x: _Number(writer._as_float(x)),
 }
 CALLS = frozenset({*_CALLS, "fetch", "add_several", "turn_square"})
 
 
 def _reads(node: ast.expr) -> bool:
     """Whether an expression reads an item of an array."""
-    return any(isinstance(each, ast.Subscript) for each in ast.walk(node))
+    return any(isinstance(inner, ast.Subscript) for inner in ast.walk(node))
 
 
 def _changing(function: ast.FunctionDef) -> frozenset[str]:
@@ -770,9 +779,9 @@ def _changing(function: ast.FunctionDef) -> frozenset[str]:
             if isinstance(statement, (ast.AugAssign, ast.AnnAssign)):
                 targets = [statement.target]
             for target in targets:
-                for each in target.elts if isinstance(target, ast.Tuple) else [target]:
-                    if isinstance(each, ast.Name):
-                        blocks.setdefault(each.id, set()).add(id(body))
+                for assigned in target.elts if isinstance(target, ast.Tuple) else [target]:
+                    if isinstance(assigned, ast.Name):
+                        blocks.setdefault(assigned.id, set()).add(id(body))
 
     visit(function.body)
     return frozenset(name for name, places in blocks.items() if len(places) > 1)

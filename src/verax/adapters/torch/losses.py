@@ -85,7 +85,7 @@ def _loss(
     rows = _rows(logits, target, weights, class_weights, ignore_index)
     if rows is not None:
         if reduction == "none":
-            done = rows.each(_rules[rule], loss.data_ptr())
+            done = rows.write(_rules[rule], loss.data_ptr())
         else:
             done = rows.total(_rules[rule], loss.data_ptr(), weight.data_ptr(), mean=reduction == "mean")
         if done:

@@ -248,9 +248,9 @@ def _places_of_compiler() -> Iterator[str]:
     folders.append("/usr/local/cuda/lib64")
     for folder in folders:
         yield from (path for path in sorted(glob(os.path.join(folder, pattern))) if "alt" not in path)
-    found = ctypes.util.find_library("nvrtc")
-    if found is not None:
-        yield found
+    library = ctypes.util.find_library("nvrtc")
+    if library is not None:
+        yield library
 
 
 def _compiled(compiler: Any, source: str, architecture: str) -> bytes:

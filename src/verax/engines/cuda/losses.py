@@ -16,8 +16,8 @@ _RESCALING = 1056
 
 
 @lru_cache(maxsize=128)
-def _loss(rule: Any, form: RowLayout, each: bool) -> Program | None:
-    return loss_program(rule, form, each=each)
+def _loss(rule: Any, form: RowLayout, by_row: bool) -> Program | None:
+    return loss_program(rule, form, by_row=by_row)
 
 
 @lru_cache(maxsize=128)
@@ -95,7 +95,7 @@ class LossRows:
             for name in names[1:]:
                 device.launch(program.source, name, 1, 32, 0, stream, args)
 
-    def each(self, rule: Any, out: int) -> bool:
+    def write(self, rule: Any, out: int) -> bool:
         """Write the loss of each row, times its weight, to `out`; False where there is no kernel."""
         program = _loss(rule, self.form, True)
         if program is None:

@@ -80,10 +80,10 @@ def locate(x: Array) -> Place | None:
 
 
 def _of_torch(x: Any) -> Place | None:
-    found = _torch_gpu(x.device.index) if x.is_cuda else None
-    if found is None:
+    parts = _torch_gpu(x.device.index) if x.is_cuda else None
+    if parts is None:
         return None
-    gpu, stream, view, scratch = found
+    gpu, stream, view, scratch = parts
     return Place(gpu, stream(), view, scratch)
 
 

@@ -288,13 +288,19 @@ def sums_program(rules: Sequence[Formula], form: RowLayout, *, decisions: bool, 
     )
 
 
-def loss_program(rule: Formula, form: RowLayout, *, each: bool) -> Program | None:
+def loss_program(rule: Formula, form: RowLayout, *, by_row: bool) -> Program | None:
     """The kernel for the loss of each row of logits, or for their weighted sum (`forward`, `settle`)."""
     trace = record([rule], form.n_classes, log_true=form.logits)
     geometry = _Geometry.of(form.n_classes, _size_of(form.computed), 1)
     if trace is None or geometry is None:
         return None
-    settings = {"FORWARD": 1, "EACH": int(each), "RULES": 1, "SUMS": 2, "HELD": int(_held(form, geometry))}
+    settings = {
+        "FORWARD": 1,
+        "EACH": int(by_row),
+        "RULES": 1,
+        "SUMS": 2,
+        "HELD": int(_keeps_row(form, geometry)),
+    }
     source = _source(form, geometry, settings, _needs(trace, False), [_formulas(trace)])
     shared = max(geometry.tiles, geometry.warps * 2 * 8)
     rows = geometry.warps * 32 // geometry.threads_per_row
@@ -312,7 +318,7 @@ def gradient_program(rule: Formula, form: RowLayout, *, with_loss: bool = False)
         return None
     whole, slopes = differentiate(trace)
     geometry = _Geometry.of(form.n_classes, _size_of(form.computed), 1)
-    if "cdf_log" in trace.statistics and not _held(form, geometry):
+    if "cdf_log" in trace.statistics and not _keeps_row(form, geometry):
         geometry = _Geometry.of(form.n_classes, _size_of(form.computed), 2)
     if geometry is None:
         return None
@@ -323,7 +329,7 @@ def gradient_program(rule: Formula, form: RowLayout, *, with_loss: bool = False)
     has = {f"HAS_{name.upper()}": int(name in slopes) for name in _DIRECTIONS}
     has["HAS_LOG_TRUE"] = needs["NEEDS_OTHERS"]
     settings = {"BACKWARD": 1, "WITH_LOSS": int(with_loss), "SUMS": 2 * with_loss, "RULES": 1}
-    settings["HELD"] = int(_held(form, geometry))
+    settings["HELD"] = int(_keeps_row(form, geometry))
     texts = [_slopes(whole, slopes), *([_formulas(trace)] if with_loss else [])]
     source = _source(form, geometry, settings | has, needs, texts)
     rows = geometry.warps * 32 // geometry.threads_per_row
@@ -331,7 +337,7 @@ def gradient_program(rule: Formula, form: RowLayout, *, with_loss: bool = False)
     return Program(source, form, rows, 32 * geometry.warps, shared, 0, 2 * with_loss)
 
 
-def _held(form: RowLayout, geometry: _Geometry | None) -> bool:
+def _keeps_row(form: RowLayout, geometry: _Geometry | None) -> bool:
     """Whether a thread keeps its share of a row of logits, and of what is made of it, in registers."""
     if geometry is None or geometry.registers:
         return False
@@ -545,8 +551,8 @@ def _slopes(trace: Trace, slopes: dict[str, str]) -> str:
     lines += ["__device__ inline void slopes(const Stats& stats, Partials& d) {"]
     for line in _steps(trace, _FLOOR):
         lines += [line.replace(_FLOOR.format("stats.log_true"), "stats.log_true")]
-    own = [slopes[name] for name in ("log_true",) if name in slopes]
-    own += [f"{slopes['p_true']} * p_true"] if "p_true" in slopes else []
-    lines += [f"    d.log_true = {' + '.join(own)};"] if own else []
+    terms = [slopes[name] for name in ("log_true",) if name in slopes]
+    terms += [f"{slopes['p_true']} * p_true"] if "p_true" in slopes else []
+    lines += [f"    d.log_true = {' + '.join(terms)};"] if terms else []
     lines += [f"    d.{name} = {slopes[name]};" for name in _DIRECTIONS[1:] if name in slopes]
     return "\n".join([*lines, "}"])

@@ -296,24 +296,24 @@ class _Run:
                 work.weigh()
                 if self._n_rules:
                     work.probe(*(self._cells - 16, 2 + work.n_cells) if small else ())
-                found = self._sums(room, n_answers)
-                if isinstance(found, np.ndarray):
+                sums = self._sums(room, n_answers)
+                if isinstance(sums, np.ndarray):
                     # The rows that were probed are not like the others. Now the means are known.
-                    device.copy_over(self._memory, found, stream)
+                    device.copy_over(self._memory, sums, stream)
                     device.clear(self._cells, 8 * work.n_cells, stream)
-                    found = self._sums(room, n_answers, final=True)
+                    sums = self._sums(room, n_answers, final=True)
             finally:
                 if room is not None:
                     device.give_back()
-        return None if isinstance(found, np.ndarray) else found
+        return None if isinstance(sums, np.ndarray) else sums
 
     def _bind(self, size: int, memory: int | None) -> None:
         """Say where sums are: in memory that the device lends until they are known, or in one's own."""
         read, work, rows = self._read, self._pass, self._rows
-        self._own: Scratch | None = None
+        self._scratch: Scratch | None = None
         if memory is None:
-            self._own = read.place.scratch(size)
-            memory = self._own.pointer
+            self._scratch = read.place.scratch(size)
+            memory = self._scratch.pointer
         self._memory: int = memory
         self._cells = self._memory + 8 * work.n_head
         work.bind(
@@ -331,17 +331,17 @@ class _Run:
     def _sums(self, room: Room | None, n: int, *, final: bool = False) -> DeviceSums | Floats | None:
         if room is None:
             self._pass.sum()
-            found = np.empty(n)
-            self._device.fetch(found, self._memory, self._stream)
+            head = np.empty(n)
+            self._device.fetch(head, self._memory, self._stream)
         else:
             self._pass.sum(room.host, n)
-            found = self._device.receive(n, self._stream)
-        return self._interpret(found, final=final)
+            head = self._device.receive(n, self._stream)
+        return self._interpret(head, final=final)
 
-    def _interpret(self, found: Floats, *, final: bool) -> DeviceSums | Floats | None:
+    def _interpret(self, head: Floats, *, final: bool) -> DeviceSums | Floats | None:
         """The sums as a tally has them; better shifts, where these cost digits; None for array calls."""
         program, n, weighted, work = self._program, self._n_rules, self._weighted, self._pass
-        numbers: list[float] = found[n : work.moments_at].tolist()
+        numbers: list[float] = head[n : work.moments_at].tolist()
         counts, sums = numbers[: program.n_counts], numbers[program.n_counts :]
         if counts[VALUES] or counts[BAD_SUMS] or counts[TARGETS] or counts[WEIGHTS]:
             return None
@@ -352,7 +352,7 @@ class _Run:
         if weighted and not counts[POSITIVE]:
             return None
         shape = _WEIGHTED_ROWS if weighted else _ROWS, n
-        *rows, better, verdict = found[work.moments_at : work.n_head - 2].reshape(shape)
+        *rows, better, verdict = head[work.moments_at : work.n_head - 2].reshape(shape)
         worst = max(verdict.tolist(), default=0)
         if worst == _NOT_FINITE:
             return None
@@ -360,14 +360,14 @@ class _Run:
             return better
         at = n + program.n_counts if weighted else n + ROWS
         moments = [_moments(rows[i : i + 6]) for i in range(0, len(rows), 6)]
-        heaviest = float(found[work.n_head - 2])
-        cells = found[work.n_head :].view(np.uint64)
+        heaviest = float(head[work.n_head - 2])
+        cells = head[work.n_head :].view(np.uint64)
         tables = self._tables(cells, sums[-2:] if weighted else counts[-1:], heaviest)
         return DeviceSums(
-            weight=Sum.once(found[at : at + 1]),
+            weight=Sum.once(head[at : at + 1]),
             moments=moments[0],
             n_positive=counts[POSITIVE if weighted else ROWS],
-            square_sum=Sum.once(found[at + 1 : at + 2]) if weighted else None,
+            square_sum=Sum.once(head[at + 1 : at + 2]) if weighted else None,
             squares=moments[1] if weighted else None,
             cells=tables[0] if tables else None,
             square_cells=tables[1] if weighted and tables else None,
@@ -389,7 +389,7 @@ class _Run:
         for which in range(count):
             table = _Table(
                 self._device,
-                self._own,
+                self._scratch,
                 self._cells + 8 * which * size,
                 size,
                 self._pass.limb if self._weighted else None,
@@ -441,12 +441,12 @@ def _moments(rows: Sequence[Floats]) -> Moments:
 
 def zero_rows(rows: Any, most: int) -> list[int]:
     """The first rows with weight that had given their outcome probability zero."""
-    found: list[int] = []
+    numbers: list[int] = []
     for batch in rows.batches(max(1, _BLOCK // rows.n_classes)):
         stats = compute(batch, {"log_true"})
         zero: Array = stats.impossible
         zero = zero if batch.weights is None else zero & (batch.weights > 0)
-        found += (batch.start + np.flatnonzero(to_host(zero))).tolist()
-        if len(found) >= most:
+        numbers += (batch.start + np.flatnonzero(to_host(zero))).tolist()
+        if len(numbers) >= most:
             break
-    return found[:most]
+    return numbers[:most]
