@@ -29,7 +29,7 @@ def draw_cases(cases: Sequence[DrawnCase], *, ordered: bool) -> Any:
     """One panel per case: cumulative probabilities of ordered classes, else the probability of each class."""
     shown = cases[:MOST_PANELS]
     widest = max(len(case.classes) for case in shown)
-    figure, axes = panels(len(shown), width=max(2.4, 0.5 * widest), height=2.2, share_y=True, share_x=ordered)
+    figure, axes = panels(len(shown), width=max(2.3, 0.5 * widest), height=2.2, share_y=True, share_x=ordered)
     for ax, case in zip(axes, shown, strict=True):
         (_draw_cumulative if ordered else _draw_bars)(ax, case)
         ax.set_title(case.title, fontsize=9)

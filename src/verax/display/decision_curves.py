@@ -11,6 +11,7 @@ from verax.display.panels import (
     STYLES,
     PlottedEvents,
     grid_shape,
+    label_below,
     legend_above,
     panels,
     plain_texts,
@@ -60,7 +61,7 @@ def draw_decision_curves(benefits: Benefits, curves: Sequence[BenefitCurve]) -> 
         ax.set_title(f"y {event}" if benefits.rows.ordered else f"class {event}", fontsize=9)
     legend_above(figure, axes[0])
     note = f"{100 * benefits.confidence:g}% intervals, each for its threshold"
-    figure.supxlabel(f"threshold probability from which one acts\n({note})", fontsize=8)
+    label_below(figure, f"threshold probability from which one acts\n({note})")
     figure.supylabel("standardized net benefit" if benefits.standardized else "net benefit", fontsize=8)
     if len(shown) < len(events):
         figure.suptitle(f"the first {len(shown)} of {len(events)} events", fontsize=10)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from verax.display.panels import COLOURS, panels, plain_texts
+from verax.display.panels import COLOURS, label_below, panels, plain_texts
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 # A hard prediction that loses more than this multiple of the largest loss of a list is written, not drawn.
@@ -66,7 +66,7 @@ def draw_lengths(found: Lengths, names: Sequence[str], share: float) -> Any:
     what = "the full distribution" if last == "full" else "the lists as given"
     note = f"{100 * found.confidence:g}% intervals; shaded: within {100 * share:g}% of it"
     figure.supylabel(f"loss above that of {what}", fontsize=9)
-    figure.supxlabel(note, fontsize=8)
+    label_below(figure, note)
     return figure
 
 

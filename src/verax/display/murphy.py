@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from verax.display.panels import COLOURS, STYLES, PlottedEvents, legend_above, panels, plain_texts
+from verax.display.panels import (
+    COLOURS,
+    STYLES,
+    PlottedEvents,
+    label_below,
+    legend_above,
+    panels,
+    plain_texts,
+)
 
 # The maximum number of events, and of pairs of models, that are drawn.
 MOST_EVENTS, MOST_PAIRS = 5, 3
@@ -77,7 +85,7 @@ def draw_murphy(diagrams: Diagrams, curves: Sequence[ElementaryCurve], gaps: Seq
         axes[(i + 1) * len(shown)].set_ylabel(f"{a} - {b}\n(negative: {a} is better)", fontsize=8)
     level = f"{100 * diagrams.confidence:g}%"
     note = f"\n(dark: {level} intervals, each for its threshold; light: simultaneous {level} band)"
-    figure.supxlabel(f"threshold{note if pairs else ''}", fontsize=8)
+    label_below(figure, f"threshold{note if pairs else ''}")
     if len(shown) < len(events):
         figure.suptitle(f"the first {len(shown)} of {len(events)} events", fontsize=10)
     return figure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Literal, ParamSpec, Protocol
@@ -88,6 +89,14 @@ def legend_above(figure: Any, ax: Any) -> None:
     entry = 0.55 + max(map(len, labels)) / 15
     columns = min(len(labels), max(1, int(figure.get_figwidth() / entry)))
     figure.legend(handles, labels, frameon=False, fontsize=8, loc="outside upper left", ncols=columns)
+
+
+def label_below(figure: Any, text: str) -> None:
+    """A label under all panels, with lines wrapped to the width of the figure."""
+    # At this size an inch holds some 16 letters; a margin is left.
+    width = int(15 * figure.get_figwidth())
+    lines = [wrapped for line in text.split("\n") for wrapped in textwrap.wrap(line, width) or [""]]
+    figure.supxlabel("\n".join(lines), fontsize=8)
 
 
 def panels(

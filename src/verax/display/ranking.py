@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from verax.display.panels import COLOURS, GREY, panels, plain_texts, pyplot
+from verax.display.panels import COLOURS, GREY, label_below, panels, plain_texts, pyplot
 
 MOST_MODELS = 30
 
@@ -62,9 +62,9 @@ def draw_ranking(found: Ranking, rules: Sequence[str]) -> Any:
     several = any(len(found.models[rule]) > 1 for rule in rules)
     bars = f"bars: {level} intervals of the difference from the best model (dashed)"
     corrected = any(len(found.models[rule]) > 2 for rule in rules)
-    alone = ", of each pair alone; grey: significantly worse after Holm's correction"
+    alone = ", not adjusted; grey: significantly worse after Holm's correction"
     note = f"\n({bars}{alone if corrected else '; grey: significantly worse'})" if several else ""
-    figure.supxlabel(f"{better[0] if len(better) == 1 else ''}{note}".strip(), fontsize=8)
+    label_below(figure, f"{better[0] if len(better) == 1 else ''}{note}".strip())
     return figure
 
 

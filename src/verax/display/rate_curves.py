@@ -11,6 +11,7 @@ from verax.display.panels import (
     MOST_PANELS,
     STYLES,
     grid_shape,
+    label_below,
     legend_above,
     panels,
     plain_texts,
@@ -78,7 +79,7 @@ def draw_rate_curves(curves: All, drawn: Sequence[PlottedRates]) -> Any:
         ax.set(xlim=(0, 1), ylim=(0, 1.02))
     legend_above(figure, axes[0])
     note = f"{100 * curves.confidence:g}% simultaneous bands"
-    figure.supxlabel(f"{curves.about.x}\n({note})", fontsize=8)
+    label_below(figure, f"{curves.about.x}\n({note})")
     figure.supylabel(curves.about.y, fontsize=8)
     if len(shown) < len(events):
         figure.suptitle(f"the first {len(shown)} of {len(events)} events", fontsize=10)

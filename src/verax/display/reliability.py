@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from verax.display.panels import COLOURS, MOST_PANELS, grid_shape, panels, plain_texts
+from verax.display.panels import COLOURS, MOST_PANELS, grid_shape, label_below, panels, plain_texts
 
 # The height of the tallest bar of the histogram, and up to how many forecasts each is marked.
 _BARS = 0.2
@@ -70,7 +70,7 @@ def draw_reliability(diagram: EventDiagram, curves: Sequence[PlottedCurve]) -> A
     if diagram.resamples:
         note = f"band: {100 * diagram.confidence:g}% of calibrated forecasts; {note}"
     parts = "MCB: miscalibration, DSC: discrimination, UNC: uncertainty"
-    figure.supxlabel(f"forecast probability\n({note};\n{parts})", fontsize=8)
+    label_below(figure, f"forecast probability\n({note};\n{parts})")
     figure.supylabel("frequency of the event", fontsize=8)
     if len(shown) < len(curves):
         figure.suptitle(f"the {len(shown)} of {len(curves)} with the largest miscalibration", fontsize=10)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from verax.display.panels import COLOURS, GREY, plain_texts, pyplot
+from verax.display.panels import COLOURS, GREY, label_below, plain_texts, pyplot
 
 # Of more lines in a panel, those with the fewest covered sets are drawn.
 MOST_LINES = 25
@@ -70,16 +70,20 @@ class PlottedSpans(Protocol):
 @plain_texts
 def draw_sets(found: PlottedSets) -> Any:
     """A panel with the sizes, and one with the coverage for each breakdown."""
-    panels = {"size of the set": found.by_size, "class that happened": found.by_class, **found.by}
+    panels = {"set size": found.by_size, "observed class": found.by_class, **found.by}
     panels = {name: _fitting(lines) for name, lines in panels.items() if lines}
     rows = max(6, *(len(lines) for lines in panels.values()))
+    target, what = found.claimed, "claimed coverage"
+    if target is None:
+        target, what = found.coverage.value, "coverage of all sets"
     width = 3.4 * (1 + len(panels))
     figure, axes = pyplot().subplots(
         1, 1 + len(panels), figsize=(width, 1.5 + 0.24 * rows), layout="constrained", squeeze=False
     )
     _draw_sizes(axes[0, 0], found.sizes)
     for ax, (name, lines) in zip(axes[0, 1:], panels.items(), strict=True):
-        _draw_coverage(ax, name, lines, found)
+        _draw_coverage(ax, name, lines, target)
+    label_below(figure, f"dashed: {what}; diamonds: significantly different from it")
     return figure
 
 
@@ -98,14 +102,12 @@ def _draw_sizes(ax: Any, sizes: Mapping[int, float]) -> None:
     else:
         edges = np.linspace(0, largest + 1, 31)
         ax.hist(list(sizes), bins=edges.tolist(), weights=list(sizes.values()), color=COLOURS[0])
-    ax.set(xlabel="number of classes in the set", ylabel="share of the sets")
+    ax.set(xlabel="number of classes in the set", ylabel="share of sets")
     ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def _draw_coverage(ax: Any, name: str, lines: Sequence[PlottedCoverage], found: PlottedSets) -> None:
-    target = found.coverage.value if found.claimed is None else found.claimed
-    what = "coverage of all" if found.claimed is None else "claimed"
+def _draw_coverage(ax: Any, name: str, lines: Sequence[PlottedCoverage], target: float) -> None:
     ax.axvline(target, color=GREY, linewidth=1, linestyle="--", zorder=0)
     for place, line in enumerate(lines):
         colour, marker = (COLOURS[1], "D") if line.flagged else (COLOURS[0], "o")
@@ -114,8 +116,8 @@ def _draw_coverage(ax: Any, name: str, lines: Sequence[PlottedCoverage], found: 
         ax.plot(line.coverage, place, marker, color=colour, markersize=5)
     ax.set_yticks(range(len(lines)), [str(line.label) for line in lines])
     ax.set_ylim(len(lines) - 0.5, -0.5)
-    ax.set_title(f"Coverage by {name}", fontsize=10)
-    ax.set_xlabel(f"coverage (dashed: {what}; diamonds: significant)", fontsize=8)
+    ax.set_title(f"Coverage by {name}", fontsize=9)
+    ax.set_xlabel("coverage")
     ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.tick_params(axis="y", length=0)
