@@ -98,20 +98,20 @@ class ArrayFile(Source):
         streams = {name: self._arrays[name].slices(rows) for name in self.roles.columns}
         start = 0
         for parts in zip(*streams.values(), strict=True):
-            found = dict(zip(streams, parts, strict=True))
-            n = len(found[self.roles.probs[0]])
+            arrays = dict(zip(streams, parts, strict=True))
+            n = len(arrays[self.roles.probs[0]])
             if self._request.invalid == "skip":
-                survey = self._unusable(found)
-                usable = {name: values[survey.kept] for name, values in found.items()}
+                survey = self._unusable(arrays)
+                usable = {name: values[survey.kept] for name, values in arrays.items()}
                 batch = self._predictions(usable, start)
                 yield replace(batch, rows=start + survey.kept, skipped=survey.skipped(start))
             else:
-                yield self._predictions(found, start)
+                yield self._predictions(arrays, start)
             start += n
 
-    def _unusable(self, found: dict[str, Array]) -> InvalidRows:
+    def _unusable(self, arrays: dict[str, Array]) -> InvalidRows:
         """The rows with an invalid outcome, or an invalid probability in a single column."""
-        p, y = found[self.roles.probs[0]], found[self.roles.target]
+        p, y = arrays[self.roles.probs[0]], arrays[self.roles.target]
         survey = InvalidRows(len(p))
         if self._single and not self._logits:
             survey.add(~is_probability(shares(p.reshape(-1), self._request)), REASONS["p", "sign"])
@@ -125,26 +125,26 @@ class ArrayFile(Source):
             survey.add(self._labels.positions_where_whole(y) < 0, REASONS["y", "label"])
         return survey
 
-    def _predictions(self, found: dict[str, Array], start: int) -> Predictions:
+    def _predictions(self, arrays: dict[str, Array], start: int) -> Predictions:
         roles = self.roles
 
         def column(name: str | None) -> Array | None:
-            return None if name is None else found[name].reshape(-1)
+            return None if name is None else arrays[name].reshape(-1)
 
-        p = shares(found[roles.probs[0]], self._request)
+        p = shares(arrays[roles.probs[0]], self._request)
         p = by_class_from(p, self._request, start, self.path)
         if self._single:
             p = both_classes(p.reshape(-1), self._place("probs", start), self._logits)
         return Predictions(
             self.path,
-            self._outcomes(found[roles.target], start),
+            self._outcomes(arrays[roles.target], start),
             _floating(p),
             self.classes,
             roles,
             column(roles.weights),
             together([column(name) for name in each_name(roles.groups)]),
-            {name: found[name].reshape(-1) for name in roles.by},
-            together_ids([found[name].reshape(-1) for name in each_name(roles.id)]),
+            {name: arrays[name].reshape(-1) for name in roles.by},
+            together_ids([arrays[name].reshape(-1) for name in each_name(roles.id)]),
         )
 
     def _outcomes(self, y: Array, start: int) -> Array:

@@ -217,8 +217,8 @@ def _no_number(column: Any, place: ValueOrigin) -> InputError:
     remedy = passing(decimal=",") if comma else Remedy("Correct it, or leave the row out.")
     if text.strip().endswith("%") and _is_number(text.strip().removesuffix("%")):
         remedy = passing("once the percent signs are gone", percent=True)
-    found = f"holds {show(text)}"
-    return place.refusal("must hold numbers", found, at=low, value=text, count=count, remedies=[remedy])
+    problem = f"holds {show(text)}"
+    return place.refusal("must hold numbers", problem, at=low, value=text, count=count, remedies=[remedy])
 
 
 def side_by_side(columns: Sequence[Any], places: Sequence[ValueOrigin]) -> Array:
@@ -256,10 +256,10 @@ def from_lists(column: Any, place: ValueOrigin, width: int) -> Array:
         wrong = lengths != width
         if wrong.any():
             at = int(np.argmax(wrong))
-            found = f"holds {lengths[at]} numbers where the first row holds {width}"
+            problem = f"holds {lengths[at]} numbers where the first row holds {width}"
             raise here.refusal(
                 "must hold lists of one length",
-                found,
+                problem,
                 at=at,
                 value=int(lengths[at]),
                 kind="length",

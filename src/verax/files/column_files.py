@@ -79,9 +79,9 @@ class ColumnReader:
         if self.request.invalid == "skip":
             survey = self._unusable(table)
             kept = survey.kept
-            found = self._of_table(table.take(kept), start, coded)
+            batch = self._of_table(table.take(kept), start, coded)
             gone = self._ids_of(table.take(np.flatnonzero(survey.bad)))
-            return replace(found, rows=start + kept, skipped=survey.skipped(start), ids_left_out=gone)
+            return replace(batch, rows=start + kept, skipped=survey.skipped(start), ids_left_out=gone)
         return self._of_table(table, start, coded)
 
     def _ids_of(self, table: Any) -> tuple[str, ...]:
@@ -122,9 +122,9 @@ class ColumnReader:
             for name in roles.raters:
                 survey.add(arrow.unusable(table[name], self._place(name, "raters")), REASONS["y", "sign"])
         elif roles.raters:
-            found = [self._positions(table[name], name) for name in roles.raters]
-            survey.add(np.all([y == ABSENT for y in found], axis=0), REASONS["y", "missing"])
-            survey.add(np.any([y == UNKNOWN for y in found], axis=0), REASONS["y", "label"])
+            by_rater = [self._positions(table[name], name) for name in roles.raters]
+            survey.add(np.all([y == ABSENT for y in by_rater], axis=0), REASONS["y", "missing"])
+            survey.add(np.any([y == UNKNOWN for y in by_rater], axis=0), REASONS["y", "label"])
         elif roles.target:
             y = self._positions(table[roles.target], roles.target)
             survey.add(y == ABSENT, REASONS["y", "missing"])
@@ -142,9 +142,9 @@ class ColumnReader:
             y = self.labels.positions(codes, self._as_typed(texts))
         else:
             y = self.labels.positions_where_whole(arrow.view(column.cast(pa.float64(), safe=False)))
-        found = np.full(len(absent), ABSENT)
-        found[there] = np.where(y < 0, UNKNOWN, y)
-        return found
+        positions = np.full(len(absent), ABSENT)
+        positions[there] = np.where(y < 0, UNKNOWN, y)
+        return positions
 
     def _as_typed(self, texts: list[str]) -> list[str]:
         """Outcomes of a CSV file with the decimal mark of Python, where they are numbers."""
@@ -209,10 +209,10 @@ class ColumnReader:
 
     def _rated(self, column: Any, name: str, start: int) -> Ints:
         """The class positions of one rater's labels, negative where there is none."""
-        found = self._positions(column, name)
+        positions = self._positions(column, name)
         if self.labels.classes is None:
-            found[found >= self.width] = UNKNOWN
-        unknown = np.flatnonzero(found == UNKNOWN)
+            positions[positions >= self.width] = UNKNOWN
+        unknown = np.flatnonzero(positions == UNKNOWN)
         if len(unknown):
             label = arrow.plain(column)[int(unknown[0])].as_py()
             place = self._place(name, "raters", start)
@@ -221,7 +221,7 @@ class ColumnReader:
                 counts = passing("if these are numbers of raters for each class", raters_are="counts")
                 error = error.replace(remedies=[*error.remedies, counts])
             raise error
-        return found
+        return positions
 
     @property
     def _sets(self) -> SetColumns:

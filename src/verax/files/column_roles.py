@@ -107,7 +107,9 @@ def find_roles(look: ColumnFacts, request: Reading, *, where: str) -> Roles:
     not_taken: tuple[str, ...] = ()
     if request.columns:
         probs, names = _asked(left, request, where)
-        not_taken = tuple(dict.fromkeys(name for each in _lacking(left, probs, request) for name in each))
+        not_taken = tuple(
+            dict.fromkeys(name for lacking in _lacking(left, probs, request) for name in lacking)
+        )
     else:
         (probs, names), by_sums = _guessed(left, request, where)
         not_taken = _not_taken(left, probs, request)
@@ -134,16 +136,16 @@ def find_target(columns: Sequence[str], request: Reading, where: str) -> str:
         return request.raters[0]
     if request.target is not None:
         return require_column(request.target, columns, "target", where)
-    found = [c for c in columns if spoken(c) in TARGETS]
-    found = found or [c for c in columns if spoken(c) in MAYBE_TARGETS]
-    if len(found) == 1:
-        return found[0]
-    if found:
+    candidates = [c for c in columns if spoken(c) in TARGETS]
+    candidates = candidates or [c for c in columns if spoken(c) in MAYBE_TARGETS]
+    if len(candidates) == 1:
+        return candidates[0]
+    if candidates:
         raise _refusal(
             "Several columns may hold the outcomes",
             "target",
             where,
-            join(found),
+            join(candidates),
             passing("to choose", target=...),
         )
     words = (*PROBS, *MAYBE_PROBS)
@@ -213,40 +215,40 @@ def asked_columns(
     patterns: Sequence[str], columns: Sequence[str], argument: str, where: str
 ) -> tuple[str, ...]:
     """The columns that names and patterns ask for, in the order asked, each pattern in file order."""
-    found: dict[str, None] = {}
+    chosen: dict[str, None] = {}
     for pattern in patterns:
         if pattern in columns:
-            found[pattern] = None
+            chosen[pattern] = None
             continue
         matches = fnmatch.filter(columns, pattern)
         if not matches:
             near = [] if literal(pattern) != pattern else difflib.get_close_matches(pattern, columns, n=1)
             raise _missing(pattern, argument, where, near, f"the other columns are {_listing(columns)}")
-        found |= dict.fromkeys(matches)
-    return tuple(found)
+        chosen |= dict.fromkeys(matches)
+    return tuple(chosen)
 
 
 def _guessed(look: ColumnFacts, request: Reading, where: str) -> tuple[Chosen, bool]:
     """The one set of columns that can be the probabilities, and whether the sums of its rows say so."""
     kinds, words = look.kinds, LOGITS if request.logits else PROBS
-    found = _called(look, words)
-    by_name = _by_classes(look, found, request)
-    if by_name is not None or len(found) == 1:
-        (probs, names) = by_name or found[0]
+    sets = _called(look, words)
+    by_name = _by_classes(look, sets, request)
+    if by_name is not None or len(sets) == 1:
+        (probs, names) = by_name or sets[0]
         _refuse_lacking(look, probs, request, where)
         return (probs, names), False
-    if not found:
-        found, by_sums = _like_classes(look, request, where)
-        if found:
-            return found[0], by_sums
-    if not found and (numbered := _numbered(kinds)):
+    if not sets:
+        sets, by_sums = _like_classes(look, request, where)
+        if sets:
+            return sets[0], by_sums
+    if not sets and (numbered := _numbered(kinds)):
         whole = _completed(look, numbered[0][0], request, where)
         return (whole, whole), whole != numbered[0][0]
-    found = found or [one for one in _single(look, words) if not _in_brackets(one[0][0])]
-    if len(found) == 1:
-        return found[0], False
-    if found:
-        raise _several([probs for probs, _ in found], request, where)
+    sets = sets or [one for one in _single(look, words) if not _in_brackets(one[0][0])]
+    if len(sets) == 1:
+        return sets[0], False
+    if sets:
+        raise _several([probs for probs, _ in sets], request, where)
     if not any(kind in (REAL, INTEGER, LIST, DOUBTFUL) for kind in kinds.values()):
         raise _refusal(
             f"No column besides the outcomes holds numbers, so there are no {_what(request)}",
@@ -316,7 +318,7 @@ def _shares(look: ColumnFacts) -> list[str]:
     """The columns of fractions whose first rows lie between 0 and 1."""
     real = [name for name, kind in look.kinds.items() if kind == REAL]
     first = look.numbers(real) if real else np.zeros((0, 0))
-    return [name for name, own in zip(real, first.T, strict=True) if ((own >= 0) & (own <= 1)).all()]
+    return [name for name, values in zip(real, first.T, strict=True) if ((values >= 0) & (values <= 1)).all()]
 
 
 def _several(sets: Sequence[Sequence[str]], request: Reading, where: str) -> InputError:
@@ -345,14 +347,14 @@ def _lacking(look: ColumnFacts, probs: Sequence[str], request: Reading) -> list[
         return []
     if complete(look.numbers(probs)):
         return []
-    found = completions(look.numeric, look.numbers(look.numeric), probs)
-    return [tuple(name for name in family.columns if name not in probs) for family in found]
+    complete_sets = completions(look.numeric, look.numbers(look.numeric), probs)
+    return [tuple(name for name in family.columns if name not in probs) for family in complete_sets]
 
 
 def _completed(look: ColumnFacts, probs: tuple[str, ...], request: Reading, where: str) -> tuple[str, ...]:
     """The same columns with those that hold what their rows lack, in file order."""
     lacking = _lacking(look, probs, request)
-    whole = [tuple(name for name in look.kinds if name in (*probs, *each)) for each in lacking]
+    whole = [tuple(name for name in look.kinds if name in (*probs, *others)) for others in lacking]
     if len(whole) > 1:
         raise _several(whole, request, where)
     if not whole:
@@ -366,7 +368,7 @@ def _refuse_lacking(look: ColumnFacts, probs: Sequence[str], request: Reading, w
     lacking = _lacking(look, probs, request)
     if lacking:
         one = len(lacking) == len(lacking[0]) == 1
-        named = " or ".join(_listing(each, 4) for each in lacking[:4])
+        named = " or ".join(_listing(others, 4) for others in lacking[:4])
         raise _refusal(
             f"The rows of {_listing(probs)} do not sum to 1, and what they lack is in {named}",
             "probs",
@@ -381,15 +383,15 @@ def _refuse_lacking(look: ColumnFacts, probs: Sequence[str], request: Reading, w
 def _by_sums(look: ColumnFacts, request: Reading, where: str) -> Chosen | None:
     """The columns, or the column of lists, whose rows sum to 1; None where there are none."""
     numeric = look.numeric
-    found = families(numeric, look.numbers(numeric)) if len(numeric) > 1 else []
+    candidates = families(numeric, look.numbers(numeric)) if len(numeric) > 1 else []
     for name, kind in look.kinds.items():
         total = total_of(look.lists(name)) if kind == LIST else None
-        found += [] if total is None else [Family((name,), total)]
-    if len(found) > 1:
-        raise _several([family.columns for family in found], request, where)
-    if not found:
+        candidates += [] if total is None else [Family((name,), total)]
+    if len(candidates) > 1:
+        raise _several([family.columns for family in candidates], request, where)
+    if not candidates:
         return None
-    (family,) = found
+    (family,) = candidates
     _refuse_percentages(family, request, where)
     lists = look.kinds[family.columns[0]] == LIST
     return family.columns, None if lists else class_names(family.columns, look.labels)
@@ -428,12 +430,12 @@ def _like_classes(look: ColumnFacts, request: Reading, where: str) -> tuple[list
     if not others or (len(like) > 1 and total_of(look.numbers(like)) is not None):
         return [(like, like)], False
     values = look.numbers(look.numeric)
-    found = families(look.numeric, values, must=like)
-    if len(found) == 1:
-        _refuse_percentages(found[0], request, where)
-        return [(found[0].columns, found[0].columns)], True
-    if found:
-        raise _several([family.columns for family in found], request, where)
+    candidates = families(look.numeric, values, must=like)
+    if len(candidates) == 1:
+        _refuse_percentages(candidates[0], request, where)
+        return [(candidates[0].columns, candidates[0].columns)], True
+    if candidates:
+        raise _several([family.columns for family in candidates], request, where)
     maybe = _possible(look, others, request)
     if alone or not maybe:
         return [(like, like)], False
@@ -495,12 +497,14 @@ def _called(look: ColumnFacts, words: Sequence[str]) -> list[Chosen]:
         if prefix:
             sets.setdefault(prefix, []).append(name)
     sets = {prefix: _with_words(prefix, names, kinds, words) for prefix, names in sets.items()}
-    found: list[Chosen] = [
+    chosen: list[Chosen] = [
         (tuple(names), _names(without(prefix, names), tuple(names), look.labels))
         for prefix, names in sets.items()
         if len(names) > 1
     ]
-    return found + [((name,), None) for name, kind in kinds.items() if kind == LIST and name.lower() in words]
+    return chosen + [
+        ((name,), None) for name, kind in kinds.items() if kind == LIST and name.lower() in words
+    ]
 
 
 def _names(usual: tuple[str, ...], columns: tuple[str, ...], labels: Collection[str]) -> tuple[str, ...]:

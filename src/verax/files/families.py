@@ -64,7 +64,7 @@ def families(columns: Sequence[str], values: Array, must: Collection[str] = ()) 
         Columns that a set must contain.
     """
     for stage in (_whole, _of_one_name, _subsets):
-        found = {}
+        fitting = {}
         for total in (ONE, PERCENT):
             usable = [j for j in range(len(columns)) if _can_hold(values[:, j], total)]
             for chosen in stage({j: columns[j] for j in usable}, values):
@@ -75,9 +75,9 @@ def families(columns: Sequence[str], values: Array, must: Collection[str] = ()) 
                     and not _hard(part, total)
                 ):
                     family = Family(tuple(columns[j] for j in chosen), total)
-                    found[family.columns] = family
-        if found:
-            return list(found.values())
+                    fitting[family.columns] = family
+        if fitting:
+            return list(fitting.values())
     return []
 
 
@@ -124,9 +124,9 @@ def completions(columns: Sequence[str], values: Array, taken: Sequence[str]) -> 
         off = [_inexactness(values[:, chosen], total) for chosen in whole]
         best = [chosen for chosen, how in zip(whole, off, strict=True) if how <= min(off) + _EXACT**2]
         least = min((len(chosen) for chosen in best), default=0)
-        found = [tuple(columns[j] for j in sorted(chosen)) for chosen in best if len(chosen) == least]
-        if found:
-            return [Family(chosen, total) for chosen in found]
+        smallest = [tuple(columns[j] for j in sorted(chosen)) for chosen in best if len(chosen) == least]
+        if smallest:
+            return [Family(chosen, total) for chosen in smallest]
     return []
 
 

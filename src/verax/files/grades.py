@@ -78,25 +78,27 @@ class GradeColumns:
     def named(self) -> dict[str, tuple[str, ...]]:
         """The columns that are named, by argument."""
         single = ("grade", "answer", "gold", "confidence", "epoch", "model", "task", "weights", "status")
-        found = {name: (getattr(self, name),) for name in single if getattr(self, name) is not None}
+        named = {name: (getattr(self, name),) for name in single if getattr(self, name) is not None}
         return {
-            **found,
+            **named,
             **{name: getattr(self, name) for name in ("id", "groups", "by") if getattr(self, name)},
         }
 
     def found_in(self, names: Sequence[str]) -> GradeColumns:
         """With the columns that are known by their names, where no grades and no right answers are named."""
-        own = self
+        columns = self
         known = {name.casefold(): name for name in reversed(names)}
-        if own.grade is None and own.gold is None:
-            own = replace(own, grade=next((known[name] for name in _GRADES if name in known), None))
-        if own.confidence is None:
+        if columns.grade is None and columns.gold is None:
+            columns = replace(columns, grade=next((known[name] for name in _GRADES if name in known), None))
+        if columns.confidence is None:
             confidence = next((known[name] for name in _CONFIDENCES if name in known), None)
-            own = replace(own, confidence=confidence)
-        if own.gold is not None and own.answer is None:
-            own = replace(own, answer=known.get("answer"))
+            columns = replace(columns, confidence=confidence)
+        if columns.gold is not None and columns.answer is None:
+            columns = replace(columns, answer=known.get("answer"))
         extra: dict[str, Any] = {name: known[name] for name in ("epoch", "status") if name in known}
-        return replace(own, **{name: value for name, value in extra.items() if getattr(own, name) is None})
+        return replace(
+            columns, **{name: value for name, value in extra.items() if getattr(columns, name) is None}
+        )
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,7 @@ class GradedAnswers:
 
     def at(self, rows: Array) -> GradedAnswers:
         """Some of the answers."""
-        own: dict[str, Any] = {
+        columns: dict[str, Any] = {
             name: None if value is None else value[rows]
             for name, value in vars(self).items()
             if name not in ("name", "columns", "groups", "model", "origin", "by", "about", "texts")
@@ -160,7 +162,7 @@ class GradedAnswers:
         by = {name: column[rows] for name, column in self.by.items()}
         about = {name: column[rows] for name, column in self.about.items()}
         groups = tuple(kind[rows] for kind in self.groups)
-        return replace(self, groups=groups, by=by, about=about, **own)
+        return replace(self, groups=groups, by=by, about=about, **columns)
 
     @property
     def reasons(self) -> dict[str, int]:
@@ -192,17 +194,17 @@ def holds_grades(path: Files, columns: GradeColumns, request: Reading) -> bool:
         names = source_of(path, request).schema.names
     except (InputError, OSError):
         return False
-    found = columns.found_in(names)
-    return found.grade is not None and found.confidence is not None
+    complete = columns.found_in(names)
+    return complete.grade is not None and complete.confidence is not None
 
 
 def is_log(path: Files) -> str | None:
     """The kind of evaluation logs that a path names; None where it names none."""
     try:
-        found = logs_named(path)
+        logs = logs_named(path)
     except (InputError, OSError):
         return None
-    return str(found[0][1].name) if found else None
+    return str(logs[0][1].name) if logs else None
 
 
 def read_graded(
@@ -220,15 +222,15 @@ def read_graded(
     """
     table, columns, name, log = _table(path, columns, request, questions=questions, named=named)
     skip = request is not None and request.invalid == "skip"
-    found = graded_of(table, columns, name, skip=skip)
+    answers = graded_of(table, columns, name, skip=skip)
     if questions:
-        about = [own for own in table.column_names if own.casefold() in _ABOUT]
-        found = replace(found, about={own: _labels(table[own].to_pylist()) for own in about})
+        about = [column for column in table.column_names if column.casefold() in _ABOUT]
+        answers = replace(answers, about={column: _labels(table[column].to_pylist()) for column in about})
     if log is None:
-        return found
+        return answers
     # The number of answers that were not graded is said of all files in the same way.
     notes = [note.removesuffix(".") for note in log.notes if not note.startswith("Answers not graded")]
-    return replace(found, model=log.model, origin=(*log.taken, *(f"note: {note}" for note in notes)))
+    return replace(answers, model=log.model, origin=(*log.taken, *(f"note: {note}" for note in notes)))
 
 
 def read_stacked(
@@ -271,8 +273,8 @@ def _table(
         ids = columns.id or (("task", "id") if several else ("id",))
         answers = any(value is not None for value in log.table["confidence"].to_pylist())
         confidence = columns.confidence or ("confidence" if answers else None)
-        own = replace(columns, grade="grade", id=ids, confidence=confidence, **known)
-        return log.table, own, log.path, log
+        log_columns = replace(columns, grade="grade", id=ids, confidence=confidence, **known)
+        return log.table, log_columns, log.path, log
     source = source_of(path, Reading() if request is None else request)
     if not (named or columns.id) and isinstance(source.reader, Several):
         gold = [name for name in source.schema.names if name in (columns.gold, *_GOLD)]
@@ -282,9 +284,9 @@ def _table(
 
 def source_of(path: Files, request: Reading) -> SourceTable:
     """The columns of files."""
-    found = files_named(path)
-    assert found is not None
-    paths, name = found
+    files = files_named(path)
+    assert files is not None
+    paths, name = files
     return SourceTable.of_paths(paths, request, name)
 
 
@@ -302,11 +304,10 @@ def graded_of(table: Any, columns: GradeColumns, name: str, *, skip: bool = Fals
     skip : bool, default False
         Whether confidences that are not numbers are missing; they are refused otherwise.
     """
-    own = columns
-    for argument, names in own.named.items():
+    for argument, names in columns.named.items():
         for column in names:
             require_column(column, table.column_names, argument, name)
-    if own.grade is None and (own.gold is None or own.answer is None):
+    if columns.grade is None and (columns.gold is None or columns.answer is None):
         raise InputError(
             "must have a column of grades, or of answers and right answers",
             argument="grade",
@@ -315,39 +316,39 @@ def graded_of(table: Any, columns: GradeColumns, name: str, *, skip: bool = Fals
             found=f"the columns are {join(map(show, table.column_names))}",
             remedies=[passing("for grades", grade=...), passing("for right answers", gold=...)],
         )
-    values = {column: table[column].to_pylist() for names in own.named.values() for column in names}
-    if own.model is None:
+    values = {column: table[column].to_pylist() for names in columns.named.values() for column in names}
+    if columns.model is None:
         _refuse_models(table, name)
     grades = (
-        _grades(values[own.grade], own.grade, name)
-        if own.grade is not None
-        else _matches(values[str(own.answer)], values[str(own.gold)])
+        _grades(values[columns.grade], columns.grade, name)
+        if columns.grade is not None
+        else _matches(values[str(columns.answer)], values[str(columns.gold)])
     )
     confidences, texts = None, Counter[str]()
-    if own.confidence is not None:
-        confidences, texts = _confidences(values[own.confidence], own, name, skip=skip)
+    if columns.confidence is not None:
+        confidences, texts = _confidences(values[columns.confidence], columns, name, skip=skip)
     made: dict[str, Any] = {
-        "epochs": own.epoch,
-        "task": own.task,
-        "status": own.status,
+        "epochs": columns.epoch,
+        "task": columns.task,
+        "status": columns.status,
     }
     columns_of: dict[str, Any] = {
         key: None if column is None else _labels(values[column]) for key, column in made.items()
     }
-    if own.weights is not None:
-        columns_of["weights"] = _grades(values[own.weights], own.weights, name)
+    if columns.weights is not None:
+        columns_of["weights"] = _grades(values[columns.weights], columns.weights, name)
     ids = None
-    if own.id:
-        keys = zip(*(values[column] for column in own.id), strict=True)
+    if columns.id:
+        keys = zip(*(values[column] for column in columns.id), strict=True)
         ids = _labels([None if None in key else id_of(list(key)) for key in keys])
     return GradedAnswers(
         name,
         grades,
-        own,
+        columns,
         confidences,
         ids,
-        groups=tuple(_labels(values[column]) for column in own.groups),
-        by={column: _labels(values[column]) for column in own.by},
+        groups=tuple(_labels(values[column]) for column in columns.groups),
+        by={column: _labels(values[column]) for column in columns.by},
         texts=texts,
         **columns_of,
     )
@@ -355,7 +356,7 @@ def graded_of(table: Any, columns: GradeColumns, name: str, *, skip: bool = Fals
 
 def _refuse_models(table: Any, name: str) -> None:
     """Refuse a file that mixes models without saying so."""
-    column = next((own for own in table.column_names if own.casefold() in ("model", "model_name")), None)
+    column = next((c for c in table.column_names if c.casefold() in ("model", "model_name")), None)
     if column is None:
         return
     models = [str(value) for value in table[column].unique().to_pylist() if value is not None]
@@ -374,7 +375,7 @@ def _refuse_models(table: Any, name: str) -> None:
 
 def _grades(cells: Sequence[Any], column: str, name: str) -> Floats:
     """Cells as grades; NaN where one is empty."""
-    found = np.full(len(cells), np.nan)
+    grades = np.full(len(cells), np.nan)
     for row, cell in enumerate(cells):
         text = cell.strip().casefold() if isinstance(cell, str) else cell
         if text is None or text == "":
@@ -382,7 +383,7 @@ def _grades(cells: Sequence[Any], column: str, name: str) -> Floats:
         if isinstance(text, str):
             text = 1.0 if text in _RIGHT else 0.0 if text in _WRONG else text
         try:
-            found[row] = float(text)
+            grades[row] = float(text)
         except (TypeError, ValueError):
             raise InputError(
                 f"Column {show(column)} must hold numbers, or true and false",
@@ -393,15 +394,15 @@ def _grades(cells: Sequence[Any], column: str, name: str) -> Floats:
                 values=[cell],
                 remedies=[Remedy("Leave the cell empty where an answer was not graded.")],
             ) from None
-    return found
+    return grades
 
 
 def grades_in(column: Any, name: str, source: str) -> Floats:
     """A column of an Arrow table as grades; NaN where a cell is empty."""
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
-        own = column.cast(pa.int8()) if pa.types.is_boolean(kind) else column
-        return np.asarray(own.cast(pa.float64()).to_numpy(), float)
+        numbers = column.cast(pa.int8()) if pa.types.is_boolean(kind) else column
+        return np.asarray(numbers.cast(pa.float64()).to_numpy(), float)
     return _grades(column.to_pylist(), name, source)
 
 
@@ -409,8 +410,8 @@ def _matches(answers: Sequence[Any], gold: Sequence[Any]) -> Floats:
     """1 where an answer is the right one, as a text; NaN where one of both is missing."""
     return np.array(
         [
-            np.nan if {own, right} & {None, ""} else float(str(own).strip() == str(right).strip())
-            for own, right in zip(answers, gold, strict=True)
+            np.nan if {answer, right} & {None, ""} else float(str(answer).strip() == str(right).strip())
+            for answer, right in zip(answers, gold, strict=True)
         ]
     )
 
@@ -423,12 +424,12 @@ def _confidences(
     A text with one number, such as "70%" or "about 0.7", states it. One without is refused, or empty with
     `skip`.
     """
-    found, texts = np.full(len(cells), np.nan), Counter[str]()
+    confidences, texts = np.full(len(cells), np.nan), Counter[str]()
     for row, cell in enumerate(cells):
         if cell is None or cell == "":
             continue
         try:
-            found[row] = float(cell) / (100 if columns.percent else 1)
+            confidences[row] = float(cell) / (100 if columns.percent else 1)
         except (TypeError, ValueError):
             number = number_of(cell)
             if number is None and not skip:
@@ -445,22 +446,22 @@ def _confidences(
                     ],
                 ) from None
             texts["left out" if number is None else "read"] += 1
-            found[row] = np.nan if number is None else number
-    return found, texts
+            confidences[row] = np.nan if number is None else number
+    return confidences, texts
 
 
 def _labels(values: Sequence[Any]) -> Array:
     """Values as texts: a CSV file has nothing else, and files are matched."""
-    found = np.empty(len(values), object)
-    found[:] = [None if value is None else str(value) for value in values]
-    return found
+    labels = np.empty(len(values), object)
+    labels[:] = [None if value is None else str(value) for value in values]
+    return labels
 
 
 def as_mapping(answers: Mapping[str, GradedAnswers], what: str) -> Any:
     """One column of all models, by name; None where they have none."""
-    found = {name: getattr(own, what) for name, own in answers.items()}
-    lacking = [name for name, own in found.items() if own is None]
-    return None if len(lacking) == len(found) else found
+    by_model = {name: getattr(model_answers, what) for name, model_answers in answers.items()}
+    lacking = [name for name, column in by_model.items() if column is None]
+    return None if len(lacking) == len(by_model) else by_model
 
 
 def read_score_table(path: Files, request: Reading, names: Collection[str]) -> Any:
@@ -492,11 +493,11 @@ def _numbers(cells: list[str | None], decimal: str) -> list[float | None] | None
     >>> _numbers(["0,5", ""], ","), _numbers(["a"], ".")
     ([0.5, None], None)
     """
-    found: list[float | None] = []
+    numbers: list[float | None] = []
     for cell in cells:
         text = (cell or "").strip().replace(decimal, ".")
         try:
-            found.append(float(text) if text else None)
+            numbers.append(float(text) if text else None)
         except ValueError:
             return None
-    return found
+    return numbers

@@ -108,10 +108,10 @@ def name_files(given: Sequence[str]) -> dict[str, Files]:
     pairs = [_named(text) for text in given]
     taken = {name for name, _ in pairs if name is not None}
     tails = iter(_tails([path for name, path in pairs if name is None], taken))
-    found: dict[str, list[Path]] = {}
+    files: dict[str, list[Path]] = {}
     for name, path in pairs:
-        found.setdefault(next(tails) if name is None else name, []).append(path)
-    return {name: paths[0] if len(paths) == 1 else tuple(paths) for name, paths in found.items()}
+        files.setdefault(next(tails) if name is None else name, []).append(path)
+    return {name: paths[0] if len(paths) == 1 else tuple(paths) for name, paths in files.items()}
 
 
 def files_of_one_model(given: Sequence[str]) -> tuple[str, Files]:
@@ -157,7 +157,7 @@ def _tails(paths: Sequence[Path], taken: set[str]) -> list[str]:
     names: list[str] = []
     parts = [_plain_parts(path) for path in paths]
     for depth in range(1, 1 + max(map(len, parts), default=0)):
-        names = ["/".join(own[-depth:]) for own in parts]
+        names = ["/".join(folders[-depth:]) for folders in parts]
         if len({*names, *taken}) == len(names) + len(taken):
             return names
     twice = next((name for name, count in Counter([*names, *taken]).items() if count > 1), None)
@@ -226,8 +226,8 @@ def read_together(
     rest = {key: value for key, value in request.items() if key not in ("weights", "groups", "by")}
     parts: dict[str, Predictions] = {}
     for name, path in paths.items():
-        own = probs[name] if isinstance(probs, Mapping) else probs
-        options = {"probs": own, **(rest if parts else request)}
+        columns = probs[name] if isinstance(probs, Mapping) else probs
+        options = {"probs": columns, **(rest if parts else request)}
         parts[name] = with_classes_of(
             {name: part.classes for name, part in parts.items()},
             name,
@@ -269,8 +269,8 @@ def match(parts: Mapping[str, Predictions | ListFile], *, shared_ids: bool = Fal
     by_name = len(dense) < len(files)
     outcomes = [_names(part) if by_name else np.asarray(part.y) for part in files.values()]
     first, *others = files.values()
-    for another, own in zip(others, outcomes[1:], strict=True):
-        _check_outcomes(first, another, outcomes[0], own)
+    for another, there in zip(others, outcomes[1:], strict=True):
+        _check_outcomes(first, another, outcomes[0], there)
     files[next(iter(files))] = replace(first, skipped=skipped)
     by_id = all(part.ids is not None for part in files.values())
     how = f"by {_id_name(first)}" if by_id else "by the order of the rows"
@@ -285,9 +285,9 @@ def _names(part: Predictions | ListFile) -> Array:
     if isinstance(part, Predictions) and part.classes is not None:
         known = set(part.classes)
         values = [value if value in known else part.classes[int(value)] for value in values]
-    found = np.empty(len(values), object)
-    found[:] = values
-    return found
+    names = np.empty(len(values), object)
+    names[:] = values
+    return names
 
 
 def _id_name(part: Predictions | ListFile) -> str:
@@ -325,15 +325,15 @@ def with_classes_of(
         return read_as(classes=given)
     source = ""
     try:
-        found = read_as(classes=classes)
+        model = read_as(classes=classes)
     except InputError as error:
         if error.argument != "classes":
             raise
         source = error.source
     else:
-        renamed = found.roles.renamed
+        renamed = model.roles.renamed
         if all(str(a).casefold() == b.casefold() for a, b in zip(classes, renamed, strict=False)):
-            return found
+            return model
     raise InputError(
         "must name columns of the same classes for all models",
         argument="probs",
@@ -367,7 +367,7 @@ def _matched(
             "The files must have rows in common", argument="id", kind="missing", found="none is in all"
         )
     files = {name: _in_order(parts[name], keys[name], common) for name in parts}
-    lacked = {name: own[_lacked(name, parts, keys)] for name, own in keys.items()} if shared else {}
+    lacked = {name: ids[_lacked(name, parts, keys)] for name, ids in keys.items()} if shared else {}
     left_out = {name: LeftOut(len(ids), tuple(ids[:3].tolist())) for name, ids in lacked.items()}
     return files, left_out, _skipped(parts, next(iter(files.values())), lacked)
 
@@ -376,17 +376,17 @@ def _skipped(
     parts: Mapping[str, Predictions | ListFile], matched: Predictions | ListFile, lacked: Mapping[str, Array]
 ) -> Skipped | None:
     """The rows of the first file that are invalid in any, by their numbers there; None unless asked for."""
-    found = [part.skipped for part in parts.values() if part.skipped is not None]
-    if not found:
+    left_out = [part.skipped for part in parts.values() if part.skipped is not None]
+    if not left_out:
         return None
     name, first = next(iter(parts.items()))
     numbers = _numbers(first)
     gone = ~np.isin(numbers, _numbers(matched))
     if name in lacked:
         gone &= ~np.isin(_texts(first), lacked[name])
-    rows = tuple(sorted([*found[0].rows, *numbers[gone].tolist()]))
-    count = found[0].count + int(gone.sum())
-    return Skipped(len(matched) + count, count, rows, reduce(add, found).reasons)
+    rows = tuple(sorted([*left_out[0].rows, *numbers[gone].tolist()]))
+    count = left_out[0].count + int(gone.sum())
+    return Skipped(len(matched) + count, count, rows, reduce(add, left_out).reasons)
 
 
 def _numbers(part: Predictions | ListFile) -> Array:

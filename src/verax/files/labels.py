@@ -191,8 +191,8 @@ class ClassLabels:
         """The same for numbers of any kind; -1 also where one is not whole."""
         odd = not_whole(values) if values.dtype.kind in "fu" else np.zeros(len(values), np.bool_)
         whole = np.where(odd, -1, values).astype(np.int64)
-        found = self.positions_of(whole)
-        return np.where(odd, -1, found)
+        positions = self.positions_of(whole)
+        return np.where(odd, -1, positions)
 
     def unknown(self, label: int | str, at: int, place: ValueOrigin, count: int) -> InputError:
         """The error about `count` labels that are none of the classes, of which this is the first."""
@@ -398,11 +398,11 @@ def _by_columns(target: Target, names: tuple[str, ...] | None) -> ClassLabels:
         return ClassLabels(target, None, None)
     if target.kind == TEXT and target.seen and not set(target.seen) & set(names):
         blanks = any(label.strip() in names for label in target.seen)
-        held = [repr(label) if label != label.strip() else label for label in target.seen]
+        labels = [repr(label) if label != label.strip() else label for label in target.seen]
         raise _refusal(
             f"The outcomes in {show(target.name)} must match the column names ({_some(names)})",
             "classes",
-            f"they are {_some(held)}",
+            f"they are {_some(labels)}",
             Remedy("Remove the blanks around the labels.")
             if blanks
             else passing("(the labels in the order of the columns)", classes=...),

@@ -74,10 +74,10 @@ def with_outcomes(table: SourceTable, path: str, request: Reading) -> Beside:
     if not ids and there:
         ids = _shared_id(here, there, request.target, table.name, path)
     answers = read_gold(path, request.target, ids, request.delimiter, like=here)
-    own = answers.column in here
+    is_column = answers.column in here
     file = as_path(path).name
-    target = f"{answers.column} ({file})" if own or not answers.column else answers.column
-    kinds = table.kinds if own else {}
+    target = f"{answers.column} ({file})" if is_column or not answers.column else answers.column
+    kinds = table.kinds if is_column else {}
     first = table.numbers([answers.column]) if kinds.get(answers.column) == REAL else np.full((1, 1), np.nan)
     probs = (answers.column,) if ((first >= 0) & (first <= 1)).all() else ()
     # Outcomes in the file itself are neither read nor treated as probabilities.
@@ -193,8 +193,8 @@ class _WithOutcomes:
             places = self._places(batch, start)
             used[places[places >= 0]] = True
             start += batch.num_rows
-            found = self.column.take(pa.array(places, mask=places < 0))
-            arrays = [found if name == self._target else batch.column(name) for name in columns]
+            outcomes = self.column.take(pa.array(places, mask=places < 0))
+            arrays = [outcomes if name == self._target else batch.column(name) for name in columns]
             yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
         if self._keys is None:
             self._answers.check_length(start)
@@ -212,7 +212,7 @@ class _WithOutcomes:
             ids = given[0].cast(pa.string())
         else:
             values = zip(*(column.to_pylist() for column in given), strict=True)
-            ids = pa.array([id_text(each) for each in values], pa.string())
+            ids = pa.array([id_text(row_values) for row_values in values], pa.string())
         places = np.asarray(pc.fill_null(pc.index_in(ids, self._keys), -1))
         lacking = np.flatnonzero(places < 0)
         if len(lacking) and not self.skipping:
@@ -279,7 +279,7 @@ class _ArrayColumns:
             for name, stored in arrays.items()
             if len(stored.shape) in (1, 2) and stored.shape[0] == self.n_rows
         }
-        head = {name: _as_column(next(own.slices(1))) for name, own in self._arrays.items()}
+        head = {name: _as_column(next(array.slices(1))) for name, array in self._arrays.items()}
         self.schema: Any = pa.schema([(name, column.type) for name, column in head.items()])
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
@@ -365,8 +365,8 @@ def read_outcomes(path: Path, request: Reading, time: str) -> LateOutcomes:
     def labels(column: str, option: str) -> Any:
         return arrow.labels(rows[column], ValueOrigin(table.name, column, option, decimal=decimal))
 
-    found: Any = together_ids([labels(name, "id") for name in ids])
-    return LateOutcomes(found, labels(target, "target"), labels(time, "time"))
+    row_ids: Any = together_ids([labels(name, "id") for name in ids])
+    return LateOutcomes(row_ids, labels(target, "target"), labels(time, "time"))
 
 
 def _table(path: Path, request: Reading) -> SourceTable:

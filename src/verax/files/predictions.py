@@ -325,12 +325,12 @@ class Predictions:
         p = np.broadcast_to(1 / self.p.shape[1], self.p.shape) if self.roles.sets else self.p
         forecasts = Forecasts(self.outcomes, p, classes=self.classes, weights=self.weights, **scale)  # type: ignore[arg-type]
         survey.add_offenders(forecasts.offenders(), np.arange(len(self)))
-        found, before = survey.skipped(), self.skipped or Skipped(len(self))
-        if not found.count:
+        skipped, before = survey.skipped(), self.skipped or Skipped(len(self))
+        if not skipped.count:
             return replace(self, skipped=before)
-        rows = sorted([*before.rows, *(self.number(row) for row in found.rows)])
-        both = replace(before + found, n_given=before.n_given, rows=tuple(rows))
-        gone = () if self.ids is None else tuple(str(self.ids[row]) for row in found.rows)
+        rows = sorted([*before.rows, *(self.number(row) for row in skipped.rows)])
+        both = replace(before + skipped, n_given=before.n_given, rows=tuple(rows))
+        gone = () if self.ids is None else tuple(str(self.ids[row]) for row in skipped.rows)
         left_out = (*self.ids_left_out, *gone)
         return replace(self.take(survey.kept), skipped=both, ids_left_out=left_out)
 

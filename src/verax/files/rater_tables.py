@@ -50,9 +50,9 @@ class CaseTable:
         others = [name for name in rows.column_names if name not in (rater, label)]
         self._others = {name: rows[name] for name in others}
         columns = {name: rows[name].take(self._first) for name in others}
-        own = self._labels(rows[rater], rows[label], rater, others)
-        self.raters: tuple[str, ...] = tuple(own)
-        self._table = pa.table(columns | own)
+        labels = self._labels(rows[rater], rows[label], rater, others)
+        self.raters: tuple[str, ...] = tuple(labels)
+        self._table = pa.table(columns | labels)
         self.schema, self.n_rows = self._table.schema, self._table.num_rows
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
@@ -101,7 +101,7 @@ class CaseTable:
         """The labels of each rater, missing where one did not label a case."""
         codes = _codes(raters)
         values = [str(value) for value in raters.take(_first_rows(codes)).to_pylist()]
-        found = {}
+        columns = {}
         for code, name in sorted(enumerate(values), key=lambda pair: pair[1]):
             given = np.flatnonzero(codes == code)
             at = np.full(len(self._first), -1)
@@ -116,12 +116,12 @@ class CaseTable:
                     found=f"{show(name)} labels {self._called(again)} {counts.max()} times",
                     values=[name],
                 )
-            found[f"{column} {name}" if name in taken else name] = labels.take(pa.array(at, mask=at < 0))
-        if not found:
+            columns[f"{column} {name}" if name in taken else name] = labels.take(pa.array(at, mask=at < 0))
+        if not columns:
             raise InputError(
                 "must name at least one rater", argument="rater_column", kind="missing", source=self.name
             )
-        return found
+        return columns
 
 
 def cases_of(table: SourceTable, request: Reading) -> tuple[SourceTable, CaseTable]:
@@ -150,8 +150,8 @@ def _codes(column: Any) -> Ints:
 
 def _first_rows(codes: Ints) -> Ints:
     """The first row of each code."""
-    found, first = np.unique(codes, return_index=True)
-    return np.asarray(first[found >= 0])
+    distinct, first = np.unique(codes, return_index=True)
+    return np.asarray(first[distinct >= 0])
 
 
 def by_class(
@@ -186,9 +186,9 @@ def by_class(
         wanted = [str(name) for name in known]
         # Classes may have a beginning in common: what columns have in common is then more than their prefix.
         for prefix in [column.removesuffix(wanted[0]) for column in columns if column.endswith(wanted[0])]:
-            own = tuple(prefix + name for name in wanted)
-            if sorted(own) == sorted(columns):
-                return own
+            named = tuple(prefix + name for name in wanted)
+            if sorted(named) == sorted(columns):
+                return named
         bare = stripped(columns)
         if sorted(bare) == sorted(wanted):
             return tuple(columns[bare.index(name)] for name in wanted)

@@ -87,9 +87,9 @@ def columns_in(
     except InputError:
         # The error about the columns that are not there says more.
         return wanted
-    own = dict(zip(map(str, file.classes or ()), file.roles.probs, strict=False))
-    fits = len(own) == len(file.roles.probs) and set(own) == {str(name) for name in classes}
-    return tuple(own[str(name)] for name in classes) if fits else wanted
+    by_class = dict(zip(map(str, file.classes or ()), file.roles.probs, strict=False))
+    fits = len(by_class) == len(file.roles.probs) and set(by_class) == {str(name) for name in classes}
+    return tuple(by_class[str(name)] for name in classes) if fits else wanted
 
 
 def rewrite(

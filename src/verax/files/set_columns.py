@@ -26,9 +26,9 @@ _INVALID = 2
 
 def set_rows_of(batch: Predictions, *, ordered: bool) -> SetRows:
     """The sets of a part of a file, ready to be judged."""
-    own: dict[str, Any] = {"weights": batch.weights, "groups": batch.groups, "part": True}
+    options: dict[str, Any] = {"weights": batch.weights, "groups": batch.groups, "part": True}
     try:
-        return sets_of(batch).with_outcomes(batch.outcomes, ordered=ordered, **own)
+        return sets_of(batch).with_outcomes(batch.outcomes, ordered=ordered, **options)
     except InputError as error:
         raise error.replace(source=batch.path) from None
 
@@ -57,10 +57,10 @@ class SetColumns:
     def mask(self, columns: Sequence[Any], places: Sequence[ValueOrigin]) -> Bools:
         """The sets of some rows; refuses the first that is none."""
         if len(columns) > 1:
-            found = np.stack([self._members(column) for column in columns], axis=1)
+            members = np.stack([self._members(column) for column in columns], axis=1)
             for j, (column, place) in enumerate(zip(columns, places, strict=True)):
                 arrow.refuse_missing(column, place)
-                wrong = found[:, j] == _INVALID
+                wrong = members[:, j] == _INVALID
                 if wrong.any():
                     at = int(np.argmax(wrong))
                     value = column[at].as_py()
@@ -72,7 +72,7 @@ class SetColumns:
                         count=int(wrong.sum()),
                         remedies=[Remedy("For probabilities pass probs=... and a level.", python_only=True)],
                     )
-            return found.astype(np.bool_)
+            return members.astype(np.bool_)
         column, place = self._filled(columns[0]), places[0]
         arrow.refuse_missing(column, place)
         row, member, values = self._named(column, place)
@@ -155,10 +155,10 @@ class SetColumns:
         """The position of a class by its name, or by itself where it is one."""
         text = str(name)
         if self._classes is not None:
-            names = [str(own) for own in self._classes]
+            names = [str(class_name) for class_name in self._classes]
             if text in names:
                 return names.index(text)
-            if any(own.removeprefix("-").isdecimal() for own in names):
+            if any(class_name.removeprefix("-").isdecimal() for class_name in names):
                 return -1
         return int(text) if text.isdecimal() and int(text) < self._width else -1
 
@@ -166,9 +166,9 @@ class SetColumns:
         """The rows that name a class twice."""
         known = member >= 0
         keys, counts = np.unique(row[known] * self._width + member[known], return_counts=True)
-        found = np.zeros(int(row.max(initial=-1)) + 1 if n is None else n, np.bool_)
-        found[keys[counts > 1] // self._width] = True
-        return found
+        repeated = np.zeros(int(row.max(initial=-1)) + 1 if n is None else n, np.bool_)
+        repeated[keys[counts > 1] // self._width] = True
+        return repeated
 
     def _known(self) -> str:
         if self._classes is None:

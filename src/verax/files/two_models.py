@@ -121,14 +121,14 @@ class TwoModels:
 
     def _compare_ids(self, file: str, outcomes: Sequence[Hashable], ids: Sequence[Hashable]) -> None:
         shared: dict[str, list[tuple[Hashable, Hashable]]] = {}
-        for own, outcome in zip_longest(ids, outcomes):
-            before, known = self._ids.setdefault(own, (file, outcome))
+        for row_id, outcome in zip_longest(ids, outcomes):
+            before, known = self._ids.setdefault(row_id, (file, outcome))
             if before != file:
                 shared.setdefault(before, []).append((known, outcome))
         same = f"the same ids in column {show(self._column)}"
         for other, pairs in shared.items():
             if not outcomes:
-                self._found(other, file, same, sure=not all(str(own).isdecimal() for own in ids))
+                self._found(other, file, same, sure=not all(str(row_id).isdecimal() for row_id in ids))
                 continue
             counts = Counter(outcome for _, outcome in pairs)
             alike = sum((n / len(pairs)) ** 2 for n in counts.values())

@@ -269,7 +269,7 @@ def _as_numpy(x: object, argument: str) -> np.ndarray[Any, Any]:
     try:
         return np.asarray(x)
     except ValueError:
-        tables = isinstance(x, (list, tuple)) and all(getattr(each, "ndim", 1) == 2 for each in x)
+        tables = isinstance(x, (list, tuple)) and all(getattr(item, "ndim", 1) == 2 for item in x)
         raise InputError(
             "must be rectangular",
             argument=argument,
@@ -315,12 +315,12 @@ def namespace_of(x: Array) -> Namespace:
     """The array-API namespace of `x`; plain NumPy for NumPy arrays."""
     if isinstance(x, (np.ndarray, Columns)):
         return np
-    found = _namespaces.get(type(x))
-    if found is None:
+    xp = _namespaces.get(type(x))
+    if xp is None:
         from array_api_compat import array_namespace
 
-        found = _namespaces[type(x)] = array_namespace(x)
-    return found
+        xp = _namespaces[type(x)] = array_namespace(x)
+    return xp
 
 
 def device_of(x: Array) -> object:

@@ -50,8 +50,8 @@ def _is_moved(rows: object) -> bool:
         return False
     columns = rows.given.columns if isinstance(rows.given, Columns) else (rows.given,)
     return rows.width <= _MOST_NUMBERS and all(
-        type(each) is np.ndarray and each.dtype.kind == "f" and each.dtype.itemsize in (4, 8)
-        for each in columns
+        type(column) is np.ndarray and column.dtype.kind == "f" and column.dtype.itemsize in (4, 8)
+        for column in columns
     )
 
 
@@ -90,12 +90,12 @@ class Division:
         ids = None if part.ids is None else part.ids[self.order]
         numbers = self.order + part.start if part.numbers is None else part.numbers[self.order]
         for begin, end in zip(self.edges[:-1].tolist(), self.edges[1:].tolist(), strict=True):
-            own = slice(begin, end)
+            span = slice(begin, end)
             yield Part.held(
-                {name: next(each) for name, each in models.items()},
-                None if ids is None else ids[own],
-                _Taken(part.by, self.order[own]),
-                numbers[own],
+                {name: next(subsets) for name, subsets in models.items()},
+                None if ids is None else ids[span],
+                _Taken(part.by, self.order[span]),
+                numbers[span],
                 start=part.start,
                 whole=part.whole,
             )
@@ -114,10 +114,10 @@ class Division:
         y = self._moved(y[None])[0]
         weights = None if rows.weights is None else np.asarray(rows.weights)[self.order]
         for begin, end in zip(self.edges[:-1].tolist(), self.edges[1:].tolist(), strict=True):
-            own = slice(begin, end)
-            groups = None if rows.groups is None else rows.groups.at(self.order[own])
-            some = Columns([column[own] for column in p.columns]) if isinstance(p, Columns) else p[own]
-            yield forecasts_like(rows, y[own], some, None if weights is None else weights[own], groups)
+            span = slice(begin, end)
+            groups = None if rows.groups is None else rows.groups.at(self.order[span])
+            some = Columns([column[span] for column in p.columns]) if isinstance(p, Columns) else p[span]
+            yield forecasts_like(rows, y[span], some, None if weights is None else weights[span], groups)
 
     def _moved(self, columns: Array) -> Array:
         """(C, N) columns with every row at its place."""
@@ -216,20 +216,24 @@ class _Subgroups(Spec):
         return f"by_label(self.{name}, other.{name})"
 
     def pack(self, value: Any) -> dict[str, Any]:
-        stored = [{name: summary.to_bytes() for name, summary in own.items()} for own in value.values()]
+        stored = [
+            {name: summary.to_bytes() for name, summary in summaries.items()} for summaries in value.values()
+        ]
         return {"labels": list(value), "summaries": stored}
 
     def read(self, stored: Any, sizes: Sizes) -> dict[Hashable, Mapping[str, Any]]:
         values = fields_of(
             {"labels": Several(Label()), "summaries": Several(Each(KnownSummary()))}, stored, sizes
         )
-        found = dict(zip(values["labels"], values["summaries"], strict=True))
-        alike = [{name: type(each) for name, each in own.items()} for own in found.values()]
-        if len(found) < len(values["labels"]) or len({type(label) for label in found}) > 1:
+        by_label = dict(zip(values["labels"], values["summaries"], strict=True))
+        alike = [
+            {name: type(summary) for name, summary in summaries.items()} for summaries in by_label.values()
+        ]
+        if len(by_label) < len(values["labels"]) or len({type(label) for label in by_label}) > 1:
             raise UnreadableError("has labels that repeat, or of several types", "labels")
-        if any(own != alike[0] for own in alike):
+        if any(summaries != alike[0] for summaries in alike):
             raise UnreadableError("has different summaries for some subgroups", "summaries")
-        return found
+        return by_label
 
 
 def _by_label(one: Mapping[Hashable, Any], other: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
@@ -265,8 +269,8 @@ class Breakdown(Summary, kind="subgroups"):
         most = _keys_each(len(self.found))
         return Breakdown(
             {
-                label: {name: _fitted(each, most) for name, each in own.items()}
-                for label, own in self.found.items()
+                label: {name: _fitted(summary, most) for name, summary in summaries.items()}
+                for label, summaries in self.found.items()
             }
         )
 
@@ -312,16 +316,16 @@ class _Gathered:
         def take_in(item: tuple[Part, dict[str, Gathering[Any]]]) -> None:
             rows, gathered = item
             with numbering(part):
-                for own in gathered.values():
-                    own.add(rows)
-                    _bound(own, most)
+                for gathering in gathered.values():
+                    gathering.add(rows)
+                    _bound(gathering, most)
 
         subgroups = ((rows, self._of(label, most)) for label, rows in self._recipe.parts(part, labels))
         threads = self.threads if part.n_rows >= settings.threads_from else 1
         deque(in_order(take_in, subgroups, threads) if threads > 1 else map(take_in, subgroups), maxlen=0)
         for label in self._by_label.keys() - set(labels.labels.tolist()):
-            for own in self._by_label[label].values():
-                _bound(own, most)
+            for gathering in self._by_label[label].values():
+                _bound(gathering, most)
 
     def _of(self, label: Hashable, most: int) -> dict[str, Gathering[Any]]:
         if label not in self._by_label:
@@ -331,20 +335,20 @@ class _Gathered:
                 name: recipe.gathering() if few else Merged(recipe)
                 for name, recipe in self._recipe.recipes.items()
             }
-            for own in self._by_label[label].values():
-                _bound(own, most)
+            for gathering in self._by_label[label].values():
+                _bound(gathering, most)
         return self._by_label[label]
 
     def summary(self) -> Breakdown:
         """All of them; tables are let go of one after the other."""
-        most, found = _keys_each(len(self._by_label)), {}
+        most, summaries = _keys_each(len(self._by_label)), {}
         for label in list(self._by_label):
             gathered = self._by_label.pop(label)
-            found[label] = {name: _fitted(gathered.pop(name).summary(), most) for name in list(gathered)}
+            summaries[label] = {name: _fitted(gathered.pop(name).summary(), most) for name in list(gathered)}
             if self._n_rows >= _LARGE and len(self._by_label) % _AT_A_TIME == 0:
                 # Threads made the tables, and what a thread has freed the others do not take.
                 give_back()
-        return Breakdown(found)
+        return Breakdown(summaries)
 
 
 @dataclass(frozen=True)
@@ -363,11 +367,11 @@ class BreakdownRecipe(Recipe[Breakdown], cases=True):
 
     def take(self, part: Part) -> Breakdown:
         """Those of some rows."""
-        found = {}
+        by_label = {}
         for label, rows in self.parts(part, self.labels(part)):
             with numbering(part):
-                found[label] = {name: recipe.take(rows) for name, recipe in self.recipes.items()}
-        return Breakdown(found).fitting()
+                by_label[label] = {name: recipe.take(rows) for name, recipe in self.recipes.items()}
+        return Breakdown(by_label).fitting()
 
     def labels(self, part: Part) -> Groups:
         """The subgroup of each row."""
@@ -375,8 +379,8 @@ class BreakdownRecipe(Recipe[Breakdown], cases=True):
 
     def parts(self, part: Part, labels: Groups) -> Iterator[tuple[Hashable, Part]]:
         """The rows of each subgroup; unless they are `grouped`, they are treated as independent."""
-        for label, own in parts_by(part, labels):
-            yield label, own if self.grouped else ungrouped(own)
+        for label, rows in parts_by(part, labels):
+            yield label, rows if self.grouped else ungrouped(rows)
 
 
 @dataclass(frozen=True)
@@ -390,14 +394,14 @@ class SubgroupRecipe(Recipe[Breakdown], cases=True):
 
     def take(self, part: Part) -> Breakdown:
         """At some rows."""
-        found = {}
+        by_label = {}
         for label, rows in parts_by(part, labels_of(part.by[self.column], part.n_rows)):
             # Labels are texts as soon as a row has none.
-            own = label if label in self.recipes else str(label)
-            if own in self.recipes:
+            known = label if label in self.recipes else str(label)
+            if known in self.recipes:
                 rows = rows if self.grouped else ungrouped(rows)
-                found[own] = {name: recipe.take(rows) for name, recipe in self.recipes[own].items()}
-        return Breakdown(found)
+                by_label[known] = {name: recipe.take(rows) for name, recipe in self.recipes[known].items()}
+        return Breakdown(by_label)
 
 
 def parts_by(part: Part, labels: Groups) -> Iterator[tuple[Hashable, Part]]:

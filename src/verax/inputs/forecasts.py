@@ -504,10 +504,10 @@ class Forecasts:
             total.remedies = (_RESCALE, _LOGITS)
         elif total.remedies and all(value < 1 - _ROUNDED for value in total.values):
             total.remedies = (_ALL_CLASSES,)
-        found = [each for each in (finite, sign, total, weight, *outcome) if each.count]
-        for offenders in found:
+        broken = [candidate for candidate in (finite, sign, total, weight, *outcome) if candidate.count]
+        for offenders in broken:
             offenders.so_far = self._first_row is not None
-        return found
+        return broken
 
     def _check_rows(
         self,

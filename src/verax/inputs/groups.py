@@ -168,9 +168,11 @@ def label_columns(by: object) -> dict[str, Any]:
     if columns is not None:
         return {str(name): column.to_native() for name, column in columns.items()}
     several = isinstance(by, (list, tuple)) and len(by) > 0 and all(map(_is_column, by))
-    each: Any = by if several else [by]
-    name = "subgroup {}" if len(each) > 1 else "subgroup"
-    return {str(getattr(own, "name", None) or name.format(i + 1)): own for i, own in enumerate(each)}
+    listed: Any = by if several else [by]
+    name = "subgroup {}" if len(listed) > 1 else "subgroup"
+    return {
+        str(getattr(labels, "name", None) or name.format(i + 1)): labels for i, labels in enumerate(listed)
+    }
 
 
 def _shape(groups: object) -> tuple[int, ...]:
@@ -213,8 +215,8 @@ def distinct(labels: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], Ints]:
     """The different labels in order, of one kind or of two, and the place of each label among them."""
     if not is_two_way(labels):
         return distinct_values(labels)
-    found = crossed(*(Groups(*distinct(labels[name])[::-1]) for name in BOTH))
-    return found.labels, found.codes
+    groups = crossed(*(Groups(*distinct(labels[name])[::-1]) for name in BOTH))
+    return groups.labels, groups.codes
 
 
 def by_kind(labels: np.ndarray[Any, Any]) -> list[tuple[np.ndarray[Any, Any], Ints]]:
@@ -252,9 +254,9 @@ def check_several(count: GroupCount, source: str = "") -> None:
     """Refuse a single group, of either kind: there would be nothing to resample."""
     if min(each_count(count)) < 2:
         kinds = " of one kind" if isinstance(count, tuple) else ""
-        found = f"there is {min(each_count(count))}{kinds}"
+        why = f"there is {min(each_count(count))}{kinds}"
         raise InputError(
-            "must name at least two groups to resample", argument="groups", found=found, source=source
+            "must name at least two groups to resample", argument="groups", found=why, source=source
         )
 
 

@@ -144,7 +144,7 @@ class Part:
                 raise (at_fault(name, error) if self.whole and len(self.models) > 1 else error) from None
         places, cases = places_of(self.rows), self.row_numbers
         at = places[0]
-        found = Part.held(
+        pairs = Part.held(
             {name: paired(rows, places, cases) for name, rows in self.models.items()},
             None if self.ids is None else self.ids[at],
             {name: column[at] for name, column in self.by.items()},
@@ -153,7 +153,7 @@ class Part:
             start=self.start,
             whole=self.whole,
         )
-        return replace(found, cases=self, places=at)
+        return replace(pairs, cases=self, places=at)
 
     @property
     def n_rows(self) -> int:
@@ -238,13 +238,13 @@ class Recipe(ABC, Generic[S]):
     def take(self, part: Part) -> S:
         """The summary of some rows, of which there is at least one."""
 
-    def more(self, part: Part, found: S | None) -> S:
+    def more(self, part: Part, earlier: S | None) -> S:
         """The summary of some rows, to be merged with what was found before; rows that cannot matter beside
         that may be left out.
         """
         return self.take(part)
 
-    def n_groups(self, found: S) -> int:
+    def n_groups(self, summary: S) -> int:
         """The number of groups that a summary has sums of; 0 where it does not grow with them."""
         return 0
 
@@ -261,16 +261,16 @@ class Recipe(ABC, Generic[S]):
         """Sizes of its summaries, by the names that their fields use; some are known of the rows."""
         return {}
 
-    def check(self, found: S) -> None:
+    def check(self, summary: S) -> None:
         """Refuse a summary that was read and that this recipe does not make."""
 
     def load(self, stored: bytes, sizes: Mapping[str, int] | None = None) -> S:
         """A summary from its bytes; `sizes` are known of the rows."""
         known = {} if sizes is None else sizes
-        found: S = self.makes.from_bytes(stored, {**known, **self.sizes(known)})
+        summary: S = self.makes.from_bytes(stored, {**known, **self.sizes(known)})
         with refusing("is missing or of another type"):
-            self.check(found)
-        return found
+            self.check(summary)
+        return summary
 
 
 def _of_pairs(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -340,8 +340,10 @@ class Merged(Generic[S]):
 
     def at_most(self, keys: int) -> None:
         """Keep no more keys than that, where the summary can be coarser."""
-        found: list[Any] = self._found
-        self._found = [each.at_most(keys) if hasattr(each, "at_most") else each for each in found]
+        summaries: list[Any] = self._found
+        self._found = [
+            summary.at_most(keys) if hasattr(summary, "at_most") else summary for summary in summaries
+        ]
 
     def summary(self) -> S:
         while len(self._found) > 1:
@@ -362,11 +364,11 @@ class Summaries:
     def merge(self, other: Summaries) -> Summaries:
         """The summaries of the rows of both."""
         parts = [part.found for part in (self, other) if part.found]
-        found = reduce(lambda a, b: {name: a[name].merge(b[name]) for name in a}, parts) if parts else {}
+        merged = reduce(lambda a, b: {name: a[name].merge(b[name]) for name in a}, parts) if parts else {}
         left_out = [part.skipped for part in (self, other) if part.skipped is not None]
         skipped = reduce(add, left_out) if left_out else None
         weighed = any(part.weighed for part in (self, other) if part.n_rows)
-        return Summaries(found, self.n_rows + other.n_rows, skipped, weighed)
+        return Summaries(merged, self.n_rows + other.n_rows, skipped, weighed)
 
     def to_bytes(self) -> bytes:
         """As bytes that `from_bytes` reads, without pickle."""
@@ -385,10 +387,10 @@ class Summaries:
         """What `to_bytes` wrote of summaries that these recipes made."""
         values = load(data, _KIND)
         with refusing("is missing or of another type"):
-            found = {name: recipes[name].load(stored) for name, stored in values["found"].items()}
+            by_name = {name: recipes[name].load(stored) for name, stored in values["found"].items()}
             skipped = values["skipped"]
             left_out = None if skipped is None else Skipped.from_bytes(skipped)
-            return cls(found, int(values["n_rows"]), left_out, bool(values["weighed"]))
+            return cls(by_name, int(values["n_rows"]), left_out, bool(values["weighed"]))
 
     def __getitem__(self, name: str) -> Any:
         return self.found[name]
@@ -437,8 +439,8 @@ class Collector:
     def summaries(self) -> Summaries:
         """The summaries of all parts so far."""
         gathered = self._gathered if self._n_rows else {}
-        found = {name: each.summary() for name, each in gathered.items()}
-        return Summaries(found, self._n_rows, self._skipped, self._weighed)
+        by_name = {name: gathering.summary() for name, gathering in gathered.items()}
+        return Summaries(by_name, self._n_rows, self._skipped, self._weighed)
 
 
 def collectors_for(recipes: Mapping[str, Recipe[Any]], threads: int) -> list[Collector]:
@@ -614,14 +616,14 @@ class Handle(ABC):
         dict of str to summary
             The summaries, by the same names.
         """
-        found = self._summarise(recipes)
-        if not found.n_rows:
-            none = NO_VALID_ROW if found.skipped is not None and found.skipped.count else NO_ROWS
-            left_out = "" if found.skipped is None else str(found.skipped)
+        summaries = self._summarise(recipes)
+        if not summaries.n_rows:
+            none = NO_VALID_ROW if summaries.skipped is not None and summaries.skipped.count else NO_ROWS
+            left_out = "" if summaries.skipped is None else str(summaries.skipped)
             raise InputError(none, argument="source", kind="file", found=left_out, source=self.name)
-        if not found.weighed and not self.shard:
+        if not summaries.weighed and not self.shard:
             raise InputError("must not all be zero", argument="weights", source=self.name)
-        return found
+        return summaries
 
     def __repr__(self) -> str:
         rows = "" if self.n_rows is None else f"{self.n_rows:,} rows, "

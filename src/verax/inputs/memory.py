@@ -56,9 +56,9 @@ def set_part(part: Part, made: Members | None, *, ordered: bool = False) -> Part
     """
 
     def read() -> Part:
-        own = part.in_pairs
-        models = {name: set_rows(rows, made, ordered=ordered) for name, rows in own.models.items()}
-        return Part.held(models, None, own.by, None, start=own.start, whole=own.whole)
+        pairs = part.in_pairs
+        models = {name: set_rows(rows, made, ordered=ordered) for name, rows in pairs.models.items()}
+        return Part.held(models, None, pairs.by, None, start=pairs.start, whole=pairs.whole)
 
     return part.once(("sets", made, ordered), read)
 
@@ -73,8 +73,8 @@ class OfSets(Recipe[Any]):
 
     def take(self, part: Part) -> Mergeable:
         """Of some rows."""
-        found: Mergeable = self.recipe.take(set_part(part, self.made, ordered=self.ordered))
-        return found
+        summary: Mergeable = self.recipe.take(set_part(part, self.made, ordered=self.ordered))
+        return summary
 
     def load(self, stored: bytes, sizes: Mapping[str, int] | None = None) -> Any:
         """A summary from its bytes."""
@@ -121,7 +121,7 @@ class SetHandle(Handle):
         return self._handle.knows(self._of_sets(recipe))
 
     def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
-        return self._handle._summarise({name: self._of_sets(own) for name, own in recipes.items()})
+        return self._handle._summarise({name: self._of_sets(recipe) for name, recipe in recipes.items()})
 
     def _of_sets(self, recipe: Recipe[Any]) -> OfSets:
         return OfSets(recipe, self._made, self._ordered)
@@ -191,7 +191,7 @@ class InMemory(Handle):
         self.n_rows: int | None = rows.n_rows
         self.by: tuple[str, ...] = tuple(self._part.by)
         self.lists: bool = isinstance(rows, ListRows)
-        self.sets: bool = any(isinstance(own, SetRows) for own in models.values())
+        self.sets: bool = any(isinstance(model_rows, SetRows) for model_rows in models.values())
         self.rated: bool = are_shared(rows)
         self.weighted: bool = rows.weights is not None or self.rated
 
@@ -219,9 +219,9 @@ class InMemory(Handle):
             return self
         part, models = self._part, {name: one_way(rows) for name, rows in self._part.models.items()}
         beside: dict[str, Any] = {"ids": part.ids, "by": part.by, "numbers": part.numbers}
-        found = InMemory(models, several=self._several, skipped=part.skipped, **beside)
-        found.name, found.taken, found.outcome = self.name, self.taken, self.outcome
-        return found
+        handle = InMemory(models, several=self._several, skipped=part.skipped, **beside)
+        handle.name, handle.taken, handle.outcome = self.name, self.taken, self.outcome
+        return handle
 
     def summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
         """Summaries of all rows; there may be none where they are a part of more."""
@@ -229,8 +229,8 @@ class InMemory(Handle):
 
     def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
         part = self._part
-        found = {name: recipe.take(part) for name, recipe in recipes.items()}
-        return Summaries(found, part.n_rows, part.skipped)
+        by_name = {name: recipe.take(part) for name, recipe in recipes.items()}
+        return Summaries(by_name, part.n_rows, part.skipped)
 
 
 def holds_lists(y: object, p: object) -> bool:
@@ -271,9 +271,9 @@ def open_rows(
         if dense:
             refuse_lists(y)
         return y.in_order() if ordered else y
-    own: dict[str, Any] = {"ordered": ordered, **read}
+    options: dict[str, Any] = {"ordered": ordered, **read}
     if "part" not in read:
-        own["weights"] = usual_weights(read.get("weights"))
+        options["weights"] = usual_weights(read.get("weights"))
     if named and not isinstance(p, Mapping):
         raise InputError(
             "must be a mapping from the names of models to their forecasts",
@@ -283,15 +283,15 @@ def open_rows(
             remedies=[Remedy('Name the models: {"a": p, "b": q}.', python_only=True)],
         )
     if single or not isinstance(p, Mapping):
-        rows = Forecasts(y, p, **own) if dense else pair(y, p, **own)
+        rows = Forecasts(y, p, **options) if dense else pair(y, p, **options)
         refuse_sets(isinstance(rows, SetRows) and not sets)
         return InMemory({ONLY: rows}, **_beside(rows.n_rows, ids, by), numbers=numbers, skipped=skipped)
     if not p:
         raise InputError(
             "must hold the forecasts of at least one model", argument=named or "p", kind="length"
         )
-    for name, each in p.items():
-        if dense and hasattr(each, "with_outcomes"):
+    for name, forecasts in p.items():
+        if dense and hasattr(forecasts, "with_outcomes"):
             raise InputError(
                 "must be full distributions here",
                 argument="p",
@@ -299,7 +299,7 @@ def open_rows(
                 found="top lists do not give the probability of every class",
                 source=repr(name),
             )
-    models = dict(pair_each(y, p, **own))
+    models = dict(pair_each(y, p, **options))
     if len(models) < len(p):
         raise InputError("must have different names for all models", argument=named or "p", kind="length")
     first = next(iter(models))
@@ -341,8 +341,8 @@ def _beside(n_rows: int, ids: object | None, by: Mapping[str, object] | None) ->
             # None is missing, and all are of one kind.
             labels[name] = column
             continue
-        found = labels_of(column, n_rows)
-        labels[name] = found.labels[found.codes]
+        groups = labels_of(column, n_rows)
+        labels[name] = groups.labels[groups.codes]
     return {"ids": _names(ids, n_rows), "by": labels}
 
 
@@ -377,8 +377,8 @@ class OfLabel(Recipe[Any], cases=True):
         """Of some rows, of which none may have the label."""
         rows = np.flatnonzero(np.asarray(part.by[self.column]) == self.label)
         assert part.subset is not None
-        found: Mergeable = self.recipe.take(part if len(rows) == part.n_rows else part.subset(rows))
-        return found
+        summary: Mergeable = self.recipe.take(part if len(rows) == part.n_rows else part.subset(rows))
+        return summary
 
     def load(self, stored: bytes, sizes: Any = None) -> Any:
         """A summary from its bytes."""
@@ -421,9 +421,9 @@ def each_label(handle: Handle, column: str) -> list[tuple[Hashable, Handle]]:
     if part is None:
         labels = handle.summarise({"labels": BreakdownRecipe(column, {})})["labels"].labels
         return [(label, Labelled(handle, column, label)) for label in labels]
-    found: list[tuple[Hashable, Handle]] = []
-    for label, own in parts_by(part, Groups.of(part.by[column], part.n_rows)):
-        rows = InMemory(own.models, several=True)
+    handles: list[tuple[Hashable, Handle]] = []
+    for label, subset in parts_by(part, Groups.of(part.by[column], part.n_rows)):
+        rows = InMemory(subset.models, several=True)
         rows.graded = handle.graded
-        found.append((label, rows))
-    return found
+        handles.append((label, rows))
+    return handles

@@ -175,10 +175,10 @@ def _reading(
         )
         for name, annotation in bundle.items()
     ]
-    own = [p for p in named.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    known = {p.name for p in (*own, *options)}
-    at = next((i for i, p in enumerate(own) if p.name == "y"), len(own))
-    most = sum(p.kind is not inspect.Parameter.KEYWORD_ONLY for p in own)
+    parameters = [p for p in named.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    known = {p.name for p in (*parameters, *options)}
+    at = next((i for i, p in enumerate(parameters) if p.name == "y"), len(parameters))
+    most = sum(p.kind is not inspect.Parameter.KEYWORD_ONLY for p in parameters)
 
     @wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -191,7 +191,7 @@ def _reading(
             # Results keep it, and neither JSON nor special functions know fractions.
             kwargs["confidence"] = float(kwargs["confidence"])  # type: ignore[arg-type]
         if isinstance(handle := args[at] if at < len(args) else kwargs.get("y"), Handle):
-            rows = {**dict(zip((p.name for p in own), args, strict=False)), **kwargs}
+            rows = {**dict(zip((p.name for p in parameters), args, strict=False)), **kwargs}
             check_alone(
                 function.__name__, named, handle, _given(rows, ("p", "forecasts", "sets", "ids", *bundle))
             )
@@ -210,7 +210,7 @@ def _reading(
         how = _Way(per_row, part, ranked)
         return _skipping(shown, function, invalid, args, kwargs, how)
 
-    shown = named.replace(parameters=[*own, *options])
+    shown = named.replace(parameters=[*parameters, *options])
     checked.__signature__ = shown  # type: ignore[attr-defined]
     checked.__doc__ = _documented(function.__doc__, bundle)
     return checked
@@ -333,7 +333,14 @@ def with_positive(given: Mapping[str, Any], positive: Hashable) -> dict[str, Any
     several = isinstance(given[name], Mapping)
     models = dict(given[name]) if several else {"": given[name]}
     arrays = {model: to_array(p, "p") for model, p in models.items()}
-    columns = next((own for array, own in arrays.values() if own is not None and array.ndim == 2), None)
+    columns = next(
+        (
+            column_names
+            for array, column_names in arrays.values()
+            if column_names is not None and array.ndim == 2
+        ),
+        None,
+    )
     classes = _classes(given, columns, [array for array, _ in arrays.values()])
     try:
         at = classes.index(positive)
@@ -352,11 +359,12 @@ def with_positive(given: Mapping[str, Any], positive: Hashable) -> dict[str, Any
     pair = (classes[1 - at], positive)
     if at == 0:
         models = {
-            model: models[model] if own or p.ndim == 1 else _swapped(p) for model, (p, own) in arrays.items()
+            model: models[model] if column_names or p.ndim == 1 else _swapped(p)
+            for model, (p, column_names) in arrays.items()
         }
         changed[name] = models if several else models[""]
-        outcomes, own = to_array(given["y"], "y")
-        if outcomes.ndim == 2 and own is None and not _by_rater(given):
+        outcomes, column_names = to_array(given["y"], "y")
+        if outcomes.ndim == 2 and column_names is None and not _by_rater(given):
             changed["y"] = _swapped(outcomes)
     if given.get("classes") is not None or pair != (0, 1):
         changed["classes"] = pair

@@ -104,9 +104,9 @@ class _Words:
         names = texts[positions].astype(dtype).view(f"u{size}").reshape(len(positions), n_words)
         rng = np.random.default_rng(0)
         for _ in range(50 if len(positions) else 0):
-            found = cls(names, positions, rng.integers(0, 2**63, n_words, np.uint64) * 2 + 1)
-            if len(set(found._hash(names).tolist())) == len(names):
-                return found
+            words = cls(names, positions, rng.integers(0, 2**63, n_words, np.uint64) * 2 + 1)
+            if len(set(words._hash(names).tolist())) == len(names):
+                return words
         return None
 
     def _hash(self, words: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -121,14 +121,14 @@ class _Words:
         positions = np.empty(len(y), np.int64)
         for start in range(0, len(y), _PIECE):
             piece = words[start : start + _PIECE]
-            found = self._table[self._hash(piece)]
+            candidates = self._table[self._hash(piece)]
             (first, _, names), *others = self._own
-            known = piece[:, first] == names[found]
+            known = piece[:, first] == names[candidates]
             for j, _, names in others:
-                known &= piece[:, j] == names[found]
+                known &= piece[:, j] == names[candidates]
             for j, word in self._shared:
                 known &= piece[:, j] == word
-            positions[start : start + _PIECE] = np.where(known, self._positions[found], UNKNOWN)
+            positions[start : start + _PIECE] = np.where(known, self._positions[candidates], UNKNOWN)
         return positions
 
 
@@ -430,20 +430,20 @@ def _numbered(columns: tuple[Any, ...] | None, ordered: bool, kind: str) -> tupl
     return names
 
 
-def align_one_hot(y: Array, own: tuple[Any, ...] | None, names: Sequence[Any] | None) -> Array:
+def align_one_hot(y: Array, columns: tuple[Any, ...] | None, names: Sequence[Any] | None) -> Array:
     """The columns of a one-hot frame in the order of the classes that they name."""
-    if own is None or [str(c) for c in own] == [str(i) for i in range(len(own))]:
+    if columns is None or [str(c) for c in columns] == [str(i) for i in range(len(columns))]:
         return y
     if names is None:
         raise InputError(
-            f"is a frame with columns {', '.join(map(str, own[:4]))}, ..., "
+            f"is a frame with columns {', '.join(map(str, columns[:4]))}, ..., "
             "but the columns of probabilities have no names",
             argument="y",
             kind="order",
             remedies=[passing("in the order of the columns of probabilities", classes=...)],
         )
     wanted = [str(name) for name in names]
-    given = [str(name) for name in own]
+    given = [str(name) for name in columns]
     if sorted(wanted) != sorted(given):
         raise InputError(
             f"must have a column for each class ({', '.join(wanted[:6])})",

@@ -44,20 +44,20 @@ class Questions:
             _refuse_lengths(sizes)
             n = next(iter(sizes.values()))
             return cls(np.arange(n), dict.fromkeys(sizes, np.arange(n)), False, False)
-        own = isinstance(ids, Mapping)
-        if not own:
+        apart = isinstance(ids, Mapping)
+        if not apart:
             _refuse_lengths(sizes, ids)
         keys: dict[Hashable, int] = {}
-        found: dict[str, dict[int, int]] = {}
+        rows_of: dict[str, dict[int, int]] = {}
         # Rows that all models share are read once.
-        for name in sizes if own else list(sizes)[:1]:
+        for name in sizes if apart else list(sizes)[:1]:
             named = ids_of(ids, name, sizes[name])
             repeats = None if epochs is None else column_of(epochs, name, sizes[name], "epochs").tolist()
-            found[name] = _places(named.tolist(), repeats, keys, repr(name) if own else "")
-        at = {name: _filled(found[name if own else next(iter(found))], len(keys)) for name in sizes}
+            rows_of[name] = _places(named.tolist(), repeats, keys, repr(name) if apart else "")
+        at = {name: _filled(rows_of[name if apart else next(iter(rows_of))], len(keys)) for name in sizes}
         labels = list(keys) if epochs is None else [key[0] for key in keys]  # type: ignore[index]
         names = _labels(labels)
-        questions = cls(names, at, len(set(labels)) < len(labels), own)
+        questions = cls(names, at, len(set(labels)) < len(labels), apart)
         questions._refuse_strangers()
         return questions
 
@@ -95,9 +95,9 @@ class Questions:
         result = np.empty(self.n_rows, object)
         filled = np.zeros(self.n_rows, np.bool_)
         for name, places in self.at.items():
-            own = column_of(given, name, sizes[name], argument).astype(object)
+            values = column_of(given, name, sizes[name], argument).astype(object)
             asked = places >= 0
-            known = own[places]
+            known = values[places]
             differ = np.flatnonzero(asked & filled & (known != result))
             if len(differ):
                 q = int(differ[0])
@@ -114,7 +114,7 @@ class Questions:
         """Refuse ids of which no two models share any."""
         asked = np.stack([places >= 0 for places in self.at.values()])
         if len(self.at) > 1 and asked.sum(axis=0).max(initial=0) < 2:
-            first = [show(self.ids[int(np.argmax(own))]) for own in asked[:2]]
+            first = [show(self.ids[int(np.argmax(answered))]) for answered in asked[:2]]
             names = [repr(name) for name in list(self.at)[:2]]
             raise InputError(
                 "must name some questions that two models share",
@@ -127,7 +127,7 @@ class Questions:
     def refuse_absent(self) -> None:
         """Refuse questions that some model was not asked."""
         lacking = {name: np.flatnonzero(places < 0) for name, places in self.at.items()}
-        name, rows = max(lacking.items(), key=lambda each: len(each[1]))
+        name, rows = max(lacking.items(), key=lambda item: len(item[1]))
         if not len(rows):
             return
         shown = [show(self.ids[q]) for q in rows[:_SHOWN]]
@@ -147,7 +147,7 @@ class Questions:
 
 def column_of(given: object, model: str, n: int, argument: str) -> Array:
     """One value per row of a model, of values that all models share or of its own."""
-    own = given[model] if isinstance(given, Mapping) and model in given else given
+    column = given[model] if isinstance(given, Mapping) and model in given else given
     if isinstance(given, Mapping) and model not in given:
         raise InputError(
             "must have the values of each model under its name",
@@ -155,7 +155,7 @@ def column_of(given: object, model: str, n: int, argument: str) -> Array:
             kind="label",
             found=f"{model!r} is missing",
         )
-    raw = to_host(to_array(own, argument)[0])
+    raw = to_host(to_array(column, argument)[0])
     if raw.shape != (n,):
         raise InputError(
             f"must be {n} values, one per row",
@@ -181,8 +181,8 @@ def column_of(given: object, model: str, n: int, argument: str) -> Array:
 
 def ids_of(given: object, model: str, n: int) -> Array:
     """The question of each row of a model; rows without one are refused."""
-    found = column_of(given, model, n, "ids")
-    unnamed = np.flatnonzero(missing(found))
+    ids = column_of(given, model, n, "ids")
+    unnamed = np.flatnonzero(missing(ids))
     if len(unnamed):
         raise InputError(
             "must name the question of every row",
@@ -191,7 +191,7 @@ def ids_of(given: object, model: str, n: int) -> Array:
             source=_source(given, model),
             rows=unnamed[:_SHOWN].tolist(),
         )
-    return found
+    return ids
 
 
 def numbered(ids: object, epochs: object, model: str, n: int) -> tuple[Ints, Ints]:
@@ -201,10 +201,10 @@ def numbered(ids: object, epochs: object, model: str, n: int) -> tuple[Ints, Int
     >>> found.tolist(), sizes.tolist()
     ([1, 0, 0], [2, 1, 2])
     """
-    named, own = ids_of(ids, model, n), column_of(epochs, model, n, "epochs")
-    _places(named.tolist(), own.tolist(), {}, _source(ids, model))
+    named, repeats = ids_of(ids, model, n), column_of(epochs, model, n, "epochs")
+    _places(named.tolist(), repeats.tolist(), {}, _source(ids, model))
     _, question = np.unique(named.astype(str) if named.dtype.kind == "O" else named, return_inverse=True)
-    _, epoch = np.unique(own.astype(str) if own.dtype.kind == "O" else own, return_inverse=True)
+    _, epoch = np.unique(repeats.astype(str) if repeats.dtype.kind == "O" else repeats, return_inverse=True)
     order = np.lexsort((epoch, question))
     sizes = np.bincount(question)
     place = np.empty(n, np.int64)
@@ -240,10 +240,10 @@ def _places(
     ids: Sequence[Hashable], repeats: Sequence[Hashable] | None, keys: dict[Hashable, int], source: str
 ) -> dict[int, int]:
     """The row of each question, by its number among all; new questions are added to `keys`."""
-    found: dict[int, int] = {}
+    rows: dict[int, int] = {}
     for row, key in enumerate(ids if repeats is None else zip(ids, repeats, strict=True)):
         q = keys.setdefault(key, len(keys))
-        if q in found:
+        if q in rows:
             again = show(key if repeats is None else key[0])  # type: ignore[index]
             repeat = "" if repeats is None else f" with epoch {show(key[1])}"  # type: ignore[index]
             raise InputError(
@@ -251,15 +251,15 @@ def _places(
                 argument="ids",
                 kind="label",
                 source=source,
-                found=f"{again}{repeat} is in rows {found[q]} and {row}",
-                rows=(found[q], row),
+                found=f"{again}{repeat} is in rows {rows[q]} and {row}",
+                rows=(rows[q], row),
                 remedies=[
                     passing("if questions were asked several times", epochs=...),
                     passing("if forecasts changed over time", times=..., closes=...),
                 ],
             )
-        found[q] = row
-    return found
+        rows[q] = row
+    return rows
 
 
 def _filled(places: Mapping[int, int], n: int) -> Ints:
@@ -281,19 +281,19 @@ def how_long(ids: Array, times: Array, closes: Array, source: str = "") -> Float
     >>> how_long(np.array(["a", "b", "a"]), np.array([0.0, 1.0, 6.0]), np.array([10.0, 5.0, 10.0])).tolist()
     [6.0, 4.0, 4.0]
     """
-    own, ends = _numbers(times, "times"), _numbers(closes, "closes")
+    starts, ends = _numbers(times, "times"), _numbers(closes, "closes")
     late = Offenders("times", "must not be after the close of the question", "value")
-    late.add(own > ends, own, 0)
+    late.add(starts > ends, starts, 0)
     if late.count:
         raise late.error().replace(source=source)
     _, codes = np.unique(ids.astype(str), return_inverse=True)
-    order = np.lexsort((own, codes))
+    order = np.lexsort((starts, codes))
     until = ends[order].copy()
     same = codes[order][1:] == codes[order][:-1]
-    until[:-1][same] = own[order][1:][same]
-    found = np.empty(len(own))
-    found[order] = until - own[order]
-    return found
+    until[:-1][same] = starts[order][1:][same]
+    durations = np.empty(len(starts))
+    durations[order] = until - starts[order]
+    return durations
 
 
 def _numbers(given: Array, argument: str) -> Floats:
@@ -301,10 +301,10 @@ def _numbers(given: Array, argument: str) -> Floats:
     values = given.astype("datetime64[us]") if given.dtype.kind in "OUM" else given
     if values.dtype.kind == "M":
         values = values.astype(np.int64) / 8.64e10
-    found = np.asarray(values, float)
-    if not np.isfinite(found).all():
+    numbers = np.asarray(values, float)
+    if not np.isfinite(numbers).all():
         raise InputError("must be a time in every row", argument=argument, kind="missing")
-    return found
+    return numbers
 
 
 def first_rows(ids: Array) -> tuple[Ints, Ints]:
@@ -322,12 +322,12 @@ def averaged(losses: Mapping[Any, Floats], question: Ints, stood: Floats) -> dic
     Where none stood for any time, the mean of all; NaN where no forecast has a loss.
     """
     n = int(question.max(initial=-1)) + 1
-    found: dict[Any, Floats] = {}
+    means: dict[Any, Floats] = {}
     total = np.bincount(question, stood, n)
     weight = np.where(total[question] > 0, stood, 1.0)
-    for rule, own in losses.items():
-        known = ~np.isnan(own)
-        sums = np.bincount(question[known], (weight * own)[known], n)
+    for rule, values in losses.items():
+        known = ~np.isnan(values)
+        sums = np.bincount(question[known], (weight * values)[known], n)
         weights = np.bincount(question[known], weight[known], n)
-        found[rule] = np.divide(sums, weights, where=weights > 0, out=np.full(n, np.nan))
-    return found
+        means[rule] = np.divide(sums, weights, where=weights > 0, out=np.full(n, np.nan))
+    return means

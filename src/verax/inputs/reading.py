@@ -487,17 +487,19 @@ class Reading:
     @property
     def cuts(self) -> dict[str, int]:
         """The columns of subgroups, each with the number of groups that it is cut into; 0 for its labels."""
-        found = {}
+        cuts = {}
         for text in self.by:
             name, colon, number = text.rpartition(":")
             cut = bool(colon) and number.isascii() and number.isdecimal() and 2 <= int(number) <= 100
-            found[name if cut else text] = int(number) if cut else 0
-        return found
+            cuts[name if cut else text] = int(number) if cut else 0
+        return cuts
 
     def given(self) -> dict[str, Any]:
         """The fields that are not as by default."""
         return {
-            each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default
+            option.name: value
+            for option in fields(self)
+            if (value := getattr(self, option.name)) != option.default
         }
 
     @classmethod
@@ -526,14 +528,14 @@ class Reading:
         given = dict(keywords)
         lists = given.get("lists")
         if isinstance(lists, Mapping):
-            own = [
+            allowed = [
                 name for name, option in OPTIONS.items() if option.panel == "Top lists" and name != "lists"
             ]
-            own.append("outcomes")
-            unknown = next((name for name in lists if name not in own), None)
+            allowed.append("outcomes")
+            unknown = next((name for name in lists if name not in allowed), None)
             if unknown is not None:
                 raise InputError(
-                    f"must have options that lists have: {', '.join(own)}",
+                    f"must have options that lists have: {', '.join(allowed)}",
                     argument="lists",
                     found=f"it has {show(unknown)}",
                     values=[unknown],
@@ -612,7 +614,7 @@ class Reading:
         return "\n".join(f"{name} = {to_toml(value)}" for name, value in self.given().items())
 
 
-OPTIONS: dict[str, Option] = {each.name: each.metadata["option"] for each in fields(Reading)}
+OPTIONS: dict[str, Option] = {option.name: option.metadata["option"] for option in fields(Reading)}
 
 
 def _example(key: str) -> str:
@@ -647,7 +649,7 @@ _BY_FORM: dict[Form, Any] = {
     "pair": checks.pair,
     "mark": checks.mark,
 }
-_DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(Reading)}
+_DEFAULTS: dict[str, Any] = {option.name: option.default for option in fields(Reading)}
 _CHECKS: dict[str, Any] = {
     name: partial(_choice, option.choices) if option.choices else _BY_FORM[option.form]
     for name, option in OPTIONS.items()
@@ -680,7 +682,7 @@ def _in_python(name: str) -> str:
 
 def in_commands(name: str) -> str:
     """What the help of a command says of an option: other options are called as they are typed."""
-    return re.sub(r"`([a-z_]+)`", lambda found: f"--{flag_of(found[1])}", OPTIONS[name].help)
+    return re.sub(r"`([a-z_]+)`", lambda match: f"--{flag_of(match[1])}", OPTIONS[name].help)
 
 
 def flag_of(name: str) -> str:
@@ -699,8 +701,12 @@ def _wrapped(text: str) -> str:
 def takes_reading(function: Callable[P, T], names: Iterable[str] = OPTIONS) -> Callable[P, T]:
     """Show the fields of `Reading` that a function takes as `**keywords` one by one; refuse all others."""
     names = tuple(names)
-    own = inspect.signature(function)
-    named = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    signature = inspect.signature(function)
+    named = [
+        parameter
+        for parameter in signature.parameters.values()
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+    ]
     types = Keywords.__annotations__
     options = [
         inspect.Parameter(
@@ -711,7 +717,7 @@ def takes_reading(function: Callable[P, T], names: Iterable[str] = OPTIONS) -> C
         )
         for name in names
     ]
-    known = {each.name for each in (*named, *options)}
+    known = {parameter.name for parameter in (*named, *options)}
 
     @wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -720,7 +726,7 @@ def takes_reading(function: Callable[P, T], names: Iterable[str] = OPTIONS) -> C
             raise TypeError(unexpected(function.__name__, unknown, known))
         return function(*args, **kwargs)
 
-    checked.__signature__ = own.replace(parameters=[*named, *options])  # type: ignore[attr-defined]
+    checked.__signature__ = signature.replace(parameters=[*named, *options])  # type: ignore[attr-defined]
     checked.__doc__ = _with_options(function.__doc__, names)
     return checked
 

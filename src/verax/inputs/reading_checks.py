@@ -140,7 +140,7 @@ def columns(argument: str, value: Any) -> tuple[str, ...] | dict[str, tuple[str,
     """The columns of one model, or of several by name."""
     if not isinstance(value, Mapping):
         return texts(argument, value)
-    return {str(name): texts(argument, own) for name, own in value.items()}
+    return {str(name): texts(argument, names) for name, names in value.items()}
 
 
 def grades(argument: str, value: Any) -> str | dict[str, str] | None:

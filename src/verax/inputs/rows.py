@@ -100,9 +100,9 @@ def pair_each(y: object, models: Mapping[str, object], **options: Any) -> Iterat
     if all(hasattr(p, "with_outcomes") for p in models.values()):
         options |= written
     for name, p in models.items():
-        own = options if hasattr(p, "with_outcomes") else options | written
+        how = options if hasattr(p, "with_outcomes") else options | written
         try:
-            yield str(name), pair(y[name] if isinstance(y, Mapping) else y, p, **own)
+            yield str(name), pair(y[name] if isinstance(y, Mapping) else y, p, **how)
         except InputError as error:
             raise at_fault(str(name), error) from None
 
@@ -225,7 +225,7 @@ class ScoredRows(CheckedRows):
     def taken(self, places: Ints, weights: object, groups: Groups | None) -> ScoredRows:
         """Some of the rows, with their weights and groups."""
         return ScoredRows(
-            {rule: own[places] for rule, own in self._losses.items()},
+            {rule: values[places] for rule, values in self._losses.items()},
             absent=self.absent[places],
             n_classes=self.n_classes,
             weights=weights,
@@ -233,7 +233,7 @@ class ScoredRows(CheckedRows):
             answers=None if self._answers is None else self._answers[places],
             ungraded=None
             if self._ungraded is None
-            else {rule: own[places] for rule, own in self._ungraded.items()},
+            else {rule: values[places] for rule, values in self._ungraded.items()},
             part=True,
         )
 
@@ -278,9 +278,9 @@ def one_class_each(rows: Forecasts) -> Forecasts:
     if not rows.shared:
         return rows
     rows.check()
-    found = paired(rows, places_of(rows), np.arange(rows.n_rows))
-    assert isinstance(found, Forecasts)
-    return found
+    pairs = paired(rows, places_of(rows), np.arange(rows.n_rows))
+    assert isinstance(pairs, Forecasts)
+    return pairs
 
 
 def places_of(rows: Rows) -> tuple[Ints, Ints, Array]:

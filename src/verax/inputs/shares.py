@@ -75,7 +75,7 @@ class Shares:
         like: Array,
     ) -> None:
         self.kind, self.n_classes, self._like = kind, n_classes, like
-        raw, own = to_array(y, "y")
+        raw, column_names = to_array(y, "y")
         self._check_shape(raw)
         self.raters: tuple[str, ...] | None = None
         self._labels: Outcomes | None = None
@@ -84,9 +84,9 @@ class Shares:
             options: dict[str, Any] = {"classes": classes, "columns": columns, "ordered": ordered}
             self._labels = Outcomes(raw.reshape(-1), n_classes=n_classes, like=like, **options)
             self.classes = self._labels.classes
-            self.raters = tuple(map(str, range(int(raw.shape[1])) if own is None else own))
+            self.raters = tuple(map(str, range(int(raw.shape[1])) if column_names is None else column_names))
         else:
-            raw, self.classes = align_one_hot(raw, own, classes or columns), classes
+            raw, self.classes = align_one_hot(raw, column_names, classes or columns), classes
         self.raw = raw
         self._unity = Unity.of(raw)
 
@@ -180,10 +180,10 @@ class Shares:
         """(n, K) shares or numbers of raters of consecutive rows in NumPy, in one piece of memory."""
         rows = slice(start, stop)
         given = self.of(rows) if self.kind == "columns" else self.raw[rows, ...]
-        found = np.require(given, given.dtype if given.dtype in _READ else np.float64, ["C", "A"]).view()
+        values = np.require(given, given.dtype if given.dtype in _READ else np.float64, ["C", "A"]).view()
         # One type for the compiler, whether or not the caller's array is writeable.
-        found.flags.writeable = False
-        return found
+        values.flags.writeable = False
+        return values
 
     def codes_of(self, rows: slice | Ints) -> Ints | None:
         """(n, R) class positions by each rater; ABSENT and UNKNOWN where there is none.
@@ -197,9 +197,9 @@ class Shares:
             return np.where(given < 0, ABSENT, given)
         first = np.arange(self.n_rows)[rows] * given.shape[1]
         places = first[:, None] + np.arange(given.shape[1])
-        found = to_host(self._labels.positions_of(places.reshape(-1))).reshape(given.shape).astype(np.int64)
-        found[(found < 0) | (found >= self.n_classes)] = UNKNOWN
-        return np.where(missing(given.reshape(-1)).reshape(given.shape), ABSENT, found)
+        codes = to_host(self._labels.positions_of(places.reshape(-1))).reshape(given.shape).astype(np.int64)
+        codes[(codes < 0) | (codes >= self.n_classes)] = UNKNOWN
+        return np.where(missing(given.reshape(-1)).reshape(given.shape), ABSENT, codes)
 
     def taken(self, rows: Ints) -> Shares:
         """The outcomes of some rows, to be outcomes on their own."""

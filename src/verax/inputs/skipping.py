@@ -173,9 +173,9 @@ class InvalidRows:
         if mask.any():
             self._found[reason] = mask
 
-    def add_offenders(self, found: list[Offenders], kept: Ints) -> None:
+    def add_offenders(self, broken: list[Offenders], kept: Ints) -> None:
         """Note what a check found in the rows `kept`."""
-        for offenders in found:
+        for offenders in broken:
             self.add(kept[offenders.numbers], REASONS[offenders.argument, offenders.kind])
 
     @property
@@ -362,12 +362,12 @@ def without_invalid(given: Mapping[str, Any], *, part: bool = False) -> tuple[di
             rows = Forecasts(y, take_rows(p, first), weights=weights, part=part, **options)
         except InputError as error:
             raise error.replace(source=repr(name)) if name and error.argument == "p" else error from None
-        found = rows.offenders()
-        about_y = next((each for each in found if each.argument == "y"), None)
+        broken = rows.offenders()
+        about_y = next((offenders for offenders in broken if offenders.argument == "y"), None)
         if about_y is not None and not part and rows.outcomes.counts_from_one:
             # Without the largest, each of the others would mean the class after its own.
             raise about_y.error(*rows.outcomes.remedies())
-        survey.add_offenders(found, first)
+        survey.add_offenders(broken, first)
     kept = survey.kept
     if not len(kept) and not part:
         raise InputError(

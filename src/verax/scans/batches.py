@@ -298,8 +298,8 @@ def _array_files(
 
 def opened(source: object, asked: ScanOptions) -> Handle | None:
     """The handle on a file, a folder, or the files of a pattern or a list; None for anything else."""
-    found = files_named(source)
-    return None if found is None else of_files(*found, asked)
+    named = files_named(source)
+    return None if named is None else of_files(*named, asked)
 
 
 def of_files(paths: Sequence[Path], name: str, asked: ScanOptions) -> Handle:
@@ -313,8 +313,8 @@ def of_files(paths: Sequence[Path], name: str, asked: ScanOptions) -> Handle:
         table = SourceTable.of_paths(paths, asked.reading, name)
     if outcomes is None:
         return of_table(table, asked)
-    found = with_outcomes(table, outcomes, asked.reading)
-    return of_table(found.table, asked.with_outcomes(found))
+    beside = with_outcomes(table, outcomes, asked.reading)
+    return of_table(beside.table, asked.with_outcomes(beside))
 
 
 def of_table(table: SourceTable, asked: ScanOptions) -> Handle:

@@ -53,8 +53,8 @@ class Cut:
         used = np.unique(place).tolist()
         names = [""] * (len(edges) + 1)
         for j, i in enumerate(used):
-            own = values[place == i]
-            low, high = f"{own[0]:g}", f"{own[-1]:g}"
+            numbers = values[place == i]
+            low, high = f"{numbers[0]:g}", f"{numbers[-1]:g}"
             # Labels are shown in the order of their texts.
             rank = f"{j + 1:0{len(str(len(used)))}}"
             names[i] = f"{rank}: {low}" if low == high else f"{rank}: {low} to {high}"
@@ -139,18 +139,18 @@ class NumberCounts:
     def add(self, part: Part) -> int:
         """Count the numbers of a part."""
         for name in self.columns if part.n_rows else ():
-            own = np.unique(_numbers(part.by[name]), return_counts=True)
-            self._found.setdefault(name, []).append(own)
+            counted = np.unique(_numbers(part.by[name]), return_counts=True)
+            self._found.setdefault(name, []).append(counted)
         return part.n_rows
 
     def cuts(self) -> dict[str, Cut]:
         """The groups of each column."""
-        found = {}
+        cuts = {}
         for name, parts in self._found.items():
-            values, place = np.unique(np.concatenate([each for each, _ in parts]), return_inverse=True)
+            values, place = np.unique(np.concatenate([numbers for numbers, _ in parts]), return_inverse=True)
             counts = np.bincount(place, np.concatenate([count for _, count in parts])).astype(int)
-            found[name] = Cut.of(name, values, counts, self.columns[name])
-        return found
+            cuts[name] = Cut.of(name, values, counts, self.columns[name])
+        return cuts
 
 
 def _numbers(column: Any) -> Floats:

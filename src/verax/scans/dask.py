@@ -67,8 +67,8 @@ def _parts_of(read: Any, n_partitions: int) -> list[ParquetPart] | None:
 def _part(part: Any) -> ParquetPart:
     """A partition from what Dask has: a piece, or a list of them."""
     pieces = []
-    for each in part if isinstance(part, list) else [part]:
-        ((_, (path, row_groups, keys)),) = each.items()
+    for piece in part if isinstance(part, list) else [part]:
+        ((_, (path, row_groups, keys)),) = piece.items()
         if keys or not isinstance(path, str):
             raise ValueError("a file in a partitioned folder (name=value)")
         pieces.append((path, None if row_groups is None else tuple(map(int, row_groups))))
@@ -140,8 +140,8 @@ def _check_cluster() -> None:
         return
     remedy = "Install verax-scores there, in the version of this process."
     check_answers([client.run_on_scheduler(question())], "The Dask scheduler", remedy)
-    found = client.run(question(), on_error="ignore")
-    check_answers(found.values(), "Dask workers", remedy)
+    answers = client.run(question(), on_error="ignore")
+    check_answers(answers.values(), "Dask workers", remedy)
 
 
 def _first_rows(frame: Any) -> Any:
@@ -149,14 +149,14 @@ def _first_rows(frame: Any) -> Any:
     dask = _dask()
     head = dask.delayed(_head, pure=False)
     names = [str(name) for name in frame.columns]
-    found: list[Any] = []
+    filled: list[Any] = []
     start, step = 0, 1
-    while start < frame.npartitions and len(found) < _LOOKED_AT and sum(map(len, found)) < LOOK:
+    while start < frame.npartitions and len(filled) < _LOOKED_AT and sum(map(len, filled)) < LOOK:
         parts = _parts(frame.partitions[start : start + step])
         heads = dask.compute(*(head(part, names) for part in parts))
-        found += [part for part in heads if len(part)]
+        filled += [part for part in heads if len(part)]
         start, step = start + step, 2 * step
-    tables = found or [PandasFrame(frame._meta).first]
+    tables = filled or [PandasFrame(frame._meta).first]
     if len(set(tables[0].column_names)) < tables[0].num_columns:
         # Arrow does not join such tables, and nobody can choose among their columns.
         return tables[0]
@@ -167,8 +167,8 @@ def _head(part: Any, columns: list[str]) -> Any:
     """The first rows of a partition as a table."""
     if not isinstance(part, ParquetPart):
         return PandasFrame(part).first
-    found = list(islice(part.batches(columns, LOOK), 1))
-    return pa.Table.from_batches(found) if found else []
+    batches = list(islice(part.batches(columns, LOOK), 1))
+    return pa.Table.from_batches(batches) if batches else []
 
 
 def _dask() -> Any:

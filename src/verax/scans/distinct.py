@@ -28,15 +28,15 @@ class IdRecipe(Recipe[Sketch], cases=True):
         """Of some rows."""
         return self.more(part, None)
 
-    def more(self, part: Part, found: Sketch | None) -> Sketch:
+    def more(self, part: Part, earlier: Sketch | None) -> Sketch:
         """Of some rows, as far as they may add to what was seen before."""
-        return Sketch.of(_hashes(part.ids), part.row_numbers, found)
+        return Sketch.of(_hashes(part.ids), part.row_numbers, earlier)
 
 
 def _hashes(ids: Any) -> Any:
     """64 bits of each id; the texts of numbers would take long to make."""
-    found = np.asarray(ids)
-    return mixed(found.astype(np.uint64)) if found.dtype.kind in "iu" else text_hashes(found)
+    labels = np.asarray(ids)
+    return mixed(labels.astype(np.uint64)) if labels.dtype.kind in "iu" else text_hashes(labels)
 
 
 def summarised(
@@ -47,11 +47,13 @@ def summarised(
     """What a pass over the rows finds; the first one refuses ids that repeat, where they must not."""
     if not handle.distinct:
         return pass_over(recipes)
-    found = pass_over({**recipes, _IDS: IdRecipe()})
-    if found.found:
-        _refuse(found[_IDS], handle.ids, handle.place_of)
+    summaries = pass_over({**recipes, _IDS: IdRecipe()})
+    if summaries.found:
+        _refuse(summaries[_IDS], handle.ids, handle.place_of)
         handle.distinct = False
-    return replace(found, found={name: own for name, own in found.found.items() if name != _IDS})
+    return replace(
+        summaries, found={name: summary for name, summary in summaries.found.items() if name != _IDS}
+    )
 
 
 def refuse_repeated_ids(ids: Any, numbers: Ints, columns: Sequence[str], place_of: PlaceOf) -> None:
@@ -60,13 +62,13 @@ def refuse_repeated_ids(ids: Any, numbers: Ints, columns: Sequence[str], place_o
         _refuse(Sketch.of_all(_hashes(ids), numbers), columns, place_of)
 
 
-def _refuse(found: Sketch, columns: Sequence[str], place_of: PlaceOf) -> None:
-    pairs = found.repeated(1)
+def _refuse(sketch: Sketch, columns: Sequence[str], place_of: PlaceOf) -> None:
+    pairs = sketch.repeated(1)
     if not pairs:
         return
     (row, earlier), column = pairs[0], ",".join(columns)
     file, other = place_of(row), place_of(earlier)
-    repeats, error = found.repeats()
+    repeats, error = sketch.repeats()
     where = f"row {row} has the id of row {earlier}"
     if file != other:
         where = f"row {row}, {file}, has the id of row {earlier}, {other}"

@@ -122,10 +122,10 @@ class Generated:
 
 def _each_batch(pieces: Iterator[Any]) -> Iterator[Any]:
     for piece in pieces:
-        found = _known(piece)
-        if found is None:
+        kind = _known(piece)
+        if kind is None:
             raise unknown_source(piece)
-        reader = found[1](piece)
+        reader = kind[1](piece)
         yield from reader.batches(reader.schema.names, ROWS_AT_ONCE)
 
 
@@ -133,7 +133,7 @@ class SeveralTables:
     """Tables or frames, one after the other."""
 
     def __init__(self, pieces: Sequence[Any]) -> None:
-        self._readers = [found[1](piece) for piece in pieces if (found := _known(piece)) is not None]
+        self._readers = [kind[1](piece) for piece in pieces if (kind := _known(piece)) is not None]
         self.schema: Any = self._readers[0].schema
         counts = [reader.n_rows for reader in self._readers]
         self.n_rows: int | None = None if None in counts else sum(n for n in counts if n is not None)
@@ -280,14 +280,14 @@ _KINDS: dict[tuple[str, str], tuple[str, Callable[[Any], BatchReader]]] = {
 
 def opened(source: object, asked: ScanOptions) -> Handle | None:
     """The handle on a frame, a table or a query that Arrow reads, or several; None for anything else."""
-    found = _known(source)
-    if found is None and isinstance(source, (list, tuple)) and source and all(map(_known, source)):
-        found = "list of tables", SeveralTables
-    elif found is None and isinstance(source, Iterator):
-        found = "iterator of batches", lambda source: BatchStream(Generated(source))
-    if found is None:
+    kind = _known(source)
+    if kind is None and isinstance(source, (list, tuple)) and source and all(map(_known, source)):
+        kind = "list of tables", SeveralTables
+    elif kind is None and isinstance(source, Iterator):
+        kind = "iterator of batches", lambda source: BatchStream(Generated(source))
+    if kind is None:
         return None
-    name, read = found
+    name, read = kind
     return of_table(SourceTable(f"the {name}", name, asked.reading, lambda: read(source)), asked)
 
 

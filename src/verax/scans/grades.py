@@ -84,9 +84,17 @@ class GradeReader:
     def taken(self) -> tuple[str, ...]:
         """How each column was read, one line each."""
         grades = [f"{name}: grades in {column}" for name, column in self.grades.items()]
-        said = self.request
-        others = {"weights": said.weights, "groups": said.groups, "ids": said.id, "subgroups": said.by}
-        return (*grades, *(f"{what}: {', '.join(each_name(own))}" for what, own in others.items() if own))
+        reading = self.request
+        others = {
+            "weights": reading.weights,
+            "groups": reading.groups,
+            "ids": reading.id,
+            "subgroups": reading.by,
+        }
+        return (
+            *grades,
+            *(f"{what}: {', '.join(each_name(columns))}" for what, columns in others.items() if columns),
+        )
 
     @property
     def weighted(self) -> bool:
@@ -96,8 +104,13 @@ class GradeReader:
     @property
     def columns(self) -> list[str]:
         """Every column that is needed, once."""
-        said = self.request
-        beside = [*each_name(said.weights), *each_name(said.groups), *each_name(said.id), *said.by]
+        reading = self.request
+        beside = [
+            *each_name(reading.weights),
+            *each_name(reading.groups),
+            *each_name(reading.id),
+            *reading.by,
+        ]
         return list(dict.fromkeys([*self.grades.values(), *beside]))
 
     @property
@@ -108,12 +121,12 @@ class GradeReader:
     def part(self, batches: list[Any], start: int) -> Part:
         """The rows of record batches of one schema, the first of which has the number `start`."""
         table = pa.Table.from_batches(batches)
-        said = self.request
-        kinds = [np.array(table[name].to_pylist()) for name in each_name(said.groups)]
-        own: dict[str, Any] = {
+        reading = self.request
+        kinds = [np.array(table[name].to_pylist()) for name in each_name(reading.groups)]
+        options: dict[str, Any] = {
             "weights": None
-            if said.weights is None
-            else grades_in(table[said.weights], said.weights, self.source),
+            if reading.weights is None
+            else grades_in(table[reading.weights], reading.weights, self.source),
             "groups": None if not kinds else kinds if len(kinds) > 1 else kinds[0],
         }
         models = {}
@@ -122,11 +135,11 @@ class GradeReader:
                 values = read_grades(grades_in(table[column], column, self.source), self.graded, repr(name))
             except InputError as error:
                 raise error.replace(rows=tuple(start + row for row in error.rows)) from None
-            models[name] = ScoredRows({self.graded: self.graded.loss(values)}, part=True, **own)
+            models[name] = ScoredRows({self.graded: self.graded.loss(values)}, part=True, **options)
         by = {}
-        for name in said.by:
-            found = labels_of(np.array(table[name].to_pylist(), object), table.num_rows)
-            by[name] = found.labels[found.codes]
+        for name in reading.by:
+            labels = labels_of(np.array(table[name].to_pylist(), object), table.num_rows)
+            by[name] = labels.labels[labels.codes]
         return Part.held(models, self._ids(table), by, None, start=start, whole=False)
 
     def _ids(self, table: Any) -> Array | None:

@@ -101,7 +101,7 @@ class Held(LocalHandle):
 
     def in_memory(self) -> Handle:
         part = self._part()
-        found = InMemory(
+        handle = InMemory(
             part.models,
             several=self.several,
             ids=part.ids,
@@ -109,8 +109,8 @@ class Held(LocalHandle):
             numbers=part.numbers,
             skipped=part.skipped,
         )
-        found.name, found.taken, found.outcome = self.name, self.taken, self.outcome
-        return found
+        handle.name, handle.taken, handle.outcome = self.name, self.taken, self.outcome
+        return handle
 
     def _work(self, times: int) -> Iterator[Work]:
         yield lambda collector: collector.add(self._part())

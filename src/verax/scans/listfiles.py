@@ -84,12 +84,12 @@ class ListFilesHandle(LocalHandle):
         """What a reader of results should know of what was read: a sentence each."""
         parts = list(self._read.values())
         n_rows = sum(n for n, _, _ in parts)
-        found = counted(self.counts, n_rows, self._reader.settings) if n_rows else []
+        notes = counted(self.counts, n_rows, self._reader.settings) if n_rows else []
         known = [questions for _, _, questions in parts if questions is not None]
         if len(known) == len(parts) and known:
             n_questions = np.unique(np.concatenate(known)).size
-            found += [ungrouped_questions(n_rows, n_questions)] if n_questions < n_rows else []
-        return tuple(found)
+            notes += [ungrouped_questions(n_rows, n_questions)] if n_questions < n_rows else []
+        return tuple(notes)
 
     def in_order(self) -> Handle:
         raise RuleError(NO_ORDER)

@@ -59,7 +59,7 @@ class ListReader:
             if not given.columns and given.shape is None and find_columns(schema.names, given):
                 _refuse_long(table, head, given)
             readers[name] = ListParts.of(stream, shape_of_records(stream, given), given)
-        columns = [each for reader in readers.values() for each in _columns(reader, schema, head)]
+        columns = [column for reader in readers.values() for column in _columns(reader, schema, head)]
         return cls(readers, list(dict.fromkeys(columns)))
 
     @property
@@ -105,14 +105,14 @@ class ListReader:
     def part(self, batches: list[Any], start: int) -> Part:
         """The rows of record batches of one schema, the first of which has the number `start`."""
         table = pa.Table.from_batches(batches).combine_chunks()
-        found = {name: self._lists(reader, table, start) for name, reader in self.readers.items()}
-        return part_of_lists(_in_all(found), start)
+        models = {name: self._lists(reader, table, start) for name, reader in self.readers.items()}
+        return part_of_lists(_in_all(models), start)
 
     def _lists(self, reader: ListParts, table: Any, start: int) -> ListFile:
         # Where anything is unusual, the records tell what and in which row.
-        found = lists_of_columns(reader, table, start)
-        if found is not None:
-            return found
+        lists = lists_of_columns(reader, table, start)
+        if lists is not None:
+            return lists
         records = (
             record
             for offset in range(0, table.num_rows, settings.list_part_records)

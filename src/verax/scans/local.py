@@ -146,7 +146,7 @@ class LocalHandle(Handle):
         """The summaries of all rows."""
         collectors: list[Any] = [*collectors_for(recipes, min(n_cores(), _COLLECTORS))]
         for change in self._changes():
-            collectors = [ChangedParts(each, change) for each in collectors]
+            collectors = [ChangedParts(collector, change) for collector in collectors]
         many = (self.n_rows or 0) >= _MANY
         if many:
             # What this thread has freed the threads do not take.
@@ -157,14 +157,16 @@ class LocalHandle(Handle):
             # Fewer of them wait where they are long.
             ahead = 2 if times == 1 else 1
             reads = not self._kept.complete
-            for n_rows in by_turns(lambda show, own: show(own), self._work(times), collectors, ahead):
+            for n_rows in by_turns(
+                lambda show, collector: show(collector), self._work(times), collectors, ahead
+            ):
                 self._advance(n_rows if reads else 0)
         self._check()
         if many:
             # The first parts, which are kept or counted exactly, take more memory than those that follow.
             give_back()
         # One after the other, so that the tables of those that are done take no memory.
-        found = Summaries({}, 0, None)
+        merged = Summaries({}, 0, None)
         while collectors:
-            found = found.merge(collectors.pop(0).summaries())
-        return found
+            merged = merged.merge(collectors.pop(0).summaries())
+        return merged

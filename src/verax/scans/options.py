@@ -78,16 +78,18 @@ class ScanOptions:
                 )
         return models
 
-    def with_outcomes(self, found: Beside) -> ScanOptions:
+    def with_outcomes(self, beside: Beside) -> ScanOptions:
         """The same for a table that has the outcomes of another file."""
         given: Any = self.reading.probs
         if not self.reading.sets:
             # A column of both files is of probabilities in this one.
             several = isinstance(given, Mapping)
             given = (
-                {name: own or found.probs for name, own in given.items()} if several else given or found.probs
+                {name: columns or beside.probs for name, columns in given.items()}
+                if several
+                else given or beside.probs
             )
-        return self.with_reading(target=found.target, id=found.id, probs=given, outcomes=None)
+        return self.with_reading(target=beside.target, id=beside.id, probs=given, outcomes=None)
 
     def with_reading(self, **fields: Any) -> ScanOptions:
         """The same with other fields of the reading."""

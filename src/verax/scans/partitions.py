@@ -53,7 +53,7 @@ class PartitionTask:
                     self._run(partition, run, collectors[0])
             else:
                 deque(by_turns(partial(self._run, partition), runs, collectors), maxlen=0)
-        return reduce(Summaries.merge, (each.summaries() for each in collectors)).to_bytes()
+        return reduce(Summaries.merge, (collector.summaries() for collector in collectors)).to_bytes()
 
     def _run(self, partition: int, run: tuple[int, list[Any]], collector: Collector) -> None:
         start, batches = run
@@ -71,8 +71,8 @@ class PartitionTask:
 
     def merge(self, stored: Iterable[bytes]) -> Summaries:
         """Summaries put together, one after the other, so that two are in memory at a time."""
-        each = (Summaries.from_bytes(part, self.recipes) for part in stored)
-        return reduce(Summaries.merge, each, Summaries({}, 0, None))
+        summaries = (Summaries.from_bytes(part, self.recipes) for part in stored)
+        return reduce(Summaries.merge, summaries, Summaries({}, 0, None))
 
 
 class PartitionedHandle(Handle):
@@ -127,10 +127,10 @@ class PartitionedHandle(Handle):
 
     def _pass(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
         work = PartitionTask(self._reader, recipes, self.name)
-        found = work.merge(self._run(work))
+        summaries = work.merge(self._run(work))
         if self._asked.progress is not None:
-            self._asked.progress(found.n_rows)
-        return found
+            self._asked.progress(summaries.n_rows)
+        return summaries
 
     @abstractmethod
     def _run(self, work: PartitionTask) -> Iterable[bytes]:
@@ -161,10 +161,10 @@ class RefusedError(Exception):
 
 def refusal_in(text: str) -> InputError | None:
     """The error that `RefusedError` put into a text."""
-    found = _MARKED.search(text)
-    if found is None:
+    marked = _MARKED.search(text)
+    if marked is None:
         return None
-    facts = load(base64.b64decode(found.group(1)), _KIND)
+    facts = load(base64.b64decode(marked.group(1)), _KIND)
     advice = facts.pop("remedies")
     remedies = [
         Remedy(words, {**options, **dict.fromkeys(asked, ...)}, python_only)
@@ -184,10 +184,10 @@ def _about(*_: Any) -> str:
     from importlib.util import find_spec
 
     try:
-        found = "verax" if find_spec("verax") else ""
+        package = "verax" if find_spec("verax") else ""
     except ImportError:
-        found = ""
-    return "\t".join((socket.gethostname(), sys.executable, found))
+        package = ""
+    return "\t".join((socket.gethostname(), sys.executable, package))
 
 
 def question() -> Callable[..., str]:

@@ -127,7 +127,7 @@ class PartReader:
     ) -> dict[str, Predictions]:
         """The same as the predictions of each model; an error about rows gives the id of the first."""
         try:
-            found = {
+            models = {
                 name: replace(reader.predictions(batches, start, coded), start=start)
                 for name, reader in self.readers.items()
             }
@@ -139,7 +139,7 @@ class PartReader:
                 raise
             values = [table[name][at].as_py() for name in names]
             raise with_id(error, self.first.roles, values) from None
-        return usable(found, self.request, rescaling)
+        return usable(models, self.request, rescaling)
 
 
 def _reader(table: SourceTable, request: Reading, *, classes: tuple[Hashable, ...] | None) -> ColumnReader:
@@ -187,13 +187,15 @@ def part_of(models: Mapping[str, Predictions], request: Reading) -> Part:
     first = next(iter(models.values()))
     options = {"normalize": request.normalize, "logits": request.logits, "ordered": request.ordered}
     rows: dict[str, Rows] = {}
-    for name, found in models.items() if len(first) else ():
+    for name, predictions in models.items() if len(first) else ():
         rows[name] = (
-            set_rows_of(found, ordered=request.ordered) if request.sets else forecasts_of(found, **options)
+            set_rows_of(predictions, ordered=request.ordered)
+            if request.sets
+            else forecasts_of(predictions, **options)
         )
 
     def subset(places: Ints) -> Part:
-        return part_of({name: found.take(places) for name, found in models.items()}, request)
+        return part_of({name: predictions.take(places) for name, predictions in models.items()}, request)
 
     return Part(rows, first.start, first.ids, first.by, first.rows, first.skipped, subset)
 
@@ -202,13 +204,13 @@ def _in_all(models: dict[str, Predictions]) -> dict[str, Predictions]:
     """The rows that are valid for every model, which tell what was left out and why."""
     if len(models) == 1:
         return models
-    numbers = {name: np.asarray(found.rows) for name, found in models.items()}
+    numbers = {name: np.asarray(predictions.rows) for name, predictions in models.items()}
     common = reduce(np.intersect1d, numbers.values())
-    left_out = [found.skipped for found in models.values() if found.skipped is not None]
+    left_out = [predictions.skipped for predictions in models.values() if predictions.skipped is not None]
     n_given = left_out[0].n_given
     gone = tuple(sorted({row for skipped in left_out for row in skipped.rows}))
     skipped = Skipped(n_given, n_given - len(common), gone, reduce(add, left_out).reasons)
     return {
-        name: replace(found.take(np.searchsorted(numbers[name], common)), skipped=skipped)
-        for name, found in models.items()
+        name: replace(predictions.take(np.searchsorted(numbers[name], common)), skipped=skipped)
+        for name, predictions in models.items()
     }

@@ -106,12 +106,12 @@ class Rescaling:
         """The rows of a part, of which those that were rounded are divided by their sums."""
         if not self._rounded:
             return models
-        found = dict(models)
+        changed = dict(models)
         for name, rows in models.items():
             if rows.p.ndim > 1 and len(rows):
-                found[name], self._found[name, rows.start] = unrounded(rows)
+                changed[name], self._found[name, rows.start] = unrounded(rows)
                 self._seen[name] = rows
-        return found
+        return changed
 
     def note(self, models: Mapping[str, Predictions]) -> None:
         """Count the rows of a part that will be divided by their sums; one that is read again counts once."""
@@ -126,11 +126,11 @@ class Rescaling:
                 raise rounding.refusal(rows)
 
     def _all(self, model: str) -> Any:
-        return reduce(add, [found for (name, _), found in self._found.items() if name == model])
+        return reduce(add, [rounding for (name, _), rounding in self._found.items() if name == model])
 
     def said(self, models: Sequence[str]) -> dict[str, tuple[str]]:
         """What was done to the rows of each model; nothing where nothing was."""
-        known = {name: self._all(name) for name in models if any(name == own for own, _ in self._found)}
+        known = {name: self._all(name) for name in models if any(name == model for model, _ in self._found)}
         return {
             name: (done.said(),)
             for name, done in known.items()

@@ -106,12 +106,12 @@ class Recorded(Handle):
         new = {key: recipes[name] for name, key in keys.items() if key not in self._record}
         if new:
             names = dict(zip(self._handle.models, self.models, strict=True))
-            found = self._handle._summarise({key: _Renamed(recipe, names) for key, recipe in new.items()})
-            self._record |= {**found.found, "n_rows": found.n_rows, "skipped": found.skipped}
+            summaries = self._handle._summarise({key: _Renamed(recipe, names) for key, recipe in new.items()})
+            self._record |= {**summaries.found, "n_rows": summaries.n_rows, "skipped": summaries.skipped}
             for key in [key for key, recipe in new.items() if isinstance(recipe, CardRecipe)]:
                 self._record.setdefault(CARD, self._record.get(key))
-        made = {name: self._record[key] for name, key in keys.items() if key in self._record}
-        return Summaries(made, self._record["n_rows"], self._record["skipped"])
+        by_name = {name: self._record[key] for name, key in keys.items() if key in self._record}
+        return Summaries(by_name, self._record["n_rows"], self._record["skipped"])
 
     def save(self, path: str | Path, card: Scorecard | None = None) -> None:
         """Write all summaries that were asked for to a file, which `scan` opens; `load` reads its card.
@@ -132,9 +132,9 @@ class Recorded(Handle):
         about = _about_bytes(self, self._record["n_rows"], self._record["skipped"])
         others = ("n_rows", "skipped")
         stored = {
-            name: each.to_bytes()
-            for name, each in self._record.items()
-            if name not in others and each is not None
+            name: summary.to_bytes()
+            for name, summary in self._record.items()
+            if name not in others and summary is not None
         }
         if card is not None:
             stored[CARD] = card.to_bytes()
@@ -197,7 +197,7 @@ class SavedHandle(Handle):
         files = [(path, read_summaries(path)) for path in paths]
         about = [_about(path, stored) for path, stored in files]
         self._stored = [
-            (str(path), stored) for (path, stored), each in zip(files, about, strict=True) if each["n_rows"]
+            (str(path), stored) for (path, stored), facts in zip(files, about, strict=True) if facts["n_rows"]
         ]
         first = about[0]
         for path, other in zip(paths, about, strict=True):
@@ -210,10 +210,10 @@ class SavedHandle(Handle):
         self.models, self.classes = first["models"], first["classes"]
         self.n_classes, self.by, self.lists = first["n_classes"], first["by"], first["lists"]
         self.graded: Any = None if first["graded"] is None else grade_scale(first["graded"])
-        self.n_rows: int | None = sum(each["n_rows"] for each in about)
-        names = zip(paths, (each["name"] for each in about), strict=True)
+        self.n_rows: int | None = sum(facts["n_rows"] for facts in about)
+        names = zip(paths, (facts["name"] for facts in about), strict=True)
         self.taken: tuple[str, ...] = tuple(f"{path}: summaries of {name}" for path, name in names)
-        skipped = [each["skipped"] for each in about if each["skipped"] is not None]
+        skipped = [facts["skipped"] for facts in about if facts["skipped"] is not None]
         # Rows are numbered in each file from 0.
         self._skipped = None
         if skipped:
@@ -229,8 +229,8 @@ class SavedHandle(Handle):
         return all(any(key in stored for key in keys) for _, stored in self._stored)
 
     def _summarise(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
-        found = {name: self._merged(recipe) for name, recipe in recipes.items()} if self._stored else {}
-        return Summaries(found, self.n_rows or 0, self._skipped)
+        by_name = {name: self._merged(recipe) for name, recipe in recipes.items()} if self._stored else {}
+        return Summaries(by_name, self.n_rows or 0, self._skipped)
 
     def _merged(self, recipe: Recipe[Any]) -> Any:
         keys = _keys(recipe, self.models)
@@ -238,7 +238,7 @@ class SavedHandle(Handle):
             (path, next(filter(None, (_pieces(stored, key) for key in keys)), []))
             for path, stored in self._stored
         ]
-        lacking = [path for path, found in pieces if not found]
+        lacking = [path for path, stored_pieces in pieces if not stored_pieces]
         if lacking and recipe.follows and len(self._stored) > 1:
             raise InputError(
                 f"{lacking[0]} lacks summaries that depend on the rows of the other files",
@@ -258,7 +258,7 @@ class SavedHandle(Handle):
                 ],
             )
         sizes = {"classes": self.n_classes, "models": len(self.models)}
-        loaded = (recipe.load(each, sizes) for _, found in pieces for each in found)
+        loaded = (recipe.load(piece, sizes) for _, stored_pieces in pieces for piece in stored_pieces)
         return reduce(lambda a, b: a.merge(b), loaded)
 
     def save(self, path: str | Path, card: Scorecard | None = None) -> None:
@@ -267,10 +267,10 @@ class SavedHandle(Handle):
             super().save(path)
             return
         stored = {_ABOUT: _about_bytes(self, self.n_rows or 0, self._skipped), CARD: card.to_bytes()}
-        found = [each for _, each in self._stored]
-        shared = set.intersection(*(set(map(_without_place, each)) for each in found)) if found else set()
+        files = [file for _, file in self._stored]
+        shared = set.intersection(*(set(map(_without_place, file)) for file in files)) if files else set()
         for key in sorted(shared - {_ABOUT, CARD}):
-            pieces = _merged_bytes(piece for each in found for piece in _pieces(each, key))
+            pieces = _merged_bytes(piece for file in files for piece in _pieces(file, key))
             stored |= {_piece(key, i): piece for i, piece in enumerate(pieces)}
         write_summaries(path, stored)
 
@@ -278,14 +278,14 @@ class SavedHandle(Handle):
 def _merged_bytes(pieces: Iterable[bytes]) -> list[bytes]:
     """Summaries of the same kind as one; those of a kind that only a newer version knows as they are."""
     know_summaries()
-    found, unknown = None, []
+    merged, unknown = None, []
     for piece in pieces:
-        own = from_bytes(piece)
-        if own is None:
+        summary = from_bytes(piece)
+        if summary is None:
             unknown.append(piece)
         else:
-            found = own if found is None else found.merge(own)
-    return unknown if found is None else [found.to_bytes()]
+            merged = summary if merged is None else merged.merge(summary)
+    return unknown if merged is None else [merged.to_bytes()]
 
 
 def know_summaries() -> None:
@@ -310,7 +310,7 @@ def know_summaries() -> None:
 
 def merge_saved(paths: Sequence[Path], card: Scorecard, path: Path) -> None:
     """Write all that saved files have in common to one file, and their card; cards alone give a card."""
-    if any(_ABOUT not in read_summaries(each) for each in paths):
+    if any(_ABOUT not in read_summaries(shard) for shard in paths):
         card.save(path)
     else:
         SavedHandle(paths).save(path, card)
@@ -358,9 +358,9 @@ def _key(recipe: Recipe[Any], text: str, models: Sequence[str]) -> str:
     text = re.sub(r" at 0x[0-9a-f]+", "", text)
     # What recipes were given since must not change the names of what was saved before.
     later: Any = recipe
-    for own in fields(later) if is_dataclass(later) else ():
-        if LATER.items() <= own.metadata.items():
-            text = text.replace(f", {own.name}={own.default!r}", "")
+    for option in fields(later) if is_dataclass(later) else ():
+        if LATER.items() <= option.metadata.items():
+            text = text.replace(f", {option.name}={option.default!r}", "")
     for now, saved in _SAVED_AS.items():
         text = text.replace(now, saved)
     text = _FORMER_LOG.sub("log", text)
@@ -375,13 +375,13 @@ def _about(path: Path, stored: Mapping[str, bytes]) -> dict[str, Any]:
         raise not_saved(path, error)
     values = load(stored[_ABOUT], _KIND)
     with refusing("is missing or of another type"):
-        found = fields_of(_STORED, {"lists": False, "graded": None, **values}, {})
-        if not found["n_classes"].isdecimal() or not found["models"]:
+        facts = fields_of(_STORED, {"lists": False, "graded": None, **values}, {})
+        if not facts["n_classes"].isdecimal() or not facts["models"]:
             raise UnreadableError("is not a number, or has no model", "n_classes")
-        found["n_classes"] = int(found["n_classes"])
-        if found["classes"] is not None and len(set(found["classes"])) != found["n_classes"]:
+        facts["n_classes"] = int(facts["n_classes"])
+        if facts["classes"] is not None and len(set(facts["classes"])) != facts["n_classes"]:
             raise UnreadableError("is about other classes", "classes")
-        return found
+        return facts
 
 
 _STORED = {
@@ -408,8 +408,8 @@ def opened(source: object, asked: ScanOptions) -> Handle | None:
     given = [source] if isinstance(source, (str, Path)) else source
     if not isinstance(given, (list, tuple)) or not given:
         return None
-    if not all(isinstance(each, (str, Path)) and str(each).endswith(ENDING) for each in given):
+    if not all(isinstance(file, (str, Path)) and str(file).endswith(ENDING) for file in given):
         return None
     if asked.reading != Reading():
         raise InputError("must be given without options: they were said when it was saved", argument="source")
-    return SavedHandle([path for each in given for path in matching(each)])
+    return SavedHandle([path for file in given for path in matching(file)])

@@ -45,13 +45,13 @@ class SparkHandle(PartitionedHandle):
         # How many tasks merge is for Spark to decide: it joins small partitions of a shuffle.
         merged = scored.repartition("partition").mapInArrow(_merging(work), "summary binary")
         try:
-            found = merged.toArrow()
+            summaries = merged.toArrow()
         except Exception as error:
             refused = refusal_in(str(error))
             if refused is None:
                 raise
             raise refused from None
-        return found["summary"].to_pylist()  # type: ignore[no-any-return]
+        return summaries["summary"].to_pylist()  # type: ignore[no-any-return]
 
 
 def _scoring(work: PartitionTask) -> Callable[[Batches], Batches]:

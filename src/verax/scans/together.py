@@ -50,10 +50,10 @@ def together(handle: Handle, analyses: Sequence[Analysis]) -> list[Any]:
     asked = [_first_question(handle, analysis) for analysis in analyses]
     # What asks for much computes losses that the others can use.
     order = sorted(range(len(asked)), key=lambda i: -len(asked[i]))
-    found = handle._summarise({f"{i}/{name}": asked[i][name] for i in order for name in asked[i]})
-    answers = [_answer(found, i) for i in range(len(asked))]
+    summaries = handle._summarise({f"{i}/{name}": asked[i][name] for i in order for name in asked[i]})
+    answers = [_answer(summaries, i) for i in range(len(asked))]
     # Analyses let go of what they do not need any more.
-    del found
+    del summaries
     return [analysis(_answering(handle, answers.pop(0))) for analysis in analyses]
 
 
@@ -70,10 +70,12 @@ def _first_question(handle: Handle, analysis: Analysis) -> Mapping[str, Recipe[A
     return {}
 
 
-def _answer(found: Summaries, i: int) -> Summaries:
+def _answer(summaries: Summaries, i: int) -> Summaries:
     """What one of the analyses asked for."""
-    named = (name.partition("/") for name in found.found)
-    return replace(found, found={name: found.found[f"{i}/{name}"] for of, _, name in named if of == str(i)})
+    named = (name.partition("/") for name in summaries.found)
+    return replace(
+        summaries, found={name: summaries.found[f"{i}/{name}"] for of, _, name in named if of == str(i)}
+    )
 
 
 def _answering(handle: Handle, answer: Summaries) -> Handle:

@@ -42,12 +42,12 @@ class Archive:
         self._path = path
         try:
             with path.open("rb") as file, zipfile.ZipFile(file) as archive:
-                found = archive.infolist()
+                members = archive.infolist()
         except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error, EOFError) as error:
             raise self._refusal("The file must be a zip archive", str(error) or "it is none") from None
-        self._check(found)
-        self._check_names(found)
-        self._members = {info.filename: info for info in sorted(found, key=lambda info: info.header_offset)}
+        self._check(members)
+        self._check_names(members)
+        self._members = {info.filename: info for info in sorted(members, key=lambda info: info.header_offset)}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -59,15 +59,15 @@ class Archive:
             for name in names:
                 yield name, self._content(self._members[name], file)
 
-    def _check(self, found: list[zipfile.ZipInfo]) -> None:
+    def _check(self, members: list[zipfile.ZipInfo]) -> None:
         size = self._path.stat().st_size
-        if len(found) > settings.most_members:
+        if len(members) > settings.most_members:
             raise self._refusal(
-                f"An archive must have at most {settings.most_members:,} members", f"it has {len(found):,}"
+                f"An archive must have at most {settings.most_members:,} members", f"it has {len(members):,}"
             )
-        if sum(info.compress_size for info in found) > size:
+        if sum(info.compress_size for info in members) > size:
             raise self._refusal("The members of an archive must not overlap", "they take more than the file")
-        for info in found:
+        for info in members:
             where = f"member {info.filename[:80]!r}"
             if info.flag_bits & _ENCRYPTED:
                 raise self._refusal("The archive must not be encrypted", f"{where} is")
@@ -87,9 +87,9 @@ class Archive:
                     f"{where} inflates {info.compress_size:,} bytes to {info.file_size:,}",
                 )
 
-    def _check_names(self, found: list[zipfile.ZipInfo]) -> None:
+    def _check_names(self, members: list[zipfile.ZipInfo]) -> None:
         names: set[str] = set()
-        for info in found:
+        for info in members:
             if info.filename in names:
                 raise self._refusal(
                     "Every member of an archive must have a name of its own",
@@ -165,15 +165,15 @@ class Excel:
                 path, "The first sheet must have a row of names, and rows below it", f"{sheet} has none"
             )
         header, *cells = rows
-        found = {str(name): [row[j] for row in cells] for j, name in enumerate(header)}
-        if len(found) < len(header):
+        columns = {str(name): [row[j] for row in cells] for j, name in enumerate(header)}
+        if len(columns) < len(header):
             twice = next(name for name in header if header.count(name) > 1)
             raise _refusal(
                 path,
                 f"There are two columns called {show(str(twice))}",
                 remedies=[Remedy("Rename one of them.")],
             )
-        self._table = pa.table({name: _column(values) for name, values in found.items()})
+        self._table = pa.table({name: _column(values) for name, values in columns.items()})
         self.schema: Any = self._table.schema
         self.n_rows: int = self._table.num_rows
         others = f"The workbook has {len(names)} sheets; the first, {show(names[0])}, was read."

@@ -192,12 +192,12 @@ def _explained(kind: str, path: Path | None = None) -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:
-        found = (str(error).splitlines() or [type(error).__name__])[0][:160].rstrip(". ")
+        problem = (str(error).splitlines() or [type(error).__name__])[0][:160].rstrip(". ")
         raise InputError(
             f"The table of {kind} cannot be read by its library",
             argument="path",
             kind="file",
-            found=found,
+            found=problem,
             source="" if path is None else str(path),
             remedies=[Remedy("Write its rows to Parquet files.")],
         ) from None

@@ -275,16 +275,16 @@ def _one(arrays: dict[str, Stored], asked: str | None, words: tuple[str, ...], r
             values=[asked],
             remedies=[Remedy(f"Did you mean {show(name)}?") for name in near],
         )
-    found = [name for name in names if name.lower() in words]
-    if len(found) == 1:
-        return found[0]
-    if found:
+    matches = [name for name in names if name.lower() in words]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
         raise InputError(
             f"Several arrays may be the {role}",
             argument=role,
             source=str(path),
-            found=", ".join(found),
-            values=found,
+            found=", ".join(matches),
+            values=matches,
             remedies=[passing("to choose", **{role: ...})],
         )
     if role == "probs" and any(name.lower() in LOGITS for name in names):

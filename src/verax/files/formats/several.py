@@ -233,17 +233,17 @@ def _keys(file: Path, base: Path | None) -> dict[str, str | None]:
 
 def _named_by_folders(keys: Sequence[dict[str, str | None]]) -> dict[str, Any]:
     """The columns that the folders of every file give, with a value for each file."""
-    found = {}
+    columns = {}
     for name in keys[0]:
-        if all(name in own for own in keys):
-            values = [own[name] for own in keys]
+        if all(name in folders for folders in keys):
+            values = [folders[name] for folders in keys]
             whole = all(value is None or _is_whole(value) for value in values)
-            found[name] = (
+            columns[name] = (
                 pa.array([None if v is None else int(v) for v in values], pa.int64())
                 if whole
                 else pa.array(values, pa.string())
             )
-    return found
+    return columns
 
 
 def _is_whole(value: str) -> bool:
@@ -253,13 +253,13 @@ def _is_whole(value: str) -> bool:
 
 def files_in(folder: Path, endings: Sequence[str]) -> list[Path]:
     """The Parquet files in a folder and those below it, or else all with these endings; no hidden ones."""
-    found = []
+    files = []
     for where, folders, names in _below(folder):
         _refuse_table(where, folders)
         folders[:] = [name for name in folders if not name.startswith((".", "_"))]
-        found += [where / name for name in names if not name.startswith((".", "_"))]
+        files += [where / name for name in names if not name.startswith((".", "_"))]
     for wanted in (_PARQUET, tuple(endings)):
-        fitting = [file for file in found if file.name.lower().endswith(wanted)]
+        fitting = [file for file in files if file.name.lower().endswith(wanted)]
         if fitting:
             return sorted(fitting)
     raise InputError(f"{folder} is a folder without files of predictions", argument="path", kind="missing")

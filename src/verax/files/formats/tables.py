@@ -97,11 +97,11 @@ def _place_of(file: Path) -> object:
 
 def files_once(paths: Sequence[Path]) -> list[Path]:
     """The files that are named, with those in folders; refuse one that is named twice."""
-    found: dict[object, Path] = {}
+    by_place: dict[object, Path] = {}
     for path in paths:
         for file in files_of(path):
             where = _place_of(file)
-            known = found.get(where)
+            known = by_place.get(where)
             if known is not None:
                 raise InputError(
                     "Every file must be named once: its rows would count twice",
@@ -110,10 +110,10 @@ def files_once(paths: Sequence[Path]) -> list[Path]:
                     found=f"{known} is also named as {file}" if known != file else f"{file} is named twice",
                     values=[str(file)],
                 )
-            found[where] = file
-    if len(found) > 1:
-        refuse_tables(list(found.values()))
-    return list(found.values())
+            by_place[where] = file
+    if len(by_place) > 1:
+        refuse_tables(list(by_place.values()))
+    return list(by_place.values())
 
 
 def format_of(path: Path) -> str:
@@ -253,12 +253,12 @@ class SourceTable:
         """The first batches of these columns: at least LOOK rows, wherever blocks of the file end."""
         if isinstance(self.reader, Peeked):
             return self.reader.first.select(list(columns)).to_batches()  # type: ignore[no-any-return]
-        found: list[Any] = []
+        batches: list[Any] = []
         for batch in self.batches(columns, rows):
-            found.append(batch)
-            if sum(part.num_rows for part in found) >= min(rows, LOOK):
+            batches.append(batch)
+            if sum(part.num_rows for part in batches) >= min(rows, LOOK):
                 break
-        return found
+        return batches
 
     def head_of_all(self, rows: int) -> list[Any]:
         """The first batches of all columns."""
@@ -270,9 +270,9 @@ class SourceTable:
         Each column is read once, however many models ask for it.
         """
         missing = [name for name in columns if name not in self._numbers]
-        found = self._head(missing, LOOK) if missing else []
+        head = self._head(missing, LOOK) if missing else []
         for name in missing:
-            parts = [self._floats(batch.column(name)) for batch in found]
+            parts = [self._floats(batch.column(name)) for batch in head]
             self._numbers[name] = np.concatenate([np.zeros(0), *parts])
         return np.stack([self._numbers[name] for name in columns], axis=1) if columns else np.zeros((0, 0))
 
@@ -285,9 +285,9 @@ class SourceTable:
 
     def lists(self, column: str) -> np.ndarray[Any, Any]:
         """The first lists of a column as (n, m) numbers, without those of another length than the first."""
-        found = [v for batch in self._head([column], LOOK) for v in batch.column(0).to_pylist() if v]
-        width = len(found[0]) if found else 0
-        rows = [[np.nan if v is None else float(v) for v in row] for row in found if len(row) == width]
+        lists = [v for batch in self._head([column], LOOK) for v in batch.column(0).to_pylist() if v]
+        width = len(lists[0]) if lists else 0
+        rows = [[np.nan if v is None else float(v) for v in row] for row in lists if len(row) == width]
         return np.array(rows).reshape(len(rows), width)
 
     def _parsed(self, texts: Any) -> np.ndarray[Any, Any]:
@@ -354,11 +354,11 @@ class SourceTable:
     def head(self, column: str, rows: int = _LOOK_AT_OUTCOMES) -> Any:
         """The first rows of a column, chunked; read once, however many models ask for it."""
         if (column, rows) not in self._heads:
-            found = self._head([column], rows)
-            if not found:
+            batches = self._head([column], rows)
+            if not batches:
                 raise InputError(NO_ROWS, argument="path", kind="file", source=self.name)
             # Later blocks of a JSON file may have another type.
-            alike = [batch.column(0) for batch in found if batch.schema == found[0].schema]
+            alike = [batch.column(0) for batch in batches if batch.schema == batches[0].schema]
             self._heads[column, rows] = pa.chunked_array(alike)
         return self._heads[column, rows]
 

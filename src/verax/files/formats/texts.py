@@ -218,10 +218,10 @@ class Csv:
 
     def _refuse_ragged(self) -> None:
         """Name the first line with more or fewer cells than the header."""
-        found: list[Any] = []
+        invalid: list[Any] = []
 
         def note(row: Any) -> str:
-            found.append(row)
+            invalid.append(row)
             return "error"
 
         try:
@@ -231,10 +231,10 @@ class Csv:
                     pass
         except pa.ArrowInvalid:
             pass
-        if not found:
+        if not invalid:
             return
         self._refuse_other_delimiter()
-        row = found[0]
+        row = invalid[0]
         remedy = Remedy("Complete the line, or leave it out.")
         if row.expected_columns == 1:
             remedy = passing("if the columns are separated otherwise", delimiter=...)
@@ -384,16 +384,16 @@ class JsonLines:
                     raise strictjson.JsonError(
                         f"its values are nested more than {settings.most_levels} levels deep"
                     )
-                found = strictjson.parse(line)
+                record = strictjson.parse(line)
             except strictjson.JsonError as error:
                 text = show(line.decode(errors="replace"), _SHOWN)
                 raise refuse(
                     self.path, "Every line must be JSON", f"{where}is not ({error}): {text}", rows=[row]
                 ) from None
-            if not isinstance(found, dict):
-                text = show(found, _SHOWN)
+            if not isinstance(record, dict):
+                text = show(record, _SHOWN)
                 raise refuse(self.path, "Every line must be a JSON object", f"{where}is {text}", rows=[row])
-            for name, value in found.items():
+            for name, value in record.items():
                 kind = _json_type(value)
                 before = types.setdefault(name, kind) if kind else kind
                 if before != kind:
@@ -407,12 +407,12 @@ class JsonLines:
 
 def _keys(lines: Sequence[bytes]) -> set[str]:
     """The different keys of the objects of some lines; a line that is none has no keys."""
-    found: set[str] = set()
+    keys: set[str] = set()
     for line in lines:
         with suppress(strictjson.JsonError):
             record = strictjson.parse(line)
-            found.update(record if isinstance(record, dict) else ())
-    return found
+            keys.update(record if isinstance(record, dict) else ())
+    return keys
 
 
 class JsonDocument(JsonLines):
@@ -421,7 +421,7 @@ class JsonDocument(JsonLines):
     def _blocks(self) -> Iterator[bytes]:
         document = json_document(self.path)
         if not isinstance(document, list) or not document:
-            found = f"it holds {'no object' if document == [] else f'a single {_json_type(document)}'}"
+            problem = f"it holds {'no object' if document == [] else f'a single {_json_type(document)}'}"
             values = document.values() if isinstance(document, dict) else [None]
             columns = all(isinstance(value, (list, dict)) for value in values)
             lines = Remedy(
@@ -429,9 +429,9 @@ class JsonDocument(JsonLines):
                 if columns
                 else "Or write one object per line, and call the file .jsonl."
             )
-            raise refuse(self.path, "The document must be an array of objects, one per row", found, lines)
+            raise refuse(self.path, "The document must be an array of objects, one per row", problem, lines)
         for start in range(0, len(document), _OBJECTS):
-            yield b"\n".join(json.dumps(each).encode() for each in document[start : start + _OBJECTS])
+            yield b"\n".join(json.dumps(record).encode() for record in document[start : start + _OBJECTS])
 
 
 def _json_type(value: object) -> str:

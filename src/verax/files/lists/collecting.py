@@ -208,10 +208,10 @@ class ListCollector:
                 values=[labels[codes.index(-1)]],
                 remedies=[passing("to leave out such entries", others="omit"), SKIP],
             )
-        own = [place for place, code in enumerate(codes) if code >= 0]
-        self._now["entries_omitted"] = len(codes) - len(own)
-        self._now["probability_omitted"] = sum(values) - sum(values[place] for place in own)
-        return [codes[place] for place in own], [values[place] for place in own]
+        listed = [place for place, code in enumerate(codes) if code >= 0]
+        self._now["entries_omitted"] = len(codes) - len(listed)
+        self._now["probability_omitted"] = sum(values) - sum(values[place] for place in listed)
+        return [codes[place] for place in listed], [values[place] for place in listed]
 
     def _check_choices(self, n: int) -> None:
         """Refuse a question with more choices than there are classes."""
@@ -252,12 +252,12 @@ class ListCollector:
         bad = self._check(values, row_of, total, lengths, m)
         kept = np.flatnonzero(~bad)
         if not kept.size and not self._part:
-            found = str(self.skipped) if self._given else "it has none"
+            problem = str(self.skipped) if self._given else "it has none"
             raise InputError(
                 "must hold at least one valid list",
                 argument="rows",
                 kind="length",
-                found=found,
+                found=problem,
                 source=self.source,
             )
         entries = ~bad[row_of]

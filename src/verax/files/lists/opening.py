@@ -26,18 +26,18 @@ def records_of_piece(
     Files whose records have another shape than the first file are refused.
     """
     try:
-        stream, own, _ = open_shaped(path, settings)
+        stream, found_shape, _ = open_shaped(path, settings)
     except InputError as error:
         # Files may be empty where others are not.
         if error.kind == "file" and len(paths) > 1 and path.stat().st_size == 0:
             return
         raise
-    if own.name != shape:
+    if found_shape.name != shape:
         raise InputError(
             "All files must have records of one shape",
             argument="source",
             kind="file",
-            found=f"{paths[0]} has {shape}, {path} has {own.name}",
+            found=f"{paths[0]} has {shape}, {path} has {found_shape.name}",
         )
     yield from stream
 

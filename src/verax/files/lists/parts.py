@@ -72,8 +72,8 @@ class ListParts:
                 remedies=[Remedy("Read one file at a time, or pool the samples.")],
             )
         reader = RecordReader(stream, shape, settings)
-        found = cls(stream.source, stream.word, shape.name, settings, reader.outcome, False, reader.gold)
-        return replace(found, positions=found._has_positions(reader.check_first()))
+        parts = cls(stream.source, stream.word, shape.name, settings, reader.outcome, False, reader.gold)
+        return replace(parts, positions=parts._has_positions(reader.check_first()))
 
     def _has_positions(self, known: list[Hashable]) -> bool:
         """Whether the first outcomes are positions of named classes."""
@@ -132,8 +132,8 @@ class _UnusualError(Exception):
 
 def _by_name(names: list[str]) -> tuple[str, ...]:
     """The columns of classes and of probabilities, as records have them."""
-    found = (next((name for name in known if name in names), None) for known in (NAMES, PROBABILITIES))
-    return tuple(name for name in found if name is not None)
+    columns = (next((name for name in known if name in names), None) for known in (NAMES, PROBABILITIES))
+    return tuple(name for name in columns if name is not None)
 
 
 class _Columns:

@@ -150,9 +150,9 @@ class Judgements(ReferenceAnswers):
     def notes(self) -> tuple[str, ...]:
         known = self.outcomes if isinstance(self.outcomes, Mapping) else {}
         missed = sum(value == RELEVANT[1] and key not in self._listed for key, value in known.items())
-        found = [f"Documents without a judgement, treated as not relevant: {len(self._unjudged):,}."]
+        unjudged = [f"Documents without a judgement, treated as not relevant: {len(self._unjudged):,}."]
         return (
-            *(found if self._unjudged else ()),
+            *(unjudged if self._unjudged else ()),
             *([f"Relevant documents that the run does not list, not scored: {missed:,}."] if missed else ()),
         )
 

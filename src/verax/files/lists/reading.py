@@ -146,8 +146,8 @@ class RecordReader:
         head = self.stream.head()
         record = next((record for _, record in head if not failure_of(record)), head[0][1])
         fields = [n for n, v in mapping(record).items() if n == "outcome" or isinstance(v, (str, int))]
-        found = outcome_field(fields)
-        if found is None:
+        field = outcome_field(fields)
+        if field is None:
             raise InputError(
                 "must name the field that holds what happened",
                 argument="outcome",
@@ -159,7 +159,7 @@ class RecordReader:
                     passing("if it is in another file", outcomes=..., id=...),
                 ],
             )
-        return found
+        return field
 
     def read(self) -> ListFile:
         """All lists with what happened."""
@@ -262,14 +262,14 @@ class RecordReader:
     def _outcome(self, record: Any, place: int, row_id: str | None, listed: Listed) -> Any:
         """What happened, as it is written; the number of a choice where the shape has choices."""
         if self.gold is not None:
-            found = self.gold.of(self._record, row_id)
+            outcome = self.gold.of(self._record, row_id)
         elif self.outcome is not None:
-            found = self._field(record, self.outcome, "outcome")
+            outcome = self._field(record, self.outcome, "outcome")
         else:
-            found = listed.outcome
-        if self.shape.outcome_of is None or found is None:
-            return found
-        return self._choice(record, found, place, len(listed.labels))
+            outcome = listed.outcome
+        if self.shape.outcome_of is None or outcome is None:
+            return outcome
+        return self._choice(record, outcome, place, len(listed.labels))
 
     def _question(self, record: Any, row: Row) -> Hashable | None:
         """What tells questions apart: what the shape says, the id of the record, or that of a batch."""
@@ -277,22 +277,22 @@ class RecordReader:
             return self.shape.question_of(record)
         if row.id is not None:
             return row.id
-        found = mapping(record).get("custom_id")
-        if isinstance(found, (str, int)):
-            return found
+        custom_id = mapping(record).get("custom_id")
+        if isinstance(custom_id, (str, int)):
+            return custom_id
         return ("record", self._record) if self.settings.samples == "repeats" else None
 
     def _choice(self, record: Any, target: Any, place: int, n: int) -> Hashable | None:
         """Which choice a target means; whether targets count from 1 is only known after the last."""
         assert self.shape.outcome_of is not None
         try:
-            found = self.shape.outcome_of(record, target)
+            choice = self.shape.outcome_of(record, target)
         except RecordError:
             if self._beyond is None and whole_number(target) == n:
                 self._beyond = counted_from_one(target, f"record {place}", place, self.stream.source)
             raise
-        self._has_zero = self._has_zero or found == 0
-        return found
+        self._has_zero = self._has_zero or choice == 0
+        return choice
 
     def _holder(self, record: Any) -> Any:
         """What holds the list: the record itself, or the fields that were named."""
@@ -367,10 +367,10 @@ class RecordReader:
         if self.settings.groups is not None:
             return together([np.array(kind) for kind in zip(*(row.group for row in rows), strict=True)]), []
         codes: dict[Hashable, int] = {}
-        found = [codes.setdefault(row.question, len(codes)) for row in rows]
-        if self._known is not None or len(codes) == len(found) or None in codes:
+        groups = [codes.setdefault(row.question, len(codes)) for row in rows]
+        if self._known is not None or len(codes) == len(groups) or None in codes:
             return None, []
-        return np.array(found, np.int64), [repeated_questions(len(found), len(codes))]
+        return np.array(groups, np.int64), [repeated_questions(len(groups), len(codes))]
 
     # ---- all of them ------------------------------------------------------------------------
 

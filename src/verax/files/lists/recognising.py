@@ -239,15 +239,15 @@ def shape_of_records(stream: RecordStream, settings: Reading) -> Shape:
     head = stream.head()
     if settings.columns:
         head = [(number, _held(record, settings.columns)) for number, record in head]
-    found = recognise([record for _, record in head])
-    if found is None and settings.names is not None:
+    shape = recognise([record for _, record in head])
+    if shape is None and settings.names is not None:
         # A field per class: what is in it may be a number or a text.
         named = all(set(settings.names) <= mapping(record).keys() for _, record in head)
-        found = MAPPED if named else None
-    if found is None:
+        shape = MAPPED if named else None
+    if shape is None:
         number, record = next(((n, r) for n, r in head if not failure_of(r)), head[0])
         raise unrecognised(record, f"{stream.word} {number}", stream.source)
-    return found
+    return shape
 
 
 def _held(record: Any, columns: tuple[str, ...]) -> Any:
@@ -294,8 +294,8 @@ def has_lists(path: Path, settings: Reading) -> bool:
         return False
     if ending(path) == ".json" and len(head) == 1 and _is_columns(head[0][1]):
         return False
-    found = recognise([record for _, record in head])
-    return found is not None and not (found is FLAT and settings.logits)
+    shape = recognise([record for _, record in head])
+    return shape is not None and not (shape is FLAT and settings.logits)
 
 
 def _is_columns(record: Any) -> bool:

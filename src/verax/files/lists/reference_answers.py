@@ -175,19 +175,19 @@ def _chosen(
 
 def _by_id(rows: Iterable[Sequence[Any]], path: str) -> dict[str, Hashable]:
     """The last value of each row by the name that the others give it."""
-    found: dict[str, Hashable] = {}
+    outcomes: dict[str, Hashable] = {}
     for *ids, value in rows:
         key = id_text(ids)
-        if key in found and found[key] != value:
+        if key in outcomes and outcomes[key] != value:
             raise InputError(
                 "must have one outcome per id",
                 argument="outcomes",
-                found=f"{show(key)} has {show(found[key])} and {show(value)}",
+                found=f"{show(key)} has {show(outcomes[key])} and {show(value)}",
                 source=path,
                 values=[key],
             )
-        found[key] = value
-    return found
+        outcomes[key] = value
+    return outcomes
 
 
 def id_text(values: Sequence[Any]) -> str:
@@ -207,18 +207,18 @@ def _values(table: SourceTable, columns: list[str]) -> Any:
 def outcome_field(names: Sequence[str]) -> str | None:
     """The only name that outcomes usually have; None where there is none, or several."""
     for words in (("outcome",), TARGETS, MAYBE_TARGETS):
-        found = [name for name in names if isinstance(name, str) and spoken(name) in words]
-        if found:
-            return found[0] if len(found) == 1 else None
+        matches = [name for name in names if isinstance(name, str) and spoken(name) in words]
+        if matches:
+            return matches[0] if len(matches) == 1 else None
     return None
 
 
 def _outcome_column(names: list[str], ids: tuple[str, ...], path: str, like: Collection[str]) -> str:
     rest = [name for name in names if name not in ids]
-    found = rest[0] if len(rest) == 1 else outcome_field(rest)
-    if found is None and len(alike := [name for name in rest if name in like]) == 1:
-        found = alike[0]
-    if found is None:
+    column = rest[0] if len(rest) == 1 else outcome_field(rest)
+    if column is None and len(alike := [name for name in rest if name in like]) == 1:
+        column = alike[0]
+    if column is None:
         raise InputError(
             "must name the column that holds what happened",
             argument="outcome",
@@ -227,7 +227,7 @@ def _outcome_column(names: list[str], ids: tuple[str, ...], path: str, like: Col
             source=path,
             remedies=[passing(outcome=...)],
         )
-    return found
+    return column
 
 
 def _no_column(path: str, name: str, argument: str, names: list[str]) -> InputError:

@@ -47,9 +47,9 @@ class RecordStream:
 
     def head(self, n: int = LOOK) -> list[tuple[int, Any]]:
         """The first records, which will be read again."""
-        found = list(itertools.islice(self._records, n))
-        self._records = itertools.chain(found, self._records)
-        return found
+        records = list(itertools.islice(self._records, n))
+        self._records = itertools.chain(records, self._records)
+        return records
 
 
 def ending(path: Path) -> str:
@@ -183,7 +183,7 @@ def _rows_of_text(path: Path, request: Reading, *, tabs: bool) -> Iterator[tuple
                 named = zip(header, cells, strict=True)
                 yield reader.line_num, {name: cell if cell else None for name, cell in named}
     except csv.Error as error:
-        found = f"line {reader.line_num} is not: {error}"
+        problem = f"line {reader.line_num} is not: {error}"
         raise InputError(
-            "Every line must be CSV", argument="path", kind="file", found=found, source=str(path)
+            "Every line must be CSV", argument="path", kind="file", found=problem, source=str(path)
         ) from None

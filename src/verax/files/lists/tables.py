@@ -122,11 +122,11 @@ def _grouped_records(
 ) -> Iterator[tuple[int, Any]]:
     wanted = [*columns.ids, columns.classes, columns.probabilities, *each_name(columns.outcome)]
     names = list(dict.fromkeys([*wanted, *settings.beside]))
-    found: dict[str, list[Any]] = {name: [] for name in names}
+    chunks: dict[str, list[Any]] = {name: [] for name in names}
     for batch in table.batches(names, _ROWS):
         for name in names:
-            found[name].append(batch.column(name))
-    arrays = {name: pa.chunked_array(parts) for name, parts in found.items()}
+            chunks[name].append(batch.column(name))
+    arrays = {name: pa.chunked_array(parts) for name, parts in chunks.items()}
     ids = _one_column([arrays[name].cast(pa.string()) for name in columns.ids]).dictionary_encode()
     if ids.null_count:
         row = int(np.argmax(np.asarray(ids.indices.is_null())))
@@ -223,16 +223,16 @@ def find_pairs(names: Sequence[str]) -> list[ColumnPairs]:
     """
     stems: dict[tuple[str, str], dict[int, str]] = {}
     for name in names:
-        found = _NUMBERED.fullmatch(spoken(name))
-        if found is not None and len(found[2]) < 5:
-            stems.setdefault((found[1], found[3]), {})[int(found[2])] = name
+        match = _NUMBERED.fullmatch(spoken(name))
+        if match is not None and len(match[2]) < 5:
+            stems.setdefault((match[1], match[3]), {})[int(match[2])] = name
     several = {stem: columns for stem, columns in stems.items() if len(columns) > 1}
     values = [stem for stem in several if _WORDS & set("_".join(stem).split("_"))]
     classes = [stem for stem in several if stem not in values]
     return [
-        ColumnPairs(tuple(several[own][i] for i in order), tuple(several[other][i] for i in order))
-        for own, other in product(classes, values)
-        if several[own].keys() == several[other].keys() and (order := sorted(several[own]))
+        ColumnPairs(tuple(several[label][i] for i in order), tuple(several[other][i] for i in order))
+        for label, other in product(classes, values)
+        if several[label].keys() == several[other].keys() and (order := sorted(several[label]))
     ]
 
 
@@ -240,15 +240,15 @@ def is_paired(path: Path, settings: Reading) -> bool:
     """Whether a table has one set of such pairs, with texts for classes and probabilities beside them."""
     try:
         # Names are read at once, and rows of most tables need not be.
-        found = find_pairs(SourceTable.of_file(path, settings).schema.names)
-        if len(found) != 1:
+        pairs = find_pairs(SourceTable.of_file(path, settings).schema.names)
+        if len(pairs) != 1:
             return False
         records = [mapping(record) for _, record in open_stream(path, settings).head(_HEAD)]
     except InputError:
         return False
     labels, cells = (
         [record.get(name) for record in records for name in names if not is_blank(record.get(name))]
-        for names in (found[0].classes, found[0].values)
+        for names in (pairs[0].classes, pairs[0].values)
     )
     texts = bool(labels) and any(isinstance(label, str) and number_of(label) is None for label in labels)
     return texts and bool(cells) and all(number_of(cell) is not None for cell in cells)
@@ -258,8 +258,8 @@ def paired_table(path: Path, settings: Reading) -> tuple[RecordStream, Reading]:
     """A record per row, and the settings that read them."""
     stream = open_stream(path, settings)
     head = [mapping(record) for _, record in stream.head(_HEAD)]
-    found = find_pairs([str(name) for name in head[0]]) if head else []
-    if len(found) != 1:
+    pairs = find_pairs([str(name) for name in head[0]]) if head else []
+    if len(pairs) != 1:
         columns = ", ".join(show(str(name)) for name in (head[0] if head else ()))
         raise InputError(
             "must have one set of columns such as t1, t1_prob, t2, t2_prob",
@@ -268,10 +268,10 @@ def paired_table(path: Path, settings: Reading) -> tuple[RecordStream, Reading]:
             found=f"the columns are {columns}",
             source=stream.source,
         )
-    numbers = [number_of(record.get(name)) for record in head for name in found[0].values]
+    numbers = [number_of(record.get(name)) for record in head for name in pairs[0].values]
     known = [number for number in numbers if number is not None]
     logarithms = bool(known) and max(known) <= 0 and min(known) < 0
-    return RecordStream(stream.source, stream.word, _paired_records(stream, found[0], logarithms)), settings
+    return RecordStream(stream.source, stream.word, _paired_records(stream, pairs[0], logarithms)), settings
 
 
 def _paired_records(stream: RecordStream, pairs: ColumnPairs, logarithms: bool) -> Iterator[tuple[int, Any]]:
@@ -343,12 +343,14 @@ def wide_table(path: Path, settings: Reading) -> tuple[RecordStream, Reading]:
     logarithms = _are_logarithms(stream, columns)
     if settings.names is None:
         _refuse_others(stream, {*columns, *beside}, logarithms)
-    found = replace(settings, target=roles.target)
+    changed = replace(settings, target=roles.target)
     if settings.n_classes is None:
         # Rows to be normalized also hold other tokens, whose probability is not that of a blank cell.
         others = "omit" if settings.normalize else settings.others
-        found = replace(found, classes=tuple(classes), others=others)
-    return RecordStream(stream.source, stream.word, _wide_records(stream, columns, beside, logarithms)), found
+        changed = replace(changed, classes=tuple(classes), others=others)
+    return RecordStream(
+        stream.source, stream.word, _wide_records(stream, columns, beside, logarithms)
+    ), changed
 
 
 def _source(path: Path, settings: Reading) -> Source:

@@ -188,26 +188,26 @@ def notes(
 
     `assumed` is the number of names that occur, where these are taken as all classes.
     """
-    found = counted(counts, lists.n_rows, settings)
+    sentences = counted(counts, lists.n_rows, settings)
     if assumed is not None:
-        found.append(
+        sentences.append(
             f"The {assumed:,} names that occur are assumed to be all classes; penalized scores depend on "
             "their number. State the classes if there are more."
         )
     vocabulary = lists.vocabulary if y else None
     if vocabulary is not None and not vocabulary.complete and none_named(y, vocabulary):
-        found.append(
+        sentences.append(
             f"No list names any of the outcomes, such as {show(y[0])}; the lists name "
             f"{some(vocabulary.names)}."
         )
     elif vocabulary is not None and len(y) >= _ENOUGH:
         likeliest = tuple(map(vocabulary.name, np.unique(lists.truncate(1).classes).tolist()))
         if none_named(y, ClassVocabulary(likeliest, complete=False)):
-            found.append(
+            sentences.append(
                 f"No outcome, such as {show(y[0])}, is the likeliest class of any list; these are "
                 f"{some(likeliest)}. Another token may hold the answer (position, after)."
             )
-    return tuple(found)
+    return tuple(sentences)
 
 
 def counted(counts: Mapping[str, float], n_rows: int, settings: Reading) -> list[str]:
@@ -228,36 +228,36 @@ def counted(counts: Mapping[str, float], n_rows: int, settings: Reading) -> list
         "lacking": f"Lists that lack a class: {{}} {n}. After division a missing class has probability zero.",
     }
     merge_variants = settings.merge_variants
-    found = [text.format(f"{counts[name]:,}") for name, text in texts.items() if counts.get(name)]
+    sentences = [text.format(f"{counts[name]:,}") for name, text in texts.items() if counts.get(name)]
     if counts.get("divided"):
         sums = counts["smallest_sum"], counts["largest_sum"]
-        found.append(Rescaled(n_rows, int(counts["divided"]), *sums).said("lists"))
+        sentences.append(Rescaled(n_rows, int(counts["divided"]), *sums).said("lists"))
     if counts.get("entries_omitted"):
-        found.append(
+        sentences.append(
             f"Entries left out, because they are not among the classes: {counts['entries_omitted']:,}, with "
             f"{counts.get('probability_omitted', 0.0) / n_rows:.3g} of the probability on average."
         )
     if merge_variants is not None:
         merged, where = counts.get("entries_merged", 0), counts.get("lists_merged", 0)
         share = counts.get("probability_merged", 0.0) / n_rows
-        found.append(
+        sentences.append(
             f"Entries merged with others ({RULES[merge_variants]}): {merged:,} in {where:,} {n}, with "
             f"{share:.3g} of the probability on average."
         )
-    return found
+    return sentences
 
 
 def added(counts: Iterable[Mapping[str, float]]) -> dict[str, float]:
     """The counts of several parts as those of all."""
-    found: dict[str, float] = {}
+    sums: dict[str, float] = {}
     for part in counts:
         for name, value in part.items():
-            if name not in found:
-                found[name] = value
+            if name not in sums:
+                sums[name] = value
             else:
                 join = _JOINED.get(name)
-                found[name] = found[name] + value if join is None else join(found[name], value)
-    return found
+                sums[name] = sums[name] + value if join is None else join(sums[name], value)
+    return sums
 
 
 def ungrouped_questions(n_rows: int, n_questions: int) -> str:

@@ -234,20 +234,20 @@ def _helm(path: Path) -> LogRecords:
         instance = mapping(mapping(state).get("instance"))
         if not instance.get("perturbation"):
             states.setdefault(_place(instance.get("id"), state), state)
-    found = [each for each in sequence(json_document(stats_path)) if HELM.fits(each)]
-    plain = [each for each in found if not each.get("perturbation")]
+    graded = [record for record in sequence(json_document(stats_path)) if HELM.fits(record)]
+    plain = [record for record in graded if not record.get("perturbation")]
     if not plain:
         raise _no_log(stats_path, "no instance has statistics")
     about = mapping(document.get("adapter_spec")) or mapping(
         _beside(path.with_name(_SPEC)).get("adapter_spec")
     )
-    perturbed = len(found) - len(plain)
+    perturbed = len(graded) - len(plain)
     notes = (f"Perturbed instances, not read: {perturbed:,}.",) if perturbed else ()
     return LogRecords(
         str(path),
         "instance",
         HELM,
-        enumerate({**each, "state": states.get(_place(each["instance_id"], each))} for each in plain),
+        enumerate({**record, "state": states.get(_place(record["instance_id"], record))} for record in plain),
         model=_text(about.get("model")) or _text(about.get("model_deployment")),
         # Runs are called mmlu:subject=law,model=openai_gpt2.
         task=re.sub(r",?model=[^,]*$", "", path.parent.name) or None,

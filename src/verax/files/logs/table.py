@@ -88,24 +88,24 @@ class _Rows:
     def __len__(self) -> int:
         return len(self.answers)
 
-    def add(self, found: Graded, log: LogRecords, number: int) -> None:
+    def add(self, answer: Graded, log: LogRecords, number: int) -> None:
         """Add an answer; that of another filter adds its metrics to the row of the question."""
-        task = found.task or log.task
-        epoch = found.epoch or 1
-        place = self._places.get((log.model, task, found.id, epoch))
+        task = answer.task or log.task
+        epoch = answer.epoch or 1
+        place = self._places.get((log.model, task, answer.id, epoch))
         while place is not None:
             before = self.answers[place]
-            if self.logs[place] is not log or not _may_repeat(before, found):
-                raise self._twice(place, found, f"{log.word} {number}", log)
-            if not before.grades.keys() & found.grades.keys():
-                before.grades = {**before.grades, **found.grades}
-                before.by_metric |= found.by_metric
+            if self.logs[place] is not log or not _may_repeat(before, answer):
+                raise self._twice(place, answer, f"{log.word} {number}", log)
+            if not before.grades.keys() & answer.grades.keys():
+                before.grades = {**before.grades, **answer.grades}
+                before.by_metric |= answer.by_metric
                 return
             # The log does not number repeats.
             epoch += 1
-            place = self._places.get((log.model, task, found.id, epoch))
-        self._places[log.model, task, found.id, epoch] = len(self.answers)
-        self.answers.append(found)
+            place = self._places.get((log.model, task, answer.id, epoch))
+        self._places[log.model, task, answer.id, epoch] = len(self.answers)
+        self.answers.append(answer)
         self.logs.append(log)
         self.tasks.append(task)
         self.epochs.append(epoch)
@@ -123,33 +123,33 @@ class _Rows:
 
         Metrics call answers wrong that could not be graded.
         """
-        found = [
+        grades = [
             None if metric is None else answer.grades.get(metric)
             for answer, metric in zip(self.answers, self.graded_by, strict=True)
         ]
         if keep:
-            return found
+            return grades
         overruled = [
             place
             for place, answer in enumerate(self.answers)
-            if answer.status is not None and found[place] is not None
+            if answer.status is not None and grades[place] is not None
         ]
         self.n_overruled = len(overruled)
         for place in overruled:
-            found[place] = None
-        return found
+            grades[place] = None
+        return grades
 
-    def _twice(self, place: int, found: Graded, where: str, log: LogRecords) -> InputError:
+    def _twice(self, place: int, answer: Graded, where: str, log: LogRecords) -> InputError:
         before, task = self.logs[place].source, self.tasks[place]
         of = f" of task {show(task)}" if task else ""
-        number = f", epoch {found.epoch}," if found.epoch is not None else ""
+        number = f", epoch {answer.epoch}," if answer.epoch is not None else ""
         also = "" if before == log.source else f", and so does {before}"
         return InputError(
             "must have every id once per model, task and epoch",
             argument="id",
             kind="label",
-            found=f"{where} has the id {show(found.id)}{number}{of} again{also}",
-            values=[found.id],
+            found=f"{where} has the id {show(answer.id)}{number}{of} again{also}",
+            values=[answer.id],
             source=log.source,
             remedies=[
                 Remedy(
@@ -161,9 +161,9 @@ class _Rows:
         )
 
 
-def _may_repeat(before: Graded, found: Graded) -> bool:
+def _may_repeat(before: Graded, answer: Graded) -> bool:
     """Whether two answers may be to one question: the same content, and no numbers of their own."""
-    return before.same == found.same and before.epoch is None and found.epoch is None
+    return before.same == answer.same and before.epoch is None and answer.epoch is None
 
 
 def read_log(
@@ -188,8 +188,8 @@ def read_log(
     EvalLog
         The answers, a row each.
     """
-    found = logs_named(path)
-    if not found:
+    named = logs_named(path)
+    if not named:
         raise InputError(
             "must be an evaluation log, or a folder of them",
             argument="path",
@@ -197,7 +197,7 @@ def read_log(
             found=f"{show(str(path), 200)} holds none",
             remedies=[Remedy("Known are Inspect, lm-evaluation-harness, HELM, OLMES and OpenAI evals logs.")],
         )
-    logs = [open_log(*each) for each in found]
+    logs = [open_log(file, shape) for file, shape in named]
     shapes = dict.fromkeys(log.shape.name for log in logs)
     rows = _Rows()
     with _without_collections():
@@ -271,15 +271,15 @@ def _read_into(rows: _Rows, log: LogRecords, grade: str | None, *, questions: bo
 def logs_named(path: Any) -> list[tuple[Path, Any]]:
     """The logs among the files that a path, a pattern, a folder or a list names, each with its kind."""
     named = files_named(path)
-    found: dict[Path, Any] = {}
-    for each in [] if named is None else named[0]:
-        for file in _below(each):
+    logs: dict[Path, Any] = {}
+    for root in [] if named is None else named[0]:
+        for file in _below(root):
             kind = kind_of_log(file)
             # The two files of a HELM run are one log.
             key = file.parent if kind is not None and kind.name == "helm" else file
             if kind is not None:
-                found.setdefault(key, (file, kind))
-    return list(found.values())
+                logs.setdefault(key, (file, kind))
+    return list(logs.values())
 
 
 def _below(path: Path) -> Iterator[Path]:
@@ -367,8 +367,10 @@ def _table(rows: _Rows, grades: list[float | None]) -> Any:
     """All columns; names that are taken are preceded by what they are."""
     answers = rows.answers
     values = {
-        **{name: [getattr(each, name) for each in answers] for name in ("id", "answer", "gold", "status")},
-        "confidence": [each.confidence for each in answers],
+        **{
+            name: [getattr(answer, name) for answer in answers] for name in ("id", "answer", "gold", "status")
+        },
+        "confidence": [answer.confidence for answer in answers],
         "model": [log.model for log in rows.logs],
         "task": rows.tasks,
         "epoch": rows.epochs,
@@ -378,11 +380,11 @@ def _table(rows: _Rows, grades: list[float | None]) -> Any:
         name: pa.array(values[name], _TYPES[name]) if name in _TYPES else _texts(values[name])
         for name in COLUMNS
     }
-    fields = dict.fromkeys(name for each in answers for name in each.about)
-    metrics = {name: [each.grades.get(name) for each in answers] for name in rows.metrics}
-    about = {name: [each.about.get(name) for each in answers] for name in fields}
-    for kind, found in (("metric", metrics), ("metadata", about)):
-        for name, cells in found.items():
+    fields = dict.fromkeys(name for answer in answers for name in answer.about)
+    metrics = {name: [answer.grades.get(name) for answer in answers] for name in rows.metrics}
+    about = {name: [answer.about.get(name) for answer in answers] for name in fields}
+    for kind, named in (("metric", metrics), ("metadata", about)):
+        for name, cells in named.items():
             called = _encodable(name)
             while called in columns:
                 called = f"{kind}.{called}"
@@ -418,7 +420,7 @@ def _encodable(text: str) -> str:
 def _notes(rows: _Rows, logs: Sequence[LogRecords], *, chosen: bool) -> Iterator[str]:
     for log in logs:
         yield from log.notes
-    statuses = Counter(each.status for each in rows.answers if each.status)
+    statuses = Counter(answer.status for answer in rows.answers if answer.status)
     if statuses and not chosen:
         reasons = join([f"{statuses[name]:,} {name}" for name in STATUSES if statuses[name]])
         yield f"Answers not graded: {statuses.total():,} of {len(rows):,} ({reasons})."
@@ -435,5 +437,5 @@ def _notes(rows: _Rows, logs: Sequence[LogRecords], *, chosen: bool) -> Iterator
     if rows.of_all and not chosen:
         yield f"Metrics of all answers together, not read: {_some(list(rows.of_all), 8)}."
     if max(rows.epochs) > 1:
-        n = len(set(zip(rows.tasks, (each.id for each in rows.answers), strict=True)))
+        n = len(set(zip(rows.tasks, (answer.id for answer in rows.answers), strict=True)))
         yield f"The {len(rows):,} answers are to {n:,} questions, which are repeated."

@@ -63,17 +63,17 @@ def _bad_line(path: str, number: int, why: str) -> InputError:
 
 
 def _unreadable(path: str | PathLike[str], why: str) -> InputError:
-    found = f"{show(str(path))} is not: {why}"
-    return InputError("must name a file that can be read", argument="rows", kind="file", found=found)
+    problem = f"{show(str(path))} is not: {why}"
+    return InputError("must name a file that can be read", argument="rows", kind="file", found=problem)
 
 
 def confidences_of(row: Any, number: int, position: int = 0) -> dict[Hashable, float]:
     """One row as {token: probability}."""
     try:
         listed = read_tokens(row, Choices(position))
-        found = dict(zip(listed.labels, listed.values, strict=True))
-        if len(found) < len(listed.labels):
+        confidences = dict(zip(listed.labels, listed.values, strict=True))
+        if len(confidences) < len(listed.labels):
             raise repeated(listed.labels)
     except RecordError as problem:
         raise problem.at(f"row {number}", number) from None
-    return found
+    return confidences

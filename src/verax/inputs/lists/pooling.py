@@ -60,7 +60,7 @@ def combine(
     """
     given = _several(lists)
     pooled = Pool.of(as_lists(given)).pooled(shares(weights, len(given)), pool)
-    return pooled if any(isinstance(each, TopLists) for each in given) else pooled.padded()
+    return pooled if any(isinstance(forecasts, TopLists) for forecasts in given) else pooled.padded()
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Pool:
         vocabulary, codes = _common_codes(given)
         n, m = given[0].shape
         span = 1 + max((int(c.max()) for c in codes if c.size), default=0)
-        row_of = [np.repeat(np.arange(n), each.lengths) for each in given]
+        row_of = [np.repeat(np.arange(n), lists.lengths) for lists in given]
         # Every (row, class) that someone lists, once, in the order of the rows.
         if n * span < 2**62:
             keys = [row * span + code for row, code in zip(row_of, codes, strict=True)]
@@ -104,11 +104,11 @@ class Pool:
         else:
             both = np.stack([np.concatenate(row_of), np.concatenate(codes)])
             (rows, classes), place = np.unique(both, axis=1, return_inverse=True)
-        rest = np.column_stack([each.proxy for each in given])
+        rest = np.column_stack([lists.proxy for lists in given])
         says = rest[rows]
         start = 0
-        for i, (each, code) in enumerate(zip(given, codes, strict=True)):
-            says[place.reshape(-1)[start : start + code.size], i] = each.confidences
+        for i, (lists, code) in enumerate(zip(given, codes, strict=True)):
+            says[place.reshape(-1)[start : start + code.size], i] = lists.confidences
             start += code.size
         return cls(
             rows,
@@ -118,8 +118,8 @@ class Pool:
             np.bincount(rows, minlength=n),
             m,
             vocabulary,
-            max(each.tolerance for each in given),
-            max(each.slack for each in given),
+            max(lists.tolerance for lists in given),
+            max(lists.slack for lists in given),
         )
 
     def values(self, weights: Floats, pool: PoolKind) -> tuple[Floats, Floats]:
@@ -169,7 +169,9 @@ def _several(given: object) -> list[Any]:
     )
     apart = isinstance(given, Iterable) and not one
     several = list(given) if apart and isinstance(given, Iterable) else []
-    if not several or not all(isinstance(each, TopLists) or hasattr(each, "shape") for each in several):
+    if not several or not all(
+        isinstance(forecasts, TopLists) or hasattr(forecasts, "shape") for forecasts in several
+    ):
         raise InputError(
             f"must hold the TopLists or the arrays of at least one forecaster, not {show(given)}",
             argument="lists",
@@ -184,19 +186,21 @@ def as_lists(given: Iterable[Any], **form: Any) -> list[TopLists]:
     Full distributions are lists of all classes; `form` says how they are written.
     """
     lists = []
-    for each in given:
-        if isinstance(each, TopLists):
-            lists.append(each)
+    for forecasts in given:
+        if isinstance(forecasts, TopLists):
+            lists.append(forecasts)
             continue
-        raw = to_array(each, "p")[0]
-        lists.append(TopLists.from_probabilities(each, int(raw.shape[1]) if raw.ndim == 2 else 2, **form))
+        raw = to_array(forecasts, "p")[0]
+        lists.append(
+            TopLists.from_probabilities(forecasts, int(raw.shape[1]) if raw.ndim == 2 else 2, **form)
+        )
     _check_same_problem(lists)
     return lists
 
 
 def _check_same_problem(lists: Sequence[TopLists]) -> None:
     """Refuse lists that are not over the same rows and classes."""
-    shapes = {each.shape for each in lists}
+    shapes = {top_lists.shape for top_lists in lists}
     if len(shapes) > 1:
         shown = ", ".join(f"{n} lists over {m} classes" for n, m in sorted(shapes))
         raise InputError(
@@ -205,11 +209,15 @@ def _check_same_problem(lists: Sequence[TopLists]) -> None:
             kind="length",
             found=f"there are {shown}",
         )
-    kinds = {(type(each.vocabulary), getattr(each.vocabulary, "labels", None)) for each in lists}
-    names = {
-        each.vocabulary.names for each in lists if each.vocabulary is not None and each.vocabulary.complete
+    kinds = {
+        (type(top_lists.vocabulary), getattr(top_lists.vocabulary, "labels", None)) for top_lists in lists
     }
-    complete = {each.vocabulary is not None and each.vocabulary.complete for each in lists}
+    names = {
+        top_lists.vocabulary.names
+        for top_lists in lists
+        if top_lists.vocabulary is not None and top_lists.vocabulary.complete
+    }
+    complete = {top_lists.vocabulary is not None and top_lists.vocabulary.complete for top_lists in lists}
     if len(kinds) > 1 or len(names) > 1 or len(complete) > 1:
         raise InputError("must name their classes in the same way", argument="lists", kind="label")
 
@@ -236,10 +244,10 @@ def _common_codes(lists: Sequence[TopLists]) -> tuple[ClassVocabulary | None, li
     """The codes of all lists in one vocabulary."""
     vocabulary = lists[0].vocabulary
     codes = [lists[0].classes]
-    for each in lists[1:]:
-        if vocabulary is None or each.vocabulary is None or vocabulary.complete:
-            codes.append(each.classes)
+    for top_lists in lists[1:]:
+        if vocabulary is None or top_lists.vocabulary is None or vocabulary.complete:
+            codes.append(top_lists.classes)
         else:
-            vocabulary, translated = vocabulary.translation(each.vocabulary)
-            codes.append(translated[each.classes])
+            vocabulary, translated = vocabulary.translation(top_lists.vocabulary)
+            codes.append(translated[top_lists.classes])
     return vocabulary, codes

@@ -79,14 +79,14 @@ class _Scratch:
         self._slots = module.no_slots()
         self._twice, self._which = np.zeros(_AT_ONCE, np.bool_), np.zeros(_AT_ONCE, np.int64)
 
-    def order(self, own: Ints, codes: Ints, values: Floats) -> int:
+    def order(self, offsets: Ints, codes: Ints, values: Floats) -> int:
         """Write the lists that begin at `own` with the most confident class first; how many entries moved."""
         given = self._lists.classes, self._lists.confidences
         if self._length is None:
-            self._module.order(*given, own, codes, values)
-            Ragged(*given, own).order_longer(self._module.MOST_PACKED, codes, values)
+            self._module.order(*given, offsets, codes, values)
+            Ragged(*given, offsets).order_longer(self._module.MOST_PACKED, codes, values)
             return 0
-        n, start = own.size - 1, int(own[0])
+        n, start = offsets.size - 1, int(offsets[0])
         keys = self._keys[:n]
         rising = int(self._module.pack(given[1], start, keys))
         if rising:
@@ -97,16 +97,18 @@ class _Scratch:
             codes[part], values[part] = given[0][part], given[1][part]
         return rising
 
-    def repeats(self, own: Ints, codes: Ints, values: Floats) -> int:
+    def repeats(self, offsets: Ints, codes: Ints, values: Floats) -> int:
         """How many of these lists have a class twice."""
         self._slots[:] = -1
-        n = own.size - 1
-        found = self._module.repeated(frozen(codes), own, self._twice[:n], self._which[:n], self._slots)
-        if not found:
+        n = offsets.size - 1
+        suspected = self._module.repeated(
+            frozen(codes), offsets, self._twice[:n], self._which[:n], self._slots
+        )
+        if not suspected:
             return 0
         # Long lists may have none after all.
         self._twice[:n] = False
-        return int(np.count_nonzero(Ragged(codes, values, own).rows(0, n).repeated()[0]))
+        return int(np.count_nonzero(Ragged(codes, values, offsets).rows(0, n).repeated()[0]))
 
 
 def _faulty(codes: Ints, values: Floats, n_codes: int, tolerance: float) -> bool:
@@ -187,14 +189,16 @@ class Ragged:
             scratch = _Scratch(self, module, length)
             for first in range(a, b, _AT_ONCE):
                 rows = slice(first, min(first + _AT_ONCE, b))
-                own = self.offsets[first : rows.stop + 1]
-                rising.append(scratch.order(own, codes, values))
+                offsets = self.offsets[first : rows.stop + 1]
+                rising.append(scratch.order(offsets, codes, values))
                 part = survey.taken(rows)
                 out = (part.total, part.unaccounted, part.kept, part.unaccounted_kept)
-                module.survey(values, own, m, off, *out)
+                module.survey(values, offsets, m, off, *out)
                 faulty.append(
-                    scratch.repeats(own, codes, values)
-                    or _faulty(codes[own[0] : own[-1]], values[own[0] : own[-1]], n_codes, tolerance)
+                    scratch.repeats(offsets, codes, values)
+                    or _faulty(
+                        codes[offsets[0] : offsets[-1]], values[offsets[0] : offsets[-1]], n_codes, tolerance
+                    )
                     or bool(part.total.max() > 1 + tolerance)
                     # Whether a list of all classes has less than all probability is for the checks to see.
                     or (full and bool(part.total.min() < 1 - tolerance))
@@ -313,10 +317,10 @@ class Ragged:
         for index in self.rectangles(among):
             codes = np.sort(self.classes[index], axis=1)
             same = codes[:, 1:] == codes[:, :-1]
-            found = np.flatnonzero(same.any(axis=1))
-            rows = self.row_of[index[found, 0]]
+            hits = np.flatnonzero(same.any(axis=1))
+            rows = self.row_of[index[hits, 0]]
             twice[rows] = True
-            which[rows] = codes[found, same[found].argmax(axis=1)]
+            which[rows] = codes[hits, same[hits].argmax(axis=1)]
         return twice, which
 
     def survey(self, n_classes: int, slack: float = 0.0) -> ListMasses:

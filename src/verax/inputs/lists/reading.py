@@ -252,21 +252,21 @@ def encode(
         if n_classes <= 2**63:
             return vocabulary, np.array(keys, np.int64)
     try:
-        found = ClassVocabulary(dict.fromkeys(keys), complete=False) if vocabulary is None else vocabulary
-        codes = found.codes(keys)
+        known = ClassVocabulary(dict.fromkeys(keys), complete=False) if vocabulary is None else vocabulary
+        codes = known.codes(keys)
     except TypeError:
         raise InputError(
             "must hold classes that can be looked up", argument=argument, kind="type", found="one is mutable"
         ) from None
     if (codes == UNLISTED).any():
-        first, names = int((codes == UNLISTED).argmax()), [show(name) for name in found.names[:3]]
-        shown = join(names) if len(found) <= 3 else f"{', '.join(names)}, ..."
+        first, names = int((codes == UNLISTED).argmax()), [show(name) for name in known.names[:3]]
+        shown = join(names) if len(known) <= 3 else f"{', '.join(names)}, ..."
         why = f"which is not among the names {shown}"
         advice = Remedy(
             "Give all names as the lists write them, or none: the lists then name the classes they list."
         )
         raise _no_class("classes that have a name", argument, first, keys, starts, why, advice)
-    return found, codes
+    return known, codes
 
 
 def _no_class(
@@ -569,7 +569,7 @@ def of_label_sets(
     """Given label sets."""
     known = LabelSets((), labels)
     rows = [_sets(row, number) for number, row in enumerate(_rows(sets, "sets"))]
-    numbers = known.numbers([each for row in rows for each in row], "sets")
+    numbers = known.numbers([label_set for row in rows for label_set in row], "sets")
     starts = offsets_of(np.array([len(row) for row in rows], np.int64))
     values: Any = np.ones(len(numbers))
     if confidences is not None:

@@ -277,9 +277,9 @@ class ListRows(CheckedRows):
         """Some of the rows, with their weights and groups."""
         lists, survey = self._lists.take(places), self._survey.taken(places)
         given = None if self.vocabulary is None else [self.outcome(row) for row in places.tolist()]
-        own: dict[str, Any] = {"part": True, "vocabulary": self.vocabulary, "given": given}
-        own["choices"] = None if self.choices is None else self.choices[places]
-        return ListRows(lists, survey, self.n_classes, self._y[places], weights, groups, **own)
+        options: dict[str, Any] = {"part": True, "vocabulary": self.vocabulary, "given": given}
+        options["choices"] = None if self.choices is None else self.choices[places]
+        return ListRows(lists, survey, self.n_classes, self._y[places], weights, groups, **options)
 
     def heads(self, k: int) -> ListRows:
         """The `k` most likely classes of every list; shorter lists stay as they are."""

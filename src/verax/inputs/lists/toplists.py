@@ -689,15 +689,15 @@ class TopLists:
 
 def _numbers_of_choices(choices: object) -> Ints:
     """The number of classes that each row can have."""
-    found = to_host(to_array(choices, "choices")[0])
-    if found.ndim != 1 or found.dtype.kind not in "iu":
+    numbers = to_host(to_array(choices, "choices")[0])
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
         raise InputError(
             "must be a whole number for each row",
             argument="choices",
             kind="type",
-            found=f"its shape is {found.shape} and its type {found.dtype}",
+            found=f"its shape is {numbers.shape} and its type {numbers.dtype}",
         )
-    return found.astype(np.int64)
+    return numbers.astype(np.int64)
 
 
 def _amount(argument: str, value: object) -> float:

@@ -173,25 +173,25 @@ def positions(y: object, n_classes: int, names: tuple[Hashable, ...] | None = No
 
 
 def match_outcomes(
-    own: ClassVocabulary | None, n_classes: int, y: object, classes: Any
+    vocabulary: ClassVocabulary | None, n_classes: int, y: object, classes: Any
 ) -> tuple[ClassVocabulary | None, Ints]:
     """What the codes of the outcomes stand for, and these; `classes` may name more than the lists do."""
     names = check_classes(classes, n_classes)
     if names is None:
-        return own, positions(y, n_classes) if own is None else own.outcomes(y)
-    if own is not None:
-        _check_names(own, names)
+        return vocabulary, positions(y, n_classes) if vocabulary is None else vocabulary.outcomes(y)
+    if vocabulary is not None:
+        _check_names(vocabulary, names)
     at = positions(y, n_classes, names)
-    if own is None or own.complete:
+    if vocabulary is None or vocabulary.complete:
         return ClassVocabulary(names, complete=True), at
-    codes = own.codes([names[i] for i in at.tolist()])
-    return ClassVocabulary(own.names, complete=False, order=names), codes
+    codes = vocabulary.codes([names[i] for i in at.tolist()])
+    return ClassVocabulary(vocabulary.names, complete=False, order=names), codes
 
 
-def _check_names(own: ClassVocabulary, names: tuple[Hashable, ...]) -> None:
+def _check_names(vocabulary: ClassVocabulary, names: tuple[Hashable, ...]) -> None:
     """Refuse names of all classes that are not those of the lists."""
-    unknown = set(own.names) - set(names)
-    if not own.spelled or unknown or (own.complete and own.names != names):
+    unknown = set(vocabulary.names) - set(names)
+    if not vocabulary.spelled or unknown or (vocabulary.complete and vocabulary.names != names):
         other = f"the lists name {show(min(unknown, key=repr))}" if unknown else "the lists have others"
         raise InputError("must be the classes of the lists", argument="classes", kind="label", found=other)
 
@@ -362,10 +362,10 @@ def most_likely_sets(q: Floats, k: int) -> tuple[list[int], Floats, Ints]:
         mode = int.from_bytes(packed[row].tobytes(), "little")
         flips = [bit_of[place] for place in order[row].tolist()]
         best_ones = itertools.islice(_best_first(mode, flips, odds[row].tolist()), min(k, sys.maxsize))
-        found = [(number, p) for number, ratio in best_ones if (p := ratio * float(best[row])) > 0]
-        lengths[row] = len(found)
-        numbers.extend(number for number, _ in found)
-        probabilities.extend(p for _, p in found)
+        ranked = [(number, p) for number, ratio in best_ones if (p := ratio * float(best[row])) > 0]
+        lengths[row] = len(ranked)
+        numbers.extend(number for number, _ in ranked)
+        probabilities.extend(p for _, p in ranked)
     return numbers, np.array(probabilities), lengths
 
 

@@ -36,9 +36,9 @@ def _read_tokens(record: Any, choices: Choices) -> Listed:
         return of_token(record)
     if "logprobs" not in record or isinstance(record["logprobs"], (int, float)):
         return of_logprobs(record, choices.position)
-    found = record["logprobs"]
-    nested = isinstance(found, Mapping) and not found.keys() & {"content", "tokens", "top_logprobs"}
-    return of_pairs(found.items()) if nested else of_logprobs(found, choices.position)
+    logprobs = record["logprobs"]
+    nested = isinstance(logprobs, Mapping) and not logprobs.keys() & {"content", "tokens", "top_logprobs"}
+    return of_pairs(logprobs.items()) if nested else of_logprobs(logprobs, choices.position)
 
 
 def flat_items(record: Any, choices: Choices) -> dict[Any, Any]:
@@ -123,20 +123,20 @@ def _scored(value: Any) -> Any:
 
 
 def _find_scored(record: Any) -> Any:
-    found = _scored(record)
-    if found is not None or not isinstance(record, Mapping):
-        return found
+    scored = _scored(record)
+    if scored is not None or not isinstance(record, Mapping):
+        return scored
     return next((inner for value in record.values() if (inner := _scored(value)) is not None), None)
 
 
 def _read_pipeline(record: Any, _: Choices) -> Listed:
-    found = _find_scored(record)
-    if found is None:
+    scored = _find_scored(record)
+    if scored is None:
         raise not_understood(record, "objects with 'label' and 'score'")
-    for each in found:
-        if not {"label", "score"} <= mapping(each).keys():
-            raise not_understood(each, "objects with 'label' and 'score'")
-    return of_numbers((each["label"], each["score"]) for each in found)
+    for entry in scored:
+        if not {"label", "score"} <= mapping(entry).keys():
+            raise not_understood(entry, "objects with 'label' and 'score'")
+    return of_numbers((entry["label"], entry["score"]) for entry in scored)
 
 
 def _field(record: Any, names: Iterable[str], kinds: Any) -> Any:
@@ -147,11 +147,11 @@ def _field(record: Any, names: Iterable[str], kinds: Any) -> Any:
 def fields_of_arrays(record: Any) -> tuple[str, ...]:
     """The fields of a record that hold classes and their numbers; none where there are none."""
     fields = mapping(record)
-    found = [
+    names = [
         next((name for name in known if isinstance(fields.get(name), (list, tuple))), None)
         for known in (NAMES, PROBABILITIES + LOGARITHMS)
     ]
-    return tuple(name for name in found if name is not None) if None not in found else ()
+    return tuple(name for name in names if name is not None) if None not in names else ()
 
 
 def _read_arrays(record: Any, _: Choices) -> Listed:
@@ -187,25 +187,25 @@ def _is_mapped(record: Any) -> bool:
 
 
 def _read_mapped(record: Any, choices: Choices) -> Listed:
-    found = _field(record, PROBABILITIES, Mapping)
-    if found is None:
+    probabilities = _field(record, PROBABILITIES, Mapping)
+    if probabilities is None:
         if not isinstance(record, Mapping):
             raise not_understood(record, "{class: probability}")
-        found = flat_items(record, choices)
-    return of_numbers(found.items())
+        probabilities = flat_items(record, choices)
+    return of_numbers(probabilities.items())
 
 
 def held(record: Any, columns: tuple[str, ...]) -> Any:
     """A record of a known shape from named fields: of classes and probabilities, or of the whole list."""
     try:
-        found = [value_at(record, column) for column in columns]
+        values = [value_at(record, column) for column in columns]
     except KeyError:
         raise not_understood(record, f"the fields {' and '.join(columns)}") from None
     if len(columns) == 1:
-        alone = isinstance(found[0], Mapping) and not _is_arrays(found[0]) and not _is_mapped(found[0])
-        return {PROBABILITIES[0]: found[0]} if alone else found[0]
+        alone = isinstance(values[0], Mapping) and not _is_arrays(values[0]) and not _is_mapped(values[0])
+        return {PROBABILITIES[0]: values[0]} if alone else values[0]
     logarithms = columns[1].rpartition(".")[2].lower() in LOGARITHMS
-    return {NAMES[0]: found[0], (LOGARITHMS if logarithms else PROBABILITIES)[0]: found[1]}
+    return {NAMES[0]: values[0], (LOGARITHMS if logarithms else PROBABILITIES)[0]: values[1]}
 
 
 PIPELINE = Shape(

@@ -140,16 +140,16 @@ def question_text(record: Any) -> str | None:
     >>> question_text({"input": [{"role": "user", "content": "Which planet?"}]})
     'Which planet?'
     """
-    found = _text_in(mapping(record))
-    if found is None:
+    text = _text_in(mapping(record))
+    if text is None:
         return None
-    line = " ".join(found.split())
+    line = " ".join(text.split())
     return line if len(line) <= _LONGEST else "..." + line[3 - _LONGEST :]
 
 
 def _text_in(fields: Mapping[Any, Any]) -> str | None:
     for name in _FIELDS:
-        text = _said(fields.get(name))
+        text = _text_of(fields.get(name))
         if text:
             return text
     for name in _WITHIN:
@@ -157,22 +157,22 @@ def _text_in(fields: Mapping[Any, Any]) -> str | None:
         text = _text_in(inner) if inner else None
         if text:
             return text
-    messages = _said(fields.get("messages"))
-    return messages or _said(mapping(mapping(fields.get("arguments")).get("gen_args_0")).get("arg_0"))
+    messages = _text_of(fields.get("messages"))
+    return messages or _text_of(mapping(mapping(fields.get("arguments")).get("gen_args_0")).get("arg_0"))
 
 
-def _said(value: Any) -> str | None:
+def _text_of(value: Any) -> str | None:
     """A text, that of an object, or what the last user message of a conversation says."""
     if isinstance(value, str):
         return value.strip() or None
     if isinstance(value, Mapping):
-        return _said(value.get("text"))
-    messages = [mapping(each) for each in sequence(value)]
-    asked = [message for message in messages if message.get("role") == "user"]
-    if not asked:
+        return _text_of(value.get("text"))
+    messages = [mapping(item) for item in sequence(value)]
+    from_user = [message for message in messages if message.get("role") == "user"]
+    if not from_user:
         return None
-    content = asked[-1].get("content")
+    content = from_user[-1].get("content")
     if isinstance(content, str):
-        return _said(content)
+        return _text_of(content)
     parts = [mapping(part).get("text") for part in sequence(content)]
-    return _said(" ".join(part for part in parts if isinstance(part, str)))
+    return _text_of(" ".join(part for part in parts if isinstance(part, str)))

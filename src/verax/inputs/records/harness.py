@@ -32,21 +32,23 @@ _LENGTHS: dict[str, Callable[[str], int]] = {"acc_norm": len, "acc_bytes": lambd
 
 def pairs_of(record: Any) -> Any:
     """A (log-likelihood, is greedy) pair per choice, given the question; None for tasks of other kinds."""
-    found = _all_pairs(record)
-    if found is None:
+    pairs = _all_pairs(record)
+    if pairs is None:
         return None
-    places = _conditional(record, len(found))
-    return found if len(places) == len(found) else [found[place] for place in places]
+    places = _conditional(record, len(pairs))
+    return pairs if len(places) == len(pairs) else [pairs[place] for place in places]
 
 
 def _all_pairs(record: Any) -> Any:
     """A pair per request, also for those without the question."""
     fields = mapping(record)
-    found = sequence(fields.get("filtered_resps"))
-    if _are_pairs(found):
-        return found
-    found = [each[0] if len(sequence(each)) == 1 else None for each in sequence(fields.get("resps"))]
-    return found if _are_pairs(found) else None
+    pairs = sequence(fields.get("filtered_resps"))
+    if _are_pairs(pairs):
+        return pairs
+    pairs = [
+        response[0] if len(sequence(response)) == 1 else None for response in sequence(fields.get("resps"))
+    ]
+    return pairs if _are_pairs(pairs) else None
 
 
 def _conditional(record: Any, n: int) -> range:
@@ -78,12 +80,12 @@ def _last_context(fields: Mapping[Any, Any]) -> bool:
     return bool(last and first(last[0]))
 
 
-def _are_pairs(found: Any) -> bool:
+def _are_pairs(pairs: Any) -> bool:
     # A loop, because this is asked of every record.
-    for pair in found:
+    for pair in pairs:
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
             return False
-    return bool(found)
+    return bool(pairs)
 
 
 def log_likelihood(pair: Any) -> float:
@@ -101,11 +103,16 @@ def _requests(record: Any) -> list[tuple[str, str]] | None:
     """The context and the text of every request; None where they are not there."""
     arguments: Any = mapping(record).get("arguments")
     if isinstance(arguments, dict):
-        found = [(mapping(each).get("arg_0"), mapping(each).get("arg_1")) for each in arguments.values()]
+        requests = [
+            (mapping(request).get("arg_0"), mapping(request).get("arg_1")) for request in arguments.values()
+        ]
     else:
-        found = [tuple(each[:2]) if len(sequence(each)) > 1 else (None, None) for each in sequence(arguments)]
-    known = [(str(context), text) for context, text in found if isinstance(text, str)]
-    return known if known and len(known) == len(found) else None
+        requests = [
+            tuple(request[:2]) if len(sequence(request)) > 1 else (None, None)
+            for request in sequence(arguments)
+        ]
+    known = [(str(context), text) for context, text in requests if isinstance(text, str)]
+    return known if known and len(known) == len(requests) else None
 
 
 def choice_of(record: Any, place: int, n: int) -> str | None:
@@ -131,10 +138,10 @@ def position_of(target: Any, texts: tuple[str, ...] | None, n: int) -> Hashable 
     if isinstance(target, int) and not isinstance(target, bool):
         return target if 0 <= target < n else None
     stripped = [text.strip() for text in texts or ()]
-    said = str(target).strip()
-    places = [i for i, text in enumerate(stripped) if text == said]
+    text = str(target).strip()
+    places = [i for i, choice in enumerate(stripped) if choice == text]
     # Texts of many digits are no numbers of choices, and may be too long to convert.
-    number = int(said) if said.isdecimal() and len(said) <= 18 and int(said) < n else None
+    number = int(text) if text.isdecimal() and len(text) <= 18 and int(text) < n else None
     if number is not None and places not in ([], [number]):
         # The number of one choice is the text of another.
         return None
@@ -218,8 +225,8 @@ def _check_one_right(record: Any, texts: tuple[str, ...] | None) -> None:
 def _outcome_of(record: Any, target: Any) -> Hashable:
     """The number of the choice that is right."""
     n = len(pairs_of(record) or ())
-    found = position_of(target, choices_of(record), n)
-    if found is None:
+    place = position_of(target, choices_of(record), n)
+    if place is None:
         counted = str(target).strip() == str(n)
         from_one = Remedy("Subtract 1 from targets that count from 1.")
         raise RecordError(
@@ -231,7 +238,7 @@ def _outcome_of(record: Any, target: Any) -> Hashable:
             values=[target],
             remedies=[from_one if counted else SKIP],
         )
-    return found
+    return place
 
 
 def _question_of(record: Any) -> Hashable | None:

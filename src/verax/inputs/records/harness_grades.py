@@ -46,23 +46,23 @@ def _metrics(record: Mapping[Any, Any]) -> tuple[dict[str, float], tuple[str, ..
     """
     named, kind = record.get("metrics"), record.get("filter")
     if isinstance(named, (list, tuple)):
-        found = {name: record[name] for name in named if isinstance(name, str) and name in record}
+        values = {name: record[name] for name in named if isinstance(name, str) and name in record}
     elif isinstance(named, Mapping):
-        found = {str(name): value for name, value in named.items()}
+        values = {str(name): value for name, value in named.items()}
     else:
-        found = {str(name): value for name, value in record.items() if name not in _FIELDS}
+        values = {str(name): value for name, value in record.items() if name not in _FIELDS}
     end = f",{kind}" if isinstance(kind, str) and kind not in ("", "none") else ""
-    called = {name if not end or name.endswith(end) else name + end: value for name, value in found.items()}
+    called = {name if not end or name.endswith(end) else name + end: value for name, value in values.items()}
     numbers = {
         name: number for name, value in called.items() if (number := number_or_none(value)) is not None
     }
     return numbers, tuple(name for name, value in called.items() if isinstance(value, (list, tuple)))
 
 
-def _said(record: Mapping[Any, Any]) -> Any:
+def _generated(record: Mapping[Any, Any]) -> Any:
     """The generated answer behind a filter; None where there is none."""
-    found = first(record.get("filtered_resps"))
-    return first(found) if isinstance(found, (list, tuple)) else found
+    responses = first(record.get("filtered_resps"))
+    return first(responses) if isinstance(responses, (list, tuple)) else responses
 
 
 def _chosen(values: Sequence[float] | None, texts: Callable[[int], str | None]) -> tuple[Any, float | None]:
@@ -82,11 +82,10 @@ def _choices(record: Any, pairs: Any, metrics: Iterable[str]) -> dict[str, Any]:
         numbers = {name: values_for(name.partition(",")[0], record, values) for name in ("", *metrics)}
     except RecordError:
         return {}
-    found = {
-        name: _chosen(own, lambda place: choice_of(record, place, len(values)))
-        for name, own in numbers.items()
+    return {
+        name: (*_chosen(scores, lambda place: choice_of(record, place, len(values))), None)
+        for name, scores in numbers.items()
     }
-    return {name: (*own, None) for name, own in found.items()}
 
 
 def _gold(record: Any, target: Any, n: int) -> str | None:
@@ -96,10 +95,10 @@ def _gold(record: Any, target: Any, n: int) -> str | None:
     return text_or_none(target) if text is None else text.strip()
 
 
-def _status(record: Mapping[Any, Any], said: Any) -> str | None:
-    if said == _INVALID:
+def _status(record: Mapping[Any, Any], answer: Any) -> str | None:
+    if answer == _INVALID:
         return "unparsable"
-    raw = first(first(record.get("resps"))) if record.get("resps") is not None else said
+    raw = first(first(record.get("resps"))) if record.get("resps") is not None else answer
     return "empty" if isinstance(raw, str) and not raw.strip() else None
 
 
@@ -111,8 +110,8 @@ def read_harness(record: Any) -> Graded:
     by_metric = {} if pairs is None else _choices(record, pairs, grades)
     answer, confidence, status = by_metric.pop("", (None, None, None))
     if answer is None:
-        said = _said(fields)
-        answer, status = text_or_none(said), _status(fields, said)
+        text = _generated(fields)
+        answer, status = text_or_none(text), _status(fields, text)
         # What a strict filter does not find is wrong by the definition of its metric.
         strict = status == "unparsable" and _STRICT in str(fields.get("filter"))
         by_metric = dict.fromkeys(grades, (answer, None, None if strict else status))
@@ -159,10 +158,10 @@ def read_olmes(record: Any) -> Graded:
     if len(outputs) > 1 and values_by("", outputs) is not None:
         chosen = {name: _chosen(values_by(name, outputs), lambda _: None) for name in ("", *numbers)}
         answer, confidence = chosen.pop("")
-        by_metric = {name: (*own, None) for name, own in chosen.items()}
+        by_metric = {name: (*choice, None) for name, choice in chosen.items()}
     else:
-        said = mapping(outputs[0])
-        answer = text_or_none(metrics.get("model_answer", said.get("continuation")))
+        output = mapping(outputs[0])
+        answer = text_or_none(metrics.get("model_answer", output.get("continuation")))
     native = fields.get("native_id")
     return Graded(
         str(fields["doc_id"]),
@@ -179,8 +178,8 @@ def read_olmes(record: Any) -> Graded:
 
 
 def _olmes_status(numbers: Mapping[str, float | None], outputs: Any) -> str | None:
-    said = mapping(outputs[0]).get("continuation")
-    if isinstance(said, str) and not said.strip():
+    text = mapping(outputs[0]).get("continuation")
+    if isinstance(text, str) and not text.strip():
         return "empty"
     return None if numbers else "error"
 

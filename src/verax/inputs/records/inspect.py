@@ -48,10 +48,10 @@ def _number(value: Any) -> float | None:
 
 def _scores(record: Mapping[Any, Any]) -> dict[str, Mapping[Any, Any]]:
     """The score of every scorer; older logs have one without a name."""
-    found = mapping(record.get("scores"))
-    if not found and isinstance(record.get("score"), Mapping):
-        found = {"score": record["score"]}
-    return {name if type(name) is str else str(name): mapping(score) for name, score in found.items()}
+    scores = mapping(record.get("scores"))
+    if not scores and isinstance(record.get("score"), Mapping):
+        scores = {"score": record["score"]}
+    return {name if type(name) is str else str(name): mapping(score) for name, score in scores.items()}
 
 
 def _grades(scores: Mapping[str, Mapping[Any, Any]]) -> dict[str, float | None]:
@@ -81,8 +81,8 @@ def _status(record: Mapping[Any, Any], scores: Mapping[str, Mapping[Any, Any]]) 
     for score in scores.values():
         if score.get("value") == _NO_ANSWER:
             return "empty"
-    said = output.get("completion", None if not choice else mapping(choice.get("message")).get("content"))
-    if isinstance(said, str) and not said.strip() and choice.get("stop_reason") != "tool_calls":
+    text = output.get("completion", None if not choice else mapping(choice.get("message")).get("content"))
+    if isinstance(text, str) and not text.strip() and choice.get("stop_reason") != "tool_calls":
         return "empty"
     return None
 
@@ -96,31 +96,31 @@ def _check_letters(record: Mapping[Any, Any]) -> None:
     letters = string.ascii_uppercase[: len(choices)]
     if isinstance(target, str) and target in letters:
         return
-    for each in [target] if isinstance(target, str) else sequence(target):
+    for answer in [target] if isinstance(target, str) else sequence(target):
         wrong = (
-            isinstance(each, str)
-            and len(each) == 1
-            and each in string.ascii_uppercase
-            and each not in letters
+            isinstance(answer, str)
+            and len(answer) == 1
+            and answer in string.ascii_uppercase
+            and answer not in letters
         )
-        if wrong and each not in choices:
+        if wrong and answer not in choices:
             raise RecordError(
                 f"must have one of the letters {letters[0]} to {letters[-1]} as its target, one per choice",
-                f"has the target {show(each)} and {len(choices)} choices",
+                f"has the target {show(answer)} and {len(choices)} choices",
                 reason="letters that are no choice",
                 kind="label",
                 argument="y",
-                values=[each],
+                values=[answer],
                 remedies=[Remedy("Correct the data set, or leave out the question."), SKIP],
             )
 
 
-def _said_by(
+def _answer_by(
     record: Mapping[Any, Any], scores: Mapping[str, Mapping[Any, Any]], grades: Mapping[str, float | None]
 ) -> tuple[str | None, float | None, str | None]:
     """Answer, confidence and status by these scorers: the first of them that tells each."""
-    answer = next((own for score in scores.values() if (own := score.get("answer")) is not None), None)
-    stated = next((own for score in scores.values() if (own := _stated(score)) is not None), None)
+    answer = next((text for score in scores.values() if (text := score.get("answer")) is not None), None)
+    stated = next((told for score in scores.values() if (told := _stated(score)) is not None), None)
     confidence = number_of(stated) if isinstance(stated, str) else number_or_none(stated)
     status = _status(record, scores)
     if status is None and not any(value is not None for value in grades.values()):
@@ -139,13 +139,14 @@ def read_sample(record: Any) -> Graded:
     _check_letters(record)
     scores = _scores(record)
     grades = _grades(scores)
-    answer, confidence, status = _said_by(record, scores, grades)
+    answer, confidence, status = _answer_by(record, scores, grades)
     by_metric: dict[str, Any] = {}
     for name, score in scores.items() if len(scores) > 1 else ():
-        own = _grades({name: score})
-        said = _said_by(record, {name: score}, own)
-        found = said[0] if said[0] is not None else answer, said[1] if said[1] is not None else confidence
-        by_metric |= dict.fromkeys(own, (*found, said[2]))
+        graded = _grades({name: score})
+        its_answer, its_confidence, its_status = _answer_by(record, {name: score}, graded)
+        its_answer = answer if its_answer is None else its_answer
+        its_confidence = confidence if its_confidence is None else its_confidence
+        by_metric |= dict.fromkeys(graded, (its_answer, its_confidence, its_status))
     metadata, target = record.get("metadata"), record.get("target")
     return Graded(
         str(record["id"]),

@@ -30,7 +30,9 @@ def is_olmes(record: Any) -> bool:
 
 def _has_choices(record: Any) -> bool:
     outputs = sequence(mapping(record).get("model_output"))
-    return is_olmes(record) and len(outputs) > 1 and all("sum_logits" in mapping(each) for each in outputs)
+    return (
+        is_olmes(record) and len(outputs) > 1 and all("sum_logits" in mapping(output) for output in outputs)
+    )
 
 
 def values_by(metric: str, outputs: Sequence[Any]) -> list[float] | None:
@@ -54,9 +56,9 @@ def values_by(metric: str, outputs: Sequence[Any]) -> list[float] | None:
 
 
 def _numbers(outputs: Sequence[Any], name: str) -> list[float] | None:
-    found: list[Any] = [mapping(each).get(name) for each in outputs]
-    numbers = [float_of(value) for value in found if isinstance(value, (int, float))]
-    return numbers if len(numbers) == len(found) and max(numbers) < math.inf else None
+    values: list[Any] = [mapping(output).get(name) for output in outputs]
+    numbers = [float_of(value) for value in values if isinstance(value, (int, float))]
+    return numbers if len(numbers) == len(values) and max(numbers) < math.inf else None
 
 
 def _read(record: Any, choices: Choices) -> Listed:

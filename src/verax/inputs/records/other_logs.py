@@ -41,19 +41,19 @@ def read_helm(record: Any) -> Graded:
     state = mapping(fields.get("state"))
     instance, result = mapping(state.get("instance")), mapping(state.get("result"))
     completion = mapping(first(result.get("completions")))
-    said = completion.get("text")
+    text = completion.get("text")
     right = [
-        mapping(mapping(each).get("output")).get("text")
-        for each in sequence(instance.get("references"))
-        if "correct" in sequence(mapping(each).get("tags"))
+        mapping(mapping(reference).get("output")).get("text")
+        for reference in sequence(instance.get("references"))
+        if "correct" in sequence(mapping(reference).get("tags"))
     ]
     trial = fields.get("train_trial_index")
     return Graded(
         str(fields["instance_id"]),
         grades,
         next((name for name in _HELM_MAIN if name in grades), None),
-        answer=text_or_none(said.strip() if isinstance(said, str) else None),
-        gold=text_or_none([text for text in right if isinstance(text, str)]),
+        answer=text_or_none(text.strip() if isinstance(text, str) else None),
+        gold=text_or_none([known for known in right if isinstance(known, str)]),
         status=_helm_status(result, completion),
         epoch=epoch_of(trial, first=0),
         about=_about(instance),
@@ -61,9 +61,9 @@ def read_helm(record: Any) -> Graded:
 
 
 def _about(instance: Mapping[Any, Any]) -> dict[str, Any]:
-    found = dict(flat_fields(instance.get("extra_data")))
+    fields = dict(flat_fields(instance.get("extra_data")))
     split = instance.get("split")
-    return {**found, **({"split": split} if isinstance(split, str) else {})}
+    return {**fields, **({"split": split} if isinstance(split, str) else {})}
 
 
 def _helm_status(result: Mapping[Any, Any], completion: Mapping[Any, Any]) -> str | None:
@@ -71,8 +71,8 @@ def _helm_status(result: Mapping[Any, Any], completion: Mapping[Any, Any]) -> st
         return "error"
     if mapping(completion.get("finish_reason")).get("reason") == "content_filter":
         return "refused"
-    said = completion.get("text")
-    return "empty" if isinstance(said, str) and not said.strip() else None
+    text = completion.get("text")
+    return "empty" if isinstance(text, str) and not text.strip() else None
 
 
 def is_openai_evals(record: Any) -> bool:
@@ -97,7 +97,7 @@ def read_openai_evals(record: Any) -> Graded:
     grades = {
         str(name): number for name, value in data.items() if (number := number_or_none(value)) is not None
     }
-    said = data.get("picked", data.get("choice"))
+    picked = data.get("picked", data.get("choice"))
     sampled = data.get("sampled", fields.get("sampled"))
     text = first(sampled) if isinstance(sampled, list) else sampled
     status = None if grades else "error" if fields.get("failed") or not data else "unparsable"
@@ -107,7 +107,7 @@ def read_openai_evals(record: Any) -> Graded:
         str(fields["sample_id"]),
         grades,
         next((name for name in _SCORES if name in grades), None) or next(iter(grades), None),
-        answer=text_or_none(said if said is not None else text),
+        answer=text_or_none(picked if picked is not None else text),
         gold=text_or_none(data.get("expected")),
         status=status,
     )

@@ -258,7 +258,9 @@ WRAPPERS = ("response", "body", "raw_response", "completion", "result")
 def body_of(record: Any) -> Any:
     """The response that a record holds: of a line of a batch, its body; otherwise the record itself."""
     while isinstance(record, Mapping):
-        inner = next((found for name in WRAPPERS if (found := _opened(record.get(name))) is not None), None)
+        inner = next(
+            (response for name in WRAPPERS if (response := _opened(record.get(name))) is not None), None
+        )
         if inner is None:
             break
         record = inner

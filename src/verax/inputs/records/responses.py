@@ -90,17 +90,17 @@ def of_objects(
     """The list of objects with these fields, as most interfaces write `top_logprobs`."""
     labels, values, unlikely = [], [], 0
     exp = math.exp
-    for each in objects:
+    for item in objects:
         try:
-            name, number = each.get(token, each.get("id")), each[value]
+            name, number = item.get(token, item.get("id")), item[value]
         except (AttributeError, KeyError, TypeError):
-            raise not_understood(each, WANTED) from None
+            raise not_understood(item, WANTED) from None
         p = exp(number) if type(number) is float and TOO_UNLIKELY < number <= 0 else probability_of(number)
         if p is None:
             unlikely += 1
             continue
         plain = type(name) is str and REPLACEMENT not in name
-        labels.append(name if plain else name_of(name, each.get(coded)))
+        labels.append(name if plain else name_of(name, item.get(coded)))
         values.append(p)
     return Listed(labels, values, unlikely=unlikely)
 
@@ -149,8 +149,8 @@ def no_logprobs(name: str) -> RecordError:
 
 def _sampled(response: Any, field: str, sample: int = 0) -> Mapping[Any, Any]:
     """One of the sampled answers of a response."""
-    found = sequence(mapping(response).get(field))
-    return mapping(found[sample]) if sample < len(found) else {}
+    answers = sequence(mapping(response).get(field))
+    return mapping(answers[sample]) if sample < len(answers) else {}
 
 
 def n_samples(response: Any, field: str) -> int:
@@ -180,13 +180,13 @@ def _read_completion(response: Any, choices: Choices) -> Listed:
     return _of_completion(mapping(_logprobs(response, choices.sample)), choices.position)
 
 
-def _of_completion(found: Mapping[Any, Any], position: int) -> Listed:
+def _of_completion(logprobs: Mapping[Any, Any], position: int) -> Listed:
     """The older form has one mapping per generated token beside the tokens themselves."""
-    top = sequence(found.get("top_logprobs"))
+    top = sequence(logprobs.get("top_logprobs"))
     listed = at(top, position) if top else None
     if listed:
         return of_pairs(mapping(listed).items())
-    tokens, values = found.get("tokens"), found.get("token_logprobs")
+    tokens, values = logprobs.get("tokens"), logprobs.get("token_logprobs")
     alone = of_pairs([(name_of(at(tokens, position), None), at(values, position))])
     alone.alone = True
     return alone
@@ -202,17 +202,17 @@ def read_chat(response: Any, choices: Choices) -> Listed:
     """The list of a token of a chat completion."""
     if not sequence(mapping(response).get("choices")):
         raise not_understood(response, WANTED)
-    found = _logprobs(response, choices.sample)
-    if not found:
+    logprobs = _logprobs(response, choices.sample)
+    if not logprobs:
         raise no_logprobs("logprobs")
-    return of_logprobs(found, choices.position)
+    return of_logprobs(logprobs, choices.position)
 
 
-def texts_of(found: Any) -> list[str]:
+def texts_of(logprobs: Any) -> list[str]:
     """The generated tokens in a field `logprobs`, whichever interface wrote it."""
-    if isinstance(found, (list, tuple)):
-        return [_text_of(token) for token in found]
-    fields = mapping(found)
+    if isinstance(logprobs, (list, tuple)):
+        return [_text_of(token) for token in logprobs]
+    fields = mapping(logprobs)
     named = ("content", "tokens", "top_logprobs")
     return texts_of(max((sequence(fields.get(name)) for name in named), key=len))
 
@@ -239,12 +239,12 @@ def generated_texts(response: Any, sample: int = 0) -> list[str]:
     return texts_of(_logprobs(response, sample))
 
 
-def of_logprobs(found: Any, position: int) -> Listed:
+def of_logprobs(logprobs: Any, position: int) -> Listed:
     """The list in a field `logprobs`, whichever interface wrote it."""
-    if isinstance(found, (list, tuple)):
-        token = at(found, position)
+    if isinstance(logprobs, (list, tuple)):
+        token = at(logprobs, position)
         return of_token(token) if "token" in mapping(token) else _of_vllm(token)
-    fields = mapping(found)
+    fields = mapping(logprobs)
     if fields.get("content") is not None:
         return of_token(mapping(at(fields["content"], position)))
     if "tokens" in fields:
@@ -253,7 +253,7 @@ def of_logprobs(found: Any, position: int) -> Listed:
         return _of_top(fields["top_logprobs"], position)
     if "content" in fields:
         raise no_logprobs("content")
-    raise not_understood(found, WANTED)
+    raise not_understood(logprobs, WANTED)
 
 
 def _of_top(top: Any, position: int) -> Listed:
@@ -261,7 +261,7 @@ def _of_top(top: Any, position: int) -> Listed:
     if isinstance(top, Mapping):
         return of_pairs(top.items())
     objects = sequence(top)
-    if objects and not any("logprob" in mapping(each) for each in objects):
+    if objects and not any("logprob" in mapping(item) for item in objects):
         listed = at(top, position)
         return of_pairs(listed.items()) if isinstance(listed, Mapping) else of_objects(sequence(listed))
     return of_objects(objects)
@@ -289,10 +289,10 @@ def _vllm_logprobs(response: Any, sample: int = 0) -> Any:
 
 def _vllm_texts(response: Any, sample: int = 0) -> list[str]:
     """The tokens that were generated, by their ids where these are there, and otherwise the likeliest."""
-    found = sequence(_vllm_logprobs(response, sample))
+    logprobs = sequence(_vllm_logprobs(response, sample))
     ids = sequence(_sampled(response, "outputs", sample).get("token_ids"))
-    texts = texts_of(found)
-    for place, (alternatives, number) in enumerate(zip(found, ids, strict=False)):
+    texts = texts_of(logprobs)
+    for place, (alternatives, number) in enumerate(zip(logprobs, ids, strict=False)):
         text = mapping(mapping(alternatives).get(str(number))).get("decoded_token")
         texts[place] = text if isinstance(text, str) else texts[place]
     return texts
@@ -303,22 +303,22 @@ def _is_vllm(response: Any) -> bool:
 
 
 def _read_vllm(response: Any, choices: Choices) -> Listed:
-    found = _vllm_logprobs(response, choices.sample)
-    if not found:
+    logprobs = _vllm_logprobs(response, choices.sample)
+    if not logprobs:
         raise no_logprobs("logprobs")
-    return _of_vllm(at(found, choices.position))
+    return _of_vllm(at(logprobs, choices.position))
 
 
 def _of_vllm(token: Any) -> Listed:
     """{token id: {"logprob", "rank", "decoded_token"}}: called by its text where all have one."""
-    found = mapping(token)
-    if not found:
+    alternatives = mapping(token)
+    if not alternatives:
         raise not_understood(token, WANTED)
-    texts = [mapping(value).get("decoded_token") for value in found.values()]
+    texts = [mapping(value).get("decoded_token") for value in alternatives.values()]
     told_apart = all(isinstance(text, str) for text in texts) and len(set(texts)) == len(texts)
-    listed = of_pairs(found.items())
+    listed = of_pairs(alternatives.items())
     if told_apart:
-        called = dict(zip(found, texts, strict=True))
+        called = dict(zip(alternatives, texts, strict=True))
         listed.labels = [called[name] for name in listed.labels]
     return listed
 
@@ -340,17 +340,17 @@ def _read_llama(response: Any, choices: Choices) -> Listed:
 
 def _llama_texts(response: Any) -> list[str]:
     """The generated tokens: `token`, or in old versions `content`."""
-    found = sequence(mapping(response).get("completion_probabilities"))
-    return texts_of([mapping(each).get("content", each) for each in found])
+    tokens = sequence(mapping(response).get("completion_probabilities"))
+    return texts_of([mapping(token).get("content", token) for token in tokens])
 
 
 def _of_probabilities(objects: Any, name: str, alone: bool) -> Listed:
     labels, values = [], []
-    for each in objects:
-        fields = mapping(each)
+    for item in objects:
+        fields = mapping(item)
         value = fields.get("prob")
         if name not in fields or isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise not_understood(each, "probabilities: objects with a token and 'prob'")
+            raise not_understood(item, "probabilities: objects with a token and 'prob'")
         labels.append(name_of(fields[name], fields.get("bytes")))
         values.append(float(value))
     return Listed(labels, values, alone=alone)
@@ -363,14 +363,14 @@ def _is_gemini(response: Any) -> bool:
 def _gemini_tokens(response: Any, sample: int = 0) -> tuple[Any, Any]:
     """The alternatives of every generated token, and the tokens that were chosen."""
     candidate = _sampled(response, "candidates", sample)
-    found = mapping(candidate.get("logprobsResult") or candidate.get("logprobs_result"))
-    top = found.get("topCandidates") or found.get("top_candidates")
-    return top, found.get("chosenCandidates") or found.get("chosen_candidates")
+    result = mapping(candidate.get("logprobsResult") or candidate.get("logprobs_result"))
+    top = result.get("topCandidates") or result.get("top_candidates")
+    return top, result.get("chosenCandidates") or result.get("chosen_candidates")
 
 
 def _gemini_texts(response: Any, sample: int = 0) -> list[str]:
     top, chosen = _gemini_tokens(response, sample)
-    likeliest = [first(mapping(each).get("candidates")) for each in sequence(top)]
+    likeliest = [first(mapping(token).get("candidates")) for token in sequence(top)]
     return texts_of(sequence(chosen) or likeliest)
 
 
@@ -381,7 +381,7 @@ def _read_gemini(response: Any, choices: Choices) -> Listed:
         raise no_logprobs("logprobsResult")
     listed = mapping(at(top, choices.position)).get("candidates") if top else None
     objects = sequence(listed) or [at(chosen, choices.position)]
-    camel = any("logProbability" in mapping(each) for each in objects)
+    camel = any("logProbability" in mapping(item) for item in objects)
     result = of_objects(objects, value="logProbability" if camel else "log_probability")
     result.alone = not listed
     return result

@@ -35,10 +35,10 @@ def place_of(texts: Sequence[str], pattern: re.Pattern[str], *, last: bool) -> i
     4
     """
     whole = "".join(texts)
-    found = list(pattern.finditer(whole))
-    if not found:
+    matches = list(pattern.finditer(whole))
+    if not matches:
         raise _no_match(whole, pattern, "has no match")
-    match = found[-1] if last else found[0]
+    match = matches[-1] if last else matches[0]
     if pattern.groups and match.start(1) >= 0:
         start: int | None = match.start(1)
     else:
@@ -74,14 +74,15 @@ def pooled(holder: Any, shape: Shape, choices: Choices) -> Listed:
     lists = [read_answer(holder, shape, replace(choices, sample=i)) for i in range(max(n, 1))]
     if len(lists) == 1:
         return lists[0]
-    found = [dict(zip(each.labels, each.values, strict=True)) for each in lists]
-    if any(len(values) < len(each.labels) for values, each in zip(found, lists, strict=True)):
+    by_label = [dict(zip(listed.labels, listed.values, strict=True)) for listed in lists]
+    if any(len(values) < len(listed.labels) for values, listed in zip(by_label, lists, strict=True)):
         # A list that names a class twice is refused as any other.
-        return next(e for v, e in zip(found, lists, strict=True) if len(v) < len(e.labels))
-    rests = [_rest(values, choices.n_classes) for values in found]
-    labels = list(dict.fromkeys(label for values in found for label in values))
+        return next(e for v, e in zip(by_label, lists, strict=True) if len(v) < len(e.labels))
+    rests = [_rest(values, choices.n_classes) for values in by_label]
+    labels = list(dict.fromkeys(label for values in by_label for label in values))
     means = [
-        math.fsum(values.get(label, rest) for values, rest in zip(found, rests, strict=True)) / len(found)
+        math.fsum(values.get(label, rest) for values, rest in zip(by_label, rests, strict=True))
+        / len(by_label)
         for label in labels
     ]
     order = sorted(range(len(labels)), key=lambda i: -means[i])
@@ -90,10 +91,10 @@ def pooled(holder: Any, shape: Shape, choices: Choices) -> Listed:
         first,
         labels=[labels[i] for i in order],
         values=[means[i] for i in order],
-        alone=all(each.alone for each in lists),
-        unlikely=sum(each.unlikely for each in lists),
-        missing=sum(each.missing for each in lists),
-        from_text=sum(each.from_text for each in lists),
+        alone=all(listed.alone for listed in lists),
+        unlikely=sum(listed.unlikely for listed in lists),
+        missing=sum(listed.missing for listed in lists),
+        from_text=sum(listed.from_text for listed in lists),
     )
 
 
@@ -111,7 +112,7 @@ def _lacks_logprobs(holder: Any, shape: Shape, n: int) -> bool:
 
 def _shares(texts: Sequence[str | None], choices: Choices) -> Listed:
     """The share of each answer among sampled texts; one without an answer leaves its share to no class."""
-    found = Counter[str]()
+    counts = Counter[str]()
     problem = None
     for text in texts:
         try:
@@ -119,10 +120,10 @@ def _shares(texts: Sequence[str | None], choices: Choices) -> Listed:
         except RecordError as error:
             answer, problem = None, error
         if answer is not None:
-            found[answer] += 1
-    if not found and problem is not None:
+            counts[answer] += 1
+    if not counts and problem is not None:
         raise problem
-    ranked = found.most_common()
+    ranked = counts.most_common()
     listed = Listed([answer for answer, _ in ranked], [times / len(texts) for _, times in ranked])
     listed.counted = True
     return listed
@@ -173,8 +174,8 @@ def shape_of(record: Any, among: Sequence[Shape] = tuple(SHAPES.values())) -> Sh
 
 def recognise(records: Sequence[Any]) -> Shape | None:
     """The shape of the first record that has one; requests that failed have none."""
-    found = (shape_of(record) for record in records if not failure_of(record))
-    return next((shape for shape in found if shape is not None), None)
+    shapes = (shape_of(record) for record in records if not failure_of(record))
+    return next((shape for shape in shapes if shape is not None), None)
 
 
 def holder_of(record: Any, shape: Shape) -> Any:

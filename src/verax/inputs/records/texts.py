@@ -84,14 +84,14 @@ def number_of(value: Any) -> float | None:
     """
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return float_of(value) if value == value else None
-    found = list(_NUMBER.finditer(value)) if isinstance(value, str) else []
-    if len(found) != 1 or re.search(r"\d", value[: found[0].start()] + value[found[0].end() :]):
+    matches = list(_NUMBER.finditer(value)) if isinstance(value, str) else []
+    if len(matches) != 1 or re.search(r"\d", value[: matches[0].start()] + value[matches[0].end() :]):
         return None
-    number = float(found[0]["number"].replace(",", "."))
-    if found[0]["of"] is not None:
-        whole = float(found[0]["of"])
+    number = float(matches[0]["number"].replace(",", "."))
+    if matches[0]["of"] is not None:
+        whole = float(matches[0]["of"])
         number = number / whole if whole else float("nan")
-    if found[0]["percent"] is not None:
+    if matches[0]["percent"] is not None:
         number /= 100
     return number if number == number else None
 

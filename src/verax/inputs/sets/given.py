@@ -87,8 +87,8 @@ def without_invalid_sets(given: Mapping[str, Any]) -> tuple[dict[str, Any], Skip
     if sets is None or isinstance(sets, Mapping) or (hasattr(sets, "vocabulary")):
         raise InputError("cannot be 'skip' for top lists", argument="invalid", values=["skip"])
     if _are_probabilities(sets):
-        found, skipped, kept = without_invalid({**others, "p": sets})
-        return {**found, "sets": found.pop("p")}, skipped, kept
+        valid, skipped, kept = without_invalid({**others, "p": sets})
+        return {**valid, "sets": valid.pop("p")}, skipped, kept
     sets = sets if isinstance(sets, Sets) or hasattr(sets, "shape") else _listed(sets)
     bad = _unusable(sets, others.get("classes"))
     survey = InvalidRows(len(bad))
@@ -102,15 +102,15 @@ def without_invalid_sets(given: Mapping[str, Any]) -> tuple[dict[str, Any], Skip
     k = _n_classes(sets, y) if known is None else len(known)
     rows = {name: take_rows(value, first) if name in _PER_ROW else value for name, value in others.items()}
     uniform = np.broadcast_to(1 / k, (len(first), k))
-    found, skipped, kept = without_invalid({**rows, "p": uniform, "classes": known})
+    valid, skipped, kept = without_invalid({**rows, "p": uniform, "classes": known})
     for name in ("p", "classes"):
-        found.pop(name)
+        valid.pop(name)
     kept = first[kept]
     bad[first[list(skipped.rows)]] = True
     gone = tuple(np.flatnonzero(bad).tolist())
     reasons = {**survey.skipped().reasons, **skipped.reasons}
-    own = sets.taken(kept) if isinstance(sets, Sets) else take_rows(sets, kept)
-    return {**others, **found, "sets": own}, Skipped(len(bad), len(gone), gone, reasons), kept
+    valid_sets = sets.taken(kept) if isinstance(sets, Sets) else take_rows(sets, kept)
+    return {**others, **valid, "sets": valid_sets}, Skipped(len(bad), len(gone), gone, reasons), kept
 
 
 _PER_ROW = ("y", "weights", "groups", "by")
@@ -127,10 +127,10 @@ def _listed(sets: Any) -> Any:
     """One collection for each row."""
     if isinstance(sets, (list, tuple)):
         return list(sets)
-    found = column_of_lists(sets, "sets")
-    if isinstance(found, tuple):
-        return [part.tolist() for part in np.split(found[0], found[1][1:-1])]
-    return sets if found is None else list(found)
+    column = column_of_lists(sets, "sets")
+    if isinstance(column, tuple):
+        return [part.tolist() for part in np.split(column[0], column[1][1:-1])]
+    return sets if column is None else list(column)
 
 
 def _unusable(sets: Any, classes: Any) -> Bools:
@@ -145,13 +145,13 @@ def _unusable(sets: Any, classes: Any) -> Bools:
     names = None if classes is None else class_names(classes)
     positions = names is not None and not any(map(is_whole, names))
     known = None if names is None else {*names, *(range(len(names)) if positions else ())}
-    return np.array([_is_wrong(own, known) for own in sets], np.bool_)
+    return np.array([_is_wrong(labels, known) for labels in sets], np.bool_)
 
 
-def _is_wrong(own: Any, known: set[Hashable] | None) -> bool:
-    if isinstance(own, (str, bytes, Mapping)) or not hasattr(own, "__iter__"):
+def _is_wrong(labels: Any, known: set[Hashable] | None) -> bool:
+    if isinstance(labels, (str, bytes, Mapping)) or not hasattr(labels, "__iter__"):
         return True
-    members = [x.item() if isinstance(x, np.generic) else x for x in own]
+    members = [x.item() if isinstance(x, np.generic) else x for x in labels]
     if any(not isinstance(x, Hashable) or x is None for x in members):
         return True
     return len(set(members)) < len(members) or (known is not None and not known.issuperset(members))

@@ -72,9 +72,9 @@ def mass_before(p: Floats) -> Floats:
     ranked = np.take_along_axis(p, order, axis=1)
     before = np.zeros_like(ranked)
     np.cumsum(ranked[:, :-1], axis=1, out=before[:, 1:])
-    found = np.empty_like(before)
-    np.put_along_axis(found, order, before, axis=1)
-    return found
+    mass = np.empty_like(before)
+    np.put_along_axis(mass, order, before, axis=1)
+    return mass
 
 
 def check_level(level: object, argument: str = "level") -> float:
@@ -143,8 +143,8 @@ class Reduced:
     def joined(parts: list[Reduced]) -> Reduced:
         """Of consecutive parts."""
         columns: list[Any] = [
-            None if each[0] is None else np.concatenate(each)
-            for each in zip(*(vars(part).values() for part in parts), strict=True)
+            None if pieces[0] is None else np.concatenate(pieces)
+            for pieces in zip(*(vars(part).values() for part in parts), strict=True)
         ]
         return Reduced(*columns)
 
@@ -259,12 +259,12 @@ class SetRows(CheckedRows):
         covered[lists.row_of[lists.classes == codes[lists.row_of]]] = True
         claimed = np.clip(1 - rows.survey.unaccounted, 0.0, 1.0)
         reduced = Reduced(lists.lengths.astype(np.int64), covered, claimed=claimed)
-        own: dict[str, Any] = {"weights": rows.weights, "groups": rows.groups, "part": True}
+        options: dict[str, Any] = {"weights": rows.weights, "groups": rows.groups, "part": True}
 
         def names() -> Any:
             return np.array([rows.outcome(row) for row in range(rows.n_rows)])
 
-        return cls(reduced, codes, rows.n_classes, names=names, **own)
+        return cls(reduced, codes, rows.n_classes, names=names, **options)
 
     @classmethod
     def of_probabilities(cls, rows: Forecasts, made: Members, *, ends: bool) -> SetRows:
@@ -272,11 +272,11 @@ class SetRows(CheckedRows):
         parts, y = [], []
         weights: list[Any] = []
         for batch in rows.batches(max(1, _NUMBERS // rows.n_classes)):
-            p, own = to_host(widen(batch.p)).astype(np.float64, copy=False), to_host(batch.y)
+            p, outcomes = to_host(widen(batch.p)).astype(np.float64, copy=False), to_host(batch.y)
             mask = made.mask(p)
             claimed = np.minimum(np.where(mask, p, 0.0).sum(axis=1), 1.0) if made.states_mass else None
-            parts.append(reduced_mask(mask, own, claimed, ends=ends))
-            y.append(own)
+            parts.append(reduced_mask(mask, outcomes, claimed, ends=ends))
+            y.append(outcomes)
             weights.append(None if batch.weights is None else to_host(batch.weights))
         return cls(
             Reduced.joined(parts),

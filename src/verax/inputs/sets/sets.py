@@ -38,10 +38,10 @@ def flat_labels(rows: Any) -> tuple[list[Any], Ints]:
     if isinstance(rows, tuple) and len(rows) == 2 and isinstance(rows[1], np.ndarray):
         return list(np.asarray(rows[0]).tolist()), rows[1]
     if not isinstance(rows, (list, tuple)):
-        found = column_of_lists(rows, "sets")
-        if isinstance(found, tuple):
-            return list(found[0].tolist()), found[1]
-        rows = rows if found is None else found
+        column = column_of_lists(rows, "sets")
+        if isinstance(column, tuple):
+            return list(column[0].tolist()), column[1]
+        rows = rows if column is None else column
     rows = to_host(rows) if hasattr(rows, "__array_namespace__") else rows
     if isinstance(rows, (str, bytes, Mapping)) or not _several(rows):
         raise InputError(
@@ -328,8 +328,8 @@ class Sets:
         made.n_classes, made.level, made._mask, made._lists = lists.n_classes, None, None, lists
         vocabulary = lists.vocabulary
         made.classes = vocabulary.names if vocabulary is not None and vocabulary.complete else None
-        own = lists.with_class(0).lists
-        made._members, made._offsets = own.classes, own.offsets
+        ragged = lists.with_class(0).lists
+        made._members, made._offsets = ragged.classes, ragged.offsets
         return made
 
     _claimed: Floats | None = None
@@ -437,9 +437,9 @@ class Sets:
             These sets, in this order.
         """
         self._check_positions("be taken one by one")
-        found = Sets.from_mask(self.mask()[rows], classes=self.classes, level=self.level)
-        found._claimed = None if self._claimed is None else self._claimed[rows]
-        return found
+        sets = Sets.from_mask(self.mask()[rows], classes=self.classes, level=self.level)
+        sets._claimed = None if self._claimed is None else self._claimed[rows]
+        return sets
 
     def _check_positions(self, what: str) -> None:
         if self._lists is not None:
@@ -494,7 +494,7 @@ class Sets:
         for name, flag in (("normalize", normalize), ("logits", logits)):
             if check_flag(name, flag):
                 raise InputError("does not apply to sets", argument=name)
-        own: dict[str, Any] = {"weights": weights, "groups": groups, "part": part, "level": self.level}
+        options: dict[str, Any] = {"weights": weights, "groups": groups, "part": part, "level": self.level}
         if self._lists is not None:
             rows = self._lists.with_outcomes(y, classes=classes, weights=weights, groups=groups, part=part)
             return SetRows.of_lists(rows)
@@ -510,7 +510,7 @@ class Sets:
         codes = positions(y, self.n_classes, names)
         check_one_each(codes, len(self))
         ends = check_flag("ordered", ordered)
-        return SetRows(self._reduced(codes, ends=ends), codes, self.n_classes, classes=names, **own)
+        return SetRows(self._reduced(codes, ends=ends), codes, self.n_classes, classes=names, **options)
 
     def with_class(self, position: int) -> SetRows:
         """The sets as rows in which the class at this position happened.
@@ -541,7 +541,7 @@ def sets_made_by(made: Members, rows: Forecasts) -> Sets:
     """The sets that `made` takes from full distributions, whose outcomes do not matter."""
     p = to_host(widen(rows.batch(0, rows.n_rows).p)).astype(float, copy=False)
     mask = made.mask(p)
-    found = Sets.from_mask(mask, classes=rows.classes, level=made.level)
+    sets = Sets.from_mask(mask, classes=rows.classes, level=made.level)
     if made.states_mass:
-        found._claimed = np.minimum(np.where(mask, p, 0.0).sum(axis=1), 1.0)
-    return found
+        sets._claimed = np.minimum(np.where(mask, p, 0.0).sum(axis=1), 1.0)
+    return sets
