@@ -307,8 +307,8 @@ def test_tests_set_settings_instead_of_replacing_names():
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        ('monkeypatch.setattr("verax.scans.held.MOST", 1)', ["held.MOST"]),
-        ("from verax.scans import held\nmonkeypatch.setattr(held, 'MOST', 1)", ["held.MOST"]),
+        ('monkeypatch.setattr("verax.scans.loaded.MOST", 1)', ["loaded.MOST"]),
+        ("from verax.scans import loaded\nmonkeypatch.setattr(loaded, 'MOST', 1)", ["loaded.MOST"]),
         ("import verax as vx\npatch.setattr(vx.rules, 'RULES', {})", ["rules.RULES"]),
         ("from verax.x import A\nmock.patch.object(A, 'b', 1)", ["A.b"]),
         ("import os\nmonkeypatch.setattr(os, 'replace', f)", []),
@@ -322,7 +322,6 @@ def test_the_test_sees_all_that_is_replaced(source, expected):
 # Pairs of classes that are one thing at two places.
 SAME_NAME = {
     "Loss": "for PyTorch and for Keras",
-    "Reading": "options of reading, as functions take them and as the command line does",
     "RefinementScore": "for PyTorch and for Keras",
     "Score": "for PyTorch and for Keras",
 }

@@ -877,7 +877,7 @@ def test_intervals_of_means_stay_in_the_range_of_the_rule():
 
 def test_traits_of_a_row_are_what_they_are_called():
     y, p = np.array([0, 2]), np.array([[0.0, 0.5, 0.5], [0.125, 0.125, 0.75]])
-    part = Part.held({"a": vx.Forecasts(y, p)}, None, {}, None)
+    part = Part.divisible({"a": vx.Forecasts(y, p)}, None, {}, None)
     right, overconfidence, sharpness, ruled_out, distance = (
         column.tolist() for column in trait_rows(part, "a")
     )

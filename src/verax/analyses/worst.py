@@ -18,7 +18,7 @@ from verax.display.tables import Column, Table, Tabled
 from verax.inputs.arrays import Ints
 from verax.inputs.handles import Handle, Recipe
 from verax.inputs.memory import open_rows
-from verax.inputs.options import Form, reads
+from verax.inputs.options import OutcomeOptions, reads
 from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
@@ -128,7 +128,7 @@ class Worst(Tabled, MaySkip):
         return f"the worst {len(self)} of {self.n_rows:,} rows by {self.rule}"
 
     def _notes(self) -> list[str]:
-        return self._said()
+        return self.remarks
 
     def _renumbered(self, rows: Ints, n_given: int) -> Self:
         numbers = [int(rows[case.row]) for case in self.cases]
@@ -157,7 +157,7 @@ def worst(
     n: int = 10,
     others: Sequence[Rule | str] | None = None,
     ids: object | None = None,
-    **read: Unpack[Form],
+    **read: Unpack[OutcomeOptions],
 ) -> Worst:
     """The `n` rows with the largest loss, how other rules rank them, and where the loss comes from.
 

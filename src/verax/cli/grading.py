@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from verax.cli.arguments import Typed
 from verax.common.paths import Files, called
 from verax.errors import InputError, Remedy, passing, show
-from verax.inputs.reading import Reading, each_name
+from verax.inputs.reading import Reading, named_columns
 
 if TYPE_CHECKING:
     from verax.files.grades import GradeColumns, GradedAnswers
@@ -29,11 +29,11 @@ def grade_columns(reading: Reading) -> GradeColumns:
         reading.gold,
         reading.confidence_column,
         reading.percent,
-        each_name(reading.id),
+        named_columns(reading.id),
         reading.epoch,
         reading.model_column,
         reading.task,
-        each_name(reading.groups),
+        named_columns(reading.groups),
         reading.weights,
         by=tuple(reading.cuts),
     )

@@ -264,7 +264,7 @@ def _first_rows(rows: _Rows) -> list[dict[str, Any]]:
     """The first rows as they are scored: what happened, and the probabilities."""
     import numpy as np
 
-    part = next(iter(rows.handle.held().rows.values()))
+    part = next(iter(rows.handle.loaded().rows.values()))
     found = []
     for i in range(min(_FIRST, len(part))):
         y = part.y[i]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from verax.common.paths import Files, as_path, called
 from verax.errors import InputError, Remedy, passing
-from verax.inputs.reading import Reading, each_name
+from verax.inputs.reading import Reading, named_columns
 
 if TYPE_CHECKING:
     from verax.cli.opening import Opened
@@ -81,7 +81,7 @@ def _read_each(
         known = {model: handle.classes for model, handle in handles.items() if not handle.lists}
         open_as: Callable[..., Any] = partial(open_files, path, name, own, hold="all", pooled="matched")
         handle = with_classes_of(known, name, reading.names, open_as)
-        handles[name] = (handle.in_order() if ordered and not handle.lists else handle).held()
+        handles[name] = (handle.in_order() if ordered and not handle.lists else handle).loaded()
     return handles
 
 
@@ -89,7 +89,7 @@ def _in_memory(joined: Joined, reading: Reading, *, ordered: bool) -> tuple[Any,
     """The matched rows of several files as a handle, and as arrays where only some are lists."""
     from verax.inputs.memory import open_rows
     from verax.scans.cuts import Cut
-    from verax.scans.held import Held
+    from verax.scans.loaded import LoadedRows
 
     first = joined.first
     cut = {name: n for name, n in reading.cuts.items() if n}
@@ -98,7 +98,7 @@ def _in_memory(joined: Joined, reading: Reading, *, ordered: bool) -> tuple[Any,
     beside = {"weights": first.weights, "groups": first.groups, "by": {**first.by, **by}}
     rows = {name: replace(own, **beside) for name, own in joined.files.items()}
     if len({hasattr(own, "lists") for own in rows.values()}) == 1:
-        return Held(rows, replace(reading, ordered=ordered), name="", taken=()).in_memory(), {}
+        return LoadedRows(rows, replace(reading, ordered=ordered), name="", taken=()).in_memory(), {}
     numbers = (first.places if hasattr(first, "lists") else first.rows) if joined.skipped else None
     arrays = {
         "y": joined.y,
@@ -124,7 +124,7 @@ class OwnRows:
     @property
     def matched(self) -> str:
         """How rows are matched."""
-        return f"by {', '.join(each_name(self.reading.id))}"
+        return f"by {', '.join(named_columns(self.reading.id))}"
 
     def arguments(self) -> dict[str, Any]:
         """Keywords of `compare`."""

@@ -36,7 +36,7 @@ def open_files(
     See `ScanOptions` for `hold`, `densify` and `pooled`.
     """
     from verax.scans.options import ScanOptions
-    from verax.scans.scan import FILES, open_asked
+    from verax.scans.scan import FILES, open_by_engine
 
     lists = reading.lists or holds_lists(path, reading)
     changed: dict[str, Any] = {"lists": lists, "by": tuple(reading.cuts)}
@@ -46,7 +46,7 @@ def open_files(
             changed["sets" if reading.sets else "probs"] = {model: reading.columns}
     own = replace(reading, **changed)
     asked = ScanOptions(own, advance, hold, densify and lists, pooled, rounded=not lists)
-    handle: Any = open_asked(path, asked, FILES)
+    handle: Any = open_by_engine(path, asked, FILES)
     handle.bins = {name: n for name, n in reading.cuts.items() if n}
     if shows_progress():
         expect(rows_about(handle))

@@ -249,7 +249,7 @@ def _applied_to_lists(
             argument="frequencies",
         )
     handle: Any = open_files(apply_to, "", replace(reading, lists=True), hold="all", densify=False)
-    (read,) = handle.held().rows.values()
+    (read,) = handle.loaded().rows.values()
     return write_lists(read, found.apply(read.lists), out)
 
 

@@ -19,7 +19,7 @@ from verax.files.formats.several import Places, piece_name
 from verax.files.labels import INTEGER, TEXT, Target, find_labels
 from verax.files.predictions import Array, Predictions, Roles, together, together_ids
 from verax.files.source import Source
-from verax.inputs.reading import Reading, each_name
+from verax.inputs.reading import Reading, named_columns
 from verax.inputs.reading_checks import PROBABILITIES
 from verax.inputs.skipping import REASONS, InvalidRows
 
@@ -142,9 +142,9 @@ class ArrayFile(Source):
             self.classes,
             roles,
             column(roles.weights),
-            together([column(name) for name in each_name(roles.groups)]),
+            together([column(name) for name in named_columns(roles.groups)]),
             {name: arrays[name].reshape(-1) for name in roles.by},
-            together_ids([arrays[name].reshape(-1) for name in each_name(roles.id)]),
+            together_ids([arrays[name].reshape(-1) for name in named_columns(roles.id)]),
         )
 
     def _outcomes(self, y: Array, start: int) -> Array:

@@ -21,7 +21,7 @@ from verax.files.source import Source
 from verax.inputs.arrays import Ints
 from verax.inputs.groups import Groups
 from verax.inputs.outcomes import UNKNOWN
-from verax.inputs.reading import Reading, each_name
+from verax.inputs.reading import Reading, named_columns
 from verax.inputs.reading_checks import PROBABILITIES
 from verax.inputs.shares import ABSENT
 from verax.inputs.skipping import REASONS, InvalidRows
@@ -70,7 +70,7 @@ class ColumnReader:
     @property
     def numbers(self) -> set[str]:
         """The columns that must hold numbers."""
-        given = {*(() if self.request.sets else self.roles.probs), *each_name(self.roles.weights)}
+        given = {*(() if self.request.sets else self.roles.probs), *named_columns(self.roles.weights)}
         return given | {*self.roles.raters} if self.roles.counted else given - {self.roles.target}
 
     def predictions(self, batches: list[Any], start: int, coded: bool) -> Predictions:
@@ -86,7 +86,7 @@ class ColumnReader:
 
     def _ids_of(self, table: Any) -> tuple[str, ...]:
         """The ids of some rows, without missing ones."""
-        names = each_name(self.roles.id)
+        names = named_columns(self.roles.id)
         if not names or not table.num_rows:
             return ()
         gone = np.any([arrow.missing(table[name]) for name in names], axis=0)
@@ -98,9 +98,9 @@ class ColumnReader:
         """The rows that cannot be read: a value is missing, or is not a number, list or class."""
         survey, roles = InvalidRows(table.num_rows), self.roles
         for argument, names in (
-            ("groups", each_name(roles.groups)),
+            ("groups", named_columns(roles.groups)),
             ("by", roles.by),
-            ("id", each_name(roles.id)),
+            ("id", named_columns(roles.id)),
         ):
             for name in names:
                 survey.add(arrow.missing(table[name]), REASONS[argument, "missing"])
@@ -165,7 +165,7 @@ class ColumnReader:
         def groups(name: str) -> Groups:
             return arrow.groups(table[name], self._checked(table, name, "groups", start))
 
-        kinds: list[Any] = [groups(n) if coded else labels("groups", n) for n in each_name(roles.groups)]
+        kinds: list[Any] = [groups(n) if coded else labels("groups", n) for n in named_columns(roles.groups)]
         return Predictions(
             self.path,
             self._outcomes(table, start),
@@ -175,7 +175,7 @@ class ColumnReader:
             self._weights(table, start),
             together(kinds),
             {name: labels("by", name) for name in roles.by},  # type: ignore[misc]
-            together_ids([labels("id", name) for name in each_name(roles.id)]),
+            together_ids([labels("id", name) for name in named_columns(roles.id)]),
         )
 
     def _checked(self, table: Any, name: str, argument: str, start: int) -> ValueOrigin:
@@ -273,7 +273,7 @@ class ColumnFile(Source):
         self.n_bytes: int = self._table.n_bytes
         kinds = self._table.kinds
         if request.raters:
-            columns = column_roles.asked_columns(request.raters, list(kinds), "raters", self.path)
+            columns = column_roles.matching_columns(request.raters, list(kinds), "raters", self.path)
             request = self._request = replace(request, raters=columns)
         # A number for each class names none.
         labelled = not request.late and not (request.raters and request.raters_are != "labels")

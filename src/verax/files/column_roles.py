@@ -39,7 +39,7 @@ from verax.files.naming import (
     without,
 )
 from verax.files.predictions import Roles
-from verax.inputs.reading import Reading, each_name
+from verax.inputs.reading import Reading, named_columns
 
 # What columns hold: numbers, whole numbers, lists of numbers, texts of which some are numbers (reading
 # them will name those that are not), objects, anything else.
@@ -94,7 +94,7 @@ def find_roles(look: ColumnFacts, request: Reading, *, where: str) -> Roles:
     """
     columns = list(look.kinds)
     target = find_target(columns, request, where) if not request.late else ""
-    groups, ids = each_name(request.groups), each_name(request.id)
+    groups, ids = named_columns(request.groups), named_columns(request.id)
     named = [request.weights, *groups, *request.by, *ids]
     options = ["weights", *["groups"] * len(groups), *["by"] * len(request.by), *["id"] * len(ids)]
     for option, name in zip(options, named, strict=True):
@@ -106,7 +106,7 @@ def find_roles(look: ColumnFacts, request: Reading, *, where: str) -> Roles:
     by_sums = False
     not_taken: tuple[str, ...] = ()
     if request.columns:
-        probs, names = _asked(left, request, where)
+        probs, names = _stated(left, request, where)
         not_taken = tuple(
             dict.fromkeys(name for lacking in _lacking(left, probs, request) for name in lacking)
         )
@@ -189,10 +189,10 @@ def _listing(columns: Sequence[str], limit: int = 8) -> str:
     return f"{', '.join(first)}, ..., {', '.join(last)} ({len(columns):,} columns)"
 
 
-def _asked(look: ColumnFacts, request: Reading, where: str) -> Chosen:
+def _stated(look: ColumnFacts, request: Reading, where: str) -> Chosen:
     """The columns of probabilities that names and patterns ask for, and the names of their classes."""
     kinds = look.kinds
-    probs = asked_columns(request.columns, list(kinds), "probs", where)
+    probs = matching_columns(request.columns, list(kinds), "probs", where)
     if request.sets:
         # One column names the classes of each set; several are a mask.
         return probs, None if len(probs) == 1 else stripped(probs)
@@ -211,7 +211,7 @@ def _asked(look: ColumnFacts, request: Reading, where: str) -> Chosen:
     return probs, _names(stripped(probs), probs, look.labels)
 
 
-def asked_columns(
+def matching_columns(
     patterns: Sequence[str], columns: Sequence[str], argument: str, where: str
 ) -> tuple[str, ...]:
     """The columns that names and patterns ask for, in the order asked, each pattern in file order."""

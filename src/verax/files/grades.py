@@ -84,7 +84,7 @@ class GradeColumns:
             **{name: getattr(self, name) for name in ("id", "groups", "by") if getattr(self, name)},
         }
 
-    def found_in(self, names: Sequence[str]) -> GradeColumns:
+    def with_usual_columns(self, names: Sequence[str]) -> GradeColumns:
         """With the columns that are known by their names, where no grades and no right answers are named."""
         columns = self
         known = {name.casefold(): name for name in reversed(names)}
@@ -194,7 +194,7 @@ def holds_grades(path: Files, columns: GradeColumns, request: Reading) -> bool:
         names = source_of(path, request).schema.names
     except (InputError, OSError):
         return False
-    complete = columns.found_in(names)
+    complete = columns.with_usual_columns(names)
     return complete.grade is not None and complete.confidence is not None
 
 
@@ -279,7 +279,7 @@ def _table(
     if not (named or columns.id) and isinstance(source.reader, Several):
         gold = [name for name in source.schema.names if name in (columns.gold, *_GOLD)]
         source.reader.watch = SameRows(source.schema.names, gold[:1], len(source.reader.files))
-    return whole_table(source), columns.found_in(source.schema.names), source.name, None
+    return whole_table(source), columns.with_usual_columns(source.schema.names), source.name, None
 
 
 def source_of(path: Files, request: Reading) -> SourceTable:

@@ -20,7 +20,7 @@ from verax.errors import InputError, Remedy, join, passing, show
 from verax.files.lists.listfile import ListFile
 from verax.files.predictions import Array, Predictions, Roles
 from verax.files.sources import read
-from verax.inputs.reading import each_name
+from verax.inputs.reading import named_columns
 from verax.inputs.skipping import Skipped
 
 
@@ -292,7 +292,7 @@ def _names(part: Predictions | ListFile) -> Array:
 
 def _id_name(part: Predictions | ListFile) -> str:
     """What the ids of a file are called."""
-    return part.roles.id_name if isinstance(part, Predictions) else ", ".join(each_name(part.id_field))
+    return part.roles.id_name if isinstance(part, Predictions) else ", ".join(named_columns(part.id_field))
 
 
 def _n_given(part: Predictions | ListFile) -> int:

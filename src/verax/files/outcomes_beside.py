@@ -27,7 +27,7 @@ from verax.files.lists.words import alike
 from verax.files.naming import TARGETS, is_id, spoken
 from verax.files.predictions import Array, Predictions, short, together_ids
 from verax.inputs.lists.vocabulary import ClassVocabulary
-from verax.inputs.reading import Reading, each_name
+from verax.inputs.reading import Reading, named_columns
 from verax.inputs.records.texts import merger
 
 _SKIP = passing("to leave them out", invalid="skip")
@@ -61,7 +61,7 @@ def with_outcomes(table: SourceTable, path: str, request: Reading) -> Beside:
     """
     there = column_names(as_path(path), request.delimiter)
     here: Sequence[str] = table.schema.names
-    ids = each_name(request.id)
+    ids = named_columns(request.id)
     for name in ids:
         if name not in here:
             raise InputError(
@@ -344,7 +344,7 @@ def read_outcomes(path: Path, request: Reading, time: str) -> LateOutcomes:
     """All rows of a file of outcomes: their names, what happened, and when that was known."""
     table = _table(path, request)
     names = list(table.schema.names)
-    ids = each_name(request.id)
+    ids = named_columns(request.id)
     target = find_target(names, request, table.name)
     for option, column in [("time", time), *(("id", name) for name in ids)]:
         if column not in names:

@@ -15,7 +15,7 @@ from verax.files.naming import TARGETS, spoken
 from verax.inputs.arrays import Columns
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.groups import Groups, crossed, paired
-from verax.inputs.reading import each_name
+from verax.inputs.reading import named_columns
 from verax.inputs.reading_checks import PROBABILITIES
 from verax.inputs.shares import Shares
 from verax.inputs.skipping import InvalidRows, Skipped, take_rows
@@ -95,14 +95,14 @@ class Roles:
     @property
     def columns(self) -> list[str]:
         """Every column that is needed, once."""
-        others = (self.weights, *each_name(self.groups), *self.by, *each_name(self.id))
+        others = (self.weights, *named_columns(self.groups), *self.by, *named_columns(self.id))
         outcomes = [self.target, *self.raters] if self.target else []
         return list(dict.fromkeys([*outcomes, *self.probs, *(c for c in others if c is not None)]))
 
     @property
     def id_name(self) -> str:
         """What the ids are called."""
-        return ", ".join(each_name(self.id))
+        return ", ".join(named_columns(self.id))
 
     def to_dict(self) -> dict[str, Any]:
         """As plain Python values."""
@@ -151,7 +151,7 @@ class Roles:
             lines.append(f"not taken: {short(self.not_taken)}")
         for role, column in (("weights", self.weights), ("groups", self.groups), ("ids", self.id)):
             if column is not None:
-                lines.append(f"{role}: {' and '.join(each_name(column))}")
+                lines.append(f"{role}: {' and '.join(named_columns(column))}")
         lines += [f"subgroups: {column}" for column in self.by]
         return tuple(lines)
 

@@ -14,7 +14,7 @@ from verax.files.formats.tables import SourceTable
 from verax.files.naming import stripped
 from verax.files.predictions import id_of, short
 from verax.inputs.arrays import Ints
-from verax.inputs.reading import Reading, each_name
+from verax.inputs.reading import Reading, named_columns
 
 # How many rows are read at a time.
 _ROWS = 2**16
@@ -37,7 +37,7 @@ class CaseTable:
     n_rows: int | None
 
     def __init__(self, table: SourceTable, request: Reading) -> None:
-        rater, label, ids = request.rater_column, request.label_column, each_name(request.id)
+        rater, label, ids = request.rater_column, request.label_column, named_columns(request.id)
         assert rater is not None
         assert label is not None
         for argument, names in (("rater_column", [rater]), ("label_column", [label]), ("id", ids)):

@@ -80,7 +80,7 @@ class Source(ABC):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of results should know of the rows that were read last: a sentence each."""
-        return () if self.rescaled is None else (self.rescaled.said(),)
+        return () if self.rescaled is None else (self.rescaled.sentence(),)
 
     def batches(self, rows: int | None = None, *, coded: bool = False) -> Iterator[Predictions]:
         """All rows in order, about `rows` at a time, each batch with the number of its first row.

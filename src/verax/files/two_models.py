@@ -128,13 +128,13 @@ class TwoModels:
         same = f"the same ids in column {show(self._column)}"
         for other, pairs in shared.items():
             if not outcomes:
-                self._found(other, file, same, sure=not all(str(row_id).isdecimal() for row_id in ids))
+                self._report(other, file, same, sure=not all(str(row_id).isdecimal() for row_id in ids))
                 continue
             counts = Counter(outcome for _, outcome in pairs)
             alike = sum((n / len(pairs)) ** 2 for n in counts.values())
             if len(counts) > 1 and all(a == b for a, b in pairs):
                 chance = alike ** len(pairs) * self._n_files
-                self._found(other, file, f"{same}, and the same outcomes", sure=chance < _BY_IDS)
+                self._report(other, file, f"{same}, and the same outcomes", sure=chance < _BY_IDS)
 
     def _compare_order(self, file: str, outcomes: Sequence[Hashable]) -> None:
         first = tuple(outcomes[:_COMPARED])
@@ -146,9 +146,9 @@ class TwoModels:
         runs = 1 + sum(a != b for a, b in pairwise(first))
         orders = lgamma(len(first) + 1) - sum(lgamma(n + 1) for n in counts.values())
         chance = exp(2 * log(self._n_files) - orders) if runs > len(counts) else 1.0
-        self._found(other, file, "the same outcomes, row by row", sure=chance < _BY_ORDER)
+        self._report(other, file, "the same outcomes, row by row", sure=chance < _BY_ORDER)
 
-    def _found(self, first: str, second: str, same: str, *, sure: bool) -> None:
+    def _report(self, first: str, second: str, same: str, *, sure: bool) -> None:
         what = f"{first} and {second} have {same}"
         if not sure:
             others = "If they are of two models, compare them: `verax compare a=FILE b=FILE`."

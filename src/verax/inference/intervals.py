@@ -13,7 +13,7 @@ from verax.common.checks import check_choice, check_count, check_number, is_whol
 from verax.common.strictjson import number, plain
 from verax.errors import InputError, passing, show
 from verax.inputs.arrays import Floats
-from verax.inputs.groups import GroupCount, each_count, in_words
+from verax.inputs.groups import GroupCount, counts_by_kind, in_words
 
 # With fewer rows or groups than this, intervals are not to be trusted.
 _FEW, _FEW_GROUPS = 20, 10
@@ -567,7 +567,7 @@ def few_groups(count: GroupCount) -> str:
     >>> few_groups(8), few_groups(10), few_groups((50, 8))
     ('only 8 groups', '', 'only 50 and 8 groups')
     """
-    return "" if min(each_count(count)) >= _FEW_GROUPS else f"only {in_words(count)}"
+    return "" if min(counts_by_kind(count)) >= _FEW_GROUPS else f"only {in_words(count)}"
 
 
 def few_dominate(skewness: float, count: GroupCount) -> str:
@@ -590,7 +590,7 @@ def few_differ(n: int, exact: float, count: GroupCount) -> str:
     >>> few_differ(3, 0.25, 1000), few_differ(20, 0.0, 20), few_differ(30, 0.0, 1000)
     ('only 3 of 1,000 groups differ (exact sign-flip test)', '', '')
     """
-    least = min(each_count(count))
+    least = min(counts_by_kind(count))
     if n >= min(least, _FEW_DIFFER):
         return ""
     if n == 0:

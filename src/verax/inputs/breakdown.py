@@ -91,7 +91,7 @@ class Division:
         numbers = self.order + part.start if part.numbers is None else part.numbers[self.order]
         for begin, end in zip(self.edges[:-1].tolist(), self.edges[1:].tolist(), strict=True):
             span = slice(begin, end)
-            yield Part.held(
+            yield Part.divisible(
                 {name: next(subsets) for name, subsets in models.items()},
                 None if ids is None else ids[span],
                 _Taken(part.by, self.order[span]),
@@ -266,7 +266,7 @@ class Breakdown(Summary, kind="subgroups"):
 
     def fitting(self) -> Breakdown:
         """With subgroups that share the room of one summary of all rows, whatever the order of merging."""
-        most = _keys_each(len(self.found))
+        most = _keys_per_label(len(self.found))
         return Breakdown(
             {
                 label: {name: _fitted(summary, most) for name, summary in summaries.items()}
@@ -286,7 +286,7 @@ def _bound(gathered: Any, most: int) -> None:
         gathered.at_most(most)
 
 
-def _keys_each(n_labels: int) -> int:
+def _keys_per_label(n_labels: int) -> int:
     """The maximum number of keys per subgroup: together they have that of one summary of all rows."""
     return settings.exact_up_to // max(1, n_labels)
 
@@ -311,7 +311,7 @@ class _Gathered:
         """Take in the rows of one part."""
         self._n_rows += part.n_rows
         labels = self._recipe.labels(part)
-        most = _keys_each(len({*self._by_label, *labels.labels.tolist()}))
+        most = _keys_per_label(len({*self._by_label, *labels.labels.tolist()}))
 
         def take_in(item: tuple[Part, dict[str, Gathering[Any]]]) -> None:
             rows, gathered = item
@@ -341,7 +341,7 @@ class _Gathered:
 
     def summary(self) -> Breakdown:
         """All of them; tables are let go of one after the other."""
-        most, summaries = _keys_each(len(self._by_label)), {}
+        most, summaries = _keys_per_label(len(self._by_label)), {}
         for label in list(self._by_label):
             gathered = self._by_label.pop(label)
             summaries[label] = {name: _fitted(gathered.pop(name).summary(), most) for name in list(gathered)}

@@ -236,10 +236,10 @@ def in_words(count: GroupCount) -> str:
     >>> in_words(1200), in_words((12, 30))
     ('1,200 groups', '12 and 30 groups')
     """
-    return f"{' and '.join(f'{n:,}' for n in each_count(count))} groups"
+    return f"{' and '.join(f'{n:,}' for n in counts_by_kind(count))} groups"
 
 
-def each_count(count: GroupCount) -> tuple[int, ...]:
+def counts_by_kind(count: GroupCount) -> tuple[int, ...]:
     """The number of groups of each kind."""
     return count if isinstance(count, tuple) else (count,)
 
@@ -252,9 +252,9 @@ def check_one_way(groups: Groups | None, what: str) -> None:
 
 def check_several(count: GroupCount, source: str = "") -> None:
     """Refuse a single group, of either kind: there would be nothing to resample."""
-    if min(each_count(count)) < 2:
+    if min(counts_by_kind(count)) < 2:
         kinds = " of one kind" if isinstance(count, tuple) else ""
-        why = f"there is {min(each_count(count))}{kinds}"
+        why = f"there is {min(counts_by_kind(count))}{kinds}"
         raise InputError(
             "must name at least two groups to resample", argument="groups", found=why, source=source
         )

@@ -101,7 +101,7 @@ class Part:
     _made: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def held(
+    def divisible(
         cls,
         models: Mapping[str, Rows],
         ids: Array | None,
@@ -115,7 +115,7 @@ class Part:
         """Rows in memory as a part that can be divided further."""
 
         def subset(places: Ints) -> Part:
-            return cls.held(
+            return cls.divisible(
                 {name: some_of(rows, places) for name, rows in models.items()},
                 None if ids is None else ids[places],
                 {name: column[places] for name, column in by.items()},
@@ -144,7 +144,7 @@ class Part:
                 raise (at_fault(name, error) if self.whole and len(self.models) > 1 else error) from None
         places, cases = places_of(self.rows), self.row_numbers
         at = places[0]
-        pairs = Part.held(
+        pairs = Part.divisible(
             {name: paired(rows, places, cases) for name, rows in self.models.items()},
             None if self.ids is None else self.ids[at],
             {name: column[at] for name, column in self.by.items()},
@@ -326,29 +326,29 @@ class Merged(Generic[S]):
     def __init__(self, recipe: Recipe[S]) -> None:
         self._recipe = recipe
         # Neighbours, of fewer and fewer groups.
-        self._found: list[S] = []
+        self._summaries: list[S] = []
 
     def add(self, part: Part) -> None:
-        self._found.append(self._recipe.more(part, self._found[0] if self._found else None))
+        self._summaries.append(self._recipe.more(part, self._summaries[0] if self._summaries else None))
         n_groups = self._recipe.n_groups
-        while len(self._found) > 1 and 2 * n_groups(self._found[-1]) >= n_groups(self._found[-2]):
+        while len(self._summaries) > 1 and 2 * n_groups(self._summaries[-1]) >= n_groups(self._summaries[-2]):
             self._merge_last()
 
     def _merge_last(self) -> None:
-        last = self._found.pop()
-        self._found[-1] = self._found[-1].merge(last)
+        last = self._summaries.pop()
+        self._summaries[-1] = self._summaries[-1].merge(last)
 
     def at_most(self, keys: int) -> None:
         """Keep no more keys than that, where the summary can be coarser."""
-        summaries: list[Any] = self._found
-        self._found = [
+        summaries: list[Any] = self._summaries
+        self._summaries = [
             summary.at_most(keys) if hasattr(summary, "at_most") else summary for summary in summaries
         ]
 
     def summary(self) -> S:
-        while len(self._found) > 1:
+        while len(self._summaries) > 1:
             self._merge_last()
-        return self._found[0]
+        return self._summaries[0]
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from verax.inputs.handles import (
     refuse_lists,
 )
 from verax.inputs.lists.rows import ListRows
-from verax.inputs.rows import Rows, are_shared, one_way, pair, pair_each
+from verax.inputs.rows import Rows, are_shared, one_way, pair, paired_by_model
 from verax.inputs.sets.rows import Members, SetRows
 from verax.inputs.skipping import Skipped
 
@@ -58,7 +58,7 @@ def set_part(part: Part, made: Members | None, *, ordered: bool = False) -> Part
     def read() -> Part:
         pairs = part.in_pairs
         models = {name: set_rows(rows, made, ordered=ordered) for name, rows in pairs.models.items()}
-        return Part.held(models, None, pairs.by, None, start=pairs.start, whole=pairs.whole)
+        return Part.divisible(models, None, pairs.by, None, start=pairs.start, whole=pairs.whole)
 
     return part.once(("sets", made, ordered), read)
 
@@ -184,7 +184,7 @@ class InMemory(Handle):
     ) -> None:
         rows = next(iter(models.values()))
         self._several = several
-        self._part = Part.held(dict(models), ids, dict(by or {}), numbers, skipped)
+        self._part = Part.divisible(dict(models), ids, dict(by or {}), numbers, skipped)
         self.models: tuple[str, ...] = tuple(models)
         self.classes: tuple[Hashable, ...] | None = getattr(rows, "classes", None)
         self.n_classes: int = rows.n_classes
@@ -299,7 +299,7 @@ def open_rows(
                 found="top lists do not give the probability of every class",
                 source=repr(name),
             )
-    models = dict(pair_each(y, p, **options))
+    models = dict(paired_by_model(y, p, **options))
     if len(models) < len(p):
         raise InputError("must have different names for all models", argument=named or "p", kind="length")
     first = next(iter(models))
@@ -415,7 +415,7 @@ class Labelled(Handle):
         )
 
 
-def each_label(handle: Handle, column: str) -> list[tuple[Hashable, Handle]]:
+def handles_by_label(handle: Handle, column: str) -> list[tuple[Hashable, Handle]]:
     """The rows of each label of a column, wherever they are."""
     part = handle.kept
     if part is None:

@@ -1,9 +1,9 @@
 """The options that functions share when they read forecasts: one typed bundle, defined and described once.
 
-A public function takes them as `**read: Unpack[Reading]` and hands them on as they are. The decorator `reads`
-puts each of them into the function's signature and its documentation, so that `help()` and editors show
+A public function takes them as `**read: Unpack[RowOptions]` and hands them on as they are. The decorator
+`reads` puts each of them into the function's signature and its docstring, so that `help()` and editors show
 them, and refuses others as Python does. Parameters that mean the same in most functions, such as `y` and
-`seed`, are described here too: a documentation has their bare names, and below them what it adds.
+`seed`, are also described here: a docstring has their bare names, and below them what it adds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Written(TypedDict, total=False):
+class ForecastOptions(TypedDict, total=False):
     """How the columns and the numbers of `p` are read where there are no outcomes."""
 
     classes: Sequence[Hashable] | None
@@ -36,20 +36,20 @@ class Written(TypedDict, total=False):
     invalid: Literal["raise", "skip"]
 
 
-class Form(Written, total=False):
-    """The same, beside outcomes."""
+class OutcomeOptions(ForecastOptions, total=False):
+    """The same beside outcomes, of one rater or several."""
 
     raters: Literal["shares", "counts", "columns"] | None
 
 
-class Weighted(Form, total=False):
-    """The same, with weights of the rows."""
+class WeightedOptions(OutcomeOptions, total=False):
+    """The same with weights of the rows."""
 
     weights: object | None
 
 
-class Reading(Weighted, total=False):
-    """The same, with groups of rows that belong together."""
+class RowOptions(WeightedOptions, total=False):
+    """The same with groups of rows that belong together, and the event of two classes."""
 
     groups: object | None
     positive: Hashable | None
@@ -133,7 +133,7 @@ def reads(function: Callable[P, T]) -> Callable[P, T]:
 
     >>> from typing import Unpack
     >>> @reads
-    ... def count(y, **read: Unpack[Weighted]):
+    ... def count(y, **read: Unpack[WeightedOptions]):
     ...     '''Count rows.
     ...
     ...     Parameters
@@ -149,7 +149,7 @@ def reads(function: Callable[P, T]) -> Callable[P, T]:
     return _reading(function, per_row=False)
 
 
-def reads_each(function: Callable[P, T]) -> Callable[P, T]:
+def reads_per_row(function: Callable[P, T]) -> Callable[P, T]:
     """`reads` for a function that returns a number per row: NaN for rows that are left out."""
     return _reading(function, per_row=True)
 
@@ -314,11 +314,11 @@ def with_positive(given: Mapping[str, Any], positive: Hashable) -> dict[str, Any
     A single column of probabilities is that of the event. Of two columns without names, both are swapped
     where the event is the first.
 
-    >>> found = with_positive({"y": ["sick", "well"], "p": [0.9, 0.2]}, "sick")
-    >>> found["classes"], found["p"]
+    >>> changed = with_positive({"y": ["sick", "well"], "p": [0.9, 0.2]}, "sick")
+    >>> changed["classes"], changed["p"]
     (('well', 'sick'), [0.9, 0.2])
-    >>> found = with_positive({"y": [0, 1], "p": [[0.9, 0.1], [0.2, 0.8]]}, 0)
-    >>> found["classes"], found["p"].tolist()
+    >>> changed = with_positive({"y": [0, 1], "p": [[0.9, 0.1], [0.2, 0.8]]}, 0)
+    >>> changed["classes"], changed["p"].tolist()
     ((1, 0), [[0.1, 0.9], [0.8, 0.2]])
     """
     name = "p" if "p" in given else "forecasts"

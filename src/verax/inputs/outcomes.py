@@ -86,7 +86,7 @@ class _Words:
         varies = (names != names[0]).any(axis=0)
         varies[0] |= not varies.any()
         self._shared = [(j, names[0, j]) for j in np.flatnonzero(~varies).tolist()]
-        self._own = [(j, factors[j], names[:, j].copy()) for j in np.flatnonzero(varies).tolist()]
+        self._varying = [(j, factors[j], names[:, j].copy()) for j in np.flatnonzero(varies).tolist()]
         self._word, self._n_words, self._positions = names.dtype, names.shape[1], positions
         self._table = np.zeros(2**_DIGITS, np.int64)
         self._table[self._hash(names)] = np.arange(len(names))
@@ -110,7 +110,7 @@ class _Words:
         return None
 
     def _hash(self, words: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        (first, factor, _), *others = self._own
+        (first, factor, _), *others = self._varying
         total = words[:, first] * factor
         for j, factor, _ in others:
             total += words[:, j] * factor
@@ -122,7 +122,7 @@ class _Words:
         for start in range(0, len(y), _PIECE):
             piece = words[start : start + _PIECE]
             candidates = self._table[self._hash(piece)]
-            (first, _, names), *others = self._own
+            (first, _, names), *others = self._varying
             known = piece[:, first] == names[candidates]
             for j, _, names in others:
                 known &= piece[:, j] == names[candidates]

@@ -28,14 +28,14 @@ class Questions:
         For each model the row that answers it; -1 where it was not asked.
     repeated : bool
         Whether some question was asked several times.
-    own : bool
+    apart : bool
         Whether every model has rows of its own.
     """
 
     ids: Array
     at: Mapping[str, Ints]
     repeated: bool
-    own: bool
+    apart: bool
 
     @classmethod
     def of(cls, sizes: Mapping[str, int], ids: object, epochs: object = None) -> Questions:
@@ -82,7 +82,7 @@ class Questions:
 
     def column(self, given: object, argument: str, sizes: Mapping[str, int]) -> Array:
         """A value for each question: from rows that all share, or from those of each model, which agree."""
-        if not self.own:
+        if not self.apart:
             return column_of(given, next(iter(sizes)), next(iter(sizes.values())), argument)[
                 next(iter(self.at.values()))
             ]
@@ -197,8 +197,8 @@ def ids_of(given: object, model: str, n: int) -> Array:
 def numbered(ids: object, epochs: object, model: str, n: int) -> tuple[Ints, Ints]:
     """The place of each row among the repeats of its question, by epoch, and how many of them there are.
 
-    >>> found, sizes = numbered(["p", "q", "p"], [3, 1, 2], "model", 3)
-    >>> found.tolist(), sizes.tolist()
+    >>> place, sizes = numbered(["p", "q", "p"], [3, 1, 2], "model", 3)
+    >>> place.tolist(), sizes.tolist()
     ([1, 0, 0], [2, 1, 2])
     """
     named, repeats = ids_of(ids, model, n), column_of(epochs, model, n, "epochs")

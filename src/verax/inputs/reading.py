@@ -472,7 +472,7 @@ class Reading:
     @property
     def beside(self) -> tuple[str, ...]:
         """The columns beside outcomes and forecasts, once each."""
-        named = (*each_name(self.id), self.weights, *each_name(self.groups), *self.by)
+        named = (*named_columns(self.id), self.weights, *named_columns(self.groups), *self.by)
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
     @property
@@ -626,7 +626,7 @@ def _example(key: str) -> str:
     return examples.get(option.form, to_toml(option.metavar))
 
 
-def each_name(columns: str | tuple[str, ...] | None) -> tuple[str, ...]:
+def named_columns(columns: str | tuple[str, ...] | None) -> tuple[str, ...]:
     """The names of columns, of which there are none, one or several."""
     return () if columns is None else (columns,) if isinstance(columns, str) else columns
 

@@ -90,7 +90,7 @@ def pair(y: object, p: object, **options: Any) -> Rows:
     return rows
 
 
-def pair_each(y: object, models: Mapping[str, object], **options: Any) -> Iterator[tuple[str, Rows]]:
+def paired_by_model(y: object, models: Mapping[str, object], **options: Any) -> Iterator[tuple[str, Rows]]:
     """Outcomes with the forecasts of each model, by its name; an error about forecasts says whose they are.
 
     Where every model has rows of its own, `y` is a mapping from its name to its outcomes. How probabilities
@@ -273,7 +273,7 @@ def are_shared(rows: Rows) -> bool:
     return isinstance(rows, Forecasts) and rows.shared
 
 
-def one_class_each(rows: Forecasts) -> Forecasts:
+def with_single_classes(rows: Forecasts) -> Forecasts:
     """The same rows with one class each, for fits; pairs where several raters labelled them."""
     if not rows.shared:
         return rows

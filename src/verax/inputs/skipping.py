@@ -164,14 +164,14 @@ class InvalidRows:
 
     def __init__(self, n: int) -> None:
         self._n = n
-        self._found: dict[str, Bools] = {}
+        self._masks: dict[str, Bools] = {}
 
     def add(self, rows: Ints | Bools, reason: str) -> None:
         """Note rows, by number or by a mask; one that is noted twice for a reason counts once."""
-        mask = self._found.get(reason, np.zeros(self._n, np.bool_))
+        mask = self._masks.get(reason, np.zeros(self._n, np.bool_))
         mask[rows] = True
         if mask.any():
-            self._found[reason] = mask
+            self._masks[reason] = mask
 
     def add_offenders(self, broken: list[Offenders], kept: Ints) -> None:
         """Note what a check found in the rows `kept`."""
@@ -181,7 +181,7 @@ class InvalidRows:
     @property
     def bad(self) -> Bools:
         """Which rows are invalid."""
-        return np.asarray(np.any([np.zeros(self._n, np.bool_), *self._found.values()], axis=0))
+        return np.asarray(np.any([np.zeros(self._n, np.bool_), *self._masks.values()], axis=0))
 
     @property
     def kept(self) -> Ints:
@@ -191,7 +191,7 @@ class InvalidRows:
     def skipped(self, start: int = 0) -> Skipped:
         """The rows left out; `start` is the number of the first row."""
         rows = tuple((start + np.flatnonzero(self.bad)).tolist())
-        reasons = {reason: int(mask.sum()) for reason, mask in self._found.items()}
+        reasons = {reason: int(mask.sum()) for reason, mask in self._masks.items()}
         return Skipped(self._n, len(rows), rows, reasons)
 
 
@@ -298,11 +298,7 @@ class MaySkip(Result):
 
     @property
     def remarks(self) -> list[str]:
-        """What there is to say of rows left out and of invalid lists: a sentence each."""
-        return self._said()
-
-    def _said(self) -> list[str]:
-        """What `repr` adds: a line each, or none."""
+        """Sentences on rows left out and on invalid lists, which `repr` adds."""
         skipped = [] if self.skipped is None else [str(self.skipped), self.skipped.caution]
         left_out = [f"{text}." for text in skipped if text]
         bounds = self.skipped_bounds
@@ -311,8 +307,8 @@ class MaySkip(Result):
             left_out.append(f"With them, counted at the best and at the worst possible value: {shown}.")
         if self.sampled is not None:
             left_out.append("From a random sample of {:,} of {:,} rows.".format(*self.sampled))
-        said = {name: str(faults) for name, faults in self.faults.items()}
-        return left_out + [f"{name}: {text}" if name else text for name, text in said.items() if text]
+        on_lists = {name: str(faults) for name, faults in self.faults.items()}
+        return left_out + [f"{name}: {text}" if name else text for name, text in on_lists.items() if text]
 
     def _noted(self) -> dict[str, Any]:
         """What `to_dict` adds: an entry each, or none."""

@@ -129,10 +129,10 @@ class Rescaled:
             max(self.high, other.high),
         )
 
-    def said(self, rows: str = "rows") -> str:
+    def sentence(self, rows: str = "rows") -> str:
         """What was done, as a sentence; `rows` is what is divided.
 
-        >>> Rescaled(400, 12, 0.93, 1.2).said()
+        >>> Rescaled(400, 12, 0.93, 1.2).sentence()
         '12 of 400 rows were divided by their sums, 0.93 to 1.2.'
         """
         if not self.count:

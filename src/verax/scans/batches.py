@@ -23,11 +23,11 @@ from verax.files.source import rows_at_a_time
 from verax.files.two_models import SameRows, TwoModels, head_rows
 from verax.inputs.handles import Collector, Handle
 from verax.inputs.lists.rows import NO_ORDER
-from verax.inputs.reading import Reading, each_name
+from verax.inputs.reading import Reading, named_columns
 from verax.inputs.reading_checks import PROBABILITIES
 from verax.inputs.skipping import NO_ROWS
 from verax.scans.distinct import refuse_repeated_ids
-from verax.scans.held import Held, rows_fit
+from verax.scans.loaded import LoadedRows, rows_fit
 from verax.scans.local import KeptParts, LocalHandle, Work
 from verax.scans.options import ScanOptions
 from verax.scans.parts import PartReader, default_name, part_of, taken_by, usable
@@ -50,10 +50,10 @@ class TableHandle(LocalHandle):
     classes: tuple[Hashable, ...] | None
     n_classes: int
 
-    def __init__(self, asked: ScanOptions, table: SourceTable) -> None:
-        self._asked, self._table, self._progress = asked, table, asked.progress
-        self._reader = reader_of(table, asked)
-        self._rescaling = rescaling_of(asked)
+    def __init__(self, options: ScanOptions, table: SourceTable) -> None:
+        self._options, self._table, self._progress = options, table, options.progress
+        self._reader = reader_of(table, options)
+        self._rescaling = rescaling_of(options)
         self.name, self.n_rows = table.name, table.n_rows
         self.models, self.taken = self._reader.models, self._reader.taken
         self.by, self.lists = self._reader.by, self._reader.lists
@@ -67,13 +67,13 @@ class TableHandle(LocalHandle):
         width = self.n_classes * len(self.models)
         dense = not self.lists and self.graded is None
         self.fits: bool = dense and rows_fit(self.n_rows, width, table.n_bytes)
-        self._kept = KeptParts(bool(asked.hold) and self.fits)
-        self.ids: tuple[str, ...] = asked.ids
-        self.two_way: bool = len(each_name(asked.reading.groups)) > 1
-        self.distinct: bool = asked.distinct
+        self._kept = KeptParts(bool(options.hold) and self.fits)
+        self.ids: tuple[str, ...] = options.ids
+        self.two_way: bool = len(named_columns(options.reading.groups)) > 1
+        self.distinct: bool = options.distinct
         self._same: SameRows | None = None
         files = table.reader
-        if asked.may_be_two_models and isinstance(files, Files) and isinstance(self._reader, PartReader):
+        if options.may_be_two_models and isinstance(files, Files) and isinstance(self._reader, PartReader):
             roles = self._reader.first.roles
             outcomes = roles.raters or (roles.target,)
             files.watch = self._same = SameRows(files.schema.names, outcomes, len(files.files))
@@ -114,28 +114,28 @@ class TableHandle(LocalHandle):
     @property
     def notes(self) -> tuple[str, ...]:
         doubts = () if self._same is None else self._same.notes
-        return (*self._table.notes, *doubts, *taken_by(self._rescaling.said(self.models)))
+        return (*self._table.notes, *doubts, *taken_by(self._rescaling.sentences(self.models)))
 
     def in_order(self) -> Handle:
         if self.lists:
             raise RuleError(NO_ORDER)
         return (
             self
-            if self._asked.reading.ordered
-            else TableHandle(self._asked.with_reading(ordered=True), self._table)
+            if self._options.reading.ordered
+            else TableHandle(self._options.with_reading(ordered=True), self._table)
         )
 
     def in_memory(self) -> Handle:
-        return self.held().in_memory() if self.fits else self
+        return self.loaded().in_memory() if self.fits else self
 
-    def held(self) -> Held:
+    def loaded(self) -> LoadedRows:
         """All rows of full distributions, in memory."""
         parts = []
         for start, batches in self._runs():
             parts.append(self._rows(batches, start, coded=False))
             self._advance(sum(batch.num_rows for batch in batches))
         self._check()
-        return _held(self, parts, self._asked.reading)
+        return _loaded(self, parts, self._options.reading)
 
     def _runs(self, times: int = 1) -> Iterator[tuple[int, list[Any]]]:
         rows = self._reader.rows_at_a_time
@@ -154,7 +154,7 @@ class TableHandle(LocalHandle):
         with self._located():
             if self.lists or self.graded is not None:
                 return collector.add(self._reader.part(batches, start))
-            part = part_of(self._rows(batches, start, coded=True), self._asked.reading)
+            part = part_of(self._rows(batches, start, coded=True), self._options.reading)
             # What was read is in arrays of its own by now, and more is read meanwhile.
             batches.clear()
             return collector.add(self._kept.add(part))
@@ -189,10 +189,10 @@ class ArrayHandle(LocalHandle):
     n_classes: int
     taken: tuple[str, ...]
 
-    def __init__(self, asked: ScanOptions, paths: Sequence[Path], name: str) -> None:
-        self._asked, self._paths, self._progress = asked, paths, asked.progress
+    def __init__(self, options: ScanOptions, paths: Sequence[Path], name: str) -> None:
+        self._options, self._paths, self._progress = options, paths, options.progress
         self._sources: dict[str, ArrayFiles] = {}
-        for model, request in asked.reading.models(default_name(name)).items():
+        for model, request in options.reading.models(default_name(name)).items():
             self._sources[model] = with_classes_of(
                 {model: source.classes for model, source in self._sources.items()},
                 model,
@@ -200,7 +200,7 @@ class ArrayHandle(LocalHandle):
                 partial(_array_files, paths, request, name),
             )
         first = next(iter(self._sources.values()))
-        self._rescaling = rescaling_of(asked)
+        self._rescaling = rescaling_of(options)
         self.name, self.models = name, tuple(self._sources)
         self.n_rows: int | None = first.n_rows
         self.classes, self.n_classes = first.classes, first.width
@@ -213,12 +213,12 @@ class ArrayHandle(LocalHandle):
         self.weighted: bool = first.roles.weights is not None
         self.taken = taken_by({model: source.taken for model, source in self._sources.items()})
         self.fits: bool = rows_fit(self.n_rows, self.n_classes * len(self.models), 0)
-        self._kept = KeptParts(bool(asked.hold) and self.fits)
-        self.ids: tuple[str, ...] = asked.ids
-        self.two_way: bool = len(each_name(asked.reading.groups)) > 1
-        self.distinct: bool = asked.distinct
+        self._kept = KeptParts(bool(options.hold) and self.fits)
+        self.ids: tuple[str, ...] = options.ids
+        self.two_way: bool = len(named_columns(options.reading.groups)) > 1
+        self.distinct: bool = options.distinct
         same = TwoModels(len(paths), first.roles.id_name)
-        for head in first.heads(head_rows(len(paths))) if asked.may_be_two_models else ():
+        for head in first.heads(head_rows(len(paths))) if options.may_be_two_models else ():
             same.add(*head)
         self._doubts = same.notes
 
@@ -227,25 +227,25 @@ class ArrayHandle(LocalHandle):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return (*self._doubts, *taken_by(self._rescaling.said(self.models)))
+        return (*self._doubts, *taken_by(self._rescaling.sentences(self.models)))
 
     def in_order(self) -> Handle:
-        ordered = self._asked.reading.ordered
+        ordered = self._options.reading.ordered
         return (
-            self if ordered else ArrayHandle(self._asked.with_reading(ordered=True), self._paths, self.name)
+            self if ordered else ArrayHandle(self._options.with_reading(ordered=True), self._paths, self.name)
         )
 
     def in_memory(self) -> Handle:
-        return self.held().in_memory() if self.fits else self
+        return self.loaded().in_memory() if self.fits else self
 
-    def held(self) -> Held:
+    def loaded(self) -> LoadedRows:
         """All rows, in memory."""
         parts = []
         for batches in self._batches(coded=False):
             parts.append(self._rows(batches))
             self._advance(batches[0].n_given)
         self._check()
-        return _held(self, parts, self._asked.reading)
+        return _loaded(self, parts, self._options.reading)
 
     def _batches(self, *, coded: bool) -> Iterator[Sequence[Predictions]]:
         rows = rows_at_a_time(self.n_classes * len(self.models))
@@ -259,24 +259,26 @@ class ArrayHandle(LocalHandle):
             yield partial(self._collect, batches)
 
     def _collect(self, batches: Sequence[Predictions], collector: Collector) -> int:
-        return collector.add(self._kept.add(part_of(self._rows(batches), self._asked.reading)))
+        return collector.add(self._kept.add(part_of(self._rows(batches), self._options.reading)))
 
     def _check(self) -> None:
         self._rescaling.check()
         self._kept.end()
 
     def _rows(self, batches: Sequence[Predictions]) -> dict[str, Predictions]:
-        return usable(dict(zip(self.models, batches, strict=True)), self._asked.reading, self._rescaling)
+        return usable(dict(zip(self.models, batches, strict=True)), self._options.reading, self._rescaling)
 
 
-def rescaling_of(asked: ScanOptions) -> Rescaling:
+def rescaling_of(options: ScanOptions) -> Rescaling:
     """What divides rows by their sums, where that was asked for or they may have been rounded."""
-    request = asked.reading
+    request = options.reading
     probabilities = not (request.logits or request.sets) and request.outputs == PROBABILITIES
-    return Rescaling(normalize=request.normalize, rounded=asked.rounded and probabilities)
+    return Rescaling(normalize=request.normalize, rounded=options.rounded and probabilities)
 
 
-def _held(handle: TableHandle | ArrayHandle, parts: list[dict[str, Predictions]], request: Reading) -> Held:
+def _loaded(
+    handle: TableHandle | ArrayHandle, parts: list[dict[str, Predictions]], request: Reading
+) -> LoadedRows:
     """The rows of all parts, which are called as their handle is."""
     if not parts:
         raise InputError(NO_ROWS, argument="source", kind="file", source=handle.name)
@@ -287,7 +289,7 @@ def _held(handle: TableHandle | ArrayHandle, parts: list[dict[str, Predictions]]
     if handle.distinct:
         first = rows[handle.models[0]]
         refuse_repeated_ids(first.ids, first.numbers, handle.ids, handle.place_of)
-    return Held(rows, request, name=handle.name, taken=handle.taken, notes=handle.notes)
+    return LoadedRows(rows, request, name=handle.name, taken=handle.taken, notes=handle.notes)
 
 
 def _array_files(
@@ -296,32 +298,34 @@ def _array_files(
     return ArrayFiles(paths, replace(request, classes=classes), name)
 
 
-def opened(source: object, asked: ScanOptions) -> Handle | None:
+def opened(source: object, options: ScanOptions) -> Handle | None:
     """The handle on a file, a folder, or the files of a pattern or a list; None for anything else."""
     named = files_named(source)
-    return None if named is None else of_files(*named, asked)
+    return None if named is None else of_files(*named, options)
 
 
-def of_files(paths: Sequence[Path], name: str, asked: ScanOptions) -> Handle:
+def of_files(paths: Sequence[Path], name: str, options: ScanOptions) -> Handle:
     """The handle on files of columns or arrays; outcomes of another file are a further column."""
-    outcomes = asked.reading.outcomes
+    outcomes = options.reading.outcomes
     if common_format(paths) in ARRAYS:
         if outcomes is None:
-            return ArrayHandle(asked, files_once(paths), name)
-        table = array_table(files_once(paths), asked.reading, name)
+            return ArrayHandle(options, files_once(paths), name)
+        table = array_table(files_once(paths), options.reading, name)
     else:
-        table = SourceTable.of_paths(paths, asked.reading, name)
+        table = SourceTable.of_paths(paths, options.reading, name)
     if outcomes is None:
-        return of_table(table, asked)
-    beside = with_outcomes(table, outcomes, asked.reading)
-    return of_table(beside.table, asked.with_outcomes(beside))
+        return of_table(table, options)
+    beside = with_outcomes(table, outcomes, options.reading)
+    return of_table(beside.table, options.with_outcomes(beside))
 
 
-def of_table(table: SourceTable, asked: ScanOptions) -> Handle:
+def of_table(table: SourceTable, options: ScanOptions) -> Handle:
     """The handle on columns that Arrow reads; of a long table of raters, on its cases."""
-    if asked.reading.rater_column is None:
-        return TableHandle(asked, table)
-    table, cases = cases_of(table, asked.reading)
-    handle = TableHandle(asked.with_reading(raters=cases.raters, rater_column=None, label_column=None), table)
+    if options.reading.rater_column is None:
+        return TableHandle(options, table)
+    table, cases = cases_of(table, options.reading)
+    handle = TableHandle(
+        options.with_reading(raters=cases.raters, rater_column=None, label_column=None), table
+    )
     cases.check_alike(handle.columns)
     return handle

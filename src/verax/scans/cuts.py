@@ -112,13 +112,13 @@ class ChangedParts:
 class GroupCounts:
     """A collector of the groups of each of two kinds; there are none where rows have fewer kinds."""
 
-    _found: tuple[set[Any], set[Any]] = field(default_factory=lambda: (set(), set()))
+    _labels: tuple[set[Any], set[Any]] = field(default_factory=lambda: (set(), set()))
 
     def add(self, part: Part) -> int:
         """Note the groups of a part."""
         groups = part.rows.groups if part.n_rows else None
         for known, (labels, _) in zip(
-            self._found, [] if groups is None else by_kind(groups.labels), strict=False
+            self._labels, [] if groups is None else by_kind(groups.labels), strict=False
         ):
             known.update(labels.tolist())
         return part.n_rows
@@ -126,7 +126,7 @@ class GroupCounts:
     @property
     def fewer(self) -> int:
         """The kind that has fewer groups."""
-        return int(len(self._found[1]) < len(self._found[0]))
+        return int(len(self._labels[1]) < len(self._labels[0]))
 
 
 @dataclass
@@ -134,19 +134,19 @@ class NumberCounts:
     """A collector of how often each number of some columns occurs."""
 
     columns: Mapping[str, int]
-    _found: dict[str, list[tuple[Floats, Ints]]] = field(default_factory=dict)
+    _counted: dict[str, list[tuple[Floats, Ints]]] = field(default_factory=dict)
 
     def add(self, part: Part) -> int:
         """Count the numbers of a part."""
         for name in self.columns if part.n_rows else ():
             counted = np.unique(_numbers(part.by[name]), return_counts=True)
-            self._found.setdefault(name, []).append(counted)
+            self._counted.setdefault(name, []).append(counted)
         return part.n_rows
 
     def cuts(self) -> dict[str, Cut]:
         """The groups of each column."""
         cuts = {}
-        for name, parts in self._found.items():
+        for name, parts in self._counted.items():
             values, place = np.unique(np.concatenate([numbers for numbers, _ in parts]), return_inverse=True)
             counts = np.bincount(place, np.concatenate([count for _, count in parts])).astype(int)
             cuts[name] = Cut.of(name, values, counts, self.columns[name])

@@ -125,12 +125,12 @@ def _threads(partitions: int) -> int:
     return max(1, n_cores() // max(1, partitions)) if here else 1
 
 
-def opened(source: object, asked: ScanOptions) -> Handle | None:
+def opened(source: object, options: ScanOptions) -> Handle | None:
     """The handle on a Dask frame; None for anything else."""
     if ("dask", "DataFrame") not in classes_of(source):
         return None
     _check_cluster()
-    return DaskHandle("the Dask frame", source, asked, _first_rows(source))
+    return DaskHandle("the Dask frame", source, options, _first_rows(source))
 
 
 def _check_cluster() -> None:

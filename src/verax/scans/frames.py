@@ -106,7 +106,7 @@ class Generated:
     """The batches of an iterator of tables, frames or batches."""
 
     def __init__(self, pieces: Iterator[Any]) -> None:
-        self._batches = _each_batch(pieces)
+        self._batches = _batches_of(pieces)
         first = next(self._batches, None)
         if first is None:
             raise InputError(NO_ROWS, argument="source", kind="file")
@@ -120,7 +120,7 @@ class Generated:
         return next(self._batches)
 
 
-def _each_batch(pieces: Iterator[Any]) -> Iterator[Any]:
+def _batches_of(pieces: Iterator[Any]) -> Iterator[Any]:
     for piece in pieces:
         kind = _known(piece)
         if kind is None:
@@ -278,7 +278,7 @@ _KINDS: dict[tuple[str, str], tuple[str, Callable[[Any], BatchReader]]] = {
 }
 
 
-def opened(source: object, asked: ScanOptions) -> Handle | None:
+def opened(source: object, options: ScanOptions) -> Handle | None:
     """The handle on a frame, a table or a query that Arrow reads, or several; None for anything else."""
     kind = _known(source)
     if kind is None and isinstance(source, (list, tuple)) and source and all(map(_known, source)):
@@ -288,7 +288,7 @@ def opened(source: object, asked: ScanOptions) -> Handle | None:
     if kind is None:
         return None
     name, read = kind
-    return of_table(SourceTable(f"the {name}", name, asked.reading, lambda: read(source)), asked)
+    return of_table(SourceTable(f"the {name}", name, options.reading, lambda: read(source)), options)
 
 
 def _known(source: object) -> tuple[str, Callable[[Any], BatchReader]] | None:

@@ -18,7 +18,7 @@ from verax.files.predictions import id_of
 from verax.inputs.arrays import Array
 from verax.inputs.breakdown import labels_of
 from verax.inputs.handles import Part
-from verax.inputs.reading import Reading, each_name
+from verax.inputs.reading import Reading, named_columns
 from verax.inputs.rows import ScoredRows
 from verax.scans.options import ScanOptions
 from verax.scans.parts import default_name
@@ -55,16 +55,16 @@ class GradeReader:
     n_classes: ClassVar[int] = 2
 
     @classmethod
-    def of(cls, table: SourceTable, asked: ScanOptions) -> GradeReader:
+    def of(cls, table: SourceTable, options: ScanOptions) -> GradeReader:
         """Check that all columns are there."""
-        request, given = asked.reading, asked.reading.grades
+        request, given = options.reading, options.reading.grades
         assert given is not None
         grades = {default_name(table.name): given} if isinstance(given, str) else dict(given)
         for name in ("target", "probs", "classes", "raters", "positive"):
             if getattr(request, name):
                 raise InputError("cannot be given beside grades", argument=name)
-        named = {"grades": list(grades.values()), "weights": each_name(request.weights), "by": request.by}
-        named |= {"groups": each_name(request.groups), "id": each_name(request.id)}
+        named = {"grades": list(grades.values()), "weights": named_columns(request.weights), "by": request.by}
+        named |= {"groups": named_columns(request.groups), "id": named_columns(request.id)}
         for argument, columns in named.items():
             for column in columns:
                 require_column(column, table.schema.names, argument, table.name)
@@ -93,7 +93,7 @@ class GradeReader:
         }
         return (
             *grades,
-            *(f"{what}: {', '.join(each_name(columns))}" for what, columns in others.items() if columns),
+            *(f"{what}: {', '.join(named_columns(columns))}" for what, columns in others.items() if columns),
         )
 
     @property
@@ -106,9 +106,9 @@ class GradeReader:
         """Every column that is needed, once."""
         reading = self.request
         beside = [
-            *each_name(reading.weights),
-            *each_name(reading.groups),
-            *each_name(reading.id),
+            *named_columns(reading.weights),
+            *named_columns(reading.groups),
+            *named_columns(reading.id),
             *reading.by,
         ]
         return list(dict.fromkeys([*self.grades.values(), *beside]))
@@ -122,7 +122,7 @@ class GradeReader:
         """The rows of record batches of one schema, the first of which has the number `start`."""
         table = pa.Table.from_batches(batches)
         reading = self.request
-        kinds = [np.array(table[name].to_pylist()) for name in each_name(reading.groups)]
+        kinds = [np.array(table[name].to_pylist()) for name in named_columns(reading.groups)]
         options: dict[str, Any] = {
             "weights": None
             if reading.weights is None
@@ -140,10 +140,10 @@ class GradeReader:
         for name in reading.by:
             labels = labels_of(np.array(table[name].to_pylist(), object), table.num_rows)
             by[name] = labels.labels[labels.codes]
-        return Part.held(models, self._ids(table), by, None, start=start, whole=False)
+        return Part.divisible(models, self._ids(table), by, None, start=start, whole=False)
 
     def _ids(self, table: Any) -> Array | None:
-        names = each_name(self.request.id)
+        names = named_columns(self.request.id)
         if not names:
             return None
         columns = [table[name].to_pylist() for name in names]

@@ -27,11 +27,11 @@ from verax.files.predictions import Predictions
 from verax.files.two_models import TwoModels
 from verax.inputs.handles import Collector, Handle
 from verax.inputs.lists.rows import NO_ORDER
-from verax.inputs.reading import Reading, each_name
+from verax.inputs.reading import Reading, named_columns
 from verax.scans.batches import of_files
 from verax.scans.distinct import refuse_repeated_ids
-from verax.scans.held import Held, files_fit
 from verax.scans.lists import part_of_lists
+from verax.scans.loaded import LoadedRows, files_fit
 from verax.scans.local import LocalHandle, Work
 from verax.scans.options import ScanOptions
 from verax.scans.parts import default_name
@@ -50,26 +50,26 @@ class ListFilesHandle(LocalHandle):
 
     lists = True
 
-    def __init__(self, asked: ScanOptions, paths: Sequence[Path], name: str) -> None:
-        if asked.reading.several:
+    def __init__(self, options: ScanOptions, paths: Sequence[Path], name: str) -> None:
+        if options.reading.several:
             raise InputError(
                 "must be a table with columns of lists where it has several models",
                 argument="source",
                 kind="file",
                 found=f"{paths[0]} has records",
             )
-        self._paths, self._progress = paths, asked.progress
-        self._asked = next(iter(asked.list_models("model").values()))
-        self._reader = ListParts.of(*open_shaped(paths[0], self._asked))
+        self._paths, self._progress = paths, options.progress
+        self._reading = next(iter(options.list_models("model").values()))
+        self._reader = ListParts.of(*open_shaped(paths[0], self._reading))
         self.name, self.models, self.n_rows = name, (default_name(name),), None
         self.taken, self.by = self._reader.taken, self._reader.settings.by
         self.classes, self.n_classes = self._reader.settings.names, self._reader.n_classes
         # Of every part that was read, by its first record: how many lists, what was counted, what questions.
         self._read: dict[int, tuple[int, Mapping[str, float], Any]] = {}
         self._places = Places()
-        self.ids: tuple[str, ...] = asked.ids
-        self.two_way: bool = len(each_name(asked.reading.groups)) > 1
-        self.distinct: bool = asked.distinct
+        self.ids: tuple[str, ...] = options.ids
+        self.two_way: bool = len(named_columns(options.reading.groups)) > 1
+        self.distinct: bool = options.distinct
 
     def place_of(self, row: int) -> str:
         return self._places.of(row)
@@ -105,7 +105,7 @@ class ListFilesHandle(LocalHandle):
             self._reader.gold.check_length(start)
 
     def _parts(self, path: Path) -> Iterator[list[tuple[int, Any]]]:
-        records = records_of_piece(path, self._paths, self._asked, self._reader.shape)
+        records = records_of_piece(path, self._paths, self._reading, self._reader.shape)
         while part := list(islice(records, settings.list_part_records)):
             yield part
 
@@ -117,47 +117,47 @@ class ListFilesHandle(LocalHandle):
         return collector.add(part_of_lists({self.models[0]: read}, start))
 
 
-def opened(source: object, asked: ScanOptions) -> Handle | None:
+def opened(source: object, options: ScanOptions) -> Handle | None:
     """The handle on files that hold lists, by what is said or by their content; None for anything else."""
-    if asked.reading.are_lists is False:
+    if options.reading.are_lists is False:
         return None
     named = files_named(source)
     if named is None:
         return None
     paths, name = named
-    if asked.reading.are_lists is None:
-        if not has_lists(paths[0], asked.reading):
+    if options.reading.are_lists is None:
+        if not has_lists(paths[0], options.reading):
             return None
-        asked = replace(asked.with_reading(lists=True), densify=True)
+        options = replace(options.with_reading(lists=True), densify=True)
     if len(paths) > 1:
         files_once(paths)
-    if not asked.reading.several and _are_read(paths, asked):
-        return _read(paths, name, asked)
-    if _are_tables(paths[0], asked.reading):
-        return of_files(paths, name, asked)
+    if not options.reading.several and _are_read(paths, options):
+        return _read(paths, name, options)
+    if _are_tables(paths[0], options.reading):
+        return of_files(paths, name, options)
     files = [file for path in paths for file in (files_of(path) if path.is_dir() else [path])]
-    return ListFilesHandle(asked, files, name)
+    return ListFilesHandle(options, files, name)
 
 
-def _are_read(paths: Sequence[Path], asked: ScanOptions) -> bool:
+def _are_read(paths: Sequence[Path], options: ScanOptions) -> bool:
     """Whether files are read at once: all lists tell the classes where nobody states them."""
-    settings = asked.reading
+    settings = options.reading
     known = settings.names is not None or settings.n_classes is not None or settings.shape == WIDE.name
-    if asked.hold:
-        if asked.hold == "fitting" and known and _has_many_rows(paths, settings):
+    if options.hold:
+        if options.hold == "fitting" and known and _has_many_rows(paths, settings):
             return False
-        return asked.hold == "all" or len(paths) < 2 or files_fit(paths)
+        return options.hold == "all" or len(paths) < 2 or files_fit(paths)
     return not known and files_fit(paths)
 
 
-def _has_many_rows(paths: Sequence[Path], asked: Reading) -> bool:
+def _has_many_rows(paths: Sequence[Path], reading: Reading) -> bool:
     """Whether a file has too many rows to be read one by one.
 
     Columns of lists are then read in batches, without a record per row.
     """
     if len(paths) != 1 or not paths[0].is_file() or FORMATS.get(ending(paths[0])) != "Parquet":
         return False
-    if not _are_tables(paths[0], asked):
+    if not _are_tables(paths[0], reading):
         return False
     import pyarrow.parquet as papq
 
@@ -165,27 +165,27 @@ def _has_many_rows(paths: Sequence[Path], asked: Reading) -> bool:
         return bool(papq.read_metadata(file).num_rows > settings.lists_held_up_to)
 
 
-def _read(paths: Sequence[Path], name: str, asked: ScanOptions) -> Held:
+def _read(paths: Sequence[Path], name: str, options: ScanOptions) -> LoadedRows:
     """The rows of files; lists that all name all classes are full distributions."""
-    ((model, settings),) = asked.list_models(default_name(name)).items()
+    ((model, settings),) = options.list_models(default_name(name)).items()
     read = read_lists(paths, name, settings)
-    if asked.progress is not None:
-        asked.progress(len(read))
+    if options.progress is not None:
+        options.progress(len(read))
     pieces = _pieces(paths, read)
     same = TwoModels(len(pieces))
-    for file, start, stop in pieces if asked.may_be_two_models else ():
+    for file, start, stop in pieces if options.may_be_two_models else ():
         same.add(file, read.y[start:stop])
-    if asked.distinct:
+    if options.distinct:
         places = Places()
         for file, start, _ in pieces or [(read.path, 0, 0)]:
             places.note(int(read.places[start]), file)
-        refuse_repeated_ids(read.ids, read.places, asked.ids, places.of)
+        refuse_repeated_ids(read.ids, read.places, options.ids, places.of)
     rows: ListFile | Predictions = read
     taken = read.taken
-    if asked.densify and read.are_distributions:
+    if options.densify and read.are_distributions:
         rows = distributions(read)
         taken += (f"scored as distributions: every list names all {read.lists.n_classes} classes",)
-    return Held({model: rows}, Reading(), name=read.path, taken=taken, notes=(*same.notes, *read.notes))
+    return LoadedRows({model: rows}, Reading(), name=read.path, taken=taken, notes=(*same.notes, *read.notes))
 
 
 def _pieces(paths: Sequence[Path], read: ListFile) -> list[tuple[str, int, int]]:

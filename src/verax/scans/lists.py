@@ -21,7 +21,7 @@ from verax.files.lists.streams import LOOK, RecordStream, records_of
 from verax.files.lists.tables import find_columns
 from verax.inputs.arrays import Ints
 from verax.inputs.handles import Part
-from verax.inputs.reading import Reading, each_name
+from verax.inputs.reading import Reading, named_columns
 from verax.inputs.records.classifiers import ARRAYS, fields_of_arrays
 from verax.inputs.skipping import NO_ROWS, Skipped
 from verax.scans.options import ScanOptions
@@ -47,12 +47,12 @@ class ListReader:
     lists: ClassVar[bool] = True
 
     @classmethod
-    def of(cls, table: SourceTable, asked: ScanOptions) -> ListReader:
+    def of(cls, table: SourceTable, options: ScanOptions) -> ListReader:
         """Find out which column is what, from the first rows."""
         schema = table.schema
         head = [record for batch in table.head_of_all(LOOK) for record in records_of(batch)][:LOOK]
         readers: dict[str, ListParts] = {}
-        for name, given in asked.list_models(default_name(table.name)).items():
+        for name, given in options.list_models(default_name(table.name)).items():
             stream = RecordStream(table.name, "row", enumerate(head))
             if not head:
                 raise InputError(NO_ROWS, argument="source", kind="file", source=table.name)
@@ -130,7 +130,7 @@ def _columns(reader: ListParts, schema: Any, head: Sequence[Any]) -> list[str]:
         lists = next((names for record in head if (names := fields_of_arrays(record))), ())
     if not lists:
         return list(schema.names)
-    paths = [*lists, *each_name(reader.outcome), *settings.beside]
+    paths = [*lists, *named_columns(reader.outcome), *settings.beside]
     # Dots lead into nested fields, unless the name of the column has them.
     return [path if path in schema.names else path.partition(".")[0] for path in paths]
 

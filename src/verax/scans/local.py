@@ -30,7 +30,7 @@ class KeptParts:
 
     Attributes
     ----------
-    asked : bool
+    wanted : bool
         Whether parts are to be kept.
     complete : bool
         Whether all are there.
@@ -38,20 +38,20 @@ class KeptParts:
         The parts by the numbers of their first rows.
     """
 
-    asked: bool = False
+    wanted: bool = False
     complete: bool = False
     parts: dict[int, Part] = field(default_factory=dict)
 
     def add(self, part: Part) -> Part:
         """Note a part; without what recipes share of it, which may be large."""
-        if self.asked:
+        if self.wanted:
             self.parts[part.start] = part
             return replace(part, _made={})
         return part
 
     def end(self) -> None:
         """All parts have been read."""
-        self.complete = self.asked
+        self.complete = self.wanted
 
     def work(self) -> Iterator[Work]:
         """All parts in order."""

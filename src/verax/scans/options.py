@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from verax.errors import InputError, passing, show
 from verax.files.outcomes_beside import Beside
-from verax.inputs.reading import Reading, each_name
+from verax.inputs.reading import Reading, named_columns
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,13 @@ class ScanOptions:
     @property
     def ids(self) -> tuple[str, ...]:
         """The columns that identify rows."""
-        return each_name(self.reading.id)
+        return named_columns(self.reading.id)
 
     @property
     def distinct(self) -> bool:
         """Whether no two rows may have the same id: unless rows of an id are groups, or sampled repeats."""
         sampled = bool(self.reading.are_lists) and self.reading.samples == "repeats"
-        grouped = set(self.ids) <= set(each_name(self.reading.groups))
+        grouped = set(self.ids) <= set(named_columns(self.reading.groups))
         return bool(self.ids) and not (self.pooled == "matched" or sampled or grouped)
 
     @property

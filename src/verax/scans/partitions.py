@@ -89,9 +89,9 @@ class PartitionedHandle(Handle):
     ids: tuple[str, ...]
     distinct: bool
 
-    def __init__(self, name: str, frame: Any, asked: ScanOptions, head: Any) -> None:
+    def __init__(self, name: str, frame: Any, options: ScanOptions, head: Any) -> None:
         self.name, self.n_rows = name, None
-        if asked.reading.rater_column is not None:
+        if options.reading.rater_column is not None:
             raise InputError(
                 "must be in memory: the labels of a case may be in several partitions",
                 argument="rater_column",
@@ -101,9 +101,9 @@ class PartitionedHandle(Handle):
                     Remedy("Pivot the frame to a row for each case, and pass the columns as raters=...")
                 ],
             )
-        self._frame, self._asked, self._head = frame, asked, head
-        table = SourceTable(name, name, asked.reading, lambda: ArrowTable(head))
-        self._reader = reader_of(table, asked)
+        self._frame, self._options, self._head = frame, options, head
+        table = SourceTable(name, name, options.reading, lambda: ArrowTable(head))
+        self._reader = reader_of(table, options)
         self.models, self.taken = self._reader.models, self._reader.taken
         self.by, self.lists = self._reader.by, self._reader.lists
         self.rated: bool = self._reader.rated
@@ -111,12 +111,12 @@ class PartitionedHandle(Handle):
         self.graded: Any = getattr(self._reader, "graded", None)
         self.outcome: str = getattr(self._reader, "outcome", "")
         self.classes, self.n_classes = self._reader.classes, self._reader.n_classes
-        self.ids, self.distinct = asked.ids, asked.distinct
+        self.ids, self.distinct = options.ids, options.distinct
 
     def in_order(self) -> Self:
         if self.lists:
             raise RuleError(NO_ORDER)
-        return type(self)(self.name, self._frame, self._asked.with_reading(ordered=True), self._head)
+        return type(self)(self.name, self._frame, self._options.with_reading(ordered=True), self._head)
 
     def place_of(self, row: int) -> str:
         """What a row is in."""
@@ -128,8 +128,8 @@ class PartitionedHandle(Handle):
     def _pass(self, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
         work = PartitionTask(self._reader, recipes, self.name)
         summaries = work.merge(self._run(work))
-        if self._asked.progress is not None:
-            self._asked.progress(summaries.n_rows)
+        if self._options.progress is not None:
+            self._options.progress(summaries.n_rows)
         return summaries
 
     @abstractmethod
@@ -167,8 +167,8 @@ def refusal_in(text: str) -> InputError | None:
     facts = load(base64.b64decode(marked.group(1)), _KIND)
     advice = facts.pop("remedies")
     remedies = [
-        Remedy(words, {**options, **dict.fromkeys(asked, ...)}, python_only)
-        for words, options, asked, python_only in advice
+        Remedy(words, {**options, **dict.fromkeys(open_options, ...)}, python_only)
+        for words, options, open_options, python_only in advice
     ]
     return InputError(**facts, remedies=remedies)
 
@@ -192,10 +192,10 @@ def _about(*_: Any) -> str:
 
 def question() -> Callable[..., str]:
     """A function that tells where it runs, sent by value: workers may be unable to import this module."""
-    asked = FunctionType(_about.__code__, {"__builtins__": builtins}, "about")
+    function = FunctionType(_about.__code__, {"__builtins__": builtins}, "about")
     # What libraries send by value is what was defined in the main program.
-    asked.__module__ = "__main__"
-    return asked
+    function.__module__ = "__main__"
+    return function
 
 
 def check_answers(answers: Iterable[str], who: str, remedy: str) -> None:

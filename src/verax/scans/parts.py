@@ -21,7 +21,7 @@ from verax.files.set_columns import set_rows_of
 from verax.files.source import forecasts_of, rows_at_a_time, with_id
 from verax.inputs.arrays import Ints
 from verax.inputs.handles import Part
-from verax.inputs.reading import Reading, each_name
+from verax.inputs.reading import Reading, named_columns
 from verax.inputs.rows import Rows
 from verax.inputs.skipping import Skipped
 from verax.scans.options import ScanOptions
@@ -45,10 +45,10 @@ class PartReader:
     lists: ClassVar[bool] = False
 
     @classmethod
-    def of(cls, table: SourceTable, asked: ScanOptions) -> PartReader:
+    def of(cls, table: SourceTable, options: ScanOptions) -> PartReader:
         """Find out which column is what; the first model says which classes there are, in what order."""
         readers: dict[str, ColumnReader] = {}
-        for name, request in asked.reading.models(default_name(table.name)).items():
+        for name, request in options.reading.models(default_name(table.name)).items():
             readers[name] = with_classes_of(
                 {name: reader.labels.classes for name, reader in readers.items()},
                 name,
@@ -56,7 +56,7 @@ class PartReader:
                 partial(_reader, table, request),
             )
         table.as_numbers(set().union(*(reader.numbers for reader in readers.values())))
-        return cls(readers, asked.reading)
+        return cls(readers, options.reading)
 
     @property
     def first(self) -> ColumnReader:
@@ -132,7 +132,7 @@ class PartReader:
                 for name, reader in self.readers.items()
             }
         except InputError as error:
-            names = each_name(self.first.roles.id)
+            names = named_columns(self.first.roles.id)
             table = pa.Table.from_batches(batches)
             at = error.rows[0] - start if error.rows else -1
             if not names or error.argument == "id" or not 0 <= at < table.num_rows:

@@ -10,11 +10,11 @@ from verax.scans.options import ScanOptions
 from verax.scans.parts import PartReader
 
 
-def reader_of(table: SourceTable, asked: ScanOptions) -> PartReader | ListReader | GradeReader:
+def reader_of(table: SourceTable, options: ScanOptions) -> PartReader | ListReader | GradeReader:
     """The reader of the rows of a table: full distributions, or top lists or grades where that was said."""
-    if asked.reading.outcomes is not None:
+    if options.reading.outcomes is not None:
         # Of files they are a column of the table by now.
         raise InputError("must be in the same table as the predictions: join them first", argument="outcomes")
-    if asked.reading.grades is not None:
-        return GradeReader.of(table, asked)
-    return PartReader.of(table, asked) if not asked.reading.are_lists else ListReader.of(table, asked)
+    if options.reading.grades is not None:
+        return GradeReader.of(table, options)
+    return PartReader.of(table, options) if not options.reading.are_lists else ListReader.of(table, options)

@@ -58,12 +58,11 @@ class Rounding:
         """Whether rounding explains the sums."""
         return self.needed <= _half_unit(self.decimals)
 
-    def said(self) -> str:
+    def sentence(self) -> str:
         """What was done, as sentences."""
         return (
-            f"Probabilities are rounded to {self.decimals} decimals: "
-            f"{self.rescaled.said()} A zero may be a small probability, and has an infinite log score where "
-            "its class occurs."
+            f"Probabilities are rounded to {self.decimals} decimals: {self.rescaled.sentence()} "
+            "A zero may be a small probability, and has an infinite log score where its class occurs."
         )
 
     def refusal(self, rows: Predictions) -> InputError:
@@ -99,7 +98,7 @@ class Rescaling:
 
     def __init__(self, *, normalize: bool, rounded: bool) -> None:
         self._normalize, self._rounded = normalize, rounded and not normalize
-        self._found: dict[tuple[str, int], Rescaled | Rounding] = {}
+        self._roundings: dict[tuple[str, int], Rescaled | Rounding] = {}
         self._seen: dict[str, Predictions] = {}
 
     def divided(self, models: dict[str, Predictions]) -> dict[str, Predictions]:
@@ -109,14 +108,14 @@ class Rescaling:
         changed = dict(models)
         for name, rows in models.items():
             if rows.p.ndim > 1 and len(rows):
-                changed[name], self._found[name, rows.start] = unrounded(rows)
+                changed[name], self._roundings[name, rows.start] = unrounded(rows)
                 self._seen[name] = rows
         return changed
 
     def note(self, models: Mapping[str, Predictions]) -> None:
         """Count the rows of a part that will be divided by their sums; one that is read again counts once."""
         for name, rows in models.items() if self._normalize else ():
-            self._found[name, rows.start] = rows.rescaled()
+            self._roundings[name, rows.start] = rows.rescaled()
 
     def check(self) -> None:
         """Refuse rows that were divided by their sums if all rows together were not rounded."""
@@ -126,13 +125,15 @@ class Rescaling:
                 raise rounding.refusal(rows)
 
     def _all(self, model: str) -> Any:
-        return reduce(add, [rounding for (name, _), rounding in self._found.items() if name == model])
+        return reduce(add, [rounding for (name, _), rounding in self._roundings.items() if name == model])
 
-    def said(self, models: Sequence[str]) -> dict[str, tuple[str]]:
+    def sentences(self, models: Sequence[str]) -> dict[str, tuple[str]]:
         """What was done to the rows of each model; nothing where nothing was."""
-        known = {name: self._all(name) for name in models if any(name == model for model, _ in self._found)}
+        known = {
+            name: self._all(name) for name in models if any(name == model for model, _ in self._roundings)
+        }
         return {
-            name: (done.said(),)
+            name: (done.sentence(),)
             for name, done in known.items()
             if isinstance(done, Rescaled) or done.rescaled.count
         }

@@ -403,13 +403,13 @@ def _different(one: Path, other: Path, what: str) -> InputError:
     )
 
 
-def opened(source: object, asked: ScanOptions) -> Handle | None:
+def opened(source: object, options: ScanOptions) -> Handle | None:
     """The handle on files of summaries; None for anything else."""
     given = [source] if isinstance(source, (str, Path)) else source
     if not isinstance(given, (list, tuple)) or not given:
         return None
     if not all(isinstance(file, (str, Path)) and str(file).endswith(ENDING) for file in given):
         return None
-    if asked.reading != Reading():
+    if options.reading != Reading():
         raise InputError("must be given without options: they were said when it was saved", argument="source")
     return SavedHandle([path for file in given for path in matching(file)])

@@ -72,7 +72,7 @@ def scan(
     """
     if record and isinstance(source, Handle) and reading is None and not keywords:
         return recorded(source, record)
-    asked = ScanOptions(Reading.of(reading, keywords), progress)
+    options = ScanOptions(Reading.of(reading, keywords), progress)
     unread = next((name for name in _OF_COMMANDS if name in keywords), None)
     if unread is not None:
         raise InputError(
@@ -80,7 +80,7 @@ def scan(
             argument=unread,
             remedies=[passing("for a column of grades", grades=...)],
         )
-    opened = open_asked(source, asked)
+    opened = open_by_engine(source, options)
     return recorded(opened, record) if record else opened
 
 
@@ -91,10 +91,10 @@ def recorded(handle: Handle, model: bool | str) -> Handle:
     return Recorded(handle, model=model if isinstance(model, str) else None)
 
 
-def open_asked(source: object, asked: ScanOptions, engines: Sequence[str] = ENGINES) -> Handle:
+def open_by_engine(source: object, options: ScanOptions, engines: Sequence[str] = ENGINES) -> Handle:
     """The handle on a source, by the first engine that knows it."""
     for engine in engines:
-        handle: Handle | None = import_module(f"verax.scans.{engine}").opened(source, asked)
+        handle: Handle | None = import_module(f"verax.scans.{engine}").opened(source, options)
         if handle is not None:
             return handle
     raise unknown_source(source)

@@ -95,13 +95,13 @@ def _leave_modules_out() -> None:
         _LEFT_OUT["modules"] = len(sys.modules)
 
 
-def opened(source: object, asked: ScanOptions) -> Handle | None:
+def opened(source: object, options: ScanOptions) -> Handle | None:
     """The handle on a Spark frame, classic or of Spark Connect; None for anything else."""
     if ("pyspark", "DataFrame") not in classes_of(source) or not hasattr(source, "mapInArrow"):
         return None
     frame = _without_vectors(source)
     _check_workers(frame.sparkSession)
-    return SparkHandle("the Spark frame", frame, asked, _first_rows(frame))
+    return SparkHandle("the Spark frame", frame, options, _first_rows(frame))
 
 
 def _check_workers(session: Any) -> None:
@@ -114,13 +114,13 @@ def _check_workers(session: Any) -> None:
         f"Set PYSPARK_PYTHON to {sys.executable} before the session starts, "
         "or install verax where the workers run."
     )
-    asked = functions.udf(question(), "string", useArrow=False)
+    about = functions.udf(question(), "string", useArrow=False)
     try:
         # One task: the workers of a session run the same program.
-        answers = [row[0] for row in session.range(0, 1, 1, 1).select(asked("id")).collect()]
+        answers = [row[0] for row in session.range(0, 1, 1, 1).select(about("id")).collect()]
     except Exception as error:
-        said = last_of(str(error), ("Error: ", "MISMATCH", "Cannot run program"))
-        raise MissingPackageError(f"Spark's Python workers cannot run: {said}. {remedy}") from None
+        reason = last_of(str(error), ("Error: ", "MISMATCH", "Cannot run program"))
+        raise MissingPackageError(f"Spark's Python workers cannot run: {reason}. {remedy}") from None
     check_answers(answers, "Spark's Python workers", remedy)
     session._verax_checked = True
 

@@ -12,7 +12,7 @@ from verax.inputs.handles import Handle, Recipe, Summaries
 Analysis = Callable[[Any], Any]
 
 
-class _AskedError(BaseException):
+class _QuestionError(BaseException):
     """Stops an analysis at its first question. No handler of errors may take it for one."""
 
     def __init__(self, recipes: Mapping[str, Recipe[Any]]) -> None:
@@ -47,11 +47,11 @@ def together(handle: Handle, analyses: Sequence[Analysis]) -> list[Any]:
     >>> round(card["brier"], 3), round(parts.score, 3)
     (0.2, 0.2)
     """
-    asked = [_first_question(handle, analysis) for analysis in analyses]
+    questions = [_first_question(handle, analysis) for analysis in analyses]
     # What asks for much computes losses that the others can use.
-    order = sorted(range(len(asked)), key=lambda i: -len(asked[i]))
-    summaries = handle._summarise({f"{i}/{name}": asked[i][name] for i in order for name in asked[i]})
-    answers = [_answer(summaries, i) for i in range(len(asked))]
+    order = sorted(range(len(questions)), key=lambda i: -len(questions[i]))
+    summaries = handle._summarise({f"{i}/{name}": questions[i][name] for i in order for name in questions[i]})
+    answers = [_answer(summaries, i) for i in range(len(questions))]
     # Analyses let go of what they do not need any more.
     del summaries
     return [analysis(_answering(handle, answers.pop(0))) for analysis in analyses]
@@ -61,12 +61,12 @@ def _first_question(handle: Handle, analysis: Analysis) -> Mapping[str, Recipe[A
     """What an analysis asks of the rows first."""
 
     def stop(recipes: Mapping[str, Recipe[Any]]) -> NoReturn:
-        raise _AskedError(recipes)
+        raise _QuestionError(recipes)
 
     try:
         analysis(_with_summaries(handle, stop))
-    except _AskedError as asked:
-        return asked.recipes
+    except _QuestionError as question:
+        return question.recipes
     return {}
 
 

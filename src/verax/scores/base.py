@@ -21,7 +21,7 @@ from verax.errors import InputError, RuleError
 from verax.inputs.arrays import Array, move_like, namespace_of, to_array, to_host
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Handle, Part, Recipe, refuse_graded
-from verax.inputs.options import Form, Weighted, reads, reads_each
+from verax.inputs.options import OutcomeOptions, WeightedOptions, reads, reads_per_row
 from verax.inputs.rows import RowBatch, Rows, ScoredRows, pair
 from verax.scores.properties import Properties
 
@@ -201,7 +201,7 @@ class Rule(ABC):
 
     @_scores_estimators
     @reads
-    def __call__(self, y: object, p: object = None, **read: Unpack[Weighted]) -> float:
+    def __call__(self, y: object, p: object = None, **read: Unpack[WeightedOptions]) -> float:
         """Compute the weighted mean loss of forecasts `p` for outcomes `y`.
 
         Called as scikit-learn calls scorers, with a fitted estimator, features and outcomes, it returns minus
@@ -224,8 +224,8 @@ class Rule(ABC):
         formula = formula_for(rows, self)
         return float(RuleSums([formula], rows.n_classes, counts=False).update(rows).moments.mean[0])
 
-    @reads_each
-    def samples(self, y: object, p: object, **read: Unpack[Form]) -> Array:
+    @reads_per_row
+    def samples(self, y: object, p: object, **read: Unpack[OutcomeOptions]) -> Array:
         """Compute the loss of each row, as an array of the same kind as `p`.
 
         PyTorch and JAX can differentiate it. Inside `jax.jit` values cannot be checked: make sure that rows

@@ -15,7 +15,7 @@ from verax.common.results import Result
 from verax.display.tables import Tabled
 from verax.errors import InputError, Remedy, join, show
 from verax.inputs.arrays import Floats
-from verax.inputs.options import Reading
+from verax.inputs.options import RowOptions
 from verax.scores.base import Rule
 from verax.scores.directions import Direction, Name
 from verax.selection.choice import Best, Selection
@@ -185,7 +185,7 @@ class History(Tabled, Result, Epochs):
         rules: Sequence[Rule | str] | None = None,
         *,
         method: str | Sequence[str] = "temperature",
-        **read: Unpack[Reading],
+        **read: Unpack[RowOptions],
     ) -> History:
         """Create a history from the validation predictions of each epoch.
 

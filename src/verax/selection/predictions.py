@@ -10,7 +10,7 @@ from verax.analyses.measures import ORIENTATIONS, is_ordinal
 from verax.analyses.refinement.epochs import RefinementLoss as RefinementLoss
 from verax.errors import InputError, VeraxError, show
 from verax.inputs.handles import Handle
-from verax.inputs.options import Reading
+from verax.inputs.options import RowOptions
 from verax.scores.base import Rule
 from verax.scores.metrics import HIGHER, LOWER
 
@@ -20,7 +20,7 @@ DEFAULT = ("brier", "log_score", "pbs", REFINEMENT)
 
 
 def measured(
-    epochs: object, rules: Sequence[Rule | str] | None, method: str | Sequence[str], read: Reading
+    epochs: object, rules: Sequence[Rule | str] | None, method: str | Sequence[str], read: RowOptions
 ) -> list[dict[str, Any]]:
     """The records of a history: the mean loss of each epoch by some rules, its refinement and its metrics.
 
@@ -33,7 +33,7 @@ def measured(
         of a card by name, such as "qwk".
     method : str or sequence of str
         How to recalibrate.
-    read : Reading
+    read : RowOptions
         How rows are read.
     """
     if not isinstance(epochs, Mapping) or not epochs:

@@ -11,7 +11,7 @@ from verax.analyses.cards.evaluation import card_value
 from verax.analyses.measures import ORIENTATIONS
 from verax.common.checks import check_choice, check_count, check_flag, check_number
 from verax.errors import InputError, ParseError, Remedy, VeraxError, passing, show
-from verax.inputs.options import Reading
+from verax.inputs.options import RowOptions
 from verax.scores.base import Rule
 from verax.scores.directions import Direction
 from verax.scores.metrics import HIGHER, LOWER
@@ -134,7 +134,7 @@ class EarlyStopping:
         *,
         y: object = None,
         p: object = None,
-        **read: Unpack[Reading],
+        **read: Unpack[RowOptions],
     ) -> bool:
         """Record the value of an epoch and return whether to stop.
 
@@ -173,7 +173,7 @@ class EarlyStopping:
             self.waited += 1
         return self.should_stop
 
-    def _measured(self, value: Any, y: object, p: object, read: Reading) -> float:
+    def _measured(self, value: Any, y: object, p: object, read: RowOptions) -> float:
         if value is not None:
             raise InputError("must not be given beside `y` and `p`", argument="value", values=[value])
         if self.metric is not None:

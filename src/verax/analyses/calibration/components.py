@@ -343,7 +343,7 @@ class Decomposition(Tabled, MaySkip):
                 "Infinite: an outcome with probability zero happened. Recalibration "
                 "repairs this, so the miscalibration is also infinite."
             )
-        return notes + self._said()
+        return notes + self.remarks
 
 
 # What readers call the parts.

@@ -178,7 +178,7 @@ class Reliability(Tabled, MaySkip):
         return "\n".join([title, *(repr(curve.components) for curve in self.curves)])
 
     def _notes(self) -> list[str]:
-        return self._said()
+        return self.remarks
 
     def _frame(self) -> dict[str, list[Any]]:
         """One row per event and forecast: frequency, weight and the band of a calibrated forecast."""
@@ -331,7 +331,7 @@ class ListReliability(Reliability):
             notes.append(f"{some} invalid; the confidences are used as stated.")
         if self.in_cells:
             notes.append("Because of their number, confidences within 0.8% of each other are pooled.")
-        return notes + self._said()
+        return notes + self.remarks
 
     def claims_frame(self, kind: FrameKind = "pandas") -> Any:
         """One row per event: claimed, happened, the test of the gap, and the miscalibration of the curve.

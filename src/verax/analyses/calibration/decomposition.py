@@ -50,7 +50,7 @@ from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.arrays import Floats
 from verax.inputs.handles import Handle, Recipe
 from verax.inputs.memory import open_rows
-from verax.inputs.options import Reading, reads
+from verax.inputs.options import RowOptions, reads
 from verax.kernels.threads import in_order, n_cores
 from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
@@ -71,7 +71,7 @@ def decompose(
     seed: int = 0,
     confidence: float = 0.95,
     weights_are: WeightsAre = "importance",
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> Decomposition:
     """Split a mean score: score = miscalibration - discrimination + uncertainty.
 

@@ -18,7 +18,7 @@ from verax.errors import InputError, passing, show
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.handles import LATER, Handle, Part, Recipe
 from verax.inputs.memory import holds_lists, open_rows
-from verax.inputs.options import Weighted, reads
+from verax.inputs.options import WeightedOptions, reads
 
 Binning = Literal["width", "mass"]
 Norm = Literal["l1", "l2", "max"]
@@ -42,7 +42,7 @@ def ece(
     binning: Binning = "width",
     norm: Norm = "l1",
     debias: bool = False,
-    **read: Unpack[Weighted],
+    **read: Unpack[WeightedOptions],
 ) -> float:
     """Calibration error in bins: the mean gap between forecast and frequency. Lower is better.
 

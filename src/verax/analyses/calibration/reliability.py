@@ -22,7 +22,7 @@ from verax.common.checks import check_flag
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.handles import Handle
 from verax.inputs.memory import open_rows
-from verax.inputs.options import Reading, reads
+from verax.inputs.options import RowOptions, reads
 
 
 @reads
@@ -36,7 +36,7 @@ def reliability(
     seed: int = 0,
     confidence: float = 0.95,
     weights_are: WeightsAre = "importance",
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> Reliability:
     """The reliability curve of every class, or of every threshold of ordered classes.
 

@@ -10,7 +10,7 @@ from verax.analyses.calibration.decomposition import event_recipe, read_decompos
 from verax.display.tables import Column, Table, Tabled
 from verax.inference.intervals import Resampling
 from verax.inputs.memory import open_rows
-from verax.inputs.options import Reading, reads
+from verax.inputs.options import RowOptions, reads
 from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
@@ -109,7 +109,7 @@ class ScoreMap(Tabled, MaySkip):
         )
 
     def _notes(self) -> list[str]:
-        return self._said()
+        return self.remarks
 
 
 @reads
@@ -119,7 +119,7 @@ def score_map(
     *,
     rule: Rule | str | None = None,
     ordered: bool = False,
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> ScoreMap:
     """Miscalibration and discrimination of many models, to see which of them recalibration would help.
 

@@ -31,7 +31,7 @@ from verax.inputs.arrays import Bools, Floats, Ints
 from verax.inputs.groups import Groups, check_one_way
 from verax.inputs.handles import Handle, Part, Recipe
 from verax.inputs.memory import open_rows
-from verax.inputs.options import Reading, reads
+from verax.inputs.options import RowOptions, reads
 
 
 def log_odds(event: BinaryEvent) -> Floats:
@@ -593,7 +593,7 @@ def calibration_slope(
     ordered: bool = False,
     places: int | None = None,
     confidence: float = 0.95,
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> CalibrationSlopes:
     """Calibration slope and intercept: logit P(event) = intercept + slope x logit(forecast).
 

@@ -210,7 +210,7 @@ class CalibrationSlopes(Tabled, MaySkip):
         certain = max(line.certain for line in self.lines)
         if certain:
             notes.append(f"Correct forecasts of 0 or 1 were left out: up to {certain:,} rows.")
-        return notes + self._said()
+        return notes + self.remarks
 
 
 def _p(p: float) -> str:

@@ -17,7 +17,7 @@ from verax.errors import InputError
 from verax.inputs.arrays import Floats
 from verax.inputs.handles import Handle, Part, Recipe
 from verax.inputs.memory import holds_lists, open_rows
-from verax.inputs.options import Weighted, reads
+from verax.inputs.options import WeightedOptions, reads
 
 Kind = Literal["confidence", "classwise", "listed", "mass"]
 # Numbers of cosines that are tried, one pass over the rows each. Smoothing with a bandwidth leaves no more of
@@ -39,7 +39,7 @@ def smooth_ece(
     *,
     kind: Kind = "confidence",
     bandwidth: float | None = None,
-    **read: Unpack[Weighted],
+    **read: Unpack[WeightedOptions],
 ) -> float:
     r"""Smooth calibration error: the mean gap between forecast and frequency, without bins. Lower is better.
 

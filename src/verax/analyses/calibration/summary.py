@@ -21,7 +21,7 @@ from verax.errors import InputError, Remedy, VeraxError
 from verax.inference.intervals import Interval, Resampling, WeightsAre
 from verax.inputs.handles import Handle
 from verax.inputs.memory import open_rows
-from verax.inputs.options import Reading, reads
+from verax.inputs.options import RowOptions, reads
 from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
@@ -111,7 +111,7 @@ class CalibrationSummary(Tabled, MaySkip):
         note = "Higher skill and discrimination are better, and lower miscalibration and ece."
         if "auc" in self.measures:
             note += " Calibrated forecasts have slope 1 and intercepts 0."
-        return [note, *self._said()]
+        return [note, *self.remarks]
 
 
 def decomposable(rule: Rule, n_classes: int = 3) -> bool:
@@ -137,7 +137,7 @@ def summarize(
     confidence: float = 0.95,
     weights_are: WeightsAre = "importance",
     also: Sequence[str] = (),
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> CalibrationSummary:
     """Skill against class frequencies, miscalibration, discrimination and ECE, with intervals if asked for.
 
@@ -185,7 +185,7 @@ def add_skill(
     *,
     ordered: bool = False,
     also: Sequence[str] = (),
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> CalibrationSummary:
     """The summary with these parts of the score, for the forecasts that were decomposed.
 

@@ -11,7 +11,7 @@ from verax.analyses.cards.scorecard import Scorecard
 from verax.analyses.measures import is_ordinal
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.memory import holds_lists, open_rows, usual_weights
-from verax.inputs.options import Reading, reads
+from verax.inputs.options import RowOptions, reads
 from verax.scores.base import Rule
 from verax.scores.metrics import (
     CostsLike,
@@ -35,7 +35,7 @@ def evaluate(
     bootstrap: int = 1000,
     seed: int = 0,
     weights_are: WeightsAre = "importance",
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> Scorecard:
     """Score forecasts `p` of outcomes `y` with every applicable rule, with confidence intervals.
 
@@ -79,7 +79,7 @@ def evaluate(
     return score(y, p, plan, ordered=ordered, costs=costs, rules=rules, **read)
 
 
-def card_value(name: str, y: object, p: object, **read: Unpack[Reading]) -> float:
+def card_value(name: str, y: object, p: object, **read: Unpack[RowOptions]) -> float:
     """A metric or measure of a card by its name, without the rest of the card."""
     return evaluate(y, p, ordered=is_ordinal(name), rules=["zero_one"], **read)[name]
 
@@ -93,7 +93,7 @@ def score(
     costs: CostsLike | None,
     rules: Sequence[Rule | str] | None,
     part: bool = False,
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> Scorecard:
     """The card of all rows, or of a part of them, which may have no rows, no weight or a single group."""
     chosen = fitting_rules(rules, ordered=ordered)

@@ -37,7 +37,7 @@ from verax.inference.findings import NOTHING, Finding, Verdict
 from verax.inference.intervals import Resampled, Resampling, few_groups, t_quantile, with_ends
 from verax.inputs.arrays import Ints
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.groups import GroupCount, check_several, each_count, in_words
+from verax.inputs.groups import GroupCount, check_several, counts_by_kind, in_words
 from verax.inputs.skipping import MaySkip, Skipped
 from verax.scores.base import Rule
 from verax.scores.metrics import (
@@ -602,7 +602,7 @@ class Scorecard(Tabled, MaySkip):
             if line.rule is not None and rule == line.rule:
                 return self._intervals.error_of_mean(i)
         groups = self._intervals.n_groups
-        freedom = self.effective_rows - 1 if groups is None else min(each_count(groups)) - 1
+        freedom = self.effective_rows - 1 if groups is None else min(counts_by_kind(groups)) - 1
         half = (line.interval.high - line.interval.low) / 2
         return half / t_quantile(freedom, self.resampling.confidence) if freedom > 0 else math.nan, freedom
 
@@ -785,7 +785,7 @@ class Scorecard(Tabled, MaySkip):
         if infinite:
             finite = ", ".join(f"{s.name} {s.finite_mean:.4f}" for s in infinite)
             notes.append(f"Without rows of infinite loss: {finite}.")
-        return notes + self._said()
+        return notes + self.remarks
 
 
 def _kind(other: object) -> str:

@@ -13,7 +13,7 @@ from verax.common.faces import Hidden
 from verax.errors import VeraxError
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.arrays import Ints
-from verax.inputs.options import Reading, reads_parts
+from verax.inputs.options import RowOptions, reads_parts
 from verax.inputs.skipping import MaySkip, Skipped
 from verax.scores.base import Rule
 from verax.scores.metrics import CostsLike
@@ -55,7 +55,7 @@ class Tally(MaySkip):
         bootstrap: int = 1000,
         seed: int = 0,
         weights_are: WeightsAre = "importance",
-        **read: Unpack[Reading],
+        **read: Unpack[RowOptions],
     ) -> Tally:
         """The tally of some rows. The parameters are those of `evaluate`.
 

@@ -25,8 +25,8 @@ from verax.inference.verdicts import VerdictOnceCalled, WithVerdict, listed
 from verax.inputs.arrays import Floats, to_host
 from verax.inputs.lists.pooling import Pool, PoolKind, as_lists, shares
 from verax.inputs.lists.toplists import TopLists
-from verax.inputs.options import Reading, reads
-from verax.inputs.rows import are_shared, faults_of, pair_each
+from verax.inputs.options import RowOptions, reads
+from verax.inputs.rows import are_shared, faults_of, paired_by_model
 from verax.inputs.shares import one_class_needed
 from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule, losses_of
@@ -48,7 +48,7 @@ def fit_combination(
     folds: int = 10,
     confidence: float = 0.95,
     seed: int = 0,
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> Combination:
     """Weights of forecasters that lose least by a proper rule, and whether their pool beats its parts.
 
@@ -109,7 +109,7 @@ def fit_combination(
     check_seed(seed)
     y, given, own, tell = rows_to_fit(y, forecasts, read, ordered=False, several=True)
     models = _check_models(given)
-    rows = dict(pair_each(y, models, ordered=False, **own))
+    rows = dict(paired_by_model(y, models, ordered=False, **own))
     first = next(iter(rows.values()))
     if are_shared(first):
         raise one_class_needed()
@@ -356,7 +356,7 @@ class Combination(WithVerdict, Tabled, MaySkip):
         return [Table(columns, [*self.weights, EQUAL, POOL])]
 
     def _notes(self) -> list[str]:
-        return self._said()
+        return self.remarks
 
     def _heading(self) -> str:
         return (

@@ -40,10 +40,10 @@ from verax.errors import InputError, passing
 from verax.inference.estimates import Method, Units
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.arrays import Floats, to_host
-from verax.inputs.groups import Groups, check_one_way, check_several, each_count
+from verax.inputs.groups import Groups, check_one_way, check_several, counts_by_kind
 from verax.inputs.handles import Handle
 from verax.inputs.memory import open_rows
-from verax.inputs.options import Reading, reads
+from verax.inputs.options import RowOptions, reads
 from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
 from verax.scores.registry import as_rules, default_rules, name_of
@@ -76,7 +76,7 @@ def compare(
     bootstrap: int = 2000,
     seed: int = 0,
     weights_are: WeightsAre = "importance",
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> Comparison:
     """Mean losses of several models, and which of their differences are real.
 
@@ -302,7 +302,7 @@ def skill_against(handle: Handle, rule: Rule, reference: str, plan: Resampling) 
     recipe = _paired_recipe(handle, [rule], reference, plan, traits=False)
     tally = handle.summarise({"sums": recipe})["sums"].of_rule(rule)
     own, base = tally.means[:2].tolist()
-    alone = tally.n_groups is not None and min(each_count(tally.n_groups)) < 2
+    alone = tally.n_groups is not None and min(counts_by_kind(tally.n_groups)) < 2
     return math.nan if alone or not (base > 0 and math.isfinite(own)) else 1 - own / base
 
 

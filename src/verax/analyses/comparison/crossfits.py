@@ -31,7 +31,7 @@ from verax.inputs.arrays import Floats
 from verax.inputs.groups import Groups
 from verax.inputs.lists.rows import ListFaults
 from verax.inputs.memory import InMemory
-from verax.inputs.rows import pair_each
+from verax.inputs.rows import paired_by_model
 from verax.scores.base import Rule
 from verax.scores.registry import name_of
 
@@ -208,7 +208,9 @@ def _each_alone(
     """A handle for the rows of each model."""
     if not isinstance(forecasts, Mapping) or set(y) != set(forecasts):
         raise InputError("must have the outcomes of each model under its name", argument="y", kind="label")
-    found = {name: InMemory({name: rows}, several=True) for name, rows in pair_each(y, forecasts, **options)}
+    found = {
+        name: InMemory({name: rows}, several=True) for name, rows in paired_by_model(y, forecasts, **options)
+    }
     if len(found) < 2:
         raise InputError("must name at least two models", argument="forecasts", found="there is one")
     return found

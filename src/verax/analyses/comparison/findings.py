@@ -15,7 +15,7 @@ from verax.inference.findings import Claim, Finding, NextStep
 from verax.inference.intervals import Interval
 from verax.inference.sizes import Goal, MeanSpread
 from verax.inference.verdicts import in_brackets, listed
-from verax.inputs.groups import GroupCount, each_count
+from verax.inputs.groups import GroupCount, counts_by_kind
 
 TESTED = "All pairs of models are tested together under each rule (Holm's correction)."
 # The power that more rows are to have.
@@ -210,7 +210,7 @@ def rows_to_decide(
     """How many rows in all would show a difference of the size seen; None where that is not known."""
     if not (gap.standard_error > 0 and abs(gap.difference) > _NOTHING and gap.freedom >= _LEAST_FREEDOM):
         return None
-    units = n_rows if n_groups is None else min(each_count(n_groups))
+    units = n_rows if n_groups is None else min(counts_by_kind(n_groups))
     goal = Goal(abs(gap.difference), 1 - confidence, POWER)
     return goal.units(MeanSpread(gap.standard_error, gap.freedom, units)) * n_rows / units
 

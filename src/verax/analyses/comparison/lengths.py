@@ -35,7 +35,7 @@ from verax.inputs.lists.reading import TOLERANCE
 from verax.inputs.lists.rows import ListFaults, ListRows
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.memory import open_rows
-from verax.inputs.options import Reading, reads
+from verax.inputs.options import RowOptions, reads
 from verax.inputs.rows import Rows
 from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule, losses_of
@@ -317,7 +317,7 @@ class LengthComparison(WithVerdict, Tabled, MaySkip):
     def _notes(self) -> list[str]:
         level = f"Against each other, with {100 * self.confidence:g}% intervals:"
         texts = [level, *self.comparability()]
-        return [*(line for text in texts for line in textwrap.wrap(text, 106)), *self._said()]
+        return [*(line for text in texts for line in textwrap.wrap(text, 106)), *self.remarks]
 
     def plot(self, rules: Sequence[str] | None = None, *, share: float = 0.01) -> Any:
         """Draw what each prediction loses against the last, one panel per rule.
@@ -400,7 +400,7 @@ def compare_lengths(
     k: Sequence[int] | None = None,
     rule: Rule | str | Sequence[Rule | str] | None = None,
     confidence: float = 0.95,
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> LengthComparison:
     """Score a classifier's hard prediction, its top lists and its full distribution on the same outcomes.
 

@@ -18,7 +18,7 @@ from verax.inputs.groups import kinds_of, missing
 from verax.inputs.handles import Handle, Part
 from verax.inputs.memory import InMemory
 from verax.inputs.questions import Questions, averaged, column_of, first_rows, how_long, ids_of, numbered
-from verax.inputs.rows import Baseline, Rows, ScoredRows, at_fault, pair_each
+from verax.inputs.rows import Baseline, Rows, ScoredRows, at_fault, paired_by_model
 from verax.inputs.skipping import without_invalid
 from verax.scores.base import Rule, losses_of
 from verax.scores.grades import Grade
@@ -526,9 +526,9 @@ def _valid(
     """The rows of one model: how many, which are valid, and these."""
     if skip and not hasattr(p, "with_outcomes"):
         valid, skipped, kept = without_invalid({"y": y, "p": p, **read})
-        ((_, rows),) = pair_each(valid.pop("y"), {name: valid.pop("p")}, **valid)
+        ((_, rows),) = paired_by_model(valid.pop("y"), {name: valid.pop("p")}, **valid)
         return skipped.n_given, kept, rows
-    ((_, rows),) = pair_each(y, {name: p}, **read)
+    ((_, rows),) = paired_by_model(y, {name: p}, **read)
     try:
         rows.check()
     except InputError as error:

@@ -43,7 +43,7 @@ from verax.inference.intervals import Interval, Resampling, WeightsAre
 from verax.inputs.arrays import to_host
 from verax.inputs.groups import check_several
 from verax.inputs.handles import Handle, refuse_beside
-from verax.inputs.memory import each_label
+from verax.inputs.memory import handles_by_label
 from verax.inputs.rows import Baseline
 from verax.scores.base import Rule
 from verax.scores.registry import as_rules, default_rules, name_of
@@ -116,7 +116,7 @@ def compare_questions(
             margin=margin,
             method=method,
         )
-        for label, rows in each_label(handle, column)
+        for label, rows in handles_by_label(handle, column)
     }
     return replace(merged, tasks=in_subgroups(own, len(own)))
 

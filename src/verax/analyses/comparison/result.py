@@ -171,4 +171,4 @@ class Comparison(WithVerdict, RankedModels, Tabled, MaySkip):
         return f"verax comparison: {len(self.names)} models, {self.n_rows:,} rows{groups}; {self.method}"
 
     def _notes(self) -> list[str]:
-        return [*self.notes, *self._said()]
+        return [*self.notes, *self.remarks]

@@ -215,7 +215,7 @@ class EventCurves(CurvesOfEvents[Curve], ABC, Generic[Curve, Gap]):
         return stacked(parts)
 
     def _notes(self) -> list[str]:
-        return [*self.sentences, *self._said()]
+        return [*self.sentences, *self.remarks]
 
 
 def banded(band: Floats, thresholds: Floats) -> tuple[float, float] | None:

@@ -16,7 +16,7 @@ from verax.errors import InputError
 from verax.inference.intervals import Interval, check_confidence
 from verax.inputs.handles import Part
 from verax.inputs.memory import open_rows
-from verax.inputs.options import Reading, reads
+from verax.inputs.options import RowOptions, reads
 from verax.inputs.skipping import MaySkip
 from verax.scores.decisions import DEFERRED, cheapest, cheapest_or_deferred, check_deferral
 from verax.scores.metrics import CostsLike, cost_matrix, needs_order, row_costs
@@ -30,7 +30,7 @@ def deferral(
     defer: float | Sequence[float],
     costs: CostsLike = "zero_one",
     confidence: float = 0.95,
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> Deferral:
     """Number of cases deferred at a given deferral cost, and the resulting mean cost of all decisions.
 
@@ -201,4 +201,4 @@ class Deferral(Tabled, MaySkip):
         return f"verax deferral: {self.n_rows:,} rows; deciding all costs {deciding:.4f} per row"
 
     def _notes(self) -> list[str]:
-        return self._said()
+        return self.remarks

@@ -20,7 +20,7 @@ from verax.display.tables import Column, Table
 from verax.inference.intervals import check_confidence, check_seed
 from verax.inputs.arrays import Floats
 from verax.inputs.memory import open_rows
-from verax.inputs.options import Reading, reads
+from verax.inputs.options import RowOptions, reads
 
 # Differences of mean scores that are smaller are rounding.
 _ROUNDING = 1e-12
@@ -37,7 +37,7 @@ def murphy(
     ordered: bool = False,
     confidence: float = 0.95,
     seed: int = 0,
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> Murphy:
     """Murphy diagrams: mean elementary scores by threshold, for every event and several models.
 

@@ -18,7 +18,7 @@ from verax.display.tables import Column, Table
 from verax.inference.intervals import check_confidence, check_seed
 from verax.inputs.arrays import Floats
 from verax.inputs.memory import open_rows
-from verax.inputs.options import Reading, reads
+from verax.inputs.options import RowOptions, reads
 
 
 @reads
@@ -31,7 +31,7 @@ def net_benefit(
     standardized: bool = False,
     confidence: float = 0.95,
     seed: int = 0,
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> DecisionCurves:
     """Decision curves: the net benefit of acting where the probability of an event reaches a threshold.
 

@@ -18,7 +18,7 @@ from verax.inference.bootstrap import bootstrap_interval, resampled_metrics, wid
 from verax.inference.intervals import Interval, Resampling, few, few_groups
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.memory import open_rows
-from verax.inputs.options import Reading, reads
+from verax.inputs.options import RowOptions, reads
 from verax.inputs.skipping import MaySkip
 from verax.scores.decisions import at_thresholds, cheapest, decide
 from verax.scores.metrics import CostsLike, DecisionMetric, find_metric
@@ -46,7 +46,7 @@ def choose_thresholds(
     bootstrap: int = 1000,
     seed: int = 0,
     confidence: float = 0.95,
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> Thresholds:
     """Choose the thresholds of `decide` by a metric of decisions, and measure them on rows not used for it.
 
@@ -239,7 +239,7 @@ class Thresholds(Tabled, MaySkip):
             f"{honest}, of {self.against} {self.reference:.4f}: {gain}",
             f"{self.metric} of the rows that they were chosen on: {self.in_sample:.4f}",
             *([f"Caution: {self.interval.caution}."] if self.interval.caution else []),
-            *self._said(),
+            *self.remarks,
         ]
 
 

@@ -13,7 +13,7 @@ from verax.common.checks import check_choice, check_flag
 from verax.errors import InputError, join
 from verax.inference.intervals import Interval, check_confidence, few
 from verax.inputs.memory import open_rows
-from verax.inputs.options import Reading, reads
+from verax.inputs.options import RowOptions, reads
 
 Average = Literal["macro", "weighted"]
 Pairs = Literal["pairs", "classes"]
@@ -34,7 +34,7 @@ def roc_auc(
     ordered: bool = False,
     average: Average = "macro",
     confidence: float = 0.95,
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> RankScore | RankScores:
     """Area under the ROC curve: how often an event was given more probability where it happened.
 
@@ -95,7 +95,7 @@ def average_precision(
     ordered: bool = False,
     average: Average = "macro",
     confidence: float = 0.95,
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> RankScore | RankScores:
     """Average precision: the area under the precision-recall curve, as a sum of steps. Higher is better.
 
@@ -143,7 +143,7 @@ def c_index(
     *,
     average: Pairs = "pairs",
     confidence: float = 0.95,
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> RankScore | RankScores:
     """The c-index of ordered classes: how often the higher outcome had the higher forecast.
 

@@ -119,7 +119,7 @@ class RankScore(Tabled, MaySkip):
         caution = [f"Caution: {self.interval.caution}."] if self.interval.caution else []
         if self.within:
             caution.append(f"From bins of forecasts: within {bound(self.within)} of the exact value.")
-        return [*self.notes, *caution, *self._said()]
+        return [*self.notes, *caution, *self.remarks]
 
 
 class RankScores(WithVerdict, Tabled, MaySkip, Mapping[str, RankScore]):
@@ -230,4 +230,4 @@ class RankScores(WithVerdict, Tabled, MaySkip, Mapping[str, RankScore]):
         return [scores, Table(pairs, self.differences)] if len(self) > 1 else [scores]
 
     def _notes(self) -> list[str]:
-        return [*self._first()._notes(), *self._said()]
+        return [*self._first()._notes(), *self.remarks]

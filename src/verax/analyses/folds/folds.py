@@ -34,7 +34,7 @@ from verax.errors import InputError, Remedy, passing, show
 from verax.inference.intervals import Resampling, WeightsAre, check_confidence
 from verax.inference.repeated import Practical, over_folds, practical_t
 from verax.inputs.arrays import Floats
-from verax.inputs.options import Reading, reads
+from verax.inputs.options import RowOptions, reads
 from verax.scores.base import Rule
 from verax.scores.directions import is_higher_better
 from verax.scores.metrics import needs_order
@@ -59,7 +59,7 @@ def compare_folds(
     rope: float = 0.0,
     confidence: float = 0.95,
     weights_are: WeightsAre = "importance",
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> FoldComparison:
     """Compare methods over folds of cross-validation, repeats or seeds.
 

@@ -161,4 +161,4 @@ class FoldComparison(WithVerdict, RankedModels, Tabled, MaySkip):
         )
 
     def _notes(self) -> list[str]:
-        return [*self.notes, *self._said()]
+        return [*self.notes, *self.remarks]

@@ -271,7 +271,7 @@ class GradeCard(WithVerdict, Tabled, MaySkip):
         return said
 
     def _notes(self) -> list[str]:
-        return [*self.notes, *self._said()]
+        return [*self.notes, *self.remarks]
 
 
 def _second(column: Column) -> Callable[[Any], Any]:

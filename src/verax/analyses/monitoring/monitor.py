@@ -69,7 +69,7 @@ from verax.inputs.handles import Handle
 from verax.inputs.lists.rows import ListRows
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.memory import open_rows
-from verax.inputs.options import Reading, reads
+from verax.inputs.options import RowOptions, reads
 from verax.scores.base import Rule
 from verax.scores.registry import name_of
 
@@ -212,7 +212,7 @@ class Monitor(WithVerdict):
         *,
         time: Any,
         by: Mapping[str, Any] | None = None,
-        **read: Unpack[Reading],
+        **read: Unpack[RowOptions],
     ) -> Breakdown:
         """Sum up rows without taking them in: sums of shards of a time step merge, and `add` takes them in.
 
@@ -288,7 +288,7 @@ class Monitor(WithVerdict):
         time: Any,
         by: Mapping[str, Any] | None = None,
         ids: object | None = None,
-        **read: Unpack[Reading],
+        **read: Unpack[RowOptions],
     ) -> Alarm | None:
         """Take in rows whose outcomes are known, in order of time, and return the alarm if there is one.
 
@@ -396,7 +396,7 @@ class Monitor(WithVerdict):
         *,
         time: Any = None,
         by: Mapping[str, Any] | None = None,
-        **read: Unpack[Reading],
+        **read: Unpack[RowOptions],
     ) -> None:
         """Note forecasts whose outcomes are not known yet.
 

@@ -28,7 +28,7 @@ from verax.inputs.groups import Groups
 from verax.inputs.handles import Handle, Part, Recipe
 from verax.inputs.lists.rows import ListRows
 from verax.inputs.memory import open_rows
-from verax.inputs.options import Reading, reads
+from verax.inputs.options import RowOptions, reads
 from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded
@@ -196,7 +196,7 @@ class OverTime(WithVerdict, Tabled, MaySkip):
     def _notes(self) -> list[str]:
         n = len(self.lines)
         shown = [f"The last {_SHOWN} of {n:,} periods."] if n > _SHOWN else []
-        return [*shown, "A positive gap means overconfident: confidence minus accuracy.", *self._said()]
+        return [*shown, "A positive gap means overconfident: confidence minus accuracy.", *self.remarks]
 
 
 # More periods than these are no longer a table to read.
@@ -218,7 +218,7 @@ def over_time(
     every: Every | None = None,
     ordered: bool = False,
     confidence: float = 0.95,
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> OverTime:
     """Mean loss, calibration and class frequencies of each period, with confidence intervals.
 

@@ -21,7 +21,7 @@ from verax.inference.intervals import Interval, check_confidence, check_seed
 from verax.inputs.arrays import Bools, Floats
 from verax.inputs.handles import Handle
 from verax.inputs.memory import open_rows
-from verax.inputs.options import Reading, reads
+from verax.inputs.options import RowOptions, reads
 from verax.inputs.skipping import Skipped
 
 # Least probabilities of the most likely class at which confidence curves have points.
@@ -42,7 +42,7 @@ def roc_curve(
     points: int = 200,
     confidence: float = 0.95,
     seed: int = 0,
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> RateCurves:
     """The ROC curve: sensitivity by false positive rate, with a confidence band and the area under it.
 
@@ -101,7 +101,7 @@ def precision_recall_curve(
     points: int = 200,
     confidence: float = 0.95,
     seed: int = 0,
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> RateCurves:
     """The precision-recall curve, with a confidence band and the average precision.
 
@@ -149,7 +149,7 @@ def confidence_curve(
     *,
     confidence: float = 0.95,
     seed: int = 0,
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> RateCurves:
     """Accuracy among the rows whose most likely class has at least a given probability.
 

@@ -34,7 +34,7 @@ from verax.inference.estimates import holm
 from verax.inference.intervals import check_confidence, check_seed
 from verax.inputs.handles import Handle
 from verax.inputs.memory import open_rows
-from verax.inputs.options import Reading, reads
+from verax.inputs.options import RowOptions, reads
 from verax.scores.metrics import CostsLike
 
 
@@ -49,7 +49,7 @@ def operating_points(
     folds: int = 5,
     confidence: float = 0.95,
     seed: int = 0,
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> OperatingPoints:
     """Sensitivity, specificity, predictive values, F1 and likelihood ratios of decisions at a threshold.
 

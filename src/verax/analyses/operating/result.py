@@ -347,7 +347,7 @@ class OperatingPoints(Tabled, MaySkip):
                 notes.append(f"Thresholds chosen without one fold: {low:.4g} to {high:.4g}.")
         notes = list(dict.fromkeys(notes))
         notes += self.cautions
-        return [*notes, *self._said()]
+        return [*notes, *self.remarks]
 
     @property
     def cautions(self) -> list[str]:
@@ -568,7 +568,7 @@ class RateCurves(CurvesOfEvents[RateCurve]):
         return found
 
     def _notes(self) -> list[str]:
-        return self._said()
+        return self.remarks
 
 
 def _value_at(x: float, curve: RateCurve, *, upward: bool) -> float:

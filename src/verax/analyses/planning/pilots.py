@@ -19,7 +19,7 @@ from verax.errors import InputError, ParseError, VeraxError, join, passing, show
 from verax.inference.sequences import SHARES, STAKES
 from verax.inference.sizes import MeanSpread, Sharing, rows_until_decided
 from verax.inputs.arrays import to_host
-from verax.inputs.groups import GroupCount, each_count
+from verax.inputs.groups import GroupCount, counts_by_kind
 from verax.inputs.handles import Handle, Part
 from verax.scores.base import Rule
 from verax.scores.registry import name_of, parse
@@ -325,7 +325,7 @@ def _units(
     error, freedom = found
     if groups is None:
         return None, MeanSpread(error, freedom, n_rows), None
-    n_groups = min(each_count(groups))
+    n_groups = min(counts_by_kind(groups))
     spread = MeanSpread(error, freedom, n_groups)
     known = not isinstance(groups, tuple) and deviation > 0
     return n_groups, spread, Sharing.of(spread, deviation, n_rows) if known else None

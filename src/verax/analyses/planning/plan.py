@@ -23,7 +23,7 @@ from verax.inference.intervals import check_confidence
 from verax.inference.sizes import Goal
 from verax.inputs.handles import Handle
 from verax.inputs.memory import open_rows
-from verax.inputs.options import Reading, reads
+from verax.inputs.options import RowOptions, reads
 from verax.scores.base import Rule
 from verax.scores.metrics import METRICS, needs_order
 from verax.scores.registry import as_rules, default_rules, name_of, parse
@@ -48,7 +48,7 @@ def plan(
     rows_per_group: float | None = None,
     ordered: bool = False,
     n_classes: int | None = None,
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> SamplePlan:
     """How many rows or groups would be enough, given what a pilot shows.
 

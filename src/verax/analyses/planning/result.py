@@ -261,7 +261,7 @@ class SamplePlan(WithVerdict, Tabled, MaySkip):
         return [f"With the {self.pilot.n_groups:,} groups of the pilot, {each} in each are enough: {alike}."]
 
     def _notes(self) -> list[str]:
-        return [*self.notes, *self._said()]
+        return [*self.notes, *self.remarks]
 
 
 def _count(value: float | None) -> str:

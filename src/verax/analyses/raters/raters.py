@@ -21,7 +21,7 @@ from verax.inference.estimates import Estimate, Units, holm
 from verax.inference.intervals import Interval, check_confidence, few, few_groups, t_quantile
 from verax.inputs.handles import Handle
 from verax.inputs.memory import open_rows
-from verax.inputs.options import Reading, reads
+from verax.inputs.options import RowOptions, reads
 from verax.scores.base import Rule
 from verax.scores.metrics import needs_order
 from verax.scores.registry import default_rules, name_of, parse
@@ -43,7 +43,7 @@ def raters(
     n: int = 10,
     ids: object | None = None,
     confidence: float = 0.95,
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> RaterStudy:
     """Rater disagreement, the excess loss of forecasts, and what they are worth in raters.
 

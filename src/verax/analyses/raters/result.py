@@ -259,7 +259,7 @@ class RaterStudy(WithVerdict, Tabled, MaySkip):
                 "raters. Only the Brier score and RPS have a correction and a worth in raters."
             )
         cautions = dict.fromkeys(line.interval.caution for line in self._lines)
-        return [*notes, *(f"Caution: {text}." for text in cautions if text and self.unbiased), *self._said()]
+        return [*notes, *(f"Caution: {text}." for text in cautions if text and self.unbiased), *self.remarks]
 
     def _renumbered(self, rows: Ints, n_given: int) -> Self:
         cases = [

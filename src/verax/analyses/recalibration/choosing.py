@@ -36,7 +36,7 @@ from verax.engines.differences import PairedTally
 from verax.inference.estimates import Estimate, Units
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts
-from verax.inputs.groups import Groups, each_count
+from verax.inputs.groups import Groups, counts_by_kind
 from verax.scores.base import Rule, losses_of
 from verax.scores.registry import name_of
 
@@ -389,7 +389,7 @@ class Study:
         groups = self.sample.groups
         weights = self.sample.weights
         n_rows = len(self.sample.y) if weights is None else int(np.count_nonzero(weights))
-        units = n_rows if groups is None else min(each_count(groups.count_with(weights)))
+        units = n_rows if groups is None else min(counts_by_kind(groups.count_with(weights)))
         unseen = self.sample.unseen_cost(self.trials.fits(picks))
         gain = gain.without_errors(units, before, unseen).agreeing(before, units)
         detail = "" if name == BEST else forms[name].words

@@ -33,8 +33,8 @@ from verax.inputs.arrays import Floats, Ints, to_host, widen
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.lists.rows import NO_ORDER
 from verax.inputs.memory import holds_lists, open_rows
-from verax.inputs.options import Reading, reads
-from verax.inputs.rows import one_class_each
+from verax.inputs.options import RowOptions, reads
+from verax.inputs.rows import with_single_classes
 from verax.scores.base import Rule, losses_of
 from verax.scores.combinators import Padded, padded
 from verax.scores.gradients.logits import check_trainable
@@ -60,7 +60,7 @@ def recalibrate(
     folds: int = FOLDS,
     seed: int = 0,
     confidence: float = 0.95,
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> Recalibration:
     """Recalibrate probabilities, with the cross-validated gain of each method.
 
@@ -167,7 +167,7 @@ def recalibrate(
     asked = _asked(method, TITLES)
     in_order = needs_order([] if chosen is None else [chosen], ordered=ordered)
     y, p, own, tell = rows_to_fit(y, p, read, ordered=in_order, most=_most(method, rows_tried))
-    forecasts = one_class_each(Forecasts(y, p, ordered=in_order, **own))
+    forecasts = with_single_classes(Forecasts(y, p, ordered=in_order, **own))
     forecasts.check()
     groups = forecasts.groups
     outcomes, rows, weights = rows_of(forecasts)

@@ -29,7 +29,7 @@ from verax.inputs.groups import GroupCount, in_words
 from verax.inputs.lists.ragged import Ragged
 from verax.inputs.lists.rows import ListRows
 from verax.inputs.lists.toplists import TopLists
-from verax.inputs.options import Written, reads, reads_each
+from verax.inputs.options import ForecastOptions, reads, reads_per_row
 from verax.inputs.skipping import MaySkip
 from verax.scores.registry import headline_rule, name_of
 
@@ -247,7 +247,7 @@ class ShownRecalibration(Tabled, MaySkip):
         if differ:
             picked = ", ".join(f"{m} by {self.picks.count(m)}" for m in dict.fromkeys(self.picks))
             remarks.append(f"Choices of the folds: {picked}.")
-        return [*remarks, *self.notes, *self._said()]
+        return [*remarks, *self.notes, *self.remarks]
 
 
 def _span(gain: Gain) -> str:
@@ -373,13 +373,13 @@ class Recalibration(StoredAsJson, ShownRecalibration):
 
     # ---- use ---------------------------------------------------------------------------------
 
-    @reads_each
+    @reads_per_row
     def apply(
         self,
         p: object,
         *,
         frequencies: Sequence[float] | Mapping[Hashable, float] | Literal["estimate"] | None = None,
-        **read: Unpack[Written],
+        **read: Unpack[ForecastOptions],
     ) -> Floats:
         """Recalibrated probabilities, in the shape of `p`; NaN for invalid rows that are to be skipped.
 
@@ -414,7 +414,7 @@ class Recalibration(StoredAsJson, ShownRecalibration):
         return better[:, 1] if single else better
 
     @reads
-    def estimate_frequencies(self, p: object, **read: Unpack[Written]) -> Floats:
+    def estimate_frequencies(self, p: object, **read: Unpack[ForecastOptions]) -> Floats:
         """The class frequencies among new rows whose outcomes are not known, by EM (see `apply`).
 
         Parameters

@@ -26,8 +26,8 @@ from verax.inputs.arrays import Floats, Ints
 from verax.inputs.forecasts import Forecasts
 from verax.inputs.handles import Handle
 from verax.inputs.memory import holds_lists
-from verax.inputs.options import Reading, reads
-from verax.inputs.rows import one_class_each
+from verax.inputs.options import RowOptions, reads
+from verax.inputs.rows import with_single_classes
 from verax.scores.base import Rule, losses_of
 from verax.scores.gradients.logits import check_trainable, losses_with_gradient
 from verax.scores.registry import RULES, name_of, parse
@@ -238,7 +238,7 @@ class RefinementLoss:
         self._start: float | None = None
 
     @reads
-    def __call__(self, y: object, p: object = None, **read: Unpack[Reading]) -> float:
+    def __call__(self, y: object, p: object = None, **read: Unpack[RowOptions]) -> float:
         """The mean loss of the rows, each recalibrated by a fit that has not seen its fold.
 
         Parameters
@@ -255,7 +255,7 @@ class RefinementLoss:
         if self.method != QUICK or isinstance(y, Handle) or holds_lists(y, p):
             how: dict[str, Any] = {"method": self.method, "folds": self.folds, "seed": self.seed}
             return float(refinement(y, p, rule=self.rule, ordered=self.rule.ordinal, **how, **read))
-        forecasts = one_class_each(Forecasts(y, p, ordered=self.rule.ordinal, **_given(read)))
+        forecasts = with_single_classes(Forecasts(y, p, ordered=self.rule.ordinal, **_given(read)))
         check_trainable(self.rule, forecasts.n_classes)
         # One pass that checks the rows on the way, at a third of the price of `check`.
         losses_of([_PASS], forecasts)
@@ -274,5 +274,5 @@ class RefinementLoss:
         return f"RefinementLoss({name_of(self.rule)!r}, method={self.method!r})"
 
 
-def _given(read: Reading) -> dict[str, Any]:
+def _given(read: RowOptions) -> dict[str, Any]:
     return {name: value for name, value in read.items() if name not in ("invalid", "positive")}

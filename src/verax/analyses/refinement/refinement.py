@@ -9,7 +9,7 @@ from verax.analyses.recalibration.recalibration import recalibrate
 from verax.analyses.recalibration.records import BEST
 from verax.analyses.refinement.result import Refinement
 from verax.errors import InputError, passing
-from verax.inputs.options import Reading, reads
+from verax.inputs.options import RowOptions, reads
 from verax.scores.base import Rule
 
 
@@ -24,7 +24,7 @@ def refinement(
     folds: int = 5,
     seed: int = 0,
     confidence: float = 0.95,
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> Refinement:
     """Loss after the best recalibration: the part that recalibration cannot remove. Lower is better.
 

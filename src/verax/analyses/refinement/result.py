@@ -15,7 +15,7 @@ from verax.display.tables import NO_HEADING, Column, Table, Tabled, value_with_i
 from verax.inference.findings import Claim, Finding, NextStep
 from verax.inference.intervals import Interval
 from verax.inference.verdicts import WithVerdict
-from verax.inputs.groups import GroupCount, each_count, in_words
+from verax.inputs.groups import GroupCount, counts_by_kind, in_words
 from verax.inputs.skipping import MaySkip
 
 # With fewer rows, or groups, the gain of a method is skewed: 95 % intervals covered 91 to 95 % at 100 rows of
@@ -137,7 +137,7 @@ class Refinement(WithVerdict, Tabled, MaySkip):
             interval = undecided(interval, by_name[found.method].interval)
         if found.method == "none":
             gain = _not_below(gain, min(found.trials[1:-1], key=lambda trial: trial.loss).gain)
-        units = found.n_rows if found.n_groups is None else min(each_count(found.n_groups))
+        units = found.n_rows if found.n_groups is None else min(counts_by_kind(found.n_groups))
         part = gain.interval
         if units < _FEW and part.defined and not found.picks:
             part = part.doubted(_SKEWED.format(units))
@@ -217,7 +217,7 @@ class Refinement(WithVerdict, Tabled, MaySkip):
 
     def _notes(self) -> list[str]:
         cautions = dict.fromkeys(filter(None, (part.interval.caution for part in self.parts)))
-        return [*(f"Caution: {text}." for text in cautions), *self.notes, *self._said()]
+        return [*(f"Caution: {text}." for text in cautions), *self.notes, *self.remarks]
 
 
 def _not_below(gain: Gain, closest: Gain) -> Gain:

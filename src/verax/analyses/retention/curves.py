@@ -37,7 +37,7 @@ from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.arrays import Floats
 from verax.inputs.handles import Handle
 from verax.inputs.memory import holds_lists, open_rows
-from verax.inputs.options import Reading, reads, reads_ranking
+from verax.inputs.options import RowOptions, reads, reads_ranking
 from verax.kernels.threads import in_order, n_cores
 from verax.scores.base import Rule
 from verax.scores.coverage import RowMetric, find_list_metric, refuse_costs
@@ -187,7 +187,7 @@ def retention(
     seed: int = 0,
     confidence: float = 0.95,
     weights_are: WeightsAre = "importance",
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> RetentionCurve | RetentionCurves:
     """The curve of a metric as the rows that a rule scores worst are removed, and the area under it.
 
@@ -294,7 +294,7 @@ def selective(
     seed: int = 0,
     confidence: float = 0.95,
     weights_are: WeightsAre = "importance",
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> RetentionCurve | RetentionCurves:
     """The curve of a metric as the least certain rows are removed.
 

@@ -109,7 +109,7 @@ class RetentionCurve(Tabled, MaySkip):
         return len(self.areas)
 
     def _notes(self) -> list[str]:
-        return self._said()
+        return self.remarks
 
     def _heading(self) -> str:
         interval = "" if self.interval is None else f" ({_interval(self)})"
@@ -238,7 +238,7 @@ class RetentionCurves(Tabled, MaySkip, Mapping[Any, RetentionCurve]):
         notes += [SEES_THE_OUTCOME] if next(iter(self.values())).sees_outcome else []
         off = [float(np.max(curve.within)) for curve in self.values() if curve.within is not None]
         notes += [f"From histograms: within {bound(max(off))}."] if off else []
-        return notes + self._said()
+        return notes + self.remarks
 
     def with_skipped(self, skipped: Skipped | None, rows: Ints | None = None) -> Self:
         """The curves, each of which knows what rows were left out.

@@ -23,7 +23,7 @@ from verax.inference.bootstrap import bootstrap_interval, simultaneous_band, wid
 from verax.inference.intervals import Interval, Resampling, few_groups
 from verax.inputs.arrays import Floats, Ints
 from verax.inputs.memory import open_rows
-from verax.inputs.options import Reading, reads_ranking
+from verax.inputs.options import RowOptions, reads_ranking
 from verax.inputs.skipping import MaySkip
 from verax.scores.base import Rule
 from verax.scores.coverage import RowMetric, find_list_metric, refuse_costs
@@ -46,7 +46,7 @@ def risk_coverage(
     bootstrap: int = 0,
     seed: int = 0,
     confidence: float = 0.95,
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> RiskCoverage:
     """Risk against coverage: the mean loss of the rows that look most certain, with `aurc` and `augrc`.
 
@@ -430,7 +430,7 @@ class RiskCoverage(Tabled, MaySkip):
         lines = [", ".join(areas), f"risk {risks} coverage"]
         if self.bins is not None:
             lines.append(f"AURC from a histogram: within {self.aurc_within:.1g} of that of the rows.")
-        return [*lines, *self._said()]
+        return [*lines, *self.remarks]
 
 
 def _share(argument: str, value: object) -> float:

@@ -23,7 +23,7 @@ from verax.inputs.forecasts import check_same_classes, new_rows, other_classes
 from verax.inputs.groups import check_several
 from verax.inputs.handles import Handle, refuse_lists
 from verax.inputs.memory import SetHandle, open_rows
-from verax.inputs.options import Reading, Written, reads
+from verax.inputs.options import ForecastOptions, RowOptions, reads
 from verax.inputs.sets.rows import check_level
 from verax.inputs.sets.sets import sets_made_by
 from verax.inputs.skipping import MaySkip
@@ -98,7 +98,7 @@ class Conformal(StoredAsJson, WithVerdict, Tabled, MaySkip):
         return self.score.members(p, self.threshold)
 
     @reads
-    def apply(self, p: object, **read: Unpack[Written]) -> Any:
+    def apply(self, p: object, **read: Unpack[ForecastOptions]) -> Any:
         """The sets of new rows.
 
         Parameters
@@ -192,7 +192,7 @@ class Conformal(StoredAsJson, WithVerdict, Tabled, MaySkip):
         return {name: [value] for name, value in {**facts, "n_rows": self.n_rows}.items()}
 
     def _notes(self) -> list[str]:
-        return [*self.notes, *self._said()]
+        return [*self.notes, *self.remarks]
 
 
 def _fields(stored: dict[str, Any]) -> dict[str, Any]:
@@ -237,7 +237,7 @@ def conformal(
     level: float = 0.9,
     score: Rule | str = "lac",
     seed: int = 0,
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> Conformal:
     """Calibrate prediction sets to a coverage, by split conformal prediction.
 

@@ -336,7 +336,7 @@ class SetEvaluation(WithVerdict, Tabled, MaySkip):
         return [Table(columns, shown), *(_lines(name, own, self) for name, own in parts.items() if own)]
 
     def _notes(self) -> list[str]:
-        return [*(f"caution: {caution}" for caution in self.cautions), *self._said()]
+        return [*(f"caution: {caution}" for caution in self.cautions), *self.remarks]
 
 
 def _lines(name: str, lines: tuple[CoverageLine, ...], found: SetEvaluation) -> Table:

@@ -307,7 +307,7 @@ class Subgroups(WithVerdict, Tabled, MaySkip, Mapping[Any, Any]):
     def _notes(self) -> list[str]:
         notes = [WITHIN_GROUPS] if self.within_groups else []
         notes += [TIME_ORDERED] if self.time_ordered else []
-        return [*notes, *self._said()]
+        return [*notes, *self.remarks]
 
     @property
     def leaders(self) -> list[str]:

@@ -26,7 +26,7 @@ from verax.inputs.breakdown import BreakdownRecipe, breakdowns
 from verax.inputs.groups import Groups
 from verax.inputs.handles import Handle
 from verax.inputs.memory import open_rows
-from verax.inputs.options import Reading, reads
+from verax.inputs.options import RowOptions, reads
 from verax.scores.base import Rule
 from verax.scores.metrics import CostsLike, needs_order
 from verax.scores.registry import as_rules, each_of, headline_rule, parse
@@ -49,7 +49,7 @@ def subgroups(
     among: int | None = None,
     weights_are: WeightsAre = "importance",
     time_ordered: bool = False,
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> Subgroups:
     """The card and the decomposition of every subgroup, and which are significantly miscalibrated.
 

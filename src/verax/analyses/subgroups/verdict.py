@@ -16,7 +16,7 @@ from verax.inference.findings import Claim, Finding, Level, NextStep, Verdict
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inference.verdicts import listed
 from verax.inputs.memory import open_rows
-from verax.inputs.options import Reading, reads
+from verax.inputs.options import RowOptions, reads
 from verax.scores.base import Rule
 from verax.scores.combinators import Padded
 from verax.scores.metrics import needs_order
@@ -37,7 +37,7 @@ def verdict_of(
     found: Comparison | None = None,
     parts: Mapping[str, Subgroups] | None = None,
     outcome: str = "",
-    **read: Unpack[Reading],
+    **read: Unpack[RowOptions],
 ) -> tuple[Verdict, dict[str, Subgroups]]:
     """What there is to claim of the forecasts of one or more models.
 

@@ -21,7 +21,7 @@ from verax.analyses.calibration.slope_result import CalibrationLine, Calibration
 from verax.analyses.words import number, percent, probability, span
 from verax.inference.estimates import weighted_holm
 from verax.inference.findings import Claim, Finding, Level, NextStep
-from verax.inputs.groups import GroupCount, each_count, in_words
+from verax.inputs.groups import GroupCount, counts_by_kind, in_words
 
 # Gaps and slopes that are significant and smaller than these are called slight.
 SLIGHT_GAP, _SLIGHT_SLOPE = 0.01, 0.05
@@ -146,7 +146,7 @@ def enough_groups(rarer: float, n_groups: GroupCount | None, n_classes: int) -> 
     """Whether a test of all events that draws groups holds its level; `rarer` rows have a rarer outcome."""
     if n_groups is None:
         return True
-    return rarer >= FEWEST_RARER and min(each_count(n_groups)) >= _GROUPS_PER_CLASS * n_classes
+    return rarer >= FEWEST_RARER and min(counts_by_kind(n_groups)) >= _GROUPS_PER_CLASS * n_classes
 
 
 def _numbers(values: Sequence[float | None]) -> list[float]:
@@ -337,7 +337,7 @@ def _enough(evidence: CalibrationEvidence) -> float:
 def _could_see(evidence: CalibrationEvidence, tested: dict[str, float]) -> bool:
     """Whether a test of calibration could have seen a relevant size."""
     claimed, count = evidence.overconfidence.claimed, evidence.n_groups
-    n = evidence.n_rows if count is None else min(each_count(count))
+    n = evidence.n_rows if count is None else min(counts_by_kind(count))
     error = math.sqrt(max(claimed * (1 - claimed), _LEAST) / max(n, 1))
     able = [_POWER * error <= _GAP, "shape 0" in tested and _spread(evidence.whole) <= _SHARE]
     if _few_are_rarer(evidence):

@@ -82,13 +82,13 @@ class Arrow:
         places = [self.schema.get_field_index(name) for name in columns]
         options = paipc.IpcReadOptions(included_fields=places)
         with arrow_file(self.path) as source, self._open(source, options=options) as reader:
-            for batch in _each(reader):
+            for batch in _batches_of(reader):
                 # Offsets and codes that point outside would be read from anywhere in memory.
                 batch.validate(full=True)
                 yield from sliced(batch, rows)
 
 
-def _each(reader: Any) -> Iterator[Any]:
+def _batches_of(reader: Any) -> Iterator[Any]:
     if isinstance(reader, paipc.RecordBatchFileReader):
         return (reader.get_batch(i) for i in range(reader.num_record_batches))
     return iter(reader)

@@ -233,9 +233,9 @@ def find_arrays(arrays: dict[str, Stored], request: Reading, path: Path) -> Role
         )
 
     def other(role: str) -> str | None:
-        asked, keys = getattr(request, role), _KEYS[role]
+        stated, keys = getattr(request, role), _KEYS[role]
         known = any(name.lower() in keys for name in arrays)
-        return _one(arrays, asked, keys, role, path) if asked is not None or known else None
+        return _one(arrays, stated, keys, role, path) if stated is not None or known else None
 
     groups = request.groups
     if isinstance(groups, tuple):
@@ -260,19 +260,19 @@ def array_of_probabilities(arrays: dict[str, Stored], request: Reading, path: Pa
     return _one(arrays, request.columns[0] if request.columns else None, words, "probs", path)
 
 
-def _one(arrays: dict[str, Stored], asked: str | None, words: tuple[str, ...], role: str, path: Path) -> str:
+def _one(arrays: dict[str, Stored], stated: str | None, words: tuple[str, ...], role: str, path: Path) -> str:
     names = list(arrays)
-    if asked is not None:
-        if asked in arrays:
-            return asked
-        near = difflib.get_close_matches(asked, names, n=1)
+    if stated is not None:
+        if stated in arrays:
+            return stated
+        near = difflib.get_close_matches(stated, names, n=1)
         raise InputError(
-            f"There is no array {show(asked)} ({role})",
+            f"There is no array {show(stated)} ({role})",
             argument=role,
             kind="missing",
             source=str(path),
             found="" if near else f"the file has {', '.join(map(show, names)) or 'none'}",
-            values=[asked],
+            values=[stated],
             remedies=[Remedy(f"Did you mean {show(name)}?") for name in near],
         )
     matches = [name for name in names if name.lower() in words]

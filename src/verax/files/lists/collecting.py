@@ -22,9 +22,9 @@ from verax.inputs.skipping import REASONS, Skipped
 from verax.inputs.validity import Rescaled, Unity
 
 # What records say about their lists, and what is counted of every list.
-SAID = ("alone", "unlikely", "missing", "from_text", "unconditional", "several", "blank", "counted")
+FLAGS = ("alone", "unlikely", "missing", "from_text", "unconditional", "several", "blank", "counted")
 COUNTS = (
-    *SAID,
+    *FLAGS,
     *("lists_merged", "entries_merged", "probability_merged"),
     *("entries_omitted", "probability_omitted"),
 )
@@ -157,7 +157,7 @@ class ListCollector:
                 kind="missing",
                 remedies=[passing("to leave out such entries", missing="omit"), SKIP],
             )
-        for name in SAID:
+        for name in FLAGS:
             self._now[name] = getattr(listed, name)
         if self._called is not None:
             return self._merged(labels, values)

@@ -15,11 +15,11 @@ from verax.files.lists.reading import KnownSource, RecordReader
 from verax.files.lists.recognising import ALL_SHAPES
 from verax.files.lists.reference_answers import ReferenceAnswers
 from verax.files.lists.streams import RecordStream
-from verax.files.lists.words import alike, each_position, from_positions, taken
+from verax.files.lists.words import alike, from_positions, names_at_positions, taken
 from verax.files.predictions import id_of, together
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.lists.vocabulary import ClassVocabulary
-from verax.inputs.reading import Reading, each_name
+from verax.inputs.reading import Reading, named_columns
 from verax.inputs.records.classifiers import ARRAYS, NAMES, PROBABILITIES
 from verax.inputs.records.record import Shape
 from verax.inputs.skipping import Skipped
@@ -165,9 +165,9 @@ class _Columns:
             reader.shape,
             lists,
             self._outcomes(vocabulary),
-            None if settings.id is None else self._ids(each_name(settings.id)),
+            None if settings.id is None else self._ids(named_columns(settings.id)),
             None if settings.weights is None else self._weights(settings.weights),
-            together([np.array(self._plain(name)) for name in each_name(settings.groups)]),
+            together([np.array(self._plain(name)) for name in named_columns(settings.groups)]),
             places,
             places,
             skipped=Skipped(n) if settings.invalid == "skip" else None,
@@ -234,7 +234,7 @@ class _Columns:
         if not all(type(value) in (str, int) for value in given):
             raise _UnusualError
         y = alike(given, vocabulary)
-        y = each_position(y, vocabulary) if self._reader.positions else y
+        y = names_at_positions(y, vocabulary) if self._reader.positions else y
         if vocabulary.complete and not set(y) <= set(vocabulary.names):
             raise _UnusualError
         return y

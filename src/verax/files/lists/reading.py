@@ -26,9 +26,9 @@ from verax.files.lists.streams import RecordStream
 from verax.files.lists.words import (
     alike,
     counted_from_one,
-    each_position,
     first_beyond,
     from_positions,
+    names_at_positions,
     none_named,
     notes,
     other_spelling,
@@ -39,8 +39,8 @@ from verax.files.lists.words import (
 )
 from verax.files.predictions import id_of, together
 from verax.inputs.lists.toplists import TopLists
-from verax.inputs.reading import Reading, each_name
-from verax.inputs.records.classifiers import held
+from verax.inputs.reading import Reading, named_columns
+from verax.inputs.records.classifiers import record_of_fields
 from verax.inputs.records.record import (
     SKIP,
     Choices,
@@ -108,7 +108,7 @@ class RecordReader:
             if settings.outcomes is not None:
                 self.gold = self._gold(settings.outcomes)
             self.outcome = None if self.gold is not None else self._outcome_field()
-        fields = frozenset((*each_name(self.outcome), *settings.beside))
+        fields = frozenset((*named_columns(self.outcome), *settings.beside))
         self.choices: Choices = Choices(
             settings.position or 0,
             settings.per_length,
@@ -132,7 +132,7 @@ class RecordReader:
         settings = self.settings
         if self.shape in (TREC, RELEVANCE):
             return read_judgements(path) if self.shape is TREC else read_relevance(path)
-        gold = read_gold(path, settings.target, each_name(settings.id), settings.delimiter)
+        gold = read_gold(path, settings.target, named_columns(settings.id), settings.delimiter)
         if self.shape is FASTTEXT and not isinstance(gold.outcomes, Mapping):
             gold.outcomes = [label_of(text) for text in gold.outcomes]
         return gold
@@ -232,7 +232,7 @@ class RecordReader:
         """The outcome of a record as it is written; None where there is none."""
         try:
             if self.gold is not None:
-                names = each_name(self.settings.id)
+                names = named_columns(self.settings.id)
                 key = id_of([value_at(record, name) for name in names]) if names else None
                 return self.gold.of(place, key)
             return None if self.outcome is None else value_at(record, self.outcome)
@@ -247,14 +247,14 @@ class RecordReader:
         listed = read(self._holder(record), self.shape, choices, pool=settings.samples == "pool")
         row = Row()
         if settings.id is not None:
-            row.id = id_of([self._field(record, name, "id") for name in each_name(settings.id)])
+            row.id = id_of([self._field(record, name, "id") for name in named_columns(settings.id)])
         if not settings.late:
             row.outcome = self._outcome(record, place, row.id, listed)
             self._check_outcome(row.outcome)
         if settings.weights is not None:
             row.weight = self._number(self._field(record, settings.weights, "weights"))
         if settings.groups is not None:
-            row.group = [self._field(record, name, "groups") for name in each_name(settings.groups)]
+            row.group = [self._field(record, name, "groups") for name in named_columns(settings.groups)]
         row.by = tuple(self._field(record, name, "by") for name in settings.by)
         row.question = self._question(record, row)
         return listed, row
@@ -297,7 +297,7 @@ class RecordReader:
     def _holder(self, record: Any) -> Any:
         """What holds the list: the record itself, or the fields that were named."""
         columns = self.settings.columns
-        return held(record, columns) if columns else record
+        return record_of_fields(record, columns) if columns else record
 
     def _field(self, record: Any, path: str, argument: str) -> Any:
         try:
@@ -392,7 +392,7 @@ class RecordReader:
             where = f"{self.stream.word} {numbers[beyond]}"
             raise counted_from_one(given[beyond], where, beyond, self.stream.source)
         if self._known is not None:
-            return each_position(y, vocabulary) if self._known.positions else y
+            return names_at_positions(y, vocabulary) if self._known.positions else y
         # The order of the classes is known where the caller states it, or all lists have it.
         if ordered:
             self.by_position, y = from_positions(y, vocabulary)

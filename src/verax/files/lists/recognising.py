@@ -39,7 +39,7 @@ from verax.files.lists.tables import (
 )
 from verax.files.logs.containers import EVAL
 from verax.inputs.reading import Reading
-from verax.inputs.records.classifiers import FLAT, MAPPED, held
+from verax.inputs.records.classifiers import FLAT, MAPPED, record_of_fields
 from verax.inputs.records.record import (
     SKIP,
     Choices,
@@ -107,7 +107,7 @@ def refuse_without_logprobs(
 
     Several sampled answers have shares, which take their place where the caller pools samples.
     """
-    several = shape.said is not None and any(n_samples(record, shape) > 1 for _, record in records)
+    several = shape.answer_text is not None and any(n_samples(record, shape) > 1 for _, record in records)
     if several and settings.samples == "pool":
         return
     lacking = [
@@ -238,7 +238,7 @@ def shape_of_records(stream: RecordStream, settings: Reading) -> Shape:
         return stated
     head = stream.head()
     if settings.columns:
-        head = [(number, _held(record, settings.columns)) for number, record in head]
+        head = [(number, _record_of_fields(record, settings.columns)) for number, record in head]
     shape = recognise([record for _, record in head])
     if shape is None and settings.names is not None:
         # A field per class: what is in it may be a number or a text.
@@ -250,9 +250,9 @@ def shape_of_records(stream: RecordStream, settings: Reading) -> Shape:
     return shape
 
 
-def _held(record: Any, columns: tuple[str, ...]) -> Any:
+def _record_of_fields(record: Any, columns: tuple[str, ...]) -> Any:
     try:
-        return held(record, columns)
+        return record_of_fields(record, columns)
     except RecordError:
         return None
 

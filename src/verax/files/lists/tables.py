@@ -19,7 +19,7 @@ from verax.files.lists.streams import RecordStream, open_stream
 from verax.files.naming import MAYBE_TARGETS, PROBS, TARGETS, spoken
 from verax.files.predictions import id_of
 from verax.files.source import Source
-from verax.inputs.reading import Reading, each_name
+from verax.inputs.reading import Reading, named_columns
 from verax.inputs.records.classifiers import ARRAYS, LOGARITHMS, MAPPED, PROBABILITIES, of_numbers
 from verax.inputs.records.record import FEW_DIGITS, Choices, Listed, mapping, not_understood, sequence
 from verax.inputs.records.texts import number_of
@@ -52,10 +52,10 @@ class LongColumns:
 
 def find_columns(names: Sequence[str], settings: Reading) -> LongColumns | None:
     """The columns of a long table by their names; None where there is no such table, or doubt."""
-    asked = each_name(settings.id)
-    rest = [n for n in names if n not in (settings.weights, *each_name(settings.groups), *settings.by)]
-    known = bool(asked) and all(name in names for name in asked)
-    ids = asked if known else tuple(n for n in rest if _is_id(spoken(n)))
+    stated = named_columns(settings.id)
+    rest = [n for n in names if n not in (settings.weights, *named_columns(settings.groups), *settings.by)]
+    known = bool(stated) and all(name in names for name in stated)
+    ids = stated if known else tuple(n for n in rest if _is_id(spoken(n)))
     probabilities = [name for name in rest if spoken(name) in _PROBABILITIES]
     if not (known or len(ids) == 1) or len(probabilities) != 1:
         return None
@@ -120,7 +120,7 @@ def long_table(path: Path, settings: Reading) -> tuple[RecordStream, Reading]:
 def _grouped_records(
     table: SourceTable, columns: LongColumns, settings: Reading
 ) -> Iterator[tuple[int, Any]]:
-    wanted = [*columns.ids, columns.classes, columns.probabilities, *each_name(columns.outcome)]
+    wanted = [*columns.ids, columns.classes, columns.probabilities, *named_columns(columns.outcome)]
     names = list(dict.fromkeys([*wanted, *settings.beside]))
     chunks: dict[str, list[Any]] = {name: [] for name in names}
     for batch in table.batches(names, _ROWS):
@@ -337,7 +337,7 @@ def wide_table(path: Path, settings: Reading) -> tuple[RecordStream, Reading]:
             found=f"{', '.join(map(show, roles.probs))} holds those of all {len(classes)} classes",
             source=str(path),
         )
-    beside = [*each_name(roles.target or None), *settings.beside]
+    beside = [*named_columns(roles.target or None), *settings.beside]
     stream = open_stream(path, settings)
     columns = dict(zip(roles.probs, classes, strict=True))
     logarithms = _are_logarithms(stream, columns)

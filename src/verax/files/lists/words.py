@@ -12,7 +12,7 @@ from verax.files.lists.reference_answers import ReferenceAnswers
 from verax.files.predictions import short
 from verax.inputs.lists.toplists import TopLists
 from verax.inputs.lists.vocabulary import ClassVocabulary
-from verax.inputs.reading import Reading, each_name
+from verax.inputs.reading import Reading, named_columns
 from verax.inputs.records.record import Shape
 from verax.inputs.records.texts import RULES, merger
 from verax.inputs.validity import Rescaled
@@ -99,7 +99,7 @@ def counted_from_one(value: Any, where: str, row: int, source: str) -> InputErro
     )
 
 
-def each_position(y: list[Any], vocabulary: ClassVocabulary) -> list[Hashable]:
+def names_at_positions(y: list[Any], vocabulary: ClassVocabulary) -> list[Hashable]:
     """Outcomes with the names of classes in place of their positions; what is no position stays."""
     names = vocabulary.names
     numbers = [_position(value, len(names)) for value in y]
@@ -154,7 +154,7 @@ def taken(
 ) -> tuple[str, ...]:
     """How each part was read, one line each; `positions` are those that outcomes refer to."""
     if gold is not None:
-        how = f"by {', '.join(each_name(settings.id))}" if gold.by_id else "in order"
+        how = f"by {', '.join(named_columns(settings.id))}" if gold.by_id else "in order"
         outcomes = f"{gold.column + ' of ' if gold.column else ''}{gold.path}, matched {how}"
     else:
         outcomes = "later" if settings.late else outcome or "target"
@@ -165,7 +165,7 @@ def taken(
         lines.append(f"answers: {_token(settings)}")
     for word in ("weights", "groups", "id"):
         name = getattr(settings, word)
-        lines += [f"{word}: {' and '.join(each_name(name))}"] if name is not None else []
+        lines += [f"{word}: {' and '.join(named_columns(name))}"] if name is not None else []
     return tuple(lines)
 
 
@@ -231,7 +231,7 @@ def counted(counts: Mapping[str, float], n_rows: int, settings: Reading) -> list
     sentences = [text.format(f"{counts[name]:,}") for name, text in texts.items() if counts.get(name)]
     if counts.get("divided"):
         sums = counts["smallest_sum"], counts["largest_sum"]
-        sentences.append(Rescaled(n_rows, int(counts["divided"]), *sums).said("lists"))
+        sentences.append(Rescaled(n_rows, int(counts["divided"]), *sums).sentence("lists"))
     if counts.get("entries_omitted"):
         sentences.append(
             f"Entries left out, because they are not among the classes: {counts['entries_omitted']:,}, with "

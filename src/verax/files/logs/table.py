@@ -213,7 +213,7 @@ def read_log(
     files = files_named(path)
     name = str(path) if files is None else files[1]
     table = _table(rows, rows.grades(keep=grade is not None))
-    taken = [f"grades: {metric or 'none'} of {join([log.shape.what for log in _each_kind(logs)])}"]
+    taken = [f"grades: {metric or 'none'} of {join([log.shape.what for log in _one_per_kind(logs)])}"]
     taken += [f"model: {model}"] if model else []
     tasks = list(dict.fromkeys(task for task in rows.tasks if task))
     taken += [f"{'task' if len(tasks) == 1 else f'{len(tasks)} tasks'}: {_some(tasks)}"] if tasks else []
@@ -289,7 +289,7 @@ def _below(path: Path) -> Iterator[Path]:
     yield from sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))
 
 
-def _each_kind(logs: Sequence[LogRecords]) -> list[LogRecords]:
+def _one_per_kind(logs: Sequence[LogRecords]) -> list[LogRecords]:
     return list({log.shape.name: log for log in logs}.values())
 
 

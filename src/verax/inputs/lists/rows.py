@@ -105,9 +105,8 @@ class ListFaults(Summary, kind="faults of lists"):
     def __str__(self) -> str:
         some = "1 list is" if self.n_invalid == 1 else f"{self.n_invalid:,} lists are"
         fine = "scored as the largest valid sublist plus 1, unless the rule has a fine of its own"
-        said = [f"{some} invalid, {fine}. {NOT_FINED}"] if self.n_invalid else []
-        said += [BY_MASS] if self.n_by_mass else []
-        return " ".join([*said, *([self.unmatched] if self.unmatched else [])])
+        invalid = f"{some} invalid, {fine}. {NOT_FINED}" if self.n_invalid else ""
+        return " ".join(filter(None, [invalid, BY_MASS if self.n_by_mass else "", self.unmatched]))
 
     def merge(self, other: ListFaults) -> ListFaults:
         """What there is to say of the lists of both, in whatever order they are merged."""

@@ -195,7 +195,7 @@ def _read_mapped(record: Any, choices: Choices) -> Listed:
     return of_numbers(probabilities.items())
 
 
-def held(record: Any, columns: tuple[str, ...]) -> Any:
+def record_of_fields(record: Any, columns: tuple[str, ...]) -> Any:
     """A record of a known shape from named fields: of classes and probabilities, or of the whole list."""
     try:
         values = [value_at(record, column) for column in columns]

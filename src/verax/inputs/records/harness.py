@@ -55,8 +55,8 @@ def _conditional(record: Any, n: int) -> range:
     """The requests that score a choice given the question; an unconditional one may follow for each."""
     everything, half = range(n), range(n // 2)
     fields = mapping(record)
-    asked = _MUTUAL_INFORMATION in fields or _MUTUAL_INFORMATION in sequence(fields.get("metrics"))
-    if n % 2 or (not asked and _last_context(fields)):
+    subtracts = _MUTUAL_INFORMATION in fields or _MUTUAL_INFORMATION in sequence(fields.get("metrics"))
+    if n % 2 or (not subtracts and _last_context(fields)):
         return everything
     requests = _requests(record)
     if requests is not None and len(requests) != n:
@@ -68,7 +68,7 @@ def _conditional(record: Any, n: int) -> range:
         contexts = [context for context, _ in requests]
         if all(contexts[: len(half)]) and not any(contexts[len(half) :]):
             return half
-    return half if asked and n > 2 else everything
+    return half if subtracts and n > 2 else everything
 
 
 def _last_context(fields: Mapping[Any, Any]) -> bool:

@@ -16,7 +16,7 @@ from verax.inputs.records.graded import (
     text_or_none,
 )
 from verax.inputs.records.record import SKIP, Choices, Listed, RecordError, Shape, first, mapping, sequence
-from verax.inputs.records.responses import generated_texts, n_samples, read_chat, said_in
+from verax.inputs.records.responses import answer_text_in, generated_texts, n_samples, read_chat
 from verax.inputs.records.texts import number_of
 
 # What Inspect's scorers write for correct, partially correct and incorrect; N is no answer.
@@ -194,6 +194,6 @@ INSPECT_TOKENS = Shape(
     outcome_of=_outcome_of,
     samples=lambda record: n_samples(mapping(record).get("output"), "choices"),
     generated=lambda record, sample=0: generated_texts(mapping(record).get("output"), sample),
-    said=lambda record, sample: said_in(mapping(record).get("output"), sample),
+    answer_text=lambda record, sample: answer_text_in(mapping(record).get("output"), sample),
     question_of=lambda record: str(mapping(record).get("id")),
 )

@@ -148,7 +148,7 @@ class Shape:
         How many answers to one question were sampled.
     generated : callable or None
         The texts of the generated tokens of a sampled answer, of which `Choices.position` is one.
-    said : callable or None
+    answer_text : callable or None
         The whole text of a sampled answer; None where it has none.
     question_of : callable or None
         What tells the questions of records apart, where a file may have several records of one.
@@ -167,7 +167,7 @@ class Shape:
     id_field: str | tuple[str, ...] | None = None
     samples: Callable[[Any], int] | None = None
     generated: Callable[..., list[str]] | None = None
-    said: Callable[[Any, int], str | None] | None = None
+    answer_text: Callable[[Any, int], str | None] | None = None
     question_of: Callable[[Any], Hashable | None] | None = None
 
 

@@ -158,7 +158,7 @@ def n_samples(response: Any, field: str) -> int:
     return len(sequence(mapping(response).get(field)))
 
 
-def said_in(response: Any, sample: int, field: str = "choices") -> str | None:
+def answer_text_in(response: Any, sample: int, field: str = "choices") -> str | None:
     """The whole text of a sampled answer, whichever interface wrote it."""
     answer = _sampled(response, field, sample)
     message = mapping(answer.get("message", answer.get("content")))
@@ -396,7 +396,7 @@ RESPONSES = (
         _read_completion,
         samples=lambda response: n_samples(response, "choices"),
         generated=generated_texts,
-        said=said_in,
+        answer_text=answer_text_in,
     ),
     Shape(
         "chat",
@@ -406,7 +406,7 @@ RESPONSES = (
         read_chat,
         samples=lambda response: n_samples(response, "choices"),
         generated=generated_texts,
-        said=said_in,
+        answer_text=answer_text_in,
     ),
     Shape(
         "responses",
@@ -424,7 +424,7 @@ RESPONSES = (
         _read_vllm,
         samples=lambda response: n_samples(response, "outputs"),
         generated=_vllm_texts,
-        said=lambda response, sample: said_in(response, sample, "outputs"),
+        answer_text=lambda response, sample: answer_text_in(response, sample, "outputs"),
     ),
     Shape(
         "llama.cpp",
@@ -442,6 +442,6 @@ RESPONSES = (
         _read_gemini,
         samples=lambda response: n_samples(response, "candidates"),
         generated=_gemini_texts,
-        said=lambda response, sample: said_in(response, sample, "candidates"),
+        answer_text=lambda response, sample: answer_text_in(response, sample, "candidates"),
     ),
 )

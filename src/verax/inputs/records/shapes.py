@@ -69,8 +69,8 @@ def pooled(holder: Any, shape: Shape, choices: Choices) -> Listed:
     leaves over. So the padded distribution of the result is the mean of the padded distributions.
     """
     n = 1 if shape.samples is None else shape.samples(holder)
-    if n > 1 and shape.said is not None and _lacks_logprobs(holder, shape, n):
-        return _shares([shape.said(holder, i) for i in range(n)], choices)
+    if n > 1 and shape.answer_text is not None and _lacks_logprobs(holder, shape, n):
+        return _shares([shape.answer_text(holder, i) for i in range(n)], choices)
     lists = [read_answer(holder, shape, replace(choices, sample=i)) for i in range(max(n, 1))]
     if len(lists) == 1:
         return lists[0]

@@ -33,7 +33,7 @@ def files_fit(paths: Iterable[Path]) -> bool:
     return UnchangedFiles(paths).n_bytes <= settings.held_bytes_up_to
 
 
-class Held(LocalHandle):
+class LoadedRows(LocalHandle):
     """Rows of files that have been read, as one part.
 
     Attributes
@@ -93,9 +93,9 @@ class Held(LocalHandle):
         if self.lists:
             raise RuleError(NO_ORDER)
         request = replace(self.request, ordered=True)
-        return Held(self.rows, request, name=self.name, taken=self.taken, notes=self.notes)
+        return LoadedRows(self.rows, request, name=self.name, taken=self.taken, notes=self.notes)
 
-    def held(self) -> Held:
+    def loaded(self) -> LoadedRows:
         """The same."""
         return self
 
