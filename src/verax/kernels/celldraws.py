@@ -124,8 +124,11 @@ def fit_shares(shares: Any, size: Any, more: Any, unit: float, pools: Any, out: 
         for b in range(n):
             whole, event = pools[b, 0], pools[b, 1]
             without = whole - event
-            if unit == 0.0:
+            if unit == 0.0 and event >= 0.0 and without >= 0.0:
                 least = plus(least, without * event / whole)
+            elif unit == 0.0:
+                # A frequency below 0 or above 1 is kept there.
+                least = plus(least, min(event, without))
             elif without > 0.0 and event > 0.0:
                 # Where the event always or never happens nothing is lost.
                 least -= unit * (without * math.log(without / whole) + event * math.log(event / whole))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import unwrap
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,13 @@ import numpy as np
 from verax.kernels.functions import compiled
 
 
-def fit_cells(cells: Any, first: Any) -> tuple[Any, Any, Any]:
+def fit_cells(cells: Any, first: Any, *, compiled: bool) -> tuple[Any, Any, Any]:
     """The isotonic fits to cells of any weight, as `analyses.calibration.isotonic.isotonic_fits` has them."""
+    fit = _fit_cells if compiled else unwrap(_fit_cells)
     n = first.size
     blocks, begins = np.empty((n, 2)), np.empty(np.count_nonzero(first), np.int64)
     pools = np.empty(n, np.int64)
-    n_blocks = _fit_cells(cells, first, blocks, begins, pools)
+    n_blocks = fit(cells, first, blocks, begins, pools)
     return blocks[:n_blocks], begins, pools[:n_blocks]
 
 

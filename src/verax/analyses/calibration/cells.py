@@ -10,22 +10,12 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from verax.analyses.calibration.events import Split
-from verax.analyses.calibration.isotonic import (
-    WORK,
-    at_once,
-    block_losses,
-    draw_keys,
-    finite,
-    first_of_each,
-    isotonic_fits,
-    recalibrate,
-    sides,
-)
+from verax.analyses.calibration.isotonic import WORK, isotonic_fits, recalibrate
 from verax.analyses.calibration.sums import KEPT, SummedEvent, cells_for
 from verax.analyses.units import sums_at
 from verax.common.caching import cached_property
@@ -39,7 +29,7 @@ from verax.kernels.ledger import compiles
 FORECAST, SMOOTH = 1, 2
 # Smaller gains, of the squared error or under the smooth recalibration, are rounding.
 ROUNDING = 1e-14
-# So many shares of cells are drawn together, which a cache holds, but at least some draws.
+# Numbers of shares that are drawn together, which a cache holds, and the fewest draws.
 _TOGETHER, _FEWEST_DRAWS = 2**16, 32
 # Chances are rounded, so that draws do not depend on the order in which rows were added up.
 _DECIMALS = 12
@@ -150,74 +140,49 @@ class EventCells:
         return np.round(mean, _DECIMALS)
 
     @cached_property
-    def _sides(self) -> tuple[Floats, Floats]:
-        """The losses of the mean forecast without and with the event."""
-        never, ever = sides(self.how, self.chance, 1 - self.chance)
+    def _losses(self) -> Losses:
+        """The losses of the mean forecast."""
+        losses = losses_of(self.how, self.chance)
         # An infinite loss belongs to an outcome that is never drawn.
-        return finite(never), finite(ever)
+        return Losses(*(np.where(np.isinf(side), 0.0, side) for side in losses))
 
     @cached_property
     def _least(self) -> float:
         """The mean loss of an isotonic fit to the outcomes that were observed."""
         shares = (self.happened / self.size)[:, None]
-        return float(fitted_shares(self.how, shares, self.size, self.size).least[0]) / self.weight
+        return float(fitted_shares(self.how, shares, self.size, self.size)[2, 0]) / self.weight
 
     # ---- calibrated forecasts --------------------------------------------------------------
 
-    def miscalibrations(self, n: int, seed: list[int], exact: float) -> Floats:
-        """The miscalibrations of n draws of independent outcomes that have the chances they were given.
+    def drawn(self, n: int, seed: list[int]) -> Iterator[Floats]:
+        """Shares of the cells with the event, in n draws of independent outcomes with the given chances."""
+        return drawn_shares(self.rows, self.chance, n, seed)
+
+    def wild(self, deviations: Floats) -> Iterator[Floats]:
+        """The same in draws that deviate from the forecasts by these weights, (n, C): they may be below 0 or
+        above 1.
+        """
+        return in_steps((self.claimed + deviations).T / self.size[:, None])
+
+    def miscalibrations(self, draws: Iterable[Floats], exact: float) -> Floats:
+        """The miscalibrations of draws.
 
         They are moved by what `exact`, the miscalibration of the forecasts, exceeds that of the cells by.
         """
-        never, ever = self._sides
-        drawn = drawn_shares(self.rows, self.chance, n, seed)
-        fits = fitted_draws(self.how, drawn, self.size, ever - never)
-        base = float((self.size * never).sum())
-        return (base + fits.extra - fits.least) / self.weight + self._shift(exact)
-
-    def spread(self, drawn: Iterable[Floats], exact: float, confidence: float) -> tuple[Floats, Floats]:
-        """Where the isotonic fits to draws lie in each cell, (2, C), and their miscalibrations.
-
-        `drawn` are the weights of the event in the cells, (b, C), some draws at a time.
-        """
-        fits = [self._fitted(happened) for happened in drawn]
-        ends = percentile_interval(np.concatenate([curves for curves, _ in fits]), confidence)
-        return ends, np.concatenate([gains for _, gains in fits]) + self._shift(exact)
-
-    def wild_miscalibrations(self, deviations: Floats, exact: float) -> Floats:
-        """The miscalibrations of draws that deviate from the forecasts by these weights, (n, C)."""
-        gains = [self._fitted(happened)[1] for happened in self.wild(deviations)]
-        return np.concatenate(gains) + self._shift(exact)
-
-    def wild(self, deviations: Floats) -> Iterator[Floats]:
-        """The weights of the event in draws that deviate from the forecasts by these weights, (n, C)."""
-        step = at_once(len(self.size))
-        return (self.claimed + deviations[i : i + step] for i in range(0, len(deviations), step))
-
-    def _fitted(self, happened: Floats) -> tuple[Floats, Floats]:
-        """The isotonic fits to weights of the event, (b, C), and what they gain on the forecasts."""
-        never, ever = self._sides
-        blocks, begins, pools = _blocks(happened, self.size)
-        fit = np.clip(blocks[:, 1] / blocks.sum(axis=1), 0.0, 1.0)
-        curves = np.repeat(fit, np.diff(pools, append=happened.size)).reshape(happened.shape)
-        # No matrix product: its sums depend on the number of threads.
-        loss = np.einsum("bi,i->b", self.size - happened, never) + np.einsum("bi,i->b", happened, ever)
-        least = np.add.reduceat(block_losses(self.how, blocks), begins)
-        return curves, (loss - least) / self.weight
-
-    def drawn(self, n: int, seed: list[int]) -> Iterator[Floats]:
-        """The weights of the event in n draws of independent outcomes, (b, C), some of them at a time."""
-        step = at_once(len(self.size))
-        for shares in drawn_shares(self.rows, self.chance, n, seed):
-            for i in range(0, shares.shape[1], step):
-                yield np.ascontiguousarray(shares[:, i : i + step].T) * self.size
-
-    def _shift(self, exact: float) -> float:
-        """How much `exact`, the miscalibration of the forecasts, exceeds that of the cells."""
-        never, ever = self._sides
+        never, ever = self._losses
         loss = float(((self.size - self.happened) * never).sum() + (self.happened * ever).sum())
         observed = loss / self.weight - self._least
-        return exact - observed if math.isfinite(exact) and math.isfinite(observed) else 0.0
+        shift = exact - observed if math.isfinite(exact) and math.isfinite(observed) else 0.0
+        return gains_of_fits(self.how, draws, self.size, self._losses)[0] / self.weight + shift
+
+    def band(self, draws: Iterable[Floats], confidence: float) -> Floats:
+        """Where the isotonic fits to draws lie in each cell, (2, C)."""
+        curves = []
+        for shares in draws:
+            blocks, _, pools = _fits_to((shares.T * self.size), self.size)
+            fit = np.clip(blocks[:, 1] / blocks.sum(axis=1), 0.0, 1.0)
+            curves.append(np.repeat(fit, np.diff(pools, append=shares.size)).reshape(shares.T.shape))
+        return percentile_interval(np.concatenate(curves), confidence)
 
     # ---- the smooth recalibration ----------------------------------------------------------
 
@@ -262,11 +227,9 @@ class EventCells:
         were observed differ, of which `exact` is that of the forecasts.
         """
         how, size = self.how, self.size / self.weight
-        never, ever = sides(how, self.limit, 1 - self.limit)
-        fits = fitted_draws(how, self._smooth_draws(n, seed), size, ever - never)
-        gained = float((size * never).sum()) + fits.extra - fits.least
-        rate = float((size * self.smooth).sum())
-        constant = _constant_gain(how, fits.event, rate)
+        limit = losses_of(how, self.limit)
+        gained, event = gains_of_fits(how, self._smooth_draws(n, seed), size, limit)
+        constant = _constant_gain(how, event, float((size * self.smooth).sum()))
         return np.stack([gained + max(self._least - exact, 0.0), constant], axis=1)
 
     def _smooth_draws(self, n: int, seed: list[int]) -> Iterator[Floats]:
@@ -288,22 +251,23 @@ class EventCells:
         wide, begins = self.wider(most)
         deviations = wild(len(begins))
         size, share = wide.size / self.weight, self.size / self.weight
-        limit, chance = (np.add.reduceat(share * each, begins) / size for each in (self.limit, self.smooth))
-        never, ever = sides(squared, limit, 1 - limit)
-        base, rate = float((size * never).sum()), float((size * chance).sum())
+        limit, chance = (
+            np.add.reduceat(share * values, begins) / size for values in (self.limit, self.smooth)
+        )
+        losses, rate = losses_of(squared, limit), float((size * chance).sum())
 
-        def gains(fits: CellFits) -> Floats:
-            return np.stack([base + fits.extra - fits.least, _constant_gain(squared, fits.event, rate)], 1)
+        def gains(draws: Iterable[Floats]) -> Floats:
+            gained, event = gains_of_fits(squared, draws, size, losses)
+            return np.stack([gained, _constant_gain(squared, event, rate)], axis=1)
 
-        more = ever - never
-        by_group = gains(_fits_to(squared, deviations / self.weight + size * chance, size, more))
+        by_group = gains(in_steps(deviations.T / wide.size[:, None] + chance[:, None]))
         plain = (
             np.add.reduceat(shares * share[:, None], begins, axis=0) / size[:, None]
             for shares in self._smooth_draws(len(deviations), seed)
         )
-        independent = gains(fitted_draws(squared, plain, size, more)).mean(axis=0)
-        own = self.optimism(len(deviations), seed, exact).mean(axis=0)
-        ratio: Floats = np.divide(own, independent, out=np.ones(2), where=independent > ROUNDING)
+        independent = gains(plain).mean(axis=0)
+        fine = self.optimism(len(deviations), seed, exact).mean(axis=0)
+        ratio: Floats = np.divide(fine, independent, out=np.ones(2), where=independent > ROUNDING)
         return by_group * ratio
 
 
@@ -313,38 +277,52 @@ def _constant_gain(how: Split, event: Floats, rate: float) -> Floats:
         # An event that always happens does so in all of the weight, but for rounding.
         event, rate = np.clip(event, 0.0, 1.0), min(max(rate, 0.0), 1.0)
     constant, whole = np.full(len(event), rate), np.stack([1 - event, event], axis=1)
-    return np.asarray(how.expected(constant, 1 - constant, event) - block_losses(how, whole))
+    return np.asarray(how.expected(constant, 1 - constant, event) - _block_losses(how, whole))
 
 
 # ---- draws and fits ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class CellFits:
-    """Isotonic fits to shares of cells that have the event: what is known of each.
+class Losses(NamedTuple):
+    """The losses of the forecasts of cells where the event does not happen, and where it does."""
 
-    Attributes
-    ----------
-    event : (n,) array
-        The weight with the event.
-    extra : (n,) array
-        The sum over the cells of that weight times what was asked for.
-    least : (n,) array
-        The loss of the fit.
+    never: Floats
+    ever: Floats
+
+
+def losses_of(how: Split, chance: Floats) -> Losses:
+    """The losses of forecasts."""
+    return Losses(how.losses(chance, 1 - chance, False), how.losses(chance, 1 - chance, True))
+
+
+def gains_of_fits(how: Split, draws: Iterable[Floats], size: Floats, losses: Losses) -> tuple[Floats, Floats]:
+    """What isotonic fits to draws gain on the forecasts with these losses, and the weight with the event.
+
+    Draws are the shares of the cells that have the event, (C, b), some draws at a time.
     """
-
-    event: Floats
-    extra: Floats
-    least: Floats
-
-
-def fitted_draws(how: Split, drawn: Iterable[Floats], size: Floats, more: Floats) -> CellFits:
-    """Fits to draws of the shares of cells, some of them at a time."""
-    found = [fitted_shares(how, shares, size, more) for shares in drawn]
-    return CellFits(*(np.concatenate([getattr(own, name) for own in found]) for name in _FIT))
+    never, ever = losses
+    fits = [fitted_shares(how, shares, size, ever - never) for shares in draws]
+    event, extra, least = np.concatenate(fits, axis=1)
+    return float((size * never).sum()) + extra - least, event
 
 
-_FIT = ("event", "extra", "least")
+@lru_cache(maxsize=64)
+def draw_keys(n: int, *seed: int) -> Any:
+    """One key for each of n draws; subgroups have the same, so they are kept."""
+    keys = np.random.SeedSequence(seed).generate_state(n, np.uint64)
+    keys.flags.writeable = False
+    return keys
+
+
+def _step(n_cells: int) -> int:
+    """The number of draws at a time."""
+    return max(_FEWEST_DRAWS, _TOGETHER // n_cells)
+
+
+def in_steps(shares: Floats) -> Iterator[Floats]:
+    """Shares of cells, (C, n), some draws at a time."""
+    step = _step(len(shares))
+    return (shares[:, i : i + step] for i in range(0, shares.shape[1], step))
 
 
 def drawn_shares(rows: Ints, chance: Floats, n: int, seed: list[int]) -> Iterator[Floats]:
@@ -357,7 +335,7 @@ def drawn_shares(rows: Ints, chance: Floats, n: int, seed: list[int]) -> Iterato
     spread = np.where(variance * count**2 >= _NORMAL, np.sqrt(variance), 0.0)
     none = np.where(spread > 0, 0.0, (1 - chance) ** count)
     quick = compiles(WORK * n * len(rows), "draws in cells")
-    step = max(_FEWEST_DRAWS, _TOGETHER // len(rows))
+    step = _step(len(rows))
     for i in range(0, n, step):
         own = keys[i : i + step]
         if quick:
@@ -406,32 +384,38 @@ def _shares(keys: Any, rows: Floats, chance: Floats, none: Floats, spread: Float
     return drawn
 
 
-def fitted_shares(how: Split, shares: Floats, size: Floats, more: Floats) -> CellFits:
-    """Fits to shares of cells of these sizes, (C, b)."""
+def fitted_shares(how: Split, shares: Floats, size: Floats, more: Floats) -> Floats:
+    """Isotonic fits to shares of cells of these sizes, (C, b): for each draw the weight with the event, the
+    sum over the cells of that weight times `more`, and the loss of the fit, (3, b).
+
+    Shares may be below 0 or above 1: frequencies are kept in [0, 1].
+    """
     if compiles(WORK * shares.size, "draws in cells"):
         from verax.kernels.celldraws import fit_shares
 
         out = np.empty((3, shares.shape[1]))
         unit = how.unit if how.binary == "log" else 0.0
         fit_shares(np.ascontiguousarray(shares), size, more, unit, np.empty((len(size), 2)), out)
-        return CellFits(*out)
-    return _fits_to(how, shares.T * size, size, more)
-
-
-def _fits_to(how: Split, event: Floats, size: Floats, more: Floats) -> CellFits:
-    """Fits to weights of the event in cells of these sizes, (b, C).
-
-    Wild ones may be less than nothing or more than all of a cell: frequencies are kept in [0, 1].
-    """
-    blocks, begins, _ = _blocks(event, size)
-    least = np.add.reduceat(block_losses(how, blocks), begins)
+        return out
+    event = shares.T * size
+    blocks, begins, _ = _fits_to(event, size)
+    least = np.add.reduceat(_block_losses(how, blocks), begins)
     # No matrix product: its sums depend on the number of threads.
-    return CellFits(np.add.reduceat(blocks[:, 1], begins), np.einsum("bi,i->b", event, more), least)
+    return np.stack([np.add.reduceat(blocks[:, 1], begins), np.einsum("bi,i->b", event, more), least])
 
 
-def _blocks(event: Floats, size: Floats) -> tuple[Floats, Ints, Ints]:
+def _fits_to(event: Floats, size: Floats) -> tuple[Floats, Ints, Ints]:
     """The blocks of the isotonic fits to weights of the event in cells of these sizes, (b, C)."""
-    return isotonic_fits(np.stack([size - event, event]).reshape(2, -1), first_of_each(event.shape))
+    first = np.zeros(event.shape, np.bool_)
+    first[:, 0] = True
+    return isotonic_fits(np.stack([size - event, event]).reshape(2, -1), first.ravel())
+
+
+def _block_losses(how: Split, blocks: Floats) -> Floats:
+    """The loss of forecasting each block's frequency."""
+    n = blocks.sum(axis=1)
+    fit = np.clip(blocks[:, 1] / n, 0.0, 1.0)
+    return np.asarray(n * how.expected(fit, 1 - fit, blocks[:, 1] / n))
 
 
 # ---- events together -----------------------------------------------------------------------------
@@ -465,8 +449,7 @@ def joint_gains(sample: Keyed, how: Split, n_rows: float, n: int, seed: int) -> 
         size, given = np.diff(begins, append=m).astype(float), given[begins]
         if len(begins) < m:
             events = np.add.reduceat(events, begins, axis=0) / size[:, None]
-        fits = fitted_shares(_SQUARED, events, size, 1 - 2 * given)
-        gains[i] = (float((size * given**2).sum()) + fits.extra - fits.least) / m
+        gains[i] = gains_of_fits(_SQUARED, [events], size, losses_of(_SQUARED, given))[0] / m
     return gains
 
 

@@ -43,12 +43,13 @@ def curve_of(
     if plan.replicates and (look is not None or not grouped):
         cells = EventCells.of(event, how, copies=plan.copies and not grouped)
         if look is None:
-            drawn = cells.drawn(plan.replicates, [plan.seed, FORECAST, i])
+            draws = list(cells.drawn(plan.replicates, [plan.seed, FORECAST, i]))
         else:
             cells = cells.wider(look.n_wide)[0]
             signs = look.random_signs(plan.replicates, [plan.seed, FORECAST])
-            drawn = cells.wild(look.wild(signs, i, 1, len(cells.size)))
-        ends, calibrated = cells.spread(drawn, float(observed[1]), plan.confidence)
+            draws = list(cells.wild(look.wild(signs, i, 1, len(cells.size))))
+        ends = cells.band(draws, plan.confidence)
+        calibrated = cells.miscalibrations(draws, float(observed[1]))
         # Neighbouring forecasts share a cell.
         begins = np.searchsorted(bins.least, cells.starts)
         band = np.repeat(ends, np.diff(begins, append=len(bins.least)), axis=1)

@@ -8,7 +8,7 @@ components are returned, never the recalibrated rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
 from typing import Any, Unpack
@@ -45,7 +45,6 @@ from verax.analyses.calibration.uncertainty import (
     units_of,
 )
 from verax.common.memory import give_back
-from verax.engines.keyed import Keyed
 from verax.inference.intervals import Resampling, WeightsAre
 from verax.inputs.arrays import Floats
 from verax.inputs.handles import Handle, Recipe
@@ -195,7 +194,6 @@ class Fitted:
     observed: list[tuple[str, Floats, float]]
     cells: list[EventCells]
     made: Callable[..., Decomposition]
-    _drawn: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def _sums(self) -> Events:
@@ -226,23 +224,24 @@ class Fitted:
         """For each event, the miscalibrations of n draws of calibrated forecasts; those of all events belong
         together. Empty for groups without a second look, and for their log scores.
         """
+        exact = [float(observed[1]) for _, observed, _ in self.observed]
         if self._sums.n_groups is None:
             sample = self.events.sums[0].sample
             if sample is not None and self.events.how.binary == "squared" and is_all(sample, self._n_rows):
-                return list(self._joint(sample, n, seed)[:, :n])
-            found = [
-                cells.miscalibrations(n, [seed, FORECAST, i], float(self.observed[i][1][1]))[:, None]
+                return list(joint_gains(sample, self.events.how, self._n_rows, n, seed))
+            gains = [
+                cells.miscalibrations(cells.drawn(n, [seed, FORECAST, i]), exact[i])
                 for i, cells in enumerate(self.cells)
             ]
-            return [own[:, 0] for own in self._together(found, n, seed)]
+            return self._together(gains, n, seed)
         if look is None or self.events.how.binary != "squared":
             return [np.zeros(0)] * len(self.cells)
-        signs, found = look.random_signs(n, [seed, FORECAST]), []
-        for i, (_, own, _) in enumerate(self.observed):
-            cells = self.cells[i].wider(look.n_wide)[0]
-            deviations = look.wild(signs, i, 1, len(cells.size))
-            found.append(cells.wild_miscalibrations(deviations, float(own[1])))
-        return found
+        signs, gains = look.random_signs(n, [seed, FORECAST]), []
+        for i, cells in enumerate(self.cells):
+            wide = cells.wider(look.n_wide)[0]
+            draws = wide.wild(look.wild(signs, i, 1, len(wide.size)))
+            gains.append(wide.miscalibrations(draws, exact[i]))
+        return gains
 
     def by_chance(self, look: SecondLook | None, n: int, seed: int) -> Floats:
         """The miscalibrations of what all events add up to, in n draws of calibrated forecasts."""
@@ -256,8 +255,8 @@ class Fitted:
         n, seed = refits_for(self.plan.replicates), self.plan.seed
         least = [float(own[3] - own[2]) for _, own, _ in self.observed]
         if self._sums.n_groups is None:
-            found = [cells.optimism(n, [seed, SMOOTH, i], least[i]) for i, cells in enumerate(self.cells)]
-            return self._together(found, n, seed)
+            gains = [cells.optimism(n, [seed, SMOOTH, i], least[i]) for i, cells in enumerate(self.cells)]
+            return self._together(gains, n, seed)
         if look is None:
             return None
         signs = look.random_signs(n, [seed, SMOOTH])
@@ -266,31 +265,26 @@ class Fitted:
             for i, cells in enumerate(self.cells)
         ]
 
-    def _together(self, found: list[Floats], n: int, seed: int) -> list[Floats]:
-        """Draws of independent rows, (n, C), in the order that those of a few rows have, whose outcomes are
+    def _together(self, gains: list[Floats], n: int, seed: int) -> list[Floats]:
+        """Draws of independent rows, (n, ...), in the order that those of a few rows have, whose outcomes are
         drawn for all events together (the Schaake shuffle).
 
         Without these rows all events are assumed to rise and fall together, as two classes do: no p-value is
         too small then.
         """
-        if len(found) == 1:
-            return found
-        ordered = [own[np.argsort(own[:, 0], kind="stable")] for own in found]
+        if len(gains) == 1:
+            return gains
+        firsts = [values.reshape(n, -1)[:, 0] for values in gains]
         sample = self.events.sums[0].sample
-        gains = found[0].T[:1] if sample is None else self._joint(sample, n, seed)[:, :n]
-        orders = np.argsort(np.argsort(gains, axis=1, kind="stable"), axis=1, kind="stable")
-        orders = np.broadcast_to(orders, (len(found), n))
-        return [own[order] for own, order in zip(ordered, orders, strict=True)]
-
-    def _joint(self, sample: Keyed, n: int, seed: int) -> Floats:
-        """The miscalibrations of all events in draws of the kept rows; tests and refits share those of a
-        seed.
-        """
-        n = max(n, self.plan.replicates)
-        if self._drawn.get("seed") != (seed, n):
-            gains = joint_gains(sample, self.events.how, self._n_rows, n, seed)
-            self._drawn.update(seed=(seed, n), gains=gains)
-        return np.asarray(self._drawn["gains"])
+        joint = (
+            firsts[0][None] if sample is None else joint_gains(sample, self.events.how, self._n_rows, n, seed)
+        )
+        ranks = np.argsort(np.argsort(joint, axis=1, kind="stable"), axis=1, kind="stable")
+        ranks = np.broadcast_to(ranks, (len(gains), n))
+        return [
+            values[np.argsort(first, kind="stable")[rank]]
+            for values, first, rank in zip(gains, firsts, ranks, strict=True)
+        ]
 
     def concluded(self, handle: Handle, *, again: bool) -> tuple[Decomposition, SecondLook | None]:
         """The decomposition, and the second look at the rows; those elsewhere may be read `again` for it."""
