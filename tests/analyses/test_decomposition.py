@@ -30,7 +30,6 @@ from verax.analyses.calibration.recipes import EventRecipe
 from verax.analyses.calibration.sources import RowEvents
 from verax.analyses.calibration.sums import bins_of_rows
 from verax.inputs.memory import InMemory, open_rows
-from verax.kernels import walking
 from verax.kernels.ledger import spend
 from verax.results import Interval
 
@@ -591,23 +590,6 @@ def test_events_before_and_after_kernels_are_loaded_add_up(change):
     assert compiled.accuracy.variance == pytest.approx(partly.accuracy.variance, rel=1e-12, abs=0)
 
 
-@given(st.lists(st.booleans(), min_size=1, max_size=60), st.integers(1, 20))
-def test_rows_whose_forecasts_differ_are_walked_as_others_are(hits, n_cells):
-    """Against the pass that also pools equal forecasts, run as Python."""
-    n = len(hits)
-    n_cells = min(n_cells, n)
-    rng = np.random.default_rng(n)
-    packed = np.sort(rng.random(n)).view(np.uint64) << np.uint64(1)
-    packed |= np.array(hits)
-    found = []
-    for walked, room in ((walking.walk, ()), (walking.walk_apart, (np.empty(n + 3, np.int64),))):
-        starts, sums, blocks = np.zeros(n), np.zeros((3, n)), np.zeros((n, 2))
-        counts = walked.__wrapped__(packed, n_cells / n, *room, starts, sums, blocks)
-        found.append((*counts, starts[: counts[0]], sums[:, : counts[0]], blocks[: counts[1]]))
-    for ours, theirs in zip(*found, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-14)
-
-
 @needs_numba
 @pytest.mark.parametrize("width", [1.0, 1e-2, 1e-7])
 def test_every_forecast_finds_its_cell(width):
@@ -628,7 +610,7 @@ def test_bins_of_rows_that_the_pass_has_sorted_are_those_of_the_rows(ties, chang
     model = handle.one_model()
     event = handle.summarise({"events": EventRecipe(model, False)})["events"].event(1, "b")
     assert event.walk is not None
-    found, alone = event.bins, bins_of_rows(event.rows, None)
+    found, alone = event.bins, bins_of_rows(event.rows, None, None)
     for name in ("weight", "happened", "claimed", "squares", "least", "most"):
         np.testing.assert_array_equal(getattr(found, name), getattr(alone, name))
     # The pass keeps what it has found, and rows are as they were.

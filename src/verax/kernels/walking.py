@@ -74,60 +74,6 @@ def walk(packed: Any, scale: float, starts: Any, sums: Any, blocks: Any) -> tupl
     return cell + 1, n_blocks
 
 
-@compiled
-def walk_apart(packed: Any, scale: float, turns: Any, starts: Any, sums: Any, blocks: Any) -> tuple[int, int]:
-    """The same where all forecasts differ and the scale is not 0, in half the time: what rows have in common
-    is found without a branch for each. `turns` is room for three more integers than there are rows.
-    """
-    n_turns = _find_turns(packed, turns)
-    # Rows before the first with the event; then those with it and those without it that follow are together.
-    n = int(turns[0] > 0)
-    blocks[0, 0], blocks[0, 1] = float(turns[0]), 0.0
-    for turn in range(0, n_turns, 2):
-        blocks[n, 0] = float(turns[turn + 2] - turns[turn])
-        blocks[n, 1] = float(turns[turn + 1] - turns[turn])
-        n += 1
-    n = joined(blocks, joined(blocks, joined(blocks, n)))
-    n_blocks = 0
-    for b in range(n):
-        n_blocks = close_block(blocks[b, 0], blocks[b, 1], blocks, 0, n_blocks)
-    take_out(blocks, 0, n_blocks)
-    return _fill_cells(packed, scale, starts, sums), n_blocks
-
-
-def _find_turns(packed: Any, turns: Any) -> int:
-    """Where rows with the event begin, where they end, and so on; returns how many places these are. The
-    number of rows follows them.
-    """
-    n_turns = int(packed[0] & np.uint64(1))
-    turns[0] = 0
-    for i in range(1, packed.size):
-        turns[n_turns] = i
-        n_turns += int((packed[i] ^ packed[i - 1]) & np.uint64(1))
-    turns[n_turns], turns[n_turns + 1], turns[n_turns + 2] = packed.size, packed.size, packed.size
-    return n_turns
-
-
-def _fill_cells(packed: Any, scale: float, starts: Any, sums: Any) -> int:
-    """Write what `walk` writes of cells; returns how many there are."""
-    cell, begin = 0, 0
-    while begin < packed.size:
-        middle = int((float(begin + 1) - 0.5) * scale + _EDGE)
-        # A row or two beyond where the next cell begins, and back.
-        end = min(packed.size, int(float(middle + 1) / scale) + 2)
-        while int((float(end) - 0.5) * scale + _EDGE) > middle:
-            end -= 1
-        hits, claimed = 0, 0.0
-        for i in range(begin, end):
-            hits += int(packed[i] & np.uint64(1))
-            claimed = plus(claimed, from_bits(packed[i] >> np.uint64(1)))
-        starts[cell] = from_bits(packed[begin] >> np.uint64(1))
-        sums[0, cell], sums[1, cell], sums[2, cell] = float(end - begin), float(hits), claimed
-        cell += 1
-        begin = end
-    return cell
-
-
 def joined(pools: Any, n: int) -> int:
     """Join neighbouring pools, numbers of rows and of those with the event, whose frequencies do not rise:
     they belong to one block. Returns how many are left.
@@ -191,16 +137,3 @@ def find_cells(values: Any, starts: Any, guide: Any, out: Any) -> None:
             else:
                 high = middle - 1
         out[i] = low
-
-
-@compiled
-def find_near_cells(values: Any, starts: Any, guide: Any, out: Any) -> None:
-    """The same where the next entry of the guide is at most one cell further: nothing is guessed.
-
-    `starts` has one more entry, beyond all values.
-    """
-    scale = float(guide.size - 1)
-    for i in range(values.size):
-        x = values[i]
-        low = int(guide[int(min(x, 1.0) * scale)])
-        out[i] = low + int(starts[low + 1] <= x)

@@ -105,9 +105,8 @@ _PER_BLOCK, _MOST = 8, 2048
 FEW_ROWS = 1024
 # The time for one row, in probabilities scored.
 _WORK = 16
-# Cells are looked for in parts of equal width: first _TIMES parts per cell, then more where some cells are
-# narrower.
-_TIMES, _MOST_PARTS = 16, 2**16
+# Cells are looked for in parts of equal width, at least this number of them per cell.
+_PARTS = 16
 
 
 def cells_for(n_rows: float) -> int:
@@ -169,18 +168,13 @@ class Walk:
     @classmethod
     def of(cls, packed: Any) -> Walk:
         """The pass over `sorted_rows`."""
-        from verax.kernels.walking import count_pools, walk, walk_apart
+        from verax.kernels.walking import count_pools, walk
 
         n = len(packed)
         most = cells_for(n)
-        n_pools = count_pools(packed)
-        scale = most / float(n) if n_pools > most else 0.0
+        scale = most / float(n) if count_pools(packed) > most else 0.0
         starts, sums, blocks = np.empty(most), np.empty((3, most)), np.empty((n, 2))
-        if n_pools == n and scale > 0:
-            turns = np.empty(n + 3, np.int64)
-            n_cells, n_blocks = walk_apart(packed, scale, turns, starts, sums, blocks)
-        else:
-            n_cells, n_blocks = walk(packed, scale, starts, sums, blocks)
+        n_cells, n_blocks = walk(packed, scale, starts, sums, blocks)
         size, happened, claimed = sums[:, :n_cells].copy()
         return cls(blocks[:n_blocks].copy(), starts[:n_cells].copy(), size, happened, claimed)
 
@@ -190,47 +184,24 @@ def cells_of(starts: Floats, values: Floats) -> Any:
     n = len(values)
     if n <= FEW_ROWS or not compiles(_WORK * n, "draws in cells"):
         return np.maximum(np.searchsorted(starts, values, side="right") - 1, 0)
-    from verax.kernels.walking import find_cells, find_near_cells
+    from verax.kernels.walking import find_cells
 
     out = np.empty(n, np.uint16)
-    parts = 1 << (_TIMES * len(starts) - 1).bit_length()
-    guide = _guide(starts, parts)
-    while not _is_near(guide) and 2 * parts <= min(_MOST_PARTS, n):
-        parts *= 2
-        guide = _guide(starts, parts)
-    values = np.ascontiguousarray(values, dtype=np.float64)
-    if _is_near(guide):
-        find_near_cells(values, np.append(starts, np.inf), guide, out)
-    else:
-        find_cells(values, np.ascontiguousarray(starts), guide, out)
-    return out
-
-
-def _guide(starts: Floats, parts: int) -> Any:
-    """The last cell that begins at or below each multiple of one over the number of parts, from 0 to 1.
-
-    The number is a power of two, so that the multiples are exact.
-    """
+    # A power of two, so that multiples of its inverse are exact: the last cell that begins at or below each.
+    parts = 1 << (_PARTS * len(starts) - 1).bit_length()
     first = np.ceil(starts * parts).astype(np.int64)
-    last = np.cumsum(np.bincount(first, minlength=parts + 1)) - 1
-    return np.maximum(last, 0).astype(np.uint16)
-
-
-def _is_near(guide: Any) -> bool:
-    """Whether a guide tells the cell of every value but for the next one."""
-    return bool(guide[0] == 0 and (guide[1:] - guide[:-1] <= 1).all())
-
-
-def others_of(event: BinaryEvent) -> Floats:
-    """The probabilities of the opposite; empty where they are one minus those of the event."""
-    return np.zeros(0) if event.others is None else event.others
+    guide = np.maximum(np.cumsum(np.bincount(first, minlength=parts + 1)) - 1, 0).astype(np.uint16)
+    find_cells(np.ascontiguousarray(values, dtype=np.float64), np.ascontiguousarray(starts), guide, out)
+    return out
 
 
 def squared_error(event: BinaryEvent) -> float:
     """The mean squared error of an event."""
     from verax.kernels.walking import squared_losses
 
-    total: float = squared_losses(event.given, others_of(event), event.happened.view(np.uint8))
+    # An empty array: one minus the probabilities of the event.
+    others = np.zeros(0) if event.others is None else event.others
+    total: float = squared_losses(event.given, others, event.happened.view(np.uint8))
     return total / len(event.given)
 
 
@@ -492,7 +463,7 @@ class EventsInMemory:
         """The sums of all, by exact forecast, as of rows that come in parts."""
         tables = {}
         for i, event in enumerate(self.events()):
-            bins = bins_of_rows(event, event.of_rows(self.rows.weights))
+            bins = SummedEvent("", self, i, event).bins
             columns = np.stack([bins.weight, bins.happened, bins.claimed, bins.squares], axis=1)
             least = bins.least[:, None]
             tables[i] = Keyed((Run(exact_keys(bins.least), Sum.of(columns), least, least),))
@@ -581,8 +552,7 @@ class SummedEvent:
         """The distinct forecasts, or the bins."""
         if self.rows is None:
             return self.sums.of(self.i)
-        # Bins are made of the rows as the pass has sorted them, and take their memory.
-        return bins_of_rows(self.rows, self.weights, vars(self).pop("_sorted", None))
+        return bins_of_rows(self.rows, self.weights, self._sorted)
 
     @property
     def cells(self) -> Floats:
@@ -592,15 +562,16 @@ class SummedEvent:
         return self.rows.cells(self.weights)
 
     @cached_property
+    def _sorted(self) -> Any:
+        """Its rows in memory in the order of their forecasts (`sorted_rows`); None where weights differ."""
+        return None if self.rows is None or self.weights is not None else sorted_rows(self.rows)
+
+    @cached_property
     def walk(self) -> Walk | None:
         """One pass over many rows in memory that count alike; None elsewhere."""
-        if self.rows is None or self.sums.rows is None or self.sums.rows.weights is not None:
+        if self.rows is None or not Walk.pays(self.rows) or self._sorted is None:
             return None
-        packed = sorted_rows(self.rows) if Walk.pays(self.rows) else None
-        if packed is None:
-            return None
-        vars(self)["_sorted"] = packed
-        return Walk.of(packed)
+        return Walk.of(self._sorted)
 
     @property
     def inflation(self) -> float:
@@ -648,24 +619,16 @@ class SummedEvent:
         return np.array([score, score - fitted, uncertainty - fitted, uncertainty]), within
 
 
-def bins_of_rows(event: BinaryEvent, weights: Floats | None, packed: Any = None) -> EventBins:
-    """The distinct forecasts of rows in memory; `packed` are their `sorted_rows`, which are changed."""
-    if packed is None and weights is None:
-        packed = sorted_rows(event)
-    if packed is not None:
-        return _bins_of_alike(packed)
-    forecast = event.values
-    weights = np.ones(len(event.ranked)) if weights is None else weights
-    columns = (weights, weights * event.happened, weights * weights)
-    weight, happened, squares = (event.sums(column) for column in columns)
-    return EventBins(weight, happened, weight * forecast, squares, forecast, forecast)
-
-
-def _bins_of_alike(packed: Any) -> EventBins:
-    """The same of rows that count alike, from `sorted_rows`, which it changes."""
+def bins_of_rows(event: BinaryEvent, weights: Floats | None, packed: Any) -> EventBins:
+    """The distinct forecasts of rows in memory; `packed` are their `sorted_rows` where they count alike."""
+    if packed is None:
+        forecast = event.values
+        weights = np.ones(len(event.ranked)) if weights is None else weights
+        columns = (weights, weights * event.happened, weights * weights)
+        weight, happened, squares = (event.sums(column) for column in columns)
+        return EventBins(weight, happened, weight * forecast, squares, forecast, forecast)
     happened = (packed & np.uint64(1)).astype(float)
-    packed >>= np.uint64(1)
-    forecast: Floats = packed.view(np.float64)
+    forecast = (packed >> np.uint64(1)).view(np.float64)
     rises = forecast[1:] != forecast[:-1]
     if rises.all():
         # One number, however many rows there are.
