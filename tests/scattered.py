@@ -118,7 +118,7 @@ def stored(found: Summaries, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
         found,
         found={
             name: recipes[name].load(each.to_bytes()) if hasattr(each, "to_bytes") else each
-            for name, each in found.found.items()
+            for name, each in found.by_name.items()
         },
     )
 

@@ -113,7 +113,7 @@ def read_ranked(
     """
     rules, rows = tuple(ranking(rule)), found[f"{model}/worst"]
     worst = read_worst(rows, handle, rules, classes=classes)
-    counts: LossCounts | None = found.found.get(f"{model}/ranks")
+    counts: LossCounts | None = found.by_name.get(f"{model}/ranks")
     if rows.losses.shape[1] < len(rules):
         return worst
     cases = []

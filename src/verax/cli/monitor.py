@@ -243,7 +243,7 @@ class _Run:
                 raise error.replace(source=error.source or str(path)) from None
             found.note_file(digest, str(path))
         steps = reduce(Breakdown.merge, taken, Breakdown({}))
-        if steps.found:
+        if steps.by_label:
             # In order of time, whatever the files are called.
             found.add(steps)
         return late_paths
@@ -266,7 +266,7 @@ class _Run:
         steps, n_known = observe_new(found, handle, self.time)
         self.known_rows += n_known
         self.said.append(f"{path}: {'; '.join(_taken(handle.taken, self.time))}")
-        if last is not None and found.unit is not None and steps.found:
+        if last is not None and found.unit is not None and steps.by_label:
             check_times(steps, last, found.unit, closed=not self.reading.id)
         return steps
 

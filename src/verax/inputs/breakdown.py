@@ -247,30 +247,30 @@ def _by_label(one: Mapping[Hashable, Any], other: Mapping[Hashable, Any]) -> dic
 class Breakdown(Summary, kind="subgroups"):
     """Summaries by name, for each label of a column; parts may have other labels."""
 
-    found: Mapping[Hashable, Mapping[str, Any]] = merges(_Subgroups())
+    by_label: Mapping[Hashable, Mapping[str, Any]] = merges(_Subgroups())
 
     @property
     def labels(self) -> list[Any]:
         """The labels in their order."""
-        labels: list[Any] = list(self.found)
+        labels: list[Any] = list(self.by_label)
         try:
             return sorted(labels)
         except TypeError:
             return sorted(labels, key=str)
 
     def __getitem__(self, label: Hashable) -> Mapping[str, Any]:
-        return self.found[label]
+        return self.by_label[label]
 
     def _merged(self) -> Breakdown:
         return self.fitting()
 
     def fitting(self) -> Breakdown:
         """With subgroups that share the room of one summary of all rows, whatever the order of merging."""
-        most = _keys_per_label(len(self.found))
+        most = _keys_per_label(len(self.by_label))
         return Breakdown(
             {
                 label: {name: _fitted(summary, most) for name, summary in summaries.items()}
-                for label, summaries in self.found.items()
+                for label, summaries in self.by_label.items()
             }
         )
 

@@ -355,7 +355,7 @@ class Merged(Generic[S]):
 class Summaries:
     """The summaries of some rows by name; without any where there were no valid rows."""
 
-    found: Mapping[str, Any]
+    by_name: Mapping[str, Any]
     n_rows: int
     skipped: Skipped | None
     # Whether some row has a weight above zero.
@@ -363,7 +363,7 @@ class Summaries:
 
     def merge(self, other: Summaries) -> Summaries:
         """The summaries of the rows of both."""
-        parts = [part.found for part in (self, other) if part.found]
+        parts = [part.by_name for part in (self, other) if part.by_name]
         merged = reduce(lambda a, b: {name: a[name].merge(b[name]) for name in a}, parts) if parts else {}
         left_out = [part.skipped for part in (self, other) if part.skipped is not None]
         skipped = reduce(add, left_out) if left_out else None
@@ -375,7 +375,7 @@ class Summaries:
         return dump(
             _KIND,
             {
-                "found": {name: summary.to_bytes() for name, summary in self.found.items()},
+                "summaries": {name: summary.to_bytes() for name, summary in self.by_name.items()},
                 "n_rows": self.n_rows,
                 "skipped": None if self.skipped is None else self.skipped.to_bytes(),
                 "weighed": self.weighed,
@@ -387,13 +387,13 @@ class Summaries:
         """What `to_bytes` wrote of summaries that these recipes made."""
         values = load(data, _KIND)
         with refusing("is missing or of another type"):
-            by_name = {name: recipes[name].load(stored) for name, stored in values["found"].items()}
+            by_name = {name: recipes[name].load(stored) for name, stored in values["summaries"].items()}
             skipped = values["skipped"]
             left_out = None if skipped is None else Skipped.from_bytes(skipped)
             return cls(by_name, int(values["n_rows"]), left_out, bool(values["weighed"]))
 
     def __getitem__(self, name: str) -> Any:
-        return self.found[name]
+        return self.by_name[name]
 
 
 @dataclass

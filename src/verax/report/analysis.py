@@ -90,7 +90,7 @@ def look_at(
         found = handle.summarise(recipes)
         if crossed is not handle:
             cards = {name: recipe for name, recipe in recipes.items() if isinstance(recipe, CardRecipe)}
-            found = replace(found, found={**found.found, **crossed.summarise(cards).found})
+            found = replace(found, by_name={**found.by_name, **crossed.summarise(cards).by_name})
     problem = problem.counted(handle, found)
     conclusion = _Conclusion(handle, crossed, problem, plan, recipes, found, full or {})
     # The conclusion lets go of what it does not need any more.
@@ -241,7 +241,7 @@ class _Conclusion:
     def _contents(self, findings: list[Findings]) -> Contents:
         """Everything, given what was found of each model."""
         problem, plan = self.problem, self.plan
-        parts = read_breakdowns(self.handle, problem, plan, self.found.found)
+        parts = read_breakdowns(self.handle, problem, plan, self.found.by_name)
         class_rows = None
         if not problem.lists:
             class_rows = self.found[f"{self.handle.models[0]}/classes"].rows.high[:, 0]
@@ -264,7 +264,7 @@ class _Conclusion:
     def _lists(self) -> list[Findings]:
         problem, plan, found = self.problem, self.plan, self.found
         samples = {
-            model: found[f"{model}/sample"] for model in problem.models if f"{model}/sample" in found.found
+            model: found[f"{model}/sample"] for model in problem.models if f"{model}/sample" in found.by_name
         }
         remedies = remedies_of_lists(problem, samples, confidence=plan.confidence, seed=plan.seed)
         own = {
@@ -291,7 +291,7 @@ class _Conclusion:
 
     def _curves(self, model: str) -> list[RetentionCurve]:
         """What is left of a model's metrics when cases are dropped; nothing where it is not known."""
-        found = self.found.found.get(f"{model}/curves")
+        found = self.found.by_name.get(f"{model}/curves")
         if found is None:
             return []
         recipe: Any = self.recipes[f"{model}/curves"]
@@ -301,8 +301,8 @@ class _Conclusion:
 
     def _forget_curves(self) -> None:
         """Let go of the rows that curves were read from."""
-        others = {name: each for name, each in self.found.found.items() if not name.endswith("/curves")}
-        self.found = replace(self.found, found=others)
+        others = {name: each for name, each in self.found.by_name.items() if not name.endswith("/curves")}
+        self.found = replace(self.found, by_name=others)
 
     def _distributions(self, tests: Resampling) -> list[Findings]:
         handle, problem, plan = self.handle, self.problem, self.plan
@@ -313,7 +313,7 @@ class _Conclusion:
 
         def recalibrated() -> Tried:
             how = {"confidence": plan.confidence, "seed": plan.seed}
-            return try_recalibration(problem, self.found.found.get("sample"), **how)  # type: ignore[arg-type]
+            return try_recalibration(problem, self.found.by_name.get("sample"), **how)  # type: ignore[arg-type]
 
         def curves() -> dict[str, Any]:
             return {model: self._curves(model) for model in problem.models}
@@ -361,7 +361,7 @@ class _Conclusion:
         ]
 
     def _decisions(self, model: str, card: Scorecard) -> Decisions | None:
-        found: DecisionCounts | None = self.found.found.get(f"{model}/decisions")
+        found: DecisionCounts | None = self.found.by_name.get(f"{model}/decisions")
         if found is None or self.problem.costs is None or card.confusion is None:
             return None
         matrix = cost_matrix(self.problem.costs, self.problem.n_classes)
@@ -369,7 +369,7 @@ class _Conclusion:
         return Decisions(*costs)
 
     def _raters(self, model: str) -> RaterStudy | None:
-        found: PairedSums | None = self.found.found.get(f"{model}/raters")
+        found: PairedSums | None = self.found.by_name.get(f"{model}/raters")
         if found is None:
             return None
         rule, names = self.problem.calibrated_by, self.problem.names
@@ -394,7 +394,7 @@ class _Conclusion:
             rows: WorstRows = self.found[f"{model}/worst"]
             if rows.losses.shape[1] == len(rules):
                 recipes[model] = WorseRecipe(model, rules, tuple(map(tuple, rows.losses.tolist())))
-        return dict(self.handle.summarise(recipes).found)
+        return dict(self.handle.summarise(recipes).by_name)
 
     def _worst(self, model: str) -> Worst:
         problem, rule = self.problem, self.problem.primary
@@ -414,7 +414,7 @@ class _Conclusion:
     def _comparison(self) -> Comparison:
         problem, plan, handle = self.problem, self.plan, self.handle
         names, rules = list(problem.models.values()), list(problem.rules)
-        pairs: PairedSums | None = self.found.found.get("pairs")
+        pairs: PairedSums | None = self.found.by_name.get("pairs")
         if problem.time_ordered or self.crossed is not handle:
             reference = UNIFORM if problem.lists else FREQUENCIES
             row_wise = row_wise_of(self.crossed, "moments", problem.time_ordered, None, plan)
@@ -444,7 +444,7 @@ class _Conclusion:
         return replace(found, n_rows=problem.n_rows, claims=claims)
 
     def _answers(self) -> Comparison | None:
-        pairs: PairedSums | None = self.found.found.get("answers")
+        pairs: PairedSums | None = self.found.by_name.get("answers")
         if pairs is None:
             return None
         names = list(self.problem.models.values())

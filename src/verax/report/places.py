@@ -83,7 +83,7 @@ def _lengths(
     if full is not None:
         own = InMemory({model: full})
         return compare_lengths(own, rule=list(problem.rules), confidence=plan.confidence)
-    shorter: UnitSums | None = found.found.get(f"{model}/lengths")
+    shorter: UnitSums | None = found.by_name.get(f"{model}/lengths")
     if shorter is None:
         return None
     card: ListCard = found[f"{model}/card"]

@@ -48,11 +48,11 @@ def summarised(
     if not handle.distinct:
         return pass_over(recipes)
     summaries = pass_over({**recipes, _IDS: IdRecipe()})
-    if summaries.found:
+    if summaries.by_name:
         _refuse(summaries[_IDS], handle.ids, handle.place_of)
         handle.distinct = False
     return replace(
-        summaries, found={name: summary for name, summary in summaries.found.items() if name != _IDS}
+        summaries, by_name={name: summary for name, summary in summaries.by_name.items() if name != _IDS}
     )
 
 

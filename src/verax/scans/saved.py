@@ -107,7 +107,7 @@ class Recorded(Handle):
         if new:
             names = dict(zip(self._handle.models, self.models, strict=True))
             summaries = self._handle._summarise({key: _Renamed(recipe, names) for key, recipe in new.items()})
-            self._record |= {**summaries.found, "n_rows": summaries.n_rows, "skipped": summaries.skipped}
+            self._record |= {**summaries.by_name, "n_rows": summaries.n_rows, "skipped": summaries.skipped}
             for key in [key for key, recipe in new.items() if isinstance(recipe, CardRecipe)]:
                 self._record.setdefault(CARD, self._record.get(key))
         by_name = {name: self._record[key] for name, key in keys.items() if key in self._record}

@@ -72,9 +72,9 @@ def _first_question(handle: Handle, analysis: Analysis) -> Mapping[str, Recipe[A
 
 def _answer(summaries: Summaries, i: int) -> Summaries:
     """What one of the analyses asked for."""
-    named = (name.partition("/") for name in summaries.found)
+    named = (name.partition("/") for name in summaries.by_name)
     return replace(
-        summaries, found={name: summaries.found[f"{i}/{name}"] for of, _, name in named if of == str(i)}
+        summaries, by_name={name: summaries.by_name[f"{i}/{name}"] for of, _, name in named if of == str(i)}
     )
 
 

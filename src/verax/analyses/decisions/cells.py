@@ -303,7 +303,7 @@ class Counted:
         self._sums, found = read_cells(handle, recipes, ranks)
         first = next(iter(self._sums.values()))
         self._states: dict[Any, States] = {}
-        counts = {n: found.found[key] for n in self.models if (key := f"ranks of {n}") in found.found}
+        counts = {n: found.by_name[key] for n in self.models if (key := f"ranks of {n}") in found.by_name}
         if not all(each.exact for each in counts.values()):
             counts = {name: each.in_bins() for name, each in counts.items()}
         self._ranks = {name: Ranked.all(each, len(self.events)) for name, each in counts.items()}

@@ -136,7 +136,7 @@ def unit_of(part: Part, unit: Unit | None) -> Unit:
 
 def in_order(steps: Breakdown, *last: Any) -> list[Any]:
     """The times of steps, in order; texts that people would put into another order are refused."""
-    times: list[Any] = list(steps.found)
+    times: list[Any] = list(steps.by_label)
     texts = [time for time in (*last, *times) if isinstance(time, str)]
     for early, late in pairwise(sorted(set(texts))):
         if _by_number(early) > _by_number(late):
@@ -170,7 +170,7 @@ def check_times(steps: Breakdown, last: Any, unit: Unit, *, closed: bool = False
             "must be of one kind",
             argument="time",
             kind="type",
-            found=f"the last was {show(last)}, now there is {show(next(iter(steps.found)))}",
+            found=f"the last was {show(last)}, now there is {show(next(iter(steps.by_label)))}",
         ) from None
     if early:
         raise InputError(

@@ -326,7 +326,7 @@ class Monitor(WithVerdict):
         pending = self._state.pending
         if isinstance(y, Handle):
             steps, row_names, _ = self._observed(y, p, time, by, read, named=True)
-            alarm = self.add(steps) if steps.found else self.alarm
+            alarm = self.add(steps) if steps.by_label else self.alarm
             if row_names is not None:
                 pending.note_hashes(row_names.names, row_names.outcomes)
             return alarm

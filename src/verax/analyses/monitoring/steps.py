@@ -210,7 +210,7 @@ class _Gathered:
 
     def add(self, part: Part) -> None:
         """Take in the rows of one part."""
-        for time, found in self._recipe.take(part).found.items():
+        for time, found in self._recipe.take(part).by_label.items():
             known = self._steps.get(time)
             self._steps[time] = found if known is None else same_names(known, found, "subgroups")
 

@@ -194,10 +194,10 @@ class _Reading:
         if self.judged.level is not None:
             claimed = self.judged.level
         target = None if has_claim else coverage.value
-        classes = _tested(found.found.get("by class"), sums.total, target, self.confidence)
+        classes = _tested(found.by_name.get("by class"), sums.total, target, self.confidence)
         by_size = _tested(found["by size"], sums.total, target, self.confidence)
         sizes = _sizes(found["sizes"])
-        spans = _spans(found.found.get("spans"), self.handle.n_classes)
+        spans = _spans(found.by_name.get("spans"), self.handle.n_classes)
         frequencies = np.sort([line.share for line in classes])[::-1]
         return SetEvaluation(
             found.n_rows,

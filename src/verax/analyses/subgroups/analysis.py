@@ -257,7 +257,7 @@ class BoundedBreakdown(Summary, kind="bounded subgroups"):
 
     def _aligned(self, other: BoundedBreakdown) -> tuple[BoundedBreakdown, BoundedBreakdown]:
         both = [each for each in (self.found, self.alone, other.found, other.alone) if each is not None]
-        if not any(MISSING in each.found for each in both):
+        if not any(MISSING in each.by_label for each in both):
             return self, other
         return self._with_texts(), other._with_texts()
 
@@ -270,7 +270,7 @@ class BoundedBreakdown(Summary, kind="bounded subgroups"):
 
     def fitting(self, spare: int = _SPARE) -> BoundedBreakdown:
         """No more than is kept; while parts are merged there may be some bins to spare."""
-        if self.found is None or len(self.found.found) > self.most:
+        if self.found is None or len(self.found.by_label) > self.most:
             return BoundedBreakdown(self.most, None, None)
         alone = self.alone if self.alone is not None and _one_group_each(self.found) else None
         return replace(
@@ -283,25 +283,25 @@ class BoundedBreakdown(Summary, kind="bounded subgroups"):
 
 
 def _with_texts(found: Breakdown | None) -> Breakdown | None:
-    return None if found is None else Breakdown({str(label): own for label, own in found.found.items()})
+    return None if found is None else Breakdown({str(label): own for label, own in found.by_label.items()})
 
 
 def _one_group_each(found: Breakdown) -> bool:
     """Whether each subgroup is one group."""
-    cards = (own for summaries in found.found.values() for own in summaries.values())
+    cards = (own for summaries in found.by_label.values() for own in summaries.values())
     return all(card.n_groups == 1 for card in cards if isinstance(card, Scorecard))
 
 
 def _coarse(found: Breakdown, spare: int) -> Breakdown:
     """With as few bins joined as fit into memory; without bins to spare, whatever the order of merging."""
-    most = _BINS // max(1, len(found.found))
+    most = _BINS // max(1, len(found.by_label))
     return Breakdown(
         {
             label: {
                 name: own.at_most(most, spare) if isinstance(own, EventSums) else own
                 for name, own in summaries.items()
             }
-            for label, summaries in found.found.items()
+            for label, summaries in found.by_label.items()
         }
     )
 
