@@ -206,12 +206,10 @@ ALSO_INSIDE = {
         "dask",
         "frames",
         "local",
-        "options",
         "partitions",
         "parts",
         "saved",
         "scan",
-        "together",
     },
 }
 # What tests replace in verax: to see which path is taken, to let it fail, or to stand in for a device. What

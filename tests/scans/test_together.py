@@ -9,7 +9,7 @@ import verax as vx
 from scanned import alike
 from scattered import Scattered, problem
 from verax.errors import InputError
-from verax.scans.together import together
+from verax.scans.scan import together
 
 ANALYSES = [
     lambda rows: vx.evaluate(rows, ordered=True, rules=["brier", "rps"]),

@@ -35,8 +35,7 @@ def open_files(
 
     See `ScanOptions` for `hold`, `densify` and `pooled`.
     """
-    from verax.scans.options import ScanOptions
-    from verax.scans.scan import FILES, open_by_engine
+    from verax.scans.scan import FILES, ScanOptions, open_by_engine
 
     lists = reading.lists or holds_lists(path, reading)
     changed: dict[str, Any] = {"lists": lists, "by": tuple(reading.cuts)}
@@ -135,7 +134,7 @@ class Opened:
         if self.handle.whole or self.handle.two_way or len(every) == 1:
             found = [analysis(self.handle) for analysis in every]
         else:
-            from verax.scans.together import together
+            from verax.scans.scan import together
 
             found = together(self.handle, every)
         return found[: len(analyses)], dict(zip(self.handle.by, found[len(analyses) :], strict=True))

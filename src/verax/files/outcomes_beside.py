@@ -33,31 +33,11 @@ from verax.inputs.records.texts import merger
 _SKIP = passing("to leave them out", invalid="skip")
 
 
-@dataclass(frozen=True)
-class Beside:
-    """A table with the outcomes of another file.
+def with_outcomes(table: SourceTable, path: str, request: Reading) -> tuple[SourceTable, Reading]:
+    """A table with the outcomes that another file has for its rows as a further column, and its reading.
 
-    Attributes
-    ----------
-    table : SourceTable
-    target : str
-        The column of outcomes.
-    id : tuple[str, ...]
-        The columns by which rows were matched; none where they were matched by order.
-    probs : tuple[str, ...]
-        The column that is called like the outcomes and holds probabilities, as in submissions.
-    """
-
-    table: SourceTable
-    target: str
-    id: tuple[str, ...]
-    probs: tuple[str, ...]
-
-
-def with_outcomes(table: SourceTable, path: str, request: Reading) -> Beside:
-    """A table with the outcomes that another file has for its rows.
-
-    Rows are matched by the columns of ids that were named, by the one id that both files have, or by order.
+    Rows are matched by the columns of ids that were named, by the one id that both files have, or by order. A
+    column of both files, as in submissions, holds probabilities in this one.
     """
     there = column_names(as_path(path), request.delimiter)
     here: Sequence[str] = table.schema.names
@@ -86,7 +66,12 @@ def with_outcomes(table: SourceTable, path: str, request: Reading) -> Beside:
     reader.column = _typed(answers, table.format)
     reader.skipping = request.invalid == "skip"
     joined = SourceTable(table.name, table.format, request, lambda: reader, table.files)
-    return Beside(joined, target, ids, probs)
+    given: Any = request.probs
+    if isinstance(given, Mapping):
+        given = {name: columns or probs for name, columns in given.items()}
+    elif not request.sets:
+        given = given or probs
+    return joined, replace(request, target=target, id=ids, probs=given, outcomes=None)
 
 
 def _shared_id(

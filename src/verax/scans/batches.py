@@ -29,10 +29,10 @@ from verax.inputs.skipping import NO_ROWS
 from verax.scans.distinct import refuse_repeated_ids
 from verax.scans.loaded import LoadedRows, rows_fit
 from verax.scans.local import KeptParts, LocalHandle, Work
-from verax.scans.options import ScanOptions
 from verax.scans.parts import PartReader, default_name, part_of, taken_by, usable
 from verax.scans.readers import reader_of
 from verax.scans.rescaling import Rescaling
+from verax.scans.scan import ScanOptions
 
 # Parts are long from the first one on where there are at least this many long ones.
 _LONG = 3
@@ -315,8 +315,8 @@ def of_files(paths: Sequence[Path], name: str, options: ScanOptions) -> Handle:
         table = SourceTable.of_paths(paths, options.reading, name)
     if outcomes is None:
         return of_table(table, options)
-    beside = with_outcomes(table, outcomes, options.reading)
-    return of_table(beside.table, options.with_outcomes(beside))
+    table, reading = with_outcomes(table, outcomes, options.reading)
+    return of_table(table, replace(options, reading=reading))
 
 
 def of_table(table: SourceTable, options: ScanOptions) -> Handle:

@@ -33,8 +33,8 @@ from verax.scans.distinct import refuse_repeated_ids
 from verax.scans.lists import part_of_lists
 from verax.scans.loaded import LoadedRows, files_fit
 from verax.scans.local import LocalHandle, Work
-from verax.scans.options import ScanOptions
 from verax.scans.parts import default_name
+from verax.scans.scan import ScanOptions
 
 
 class ListFilesHandle(LocalHandle):

@@ -24,8 +24,8 @@ from verax.inputs.handles import Part
 from verax.inputs.reading import Reading, named_columns
 from verax.inputs.records.classifiers import ARRAYS, fields_of_arrays
 from verax.inputs.skipping import NO_ROWS, Skipped
-from verax.scans.options import ScanOptions
 from verax.scans.parts import default_name, taken_by
+from verax.scans.scan import ScanOptions
 
 
 @dataclass(frozen=True)

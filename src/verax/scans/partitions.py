@@ -23,11 +23,10 @@ from verax.kernels.ledger import expecting
 from verax.kernels.threads import by_turns
 from verax.scans.distinct import summarised
 from verax.scans.frames import ArrowTable
-from verax.scans.grades import GradeReader
 from verax.scans.lists import ListReader
-from verax.scans.options import ScanOptions
 from verax.scans.parts import PartReader
-from verax.scans.readers import reader_of
+from verax.scans.readers import GradeReader, reader_of
+from verax.scans.scan import ScanOptions
 
 # How an error travels in the text of another one.
 _MARKED = re.compile(r"\[verax:([A-Za-z0-9+/=]+)\]")

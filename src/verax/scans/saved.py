@@ -32,8 +32,8 @@ from verax.errors import InputError, Remedy
 from verax.inputs.handles import LATER, Gathering, Handle, Part, Recipe, Summaries
 from verax.inputs.reading import Reading
 from verax.inputs.skipping import Skipped
-from verax.scans.options import ScanOptions
 from verax.scans.parts import UNNAMED, default_name
+from verax.scans.scan import ScanOptions
 
 ENDING = ".verax"
 _ABOUT, _KIND = "about", "recorded summaries"

@@ -1,21 +1,106 @@
-"""`scan`: a handle on predictions that are not in memory."""
+"""`scan`: a handle on predictions that are not in memory; `together`: several analyses in one pass."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import Unpack
+from typing import Any, Literal, NoReturn, Unpack
 
-from verax.errors import InputError, passing
-from verax.inputs.handles import Handle
-from verax.inputs.reading import Keywords, Reading, takes_reading
-from verax.scans.options import ScanOptions, unknown_source
+from verax.errors import InputError, passing, show
+from verax.inputs.handles import Handle, Recipe, Summaries
+from verax.inputs.reading import Keywords, Reading, named_columns, takes_reading
 
+Analysis = Callable[[Any], Any]
 # The engines; the first that accepts the source runs. Each is a module here with a function `opened`.
 FILES = ("listfiles", "batches")
 ENGINES = ("saved", *FILES, "frames", "dask", "spark")
 # Handles have grades in columns; commands read the other shapes of graded answers.
 _OF_COMMANDS = ("answer", "gold", "confidence_column", "model_column", "task", "epoch", "ungraded")
+
+
+@dataclass(frozen=True)
+class ScanOptions:
+    """How a source is opened.
+
+    Attributes
+    ----------
+    reading : Reading
+        How rows are found in it.
+    progress : Callable[[int], None] | None
+        Called with the number of rows of every part that has been read.
+    hold : str
+        Which lists are read at once: "fitting" those that fit in memory, "all", or none.
+    densify : bool
+        Whether lists that are read at once and all name all classes are full distributions.
+    pooled : str
+        Duplicate rows: "refused" where ids repeat or two files look like those of two models; of
+        files that were "named" as those of one model, where ids repeat; "matched" by their ids elsewhere.
+    rounded : bool
+        Whether rows whose sums differ from 1 by rounding are divided by them; otherwise they are refused.
+    """
+
+    reading: Reading = field(default_factory=Reading)
+    progress: Callable[[int], None] | None = None
+    hold: Literal["", "fitting", "all"] = ""
+    densify: bool = False
+    pooled: Literal["refused", "named", "matched"] = "refused"
+    rounded: bool = False
+
+    def __post_init__(self) -> None:
+        if self.progress is not None and not callable(self.progress):
+            raise InputError(
+                f"must be a function that takes a number of rows, not {show(self.progress)}",
+                argument="progress",
+                kind="type",
+                values=[self.progress],
+            )
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The columns that identify rows."""
+        return named_columns(self.reading.id)
+
+    @property
+    def distinct(self) -> bool:
+        """Whether no two rows may have the same id: unless rows of an id are groups, or sampled repeats."""
+        sampled = bool(self.reading.are_lists) and self.reading.samples == "repeats"
+        grouped = set(self.ids) <= set(named_columns(self.reading.groups))
+        return bool(self.ids) and not (self.pooled == "matched" or sampled or grouped)
+
+    @property
+    def may_be_two_models(self) -> bool:
+        """Whether nothing says that the rows of several files are different rows of one model."""
+        return self.pooled == "refused" and not self.ids
+
+    def list_models(self, default: str) -> dict[str, Reading]:
+        """How the lists of each model are read; one without a name is called `default`."""
+        models = self.reading.models(default)
+        for reading in models.values():
+            if len(reading.columns) > 2:
+                raise InputError(
+                    "must be the column of lists, or those of their classes and of their probabilities",
+                    argument="probs",
+                    found=f"there are {len(reading.columns)}",
+                    values=reading.columns,
+                )
+        return models
+
+    def with_reading(self, **fields: Any) -> ScanOptions:
+        """The same with other fields of the reading."""
+        return replace(self, reading=replace(self.reading, **fields))
+
+
+def unknown_source(source: object) -> InputError:
+    """The error about a source that no engine reads."""
+    return InputError(
+        "must be a path, a list of paths, or a frame, table, data set or query",
+        argument="source",
+        kind="type",
+        found=f"it is a {type(source).__name__}",
+        remedies=[passing("as they are, if they are in memory", y=..., p=...)],
+    )
 
 
 @takes_reading
@@ -98,3 +183,89 @@ def open_by_engine(source: object, options: ScanOptions, engines: Sequence[str] 
         if handle is not None:
             return handle
     raise unknown_source(source)
+
+
+# ---- several analyses in one pass ----------------------------------------------------------------
+
+
+class _QuestionError(BaseException):
+    """Stops an analysis at its first question. No handler of errors may take it for one."""
+
+    def __init__(self, recipes: Mapping[str, Recipe[Any]]) -> None:
+        super().__init__()
+        self.recipes = recipes
+
+
+def together(handle: Handle, analyses: Sequence[Analysis]) -> list[Any]:
+    r"""What each analysis finds in the rows; one pass answers the first question of all.
+
+    Each is run until it asks for summaries, and again when the answers are known. Further questions of an
+    analysis take a pass each.
+
+    Parameters
+    ----------
+    handle : Handle
+        Rows that are not in memory.
+    analyses : sequence of callables
+        Each is given a handle in place of this one.
+
+    Returns
+    -------
+    list
+        What they return.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, verax as vx
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "days.csv")
+    >>> _ = path.write_text("label,p_cat,p_dog\ncat,0.8,0.2\ndog,0.4,0.6\n")
+    >>> card, parts = together(vx.scan(path), [vx.evaluate, lambda rows: vx.decompose(rows, rule="brier")])
+    >>> round(card["brier"], 3), round(parts.score, 3)
+    (0.2, 0.2)
+    """
+    questions = [_first_question(handle, analysis) for analysis in analyses]
+    # What asks for much computes losses that the others can use.
+    order = sorted(range(len(questions)), key=lambda i: -len(questions[i]))
+    summaries = handle._summarise({f"{i}/{name}": questions[i][name] for i in order for name in questions[i]})
+    answers = [_answer(summaries, i) for i in range(len(questions))]
+    # Analyses let go of what they do not need any more.
+    del summaries
+    return [analysis(_answering(handle, answers.pop(0))) for analysis in analyses]
+
+
+def _first_question(handle: Handle, analysis: Analysis) -> Mapping[str, Recipe[Any]]:
+    """What an analysis asks of the rows first."""
+
+    def stop(recipes: Mapping[str, Recipe[Any]]) -> NoReturn:
+        raise _QuestionError(recipes)
+
+    try:
+        analysis(_with_summaries(handle, stop))
+    except _QuestionError as question:
+        return question.recipes
+    return {}
+
+
+def _answer(summaries: Summaries, i: int) -> Summaries:
+    """What one of the analyses asked for."""
+    named = (name.partition("/") for name in summaries.by_name)
+    return replace(
+        summaries, by_name={name: summaries.by_name[f"{i}/{name}"] for of, _, name in named if of == str(i)}
+    )
+
+
+def _answering(handle: Handle, answer: Summaries) -> Handle:
+    """A handle that knows the answer to the first question."""
+    known = [answer]
+
+    def summarise(recipes: Mapping[str, Recipe[Any]]) -> Summaries:
+        return known.pop() if known else handle._summarise(recipes)
+
+    return _with_summaries(handle, summarise)
+
+
+def _with_summaries(handle: Handle, summarise: Callable[[Mapping[str, Recipe[Any]]], Summaries]) -> Handle:
+    """The same handle, with another way to make summaries."""
+    same = copy.copy(handle)
+    vars(same)["_summarise"] = summarise
+    return same
