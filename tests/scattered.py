@@ -116,7 +116,7 @@ def stored(found: Summaries, recipes: Mapping[str, Recipe[Any]]) -> Summaries:
     """The same after a journey as bytes, where the summaries have a byte form."""
     return replace(
         found,
-        found={
+        by_name={
             name: recipes[name].load(each.to_bytes()) if hasattr(each, "to_bytes") else each
             for name, each in found.by_name.items()
         },

@@ -60,7 +60,7 @@ def test_parts_with_the_same_groups_are_merged_at_once():
     gathered = Merged(LabelRecipe())
     for _ in range(50):
         gathered.add(FewRows((1, 2, 3)))
-        assert len(gathered._found) == 1
+        assert len(gathered._summaries) == 1
 
 
 def test_sums_by_label_are_those_of_a_dictionary():

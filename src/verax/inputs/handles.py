@@ -451,6 +451,23 @@ def collectors_for(recipes: Mapping[str, Recipe[Any]], threads: int) -> list[Col
     return [Collector(recipes, seen=seen) for _ in range(threads)]
 
 
+@dataclass(frozen=True, kw_only=True)
+class RowFacts:
+    """What is known of rows before they are read: attributes of the handle on them, which describes each."""
+
+    models: tuple[str, ...]
+    classes: tuple[Hashable, ...] | None
+    n_classes: int
+    taken: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()
+    lists: bool = False
+    sets: bool = False
+    outcome: str = ""
+    graded: Any = None
+    weighted: bool = True
+    rated: bool = False
+
+
 class Handle(ABC):
     """Predictions that are not in memory. Functions that take `(y, p)` take a handle in their place.
 
@@ -511,6 +528,15 @@ class Handle(ABC):
     rated: bool = False
     whole: bool = False
     near: bool = False
+
+    @property
+    def facts(self) -> RowFacts:
+        """What is known of its rows."""
+        return RowFacts(**{name: getattr(self, name) for name in RowFacts.__dataclass_fields__})
+
+    def _describe(self, name: str, n_rows: int | None, facts: RowFacts) -> None:
+        """Take over what is known of its rows."""
+        vars(self).update(vars(facts), name=name, n_rows=n_rows)
 
     @property
     def most_rows(self) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from verax.inputs.handles import (
     Mergeable,
     Part,
     Recipe,
+    RowFacts,
     Summaries,
     refuse_beside,
     refuse_graded,
@@ -94,19 +95,11 @@ class SetHandle(Handle):
         Whether the classes have an order.
     """
 
-    sets: bool = True
-
     def __init__(self, handle: Handle, made: Members, *, ordered: bool = False) -> None:
         self._handle, self._made, self._ordered = handle, made, ordered
-        self.name: str = handle.name
-        self.models: tuple[str, ...] = handle.models
-        self.classes: tuple[Hashable, ...] | None = handle.classes
-        self.n_classes: int = handle.n_classes
-        self.n_rows: int | None = handle.n_rows
-        self.taken: tuple[str, ...] = handle.taken
-        self.by: tuple[str, ...] = handle.by
+        facts = replace(handle.facts, sets=True, lists=False, rated=False, outcome="", graded=None)
+        self._describe(handle.name, handle.n_rows, facts)
         self.has_rows: bool = handle.has_rows
-        self.weighted: bool = handle.weighted
 
     @property
     def level(self) -> float | None:
@@ -167,9 +160,6 @@ class InMemory(Handle):
         The invalid rows that were left out.
     """
 
-    # Errors about rows in memory need not say where these are.
-    name: str = ""
-    taken: tuple[str, ...] = ()
     whole: bool = True
 
     def __init__(
@@ -185,15 +175,19 @@ class InMemory(Handle):
         rows = next(iter(models.values()))
         self._several = several
         self._part = Part.divisible(dict(models), ids, dict(by or {}), numbers, skipped)
-        self.models: tuple[str, ...] = tuple(models)
-        self.classes: tuple[Hashable, ...] | None = getattr(rows, "classes", None)
-        self.n_classes: int = rows.n_classes
-        self.n_rows: int | None = rows.n_rows
-        self.by: tuple[str, ...] = tuple(self._part.by)
-        self.lists: bool = isinstance(rows, ListRows)
-        self.sets: bool = any(isinstance(model_rows, SetRows) for model_rows in models.values())
-        self.rated: bool = are_shared(rows)
-        self.weighted: bool = rows.weights is not None or self.rated
+        rated = are_shared(rows)
+        facts = RowFacts(
+            models=tuple(models),
+            classes=getattr(rows, "classes", None),
+            n_classes=rows.n_classes,
+            by=tuple(self._part.by),
+            lists=isinstance(rows, ListRows),
+            sets=any(isinstance(model_rows, SetRows) for model_rows in models.values()),
+            rated=rated,
+            weighted=rows.weights is not None or rated,
+        )
+        # Errors about rows in memory need not say where these are.
+        self._describe("", rows.n_rows, facts)
 
     @property
     def several(self) -> bool:
@@ -390,21 +384,9 @@ class Labelled(Handle):
 
     def __init__(self, handle: Handle, column: str, label: Hashable) -> None:
         self._handle, self._column, self._label = handle, column, label
-        for name in (
-            "name",
-            "models",
-            "classes",
-            "n_classes",
-            "taken",
-            "lists",
-            "sets",
-            "outcome",
-            "graded",
-            "has_rows",
-            "shard",
-        ):
-            setattr(self, name, getattr(handle, name))
-        self.n_rows: int | None = None
+        self._describe(handle.name, None, replace(handle.facts, by=(), weighted=True, rated=False))
+        self.has_rows: bool = handle.has_rows
+        self.shard: bool = handle.shard
 
     def in_order(self) -> Handle:
         return Labelled(self._handle.in_order(), self._column, self._label)

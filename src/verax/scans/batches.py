@@ -21,7 +21,7 @@ from verax.files.predictions import Predictions, Roles, concatenate
 from verax.files.rater_tables import cases_of
 from verax.files.source import rows_at_a_time
 from verax.files.two_models import SameRows, TwoModels, head_rows
-from verax.inputs.handles import Collector, Handle
+from verax.inputs.handles import Collector, Handle, RowFacts
 from verax.inputs.lists.rows import NO_ORDER
 from verax.inputs.reading import Reading, named_columns
 from verax.inputs.reading_checks import PROBABILITIES
@@ -41,28 +41,11 @@ _LONG = 3
 class TableHandle(LocalHandle):
     """Columns that Arrow reads in batches."""
 
-    by: tuple[str, ...]
-    lists: bool
-    name: str
-    n_rows: int | None
-    models: tuple[str, ...]
-    taken: tuple[str, ...]
-    classes: tuple[Hashable, ...] | None
-    n_classes: int
-
     def __init__(self, options: ScanOptions, table: SourceTable) -> None:
         self._options, self._table, self._progress = options, table, options.progress
         self._reader = reader_of(table, options)
         self._rescaling = rescaling_of(options)
-        self.name, self.n_rows = table.name, table.n_rows
-        self.models, self.taken = self._reader.models, self._reader.taken
-        self.by, self.lists = self._reader.by, self._reader.lists
-        self.classes, self.n_classes = self._reader.classes, self._reader.n_classes
-        self.weighted: bool = self._reader.weighted
-        self.rated: bool = self._reader.rated
-        self.sets: bool = self._reader.sets
-        self.graded: Any = getattr(self._reader, "graded", None)
-        self.outcome: str = getattr(self._reader, "outcome", "")
+        self._describe(table.name, table.n_rows, self._reader.facts)
         self.has_rows: bool = not getattr(table.reader, "once", False)
         width = self.n_classes * len(self.models)
         dense = not self.lists and self.graded is None
@@ -183,12 +166,6 @@ class TableHandle(LocalHandle):
 class ArrayHandle(LocalHandle):
     """Files of arrays: .npz files, or two .npy files."""
 
-    name: str
-    models: tuple[str, ...]
-    classes: tuple[Hashable, ...] | None
-    n_classes: int
-    taken: tuple[str, ...]
-
     def __init__(self, options: ScanOptions, paths: Sequence[Path], name: str) -> None:
         self._options, self._paths, self._progress = options, paths, options.progress
         self._sources: dict[str, ArrayFiles] = {}
@@ -201,17 +178,20 @@ class ArrayHandle(LocalHandle):
             )
         first = next(iter(self._sources.values()))
         self._rescaling = rescaling_of(options)
-        self.name, self.models = name, tuple(self._sources)
-        self.n_rows: int | None = first.n_rows
-        self.classes, self.n_classes = first.classes, first.width
         self.roles: Roles = first.roles
         self.roles_of_models: dict[str, Roles] = {
             model: source.roles for model, source in self._sources.items()
         }
-        self.outcome: str = first.roles.outcome
-        self.by: tuple[str, ...] = first.roles.by
-        self.weighted: bool = first.roles.weights is not None
-        self.taken = taken_by({model: source.taken for model, source in self._sources.items()})
+        facts = RowFacts(
+            models=tuple(self._sources),
+            classes=first.classes,
+            n_classes=first.width,
+            taken=taken_by({model: source.taken for model, source in self._sources.items()}),
+            by=first.roles.by,
+            outcome=first.roles.outcome,
+            weighted=first.roles.weights is not None,
+        )
+        self._describe(name, first.n_rows, facts)
         self.fits: bool = rows_fit(self.n_rows, self.n_classes * len(self.models), 0)
         self._kept = KeptParts(bool(options.hold) and self.fits)
         self.ids: tuple[str, ...] = options.ids

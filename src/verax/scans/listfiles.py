@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -25,7 +25,7 @@ from verax.files.lists.tables import LONG, WIDE, is_long
 from verax.files.lists.words import added, counted, ungrouped_questions
 from verax.files.predictions import Predictions
 from verax.files.two_models import TwoModels
-from verax.inputs.handles import Collector, Handle
+from verax.inputs.handles import Collector, Handle, RowFacts
 from verax.inputs.lists.rows import NO_ORDER
 from verax.inputs.reading import Reading, named_columns
 from verax.scans.batches import of_files
@@ -40,16 +40,6 @@ from verax.scans.scan import ScanOptions
 class ListFilesHandle(LocalHandle):
     """Files of records, read one after the other; of a long table, one file at a time is in memory."""
 
-    name: str
-    models: tuple[str, ...]
-    n_rows: int | None
-    taken: tuple[str, ...]
-    by: tuple[str, ...]
-    classes: tuple[Hashable, ...] | None
-    n_classes: int
-
-    lists = True
-
     def __init__(self, options: ScanOptions, paths: Sequence[Path], name: str) -> None:
         if options.reading.several:
             raise InputError(
@@ -61,9 +51,16 @@ class ListFilesHandle(LocalHandle):
         self._paths, self._progress = paths, options.progress
         self._reading = next(iter(options.list_models("model").values()))
         self._reader = ListParts.of(*open_shaped(paths[0], self._reading))
-        self.name, self.models, self.n_rows = name, (default_name(name),), None
-        self.taken, self.by = self._reader.taken, self._reader.settings.by
-        self.classes, self.n_classes = self._reader.settings.names, self._reader.n_classes
+        settings = self._reader.settings
+        facts = RowFacts(
+            models=(default_name(name),),
+            classes=settings.names,
+            n_classes=self._reader.n_classes,
+            taken=self._reader.taken,
+            by=settings.by,
+            lists=True,
+        )
+        self._describe(name, None, facts)
         # Of every part that was read, by its first record: how many lists, what was counted, what questions.
         self._read: dict[int, tuple[int, Mapping[str, float], Any]] = {}
         self._places = Places()
@@ -202,5 +199,5 @@ def _are_tables(path: Path, settings: Reading) -> bool:
     if FORMATS.get(ending(first)) not in ("Parquet", "Arrow"):
         return False
     return settings.shape not in (LONG.name, WIDE.name) and (
-        bool(settings.columns) or not is_long(path, settings)
+        bool(settings.probs) or not is_long(path, settings)
     )

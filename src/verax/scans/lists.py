@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ from verax.files.lists.recognising import shape_of_records
 from verax.files.lists.streams import LOOK, RecordStream, records_of
 from verax.files.lists.tables import find_columns
 from verax.inputs.arrays import Ints
-from verax.inputs.handles import Part
+from verax.inputs.handles import Part, RowFacts
 from verax.inputs.reading import Reading, named_columns
 from verax.inputs.records.classifiers import ARRAYS, fields_of_arrays
 from verax.inputs.skipping import NO_ROWS, Skipped
@@ -42,9 +42,6 @@ class ListReader:
 
     readers: Mapping[str, ListParts]
     columns: list[str]
-    rated: ClassVar[bool] = False
-    sets: ClassVar[bool] = False
-    lists: ClassVar[bool] = True
 
     @classmethod
     def of(cls, table: SourceTable, options: ScanOptions) -> ListReader:
@@ -63,39 +60,23 @@ class ListReader:
         return cls(readers, list(dict.fromkeys(columns)))
 
     @property
-    def models(self) -> tuple[str, ...]:
-        """The names of the models."""
-        return tuple(self.readers)
-
-    @property
     def first(self) -> ListParts:
         """The reader of the first model, which also says where weights, groups and ids are."""
         return next(iter(self.readers.values()))
 
     @property
-    def by(self) -> tuple[str, ...]:
-        """The columns of subgroups."""
-        return self.first.settings.by
-
-    @property
-    def classes(self) -> tuple[Hashable, ...] | None:
-        """The names of the classes, where all are known."""
-        return self.first.settings.names
-
-    @property
-    def n_classes(self) -> int:
-        """The number of classes."""
-        return self.first.n_classes
-
-    @property
-    def taken(self) -> tuple[str, ...]:
-        """How each column was read, one line each."""
-        return taken_by({name: reader.taken for name, reader in self.readers.items()})
-
-    @property
-    def weighted(self) -> bool:
-        """Whether rows have weights."""
-        return self.first.settings.weights is not None
+    def facts(self) -> RowFacts:
+        """What is known of the rows."""
+        settings = self.first.settings
+        return RowFacts(
+            models=tuple(self.readers),
+            classes=settings.names,
+            n_classes=self.first.n_classes,
+            taken=taken_by({name: reader.taken for name, reader in self.readers.items()}),
+            by=settings.by,
+            lists=True,
+            weighted=settings.weights is not None,
+        )
 
     @property
     def rows_at_a_time(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from verax.errors import InputError, RuleError
 from verax.files.lists.listfile import ListFile
 from verax.files.predictions import Predictions, Roles
 from verax.inputs.groups import kinds_of
-from verax.inputs.handles import Handle, Part
+from verax.inputs.handles import Handle, Part, RowFacts
 from verax.inputs.lists.rows import NO_ORDER
 from verax.inputs.memory import InMemory
 from verax.inputs.reading import Reading
@@ -44,14 +44,6 @@ class LoadedRows(LocalHandle):
         What was said about full distributions.
     """
 
-    name: str
-    taken: tuple[str, ...]
-    models: tuple[str, ...]
-    n_rows: int | None
-    by: tuple[str, ...]
-    classes: tuple[Hashable, ...] | None
-    n_classes: int
-
     fits = True
 
     def __init__(
@@ -68,15 +60,21 @@ class LoadedRows(LocalHandle):
             _refuse_none(first, name)
         self.rows: dict[str, Predictions | ListFile] = dict(rows)
         self.request: Reading = request
-        self.name, self.taken, self._notes = name, taken, notes
-        self.models, self.n_rows, self.by = tuple(rows), len(first), tuple(first.by)
-        self.lists: bool = isinstance(first, ListFile)
-        self.classes = first.classes
-        self.n_classes = first.lists.n_classes if isinstance(first, ListFile) else first.p.shape[1]
-        self.rated: bool = isinstance(first, Predictions) and bool(first.roles.raters)
-        self.outcome: str = "" if isinstance(first, ListFile) else first.roles.outcome
-        self.sets: bool = bool(request.sets)
-        self.weighted: bool = first.weights is not None or self.rated
+        self._notes = notes
+        rated = isinstance(first, Predictions) and bool(first.roles.raters)
+        facts = RowFacts(
+            models=tuple(rows),
+            classes=first.classes,
+            n_classes=first.lists.n_classes if isinstance(first, ListFile) else first.p.shape[1],
+            taken=taken,
+            by=tuple(first.by),
+            lists=isinstance(first, ListFile),
+            sets=bool(request.sets),
+            outcome="" if isinstance(first, ListFile) else first.roles.outcome,
+            weighted=first.weights is not None or rated,
+            rated=rated,
+        )
+        self._describe(name, len(first), facts)
         self.two_way: bool = first.groups is not None and len(kinds_of(first.groups)) > 1
 
     @property

@@ -7,7 +7,7 @@ import builtins
 import re
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from types import FunctionType
@@ -77,19 +77,10 @@ class PartitionTask:
 class PartitionedHandle(Handle):
     """A frame in partitions, of which the first rows were looked at."""
 
-    by: tuple[str, ...]
-    lists: bool
-    name: str
-    n_rows: int | None
-    models: tuple[str, ...]
-    taken: tuple[str, ...]
-    classes: tuple[Hashable, ...] | None
-    n_classes: int
     ids: tuple[str, ...]
     distinct: bool
 
     def __init__(self, name: str, frame: Any, options: ScanOptions, head: Any) -> None:
-        self.name, self.n_rows = name, None
         if options.reading.rater_column is not None:
             raise InputError(
                 "must be in memory: the labels of a case may be in several partitions",
@@ -103,13 +94,7 @@ class PartitionedHandle(Handle):
         self._frame, self._options, self._head = frame, options, head
         table = SourceTable(name, name, options.reading, lambda: ArrowTable(head))
         self._reader = reader_of(table, options)
-        self.models, self.taken = self._reader.models, self._reader.taken
-        self.by, self.lists = self._reader.by, self._reader.lists
-        self.rated: bool = self._reader.rated
-        self.sets: bool = self._reader.sets
-        self.graded: Any = getattr(self._reader, "graded", None)
-        self.outcome: str = getattr(self._reader, "outcome", "")
-        self.classes, self.n_classes = self._reader.classes, self._reader.n_classes
+        self._describe(name, None, self._reader.facts)
         self.ids, self.distinct = options.ids, options.distinct
 
     def in_order(self) -> Self:

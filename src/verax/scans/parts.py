@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ from verax.files.predictions import Predictions
 from verax.files.set_columns import set_rows_of
 from verax.files.source import forecasts_of, rows_at_a_time, with_id
 from verax.inputs.arrays import Ints
-from verax.inputs.handles import Part
+from verax.inputs.handles import Part, RowFacts
 from verax.inputs.reading import Reading, named_columns
 from verax.inputs.rows import Rows
 from verax.inputs.skipping import Skipped
@@ -42,7 +42,6 @@ class PartReader:
 
     readers: Mapping[str, ColumnReader]
     request: Reading
-    lists: ClassVar[bool] = False
 
     @classmethod
     def of(cls, table: SourceTable, options: ScanOptions) -> PartReader:
@@ -64,49 +63,20 @@ class PartReader:
         return next(iter(self.readers.values()))
 
     @property
-    def models(self) -> tuple[str, ...]:
-        """The names of the models."""
-        return tuple(self.readers)
-
-    @property
-    def by(self) -> tuple[str, ...]:
-        """The columns of subgroups."""
-        return self.first.roles.by
-
-    @property
-    def outcome(self) -> str:
-        """What the outcomes are called."""
-        return self.first.roles.outcome
-
-    @property
-    def classes(self) -> tuple[Hashable, ...] | None:
-        """The names of the classes."""
-        return self.first.labels.classes
-
-    @property
-    def n_classes(self) -> int:
-        """The number of classes."""
-        return self.first.width
-
-    @property
-    def taken(self) -> tuple[str, ...]:
-        """How each column was read, one line each."""
-        return taken_by({name: reader.roles.in_words(self.classes) for name, reader in self.readers.items()})
-
-    @property
-    def weighted(self) -> bool:
-        """Whether rows have weights, of cases or of their raters."""
-        return self.first.roles.weights is not None or self.rated
-
-    @property
-    def sets(self) -> bool:
-        """Whether the columns hold prediction sets."""
-        return bool(self.request.sets)
-
-    @property
-    def rated(self) -> bool:
-        """Whether several raters labelled the rows."""
-        return bool(self.first.roles.raters)
+    def facts(self) -> RowFacts:
+        """What is known of the rows."""
+        roles, classes = self.first.roles, self.first.labels.classes
+        return RowFacts(
+            models=tuple(self.readers),
+            classes=classes,
+            n_classes=self.first.width,
+            taken=taken_by({name: reader.roles.in_words(classes) for name, reader in self.readers.items()}),
+            by=roles.by,
+            sets=bool(self.request.sets),
+            outcome=roles.outcome,
+            weighted=roles.weights is not None or bool(roles.raters),
+            rated=bool(roles.raters),
+        )
 
     @property
     def columns(self) -> list[str]:
@@ -116,7 +86,7 @@ class PartReader:
     @property
     def rows_at_a_time(self) -> int:
         """How many rows a part should have."""
-        return rows_at_a_time(self.n_classes * len(self.readers))
+        return rows_at_a_time(self.first.width * len(self.readers))
 
     def part(self, batches: list[Any], start: int) -> Part:
         """The rows of record batches of one schema, the first of which has the number `start`."""

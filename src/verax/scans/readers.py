@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from verax.files.grades import grades_in
 from verax.files.predictions import id_of
 from verax.inputs.arrays import Array
 from verax.inputs.breakdown import labels_of
-from verax.inputs.handles import Part
+from verax.inputs.handles import Part, RowFacts
 from verax.inputs.reading import Reading, named_columns
 from verax.inputs.rows import ScoredRows
 from verax.scans.lists import ListReader
@@ -49,11 +49,6 @@ class GradeReader:
     graded: Grade
     request: Reading
     source: str
-    lists: ClassVar[bool] = False
-    rated: ClassVar[bool] = False
-    sets: ClassVar[bool] = False
-    classes: ClassVar[tuple[Hashable, ...] | None] = None
-    n_classes: ClassVar[int] = 2
 
     @classmethod
     def of(cls, table: SourceTable, options: ScanOptions) -> GradeReader:
@@ -72,35 +67,26 @@ class GradeReader:
         return cls(grades, grade_scale(request.grade_range), request, table.name)
 
     @property
-    def models(self) -> tuple[str, ...]:
-        """The names of the models."""
-        return tuple(self.grades)
-
-    @property
-    def by(self) -> tuple[str, ...]:
-        """The columns of subgroups."""
-        return self.request.by
-
-    @property
-    def taken(self) -> tuple[str, ...]:
-        """How each column was read, one line each."""
-        grades = [f"{name}: grades in {column}" for name, column in self.grades.items()]
+    def facts(self) -> RowFacts:
+        """What is known of the rows."""
         reading = self.request
+        grades = [f"{name}: grades in {column}" for name, column in self.grades.items()]
         others = {
             "weights": reading.weights,
             "groups": reading.groups,
             "ids": reading.id,
             "subgroups": reading.by,
         }
-        return (
-            *grades,
-            *(f"{what}: {', '.join(named_columns(columns))}" for what, columns in others.items() if columns),
+        beside = [f"{role}: {', '.join(named_columns(names))}" for role, names in others.items() if names]
+        return RowFacts(
+            models=tuple(self.grades),
+            classes=None,
+            n_classes=2,
+            taken=(*grades, *beside),
+            by=reading.by,
+            graded=self.graded,
+            weighted=reading.weights is not None,
         )
-
-    @property
-    def weighted(self) -> bool:
-        """Whether rows have weights."""
-        return self.request.weights is not None
 
     @property
     def columns(self) -> list[str]:

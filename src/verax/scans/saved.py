@@ -10,7 +10,7 @@ import copy
 import itertools
 import re
 import sys
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import reduce
 from hashlib import blake2b
@@ -29,7 +29,7 @@ from verax.common.paths import matching
 from verax.common.specs import Label, Number, Several, Text, Truth, Valued, Whole
 from verax.common.summaries import fields_of, from_bytes
 from verax.errors import InputError, Remedy
-from verax.inputs.handles import LATER, Gathering, Handle, Part, Recipe, Summaries
+from verax.inputs.handles import LATER, Gathering, Handle, Part, Recipe, RowFacts, Summaries
 from verax.inputs.reading import Reading
 from verax.inputs.skipping import Skipped
 from verax.scans.parts import UNNAMED, default_name
@@ -75,21 +75,8 @@ class Recorded(Handle):
     def __init__(self, handle: Handle, *, model: str | None = None) -> None:
         self._handle = handle
         self._record: dict[str, Any] = {}
-        for name in (
-            "name",
-            "models",
-            "classes",
-            "n_classes",
-            "n_rows",
-            "taken",
-            "by",
-            "lists",
-            "rated",
-            "sets",
-            "outcome",
-            "graded",
-        ):
-            setattr(self, name, getattr(handle, name))
+        # Files of summaries do not tell whether there were weights, and are asked as if there were.
+        self._describe(handle.name, handle.n_rows, replace(handle.facts, weighted=True))
         if model is None and handle.models == (default_name(handle.name),):
             model = UNNAMED
         if model is not None:
@@ -184,14 +171,7 @@ def _renamed(part: Part, names: Mapping[str, str]) -> Part:
 class SavedHandle(Handle):
     """Summaries in files, merged. It gives what was recorded, and refuses what was not."""
 
-    lists: bool
-    models: tuple[str, ...]
-    classes: tuple[Hashable, ...] | None
-    n_classes: int
-    by: tuple[str, ...]
-
     has_rows = False
-    rated = True
 
     def __init__(self, paths: Sequence[Path]) -> None:
         files = [(path, read_summaries(path)) for path in paths]
@@ -206,13 +186,15 @@ class SavedHandle(Handle):
                     raise _different(paths[0], path, name)
             if len(other["models"]) != len(first["models"]):
                 raise _different(paths[0], path, "models")
-        self.name: str = f"{paths[0]} and {len(paths) - 1:,} more" if len(paths) > 1 else str(paths[0])
-        self.models, self.classes = first["models"], first["classes"]
-        self.n_classes, self.by, self.lists = first["n_classes"], first["by"], first["lists"]
-        self.graded: Any = None if first["graded"] is None else grade_scale(first["graded"])
-        self.n_rows: int | None = sum(facts["n_rows"] for facts in about)
         names = zip(paths, (facts["name"] for facts in about), strict=True)
-        self.taken: tuple[str, ...] = tuple(f"{path}: summaries of {name}" for path, name in names)
+        known = RowFacts(
+            **{name: first[name] for name in ("models", "classes", "n_classes", "by", "lists")},
+            taken=tuple(f"{path}: summaries of {name}" for path, name in names),
+            graded=None if first["graded"] is None else grade_scale(first["graded"]),
+            rated=True,
+        )
+        together = f"{paths[0]} and {len(paths) - 1:,} more" if len(paths) > 1 else str(paths[0])
+        self._describe(together, sum(facts["n_rows"] for facts in about), known)
         skipped = [facts["skipped"] for facts in about if facts["skipped"] is not None]
         # Rows are numbered in each file from 0.
         self._skipped = None
