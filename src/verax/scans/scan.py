@@ -171,9 +171,9 @@ def scan(
 
 def recorded(handle: Handle, model: bool | str) -> Handle:
     """The handle, with all summaries that it is asked for kept."""
-    from verax.scans.saved import Recorded
-
-    return Recorded(handle, model=model if isinstance(model, str) else None)
+    handle_class: Any = import_module("verax.scans.saved").Recorded
+    recording: Handle = handle_class(handle, model=model if isinstance(model, str) else None)
+    return recording
 
 
 def open_by_engine(source: object, options: ScanOptions, engines: Sequence[str] = ENGINES) -> Handle:
