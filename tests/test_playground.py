@@ -69,6 +69,7 @@ def test_the_steps_compute_the_losses(n_classes):
             )
 
 
+@pytest.mark.filterwarnings("ignore:The formula of")
 def test_a_formula_without_a_trace_is_named():
     class Branching(type(vx.brier)):
         name = "branching"

@@ -271,6 +271,43 @@ def test_powers_are_compiled(power):
 
 
 @dataclass(frozen=True, repr=False)
+class ByNumPy(Mine):
+    """A rule whose formula calls NumPy's functions instead of those of its array namespace."""
+
+    def formula(self, stats):
+        miss = np.subtract(1.0, stats.p_true)
+        return np.square(miss) + np.power(abs(miss), 1.5) - np.maximum(np.log(1 + np.sqrt(miss)), 0.1)
+
+
+def test_formulas_of_numpy_functions_are_compiled():
+    y, p = forecasts(COMPILED_FROM // 3 + 1, 3)
+    miss = 1 - p[np.arange(len(y)), y]
+    expected = miss**2 + miss**1.5 - np.maximum(np.log(1 + np.sqrt(miss)), 0.1)
+    assert ByNumPy()(y, p) == pytest.approx(expected.mean(), rel=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("formula", "reason"),
+    [
+        (lambda stats: np.tanh(stats.p_true), "it calls `np.tanh`"),
+        (lambda stats: stats.p_true.clip(0.1, 0.9), "it uses `clip` of an array"),
+        (lambda stats: stats.p_true // 0.1, "one of its operations has no compiled form"),
+        (lambda stats: stats.p_true**stats.p_true, "exponent is not a number"),
+    ],
+)
+def test_rules_that_are_not_compiled_say_so_once(formula, reason):
+    @dataclass(frozen=True, repr=False)
+    class Slow(Mine):
+        def formula(self, stats):
+            return formula(stats)
+
+    y, p = forecasts(COMPILED_FROM // 3 + 1, 3)
+    with pytest.warns(RuntimeWarning, match=f"of mine is computed by array calls.*{reason}"):
+        vx.compare(y, {"a": p, "b": p[::-1]}, rule=Slow())
+    Slow()(y, p)
+
+
+@dataclass(frozen=True, repr=False)
 class Forgetful(Mine):
     """A rule that does not say what it uses."""
 

@@ -171,6 +171,7 @@ def test_equal_operands_of_extremes_have_the_slope_of_the_first(compiled):
     same(compiled(OwnRule(), np.array([0, 1]), np.zeros((2, 2))), OwnRule())
 
 
+@pytest.mark.filterwarnings("ignore:The formula of untraced is computed by array calls")
 @pytest.mark.parametrize("rule", [Untraced(), OfTheTop(), vx.zero_one], ids=repr)
 def test_other_formulas_are_left_to_array_calls(rule, change):
     change(compiled_from=0)

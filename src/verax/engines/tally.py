@@ -40,7 +40,6 @@ from verax.engines.sums import (
     exponent_of,
     sandwich,
 )
-from verax.engines.tracing import warn_of_untraced
 from verax.errors import VeraxError
 from verax.inputs.arrays import Array, Floats, Ints, to_host
 from verax.inputs.groups import Groups, is_two_way
@@ -414,8 +413,6 @@ class _Chunks:
             self.row_sums = RowSums.of(tally.rules, forecasts, unit=self.unit, counts=counts)
             if self.row_sums is None:
                 self.fused = fuse(tally.rules, tally.n_classes, self.weighted)
-                if self.fused is None:
-                    warn_of_untraced(tally.rules, tally.n_classes)
 
     def gathering(self, independent: Independent, groups: Groups, n_cells: int) -> GatheredSums:
         """What a thread adds the rows of groups to; threads share what rows note."""

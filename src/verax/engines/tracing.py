@@ -10,7 +10,7 @@
 
 Constants are not part of the steps, so one text serves every number of classes. Powers become products,
 roots or exponentials. A formula that uses more than the symbols can do (a comparison, say) has no trace: it
-runs as array calls on each block, and `warn_of_untraced` warns of that.
+runs as array calls on each block, and verax warns of that.
 """
 
 from __future__ import annotations
@@ -43,6 +43,16 @@ OPERATIONS = {
 }
 # Those that formulas call as functions of their array namespace.
 _FUNCTIONS = ("log", "sqrt", "exp", "abs", "maximum", "minimum")
+# NumPy's functions, by the names of the operations that they are.
+_OF_NUMPY = {
+    "add": "add",
+    "subtract": "sub",
+    "multiply": "mul",
+    "divide": "div",
+    "negative": "neg",
+    "absolute": "abs",
+    **{name: name for name in _FUNCTIONS if name != "abs"},
+}
 # Powers up to this are products.
 _LARGEST_POWER = 64
 # Rules whose formulas are known to have no trace.
@@ -91,33 +101,35 @@ class Trace:
 
 
 def record(rules: Sequence[Formula], n_classes: int, *, log_true: bool = False) -> Trace | None:
-    """The trace of the formulas of `rules`; None if one of them cannot be traced.
+    """The trace of the formulas of `rules`; None, with a warning once for each rule, if one has none.
 
     With `log_true` the logarithm of the outcome's probability is a statistic of its own, as where it comes
     from logits; otherwise it is a step.
     """
     try:
         return _record(rules, n_classes, log_true)
-    except (RuleError, TypeError):
+    except (RuleError, TypeError) as error:
+        if len(rules) == 1:
+            _warn(rules[0], error.__cause__ or error)
+        else:
+            # Which of them it is.
+            for rule in rules:
+                record([rule], n_classes, log_true=log_true)
         return None
 
 
-def warn_of_untraced(rules: Sequence[Formula], n_classes: int) -> None:
-    """Say, once for each rule, that its formula is not compiled, and why."""
-    for rule in rules:
-        try:
-            _record([rule], n_classes, False)
-        except (RuleError, TypeError) as error:
-            reason = error.__cause__ or error
-            if isinstance(reason, _UntracedError) and rule not in _untraced:
-                _untraced.add(rule)
-                functions = ", ".join(_FUNCTIONS)
-                warnings.warn(
-                    f"The formula of {rule} is computed by array calls, which are slower, because {reason}. "
-                    f"Compiled formulas use arithmetic, powers with a number as exponent, and {functions}.",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
+def _warn(rule: Formula, reason: BaseException) -> None:
+    """Say that a formula is not compiled, and why. Statistics that kernels do not know are no reason."""
+    if not isinstance(reason, TypeError) or rule in _untraced:
+        return
+    _untraced.add(rule)
+    why = reason if isinstance(reason, _UntracedError) else "one of its operations has no compiled form"
+    warnings.warn(
+        f"The formula of {rule} is computed by array calls, which are slower, because {why}. "
+        f"Compiled formulas use arithmetic, powers with a number as exponent, and {', '.join(_FUNCTIONS)}.",
+        RuntimeWarning,
+        stacklevel=3,
+    )
 
 
 class _UntracedError(TypeError, AttributeError):
@@ -182,11 +194,23 @@ class _Recorder:
 class _Symbol:
     """Stands for one number of one row while a formula is traced."""
 
-    __array_ufunc__ = None
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, recorder: _Recorder, name: str) -> None:
         self.recorder, self.name = recorder, name
+
+    def __array_ufunc__(self, function: Any, method: str, *operands: Any, **options: object) -> Any:
+        name = function.__name__
+        if method == "__call__" and not options:
+            if name in _OF_NUMPY:
+                return self.recorder.emit(_OF_NUMPY[name], *operands)
+            if name in ("square", "power", "float_power"):
+                base, power = (*operands, 2)[:2]
+                return base**power if isinstance(base, _Symbol) else power.__rpow__(base)
+        raise _UntracedError(f"it calls `np.{name}`")
+
+    def __getattr__(self, name: str) -> Any:
+        raise _UntracedError(f"it uses `{name}` of an array")
 
     def __add__(self, other: object) -> _Symbol:
         return self.recorder.emit("add", self, other)
@@ -215,6 +239,9 @@ class _Symbol:
     def __neg__(self) -> _Symbol:
         return self.recorder.emit("neg", self)
 
+    def __abs__(self) -> _Symbol:
+        return self.recorder.emit("abs", self)
+
     def __pow__(self, power: object) -> Any:
         if not isinstance(power, (int, float, np.floating, np.integer)):
             raise _UntracedError("it has a power whose exponent is not a number")
@@ -231,6 +258,8 @@ class _Symbol:
         return 1.0 if product is None else product if power > 0 else 1.0 / product
 
     def __rpow__(self, base: float) -> _Symbol:
+        if not base > 0:
+            raise _UntracedError("it has a power whose base is not positive")
         return self.recorder.exp(math.log(base) * self)  # type: ignore[no-any-return]
 
     def __eq__(self, other: object) -> bool:
